@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The main job, `troupe train` with all of four replicas needed, beside PyTorch in one process and as DistributedDataParallel
+"""The main job, `troupe train` with all of its replicas needed, beside PyTorch in one process and as DistributedDataParallel
 with a process for each replica; in turns, medians.
 
-language_job.py TROUPE PEER_SCRIPT   TORCH_PYTHON in the environment: an interpreter that has PyTorch; TURNS, STEPS
+language_job.py TROUPE PEER_SCRIPT MODEL   TORCH_PYTHON in the environment: an interpreter that has PyTorch; TURNS, STEPS
 """
 
 import csv
@@ -12,42 +12,54 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from torch_interpreter import interpreter_with_torch
 
 TURNS = int(os.environ.get('TURNS', '5'))
-STEPS = int(os.environ.get('STEPS', '1500'))
-REPLICAS, BATCH = 4, 64
 SKIPPED = 77
+
+
+@dataclass
+class Job:
+    options: list
+    replicas: int
+    batch: int  # examples of a replica
+    guesses: int  # bytes of an example that are learned
+    steps: int
+
+
+JOBS = {'perceptron': Job([], 4, 64, 1, 1500),
+        'transformer': Job(['--model', 'transformer', '--hidden-dropout', '0'], 2, 16, 64, 100)}
 
 
 def median_step(seconds):
     return statistics.median(seconds[len(seconds) // 5:])
 
 
-def ours(troupe):
+def ours(troupe, job):
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / 'run'
-        subprocess.run([troupe, 'train', '--replicas', str(REPLICAS), '--aggregate', str(REPLICAS), '--batch', str(BATCH),
-                        '--steps', str(STEPS), '--evaluate-every', '0', '--checkpoint-every', '0', '--run-dir', run],
-                       check=True, capture_output=True)
+        subprocess.run([troupe, 'train', *job.options, '--replicas', str(job.replicas), '--aggregate', str(job.replicas),
+                        '--batch', str(job.batch), '--steps', str(job.steps), '--evaluate-every', '0',
+                        '--checkpoint-every', '0', '--run-dir', run], check=True, capture_output=True)
         with (run / 'metrics.csv').open() as lines:
             return median_step([float(row['step_seconds']) for row in csv.DictReader(lines)])
 
 
-def one_process(python, script):
-    done = subprocess.run([python, script, str(REPLICAS * BATCH), str(STEPS), str(os.cpu_count())], check=True,
+def one_process(python, script, job):
+    done = subprocess.run([python, script, str(job.replicas * job.batch), str(job.steps), str(os.cpu_count())], check=True,
                           stdout=subprocess.PIPE, text=True)
     return median_step([float(line) for line in done.stdout.split()])
 
 
-def processes(python, script):
+def processes(python, script, job):
     with socket.create_server(('127.0.0.1', 0)) as free:
         port = str(free.getsockname()[1])
-    cluster = {'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': port, 'WORLD_SIZE': str(REPLICAS), 'GLOO_SOCKET_IFNAME': 'lo'}
-    started = [subprocess.Popen([python, script, str(BATCH), str(STEPS), '1'], stdout=subprocess.PIPE, text=True,
-                                env=os.environ | cluster | {'RANK': str(rank)}) for rank in range(REPLICAS)]
+    cluster = {'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': port, 'WORLD_SIZE': str(job.replicas), 'GLOO_SOCKET_IFNAME': 'lo'}
+    started = [subprocess.Popen([python, script, str(job.batch), str(job.steps), '1'], stdout=subprocess.PIPE, text=True,
+                                env=os.environ | cluster | {'RANK': str(rank)}) for rank in range(job.replicas)]
     printed = [process.communicate()[0] for process in started]
     if any(process.returncode for process in started):
         sys.exit('a process of DistributedDataParallel failed')
@@ -55,21 +67,25 @@ def processes(python, script):
 
 
 def main():
-    troupe, script = sys.argv[1:3]
+    troupe, script, model = sys.argv[1:4]
+    job = JOBS[model]
+    job.steps = int(os.environ.get('STEPS', job.steps))
     python = os.environ.get('TORCH_PYTHON') or interpreter_with_torch()
     if python is None:
         print('skipped: no PyTorch here; TORCH_PYTHON may name an interpreter that has it')
         sys.exit(SKIPPED)
     version = subprocess.run([python, '-c', 'import torch; print(torch.__version__)'], check=True, stdout=subprocess.PIPE,
                              text=True).stdout.strip()
-    print(f'PyTorch {version}, {REPLICAS} replicas of {BATCH}, {STEPS} steps, {TURNS} turns; median step, milliseconds')
+    print(f'PyTorch {version}, {model}, {job.replicas} replicas of {job.batch}, {job.steps} steps, {TURNS} turns; median step, milliseconds')
     own, single, many = [], [], []
     for turn in range(TURNS):
-        own.append(ours(troupe))
-        single.append(one_process(python, script))
-        many.append(processes(python, script))
+        own.append(ours(troupe, job))
+        single.append(one_process(python, script, job))
+        many.append(processes(python, script, job))
         print(f'turn {turn + 1}: {own[-1] * 1e3:7.2f}, one process {single[-1] * 1e3:7.2f}, '
               f'DistributedDataParallel {many[-1] * 1e3:7.2f}', flush=True)
+    speed = job.replicas * job.batch * job.guesses / statistics.median(own)
+    print(f'ours: {speed:.0f} bytes learned a second')
     for name, times in (('one process', single), ('DistributedDataParallel', many)):
         ratio = statistics.median(other / mine for other, mine in zip(times, own))
         print(f'PyTorch, {name:24}: {ratio:.2f} times ours')

@@ -7,6 +7,7 @@
 #include "tools/sim/command.hpp"
 #include "tools/top/command.hpp"
 #include "tools/train/command.hpp"
+#include "tools/train/sample_command.hpp"
 
 #include <cerrno>
 #include <cstdio>
@@ -26,6 +27,7 @@ int run(int argument_count, char** arguments) {
   std::string_view command = argument_count > 1 ? arguments[1] : "--help";
   if (command == "train") return troupe::train_command_main(argument_count - 1, arguments + 1);
   if (command == "launch") return troupe::launch_command_main(argument_count - 1, arguments + 1);
+  if (command == "sample") return troupe::sample_command_main(argument_count - 1, arguments + 1);
   if (command == "top") return troupe::top_command_main(argument_count - 1, arguments + 1);
   if (command == "sim") return troupe::sim_command_main(argument_count - 1, arguments + 1);
   if (command == "cluster") return troupe::cluster_command_main(argument_count - 1, arguments + 1);

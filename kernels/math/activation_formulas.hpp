@@ -6,6 +6,8 @@
 #include "kernels/tensor/host_device.hpp"
 #include "kernels/tensor/vector_math.hpp"
 
+#include <cmath>
+
 namespace troupe::detail {
 
 inline constexpr double sqrt_2_over_pi = 0.79788456080286535588;
@@ -30,11 +32,15 @@ template <activation kind, class T>
     return x < 0 ? T{0} : x;
   else if constexpr (kind == activation::sigmoid)
     return sigmoid(x);
+  else if constexpr (kind == activation::exp)
+    return cpu::detail::exp(x);
+  else if constexpr (kind == activation::log)
+    return std::log(x);
   else
     return x * sigmoid(gelu_argument(x));
 }
 
-/// f'(x), worked out from f(x), or for gelu from x.
+/// f'(x), worked out from f(x), or for gelu and log from x.
 template <activation kind, class T>
 [[nodiscard]] TROUPE_HOST_DEVICE inline T activation_slope(T known) {
   if constexpr (kind == activation::tanh) {
@@ -43,6 +49,10 @@ template <activation kind, class T>
     return known <= 0 ? T{0} : T{1};
   } else if constexpr (kind == activation::sigmoid) {
     return known * (T{1} - known);
+  } else if constexpr (kind == activation::exp) {
+    return known;
+  } else if constexpr (kind == activation::log) {
+    return T{1} / known;
   } else {
     T s = sigmoid(gelu_argument(known));
     T slope = static_cast<T>(2 * sqrt_2_over_pi)

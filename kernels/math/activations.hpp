@@ -21,11 +21,15 @@ enum class activation : uint8_t {
   /// x * sigmoid(2u) with u = sqrt(2 / pi) * (x + 0.044715 x^3), the tanh form.
   /// Source: Hendrycks and Gimpel, "Gaussian error linear units", 2016, section 2.
   gelu,
+  /// e to the power x.
+  exp,
+  /// The natural logarithm: NaN below 0.
+  log,
 };
 
-/// "tanh", "relu", "sigmoid" or "gelu".
+/// "tanh", "relu", "sigmoid", "gelu", "exp" or "log".
 [[nodiscard]] constexpr std::string_view to_string(activation kind) {
-  constexpr std::string_view names[] = {"tanh", "relu", "sigmoid", "gelu"};
+  constexpr std::string_view names[] = {"tanh", "relu", "sigmoid", "gelu", "exp", "log"};
   return names[static_cast<size_t>(kind)];
 }
 
@@ -38,8 +42,8 @@ template <class T>
 void activate(const context&, activation kind, std::span<const T> input, std::span<T> output);
 
 /// input_gradient[i] = f'(input[i]) * output_gradient[i].
-/// Shape: input            [n]  what `activate` read; only gelu looks at it
-///        output           [n]  what `activate` wrote; gelu does not look at it
+/// Shape: input            [n]  what `activate` read; gelu and log look at it
+///        output           [n]  what `activate` wrote; the others look at it
 ///        output_gradient  [n]
 ///        input_gradient   [n]  may be output_gradient itself
 template <class T>
@@ -65,7 +69,7 @@ void activate_gradient(const context&, activation kind, std::span<const T> input
 
 namespace cuda {
 
-/// As the cpu twin: bit for bit in f32, within 4 units in the last place in f64.
+/// As the cpu twin: bit for bit in f32, but for log; else within 4 units in the last place.
 template <class T>
 void activate(const context&, activation kind, std::span<const T> input, std::span<T> output);
 

@@ -49,6 +49,10 @@ void activate(const context&, activation kind, std::span<const T> input, std::sp
     return for_each(input, output, [](T x) { return troupe::detail::activated<sigmoid>(x); });
   case gelu:
     return for_each(input, output, [](T x) { return troupe::detail::activated<gelu>(x); });
+  case exp:
+    return for_each(input, output, [](T x) { return troupe::detail::activated<exp>(x); });
+  case log:
+    return for_each(input, output, [](T x) { return troupe::detail::activated<log>(x); });
   }
   TROUPE_ASSERT(false, static_cast<int>(kind));
 }
@@ -75,6 +79,12 @@ void activate_gradient(const context&, activation kind, std::span<const T> input
   case gelu:
     return for_each_gradient(input, output_gradient, input_gradient,
                              [](T x) { return troupe::detail::activation_slope<gelu>(x); });
+  case exp:
+    return for_each_gradient(output, output_gradient, input_gradient,
+                             [](T y) { return troupe::detail::activation_slope<exp>(y); });
+  case log:
+    return for_each_gradient(input, output_gradient, input_gradient,
+                             [](T x) { return troupe::detail::activation_slope<log>(x); });
   }
   TROUPE_ASSERT(false, static_cast<int>(kind));
 }

@@ -38,6 +38,10 @@ void activate(const context& on, activation kind, std::span<const T> input, std:
     return map(on, output, value_of<sigmoid>{}, input);
   case gelu:
     return map(on, output, value_of<gelu>{}, input);
+  case exp:
+    return map(on, output, value_of<exp>{}, input);
+  case log:
+    return map(on, output, value_of<log>{}, input);
   }
   TROUPE_ASSERT(false, static_cast<int>(kind));
 }
@@ -56,6 +60,10 @@ void activate_gradient(const context& on, activation kind, std::span<const T> in
     return map(on, input_gradient, gradient_of<sigmoid>{}, output, output_gradient);
   case gelu:
     return map(on, input_gradient, gradient_of<gelu>{}, input, output_gradient);
+  case exp:
+    return map(on, input_gradient, gradient_of<exp>{}, output, output_gradient);
+  case log:
+    return map(on, input_gradient, gradient_of<log>{}, input, output_gradient);
   }
   TROUPE_ASSERT(false, static_cast<int>(kind));
 }

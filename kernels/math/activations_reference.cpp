@@ -35,6 +35,10 @@ T apply(activation kind, T x) {
     return sigmoid(x);
   case activation::gelu:
     return x * sigmoid(gelu_argument(x));
+  case activation::exp:
+    return std::exp(x);
+  case activation::log:
+    return std::log(x);
   }
   TROUPE_ASSERT(false, static_cast<int>(kind));
   return 0;
@@ -54,6 +58,10 @@ T derivative(activation kind, T x, T y) {
     auto slope = static_cast<T>(2 * sqrt_2_over_pi) * (1 + static_cast<T>(3 * cubic) * x * x);
     return s + x * slope * s * (1 - s);
   }
+  case activation::exp:
+    return y;
+  case activation::log:
+    return 1 / x;
   }
   TROUPE_ASSERT(false, static_cast<int>(kind));
   return 0;

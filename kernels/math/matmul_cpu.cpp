@@ -2,6 +2,7 @@
 // The matrix product: through oneDNN in single precision, which is all it has, else through Eigen.
 #include "kernels/math/matmul.hpp"
 
+#include "kernels/math/matmul_blocks.hpp"
 #include "messages/assert.hpp"
 
 #include <Eigen/Core>
@@ -40,50 +41,56 @@ void scale(double factor, std::span<T> c) {
     value = factor == 0 ? T{0} : static_cast<T>(factor) * value;
 }
 
-/// Elements from one stored row to the next.
-dnnl_dim_t row_step(bool transposed, size_t rows, size_t columns) {
-  return static_cast<dnnl_dim_t>(transposed ? rows : columns);
+using rows_of_doubles = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using columns_of_doubles = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
+
+/// Calls `function` with the matrix of so many rows and columns at `block`; transposed, it lies
+/// there column by column.
+template <class Function>
+void with_matrix(bool transposed, size_t rows, size_t columns,
+                 detail::matrix_block<const double> block, Function function) {
+  auto height = static_cast<Eigen::Index>(rows);
+  auto width = static_cast<Eigen::Index>(columns);
+  Eigen::OuterStride<> step{static_cast<Eigen::Index>(block.row_step)};
+  using in_columns = Eigen::Map<const columns_of_doubles, 0, Eigen::OuterStride<>>;
+  using in_rows = Eigen::Map<const rows_of_doubles, 0, Eigen::OuterStride<>>;
+  if (transposed) return function(in_columns{block.data, height, width, step});
+  function(in_rows{block.data, height, width, step});
 }
 
-/// @pre No extent is 0.
-void multiply(const matmul_form& form, const float* a, const float* b, float* c) {
+/// A whole matrix, row after row.
+template <class T>
+detail::matrix_block<T> whole(T* data, bool transposed, size_t rows, size_t columns) {
+  return {data, transposed ? rows : columns};
+}
+
+} // namespace
+
+void detail::multiply(const matmul_form& form, matrix_block<const float> a,
+                      matrix_block<const float> b, matrix_block<float> c) {
   one_openmp_thread caller_alone;
-  auto status = dnnl_sgemm(
-    form.transpose_a ? 'T' : 'N', form.transpose_b ? 'T' : 'N', static_cast<dnnl_dim_t>(form.rows),
-    static_cast<dnnl_dim_t>(form.columns), static_cast<dnnl_dim_t>(form.inner),
-    static_cast<float>(form.alpha), a, row_step(form.transpose_a, form.rows, form.inner), b,
-    row_step(form.transpose_b, form.inner, form.columns), static_cast<float>(form.beta), c,
-    row_step(false, form.rows, form.columns));
+  auto status
+    = dnnl_sgemm(form.transpose_a ? 'T' : 'N', form.transpose_b ? 'T' : 'N',
+                 static_cast<dnnl_dim_t>(form.rows), static_cast<dnnl_dim_t>(form.columns),
+                 static_cast<dnnl_dim_t>(form.inner), static_cast<float>(form.alpha), a.data,
+                 static_cast<dnnl_dim_t>(a.row_step), b.data, static_cast<dnnl_dim_t>(b.row_step),
+                 static_cast<float>(form.beta), c.data, static_cast<dnnl_dim_t>(c.row_step));
   TROUPE_ASSERT(status == dnnl_success, static_cast<int>(status), form.rows, form.columns,
                 form.inner);
 }
 
-using rows_of_doubles = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-using columns_of_doubles = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
-
-/// Calls `function` with the matrix of so many rows and columns that lies at `data`; transposed, it
-/// lies there column by column.
-template <class Function>
-void with_matrix(bool transposed, size_t rows, size_t columns, const double* data,
-                 Function function) {
-  auto height = static_cast<Eigen::Index>(rows);
-  auto width = static_cast<Eigen::Index>(columns);
-  if (transposed) return function(Eigen::Map<const columns_of_doubles>{data, height, width});
-  function(Eigen::Map<const rows_of_doubles>{data, height, width});
-}
-
-/// @pre No extent is 0.
-void multiply(const matmul_form& form, const double* a, const double* b, double* c) {
-  scale(form.beta, std::span{c, form.rows * form.columns});
-  Eigen::Map<rows_of_doubles> result{c, static_cast<Eigen::Index>(form.rows),
-                                     static_cast<Eigen::Index>(form.columns)};
+void detail::multiply(const matmul_form& form, matrix_block<const double> a,
+                      matrix_block<const double> b, matrix_block<double> c) {
+  for (size_t row = 0; row < form.rows; ++row)
+    scale(form.beta, std::span{c.data + row * c.row_step, form.columns});
+  Eigen::Map<rows_of_doubles, 0, Eigen::OuterStride<>> result{
+    c.data, static_cast<Eigen::Index>(form.rows), static_cast<Eigen::Index>(form.columns),
+    Eigen::OuterStride<>{static_cast<Eigen::Index>(c.row_step)}};
   with_matrix(form.transpose_a, form.rows, form.inner, a, [&](const auto& left) {
     with_matrix(form.transpose_b, form.inner, form.columns, b,
                 [&](const auto& right) { result.noalias() += form.alpha * left * right; });
   });
 }
-
-} // namespace
 
 template <class T>
 void matmul(const context&, const matmul_form& form, std::span<const T> a, std::span<const T> b,
@@ -95,7 +102,9 @@ void matmul(const context&, const matmul_form& form, std::span<const T> a, std::
   TROUPE_ASSERT(std::max({rows, columns, inner}) <= matmul_extent_max, rows, columns, inner);
   if (c.empty()) return;
   if (inner == 0) return scale(form.beta, c);
-  multiply(form, a.data(), b.data(), c.data());
+  detail::multiply(form, whole(a.data(), form.transpose_a, rows, inner),
+                   whole(b.data(), form.transpose_b, inner, columns),
+                   whole(c.data(), false, rows, columns));
 }
 
 template void matmul(const context&, const matmul_form&, std::span<const float>,

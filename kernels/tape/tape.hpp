@@ -72,7 +72,8 @@ public:
   /// Shape: a [rows, inner], b [inner, columns] (or their transposes) -> [rows, columns]
   expression matmul(expression a, expression b, transposition transposed = {});
 
-  /// Shape: input [..., columns], bias [columns] -> as input
+  /// One bias for all rows, or a table for all sequences, as of positions.
+  /// Shape: input [..., extents of bias], bias -> as input
   expression add_bias(expression input, expression bias);
 
   /// Element by element. Shape: a, b of one shape -> the same
@@ -84,7 +85,7 @@ public:
   /// factor * input.
   expression scale(expression input, double factor);
 
-  /// The four activations, element by element.
+  /// Functions of a number, element by element.
   expression tanh(expression input) { return activate(activation::tanh, input); }
 
   expression relu(expression input) { return activate(activation::relu, input); }
@@ -93,11 +94,25 @@ public:
 
   expression gelu(expression input) { return activate(activation::gelu, input); }
 
+  expression exp(expression input) { return activate(activation::exp, input); }
+
+  expression log(expression input) { return activate(activation::log, input); }
+
   expression activate(activation kind, expression input);
 
   /// Each row normalised over the last extent, then scaled and shifted.
   /// Shape: input [..., columns], gain [columns], bias [columns] -> as input
   expression layer_norm(expression input, expression gain, expression bias, double epsilon = 1e-5);
+
+  /// Each row divided by its root mean square over the last extent, then scaled.
+  /// Shape: input [..., columns], gain [columns] -> as input
+  expression rms_norm(expression input, expression gain, double epsilon = 1e-5);
+
+  /// Each position of a sequence takes what it needs from those up to it, apart for each head.
+  /// Shape: packed [batch, context, 3 * width] -> [batch, context, width], where queries, keys and
+  ///        values lie side by side, each of them head by head
+  /// Errors: invalid_argument, if the heads are none, or do not divide the width.
+  expression causal_self_attention(expression packed, int64_t heads);
 
   /// Drops elements at `rate` and scales the others by 1 / (1 - rate); a rate of 0 does nothing.
   /// @param key Names the mask: another key for each layer, replica and step.
@@ -115,6 +130,18 @@ public:
 
   /// The same elements in another shape of the same count.
   expression reshape(expression input, const shape& extents);
+
+  /// Shape: [rows, columns] -> [columns, rows]
+  expression transpose(expression input);
+
+  /// Rows [begin, end) of the first extent. Shape: [rows, ...] -> [end - begin, ...]
+  expression slice(expression input, int64_t begin, int64_t end);
+
+  /// The rows of both, those of `a` first. Shape: [n, ...], [m, ...] -> [n + m, ...]
+  expression concatenate(expression a, expression b);
+
+  /// The sum of each row. Shape: [..., columns] -> [...]
+  expression row_sums(expression input);
 
   /// The mean of all elements. Shape: any but empty -> []
   expression mean(expression input);

@@ -69,6 +69,17 @@ expected<matmul_form> check_matmul(const tensor& a, const tensor& b, transpositi
                      .transpose_b = transposed.b};
 }
 
+expected<void> check_bias(const tensor& input, const tensor& bias) {
+  if (input.type() != bias.type()) return refuse_types("add_bias", input, bias);
+  const auto& all = input.extents().dims();
+  const auto& last = bias.extents().dims();
+  if (!last.empty() && last.size() <= all.size()
+      && std::equal(last.begin(), last.end(), all.end() - static_cast<ptrdiff_t>(last.size())))
+    return {};
+  return refuse("add_bias",
+                "bias " + describe(bias) + " does not have the last extents of " + describe(input));
+}
+
 expected<void> check_row_vector(std::string_view operation, const tensor& input,
                                 std::string_view name, const tensor& vector) {
   if (input.type() != vector.type()) return refuse_types(operation, input, vector);
@@ -83,6 +94,20 @@ expected<void> check_alike(std::string_view operation, const tensor& a, const te
   if (a.type() != b.type()) return refuse_types(operation, a, b);
   if (a.extents() == b.extents()) return {};
   return refuse(operation, describe(a) + " and " + describe(b) + " differ in shape");
+}
+
+expected<attention_extents> check_attention(const tensor& packed, int64_t heads) {
+  constexpr auto name = "causal_self_attention";
+  if (packed.rank() != 3)
+    return refuse(name, "needs [batch, context, 3 * width], not " + describe(packed));
+  auto columns = packed.extents()[2];
+  if (heads < 1 || columns == 0 || columns % 3 != 0 || columns / 3 % heads != 0)
+    return refuse(name, describe(packed) + " does not make queries, keys and values of "
+                          + std::to_string(heads) + " heads: take 3 * heads * head width columns");
+  return attention_extents{.batch = static_cast<size_t>(packed.extents()[0]),
+                           .context = static_cast<size_t>(packed.extents()[1]),
+                           .heads = static_cast<size_t>(heads),
+                           .head_width = static_cast<size_t>(columns / 3 / heads)};
 }
 
 expected<void> check_dropout(const tensor& input, double rate) {
@@ -119,6 +144,38 @@ expected<void> check_reshape(const tensor& input, const shape& extents) {
   if (input.extents().element_count() == extents.element_count()) return {};
   return refuse("reshape",
                 describe(input) + " has another number of elements than " + to_string(extents));
+}
+
+expected<void> check_transpose(const tensor& input) {
+  if (input.rank() == 2) return {};
+  return refuse("transpose", "needs a matrix, not " + describe(input));
+}
+
+expected<void> check_slice(const tensor& input, int64_t begin, int64_t end) {
+  if (input.rank() > 0 && begin >= 0 && begin <= end && end <= input.extents()[0]) return {};
+  return refuse("slice", describe(input) + " has no rows [" + std::to_string(begin) + ", "
+                           + std::to_string(end) + ")");
+}
+
+expected<void> check_concatenate(const tensor& a, const tensor& b) {
+  if (a.type() != b.type()) return refuse_types("concatenate", a, b);
+  const auto& left = a.extents().dims();
+  const auto& right = b.extents().dims();
+  if (!left.empty() && !right.empty()
+      && std::equal(left.begin() + 1, left.end(), right.begin() + 1, right.end()))
+    return {};
+  return refuse("concatenate",
+                describe(a) + " and " + describe(b) + " differ in shape beyond their rows");
+}
+
+expected<void> check_row_sums(const tensor& input) {
+  constexpr auto largest = static_cast<int64_t>(matmul_extent_max);
+  if (input.rank() == 0) return refuse("row_sums", describe(input) + " has no rows");
+  auto columns = input.extents()[input.rank() - 1];
+  if (columns <= largest
+      && input.extents().element_count() / std::max<int64_t>(1, columns) <= largest)
+    return {};
+  return refuse("row_sums", describe(input) + " has more than 2^31 - 1 rows or columns");
 }
 
 expected<void> check_mean(const tensor& input) {

@@ -2,6 +2,7 @@
 // What each operation of a tape accepts, and the sentence for what it does not.
 #pragma once
 
+#include "kernels/math/attention.hpp"
 #include "kernels/math/matmul.hpp"
 #include "kernels/tape/tape.hpp"
 #include "kernels/tensor/tensor.hpp"
@@ -22,6 +23,9 @@ namespace troupe::detail {
 [[nodiscard]] expected<matmul_form> check_matmul(const tensor& a, const tensor& b,
                                                  transposition transposed);
 
+/// As the last extents of `input`, one or more.
+[[nodiscard]] expected<void> check_bias(const tensor& input, const tensor& bias);
+
 /// A vector as long as the last extent of `input`.
 [[nodiscard]] expected<void> check_row_vector(std::string_view operation, const tensor& input,
                                               std::string_view name, const tensor& vector);
@@ -29,6 +33,9 @@ namespace troupe::detail {
 /// Two tensors of one type and shape.
 [[nodiscard]] expected<void> check_alike(std::string_view operation, const tensor& a,
                                          const tensor& b);
+
+/// Three parts side by side, of heads that divide each of them.
+[[nodiscard]] expected<attention_extents> check_attention(const tensor& packed, int64_t heads);
 
 /// A rate within [0, 1), and no more elements than a stream has words.
 [[nodiscard]] expected<void> check_dropout(const tensor& input, double rate);
@@ -42,6 +49,18 @@ namespace troupe::detail {
 
 /// As many elements after as before.
 [[nodiscard]] expected<void> check_reshape(const tensor& input, const shape& extents);
+
+/// A matrix.
+[[nodiscard]] expected<void> check_transpose(const tensor& input);
+
+/// Rows that there are.
+[[nodiscard]] expected<void> check_slice(const tensor& input, int64_t begin, int64_t end);
+
+/// Two tensors of one type whose extents are alike but for the first.
+[[nodiscard]] expected<void> check_concatenate(const tensor& a, const tensor& b);
+
+/// At least one extent, none of which a product cannot have.
+[[nodiscard]] expected<void> check_row_sums(const tensor& input);
 
 /// At least one element.
 [[nodiscard]] expected<void> check_mean(const tensor& input);

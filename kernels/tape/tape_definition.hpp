@@ -54,7 +54,7 @@ expression basic_tape<Context>::matmul(expression a, expression b, transposition
 template <class Context>
 expression basic_tape<Context>::add_bias(expression input, expression bias) {
   if (!usable("add_bias", {input, bias})) return {};
-  if (!accept(detail::check_row_vector("add_bias", at(input), "bias", at(bias)))) return {};
+  if (!accept(detail::check_bias(at(input), at(bias)))) return {};
   auto output = detail::biased(on_, at(input), at(bias));
   return record(std::move(output), {input, bias}, [this, input, bias](tensor g) {
     if (is_differentiable(bias)) contribute(bias, detail::column_sums(on_, g, at(bias).extents()));
@@ -124,6 +124,32 @@ expression basic_tape<Context>::layer_norm(expression input, expression gain, ex
 }
 
 template <class Context>
+expression basic_tape<Context>::rms_norm(expression input, expression gain, double epsilon) {
+  if (!usable("rms_norm", {input, gain})) return {};
+  if (!accept(detail::check_row_vector("rms_norm", at(input), "gain", at(gain)))) return {};
+  auto forward = detail::scale_rows(on_, at(input), at(gain), epsilon);
+  auto output = forward.output;
+  return record(std::move(output), {input, gain}, [this, input, gain, forward](const tensor& g) {
+    auto result = detail::scale_rows_gradient(on_, at(input), at(gain), forward, g);
+    contribute(input, std::move(result.input));
+    contribute(gain, std::move(result.gain));
+  });
+}
+
+template <class Context>
+expression basic_tape<Context>::causal_self_attention(expression packed, int64_t heads) {
+  if (!usable("causal_self_attention", {packed})) return {};
+  auto extents = detail::check_attention(at(packed), heads);
+  if (!extents) return refuse(extents.error());
+  auto forward = detail::attend(on_, *extents, at(packed));
+  auto output = forward.output;
+  return record(std::move(output), {packed},
+                [this, packed, extents = *extents, forward](const tensor& g) {
+                  contribute(packed, detail::attend_gradient(on_, extents, at(packed), forward, g));
+                });
+}
+
+template <class Context>
 expression basic_tape<Context>::dropout(expression input, double rate, const random_key& key,
                                         const tensor& placed) {
   if (!usable("dropout", {input})) return {};
@@ -168,6 +194,54 @@ expression basic_tape<Context>::reshape(expression input, const shape& extents) 
   return record(at(input).reshape(extents), {input}, [this, input](const tensor& g) {
     contribute(input, g.reshape(at(input).extents()));
   });
+}
+
+template <class Context>
+expression basic_tape<Context>::transpose(expression input) {
+  if (!usable("transpose", {input})) return {};
+  if (!accept(detail::check_transpose(at(input)))) return {};
+  return record(detail::transposed(on_, at(input)), {input},
+                [this, input](const tensor& g) { contribute(input, detail::transposed(on_, g)); });
+}
+
+template <class Context>
+expression basic_tape<Context>::slice(expression input, int64_t begin, int64_t end) {
+  if (!usable("slice", {input})) return {};
+  if (!accept(detail::check_slice(at(input), begin, end))) return {};
+  return record(at(input).slice(begin, end), {input}, [this, input, begin](const tensor& g) {
+    auto whole = detail::filled(on_, g.type(), at(input).extents(), 0);
+    detail::put_rows(on_, g, whole, begin);
+    contribute(input, std::move(whole));
+  });
+}
+
+template <class Context>
+expression basic_tape<Context>::concatenate(expression a, expression b) {
+  if (!usable("concatenate", {a, b})) return {};
+  if (!accept(detail::check_concatenate(at(a), at(b)))) return {};
+  auto extents = at(a).extents().dims();
+  auto middle = extents[0];
+  extents[0] += at(b).extents()[0];
+  auto output = detail::make(on_, at(a).type(), shape(extents));
+  detail::put_rows(on_, at(a), output, 0);
+  detail::put_rows(on_, at(b), output, middle);
+  return record(std::move(output), {a, b}, [this, a, b, middle](const tensor& g) {
+    contribute(a, g.slice(0, middle));
+    contribute(b, g.slice(middle, g.extents()[0]));
+  });
+}
+
+template <class Context>
+expression basic_tape<Context>::row_sums(expression input) {
+  if (!usable("row_sums", {input})) return {};
+  if (!accept(detail::check_row_sums(at(input)))) return {};
+  auto extents = at(input).extents().dims();
+  auto columns = extents.back();
+  extents.pop_back();
+  const shape rows{extents};
+  auto ones = constant(detail::filled(on_, at(input).type(), {columns, 1}, 1));
+  auto matrix = reshape(input, {rows.element_count(), columns});
+  return reshape(matmul(matrix, ones), rows);
 }
 
 template <class Context>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/math/activations.hpp"
+#include "kernels/math/attention.hpp"
 #include "kernels/math/bias.hpp"
 #include "kernels/math/dropout.hpp"
 #include "kernels/math/elementwise.hpp"
@@ -10,8 +11,10 @@
 #include "kernels/math/layer_norm.hpp"
 #include "kernels/math/matmul.hpp"
 #include "kernels/math/mean.hpp"
+#include "kernels/math/rms_norm.hpp"
 #include "kernels/math/softmax_cross_entropy.hpp"
 #include "kernels/math/sparse.hpp"
+#include "kernels/math/transpose.hpp"
 #include "kernels/tensor/placement.hpp"
 #include "kernels/tensor/tensor.hpp"
 #include "messages/assert.hpp"
@@ -180,6 +183,23 @@ void scatter(const Context& on, const indexed_slices& rows, tensor& table) {
 }
 
 template <class Context>
+tensor transposed(const Context& on, const tensor& input) {
+  auto rows = input.extents()[0], columns = input.extents()[1];
+  auto output = make(on, input.type(), {columns, rows});
+  compute_in(input.type(), [&](auto zero) {
+    using T = decltype(zero);
+    transpose(on, static_cast<size_t>(rows), in<T>(on, input), out<T>(on, output));
+  });
+  return output;
+}
+
+/// Writes `rows` into `whole`, from row `begin` on.
+template <class Context>
+void put_rows(const Context& on, const tensor& rows, tensor& whole, int64_t begin) {
+  scaled(on, rows, 1, whole.slice(begin, begin + rows.extents()[0]));
+}
+
+template <class Context>
 tensor mean_of(const Context& on, const tensor& input) {
   auto output = make(on, input.type(), shape{});
   compute_in(input.type(), [&](auto zero) {
@@ -245,6 +265,79 @@ normalised_gradients normalise_gradient(const Context& on, const tensor& input, 
                         in<T>(on, output_gradient),
                         layer_norm_gradients<T>{out<T>(on, result.input), out<T>(on, result.gain),
                                                 out<T>(on, result.bias)});
+  });
+  return result;
+}
+
+/// What `rms_norm` computes, and what its gradient needs besides.
+struct scaled_rows {
+  tensor output;
+  tensor inverse_roots;
+};
+
+template <class Context>
+scaled_rows scale_rows(const Context& on, const tensor& input, const tensor& gain, double epsilon) {
+  auto columns = gain.extents()[0];
+  shape rows{columns == 0 ? 0 : input.extents().element_count() / columns};
+  scaled_rows result{make_like(on, input), make(on, input.type(), rows)};
+  compute_in(input.type(), [&](auto zero) {
+    using T = decltype(zero);
+    rms_norm(on, static_cast<T>(epsilon), in<T>(on, input), in<T>(on, gain),
+             out<T>(on, result.output), out<T>(on, result.inverse_roots));
+  });
+  return result;
+}
+
+/// The gradients of `scale_rows` by its two operands.
+struct scaled_rows_gradients {
+  tensor input;
+  tensor gain;
+};
+
+template <class Context>
+scaled_rows_gradients scale_rows_gradient(const Context& on, const tensor& input,
+                                          const tensor& gain, const scaled_rows& forward,
+                                          const tensor& output_gradient) {
+  scaled_rows_gradients result{reuse(on, output_gradient), make_like(on, gain)};
+  compute_in(input.type(), [&](auto zero) {
+    using T = decltype(zero);
+    rms_norm_gradient(on, in<T>(on, input), in<T>(on, gain), in<T>(on, forward.inverse_roots),
+                      in<T>(on, output_gradient), out<T>(on, result.input),
+                      out<T>(on, result.gain));
+  });
+  return result;
+}
+
+/// The output of `causal_self_attention`, and what its gradient needs besides.
+struct attended {
+  tensor output;
+  tensor log_sums;
+};
+
+template <class Context>
+attended attend(const Context& on, const attention_extents& extents, const tensor& packed) {
+  auto batch = packed.extents()[0], context = packed.extents()[1];
+  attended result{
+    make(on, packed.type(), shape{batch, context, static_cast<int64_t>(extents.width())}),
+    make(on, packed.type(), shape{batch, static_cast<int64_t>(extents.heads), context})};
+  compute_in(packed.type(), [&](auto zero) {
+    using T = decltype(zero);
+    causal_self_attention(on, extents, in<T>(on, packed), out<T>(on, result.output),
+                          out<T>(on, result.log_sums));
+  });
+  return result;
+}
+
+template <class Context>
+tensor attend_gradient(const Context& on, const attention_extents& extents, const tensor& packed,
+                       const attended& forward, const tensor& output_gradient) {
+  auto result = make_like(on, packed);
+  compute_in(packed.type(), [&](auto zero) {
+    using T = decltype(zero);
+    causal_self_attention_gradient(
+      on, extents, in<T>(on, packed),
+      attention_outcome<T>{in<T>(on, forward.output), in<T>(on, forward.log_sums)},
+      in<T>(on, output_gradient), out<T>(on, result));
   });
   return result;
 }

@@ -161,7 +161,7 @@ class Evaluator(Job):
         job = self.begin(*SHORT)
         self.evaluator(*SHORT, "--text", "other").ends(6, "trains on another text than other")
         shutil.rmtree(self.folder / "run" / "eval")
-        self.evaluator(*SHORT, "--embedding", "5").ends(6, "has shape .* here, but .* in the checkpoint")
+        self.evaluator(*SHORT, "--embedding", "5").ends(6, "is of a perceptron, .*, not of a perceptron, .* embedding 5,")
         for process in job:
             process.ends(0)
 

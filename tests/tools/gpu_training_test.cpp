@@ -20,6 +20,12 @@ using namespace troupe::test;
 namespace {
 
 const auto model = small_model();
+const language_model_config small_transformer{.kind = model_kind::transformer,
+                                              .context = 5,
+                                              .hidden_dropout = 0.2,
+                                              .layers = 2,
+                                              .heads = 2,
+                                              .width = 8};
 
 /// What a job came to.
 struct course {
@@ -80,22 +86,25 @@ gpu_source gpus_here() {
 
 TEST_SUITE("tools/gpu_training") {
   TEST_CASE("one step on a GPU has the CPU's loss and gradients, but for roundings") {
-    auto variables = variables_of(model, 3);
-    auto batch = draw_batch(model, small_text, 33, {3, "batch"});
-    random_key key{3, "dropout"};
-    auto here = differentiate_on(host_stream(), model, variables, batch, key);
-    auto gpu = first_gpu(1);
-    auto there = differentiate_on(gpu->stream(0), model, variables, batch, key);
-    REQUIRE(here);
-    REQUIRE_MESSAGE(there, (there ? std::string{} : there.error().message));
-    finish(*gpu);
-    // Sums of a few hundred products in another order: some units in the last place of a float.
-    CHECK(there->loss_in_nats() == doctest::Approx(here->loss_in_nats()).epsilon(1e-6));
-    REQUIRE(there->gradients.size() == here->gradients.size());
-    for (size_t i = 1; i < here->gradients.size(); ++i)
-      CHECK(largest_difference(std::get<tensor>(there->gradients[i]),
-                               std::get<tensor>(here->gradients[i]))
-            < 1e-6);
+    for (const auto& of : {model, small_transformer}) {
+      CAPTURE(describe(of));
+      auto variables = variables_of(of, 3);
+      auto batch = draw_batch(of, small_text, 33, {3, "batch"});
+      random_key key{3, "dropout"};
+      auto here = differentiate_on(host_stream(), of, variables, batch, key);
+      auto gpu = first_gpu(1);
+      auto there = differentiate_on(gpu->stream(0), of, variables, batch, key);
+      REQUIRE(here);
+      REQUIRE_MESSAGE(there, (there ? std::string{} : there.error().message));
+      finish(*gpu);
+      // Sums of a few hundred products in another order: some units in the last place of a float.
+      CHECK(there->loss_in_nats() == doctest::Approx(here->loss_in_nats()).epsilon(1e-6));
+      REQUIRE(there->gradients.size() == here->gradients.size());
+      for (size_t i = 1; i < here->gradients.size(); ++i)
+        CHECK(largest_difference(std::get<tensor>(there->gradients[i]),
+                                 std::get<tensor>(here->gradients[i]))
+              < 1e-6);
+    }
   }
 
   TEST_CASE("a job on a GPU has the CPU's loss curve and comes to its variables") {

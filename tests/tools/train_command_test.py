@@ -14,6 +14,8 @@ import unittest
 
 TROUPE = os.path.abspath(sys.argv.pop(1))
 TEXT = "the quick brown fox jumps over the lazy dog; " * 60
+TINY_TRANSFORMER = ["--model", "transformer", "--text", "text", "--batch", "4", "--context", "8", "--layers", "2",
+                    "--heads", "2", "--width", "8"]
 SMALL = ["--text", "text", "--batch", "8", "--context", "4", "--embedding", "4", "--hidden", "16"]
 
 
@@ -129,7 +131,7 @@ class Train(unittest.TestCase):
         self.trained("--steps", "20", "--checkpoint-every", "10")
         refused("that run has made all its 20 steps", "--resume", "run")
         (self.folder / "other").write_text(TEXT + "!")
-        refused("was saved with shape [16", "--resume", "run", "--steps", "30", "--hidden", "17")
+        refused("hidden 16, not a perceptron, context 4, embedding 4, hidden 17; leave", "--resume", "run", "--steps", "30", "--hidden", "17")
         refused("its checkpoints are of seed 1, not 2", "--resume", "run", "--steps", "30", "--seed", "2")
         refused("made with the optimizer adam", "--resume", "run", "--steps", "30", "--optimizer", "sgd")
         refused("that run trained on another text than other", "--resume", "run", "--steps", "30", "--text", "other")
@@ -139,6 +141,55 @@ class Train(unittest.TestCase):
         self.assertEqual(result.returncode, 6)
         self.assertIn("no whole checkpoint is in run/checkpoints", result.stderr)
         self.assertEqual(self.train("--resume", "nowhere").returncode, 2)
+
+    def test_a_transformer_trains_under_every_strategy_and_goes_on(self):
+        for strategy in ("parameter_server", "mirrored", "multi_worker_mirrored"):
+            result = self.train(*TINY_TRANSFORMER, "--steps", "20", "--strategy", strategy, "--run-dir", strategy)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("model     transformer, context 8, layers 2, heads 2, width 8: 3872 parameters", result.stderr)
+            self.assertIn("bits per byte", result.stdout)
+        more = self.train("--resume", "mirrored", "--steps", "40", "--run-dir", "more")
+        self.assertEqual(more.returncode, 0, more.stderr)
+        self.assertEqual(int(self.table("metrics.csv", "more")[-1]["step"]), 40)
+        for options, other in ((["--heads", "4"], "a transformer, context 8, layers 2, heads 4, width 8"),
+                               (["--model", "perceptron"], "a perceptron, context 8, embedding 32, hidden 512")):
+            refused = self.train("--resume", "mirrored", "--steps", "40", *options, "--run-dir", "other")
+            self.assertEqual(refused.returncode, 6, refused.stderr)
+            self.assertEqual(refused.stderr, "troupe train: --resume mirrored: that run trains a transformer, context 8, layers 2, "
+                             f"heads 2, width 8, not {other}; leave the model's options as they were\n")
+
+    def test_an_interrupted_transformer_ends_as_one_that_was_not(self):
+        alike = ["--world", "virtual", "--strategy", "mirrored", "--learning-rate-decay", "none"]
+        for steps, folder in (("20", "half"), ("40", "whole")):
+            self.assertEqual(self.train(*TINY_TRANSFORMER, *alike, "--steps", steps, "--run-dir", folder).returncode, 0)
+        self.assertEqual(self.train("--resume", "half", "--steps", "40", "--run-dir", "rest").returncode, 0)
+        last = [self.table("metrics.csv", run)[-1]["loss"] for run in ("whole", "rest")]
+        self.assertEqual(last[0], last[1])
+
+    def test_a_model_writes_text(self):
+        def sample(run, *options):
+            return subprocess.run([TROUPE, "sample", run, *options], cwd=self.folder, capture_output=True, timeout=100)
+
+        self.trained("--steps", "600", "--embedding-dropout", "0", "--hidden-dropout", "0")
+        self.train(*TINY_TRANSFORMER, "--steps", "5", "--run-dir", "transformer")
+        for run in ("run", "transformer"):
+            texts = [sample(run, "--bytes", "50", "--seed", seed, "--prompt", "the ").stdout for seed in ("1", "1", "2")]
+            self.assertEqual([len(text) for text in texts], [55] * 3)  # with the prompt, and the end of the line
+            self.assertEqual(texts[0], texts[1])
+            self.assertNotEqual(texts[0], texts[2])
+            self.assertTrue(texts[0].startswith(b"the "))
+        likeliest = sample("run", "--bytes", "20", "--temperature", "0", "--prompt", "the quick").stdout.decode()
+        self.assertIn(likeliest.strip(), TEXT)
+        (self.folder / "empty").mkdir()
+        (self.folder / "empty/config.toml").write_text((self.folder / "run/config.toml").read_text())
+        for code, line, options in (
+            (2, "no run is named: give its folder, as in troupe sample runs/2026-11-21-020641", ["--bytes", "1"]),
+            (2, "RUN: ", ["nowhere"]), (6, "empty: no checkpoints are there", ["empty"]),
+            (2, "--temperature must be a number from 0 to 100, not '-1'", ["run", "--temperature", "-1"])):
+            refused = subprocess.run([TROUPE, "sample", *options], cwd=self.folder, text=True, capture_output=True)
+            self.assertEqual(refused.returncode, code, refused.stderr)
+            self.assertEqual(refused.stderr.count("\n"), 1, refused.stderr)
+            self.assertIn(line, refused.stderr)
 
     def test_the_curves_are_whole_frames_for_every_step_and_evaluation(self):
         self.trained("--steps", "10", "--evaluate-every", "5")

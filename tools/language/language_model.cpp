@@ -4,6 +4,8 @@
 
 #include "actors/world/compute_device.hpp"
 #include "messages/assert.hpp"
+#include "tools/language/normal_tensor.hpp"
+#include "tools/language/transformer.hpp"
 
 #if TROUPE_CUDA
 #  include "actors/gpu/cuda_device.hpp"
@@ -22,8 +24,6 @@ namespace troupe {
 
 namespace {
 
-constexpr int64_t byte_values = 256;
-
 /// Rows that are evaluated at once: enough for a matrix product, little enough for the cache.
 constexpr size_t evaluation_rows = 512;
 
@@ -37,14 +37,6 @@ std::vector<int64_t> widths(const language_model_config& config) {
 
 std::string layer_name(size_t layer, size_t layers) {
   return layer + 1 == layers ? "output" : "hidden_" + std::to_string(layer);
-}
-
-tensor normal_tensor(shape extents, double deviation, const random_key& key) {
-  tensor result(dtype::f32, std::move(extents));
-  random_stream stream{key};
-  for (auto& value : result.mutable_values<float>())
-    value = static_cast<float>(deviation * stream.normal());
-  return result;
 }
 
 /// How a pass through the model differs between training and evaluation.
@@ -76,14 +68,16 @@ std::vector<random_key> dropout_keys(const language_model_config& config, const 
   return keys;
 }
 
-/// The mean loss of a batch. @param variables As many as the model has.
+/// The logits of the bytes after some contexts. @param variables As many as the model has.
 template <class Context>
-expression loss_of(basic_tape<Context>& t, const language_model_config& config,
-                   std::span<const expression> variables, const text_batch& batch, const pass& how,
-                   const placed_inputs& placed = {}) {
-  auto rows = batch.contexts.extents()[0];
+expression logits_of(basic_tape<Context>& t, const language_model_config& config,
+                     std::span<const expression> variables, const tensor& contexts, const pass& how,
+                     const placed_inputs& placed = {}) {
+  if (config.kind == model_kind::transformer)
+    return transformer_logits(t, config, variables, contexts, {how.hidden_dropout, how.key});
+  auto rows = contexts.extents()[0];
   auto keys = dropout_keys(config, how.key);
-  auto h = t.reshape(t.embedding(variables[0], batch.contexts, placed.contexts),
+  auto h = t.reshape(t.embedding(variables[0], contexts, placed.contexts),
                      {rows, config.context * config.embedding_size});
   h = t.dropout(h, how.embedding_dropout, keys[0], placed.key(0));
   size_t layers = config.hidden_sizes.size() + 1;
@@ -92,14 +86,35 @@ expression loss_of(basic_tape<Context>& t, const language_model_config& config,
     if (layer + 1 == layers) break;
     h = t.dropout(t.gelu(h), how.hidden_dropout, keys[layer + 1], placed.key(layer + 1));
   }
-  return t.softmax_cross_entropy(h, batch.next, placed.next);
+  return h;
 }
 
-expected<void> check_count(const language_model_config& config, std::span<const tensor> variables) {
-  auto wanted = 3 + 2 * config.hidden_sizes.size();
-  if (variables.size() == wanted) return {};
-  return fail(errc::invalid_argument, "the language model has " + std::to_string(wanted)
-                                        + " variables, not " + std::to_string(variables.size()));
+/// The mean loss of a batch. @param variables As many as the model has.
+template <class Context>
+expression loss_of(basic_tape<Context>& t, const language_model_config& config,
+                   std::span<const expression> variables, const text_batch& batch, const pass& how,
+                   const placed_inputs& placed = {}) {
+  return t.softmax_cross_entropy(logits_of(t, config, variables, batch.contexts, how, placed),
+                                 batch.next, placed.next);
+}
+
+size_t variable_count(const language_model_config& config) {
+  return config.kind == model_kind::transformer ? transformer_variable_count(config)
+                                                : 3 + 2 * config.hidden_sizes.size();
+}
+
+/// Whether there are as many as the model has, and a place for each of its positions. The tape sees
+/// to the rest.
+expected<void> check_variables(const language_model_config& config,
+                               std::span<const tensor> variables) {
+  auto wanted = variable_count(config);
+  if (variables.size() != wanted)
+    return fail(errc::invalid_argument, "the language model has " + std::to_string(wanted)
+                                          + " variables, not " + std::to_string(variables.size()));
+  const shape positions{config.context, config.width};
+  if (config.kind == model_kind::perceptron || variables[1].extents() == positions) return {};
+  return fail(errc::invalid_argument, "the language model has positions " + to_string(positions)
+                                        + ", not " + to_string(variables[1].extents()));
 }
 
 expected<void> check_extent(std::string_view name, int64_t value) {
@@ -136,6 +151,58 @@ text_batch gather(const language_model_config& config, std::string_view text, si
     next[i] = static_cast<unsigned char>(text[position]);
   }
   return result;
+}
+
+/// The windows of so many bytes that begin where `position_of` says for 0, 1, ..., examples - 1.
+/// What goes in is what comes out, one byte earlier.
+template <class Function>
+text_batch gather_windows(int64_t length, std::string_view text, size_t examples,
+                          Function position_of) {
+  auto windows = static_cast<int64_t>(examples);
+  auto size = static_cast<size_t>(length);
+  text_batch result{{dtype::i64, {windows, length}}, {dtype::i64, {windows * length}}};
+  auto contexts = result.contexts.mutable_values<int64_t>();
+  auto next = result.next.mutable_values<int64_t>();
+  auto byte_at
+    = [&](size_t at) { return static_cast<int64_t>(static_cast<unsigned char>(text[at])); };
+  for (size_t i = 0; i < examples; ++i) {
+    size_t begin = position_of(i);
+    for (size_t j = 0; j < size; ++j) {
+      contexts[i * size + j] = begin + j == 0 ? 0 : byte_at(begin + j - 1);
+      next[i * size + j] = byte_at(begin + j);
+    }
+  }
+  return result;
+}
+
+/// A model, its variables and what is to be guessed, none of it trained.
+struct given_model {
+  language_model_config config;
+  std::vector<tensor> variables;
+
+  /// A transformer takes shorter windows with the first of its positions.
+  given_model(const language_model_config& of, std::span<const tensor> values, int64_t context)
+    : config(of), variables(values.begin(), values.end()) {
+    if (config.kind == model_kind::perceptron || context >= config.context) return;
+    variables[1] = variables[1].slice(0, context);
+    config.context = context;
+  }
+
+  [[nodiscard]] std::vector<expression> on(tape& t) const {
+    std::vector<expression> constants;
+    for (const auto& value : variables)
+      constants.push_back(t.constant(value));
+    return constants;
+  }
+};
+
+/// Bytes that are evaluated at once, of so many that are left: for a transformer whole windows, but
+/// for the end.
+size_t part_to_evaluate(const language_model_config& config, size_t left) {
+  if (config.kind == model_kind::perceptron) return std::min(evaluation_rows, left);
+  auto context = static_cast<size_t>(config.context);
+  auto windows = std::min(left, std::max(evaluation_rows, context)) / context;
+  return windows == 0 ? left : windows * context;
 }
 
 // Results on their way from a device; the first failure stays.
@@ -268,10 +335,25 @@ double number(const tensor& scalar) {
   return scalar.type() == dtype::f64 ? scalar.values<double>()[0] : scalar.values<float>()[0];
 }
 
+expected<void> validate_transformer(const language_model_config& config) {
+  if (auto ok = check_extent("width", config.width); !ok) return ok;
+  if (auto ok = check_extent("heads", config.heads); !ok) return ok;
+  if (config.layers < 1 || std::cmp_greater(config.layers, language_model_layers_max))
+    return fail(errc::invalid_argument,
+                fmt::format("language model: layers is {}, not within [1, {}]", config.layers,
+                            language_model_layers_max));
+  if (config.width % config.heads == 0) return {};
+  return fail(errc::invalid_argument,
+              fmt::format("language model: a width of {} cannot be shared evenly by {} heads",
+                          config.width, config.heads));
+}
+
 } // namespace
 
 expected<void> validate(const language_model_config& config) {
   if (auto ok = check_extent("context", config.context); !ok) return ok;
+  if (auto ok = check_rate("hidden dropout", config.hidden_dropout); !ok) return ok;
+  if (config.kind == model_kind::transformer) return validate_transformer(config);
   if (auto ok = check_extent("embedding size", config.embedding_size); !ok) return ok;
   if (config.hidden_sizes.size() > language_model_layers_max)
     return fail(errc::invalid_argument, "language model: more than "
@@ -279,13 +361,38 @@ expected<void> validate(const language_model_config& config) {
                                           + " hidden layers");
   for (auto size : config.hidden_sizes)
     if (auto ok = check_extent("hidden size", size); !ok) return ok;
-  if (auto ok = check_rate("embedding dropout", config.embedding_dropout); !ok) return ok;
-  return check_rate("hidden dropout", config.hidden_dropout);
+  return check_rate("embedding dropout", config.embedding_dropout);
+}
+
+language_model_config usual_transformer() {
+  return {.kind = model_kind::transformer, .context = 64, .hidden_dropout = 0.1};
+}
+
+std::string describe(const language_model_config& config) {
+  auto name = to_string(config.kind);
+  if (config.kind == model_kind::transformer)
+    return fmt::format("{}, context {}, layers {}, heads {}, width {}", name, config.context,
+                       config.layers, config.heads, config.width);
+  return fmt::format(
+    "{}, context {}, embedding {}, hidden {}", name, config.context, config.embedding_size,
+    config.hidden_sizes.empty() ? "none" : fmt::to_string(fmt::join(config.hidden_sizes, ",")));
+}
+
+int64_t parameter_count(const language_model_config& config) {
+  int64_t count = 0;
+  for (const auto& variable : initial_variables(config, 0))
+    count += variable.value.extents().element_count();
+  return count;
+}
+
+int64_t guesses_per_example(const language_model_config& config) {
+  return config.kind == model_kind::transformer ? config.context : 1;
 }
 
 std::vector<initial_variable> initial_variables(const language_model_config& config,
                                                 uint64_t seed) {
   TROUPE_ASSERT(validate(config).has_value());
+  if (config.kind == model_kind::transformer) return transformer_variables(config, seed);
   random_key key{seed, "initial variables"};
   std::vector<initial_variable> result;
   auto add = [&](std::string name, tensor value) {
@@ -308,6 +415,12 @@ text_batch batch_at(const language_model_config& config, std::string_view text, 
                     size_t end) {
   TROUPE_ASSERT(begin <= end, begin, end);
   TROUPE_ASSERT(end <= text.size(), end, text.size());
+  if (config.kind == model_kind::transformer) {
+    auto context = static_cast<size_t>(config.context);
+    TROUPE_ASSERT((end - begin) % context == 0, begin, end, context);
+    return gather_windows(config.context, text, (end - begin) / context,
+                          [&](size_t i) { return begin + i * context; });
+  }
   return gather(config, text, end - begin, [&](size_t i) { return begin + i; });
 }
 
@@ -315,6 +428,12 @@ text_batch draw_batch(const language_model_config& config, std::string_view text
                       const random_key& key) {
   TROUPE_ASSERT(!text.empty());
   random_stream stream{key};
+  if (config.kind == model_kind::transformer) {
+    auto context = static_cast<size_t>(config.context);
+    TROUPE_ASSERT(text.size() > context, text.size(), context);
+    return gather_windows(config.context, text, examples,
+                          [&](size_t) { return 1 + stream.below(text.size() - context); });
+  }
   return gather(config, text, examples, [&](size_t) { return stream.below(text.size()); });
 }
 
@@ -336,12 +455,12 @@ expected<step_on_stream> differentiate_on(compute_stream& on, const language_mod
                                           std::span<const tensor> variables,
                                           const text_batch& batch, const random_key& key,
                                           const std::stop_token& stop) {
-  if (auto ok = check_count(config, variables); !ok) return tl::unexpected(ok.error());
+  if (auto ok = check_variables(config, variables); !ok) return tl::unexpected(ok.error());
   if (on.where().kind == device_kind::cpu)
     return differentiate_with(cpu::context{}, on, config, variables, batch, key, stop);
 #if TROUPE_CUDA
   if (auto* gpu = dynamic_cast<cuda_stream*>(&on))
-    return is_of_bytes(batch)
+    return config.kind == model_kind::perceptron && is_of_bytes(batch)
              ? differentiate_again(*gpu, config, variables, batch, key, stop)
              : differentiate_with(gpu->context(), on, config, variables, batch, key, stop);
 #endif
@@ -351,21 +470,38 @@ expected<step_on_stream> differentiate_on(compute_stream& on, const language_mod
 expected<double> bits_per_byte(const language_model_config& config,
                                std::span<const tensor> variables, std::string_view text,
                                size_t begin, std::stop_token stop) {
-  if (auto ok = check_count(config, variables); !ok) return tl::unexpected(ok.error());
+  if (auto ok = check_variables(config, variables); !ok) return tl::unexpected(ok.error());
   if (begin >= text.size())
     return fail(errc::invalid_argument, "language model: no byte is left to evaluate");
   double nats = 0;
-  for (size_t at = begin; at < text.size(); at += evaluation_rows) {
-    auto end = std::min(at + evaluation_rows, text.size());
+  for (size_t at = begin, size = 0; at < text.size(); at += size) {
+    size = part_to_evaluate(config, text.size() - at);
+    const given_model model{config, variables, static_cast<int64_t>(size)};
     tape t{stop};
-    std::vector<expression> constants;
-    for (const auto& value : variables)
-      constants.push_back(t.constant(value));
-    auto mean = t.value(loss_of(t, config, constants, batch_at(config, text, at, end), {}));
+    auto batch = batch_at(model.config, text, at, at + size);
+    auto mean = t.value(loss_of(t, model.config, model.on(t), batch, {}));
     if (!mean) return tl::unexpected(mean.error());
-    nats += number(*mean) * static_cast<double>(end - at);
+    nats += number(*mean) * static_cast<double>(size);
   }
   return nats / static_cast<double>(text.size() - begin) / std::numbers::ln2;
+}
+
+expected<std::vector<double>> next_byte_logits(const language_model_config& config,
+                                               std::span<const tensor> variables,
+                                               std::string_view text) {
+  if (auto ok = check_variables(config, variables); !ok) return tl::unexpected(ok.error());
+  // As many bytes as the model sees; before a text's beginning stands a zero byte.
+  const auto seen = std::clamp<int64_t>(static_cast<int64_t>(text.size()), 1, config.context);
+  const given_model model{config, variables, seen};
+  tensor contexts{dtype::i64, {1, model.config.context}};
+  auto bytes = contexts.mutable_values<int64_t>();
+  write_context(text, text.size(), bytes);
+  if (config.kind == model_kind::transformer) std::ranges::reverse(bytes);
+  tape t;
+  auto logits = t.value(logits_of(t, model.config, model.on(t), contexts, {}));
+  if (!logits) return tl::unexpected(logits.error());
+  auto last = logits->values<float>().last(byte_values);
+  return std::vector<double>(last.begin(), last.end());
 }
 
 } // namespace troupe

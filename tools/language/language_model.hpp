@@ -18,21 +18,52 @@ namespace troupe {
 
 class compute_stream;
 
-/// Shape of the model. The bytes before the one to guess are embedded, put side by side, and sent
-/// through hidden layers (gelu); a softmax over the 256 byte values is the guess.
+/// The models there are; both guess each byte of a text from those before it.
+enum class model_kind : uint8_t { perceptron, transformer };
+
+[[nodiscard]] constexpr std::string_view to_string(model_kind kind) {
+  return kind == model_kind::perceptron ? "perceptron" : "transformer";
+}
+
+/// Shape of the model.
+///
+/// Perceptron: the bytes before the one to guess are embedded, put side by side, and sent through
+/// hidden layers (gelu); a softmax over the 256 byte values is the guess. The defaults suit a text
+/// of some ten kilobytes, which a model that sees further or forgets less would learn by heart
+/// instead of learning from it.
 /// Source: Bengio et al., "A neural probabilistic language model", JMLR 3 (2003), over bytes.
 ///
-/// The defaults suit a text of some ten kilobytes, which a model that sees further or forgets less
-/// would learn by heart instead of learning from it.
+/// Transformer: each byte of a window guesses the next one. Embedded bytes plus a learned table of
+/// positions go through layers of causal self-attention and of a hidden layer (gelu) of four times
+/// the width; each normalises its input and adds to it. The table of embedded bytes is the
+/// output's, too. Source: Radford et al., "Language models are unsupervised multitask learners",
+/// 2019, over bytes.
 struct language_model_config {
+  model_kind kind = model_kind::perceptron;
   int64_t context = 5;                       ///< Bytes that the model sees.
-  int64_t embedding_size = 32;               ///< Numbers that stand for one byte.
-  std::vector<int64_t> hidden_sizes = {512}; ///< Width of each hidden layer; may be empty.
-  double embedding_dropout = 0.4;            ///< Share of embedded numbers forgotten in training.
-  double hidden_dropout = 0.6;               ///< Share of each hidden layer forgotten in training.
+  int64_t embedding_size = 32;               ///< Perceptron: numbers that stand for one byte.
+  std::vector<int64_t> hidden_sizes = {512}; ///< Perceptron: width of each hidden layer, or none.
+  double embedding_dropout = 0.4; ///< Perceptron: share of embedded numbers forgotten in training.
+  double hidden_dropout = 0.6;    ///< Share of each layer's output forgotten in training.
+  int64_t layers = 2;             ///< Transformer: each of attention and a hidden layer.
+  int64_t heads = 4;              ///< Transformer: of each attention; they divide the width.
+  int64_t width = 128;            ///< Transformer: numbers that stand for one position.
 
   bool operator==(const language_model_config&) const = default;
 };
+
+/// A perceptron with other values for what a transformer of a few hundred kilobytes of text needs.
+[[nodiscard]] language_model_config usual_transformer();
+
+/// All that decides which variables a model has and what they mean, in a few words: "transformer,
+/// context 64, layers 2, heads 4, width 128".
+[[nodiscard]] std::string describe(const language_model_config& config);
+
+/// Elements of all variables.
+[[nodiscard]] int64_t parameter_count(const language_model_config& config);
+
+/// Bytes that are guessed in one example: a window's, or 1.
+[[nodiscard]] int64_t guesses_per_example(const language_model_config& config);
 
 /// Largest extent in a configuration, and most hidden layers: beyond any use, and far from
 /// overflow.
@@ -48,35 +79,46 @@ struct initial_variable {
   tensor value;
 };
 
-/// "embedding", then "hidden_0/weights", "hidden_0/bias", ..., "output/weights", "output/bias";
-/// the functions below expect values in this order. Weights are normal with a deviation of
-/// 1 / sqrt(inputs), biases 0.
+/// The functions below expect values in this order.
+///
+/// Perceptron: "embedding", then "hidden_0/weights", "hidden_0/bias", ..., "output/weights",
+/// "output/bias". Weights are normal with a deviation of 1 / sqrt(inputs), biases 0.
+///
+/// Transformer: "embedding", "positions", then of each layer "layer_0/attention_norm/gain" and
+/// ".../bias", and weights and bias of "layer_0/attention" (queries, keys and values side by side)
+/// and "layer_0/projection"; "layer_0/hidden_norm", "layer_0/hidden", "layer_0/output"; at the end
+/// "norm". Weights are normal with a deviation of 0.02, of what is added to a layer's input less by
+/// the root of the number of such sums; gains are 1, biases 0.
 /// @pre `validate(config)` has a value.
 [[nodiscard]] std::vector<initial_variable> initial_variables(const language_model_config& config,
                                                               uint64_t seed);
 
 /// Some bytes to guess.
-/// Shape: contexts  [examples, context]  i64, the nearest byte first
-///        next      [examples]           i64
+/// Shape: contexts  [examples, context]  i64; perceptron: the nearest byte first; transformer: in
+///                                       the order of the text
+///        next      [examples]           i64; transformer: [examples * context]
 struct text_batch {
   tensor contexts;
   tensor next;
 };
 
 /// The bytes at [begin, end) of a text, each with the bytes before it; before the text's beginning
-/// stand zero bytes. @pre begin <= end <= text.size().
+/// stand zero bytes. A transformer sees them in windows of `context`, one after the other.
+/// @pre begin <= end <= text.size(); whole windows.
 [[nodiscard]] text_batch batch_at(const language_model_config& config, std::string_view text,
                                   size_t begin, size_t end);
 
-/// Bytes drawn evenly from a text, by the key alone: the same for the same (seed, replica,
-/// iteration), whatever else happens in the job. @pre The text is not empty.
+/// Bytes, or windows, drawn evenly from a text, by the key alone: the same for the same (seed,
+/// replica, iteration), whatever else happens in the job.
+/// @pre The text is not empty; for a transformer, it is longer than a window.
 [[nodiscard]] text_batch draw_batch(const language_model_config& config, std::string_view text,
                                     size_t examples, const random_key& key);
 
 /// What a replica computes in one step.
 struct loss_and_gradients {
-  double loss = 0;                 ///< Mean over the batch. Units: nats.
-  std::vector<gradient> gradients; ///< In the order of the variables; the embedding's is sparse.
+  double loss = 0; ///< Mean over the batch. Units: nats.
+  /// In the order of the variables; a perceptron's embedding's is sparse.
+  std::vector<gradient> gradients;
 };
 
 /// One training step's work, with dropout drawn from `key`.
@@ -104,12 +146,20 @@ differentiate_on(compute_stream& on, const language_model_config& config,
                  const std::stop_token& stop = {});
 
 /// How well the model guesses text[begin, end of text), each byte from those before it, which may
-/// lie before `begin`.
+/// lie before `begin`. A transformer takes windows of `context` bytes, the last one shorter: within
+/// each, the first byte is guessed from one byte only.
 /// Units: bits per byte: what an arithmetic coder would need with this model.
 /// Errors: as `differentiate`; invalid_argument, if there is no byte to guess.
 [[nodiscard]] expected<double> bits_per_byte(const language_model_config& config,
                                              std::span<const tensor> variables,
                                              std::string_view text, size_t begin,
                                              std::stop_token stop = {});
+
+/// What the model makes of a text: how likely each byte is to be the next one, as logarithms up to
+/// a constant. @param text May be empty; only its end is looked at.
+/// Errors: invalid_argument, if the variables are not of this model.
+[[nodiscard]] expected<std::vector<double>> next_byte_logits(const language_model_config& config,
+                                                             std::span<const tensor> variables,
+                                                             std::string_view text);
 
 } // namespace troupe

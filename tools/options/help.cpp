@@ -24,6 +24,7 @@ std::string troupe_help() {
          "Commands:\n"
          "  train      train a language model on a text, by several replicas together\n"
          "  launch     start the tasks of a job on this machine, and end them together\n"
+         "  sample     print text that the model of a run writes\n"
          "  top        show a running job in the terminal\n"
          "  sim        simulate what stragglers and backups cost\n"
          "  cluster    show the cluster that a job started here would be part of\n"
@@ -36,8 +37,8 @@ std::string troupe_help() {
 }
 
 std::string unknown_command(std::string_view command) {
-  constexpr std::array<std::string_view, 7> known{"train",   "launch", "top",      "sim",
-                                                  "cluster", "--help", "--version"};
+  constexpr std::array<std::string_view, 8> known{"train", "launch",  "sample", "top",
+                                                  "sim",   "cluster", "--help", "--version"};
   return fmt::format(
     "unknown command '{}'; the nearest known one is '{}' (troupe --help lists all)", command,
     nearest_name(command, known));

@@ -34,6 +34,12 @@ constexpr std::array<std::string_view, 10> of_one_strategy{
   "aggregate", "policy",  "backups",         "curvature",        "initial-tokens",
   "slack",     "on-loss", "rejoin-patience", "replicate-owners", "communication"};
 
+constexpr std::array model_names{to_string(model_kind::perceptron),
+                                 to_string(model_kind::transformer)};
+constexpr std::array<std::string_view, 3> of_perceptrons{"embedding", "hidden",
+                                                         "embedding-dropout"};
+constexpr std::array<std::string_view, 3> of_transformers{"layers", "heads", "width"};
+
 constexpr option_range replica_counts{1, 100'000};
 constexpr option_range extents{1, language_model_extent_max};
 constexpr option_range counts{0, 1e9};
@@ -96,7 +102,7 @@ std::string usual_learning_rates() {
   std::string text;
   for (const auto& [optimizer, rate] : train_defaults::learning_rates)
     text += fmt::format("{}{} for {}", text.empty() ? "" : ", ", rate, optimizer);
-  return text;
+  return text + "; of these a tenth for a transformer";
 }
 
 // "tensorflow (as SyncReplicasOptimizer does), latest_token (the one for backups)"
@@ -192,17 +198,32 @@ void add_training_options(command_options& all, train_options& options) {
 
 void add_model_options(command_options& all, language_model_config& model) {
   all.begin_group("Model", true, "model");
-  all.add("--context", "BYTES", "bytes that the model sees when it guesses the next",
+  all.add("--model", "NAME",
+          "perceptron (small and fast), or transformer (a GPT over bytes, for longer texts)",
+          choice_value(model.kind, model_names));
+  const auto transformer = usual_transformer();
+  all.add("--context", "BYTES",
+          fmt::format("bytes that the model sees when it guesses the next; a transformer: {}, "
+                      "unless it is given, and an example is so many guesses",
+                      transformer.context),
           whole_value(model.context, extents));
-  all.add("--embedding", "WIDTH", "numbers that stand for one byte",
+  all.add("--embedding", "WIDTH", "perceptron: numbers that stand for one byte",
           whole_value(model.embedding_size, extents));
-  all.add("--hidden", "WIDTHS", "widths of the hidden layers, separated by commas",
+  all.add("--hidden", "WIDTHS", "perceptron: widths of the hidden layers, separated by commas",
           whole_numbers_value(model.hidden_sizes, extents), "none");
+  all.add("--layers", "COUNT", "transformer: layers, each of attention and a hidden layer",
+          whole_value(model.layers, {1, language_model_layers_max}));
+  all.add("--heads", "COUNT", "transformer: heads of each attention, which divide the width",
+          whole_value(model.heads, extents));
+  all.add("--width", "WIDTH", "transformer: numbers that stand for one position",
+          whole_value(model.width, extents));
   all.add("--embedding-dropout", "SHARE",
-          "share of embedded numbers that is forgotten while training",
+          "perceptron: share of embedded numbers that is forgotten while training",
           real_value(model.embedding_dropout, shares_forgotten));
   all.add("--hidden-dropout", "SHARE",
-          "share of each hidden layer that is forgotten while training",
+          fmt::format("share of each layer's output that is forgotten while training; a "
+                      "transformer: {}, unless it is given",
+                      transformer.hidden_dropout),
           real_value(model.hidden_dropout, shares_forgotten));
 }
 
@@ -264,6 +285,10 @@ std::span<const std::string_view> without_meaning(strategy_kind strategy) {
   return strategy == strategy_kind::multi_worker_mirrored ? all.first(all.size() - 1) : all;
 }
 
+std::span<const std::string_view> without_meaning(model_kind model) {
+  return model == model_kind::perceptron ? of_transformers : of_perceptrons;
+}
+
 void reset(std::string_view key, train_options& options) {
   train_options standard;
   command_options from;
@@ -284,6 +309,7 @@ std::string config_text(const train_options& options, const option_origins& orig
   std::string_view section;
   for (const auto& option : all.options()) {
     if (std::ranges::count(without_meaning(options.strategy), option.key) > 0) continue;
+    if (std::ranges::count(without_meaning(options.model.kind), option.key) > 0) continue;
     const auto value = toml_text(option);
     auto line = fmt::format("# {}: {}\n", option.key, option.when_empty);
     if (!value.empty()) {

@@ -117,7 +117,7 @@ struct train_options {
   communication_implementation communication = communication_implementation::automatic;
 
   std::optional<uint64_t> steps;          ///< Exactly one of `steps` and `epochs` has a value.
-  std::optional<uint64_t> epochs;         ///< As many examples each as the training text has bytes.
+  std::optional<uint64_t> epochs;         ///< As many guesses each as the training text has bytes.
   uint64_t batch = train_defaults::batch; ///< Examples per replica and gradient.
   std::string_view optimizer = train_defaults::optimizer; ///< One of `choice_names<update_rule>()`.
   std::vector<optimizer_setting> optimizer_settings;
@@ -147,10 +147,12 @@ struct train_options {
   bool operator==(const train_options&) const = default;
 };
 
-/// The learning rate that suits most runs with this optimizer.
-[[nodiscard]] constexpr double default_learning_rate(std::string_view optimizer) {
+/// The learning rate that suits most runs with this optimizer: for a transformer, a tenth of the
+/// perceptron's.
+[[nodiscard]] constexpr double default_learning_rate(std::string_view optimizer,
+                                                     model_kind model = model_kind::perceptron) {
   for (const auto& [name, rate] : train_defaults::learning_rates)
-    if (name == optimizer) return rate;
+    if (name == optimizer) return model == model_kind::perceptron ? rate : rate / 10;
   return 0; // there is no such optimizer
 }
 
@@ -163,12 +165,15 @@ void add_options(command_options& all, train_options& options);
 /// processes, these do not communicate.
 [[nodiscard]] std::span<const std::string_view> without_meaning(strategy_kind strategy);
 
+/// The options that say nothing of the model that was chosen: those of the other one.
+[[nodiscard]] std::span<const std::string_view> without_meaning(model_kind model);
+
 /// Gives an option the value that it has if it is not set.
 void reset(std::string_view key, train_options& options);
 
-/// All options that have a meaning under the strategy as a TOML file that reads back, with a note
-/// beside each where it came from. Options without a value are comments, and so is the run's folder
-/// if `with_run_dir` is false: a file that names a used folder could start no second run.
+/// All options that have a meaning under strategy and model as a TOML file that reads back, with a
+/// note beside each where it came from. Options without a value are comments, and so is the run's
+/// folder if `with_run_dir` is false: a file that names a used folder could start no second run.
 [[nodiscard]] std::string config_text(const train_options& options, const option_origins& origins,
                                       bool with_run_dir = true);
 

@@ -132,6 +132,27 @@ expected<void> check_hidden(const train_options& options, const option_origins& 
                             spelling(origins, "hidden"), layers, language_model_layers_max));
 }
 
+expected<void> check_heads(const train_options& options, const option_origins& origins) {
+  const auto& model = options.model;
+  if (model.kind != model_kind::transformer || model.width % model.heads == 0) return {};
+  return misuse(fmt::format("{} {} cannot be shared evenly by {} {}: take a multiple",
+                            spelling(origins, "width"), model.width, spelling(origins, "heads"),
+                            model.heads));
+}
+
+// Drops the value of an option that has no meaning beside what `chosen` was set to; refuses it, if
+// that is not the stronger word. @param why As the line goes on behind the option.
+expected<void> drop(std::string_view option, std::string_view chosen, const std::string& why,
+                    train_options& options, option_origins& origins) {
+  const std::string key{option};
+  if (!origins.contains(key)) return {};
+  if (origin_of(origins, key).from >= origin_of(origins, std::string{chosen}).from)
+    return misuse(fmt::format("{} has no meaning {}", spelling(origins, key), why));
+  reset(key, options);
+  origins.erase(key);
+  return {};
+}
+
 std::string_view why_without_meaning(std::string_view option) {
   if (option == "communication")
     return "where no process adds up gradients with others: leave it out, or take --strategy "
@@ -153,24 +174,33 @@ expected<void> settle(train_options& options, const option_origins& origins) {
     (steps.from < epochs.from ? options.steps : options.epochs).reset();
   }
   if (!options.steps && !options.epochs) options.steps = train_defaults::steps;
-  if (!options.learning_rate) options.learning_rate = default_learning_rate(options.optimizer);
+  if (!options.learning_rate)
+    options.learning_rate = default_learning_rate(options.optimizer, options.model.kind);
+  if (options.model.kind != model_kind::transformer) return {};
+  const auto usual = usual_transformer();
+  if (!origins.contains("context")) options.model.context = usual.context;
+  if (!origins.contains("hidden-dropout")) options.model.hidden_dropout = usual.hidden_dropout;
   return {};
 }
 
 expected<void> fit_strategy(train_options& options, option_origins& origins) {
   for (const auto name : without_meaning(options.strategy)) {
-    const std::string key{name};
-    if (!origins.contains(key)) continue;
-    if (origin_of(origins, key).from >= origin_of(origins, "strategy").from)
-      return misuse(fmt::format("{} has no meaning under strategy {}, {}", spelling(origins, key),
-                                to_string(options.strategy), why_without_meaning(name)));
-    reset(key, options);
-    origins.erase(key);
+    auto why = fmt::format("under strategy {}, {}", to_string(options.strategy),
+                           why_without_meaning(name));
+    if (auto done = drop(name, "strategy", why, options, origins); !done) return done;
   }
   if (replicas_meet(options.strategy))
     options.aggregate = options.replicas;
   else if (traits_of(options.policy).keeps_pace() && !origins.contains("aggregate"))
     options.aggregate = 1;
+  return {};
+}
+
+expected<void> fit_model(train_options& options, option_origins& origins) {
+  auto why = fmt::format("for a {}: leave it out, or choose the other --model",
+                         to_string(options.model.kind));
+  for (const auto name : without_meaning(options.model.kind))
+    if (auto done = drop(name, "model", why, options, origins); !done) return done;
   return {};
 }
 
@@ -185,7 +215,7 @@ void fit(train_options& options, const option_origins& origins, uint64_t workers
 expected<void> check(const train_options& options, const option_origins& origins) {
   for (auto* rule :
        {check_initial_tokens, check_backups, check_slack, check_aggregate, check_slow, check_device,
-        check_communication, check_optimizer, check_warm_up, check_hidden})
+        check_communication, check_optimizer, check_warm_up, check_hidden, check_heads})
     if (auto done = rule(options, origins); !done) return done;
   return {};
 }

@@ -8,7 +8,8 @@
 
 namespace troupe {
 
-/// Fills in what follows from other options: the length of the run, and the learning rate.
+/// Fills in what follows from other options: the length of the run, the learning rate, and what
+/// suits a transformer.
 /// Errors: `invalid_argument` if both --steps and --epochs were given at the same place; otherwise
 /// the one from the stronger source holds.
 [[nodiscard]] expected<void> settle(train_options& options, const option_origins& origins);
@@ -18,6 +19,10 @@ namespace troupe {
 /// the gradients of all; under `ssp` it takes one, unless something else was asked for.
 /// Errors: `invalid_argument`; the line names the option and the strategy.
 [[nodiscard]] expected<void> fit_strategy(train_options& options, option_origins& origins);
+
+/// Refuses options that have no meaning for the model that was chosen, or forgets them, likewise.
+/// Errors: `invalid_argument`; the line names the option and the model.
+[[nodiscard]] expected<void> fit_model(train_options& options, option_origins& origins);
 
 /// Where the default number of replicas cannot be shared evenly by the workers of a cluster, each
 /// has one, and an update waits for all but one, unless something else was asked for, replicas

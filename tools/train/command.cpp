@@ -111,12 +111,14 @@ void announce(const prepared_run& run) {
                : fmt::format("policy {}", to_string(options.policy));
   fmt::print(stderr,
              "text      {}: {} bytes to train on, {} held out\n"
+             "model     {}: {} parameters\n"
              "job       {} replicas, {} gradients an update, {}, {} steps\n"
              "{}"
              "files     {}\n",
              options.text, run.corpus.training().size(), run.corpus.held_out().size(),
-             options.replicas, options.aggregate, how, step_count(options, run.corpus),
-             gradients_of_each(options), run.directory.path().string());
+             describe(options.model), parameter_count(options.model), options.replicas,
+             options.aggregate, how, step_count(options, run.corpus), gradients_of_each(options),
+             run.directory.path().string());
   if (run.devices.computing.empty())
     fmt::print(stderr, "cpu       matrix products by {}, one thread for each replica\n",
                cpu::matmul_instructions());

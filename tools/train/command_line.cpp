@@ -50,6 +50,7 @@ expected<void> settle(train_command& command) {
   if (auto done = settle(command.server); !done) return done;
   command.server.interface = command.cluster.interface;
   if (auto done = fit_strategy(command.options, command.origins); !done) return done;
+  if (auto done = fit_model(command.options, command.origins); !done) return done;
   if (auto done = settle(command.options, command.origins); !done) return done;
   return check(command.options, command.origins);
 }

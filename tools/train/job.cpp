@@ -73,7 +73,8 @@ uint64_t step_count(const train_options& options, const text_corpus& corpus) {
   if (options.steps) return *options.steps;
   auto examples = static_cast<double>(options.epochs.value_or(1))
                   * static_cast<double>(corpus.training().size());
-  auto per_step = static_cast<double>(options.batch) * static_cast<double>(options.aggregate);
+  auto per_step = static_cast<double>(options.batch) * static_cast<double>(options.aggregate)
+                  * static_cast<double>(guesses_per_example(options.model));
   return static_cast<uint64_t>(std::ceil(examples / per_step));
 }
 
@@ -197,7 +198,7 @@ train_result run_train_job(const train_options& options, const train_surrounding
     training.hooks.push_back(std::make_shared<checkpoint_saver_hook>(
       given.checkpoints, checkpoint_options{.every_steps = options.checkpoint_every,
                                             .keep = options.keep_checkpoints,
-                                            .notes = notes_of(corpus),
+                                            .notes = notes_of(options, corpus),
                                             .on_warning = warn}));
   auto report = stage.train(options, corpus);
   auto final_value = std::numeric_limits<double>::quiet_NaN();

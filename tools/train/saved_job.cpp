@@ -18,6 +18,17 @@ namespace {
 // What a checkpoint says of the text that it was trained on.
 constexpr const char* text_note = "troupe.text";
 
+// What it says of the model.
+constexpr const char* model_note = "troupe.model";
+
+// The model that a checkpoint says it is of, if that is another one.
+std::optional<std::string> other_model(const found_checkpoint& found,
+                                       const language_model_config& model) {
+  auto note = found.notes.find(model_note);
+  if (note == found.notes.end() || note->second == describe(model)) return std::nullopt;
+  return note->second;
+}
+
 // Whether what the options ask for is what is in the checkpoint.
 expected<void> check_saved(const train_options& options, const job_snapshot& saved) {
   if (saved.seed != options.seed)
@@ -50,8 +61,9 @@ std::string fingerprint(const text_corpus& corpus) {
   return fmt::format("{} bytes, crc32c {:08x}", bytes.size(), cpu::crc32c(bytes));
 }
 
-std::map<std::string, std::string> notes_of(const text_corpus& corpus) {
-  return {{text_note, fingerprint(corpus)}};
+std::map<std::string, std::string> notes_of(const train_options& options,
+                                            const text_corpus& corpus) {
+  return {{text_note, fingerprint(corpus)}, {model_note, describe(options.model)}};
 }
 
 expected<std::vector<tensor>> model_in(const found_checkpoint& found, const train_options& options,
@@ -62,6 +74,16 @@ expected<std::vector<tensor>> model_in(const found_checkpoint& found, const trai
       errc::failed_precondition,
       fmt::format("the run trains on another text than {}; give all tasks the same --text",
                   options.text));
+  return model_in(found, options);
+}
+
+expected<std::vector<tensor>> model_in(const found_checkpoint& found,
+                                       const train_options& options) {
+  if (auto other = other_model(found, options.model))
+    return fail(errc::failed_precondition,
+                fmt::format("the checkpoint is of a {}, not of a {}; give all tasks the same "
+                            "options of the model",
+                            *other, describe(options.model)));
   std::vector<tensor> values;
   for (const auto& [name, initial] : initial_variables(options.model, options.seed)) {
     auto saved = std::ranges::find(found.snapshot.variables, name, &variable_snapshot::name);
@@ -77,34 +99,47 @@ expected<std::vector<tensor>> model_in(const found_checkpoint& found, const trai
   return values;
 }
 
-expected<std::optional<job_snapshot>> find_resumed(const train_options& options,
-                                                   const text_corpus& corpus, uint64_t steps) {
-  if (options.resume.empty()) return std::nullopt;
-  auto folder = std::filesystem::path{options.resume} / run_directory::checkpoint_folder;
+expected<found_checkpoint> newest_checkpoint(std::string_view command,
+                                             const std::filesystem::path& run,
+                                             std::string_view named) {
+  auto folder = run / run_directory::checkpoint_folder;
   if (!std::filesystem::is_directory(folder))
-    return fail(errc::not_found,
-                fmt::format("--resume {}: no checkpoints are there", options.resume));
+    return fail(errc::not_found, fmt::format("{}: no checkpoints are there", named));
   try {
-    auto warn = [](const std::string& line) { fmt::print(stderr, "troupe train: {}\n", line); };
+    auto warn = [command](const std::string& line) {
+      fmt::print(stderr, "troupe {}: {}\n", command, line);
+    };
     auto found = find_checkpoint(folder, warn);
-    if (!found)
-      return fail(errc::not_found, fmt::format("--resume {}: no whole checkpoint is in {}",
-                                               options.resume, folder.string()));
-    if (found->notes[text_note] != fingerprint(corpus))
-      return fail(errc::failed_precondition,
-                  fmt::format("--resume {}: that run trained on another text than {}",
-                              options.resume, options.text));
-    if (found->snapshot.step >= steps)
-      return fail(errc::invalid_argument,
-                  fmt::format("--resume {}: that run has made all its {} steps; ask for more with "
-                              "--steps",
-                              options.resume, found->snapshot.step));
-    return check_saved(options, found->snapshot).map([&] {
-      return std::optional{std::move(found->snapshot)};
-    });
+    if (found) return *std::move(found);
+    return fail(errc::not_found,
+                fmt::format("{}: no whole checkpoint is in {}", named, folder.string()));
   } catch (const failure& failed) {
     return tl::unexpected<error>(failed.reason());
   }
+}
+
+expected<std::optional<job_snapshot>> find_resumed(const train_options& options,
+                                                   const text_corpus& corpus, uint64_t steps) {
+  if (options.resume.empty()) return std::nullopt;
+  auto found = newest_checkpoint("train", options.resume, "--resume " + options.resume);
+  if (!found) return tl::unexpected<error>(found.error());
+  if (found->notes[text_note] != fingerprint(corpus))
+    return fail(errc::failed_precondition,
+                fmt::format("--resume {}: that run trained on another text than {}", options.resume,
+                            options.text));
+  if (auto other = other_model(*found, options.model))
+    return fail(errc::failed_precondition,
+                fmt::format("--resume {}: that run trains a {}, not a {}; leave the model's "
+                            "options as they were",
+                            options.resume, *other, describe(options.model)));
+  if (found->snapshot.step >= steps)
+    return fail(errc::invalid_argument,
+                fmt::format("--resume {}: that run has made all its {} steps; ask for more with "
+                            "--steps",
+                            options.resume, found->snapshot.step));
+  return check_saved(options, found->snapshot).map([&] {
+    return std::optional{std::move(found->snapshot)};
+  });
 }
 
 } // namespace troupe

@@ -8,9 +8,11 @@
 #include "tools/train/text_corpus.hpp"
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace troupe {
@@ -19,16 +21,29 @@ namespace troupe {
 [[nodiscard]] std::string fingerprint(const text_corpus& corpus);
 
 /// What checkpoints of a run say beside its job.
-[[nodiscard]] std::map<std::string, std::string> notes_of(const text_corpus& corpus);
+[[nodiscard]] std::map<std::string, std::string> notes_of(const train_options& options,
+                                                          const text_corpus& corpus);
 
 /// The model's variables in a checkpoint, in the model's order.
-/// Errors: failed_precondition if it is of another text, or of a model with other variables.
+/// Errors: failed_precondition if it is of another model.
+[[nodiscard]] expected<std::vector<tensor>> model_in(const found_checkpoint& found,
+                                                     const train_options& options);
+
+/// Likewise, of a run that trains on this text.
+/// Errors: failed_precondition also if it is of another text.
 [[nodiscard]] expected<std::vector<tensor>>
 model_in(const found_checkpoint& found, const train_options& options, const text_corpus& corpus);
 
+/// The newest whole checkpoint of a run; `command` warns of damaged ones.
+/// @param named What an error calls the folder: "--resume runs/one".
+/// Errors: not_found if there is none; as `find_checkpoint`, but returned.
+[[nodiscard]] expected<found_checkpoint> newest_checkpoint(std::string_view command,
+                                                           const std::filesystem::path& run,
+                                                           std::string_view named);
+
 /// The newest checkpoint of the run that `options.resume` names; nothing if it names none.
-/// Errors: not_found if there is no whole one; failed_precondition if it is of another text, or has
-/// made all `steps` already. The line names the folder.
+/// Errors: not_found if there is no whole one; failed_precondition if it is of another text or
+/// model, or has made all `steps` already. The line names the folder.
 [[nodiscard]] expected<std::optional<job_snapshot>>
 find_resumed(const train_options& options, const text_corpus& corpus, uint64_t steps);
 

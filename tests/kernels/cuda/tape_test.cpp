@@ -37,24 +37,35 @@ tensor random_indices(shape extents, uint64_t below, std::string_view name) {
 
 template <class T>
 std::vector<tensor> parameters() {
-  return {random_tensor<T>({classes, width}, "table"), random_tensor<T>({width}, "gain"),
-          random_tensor<T>({width}, "shift"),          random_tensor<T>({width, 2 * width}, "up"),
-          random_tensor<T>({2 * width}, "up bias"),    random_tensor<T>({2 * width, width}, "down"),
+  return {random_tensor<T>({classes, width}, "table"),
+          random_tensor<T>({width}, "gain"),
+          random_tensor<T>({width}, "shift"),
+          random_tensor<T>({width, 2 * width}, "up"),
+          random_tensor<T>({2 * width}, "up bias"),
+          random_tensor<T>({2 * width, width}, "down"),
+          random_tensor<T>({rows / 3, width}, "positions"),
+          random_tensor<T>({width, 3 * width}, "packed"),
           random_tensor<T>({3, width}, "unused")};
 }
 
-/// The loss of a layer with a skip, between a table of tokens and its transpose.
+/// The loss of attention and a layer with a skip, between a table of tokens and its transpose.
 template <class Context>
 expression model(basic_tape<Context>& t, const std::vector<expression>& p) {
   auto tokens = random_indices({rows}, classes, "tokens");
   auto labels = random_indices({rows}, classes, "labels");
-  auto hidden = t.embedding(p[0], tokens);
-  auto normal = t.layer_norm(hidden, p[1], p[2]);
+  auto placed = t.add_bias(t.reshape(t.embedding(p[0], tokens), {3, rows / 3, width}), p[6]);
+  auto packed = t.matmul(t.reshape(placed, {rows, width}), p[7]);
+  auto attended = t.causal_self_attention(t.reshape(packed, {3, rows / 3, 3 * width}), 4);
+  auto hidden = t.reshape(t.add(placed, attended), {rows, width});
+  auto normal = t.rms_norm(t.layer_norm(hidden, p[1], p[2]), p[1]);
   auto up = t.gelu(t.add_bias(t.matmul(normal, p[3]), p[4]));
   auto down = t.dropout(t.matmul(up, p[5]), 0.25, random_key{3, "dropout"});
   auto out = t.multiply(t.add(hidden, t.scale(down, 0.5)), t.sigmoid(t.tanh(hidden)));
   auto logits = t.matmul(out, p[0], {.b = true});
   auto loss = t.softmax_cross_entropy(logits, labels);
+  auto halves = t.concatenate(t.slice(out, rows / 2, rows), t.slice(out, 0, rows / 2));
+  auto entropy = t.mean(t.log(t.row_sums(t.exp(t.transpose(halves)))));
+  loss = t.add(loss, t.scale(entropy, 0.25));
   return t.add(loss, t.scale(t.mean(t.relu(t.reshape(out, {width, rows}))), 0.125));
 }
 

@@ -15,8 +15,8 @@ namespace {
 const reference::context plain;
 const cpu::context fast;
 
-constexpr activation kinds[]
-  = {activation::tanh, activation::relu, activation::sigmoid, activation::gelu};
+constexpr activation kinds[] = {activation::tanh, activation::relu, activation::sigmoid,
+                                activation::gelu, activation::exp,  activation::log};
 
 /// exp and tanh are within 4 units in the last place (8 roundings), and what is built on them adds
 /// as many operations again. The argument of gelu's exponential is itself rounded, which the

@@ -158,6 +158,93 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
         {random_tensor(extents, "x"), random_tensor({extents[extents.rank() - 1]}, "b")});
   }
 
+  TEST_CASE("exp and log") {
+    check_gradients(
+      [](auto& t, const auto& p) {
+        return weigh(t, t.log(t.add(t.exp(p[0]), t.multiply(p[0], p[0]))), {5, 7});
+      },
+      {random_tensor({5, 7}, "x")});
+  }
+
+  TEST_CASE("transpose") {
+    check_gradients(
+      [](auto& t, const auto& p) {
+        return weigh(t, t.transpose(p[0]), {4, 3});
+      },
+      {random_tensor({3, 4}, "x")});
+  }
+
+  TEST_CASE("slice and concatenate") {
+    check_gradients(
+      [](auto& t, const auto& p) {
+        auto turned = t.concatenate(t.slice(p[0], 2, 4), t.slice(p[0], 0, 3));
+        return weigh(t, t.multiply(t.concatenate(turned, p[1]), t.concatenate(p[1], turned)),
+                     {6, 3, 2});
+      },
+      {random_tensor({4, 3, 2}, "a"), random_tensor({1, 3, 2}, "b")});
+  }
+
+  TEST_CASE("row_sums, over one extent and over three") {
+    for (const auto& extents : {shape{5}, shape{2, 3, 4}}) {
+      auto rows = extents.dims();
+      rows.pop_back();
+      check_gradients(
+        [&](auto& t, const auto& p) { return weigh(t, t.row_sums(p[0]), shape{rows}); },
+        {random_tensor(extents, "x")});
+    }
+  }
+
+  TEST_CASE("a loss of the user's own, of exponentials and row sums") {
+    check_gradients(
+      [](auto& t, const auto& p) {
+        auto powers = t.exp(p[0]);
+        auto sums = t.row_sums(powers);
+        return t.mean(t.add(t.log(sums), t.scale(t.row_sums(t.multiply(powers, p[0])), -0.1)));
+      },
+      {random_tensor({3, 4}, "logits")});
+  }
+
+  TEST_CASE("rms_norm") {
+    for (const auto& extents : {shape{1, 2}, shape{4, 7}, shape{2, 3, 5}})
+      check_gradients(
+        [&](auto& t, const auto& p) { return weigh(t, t.rms_norm(p[0], p[1], 0.1), extents); },
+        {random_tensor(extents, "x"), random_tensor({extents[extents.rank() - 1]}, "gain")});
+  }
+
+  TEST_CASE("add_bias with a table of positions for all sequences") {
+    check_gradients(
+      [](auto& t, const auto& p) {
+        return weigh(t, t.add_bias(p[0], p[1]), {2, 3, 4});
+      },
+      {random_tensor({2, 3, 4}, "x"), random_tensor({3, 4}, "positions")});
+  }
+
+  TEST_CASE("causal_self_attention") {
+    for (auto [batch, context, heads, width] :
+         {std::array<int64_t, 4>{1, 1, 1, 1}, {2, 3, 2, 4}, {1, 5, 3, 3}})
+      check_gradients(
+        [&](auto& t, const auto& p) {
+          return weigh(t, t.causal_self_attention(p[0], heads), {batch, context, width});
+        },
+        {random_tensor({batch, context, 3 * width}, "packed")});
+  }
+
+  TEST_CASE("a layer of a transformer, with one table for what goes in and what comes out") {
+    auto bytes = integers({2, 3}, {4, 0, 4, 1, 4, 0});
+    auto next = integers({6}, {0, 4, 1, 4, 0, 2});
+    check_gradients(
+      [&](auto& t, const auto& p) {
+        auto h = t.add_bias(t.embedding(p[0], bytes), p[1]);
+        auto rows = t.reshape(h, {6, 4});
+        auto packed = t.matmul(t.layer_norm(rows, p[2], p[3]), p[4]);
+        auto heads = t.causal_self_attention(t.reshape(packed, {2, 3, 12}), 2);
+        rows = t.add(rows, t.reshape(heads, {6, 4}));
+        return t.softmax_cross_entropy(t.matmul(rows, p[0], {.b = true}), next);
+      },
+      {random_tensor({5, 4}, "table"), random_tensor({3, 4}, "positions"),
+       random_tensor({4}, "gain"), random_tensor({4}, "bias"), random_tensor({4, 12}, "packed")});
+  }
+
   TEST_CASE("add, multiply and scale") {
     check_gradients(
       [](auto& t, const auto& p) {
@@ -435,6 +522,38 @@ TEST_SUITE("kernels/tape/tape: refusals") {
     says(
       refusal([&](tape& t) { return t.add_bias(t.mean(t.constant(a)), t.constant(b)); }, invalid),
       "add_bias");
+    says(refusal([&](tape& t) { return t.rms_norm(t.constant(a), t.constant(b)); }, invalid),
+         "rms_norm: gain f64 [5, 6] is not a vector as long as the last extent of f64 [3, 4]");
+    says(refusal([&](tape& t) { return t.transpose(t.mean(t.constant(a))); }, invalid),
+         "transpose: needs a matrix, not f64 []");
+    for (auto [begin, end] : {std::array<int64_t, 2>{-1, 2}, {2, 1}, {0, 4}})
+      says(refusal([&](tape& t) { return t.slice(t.constant(a), begin, end); }, invalid),
+           "slice: f64 [3, 4] has no rows [" + std::to_string(begin) + ", " + std::to_string(end));
+    says(refusal([&](tape& t) { return t.slice(t.mean(t.constant(a)), 0, 0); }, invalid),
+         "slice: f64 [] has no rows [0, 0)");
+    says(refusal([&](tape& t) { return t.concatenate(t.constant(a), t.constant(b)); }, invalid),
+         "concatenate: f64 [3, 4] and f64 [5, 6] differ in shape beyond their rows");
+    says(refusal([&](tape& t) { return t.concatenate(t.constant(a), t.constant(f32)); }, mismatch),
+         "concatenate");
+    says(refusal([&](tape& t) { return t.row_sums(t.mean(t.constant(a))); }, invalid),
+         "row_sums: f64 [] has no rows");
+    auto packed = zeros({2, 3, 12}, dtype::f64);
+    says(refusal([&](tape& t) { return t.add_bias(t.constant(packed), t.constant(a)); }, invalid),
+         "add_bias: bias f64 [3, 4] does not have the last extents of f64 [2, 3, 12]");
+    says(refusal([&](tape& t) { return t.causal_self_attention(t.constant(a), 1); }, invalid),
+         "causal_self_attention: needs [batch, context, 3 * width], not f64 [3, 4]");
+    for (int64_t heads : {-1, 0, 3, 8})
+      says(refusal([&](tape& t) { return t.causal_self_attention(t.constant(packed), heads); },
+                   invalid),
+           "f64 [2, 3, 12] does not make queries, keys and values of " + std::to_string(heads)
+             + " heads");
+    for (int64_t columns : {0, 4})
+      says(refusal(
+             [&](tape& t) {
+               return t.causal_self_attention(t.constant(zeros({2, 3, columns})), 1);
+             },
+             invalid),
+           "take 3 * heads * head width columns");
     says(refusal([&](tape& t) { return t.add(t.constant(a), t.constant(b)); }, invalid),
          "add: f64 [3, 4] and f64 [5, 6] differ in shape");
     says(refusal([&](tape& t) { return t.multiply(t.constant(a), t.constant(f32)); }, mismatch),

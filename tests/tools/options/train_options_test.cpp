@@ -48,7 +48,11 @@ TEST_SUITE("tools/options/train_options") {
     options.warm_up = 100;
     options.seed = 9'200'000'000'000'000'000u;
     options.evaluate_every = 0;
-    options.model = {32, 8, {}, 0.5, 0.25};
+    options.model = {.context = 32,
+                     .embedding_size = 8,
+                     .hidden_sizes = {},
+                     .embedding_dropout = 0.5,
+                     .hidden_dropout = 0.25};
     options.run_dir = "runs/\xc3\xa9t\xc3\xa9";
     options.world = world_kind::virtual_time;
     options.deadline_seconds = 0.25;
@@ -68,6 +72,22 @@ TEST_SUITE("tools/options/train_options") {
     for (const auto* key : {"aggregate", "policy", "on-loss"})
       CHECK(text.find(std::string{key} + " = ") == std::string::npos);
     CHECK(read_back(text).strategy == strategy_kind::mirrored);
+  }
+
+  TEST_CASE("leaves out what has no meaning for the model, so that it reads back") {
+    train_options options;
+    options.model = {.kind = model_kind::transformer,
+                     .context = 9,
+                     .hidden_dropout = 0.25,
+                     .layers = 3,
+                     .heads = 2,
+                     .width = 16};
+    REQUIRE(settle(options, {{"context", {}}, {"hidden-dropout", {}}}));
+    const auto text = config_text(options, {});
+    for (const auto* key : {"hidden", "embedding", "embedding-dropout"})
+      CHECK(text.find("\n" + std::string{key} + " = ") == std::string::npos);
+    CHECK(read_back(text) == options);
+    CHECK(config_text({}, {}).find("layers") == std::string::npos);
   }
 
   TEST_CASE("notes where each value came from") {

@@ -243,6 +243,54 @@ TEST_SUITE("tools/train/checks") {
     CHECK(options.aggregate == 2);
   }
 
+  TEST_CASE("refuses what has no meaning for the model, unless the model overrides it") {
+    const option_origin file{option_origin::source::file, "run.toml:1"};
+    const option_origin command_line{option_origin::source::command_line, ""};
+    train_options options;
+    options.model.layers = 5;
+    option_origins same{{"layers", command_line}};
+    const auto refused = fit_model(options, same);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message
+          == "--layers has no meaning for a perceptron: leave it out, or choose the other --model");
+    options.model.kind = model_kind::transformer;
+    options.model.hidden_sizes = {7};
+    option_origins weaker{{"model", command_line}, {"hidden", file}, {"layers", file}};
+    REQUIRE(fit_model(options, weaker));
+    CHECK(options.model.hidden_sizes == std::vector<int64_t>{512});
+    CHECK_FALSE(weaker.contains("hidden"));
+    CHECK(options.model.layers == 5);
+  }
+
+  TEST_CASE("a transformer has a context, a dropout and a learning rate of its own") {
+    const option_origin command_line{option_origin::source::command_line, ""};
+    train_options options;
+    options.model.kind = model_kind::transformer;
+    REQUIRE(settle(options, {}));
+    CHECK(options.model == usual_transformer());
+    CHECK(options.learning_rate == default_learning_rate("adam") / 10);
+    train_options given;
+    given.model.kind = model_kind::transformer;
+    given.model.context = 7;
+    given.model.hidden_dropout = 0.5;
+    given.learning_rate = 0.25;
+    REQUIRE(settle(given, {{"context", command_line}, {"hidden-dropout", command_line}}));
+    CHECK(given.model.context == 7);
+    CHECK(given.model.hidden_dropout == 0.5);
+    CHECK(given.learning_rate == 0.25);
+  }
+
+  TEST_CASE("refuses heads that do not divide the width") {
+    train_options options;
+    options.model.kind = model_kind::transformer;
+    CHECK(check(options, {}));
+    options.model.heads = 3;
+    CHECK(message_of(options)
+          == "--width 128 cannot be shared evenly by --heads 3: take a multiple");
+    options.model.kind = model_kind::perceptron;
+    CHECK(check(options, {}));
+  }
+
   TEST_CASE("lets the stronger source decide between steps and epochs") {
     const option_origin file{option_origin::source::file, "run.toml:1"};
     const option_origin command_line{option_origin::source::command_line, ""};

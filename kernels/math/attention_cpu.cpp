@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention by tiles of the weights, each of which stays in the cache between its products.
+#include "kernels/math/attention.hpp"
+
+#include "kernels/math/matmul_blocks.hpp"
+#include "kernels/tensor/parallel.hpp"
+#include "kernels/tensor/vector_math.hpp"
+#include "messages/assert.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace troupe::cpu {
+
+namespace {
+
+/// Queries and keys of a tile: a power of 2 that makes products of some use, and leaves two tiles
+/// of f64 in 64 KiB.
+constexpr size_t tile_size = 64;
+
+template <class T>
+using attention_tile = std::array<T, tile_size * tile_size>;
+
+/// A row of a tile, in vectors that the compiler knows the length of.
+template <class T>
+std::span<T> row_of(attention_tile<T>& tile, size_t row, size_t columns) {
+  return std::span<T>{tile}.subspan(row * tile_size, columns);
+}
+
+/// Where a head of a sequence lies in `packed`, or in its gradient.
+template <class T>
+struct packed_head {
+  T* queries;
+  size_t width;
+
+  [[nodiscard]] size_t row_step() const { return 3 * width; }
+
+  [[nodiscard]] detail::matrix_block<T> query(size_t position) const { return part(0, position); }
+
+  [[nodiscard]] detail::matrix_block<T> key(size_t position) const { return part(1, position); }
+
+  [[nodiscard]] detail::matrix_block<T> value(size_t position) const { return part(2, position); }
+
+private:
+  [[nodiscard]] detail::matrix_block<T> part(size_t which, size_t position) const {
+    return {queries + which * width + position * row_step(), row_step()};
+  }
+};
+
+/// One tile: some queries against some keys, none of which lies behind all queries.
+struct tile_extents {
+  size_t first_query;
+  size_t queries;
+  size_t first_key;
+  size_t keys;
+
+  /// Keys of the tile that a query sees.
+  [[nodiscard]] size_t seen_by(size_t query) const {
+    return std::min(keys, first_query + query + 1 - first_key);
+  }
+};
+
+tile_extents tile_at(size_t query, size_t key, size_t context) {
+  return {query, std::min(tile_size, context - query), key, std::min(tile_size, context - key)};
+}
+
+/// scores = scale * queries keys^T.
+template <class T>
+void multiply_keys(const tile_extents& tile, const attention_extents& extents,
+                   const packed_head<const T>& in, attention_tile<T>& scores) {
+  detail::multiply({.rows = tile.queries,
+                    .columns = tile.keys,
+                    .inner = extents.head_width,
+                    .transpose_b = true,
+                    .alpha = extents.scale()},
+                   in.query(tile.first_query), in.key(tile.first_key), {scores.data(), tile_size});
+}
+
+/// The largest score and the sum of weights of each query of a tile, so far.
+template <class T>
+struct running_softmax {
+  std::array<T, tile_size> largest;
+  std::array<T, tile_size> sums{};
+
+  running_softmax() { largest.fill(-std::numeric_limits<T>::infinity()); }
+};
+
+/// Turns scores into weights relative to the largest score so far, and earlier output with them.
+template <class T>
+void weigh_scores(const tile_extents& tile, size_t head_width, attention_tile<T>& scores,
+                  running_softmax<T>& running, detail::matrix_block<T> output) {
+  for (size_t row = 0; row < tile.queries; ++row) {
+    auto all = row_of(scores, row, tile.keys);
+    auto seen = all.first(tile.seen_by(row));
+    T before = running.largest[row];
+    T largest = std::max(before, detail::max_lanes(std::span<const T>{seen}));
+    for (auto& value : seen)
+      value = detail::exp(value - largest);
+    std::ranges::fill(all.subspan(seen.size()), T{0});
+    T sum = detail::sum_lanes<T>(seen.size(), [&](size_t i) { return seen[i]; });
+    running.largest[row] = largest;
+    if (tile.first_key == 0) {
+      running.sums[row] = sum;
+      continue;
+    }
+    T correction = detail::exp(before - largest);
+    running.sums[row] = running.sums[row] * correction + sum;
+    for (auto& value : std::span{output.data + row * output.row_step, head_width})
+      value *= correction;
+  }
+}
+
+template <class T>
+void finish_rows(size_t queries, size_t head_width, const running_softmax<T>& running,
+                 detail::matrix_block<T> output, T* log_sums) {
+  for (size_t row = 0; row < queries; ++row) {
+    for (auto& value : std::span{output.data + row * output.row_step, head_width})
+      value /= running.sums[row];
+    log_sums[row] = running.largest[row] + std::log(running.sums[row]);
+  }
+}
+
+template <class T>
+void attend(const attention_extents& extents, const packed_head<const T>& in, T* output,
+            T* log_sums) {
+  attention_tile<T> weights;
+  for (size_t query = 0; query < extents.context; query += tile_size) {
+    running_softmax<T> running;
+    detail::matrix_block<T> out{output + query * extents.width(), extents.width()};
+    for (size_t key = 0; key <= query; key += tile_size) {
+      auto tile = tile_at(query, key, extents.context);
+      multiply_keys(tile, extents, in, weights);
+      vectorised([&] { weigh_scores(tile, extents.head_width, weights, running, out); });
+      detail::multiply({.rows = tile.queries,
+                        .columns = extents.head_width,
+                        .inner = tile.keys,
+                        .beta = key == 0 ? 0.0 : 1.0},
+                       {weights.data(), tile_size}, in.value(key), out);
+    }
+    auto queries = std::min(tile_size, extents.context - query);
+    finish_rows(queries, extents.head_width, running, out, log_sums + query);
+  }
+}
+
+/// What the backward pass knows of a head.
+template <class T>
+struct head_outcome {
+  packed_head<const T> in;
+  const T* output;
+  const T* output_gradient;
+  const T* log_sums;
+  size_t width;
+
+  [[nodiscard]] detail::matrix_block<const T> gradient(size_t position) const {
+    return {output_gradient + position * width, width};
+  }
+};
+
+/// Turns scores into weights, and the gradients of weights into those of scores before scaling.
+template <class T>
+void differentiate_weights(const tile_extents& tile, const attention_extents& extents,
+                           const head_outcome<T>& of, attention_tile<T>& weights,
+                           attention_tile<T>& gradients) {
+  auto scale = static_cast<T>(extents.scale());
+  for (size_t row = 0; row < tile.queries; ++row) {
+    auto position = tile.first_query + row;
+    const T* out = of.output + position * of.width;
+    const T* arriving = of.output_gradient + position * of.width;
+    // The mean of the weights' gradients by the weights, without a look at all keys.
+    T mean
+      = detail::sum_lanes<T>(extents.head_width, [&](size_t i) { return out[i] * arriving[i]; });
+    T log_sum = of.log_sums[position];
+    auto seen = tile.seen_by(row);
+    auto p = row_of(weights, row, tile.keys);
+    auto g = row_of(gradients, row, tile.keys);
+    for (size_t i = 0; i < seen; ++i)
+      p[i] = detail::exp(p[i] - log_sum);
+    for (size_t i = 0; i < seen; ++i)
+      g[i] = p[i] * (g[i] - mean) * scale;
+    std::ranges::fill(p.subspan(seen), T{0});
+    std::ranges::fill(g.subspan(seen), T{0});
+  }
+}
+
+template <class T>
+void attend_gradient(const attention_extents& extents, const head_outcome<T>& of,
+                     const packed_head<T>& to) {
+  attention_tile<T> weights, gradients;
+  auto width = extents.head_width;
+  for (size_t key = 0; key < extents.context; key += tile_size)
+    for (size_t query = key; query < extents.context; query += tile_size) {
+      auto tile = tile_at(query, key, extents.context);
+      auto queries = tile.queries, keys = tile.keys;
+      multiply_keys(tile, extents, of.in, weights);
+      detail::multiply({.rows = queries, .columns = keys, .inner = width, .transpose_b = true},
+                       of.gradient(query), of.in.value(key), {gradients.data(), tile_size});
+      vectorised([&] { differentiate_weights(tile, extents, of, weights, gradients); });
+      detail::matrix_block<const T> p{weights.data(), tile_size}, g{gradients.data(), tile_size};
+      const matmul_form by_key{.rows = keys,
+                               .columns = width,
+                               .inner = queries,
+                               .transpose_a = true,
+                               .beta = query == key ? 0.0 : 1.0};
+      detail::multiply(by_key, p, of.gradient(query), to.value(key));
+      detail::multiply(by_key, g, of.in.query(query), to.key(key));
+      detail::multiply(
+        {.rows = queries, .columns = width, .inner = keys, .beta = key == 0 ? 0.0 : 1.0}, g,
+        of.in.key(key), to.query(query));
+    }
+}
+
+/// Calls `body(packed, output, log_sums)` with where each head of each sequence begins in those.
+template <class Body>
+void for_heads(const attention_extents& extents, Body body) {
+  auto width = extents.width(), context = extents.context;
+  for (size_t sequence = 0; sequence < extents.batch; ++sequence)
+    for (size_t head = 0; head < extents.heads; ++head) {
+      auto first = sequence * context * width, column = head * extents.head_width;
+      body(3 * first + column, first + column, (sequence * extents.heads + head) * context);
+    }
+}
+
+} // namespace
+
+template <class T>
+void causal_self_attention(const context&, const attention_extents& extents,
+                           std::span<const T> packed, std::span<T> output, std::span<T> log_sums) {
+  auto elements = extents.positions() * extents.width();
+  TROUPE_ASSERT(packed.size() == 3 * elements, packed.size(), elements);
+  TROUPE_ASSERT(output.size() == elements, output.size(), elements);
+  TROUPE_ASSERT(log_sums.size() == extents.positions() * extents.heads, log_sums.size());
+  TROUPE_ASSERT(extents.head_width > 0, extents.heads);
+  for_heads(extents, [&](size_t at, size_t output_at, size_t sums_at) {
+    packed_head<const T> in{packed.data() + at, extents.width()};
+    attend<T>(extents, in, output.data() + output_at, log_sums.data() + sums_at);
+  });
+}
+
+template <class T>
+void causal_self_attention_gradient(const context&, const attention_extents& extents,
+                                    std::span<const T> packed, const attention_outcome<T>& forward,
+                                    std::span<const T> output_gradient,
+                                    std::span<T> packed_gradient) {
+  auto elements = extents.positions() * extents.width();
+  TROUPE_ASSERT(packed.size() == 3 * elements, packed.size(), elements);
+  TROUPE_ASSERT(forward.output.size() == elements, forward.output.size(), elements);
+  TROUPE_ASSERT(output_gradient.size() == elements, output_gradient.size(), elements);
+  TROUPE_ASSERT(packed_gradient.size() == 3 * elements, packed_gradient.size(), elements);
+  TROUPE_ASSERT(extents.head_width > 0, extents.heads);
+  auto width = extents.width();
+  for_heads(extents, [&](size_t at, size_t output_at, size_t sums_at) {
+    const head_outcome<T> of{{packed.data() + at, width},
+                             forward.output.data() + output_at,
+                             output_gradient.data() + output_at,
+                             forward.log_sums.data() + sums_at,
+                             width};
+    attend_gradient<T>(extents, of, {packed_gradient.data() + at, width});
+  });
+}
+
+template void causal_self_attention(const context&, const attention_extents&,
+                                    std::span<const float>, std::span<float>, std::span<float>);
+template void causal_self_attention(const context&, const attention_extents&,
+                                    std::span<const double>, std::span<double>, std::span<double>);
+template void causal_self_attention_gradient(const context&, const attention_extents&,
+                                             std::span<const float>,
+                                             const attention_outcome<float>&,
+                                             std::span<const float>, std::span<float>);
+template void causal_self_attention_gradient(const context&, const attention_extents&,
+                                             std::span<const double>,
+                                             const attention_outcome<double>&,
+                                             std::span<const double>, std::span<double>);
+
+} // namespace troupe::cpu

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command `troupe sample`: find the model, and have it write.
+#include "tools/train/sample_command.hpp"
+
+#include "strategies/jobs/exit_codes.hpp"
+#include "tools/language/sampling.hpp"
+#include "tools/options/command_options.hpp"
+#include "tools/options/config_file.hpp"
+#include "tools/options/help.hpp"
+#include "tools/options/train_options.hpp"
+#include "tools/train/saved_job.hpp"
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+namespace troupe {
+
+namespace {
+
+constexpr const char* sample_introduction
+  = "Prints text that a trained model writes: the model of a run's newest checkpoint.\n"
+    "\n"
+    "Usage: troupe sample [OPTIONS] RUN\n"
+    "\n"
+    "RUN is the folder of a run of troupe train.\n";
+constexpr const char* sample_exit_codes
+  = "\n"
+    "Exit codes:\n"
+    "  0      printed\n"
+    "  2      an argument is not as it must be, or RUN is no run\n"
+    "  6      RUN has no whole checkpoint, or one of another model\n";
+
+/// What the user asked for.
+struct sample_options {
+  std::string run;
+  std::string prompt;
+  sampling how{.bytes = 500};
+  std::string answer; ///< To be printed instead, if not empty.
+};
+
+expected<sample_options> parse_sample_options(int argument_count, const char* const* arguments) {
+  sample_options options;
+  command_options all{sample_introduction, "one run is sampled at a time", sample_exit_codes};
+  all.add("run", "", "", text_value(options.run));
+  all.add("--bytes", "COUNT", "bytes to print", whole_value(options.how.bytes, {0, 1e9}));
+  all.add("--temperature", "NUMBER",
+          "below 1, likely bytes become likelier, and above 1 less so; 0: always the likeliest",
+          real_value(options.how.temperature, {0, 100}));
+  all.add("--seed", "NUMBER", "of the draws", whole_value(options.how.seed, {0, 9.2e18}));
+  all.add("--prompt", "TEXT", "what the text begins with", text_value(options.prompt), "none");
+  all.add_help();
+  auto answer = all.read(argument_count, arguments);
+  if (!answer) return tl::unexpected<error>(answer.error());
+  options.answer = *answer;
+  if (options.answer.empty() && options.run.empty())
+    return misuse("no run is named: give its folder, as in troupe sample runs/2026-11-21-020641");
+  return options;
+}
+
+void print_byte(char byte) {
+  std::fputc(static_cast<unsigned char>(byte), stdout);
+}
+
+int print_sample(const sample_options& options, const train_options& run) {
+  auto found = newest_checkpoint("sample", options.run, options.run);
+  if (!found) return refuse("sample", found.error(), exit_code::bad_checkpoint);
+  auto values = model_in(*found, run);
+  if (!values) return refuse("sample", values.error(), exit_code::bad_checkpoint);
+  std::fwrite(options.prompt.data(), 1, options.prompt.size(), stdout);
+  auto how = options.how;
+  how.prompt = options.prompt;
+  auto done = sample_text(run.model, *values, how, print_byte);
+  print_byte('\n');
+  if (!done) return refuse("sample", done.error(), exit_code::user_error);
+  return static_cast<int>(exit_code::finished);
+}
+
+} // namespace
+
+int sample_command_main(int argument_count, const char* const* arguments) {
+  auto options = parse_sample_options(argument_count, arguments);
+  if (auto code = answered("sample", options)) return *code;
+  train_options run;
+  command_options all;
+  add_options(all, run);
+  auto config = std::filesystem::path{options->run} / "config.toml";
+  if (auto read = read_config_file(config.string(), "RUN", all); !read)
+    return refuse("sample", read.error());
+  return print_sample(*options, run);
+}
+
+} // namespace troupe
