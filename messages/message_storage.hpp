@@ -23,8 +23,8 @@ struct attachment {
 /// A message is read thousands of times by many threads, so all that reading needs is found once,
 /// when the message is finished or received, and nothing that it says changes after that.
 struct message_storage {
-  /// The struct that the message is: the body inside an envelope, or one of another schema. It has no
-  /// traversal limit: received frames are checked before.
+  /// The struct that the message is: the body inside an envelope, or one of another schema. It has
+  /// no traversal limit: received frames are checked before.
   capnp::AnyStruct::Reader body;
 
   /// Which body of an envelope it is; `UNIMPLEMENTED` for a struct of another schema.

@@ -22,8 +22,8 @@ class msg {
 public:
   msg() = default;
 
-  /// The message behind `storage`. @pre `storage->body` is a `T`: of the envelope's, or of a schema of
-  /// one's own.
+  /// The message behind `storage`. @pre `storage->body` is a `T`: of the envelope's, or of a schema
+  /// of one's own.
   explicit msg(std::shared_ptr<const message_storage> storage) : storage_(std::move(storage)) {}
 
   /// The fields. Lives as long as a copy of this message does.
