@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Jobs whose processes stand on hosts of their own.  Where there can be none, tests of these are skipped, and say why.
+# Jobs with processes on hosts of their own.  Where there can be none, tests of these are skipped, and say why.
 import shutil
 import subprocess
 import unittest

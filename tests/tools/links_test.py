@@ -70,7 +70,7 @@ class OneLink(Hosts):
             job.pop("worker:1").ends(4, reason)
             goes_on = "; the job goes on with 2 of 3 replicas" if way == "a backup" else ""
             job["chief:0"].says(f"lost replica 2: {reason}.*{goes_on}")
-        self.assertGreater(time.monotonic() - began, 15)  # which the one with mirrors has looked for who holds its variables
+        self.assertGreater(time.monotonic() - began, 15)  # which the one with mirrors has looked for the holders of its variables
         self.bring_together("ps:0", "worker:1")
         for way, job in jobs.items():
             if way != "a backup":

@@ -103,7 +103,7 @@ private:
   source errors_;
   int open_count_ = 0;
   std::deque<std::string> last_errors_;
-  int begun_by_ = 0; // the output whose line in the log has no end yet
+  int begun_by_ = 0; // the output that has begun a line in the log
 };
 
 } // namespace troupe
