@@ -163,7 +163,7 @@ class Launch(unittest.TestCase):
         self.assertNotIn("\x1b", self.launch("-n 2", "echo hello").stdout)
         for environment, coloured in [({}, True), ({"NO_COLOR": "1"}, False)]:
             ours, theirs = pty.openpty()
-            job = subprocess.run(self.command("-n 2", "echo hello"), env=PLAIN | {"TERM": "xterm"} | environment,
+            job = subprocess.run(self.command("-n 2 --fold never", "echo hello"), env=PLAIN | {"TERM": "xterm"} | environment,
                                  stdout=theirs, stderr=subprocess.DEVNULL, timeout=100)
             os.close(theirs)
             shown = os.read(ours, 4096)
@@ -251,6 +251,143 @@ class Launch(unittest.TestCase):
         self.assertEqual(job.wait(60), 9)
         self.assertIn("SIGPIPE", job.stderr.read())
         job.stderr.close()
+
+    # ---- output of other hosts ----
+
+    def collector(self, options, script, **more):
+        """A launcher that collects, and where it does."""
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            where = "127.0.0.1:%d" % probe.getsockname()[1]
+        job = self.begin(f"--task chief --collect-output {where} {options}", script, **more)
+        self.connection(where)[0].close()  # so it listens
+        return job, where
+
+    def connection(self, where, greeting=None):
+        """A connection with a launcher that collects, and its answer."""
+        end = time.monotonic() + 60
+        while True:
+            try:
+                other = socket.create_connection(where.split(":"), timeout=60)
+                break
+            except ConnectionRefusedError:
+                self.assertLess(time.monotonic(), end)
+                time.sleep(0.02)
+        if greeting is not None:
+            other.sendall(greeting)
+            return other, other.makefile("rb").readline()
+        return other, None
+
+    def test_lines_of_other_launchers_come_to_one(self):
+        until_over = "while [ $(ls over-* | wc -l) -lt 3 ]; do sleep 0.02; done 2>/dev/null"
+        with open(self.folder / "out", "w") as file:  # a pipe that is not read would hold all of them up
+            chief, where = self.collector("--job-id run-7", until_over, stdout=file)
+        script = "me=%s; seq -f \"$me %%.0f\" 5000; echo error of $me >&2; printf last; touch over-$me"
+        jobs = [self.begin(f"--task {name} --job-id run-7 --log-dir logs --send-output {where}", script % name)
+                for name in ["worker:0", "worker:1", "ps:0"]]
+        for job in jobs:
+            self.assertEqual(job.communicate(timeout=100)[0], "")
+            self.assertEqual(job.returncode, 0)
+        _, err = chief.communicate(timeout=100)
+        self.assertEqual(chief.returncode, 0, err)
+        out = (self.folder / "out").read_text()
+        for name in ["worker:0", "worker:1", "ps:0"]:
+            said = [line for line in out.splitlines() if line.startswith(f"[{name}] ")]
+            self.assertEqual(said, [*(f"[{name}] {name} {number}" for number in range(1, 5001)), f"[{name}] last"])
+            log = (self.folder / "logs" / (name.replace(":", "-") + ".log")).read_text()
+            self.assertEqual(len(log.splitlines()), 5002)
+        self.assertEqual(sorted(err.splitlines()), [f"[{name}] error of {name}" for name in ["ps:0", "worker:0", "worker:1"]])
+
+    def test_a_launcher_that_sends_waits_for_the_one_that_collects(self):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            where = "127.0.0.1:%d" % probe.getsockname()[1]
+        worker = self.begin(f"--task worker:3 --send-output {where}", "echo early; while [ ! -e over ]; do sleep 0.02; done")
+        self.assertEqual(worker.stderr.readline(),
+                         f"troupe launch: no launcher at {where} yet (Connection refused); lines wait for it\n")
+        chief = self.begin(f"--task chief --collect-output {where}", "while [ ! -e over ]; do sleep 0.02; done")
+        self.assertEqual(chief.stdout.readline(), "[worker:3] early\n")
+        (self.folder / "over").touch()
+        for job in [worker, chief]:
+            self.assertEqual(job.communicate(timeout=60), ("", ""))
+            self.assertEqual(job.returncode, 0)
+
+    def test_a_lost_collector_is_told_once_and_lines_are_printed_here(self):
+        chief, where = self.collector("", "exec sleep 100")
+        worker = self.begin(f"--task worker:1 --send-output {where}", """echo before; touch ready
+            while [ ! -e lost ]; do sleep 0.02; done; echo after; while [ ! -e over ]; do sleep 0.02; done; echo last""")
+        self.assertEqual(chief.stdout.readline(), "[worker:1] before\n")
+        chief.kill()
+        chief.communicate(timeout=60)
+        self.assertRegex(worker.stderr.readline(), rf"^troupe launch: no connection to the launcher at {where} \(.*\); what "
+                                                   r"worker:1 writes is printed here\n$")
+        (self.folder / "lost").touch()
+        self.assertEqual(worker.stdout.readline(), "[worker:1] after\n")
+        (self.folder / "over").touch()
+        self.assertEqual(worker.communicate(timeout=60), ("[worker:1] last\n", ""))
+        self.assertEqual(worker.returncode, 0)
+
+    def test_lines_that_nobody_takes_are_dropped_and_counted(self):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            where = "127.0.0.1:%d" % listener.getsockname()[1]
+            job = self.begin(f"--task worker:1 --send-output {where}", """while [ ! -e go ]; do sleep 0.02; done
+                yes 0123456789012345678901234567890123456789 | head -2000000; touch done; exec sleep 100""")
+            taker, _ = listener.accept()
+            stream = taker.makefile("rb")
+            self.assertEqual(stream.readline(), b"troupe-output 1 worker:1 \n")
+            taker.sendall(b"ok\n")
+            (self.folder / "go").touch()
+            self.files("done", 1)  # so the task did not wait
+            job.terminate()
+            lines = stream.read().splitlines()
+            taker.close()
+        job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 128 + signal.SIGTERM)
+        said = lines.count(b"1 0123456789012345678901234567890123456789")
+        dropped = sum(int(line.split()[1]) for line in lines if line.startswith(b"dropped "))
+        self.assertEqual(said + sum(line.startswith(b"dropped ") for line in lines), len(lines))
+        self.assertGreater(dropped, 0)
+        self.assertEqual(said + dropped, 2000000)
+
+    def test_strangers_are_not_listened_to(self):
+        chief, where = self.collector("--job-id run-7", "while [ ! -e over ]; do sleep 0.02; done")
+        for bytes in [b"GET / HTTP/1.1\r\n\r\n", b"\n", b"\xff\0" * 70000, b"troupe-output 1 worker:x run-7\n"]:
+            stranger, _ = self.connection(where)
+            with contextlib.suppress(ConnectionError):
+                stranger.sendall(bytes)
+                self.assertEqual(stranger.recv(64), b"")
+            stranger.close()
+        other, answer = self.connection(where, b"troupe-output 1 worker:4 run-8\n1 hello\n")
+        self.assertEqual(answer, b"refused: worker:4 is of another job: give both launchers the same --job-id\n")
+        other.close()
+        self.assertIn("worker:4 is of another job: give both launchers the same --job-id\n", chief.stderr.readline())
+        good, answer = self.connection(where, b"troupe-output 1 worker:5 run-7\n")
+        self.assertEqual(answer, b"ok\n")
+        good.sendall(b"1 \x1b[2Jcleared\n2 a\0b\ndropped 3\n1 " + b"x" * 65536 + b"\n3 what\n1 more\n")
+        self.assertEqual(chief.stdout.readline(), "[worker:5] ?[2Jcleared\n")
+        self.assertEqual(chief.stderr.readline(), "[worker:5] a?b\n")
+        self.assertEqual(chief.stderr.readline(),
+                         "troupe launch: 3 lines of worker:5 dropped: the connection between the launchers was too slow\n")
+        self.assertEqual(chief.stdout.readline(), "[worker:5] " + "x" * 65536 + "\n")
+        self.assertRegex(chief.stderr.readline(), "^troupe launch: the launcher of worker:5 at 127.0.0.1:.* does not speak as one does")
+        good.close()
+        long, _ = self.connection(where, b"troupe-output 1 worker:6 run-7\n")
+        with contextlib.suppress(ConnectionError):
+            long.sendall(b"1 " + b"x" * 200000)
+        long.close()
+        self.assertRegex(chief.stderr.readline(), "^troupe launch: the launcher of worker:6 at .* does not speak as one does")
+        (self.folder / "over").touch()
+        self.assertEqual(chief.communicate(timeout=60), ("", ""))
+        self.assertEqual(chief.returncode, 0)
+
+    def test_who_collects_does_not_wait_for_ever_for_other_launchers(self):
+        chief, where = self.collector("--grace 0.5", "while [ ! -e over ]; do sleep 0.02; done")
+        silent, answer = self.connection(where, b"troupe-output 1 worker:5 \n")
+        self.assertEqual(answer, b"ok\n")
+        (self.folder / "over").touch()
+        self.assertEqual(chief.communicate(timeout=60), ("", ""))
+        self.assertEqual(chief.returncode, 0)
+        silent.close()
 
     # ---- ends ----
 
@@ -482,6 +619,16 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'spare worker', '\\0' +
             ("-n 2 --kill-every 1 --kill-seed -1 -- true", "--kill-seed"),
             ("-n 1 --ps 1 --kill-every 1 -- true", "there is none; start more with -n, or name tasks with --kill-tasks"),
             ("-n 2 --kill-every 1 --kill-tasks worker,ps -- true", "no task of this job is 'ps'"),
+            ("--task worker -- true", "--task: 'worker' is no task"),
+            ("--task worker:1 -n 2 -- true", "leave out -n"),
+            ("--task worker:1 --spare-workers -- true", "--spare-workers"),
+            ("-n 2 --collect-output localhost:9500 -- true", "--task worker:1"),
+            ("--task chief --collect-output 9500 -- true", "--collect-output: '9500' has no port"),
+            ("--task chief --collect-output a:1 --send-output b:1 -- true", "or --send-output"),
+            ("--task chief --insecure-network -- true", "--collect-output"),
+            ("--task chief --collect-output 0.0.0.0:9500 -- true", "0.0.0.0:9500, where anybody can write to this terminal; "
+                                                                  "allow it with --insecure-network"),
+            ("--task chief --collect-output no-such-host.invalid:9500 -- true", "host 'no-such-host.invalid' is not known"),
             ("-n 2 -- no-such-program", "no-such-program: No such file"),
             ("-n 2 -- ./file", "./file: Permission denied"),
             ("-n 2 --log-dir file -- true", "--log-dir: cannot create file"),

@@ -22,6 +22,16 @@ std::string drawn_job_id() {
   return fmt::format("{:08x}{:08x}", source(), source());
 }
 
+expected<std::vector<launch_task>> tasks_of(const launch_options& options) {
+  if (!options.task.empty())
+    return parse_task_name(options.task).map([](const launch_task& task) {
+      return std::vector{task};
+    });
+  return free_ports(task_count(options)).map([&](const std::vector<uint16_t>& ports) {
+    return launch_tasks(options, ports);
+  });
+}
+
 expected<std::optional<kill_choice>> kills_of(const launch_options& options,
                                               std::span<const launch_task> tasks) {
   if (!options.kill_every) return std::nullopt;
@@ -45,15 +55,15 @@ int launch_command_main(int argument_count, const char* const* arguments) {
   auto options = parse_launch_options(argument_count, arguments);
   if (auto code = answered("launch", options)) return *code;
   open_standard_descriptors();
-  auto ports = free_ports(task_count(*options));
-  if (!ports) return refuse("launch", ports.error());
+  auto tasks = tasks_of(*options);
+  if (!tasks) return refuse("launch", tasks.error());
   auto notices = notice_socket::open();
   if (!notices) return refuse("launch", notices.error());
-  auto tasks = launch_tasks(*options, *ports);
-  auto kills = kills_of(*options, tasks);
+  auto kills = kills_of(*options, *tasks);
   if (!kills) return refuse("launch", kills.error());
-  launch_job job{*options, std::move(tasks), std::move(*notices), std::move(*kills)};
-  auto job_id = options->job_id.empty() ? drawn_job_id() : options->job_id;
+  launch_job job{*options, std::move(*tasks), std::move(*notices), std::move(*kills)};
+  auto is_whole_job = options->task.empty();
+  auto job_id = options->job_id.empty() && is_whole_job ? drawn_job_id() : options->job_id;
   if (auto started = job.start(job_id); !started) return refuse("launch", started.error());
   return job.run();
 }

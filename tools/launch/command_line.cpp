@@ -27,21 +27,32 @@ constexpr const char* launch_introduction
     "all. Each line of output says which task wrote it. When one fails, the others\n"
     "are ended, and the first is named.\n"
     "\n"
-    "Usage: troupe launch -n N [OPTIONS] -- PROGRAM [ARGUMENTS]\n";
+    "Usage: troupe launch -n N [OPTIONS] -- PROGRAM [ARGUMENTS]\n"
+    "       troupe launch --task TYPE:INDEX [OPTIONS] -- PROGRAM [ARGUMENTS]\n";
 
-bool is_job_id(std::string_view text) {
-  auto is_usual = [](char letter) {
-    return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z')
-           || (letter >= '0' && letter <= '9') || letter == '-' || letter == '_' || letter == '.';
-  };
-  return !text.empty() && text.size() <= job_id_letters_max && std::ranges::all_of(text, is_usual);
+expected<void> check_task(const launch_options& options) {
+  if (auto task = parse_task_name(options.task); !task)
+    return misuse("--task: " + task.error().message);
+  if (options.workers > 0 || options.parameter_servers > 0 || options.chief || options.evaluator
+      || options.spares_workers || options.spares_ps)
+    return misuse("--task starts one task of a job whose other tasks are started elsewhere: leave "
+                  "out -n, --ps, --chief, --evaluator, --spare-workers and --spare-ps");
+  if (options.collect_output && options.send_output)
+    return misuse("give --collect-output where lines are printed, or --send-output elsewhere");
+  return {};
 }
 
 expected<void> check(const launch_options& options) {
-  if (options.workers == 0)
-    return misuse(fmt::format("how many workers? Say -n: {}", launch_sample));
+  if (options.insecure_network && !options.collect_output)
+    return misuse("--insecure-network says where --collect-output may listen: give that, too");
   if (!options.kill_every && (!options.kill_tasks.empty() || options.kill_seed))
     return misuse("--kill-tasks and --kill-seed say how --kill-every kills: give that, too");
+  if (!options.task.empty()) return check_task(options);
+  if (options.workers == 0)
+    return misuse(fmt::format("how many workers? Say -n: {}", launch_sample));
+  if (options.collect_output || options.send_output)
+    return misuse("--collect-output and --send-output are for a launcher of one task, on each host "
+                  "of a job: say which with --task worker:1");
   auto all = task_count(options);
   if (all <= launch_tasks_max) return {};
   return misuse(fmt::format("{} tasks are too many for one machine: {} at most, with all "
@@ -55,6 +66,12 @@ option_value job_id_value(std::string& place) {
     fmt::format("at most {} letters, digits, '-', '_' and '.'", job_id_letters_max),
     [](const std::string& text) { return is_job_id(text) ? std::optional{text} : std::nullopt; },
     [](const std::string& text) { return text; });
+}
+
+option_value address_value(std::optional<host_port>& place) {
+  return parsed_value(place, [](const std::string& text) {
+    return parse_host_port(text).map([](host_port at) { return std::optional{std::move(at)}; });
+  });
 }
 
 option_value interval_value(std::optional<std::chrono::milliseconds>& place) {
@@ -77,6 +94,10 @@ void add_options(command_options& all, launch_options& options) {
           unwritten(whole_value(options.workers, {1, launch_tasks_max})));
   all.add("--ps", "N", "parameter servers beside them",
           whole_value(options.parameter_servers, {0, launch_tasks_max}));
+  all.add("--task", "TYPE:INDEX",
+          "instead: start this task alone, of a job that is spread over hosts; the program finds "
+          "the others by its own options or by what stands in the environment",
+          text_value(options.task), "all tasks of a job");
   all.add_flag("--chief", options.chief, "a chief beside them [worker 0 is the chief]");
   all.add_flag("--evaluator", options.evaluator,
                "a process that evaluates checkpoints; the others go on without it if it fails");
@@ -100,6 +121,14 @@ void add_options(command_options& all, launch_options& options) {
   all.add_flag("--spare-ps", options.spares_ps,
                "let the job go on if a parameter server fails, as with troupe train "
                "--replicate-owners 2; --restart starts it again like a worker");
+  all.add("--collect-output", "HOST:PORT",
+          "with --task: listen there, and print what tasks of other hosts write, too",
+          address_value(options.collect_output), "no");
+  all.add("--send-output", "HOST:PORT",
+          "with --task: send what the task writes to the launcher that listens there",
+          address_value(options.send_output), "no");
+  all.add_flag("--insecure-network", options.insecure_network,
+               "let --collect-output listen beyond this machine, where anybody can write to it");
   all.add("--kill-every", "SECONDS",
           "try out what a job does when it loses tasks: kill one that is chosen at random, again "
           "and again; with --restart it is started again like one that fails",
@@ -114,8 +143,10 @@ void add_options(command_options& all, launch_options& options) {
 
 std::string launch_environment() {
   return "\nIn a task's environment:\n"
-         + help_entry("TF_CONFIG",
-                      "all tasks with their addresses on 127.0.0.1, and which one this is")
+         + help_entry(
+           "TF_CONFIG",
+           "all tasks with their addresses on 127.0.0.1, and which one this is; not with "
+           "--task")
          + help_entry("TROUPE_JOB_ID", "the same in all tasks")
          + help_entry("TROUPE_RESTART_COUNT", "with --restart: how often all were started before")
          + help_entry("TROUPE_LAUNCHER", "where the job may say that it goes on without some tasks")
@@ -131,6 +162,14 @@ std::string launch_environment() {
 }
 
 } // namespace
+
+bool is_job_id(std::string_view text) {
+  auto is_usual = [](char letter) {
+    return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z')
+           || (letter >= '0' && letter <= '9') || letter == '-' || letter == '_' || letter == '.';
+  };
+  return !text.empty() && text.size() <= job_id_letters_max && std::ranges::all_of(text, is_usual);
+}
 
 expected<launch_options> parse_launch_options(int argument_count, const char* const* arguments) {
   std::span words{arguments, static_cast<size_t>(argument_count)};

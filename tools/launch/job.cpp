@@ -63,14 +63,14 @@ launch_job::launch_job(const launch_options& options, std::vector<launch_task> t
     kills_(std::move(kills)),
     outcome_(tasks_, options_.grace, options_.restarts,
              {.workers = options_.spares_workers, .parameter_servers = options_.spares_ps}),
-    signals_(context_), grace_(context_), next_look_(context_),
-    next_kill_(context_),
+    signals_(context_), grace_(context_), next_look_(context_), next_kill_(context_),
     terminal_(
       context_, tasks_, options_.fold,
       [this] {
         asio::post(context_, [this] {
           for (auto& each : members_)
             each.process->resume();
+          if (collector_) collector_->resume();
         });
       },
       [this] { asio::post(context_, [this] { ask_to_end(SIGPIPE, SIGTERM); }); }),
@@ -86,6 +86,8 @@ launch_job::launch_job(const launch_options& options, std::vector<launch_task> t
 expected<void> launch_job::start(const std::string& job_id) {
   job_id_ = job_id;
   inherited_ = own_environment();
+  if (options_.collect_output)
+    if (auto listens = collect_output(*options_.collect_output); !listens) return listens;
   for (size_t index = 0; index < tasks_.size(); ++index) {
     auto outlet = outlet_of(index);
     if (!outlet) return tl::unexpected<error>(outlet.error());
@@ -93,6 +95,7 @@ expected<void> launch_job::start(const std::string& job_id) {
                                                   [this, index] { drop_if_over(index); });
     members_.push_back({.process = std::move(process), .patience = asio::steady_timer{context_}});
   }
+  if (options_.send_output) send_output(*options_.send_output);
   started_ = steady::now();
   for (size_t index = 0; index < tasks_.size(); ++index)
     if (auto started = start_process(index); !started) return started;
@@ -108,9 +111,9 @@ expected<void> launch_job::start_process(size_t index) {
 
 expected<task_outlet> launch_job::outlet_of(size_t index) {
   task_outlet outlet{
-    .put = [this, index](int target,
-                         std::span<const std::string> lines) { terminal_.put(index, target, lines); },
-    .is_full = [this] { return terminal_.is_full(); },
+    .put
+    = [this, index](int target, std::span<const std::string> lines) { put(index, target, lines); },
+    .is_full = [this] { return is_full(); },
     .tell = [this](const std::string& line) { print(line); }};
   if (options_.log_dir.empty()) return outlet;
   std::filesystem::path folder{options_.log_dir};
@@ -124,6 +127,41 @@ expected<task_outlet> launch_job::outlet_of(size_t index) {
   if (!log) return fail(log.error().code, "--log-dir: " + log.error().message);
   outlet.log = std::move(*log);
   return outlet;
+}
+
+// ---- lines ----
+
+void launch_job::put(size_t index, int target, std::span<const std::string> lines) {
+  if (sender_ && sender_->is_open()) return sender_->put(target, lines);
+  terminal_.put(index, target, lines);
+}
+
+bool launch_job::is_full() {
+  return !(sender_ && sender_->is_open()) && terminal_.is_full();
+}
+
+expected<void> launch_job::collect_output(const host_port& at) {
+  output_collector::events events{
+    .number_of = [this](const launch_task& task) { return terminal_.number_of(task); },
+    .put = [this](size_t task, int descriptor,
+                  std::span<const std::string> lines) { terminal_.put(task, descriptor, lines); },
+    .is_full = [this] { return terminal_.is_full(); },
+    .tell = [this](const std::string& line) { print(line); },
+    .on_over = [this] { terminal_.flush(); }};
+  collector_ = std::make_unique<output_collector>(context_, job_id_, std::move(events));
+  return collector_->listen(at, options_.insecure_network);
+}
+
+void launch_job::send_output(const host_port& to) {
+  output_sender::events events{.tell = [this](const std::string& line) { print(line); },
+                               .give_back =
+                                 [this](int target, const std::string& line) {
+                                   terminal_.put(0, target, {&line, 1});
+                                 },
+                               .on_over = [this] { terminal_.flush(); }};
+  sender_ = std::make_unique<output_sender>(context_, to, output_greeting{tasks_[0], job_id_},
+                                            std::move(events));
+  sender_->start();
 }
 
 int launch_job::run() {
@@ -267,6 +305,9 @@ void launch_job::stop_listening() {
   next_look_.cancel();
   next_kill_.cancel();
   terminal_.flush();
+  // A second Ctrl-C would lose what is not sent yet.
+  if (sender_) sender_->finish(outcome_.is_requested() ? patience_min : options_.grace);
+  if (collector_) collector_->finish(options_.grace);
   // From here on a Ctrl-C ends us, should what is still to be printed never be read.
   signals_.clear();
   signals_.cancel();

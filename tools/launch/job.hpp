@@ -4,6 +4,8 @@
 
 #include "tools/launch/kill_choice.hpp"
 #include "tools/launch/notice_socket.hpp"
+#include "tools/launch/output_collector.hpp"
+#include "tools/launch/output_sender.hpp"
 #include "tools/launch/running_task.hpp"
 #include "tools/launch/task_terminal.hpp"
 
@@ -14,6 +16,8 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace troupe {
@@ -51,6 +55,10 @@ private:
   void start_again(size_t index);
   void restart_all();
   [[nodiscard]] expected<task_outlet> outlet_of(size_t index);
+  void put(size_t index, int target, std::span<const std::string> lines);
+  [[nodiscard]] bool is_full();
+  [[nodiscard]] expected<void> collect_output(const host_port& at);
+  void send_output(const host_port& to);
   [[nodiscard]] duration now() const;
   void print(const std::string& line);
 
@@ -87,6 +95,8 @@ private:
   boost::asio::steady_timer next_look_; ///< For tasks that are stopped.
   boost::asio::steady_timer next_kill_; ///< Of a try-out.
   task_terminal terminal_;              // before the tasks, which print as long as they live
+  std::unique_ptr<output_collector> collector_;
+  std::unique_ptr<output_sender> sender_;
   std::vector<member> members_;
   size_t over_count_ = 0;
   std::chrono::steady_clock::time_point started_;

@@ -38,6 +38,9 @@ public:
   /// @param tasks How many there are, numbered from 0. A line that all have said need not wait.
   explicit line_folder(size_t tasks);
 
+  /// One more task from now on, with the next number.
+  void add_task() { free_since_.push_back(0); }
+
   /// Takes a line. @pre `task` is less than the number of tasks; `now` does not go back.
   void add(size_t task, int descriptor, std::string line, time_point now);
 

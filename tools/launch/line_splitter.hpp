@@ -15,6 +15,11 @@ public:
   /// A longer line comes in pieces, so that a program that never ends one takes no more memory.
   static constexpr size_t line_bytes_max = size_t{64} << 10;
 
+  line_splitter() = default;
+
+  /// @param bytes_max Of a line with its end. @pre bytes_max > 0
+  explicit line_splitter(size_t bytes_max) : bytes_max_(bytes_max) {}
+
   /// @returns The lines that are complete now, each with the '\n' that ends it; without one, a
   /// piece of a line that is too long.
   [[nodiscard]] std::vector<std::string> add(std::string_view bytes);
@@ -23,6 +28,7 @@ public:
   [[nodiscard]] std::string rest();
 
 private:
+  size_t bytes_max_ = line_bytes_max;
   std::string begun_;
 };
 

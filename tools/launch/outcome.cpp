@@ -62,6 +62,7 @@ bool launch_outcome::serves(size_t task) const {
 bool launch_outcome::is_spared(size_t task, task_end end) const {
   auto is_wrong = end.signal == 0 && end.exit_code == static_cast<int>(exit_code::usage);
   auto is_ps = tasks_[task].type == "ps";
+  if (tasks_.size() == 1) return false; // what others there are is not for us to know
   auto is_spare = looks_on(task) || ((is_ps || spared_.workers) && can_spare(task));
   return is_spare && !end.is_success() && !is_wrong;
 }

@@ -88,6 +88,9 @@ public:
   /// The whole job was asked to end, by this signal.
   void on_request(int signal, duration time);
 
+  /// Whether the whole job was asked to end.
+  [[nodiscard]] bool is_requested() const { return request_ != 0; }
+
   /// Parameter servers were told that they are not needed any more.
   void on_servers_told() { servers_told_ = true; }
 

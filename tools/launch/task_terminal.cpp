@@ -4,6 +4,7 @@
 
 #include "tools/system/terminal.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <fmt/format.h>
@@ -45,6 +46,19 @@ task_terminal::task_terminal(boost::asio::io_context& context, std::vector<launc
     if (is_folded(fold, descriptor)) folded_.insert(descriptor);
 }
 
+std::optional<size_t> task_terminal::number_of(const launch_task& task) {
+  auto is_same = [&](const launch_task& other) {
+    return other.type == task.type && other.index == task.index;
+  };
+  auto known = std::ranges::find_if(tasks_, is_same);
+  auto number = static_cast<size_t>(known - tasks_.begin());
+  if (known != tasks_.end()) return number;
+  if (number == launch_tasks_max) return std::nullopt;
+  tasks_.push_back(task);
+  folder_.add_task();
+  return number;
+}
+
 void task_terminal::put(size_t task, int descriptor, std::span<const std::string> lines) {
   if (!folded_.contains(descriptor)) {
     auto prefix = prefix_of(tasks_[task], task, descriptor);
@@ -77,9 +91,9 @@ void task_terminal::flush() {
 
 void task_terminal::print(const std::vector<folded_line>& lines) {
   for (const auto& [descriptor, line, tasks] : lines) {
-    auto prefix = tasks.size() == 1 ? prefix_of(tasks_[tasks[0]], tasks[0], descriptor)
-                                    : fmt::format("[{}] {} tasks say: ",
-                                                  task_ranges(tasks_, tasks), tasks.size());
+    auto prefix = tasks.size() == 1
+                    ? prefix_of(tasks_[tasks[0]], tasks[0], descriptor)
+                    : fmt::format("[{}] {} tasks say: ", task_ranges(tasks_, tasks), tasks.size());
     std::string text;
     append_line(text, prefix, line);
     printer_.print(descriptor, std::move(text));

@@ -10,6 +10,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include <functional>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -21,9 +22,12 @@ namespace troupe {
 /// "[worker:0-30] 31 tasks say: ". Thread: that of the context, for all but what the printer calls.
 class task_terminal {
 public:
-  /// @param tasks All whose lines may come. @param on_room, on_closed As for `line_printer`.
+  /// @param tasks Whose lines come. @param on_room, on_closed As for `line_printer`.
   task_terminal(boost::asio::io_context& context, std::vector<launch_task> tasks, fold_choice fold,
                 std::function<void()> on_room, std::function<void()> on_closed);
+
+  /// The number of a task that may be known already; nothing: there are too many.
+  [[nodiscard]] std::optional<size_t> number_of(const launch_task& task);
 
   /// Prints lines of a task, now or within `line_folder::wait_max`.
   /// @param descriptor STDOUT_FILENO or STDERR_FILENO.

@@ -2,11 +2,15 @@
 // Tasks, TF_CONFIG and the environment, as texts.
 #include "tools/launch/tasks.hpp"
 
+#include "actors/net/host_port.hpp"
 #include "messages/assert.hpp"
+#include "strategies/cluster/cluster_spec.hpp"
 #include "strategies/cluster/launcher_notice.hpp"
+#include "strategies/cluster/task_types.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 namespace troupe {
@@ -25,6 +29,18 @@ std::string launch_task::name() const {
 
 std::string launch_task::log_name() const {
   return fmt::format("{}-{}.log", type, index);
+}
+
+expected<launch_task> parse_task_name(std::string_view text) {
+  auto colon = text.find(':');
+  auto type = text.substr(0, colon);
+  auto index = colon == text.npos && type == "chief"
+                 ? expected<uint64_t>{0}
+                 : parse_count(colon == text.npos ? "" : text.substr(colon + 1), task_index_max);
+  if (!is_task_type(type) || !index)
+    return fail(errc::invalid_argument,
+                fmt::format("'{}' is no task; say a type and an index, as in worker:1", text));
+  return launch_task{.type = std::string{type}, .index = static_cast<uint32_t>(*index)};
 }
 
 std::string task_ranges(std::span<const launch_task> tasks, std::vector<size_t> numbers) {
@@ -83,16 +99,19 @@ std::vector<std::string> task_environment(std::span<const std::string> inherited
                                           std::optional<uint32_t> restarts, size_t processors,
                                           const std::string& launcher) {
   std::vector<std::string> lines;
-  for (const auto& line : inherited)
-    if (!sets(line, "TF_CONFIG") && !sets(line, "TROUPE_JOB_ID")
-        && !sets(line, "TROUPE_RESTART_COUNT") && !sets(line, launcher_variable))
-      lines.push_back(line);
-  lines.push_back("TF_CONFIG=" + tf_config(tasks, self));
-  lines.push_back("TROUPE_JOB_ID=" + job_id);
+  auto is_alone = self.port == 0; // the others are started elsewhere
+  auto is_replaced = [&](const std::string& line) {
+    return (sets(line, "TF_CONFIG") && !is_alone)
+           || (sets(line, "TROUPE_JOB_ID") && !job_id.empty()) || sets(line, "TROUPE_RESTART_COUNT")
+           || sets(line, launcher_variable);
+  };
+  std::ranges::remove_copy_if(inherited, std::back_inserter(lines), is_replaced);
+  if (!is_alone) lines.push_back("TF_CONFIG=" + tf_config(tasks, self));
+  if (!job_id.empty()) lines.push_back("TROUPE_JOB_ID=" + job_id);
   if (restarts) lines.push_back(fmt::format("TROUPE_RESTART_COUNT={}", *restarts));
   if (!launcher.empty()) lines.push_back(fmt::format("{}={}", launcher_variable, launcher));
   auto sets_threads = [](const std::string& line) { return sets(line, "OMP_NUM_THREADS"); };
-  if (std::ranges::none_of(inherited, sets_threads))
+  if (!is_alone && std::ranges::none_of(inherited, sets_threads))
     lines.push_back(
       fmt::format("OMP_NUM_THREADS={}", std::max<size_t>(1, processors / tasks.size())));
   return lines;

@@ -16,7 +16,7 @@ namespace troupe {
 struct launch_task {
   std::string type; ///< "chief", "worker", "ps" or "evaluator".
   uint32_t index = 0;
-  uint16_t port = 0; ///< On 127.0.0.1, for the task to listen at.
+  uint16_t port = 0; ///< On 127.0.0.1, for the task to listen at; 0: the task knows from elsewhere.
 
   /// As in "worker:2".
   [[nodiscard]] std::string name() const;
@@ -26,6 +26,10 @@ struct launch_task {
 
   bool operator==(const launch_task&) const = default;
 };
+
+/// A task by its name, "worker:1"; "chief" alone is chief:0.
+/// Errors: invalid_argument.
+[[nodiscard]] expected<launch_task> parse_task_name(std::string_view text);
 
 /// Names of several tasks, in the order of all: "chief:0 worker:0-3,7".
 /// @param numbers Positions in `tasks`, each once.
@@ -47,7 +51,8 @@ struct launch_task {
 /// What a task finds in its environment: what we found in ours, TF_CONFIG, TROUPE_JOB_ID, how often
 /// the job was started before as TROUPE_RESTART_COUNT if it may be started again, and its share of
 /// the processors as OMP_NUM_THREADS unless that is set: libraries that start a thread for each
-/// processor in each task are slower than one thread.
+/// processor in each task are slower than one thread. A task without a port finds all that as we
+/// did, but for a job id that is not empty: it knows its cluster from its arguments, or from there.
 /// @param inherited Ours, as "NAME=value". @param processors That the job may use.
 /// @param launcher Where the job may tell the launcher something, as TROUPE_LAUNCHER; empty: it
 /// may not.

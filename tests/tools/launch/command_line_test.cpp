@@ -23,9 +23,11 @@ expected<launch_options> parsed(std::vector<const char*> words) {
 TEST_SUITE("tools/launch/command_line") {
   TEST_CASE("takes all options") {
     auto options
-      = parsed({"-n", "4", "--ps", "2", "--chief", "--evaluator", "--log-dir", "logs", "--grace",
-                "0.25", "--job-id", "a-1", "--fold", "never", "--kill-every",
-                "0.5", "--kill-tasks", "ps", "--kill-seed", "7", "--", "program", "-n", "--", "--help", ""});
+      = parsed({"-n",          "4",     "--ps",         "2",       "--chief",      "--evaluator",
+                "--log-dir",   "logs",  "--grace",      "0.25",    "--job-id",     "a-1",
+                "--fold",      "never", "--kill-every", "0.5",     "--kill-tasks", "ps",
+                "--kill-seed", "7",     "--",           "program", "-n",           "--",
+                "--help",      ""});
     REQUIRE(options);
     CHECK(options->workers == 4);
     CHECK(options->parameter_servers == 2);
@@ -52,6 +54,18 @@ TEST_SUITE("tools/launch/command_line") {
     CHECK(options->job_id.empty());
     CHECK(options->fold == fold_choice::automatic);
     CHECK_FALSE(options->kill_every);
+  }
+
+  TEST_CASE("takes one task of a job that is spread over hosts") {
+    auto options = parsed({"--task", "worker:1", "--send-output", "node0:9500", "--", "program"});
+    REQUIRE(options);
+    CHECK(options->task == "worker:1");
+    CHECK(options->send_output == host_port{"node0", 9500});
+    options = parsed(
+      {"--task", "chief", "--collect-output", "[::1]:9500", "--insecure-network", "--", "program"});
+    REQUIRE(options);
+    CHECK(options->collect_output == host_port{"::1", 9500});
+    CHECK(options->insecure_network);
   }
 
   TEST_CASE("tells what there is before it judges anything") {

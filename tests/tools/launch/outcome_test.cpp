@@ -63,6 +63,17 @@ TEST_SUITE("tools/launch/outcome") {
     CHECK(outcome.notice().empty());
   }
 
+  TEST_CASE("the failure of the only task is that of its launcher, whatever the job may lose") {
+    launch_outcome outcome{{{"worker", 1, 0}}, 10s, 1, {.workers = true}};
+    CHECK(outcome.on_end(0, killed, 1s) == reaction::start_again);
+    outcome.on_start(0);
+    CHECK(outcome.on_end(0, killed, 20s) == reaction::end_others);
+    CHECK(outcome.exit_code() == 128 + SIGKILL);
+    CHECK(outcome.summary()
+          == "worker:1 failed first: signal 9 (SIGKILL), as the kernel sends when memory runs out "
+             "after 20.0 s");
+  }
+
   TEST_CASE("a kill of a try-out is a failure that says so") {
     auto outcome = job();
     outcome.on_trial_kill(2);

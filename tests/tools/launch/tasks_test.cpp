@@ -51,6 +51,16 @@ TEST_SUITE("tools/launch/tasks") {
              R"("ps":["127.0.0.1:4"]},"task":{"type":"worker","index":1}})");
   }
 
+  TEST_CASE("a task whose job is started elsewhere finds its environment as it was") {
+    std::vector<launch_task> tasks{{.type = "worker", .index = 1, .port = 0}};
+    texts inherited{"TF_CONFIG={}", "TROUPE_JOB_ID=theirs", "TROUPE_RESTART_COUNT=9", "A=b"};
+    CHECK(task_environment(inherited, tasks, tasks[0], "", 2, 8, "@x")
+          == texts{"TF_CONFIG={}", "TROUPE_JOB_ID=theirs", "A=b", "TROUPE_RESTART_COUNT=2",
+                   "TROUPE_LAUNCHER=@x"});
+    CHECK(task_environment(inherited, tasks, tasks[0], "ours", std::nullopt, 8)
+          == texts{"TF_CONFIG={}", "A=b", "TROUPE_JOB_ID=ours"});
+  }
+
   TEST_CASE("names no kind of task that the job has none of") {
     auto tasks = launch_tasks({.workers = 1}, std::vector<uint16_t>{7});
     CHECK(tf_config(tasks, tasks[0])

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dialing, greeting, sending.
+#include "tools/launch/output_sender.hpp"
+
+#include "messages/assert.hpp"
+
+#include <boost/asio/connect.hpp>
+#include <boost/asio/read_until.hpp>
+#include <boost/asio/write.hpp>
+
+#include <fmt/format.h>
+#include <utility> // before Boost.Asio 1.74, which uses std::exchange without it
+
+namespace troupe {
+
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr std::chrono::milliseconds redial_pause{500};
+constexpr std::chrono::seconds answer_time_max{10};
+
+// What a line takes beside its letters, so that empty lines cannot be without number.
+constexpr size_t frame_bytes_beside = 64;
+
+size_t size_of(const output_line& line) {
+  return line.text.size() + frame_bytes_beside;
+}
+
+} // namespace
+
+output_sender::output_sender(asio::io_context& context, host_port to, output_greeting greeting,
+                             events events)
+  : resolver_(context), socket_(context), retry_(context), deadline_(context), to_(std::move(to)),
+    greeting_(std::move(greeting)), events_(std::move(events)) {}
+
+// ---- dialing ----
+
+void output_sender::dial() {
+  auto on_connected = [this](error_code failed, const tcp::endpoint&) {
+    if (phase_ != phase::dialing) return;
+    failed ? dial_again(failed.message()) : greet();
+  };
+  auto on_resolved
+    = [this, on_connected](error_code failed, const tcp::resolver::results_type& found) {
+        if (phase_ != phase::dialing) return;
+        if (failed) return dial_again(failed.message());
+        asio::async_connect(socket_, found, on_connected);
+      };
+  resolver_.async_resolve(to_.host, std::to_string(to_.port), on_resolved);
+}
+
+void output_sender::dial_again(const std::string& why) {
+  if (std::chrono::steady_clock::now() - began_ >= dial_time_max) return give_up(why);
+  if (!std::exchange(has_told_why_, true))
+    events_.tell(fmt::format("no launcher at {} yet ({}); lines wait for it", to_string(to_), why));
+  retry_.expires_after(redial_pause);
+  retry_.async_wait([this](error_code cancelled) {
+    if (!cancelled && phase_ == phase::dialing) dial();
+  });
+}
+
+// ---- greeting ----
+
+void output_sender::greet() {
+  phase_ = phase::greeting;
+  error_code ignored;
+  socket_.set_option(asio::socket_base::keep_alive{true}, ignored);
+  if (!is_finishing_) {
+    deadline_.expires_after(answer_time_max);
+    deadline_.async_wait([this](error_code cancelled) {
+      if (!cancelled && phase_ == phase::greeting) give_up("it does not answer");
+    });
+  }
+  bytes_under_way_ = written(greeting_);
+  asio::async_write(socket_, asio::buffer(bytes_under_way_), [this](error_code failed, size_t) {
+    if (phase_ != phase::greeting) return;
+    failed ? give_up(failed.message()) : read_answer();
+  });
+}
+
+void output_sender::read_answer() {
+  asio::async_read_until(socket_, asio::dynamic_buffer(answer_, output_greeting_bytes_max), '\n',
+                         [this](error_code failed, size_t) {
+                           if (phase_ != phase::greeting) return;
+                           failed ? give_up(failed.message()) : on_answer();
+                         });
+}
+
+void output_sender::on_answer() {
+  auto answer = printable(answer_.substr(0, answer_.find('\n')));
+  if (answer != "ok") return give_up(answer);
+  if (!is_finishing_) deadline_.cancel();
+  phase_ = phase::sending;
+  watch();
+  send();
+}
+
+// The other launcher says nothing any more; but a read tells at once when it is gone.
+void output_sender::watch() {
+  socket_.async_read_some(asio::buffer(heard_), [this](error_code failed, size_t) {
+    if (phase_ != phase::sending) return;
+    failed ? give_up(failed == asio::error::eof ? "it has ended" : failed.message()) : watch();
+  });
+}
+
+// ---- sending ----
+
+void output_sender::put(int descriptor, std::span<const std::string> lines) {
+  TROUPE_ASSERT(is_open(), greeting_.task.name());
+  for (const auto& text : lines) {
+    output_line line{.descriptor = descriptor, .text = text.substr(0, text.find('\n'))};
+    if (waiting_bytes_ + size_of(line) > waiting_bytes_max) {
+      ++dropped_;
+      continue;
+    }
+    if (dropped_ > 0) waiting_.push_back({.dropped = std::exchange(dropped_, 0)});
+    waiting_bytes_ += size_of(line);
+    waiting_.push_back(std::move(line));
+  }
+  send();
+}
+
+void output_sender::send() {
+  if (phase_ != phase::sending || !under_way_.empty()) return;
+  if (waiting_.empty() && dropped_ > 0) waiting_.push_back({.dropped = std::exchange(dropped_, 0)});
+  if (waiting_.empty()) {
+    if (is_finishing_) close();
+    return;
+  }
+  under_way_ = std::exchange(waiting_, {});
+  bytes_under_way_.clear();
+  for (const auto& line : under_way_)
+    bytes_under_way_ += written(line);
+  asio::async_write(socket_, asio::buffer(bytes_under_way_), [this](error_code failed, size_t) {
+    if (phase_ != phase::sending) return;
+    if (failed) return give_up(failed.message());
+    for (const auto& line : std::exchange(under_way_, {}))
+      if (line.descriptor != 0) waiting_bytes_ -= size_of(line);
+    send();
+  });
+}
+
+// ---- ends ----
+
+void output_sender::finish(duration grace) {
+  if (!is_open() || std::exchange(is_finishing_, true)) return;
+  deadline_.expires_after(grace);
+  deadline_.async_wait([this](error_code cancelled) {
+    if (!cancelled && is_open()) give_up("the task is over, and this could not be sent in time");
+  });
+  send();
+}
+
+void output_sender::close() {
+  phase_ = phase::over;
+  error_code ignored;
+  resolver_.cancel();
+  retry_.cancel();
+  deadline_.cancel();
+  socket_.shutdown(tcp::socket::shutdown_send, ignored);
+  socket_.close(ignored);
+  events_.on_over();
+}
+
+void output_sender::give_up(const std::string& why) {
+  phase_ = phase::over; // first: what is told may come back as a line
+  events_.tell(
+    fmt::format("no connection to the launcher at {} ({}); what {} writes is printed here",
+                to_string(to_), why, greeting_.task.name()));
+  for (const auto* lines : {&under_way_, &waiting_})
+    for (const auto& line : *lines) {
+      if (line.descriptor != 0)
+        events_.give_back(line.descriptor, line.text);
+      else
+        events_.tell(dropped_text(greeting_.task.name(), line.dropped));
+    }
+  if (dropped_ > 0) events_.tell(dropped_text(greeting_.task.name(), dropped_));
+  waiting_.clear(); // those under way are being written until the socket is closed
+  close();
+}
+
+} // namespace troupe
