@@ -171,13 +171,25 @@ class Launch(unittest.TestCase):
             self.assertEqual(job.returncode, 0)
             self.assertEqual(b"\x1b[36m[worker:0]\x1b[0m hello" in shown, coloured, shown)
 
+    # Tasks write while the launcher is stopped, so that it finds all that they wrote at the same time.
+    AT_ONCE = "touch ready-$me; while [ ! -e go ]; do sleep 0.02; done; %s; touch done-$me"
+
+    def read_at_once(self, job, count):
+        """Has the tasks of AT_ONCE write, and the launcher read."""
+        self.files("ready-*", count)
+        job.send_signal(signal.SIGSTOP)
+        (self.folder / "go").touch()
+        self.files("done-*", count)
+        job.send_signal(signal.SIGCONT)
+
     def test_a_line_of_several_tasks_is_printed_once(self):
-        job = self.launch("-n 4 --ps 1 --fold always --log-dir logs", """
-            echo begin $me; echo all; [ $me = worker:1 ] || echo most; echo end $me; echo error >&2
-            touch ready-$me; while [ $(ls ready-* | wc -l) -lt 5 ]; do sleep 0.01; done; sleep 1; printf last""")
-        self.assertEqual(job.returncode, 0, job.stderr)
+        job = self.begin("-n 4 --ps 1 --fold always --log-dir logs", self.AT_ONCE % """
+            echo begin $me; echo all; [ $me = worker:1 ] || echo most; echo end $me; echo error >&2; printf last""")
+        self.read_at_once(job, 5)
+        out, err = job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 0, err)
         seen = collections.defaultdict(list)  # by task: what it said, in that order
-        for line in job.stdout.splitlines():
+        for line in out.splitlines():
             match = re.fullmatch(r"\[(worker:\S+)?( ?)(ps:0)?\] (?:(\d) tasks say: )?(.*)", line)
             self.assertTrue(match, line)
             names = []
@@ -193,30 +205,30 @@ class Launch(unittest.TestCase):
             most = [] if name == "worker:1" else ["most"]
             self.assertEqual(said, [f"begin {name}", "all", *most, f"end {name}", "last"])
             log = (self.folder / "logs" / (name.replace(":", "-") + ".log")).read_text()
-            self.assertEqual(sorted(log.split("\n")), sorted([*said, "error"]))
-        self.assertIn("tasks say: ", job.stdout)
+            self.assertEqual(sorted(log.splitlines()), sorted([*said, "error"]))
+        self.assertIn("[worker:0-3 ps:0] 5 tasks say: all\n", out)
+        self.assertIn("[worker:0-3 ps:0] 5 tasks say: error\n", err)
 
     def test_lines_are_folded_on_a_terminal_alone_unless_it_is_said(self):
-        script = "touch ready-$me; while [ $(ls ready-* | wc -l) -lt 3 ]; do sleep 0.01; done; echo hello"
         for option, terminal, folded in [("", True, True), ("", False, False), ("--fold never", True, False),
                                          ("--fold always", False, True)]:
             with self.subTest(option=option, terminal=terminal):
                 ours, theirs = pty.openpty() if terminal else os.pipe()
-                command = self.command(f"-n 3 {option}", script)
-                job = subprocess.run(command, cwd=self.folder, env=PLAIN | {"NO_COLOR": "1"}, stdout=theirs,
-                                     stderr=subprocess.DEVNULL, timeout=100)
+                job = self.begin(f"-n 3 {option}", self.AT_ONCE % "echo hello", stdout=theirs, stderr=subprocess.DEVNULL)
                 os.close(theirs)
+                self.read_at_once(job, 3)
+                self.assertEqual(job.wait(60), 0)
                 shown = os.read(ours, 4096).decode().split("\n")[:-1]
                 os.close(ours)
-                self.assertEqual(job.returncode, 0)
                 self.assertEqual(sum(int((re.search(r"(\d) tasks say", line) or "01")[1]) for line in shown), 3, shown)
                 self.assertEqual(len(shown) < 3, folded, shown)
-                for path in self.files("ready-*", 3):
+                for path in self.folder.iterdir():
                     path.unlink()
 
     def test_what_the_launcher_says_comes_after_what_it_is_about(self):
-        script = "[ $me = worker:1 ] && { echo why >&2; exit 5; }; exec sleep 100"
-        job = self.launch("-n 3 --fold always", script)
+        job = self.launch("-n 3 --fold always --log-dir logs", """
+            [ $me = worker:1 ] || exec sleep 100
+            echo why >&2; while ! grep -q why logs/worker-1.log; do sleep 0.01; done; exit 5""")
         self.assertEqual(job.returncode, 5)
         self.assertRegex(job.stderr, "^\\[worker:1\\] why\ntroupe launch: worker:1 failed: ")
 

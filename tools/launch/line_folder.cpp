@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A queue, and where in it each line stands.
+// A queue for each task, and which lines stand in several of them.
 #include "tools/launch/line_folder.hpp"
 
 #include "messages/assert.hpp"
@@ -18,57 +18,97 @@ std::string key_of(int descriptor, const std::string& line) {
   return static_cast<char>(descriptor) + line;
 }
 
+folded_line folded(const std::string& key, std::vector<size_t> tasks) {
+  std::ranges::sort(tasks);
+  return {key[0], key.substr(1), std::move(tasks)};
+}
+
 } // namespace
 
-line_folder::line_folder(size_t tasks) : free_since_(tasks) {}
-
 void line_folder::add(size_t task, int descriptor, std::string line, time_point now) {
-  TROUPE_ASSERT(task < free_since_.size(), task);
-  auto& numbers = numbers_[key_of(descriptor, line)];
-  auto joined = std::ranges::lower_bound(numbers, free_since_[task]);
-  if (joined != numbers.end()) {
-    waiting_[*joined - first_number_].folded.tasks.push_back(task);
-    free_since_[task] = *joined + 1;
-    return;
-  }
-  auto number = first_number_ + waiting_.size();
-  numbers.push_back(number);
-  free_since_[task] = number + 1;
-  waiting_bytes_ += line.size() + bytes_beside;
-  waiting_.push_back({{descriptor, std::move(line), {task}}, now + wait_max});
+  TROUPE_ASSERT(task < waiting_.size(), task);
+  auto key = key_of(descriptor, line);
+  ++counts_[key][task];
+  waiting_bytes_ += key.size() + bytes_beside;
+  waiting_[task].push_back({count_++, std::move(key), now + wait_max});
 }
 
 std::vector<folded_line> line_folder::take(time_point now) {
-  std::vector<folded_line> lines;
-  auto is_ready = [&](const waiting_line& oldest) {
-    return oldest.due <= now || oldest.folded.tasks.size() == free_since_.size()
+  folded_lines lines;
+  auto is_ready = [&](const waiting_line& line) {
+    return line.due <= now || counts_.at(line.key).size() == waiting_.size()
            || waiting_bytes_ > waiting_bytes_max;
   };
-  while (!waiting_.empty() && is_ready(waiting_.front()))
-    lines.push_back(take_oldest());
+  for (auto task = oldest(); task && is_ready(waiting_[*task].front()); task = oldest())
+    give_out(*task, lines);
   return lines;
 }
 
 std::vector<folded_line> line_folder::take_all() {
-  std::vector<folded_line> lines;
-  while (!waiting_.empty())
-    lines.push_back(take_oldest());
+  folded_lines lines;
+  for (auto task = oldest(); task; task = oldest())
+    give_out(*task, lines);
   return lines;
 }
 
 std::optional<line_folder::time_point> line_folder::next() const {
-  return waiting_.empty() ? std::nullopt : std::optional{waiting_.front().due};
+  auto task = oldest();
+  return task ? std::optional{waiting_[*task].front().due} : std::nullopt;
 }
 
-folded_line line_folder::take_oldest() {
-  auto oldest = std::move(waiting_.front().folded);
-  waiting_.pop_front();
-  auto numbers = numbers_.find(key_of(oldest.descriptor, oldest.line));
-  numbers->second.pop_front();
-  if (numbers->second.empty()) numbers_.erase(numbers);
-  ++first_number_;
-  waiting_bytes_ -= oldest.line.size() + bytes_beside;
-  return oldest;
+// The task whose next line is the oldest of all.
+std::optional<size_t> line_folder::oldest() const {
+  std::optional<size_t> found;
+  for (size_t task = 0; task < waiting_.size(); ++task) {
+    if (waiting_[task].empty()) continue;
+    if (!found || waiting_[task].front().number < waiting_[*found].front().number) found = task;
+  }
+  return found;
+}
+
+bool line_folder::is_next(size_t task, const std::string& key) const {
+  return !waiting_[task].empty() && waiting_[task].front().key == key;
+}
+
+std::string line_folder::take_next(size_t task) {
+  auto key = std::move(waiting_[task].front().key);
+  waiting_[task].pop_front();
+  waiting_bytes_ -= key.size() + bytes_beside;
+  auto counts = counts_.find(key);
+  if (--counts->second.at(task) == 0) counts->second.erase(task);
+  if (counts->second.empty()) counts_.erase(counts);
+  return key;
+}
+
+// The next line of a task, for all tasks that have said it.
+void line_folder::give_out(size_t task, folded_lines& lines) {
+  auto others = counts_.at(waiting_[task].front().key);
+  others.erase(task);
+  std::vector tasks{task};
+  auto key = take_next(task);
+  for (const auto& [other, count] : others) {
+    while (!is_next(other, key))
+      give_out_before(other, tasks, lines);
+    take_next(other);
+    tasks.push_back(other);
+  }
+  lines.push_back(folded(key, std::move(tasks)));
+}
+
+// The next line of a task, for all tasks that say it next, but for those that are busy: a line of
+// theirs is yet to be given out.
+void line_folder::give_out_before(size_t task, const std::vector<size_t>& busy,
+                                  folded_lines& lines) {
+  auto others = counts_.at(waiting_[task].front().key);
+  others.erase(task);
+  std::vector tasks{task};
+  auto key = take_next(task);
+  for (const auto& [other, count] : others) {
+    if (!is_next(other, key) || std::ranges::count(busy, other) > 0) continue;
+    take_next(other);
+    tasks.push_back(other);
+  }
+  lines.push_back(folded(key, std::move(tasks)));
 }
 
 } // namespace troupe

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -17,14 +18,15 @@ namespace troupe {
 struct folded_line {
   int descriptor = 0;
   std::string line;
-  std::vector<size_t> tasks; ///< In the order in which they wrote it, each once.
+  std::vector<size_t> tasks; ///< Ascending, each once.
 
   bool operator==(const folded_line&) const = default;
 };
 
 /// A hundred tasks that print the same warning fill a terminal. A line waits a short time for tasks
-/// that say the same, and joins an earlier one only behind all that its own task has said: the
-/// lines of a task keep their order. Reads no clock: times come in.
+/// that say the same. When its time is over, each task that has said it meanwhile joins it, once
+/// the lines that this task wrote before have been given out: the lines of a task keep their order.
+/// Reads no clock: times come in.
 class line_folder {
 public:
   using time_point = std::chrono::steady_clock::time_point;
@@ -36,15 +38,15 @@ public:
   static constexpr size_t waiting_bytes_max = size_t{256} << 10;
 
   /// @param tasks How many there are, numbered from 0. A line that all have said need not wait.
-  explicit line_folder(size_t tasks);
+  explicit line_folder(size_t tasks) : waiting_(tasks) {}
 
   /// One more task from now on, with the next number.
-  void add_task() { free_since_.push_back(0); }
+  void add_task() { waiting_.emplace_back(); }
 
   /// Takes a line. @pre `task` is less than the number of tasks; `now` does not go back.
   void add(size_t task, int descriptor, std::string line, time_point now);
 
-  /// Lines that need not wait any more, the oldest first.
+  /// Lines that need not wait any more, in the order in which they are to be printed.
   [[nodiscard]] std::vector<folded_line> take(time_point now);
 
   /// All lines that wait.
@@ -55,16 +57,23 @@ public:
 
 private:
   struct waiting_line {
-    folded_line folded;
+    uint64_t number = 0; ///< Of all lines, in the order in which they came.
+    std::string key;     ///< Descriptor and line.
     time_point due;
   };
 
-  [[nodiscard]] folded_line take_oldest();
+  using folded_lines = std::vector<folded_line>;
 
-  std::deque<waiting_line> waiting_;
-  uint64_t first_number_ = 0;        // of the line at the front
-  std::vector<uint64_t> free_since_; // by task: the number of the first line that it may join
-  std::unordered_map<std::string, std::deque<uint64_t>> numbers_; // by descriptor and line
+  [[nodiscard]] std::optional<size_t> oldest() const;
+  [[nodiscard]] bool is_next(size_t task, const std::string& key) const;
+  std::string take_next(size_t task);
+  void give_out(size_t task, folded_lines& lines);
+  void give_out_before(size_t task, const std::vector<size_t>& busy, folded_lines& lines);
+
+  std::vector<std::deque<waiting_line>> waiting_; // by task, the oldest first
+  std::unordered_map<std::string, std::map<size_t, size_t>>
+    counts_; // by key and task: lines that wait
+  uint64_t count_ = 0;
   size_t waiting_bytes_ = 0;
 };
 

@@ -4,6 +4,8 @@
 #include "tests/doctest.hpp"
 #include "tools/launch/line_folder.hpp"
 
+#include <random>
+
 namespace line_folder_test {
 
 using namespace troupe;
@@ -26,7 +28,7 @@ TEST_SUITE("tools/launch/line_folder") {
     folder.add(0, 1, "same\n", at(499ms));
     CHECK(folder.next() == at(500ms));
     CHECK(folder.take(at(499ms)).empty());
-    CHECK(folder.take(at(500ms)) == lines{{1, "same\n", {2, 0}}});
+    CHECK(folder.take(at(500ms)) == lines{{1, "same\n", {0, 2}}});
     CHECK_FALSE(folder.next());
   }
 
@@ -57,13 +59,49 @@ TEST_SUITE("tools/launch/line_folder") {
           == lines{{1, "again\n", {0, 1}}, {1, "again\n", {0, 1}}, {1, "again\n", {0}}});
   }
 
-  TEST_CASE("a line joins none that stands before an earlier line of its task") {
+  TEST_CASE("what a task said before comes before the line that it joins") {
     line_folder folder{3};
     folder.add(0, 1, "b\n", at(0ms));
-    folder.add(1, 1, "a\n", at(0ms));
-    folder.add(1, 1, "b\n", at(0ms));
-    folder.add(2, 1, "b\n", at(0ms));
-    CHECK(folder.take_all() == lines{{1, "b\n", {0, 2}}, {1, "a\n", {1}}, {1, "b\n", {1}}});
+    folder.add(1, 1, "a\n", at(100ms));
+    folder.add(1, 1, "b\n", at(100ms));
+    folder.add(2, 1, "b\n", at(100ms));
+    folder.add(2, 1, "c\n", at(100ms));
+    CHECK(folder.take(at(500ms)) == lines{{1, "a\n", {1}}, {1, "b\n", {0, 1, 2}}});
+    CHECK(folder.take(at(600ms)) == lines{{1, "c\n", {2}}});
+  }
+
+  TEST_CASE("lines that stand before a common one are common, too, if they can be") {
+    line_folder folder{3};
+    folder.add(0, 1, "b\n", at(0ms));
+    for (size_t task : {1, 2}) {
+      folder.add(task, 1, "a\n", at(0ms));
+      folder.add(task, 1, "b\n", at(0ms));
+    }
+    folder.add(0, 1, "a\n", at(0ms));
+    CHECK(folder.take_all() == lines{{1, "a\n", {1, 2}}, {1, "b\n", {0, 1, 2}}, {1, "a\n", {0}}});
+  }
+
+  TEST_CASE("whatever tasks say, no line is lost, and those of a task keep their order") {
+    std::minstd_rand draw{7};
+    for (int round = 0; round < 200; ++round) {
+      line_folder folder{4};
+      std::vector<std::string> said(4);
+      std::vector<std::string> told(4);
+      auto hear = [&](const lines& taken) {
+        for (const auto& each : taken)
+          for (auto task : each.tasks)
+            told[task] += each.line;
+      };
+      for (int i = 0; i < 60; ++i) {
+        std::string line(1, static_cast<char>('a' + draw() % 4));
+        auto task = draw() % 4;
+        said[task] += line;
+        folder.add(task, 1, line, at(std::chrono::milliseconds{i * 20}));
+        hear(folder.take(at(std::chrono::milliseconds{i * 20})));
+      }
+      hear(folder.take_all());
+      CHECK(told == said);
+    }
   }
 
   TEST_CASE("a line that was taken is joined by none") {
