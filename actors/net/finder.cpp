@@ -43,7 +43,7 @@ caf::typed_response_promise<found_actor> finder_state::begin(find_actor what) {
 void finder_state::look() {
   std::vector<uint64_t> late;
   for (auto& [number, one] : open) {
-    if (!one.is_asked) ask(number, one);
+    if (!one.is_asked) ask(one);
     if (self->clock().now() >= one.until) late.push_back(number);
   }
   for (auto number : late)
@@ -52,14 +52,15 @@ void finder_state::look() {
   self->delayed_send(self, search_look_period, look_at_searches{});
 }
 
-void finder_state::ask(uint64_t number, search& one) {
+void finder_state::ask(search& one) {
   auto arrival = nodes->arrival(one.what.at);
   if (arrival.wait_for(std::chrono::seconds{0}) != std::future_status::ready) return;
   one.is_asked = true;
-  auto tell = [finder = caf::actor_cast<caf::actor_addr>(self),
-               number](expected<caf::strong_actor_ptr> result) {
+  if (!asked.emplace(one.what.at, one.what.name).second) return;
+  auto tell = [finder = caf::actor_cast<caf::actor_addr>(self), at = one.what.at,
+               name = one.what.name](expected<caf::strong_actor_ptr> result) {
     if (auto alive = caf::actor_cast<finder_actor>(finder))
-      caf::anon_send(alive, search_over{number, std::move(result)});
+      caf::anon_send(alive, search_over{at, name, std::move(result)});
   };
   const auto& address = arrival.get();
   if (!address) return tell(tl::unexpected<error>(address.error()));
@@ -68,13 +69,22 @@ void finder_state::ask(uint64_t number, search& one) {
 
 void finder_state::end(uint64_t number, expected<caf::strong_actor_ptr> result) {
   auto found = open.find(number);
-  if (found == open.end()) return; // its deadline has passed
   auto answer = std::move(found->second.answer);
   open.erase(found);
   if (result)
     answer.deliver(found_actor{std::move(*result)});
   else
     answer.deliver(to_caf(result.error()));
+}
+
+void finder_state::on_answer(const search_over& over) {
+  asked.erase({over.at, over.name});
+  std::vector<uint64_t> answered;
+  for (const auto& [number, one] : open)
+    if (one.is_asked && one.what.at == over.at && one.what.name == over.name)
+      answered.push_back(number);
+  for (auto number : answered)
+    end(number, over.result);
 }
 
 void finder_state::end_all(const error& why) {
@@ -105,7 +115,7 @@ finder_actor::behavior_type finder(finder_actor::stateful_pointer<finder_state> 
       self->state.ended = all.why;
       self->state.end_all(all.why);
     },
-    [self](const search_over& over) { self->state.end(over.number, over.result); },
+    [self](const search_over& over) { self->state.on_answer(over); },
     [self](look_at_searches) {
       self->state.looks_again = false;
       self->state.look();

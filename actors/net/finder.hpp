@@ -15,7 +15,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 
 namespace troupe {
 
@@ -38,7 +40,8 @@ struct end_searches {
 
 /// What the finder tells itself: a node has answered, or it is time to look at deadlines.
 struct search_over {
-  uint64_t number = 0;
+  node_index at = 0;
+  std::string name;
   expected<caf::strong_actor_ptr> result;
 };
 
@@ -59,7 +62,9 @@ using finder_actor
   = caf::typed_actor<caf::replies_to<find_actor>::with<found_actor>, caf::reacts_to<end_searches>,
                      caf::reacts_to<search_over>, caf::reacts_to<look_at_searches>>;
 
-/// The searches that are open.
+/// The searches that are open. A question cannot be taken back: its node keeps it until it has the
+/// answer. So a search that ends at its deadline leaves its question to later ones, and a program
+/// that looks again and again has asked once for each name.
 struct finder_state {
   static inline const char* name = "finder";
 
@@ -67,23 +72,25 @@ struct finder_state {
     find_actor what;
     caf::actor_clock::time_point until;
     caf::typed_response_promise<found_actor> answer;
-    bool is_asked = false; ///< The node is there, and has the question.
+    bool is_asked = false; ///< The node is there, and has the question of this search or another.
   };
 
   [[nodiscard]] caf::typed_response_promise<found_actor> begin(find_actor what);
   void look();
   void end_all(const error& why);
   void end(uint64_t number, expected<caf::strong_actor_ptr> result);
+  void on_answer(const search_over& over);
 
   finder_actor::stateful_pointer<finder_state> self = nullptr;
   membership* nodes = nullptr;
-  std::map<uint64_t, search> open; ///< By number.
+  std::map<uint64_t, search> open;                    ///< By number.
+  std::set<std::pair<node_index, std::string>> asked; ///< Nodes and names, without an answer yet.
   uint64_t count = 0;
   bool looks_again = false;
   std::optional<error> ended; ///< What `end_searches` said.
 
 private:
-  void ask(uint64_t number, search& one);
+  void ask(search& one);
   [[nodiscard]] error why_late(const search& one) const;
 };
 
