@@ -36,8 +36,9 @@ enum class model_kind : uint8_t { perceptron, transformer };
 /// Transformer: each byte of a window guesses the next one. Embedded bytes plus a learned table of
 /// positions go through layers of causal self-attention and of a hidden layer (gelu) of four times
 /// the width; each normalises its input and adds to it. The table of embedded bytes is the
-/// output's, too. Source: Radford et al., "Language models are unsupervised multitask learners",
-/// 2019, over bytes.
+/// output's, too.
+///
+/// Source: Radford et al., "Language models are unsupervised multitask learners", 2019, over bytes.
 struct language_model_config {
   model_kind kind = model_kind::perceptron;
   int64_t context = 5;                       ///< Bytes that the model sees.
@@ -52,7 +53,7 @@ struct language_model_config {
   bool operator==(const language_model_config&) const = default;
 };
 
-/// A perceptron with other values for what a transformer of a few hundred kilobytes of text needs.
+/// The transformer that suits a text of some hundred kilobytes.
 [[nodiscard]] language_model_config usual_transformer();
 
 /// All that decides which variables a model has and what they mean, in a few words: "transformer,

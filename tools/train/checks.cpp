@@ -141,7 +141,7 @@ expected<void> check_heads(const train_options& options, const option_origins& o
 }
 
 // Drops the value of an option that has no meaning beside what `chosen` was set to; refuses it, if
-// that is not the stronger word. @param why As the line goes on behind the option.
+// `chosen` does not come from a stronger source. @param why As the line goes on behind the option.
 expected<void> drop(std::string_view option, std::string_view chosen, const std::string& why,
                     train_options& options, option_origins& origins) {
   const std::string key{option};
