@@ -56,7 +56,7 @@ std::optional<line_folder::time_point> line_folder::next() const {
   return task ? std::optional{waiting_[*task].front().due} : std::nullopt;
 }
 
-// The task whose next line is the oldest of all.
+// The task with the oldest next line.
 std::optional<size_t> line_folder::oldest() const {
   std::optional<size_t> found;
   for (size_t task = 0; task < waiting_.size(); ++task) {

@@ -65,7 +65,6 @@ std::string task_ranges(std::span<const launch_task> tasks, std::vector<size_t> 
 }
 
 size_t task_count(const launch_options& options) {
-  if (!options.task.empty()) return 1;
   return (options.chief ? 1U : 0U) + size_t{options.workers} + options.parameter_servers
          + (options.evaluator ? 1U : 0U);
 }
