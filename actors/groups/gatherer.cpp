@@ -49,6 +49,8 @@ caf::result<group_arrival> gatherer_state::next(uint64_t stream) {
     return first;
   }
   if (one.is_over) return group_arrival{};
+  if (one.reader)
+    return to_caf({errc::failed_precondition, "another reader waits for this stream's next answer"});
   one.reader = self->make_response_promise<group_arrival>();
   return *one.reader;
 }
