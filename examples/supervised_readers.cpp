@@ -3,7 +3,6 @@
 // some records are broken. A supervisor makes a reader that has failed anew, behind the broken
 // record; until it is back, the answer of the other reader is enough.
 #include "actors/groups/group.hpp"
-#include "actors/interfaces/caf_compat.hpp"
 #include "actors/observing/observed.hpp"
 #include "actors/supervision/supervisor.hpp"
 #include "kernels/tensor/random.hpp"
@@ -13,6 +12,7 @@
 #include <atomic>
 #include <cstdio>
 #include <stdexcept>
+#include <thread>
 
 using namespace troupe;
 
@@ -91,6 +91,21 @@ tensor gradient_of(const tensor& line, const batch& examples) {
   return make_tensor({2}, {by_a, by_b});
 }
 
+// The first answer of either reader. Both may have failed at once: then it asks again in a moment.
+task<batch> read_batch(replica_context& context, group<reader_actor> readers) {
+  for (;;) {
+    auto asking = readers.ask<batch>(next_batch{32}, {.first = 1});
+    auto answering = asking.by(context);
+    auto answers = co_await answering;
+    if (answers.is_enough()) co_return answers.counted().front();
+    auto waiting = context.compute([](std::stop_token) {
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
+      return true;
+    });
+    co_await waiting;
+  }
+}
+
 } // namespace
 
 int main() {
@@ -102,10 +117,10 @@ int main() {
     {.replicas_to_aggregate = replicas, .policy = sync_policy::latest_token}};
 
   std::atomic<int> restarts = 0;
-  supervisor boss{world,
-                  "readers",
-                  {.restart = {.restarts = 1000, .backoff = std::chrono::milliseconds{1}},
-                   .on_warning = [&](const std::string&) { ++restarts; }}};
+  restart_options often{.restarts = 1000};
+  often.backoff = often.backoff_max = std::chrono::milliseconds{1};
+  auto on_warning = [&](const std::string&) { ++restarts; };
+  supervisor boss{world, "readers", {.restart = often, .on_warning = on_warning}};
   std::vector<reader_actor> made;
   for (uint64_t i = 0; i < 2; ++i)
     made.push_back(
@@ -117,10 +132,8 @@ int main() {
   auto step = [=](replica_context& context) -> task<void> {
     auto reading = context.read(line);
     auto value = co_await reading;
-    auto asking = readers.ask<batch>(next_batch{32}, {.first = 1});
-    auto answering = asking.by(context);
-    auto answers = co_await answering;
-    auto examples = answers.require().front();
+    auto asking = read_batch(context, readers);
+    auto examples = co_await asking;
     auto computing = context.compute([=](std::stop_token) { return gradient_of(value, examples); });
     auto gradient = co_await computing;
     auto applying = optimizer.apply_gradients(context, gradient, line);

@@ -50,7 +50,8 @@ caf::result<group_arrival> gatherer_state::next(uint64_t stream) {
   }
   if (one.is_over) return group_arrival{};
   if (one.reader)
-    return to_caf({errc::failed_precondition, "another reader waits for this stream's next answer"});
+    return to_caf(
+      {errc::failed_precondition, "another reader waits for this stream's next answer"});
   one.reader = self->make_response_promise<group_arrival>();
   return *one.reader;
 }

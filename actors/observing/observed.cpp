@@ -13,6 +13,7 @@
 #include <cxxabi.h>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace troupe {
 
@@ -30,7 +31,11 @@ std::string type_name_of(const std::type_info& type) {
   int status = 0;
   std::unique_ptr<char, decltype(&std::free)> text{
     abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), &std::free};
-  return status == 0 ? text.get() : type.name();
+  if (status != 0) return type.name();
+  constexpr std::string_view unnamed = "(anonymous namespace)::";
+  std::string result = text.get();
+  if (result.starts_with(unnamed)) result.erase(0, unnamed.size());
+  return result;
 }
 
 std::string name_of_message(const caf::message& content) {

@@ -6,6 +6,7 @@
 
 #include <caf/mailbox_element.hpp>
 #include <caf/message.hpp>
+#include <caf/sec.hpp>
 #include <caf/system_messages.hpp>
 
 #include <algorithm>
@@ -55,8 +56,13 @@ void supervised_proxy::hand_back(caf::mailbox_element& answer, caf::execution_un
   auto asked = open_.extract(answer.mid.request_id().integer_value());
   guard.unlock();
   if (!asked || !asked.mapped().asker) return; // it was answered when the actor ended
-  asked.mapped().asker->enqueue(ctrl(), asked.mapped().number.response_id(),
-                                answer.move_content_to_message(), host);
+  const auto& [asker, number] = asked.mapped();
+  auto content = answer.move_content_to_message();
+  if (content.match_elements<caf::error>()
+      && content.get_as<caf::error>(0) == caf::sec::request_receiver_down)
+    return answer_with(asker, number,
+                       to_caf({errc::unavailable, "it ended before it came to the question"}));
+  asker->enqueue(ctrl(), number.response_id(), std::move(content), host);
 }
 
 void supervised_proxy::bind(caf::strong_actor_ptr actor) {
