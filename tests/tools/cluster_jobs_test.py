@@ -380,7 +380,7 @@ class Beginning(Job):
                 for who in ("chief:0", task):
                     job.pop(who).ends(3, f"{task} .* has {said}", "same options")
                 for process in job.values():  # one that comes later may hear of the end only, or look for the chief in vain
-                    process.ends(3, "same options|has ended the job|Connection refused")
+                    process.ends(3, "same options|has ended the job|it has left|Connection refused")
 
     def test_a_signal_while_it_waits_ends_a_process_at_once(self):
         cluster = addresses(chief=1, ps=1, worker=1)
