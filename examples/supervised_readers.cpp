@@ -109,6 +109,7 @@ task<batch> read_batch(replica_context& context, group<reader_actor> readers) {
 } // namespace
 
 int main() {
+  std::atomic<int> restarts = 0; // outlives the world: its actors count here
   auto world = world::threads({.seed = 1});
   parameter_server_strategy strategy{world, {.replicas = replicas}};
   auto line = strategy.make_variable("line", zeros({2}));
@@ -116,7 +117,6 @@ int main() {
     rules::momentum{.learning_rate = 0.1},
     {.replicas_to_aggregate = replicas, .policy = sync_policy::latest_token}};
 
-  std::atomic<int> restarts = 0;
   restart_options often{.restarts = 1000};
   often.backoff = often.backoff_max = std::chrono::milliseconds{1};
   auto on_warning = [&](const std::string&) { ++restarts; };

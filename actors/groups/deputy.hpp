@@ -8,6 +8,7 @@
 #include <caf/typed_actor.hpp>
 #include <caf/typed_response_promise.hpp>
 
+#include <exception>
 #include <functional>
 #include <string>
 #include <utility>
@@ -30,7 +31,7 @@ struct deputy_state {
 /// With one deputy for the members of each process, a question to all members is one message to a
 /// process, and one back: the group that is asked is that of the deputies, and combines once more.
 /// @param members Of the deputy's process. @param options As members are asked.
-/// Errors: answers with `group_report::why_not_enough`, or with the error of `combine`.
+/// Errors: answers with `group_report::why_not_enough`, or with what `combine` returns or throws.
 template <class Message, class Reply, class Handle>
 [[nodiscard]] typename deputy_actor<Message, Reply>::behavior_type
 deputy(observed_pointer<deputy_actor<Message, Reply>, deputy_state> self, group<Handle> members,
@@ -39,9 +40,13 @@ deputy(observed_pointer<deputy_actor<Message, Reply>, deputy_state> self, group<
     auto answer = self->template make_response_promise<Reply>();
     auto asking = members.template ask<Reply>(question, options);
     asking.then(self, [answer, combine](const expected<group_answers<Reply>>& answers) mutable {
-      auto combined = answers.and_then([&combine](const group_answers<Reply>& all) {
-        return all.is_enough() ? combine(all.counted())
-                               : expected<Reply>(tl::unexpected<error>(all.why_not_enough()));
+      auto combined = answers.and_then([&combine](const auto& all) -> expected<Reply> {
+        if (!all.is_enough()) return tl::unexpected<error>(all.why_not_enough());
+        try {
+          return combine(all.counted());
+        } catch (...) {
+          return tl::unexpected<error>(reason_of(std::current_exception()));
+        }
       });
       if (combined)
         answer.deliver(std::move(*combined));

@@ -2,6 +2,7 @@
 // Questions to a group, from the first message to the last answer that counts.
 #include "actors/groups/gatherer.hpp"
 
+#include "actors/world/users_code.hpp"
 #include "actors/world/world.hpp"
 
 #include <caf/actor_cast.hpp>
@@ -89,8 +90,9 @@ void gatherer_state::end(uint64_t call) {
   auto& over = node.mapped();
   for (uint32_t position = 0; position < over.what.members.size(); ++position) {
     auto is_open = over.ledger.members()[position].state == member_status::asked;
-    if (is_open && over.what.options.cancel)
-      over.what.options.cancel(members[over.what.members[position]].actor);
+    if (!is_open || !over.what.options.cancel) continue;
+    const auto& late = members[over.what.members[position]].actor;
+    call_users_code("cancel of a group", [&] { over.what.options.cancel(late); });
   }
   over.ledger.end(world->now());
   auto stream = streams.find(over.what.stream);
@@ -127,9 +129,9 @@ void gatherer_state::lose(const caf::actor_addr& gone, const caf::error& reason)
     fail(call, position, to_caf(why));
 }
 
-void gatherer_state::look() {
+void gatherer_state::look(job_time planned) {
+  looks.erase(planned);
   auto now = world->now();
-  looks_at.reset();
   std::vector<uint64_t> late;
   for (const auto& [number, call] : open)
     if (call.until <= now) late.push_back(number);
@@ -141,9 +143,9 @@ void gatherer_state::look() {
 }
 
 void gatherer_state::plan_look(job_time until) {
-  if (looks_at && *looks_at <= until) return;
-  looks_at = until;
-  self->delayed_send(self, until - world->now(), look_at_limits{});
+  if (!looks.empty() && *looks.begin() <= until) return; // that one will plan this one
+  looks.insert(until);
+  self->delayed_send(self, until - world->now(), look_at_limits{until});
 }
 
 void gatherer_state::end_all(const error& why) {
@@ -171,7 +173,7 @@ gatherer_actor::behavior_type gatherer(gatherer_pointer self, troupe::world* wor
     [self](group_call what) { return self->state.begin(std::move(what)); },
     [self](const next_arrival& of) { return self->state.next(of.stream); },
     [self](const end_stream& of) { self->state.streams.erase(of.stream); },
-    [self](look_at_limits) { self->state.look(); },
+    [self](look_at_limits at) { self->state.look(at.planned); },
   };
 }
 

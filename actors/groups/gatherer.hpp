@@ -20,6 +20,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,8 @@ struct group_options {
   /// Whether the question goes on when there are enough answers, until the others have come, too.
   /// They are `late`, and have answers.
   bool awaits_late = false;
+
+  // What the next two refer to outlives the world: answers may come late.
 
   /// Tells a member that its answer is not needed any more: `group::cancel_by`. Empty: it goes on,
   /// and its answer is dropped.
@@ -79,7 +82,9 @@ struct end_stream {
 };
 
 /// What the gatherer tells itself: a limit may have passed.
-struct look_at_limits {};
+struct look_at_limits {
+  job_time planned{0};
+};
 
 } // namespace troupe
 
@@ -125,7 +130,7 @@ struct gatherer_state {
   [[nodiscard]] caf::result<group_outcome> begin(group_call what);
   [[nodiscard]] caf::result<group_arrival> next(uint64_t stream);
   void lose(const caf::actor_addr& gone, const caf::error& reason);
-  void look();
+  void look(job_time planned);
   void end_all(const error& why);
 
   // -- told by the function that has asked --
@@ -142,7 +147,7 @@ struct gatherer_state {
   std::map<uint64_t, open_call> open; ///< By number.
   std::map<uint64_t, stream> streams;
   uint64_t count = 0;
-  std::optional<job_time> looks_at; ///< When it will look at limits next.
+  std::set<job_time> looks; ///< When it will look at limits.
 
 private:
   void settled(uint64_t call, uint32_t position);

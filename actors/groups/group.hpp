@@ -7,13 +7,14 @@
 #include "actors/groups/group_members.hpp"
 #include "actors/groups/group_shape.hpp"
 #include "actors/world/ask.hpp"
+#include "actors/world/converted.hpp"
+#include "actors/world/users_code.hpp"
 #include "actors/world/world.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/send.hpp>
 
-#include <coroutine>
 #include <cstdint>
 #include <memory>
 #include <numeric>
@@ -23,26 +24,6 @@
 #include <vector>
 
 namespace troupe {
-
-namespace detail {
-
-/// A request of a coroutine, with another form of its answer.
-template <class Request, class Convert>
-struct converted_awaiter {
-  Request request;
-  Convert convert;
-
-  [[nodiscard]] bool await_ready() const { return request.await_ready(); }
-
-  void await_suspend(std::coroutine_handle<> waiter) { request.await_suspend(waiter); }
-
-  auto await_resume() { return convert(value_or_throw(request.await_resume())); }
-};
-
-template <class Request, class Convert>
-converted_awaiter(Request, Convert) -> converted_awaiter<Request, Convert>;
-
-} // namespace detail
 
 /// A question to a group that was not asked yet. A coroutine names what `by` gives, and awaits it;
 /// a thread that runs no actor calls `wait`; an actor without a coroutine calls `then`. One of
@@ -67,10 +48,10 @@ public:
   /// the group's actor was told to end.
   template <class Asker>
   [[nodiscard]] auto by(Asker& asker) {
-    auto request = asker.template request<group_outcome>(of_->gatherer(), std::move(call_));
-    return detail::converted_awaiter{std::move(request), [asked = *this](group_outcome outcome) {
-                                       return asked.answers(std::move(outcome));
-                                     }};
+    return converted{asker.template request<group_outcome>(of_->gatherer(), std::move(call_)),
+                     [asked = *this](expected<group_outcome> outcome) {
+                       return asked.answers(value_or_throw(std::move(outcome)));
+                     }};
   }
 
   /// For a thread that runs no actor. Errors: throws `failure` as above, and as `ask`.
@@ -148,11 +129,11 @@ public:
   /// end. Errors: throws `failure` with cancelled, if the group's actor was told to end.
   template <class Asker>
   [[nodiscard]] auto next(Asker& asker) const {
-    auto request
-      = asker.template request<group_arrival>(read_->of->gatherer(), next_arrival{read_->stream});
-    return detail::converted_awaiter{std::move(request), [read = read_](group_arrival arrival) {
-                                       return read->reply(std::move(arrival));
-                                     }};
+    return converted{
+      asker.template request<group_arrival>(read_->of->gatherer(), next_arrival{read_->stream}),
+      [read = read_](expected<group_arrival> arrival) {
+        return read->reply(value_or_throw(std::move(arrival)));
+      }};
   }
 
   /// For a thread that runs no actor. Errors: throws `failure` as above, and as `ask`.
@@ -345,19 +326,22 @@ private:
     group_call result{chosen_, std::move(options), {}};
     result.ask
       = [members = chosen_, message_of = std::move(message_of), on_late = result.options.on_late,
-         replies](gatherer_state& from, uint64_t call, uint32_t position) {
+         replies = std::move(replies)](gatherer_state& from, uint64_t call, uint32_t position) {
           auto asked_at = from.world->now();
           auto to = caf::actor_cast<Handle>(from.members[members[position]].actor);
+          // A request that is never answered keeps no answers of others.
+          std::weak_ptr slots = replies;
           from.self
             ->request(to, caf::infinite, message_of(position)) // until the call's limit
             .then(
-              [self = from.self, call, position, replies, on_late, asked_at](const Reply& reply) {
+              [self = from.self, call, position, slots, on_late, asked_at](const Reply& reply) {
                 auto& state = self->state;
                 if (state.is_wanted(call, position)) {
-                  (*replies)[position] = reply;
+                  (*slots.lock())[position] = reply; // an open call keeps them
                   state.answer(call, position);
                 } else if (on_late) {
-                  on_late(position, state.world->now() - asked_at);
+                  call_users_code("on_late of a group",
+                                  [&] { on_late(position, state.world->now() - asked_at); });
                 }
               },
               [self = from.self, call, position](const caf::error& why) {

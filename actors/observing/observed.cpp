@@ -48,7 +48,8 @@ std::string name_of_message(const caf::message& content) {
 } // namespace
 
 caf::error why_thrown(caf::scheduled_actor* by, std::exception_ptr& thrown) {
-  auto why = reason_of(thrown);
+  // Whatever the code of it threw: monitors must not take it for the loss of a process.
+  error why{errc::user_code, reason_of(thrown).message};
   if (const auto* handled = by->current_mailbox_element()) {
     auto content = handled->copy_content_to_message();
     why.message += ", while it handled " + name_of_message(content);

@@ -4,6 +4,7 @@
 
 #include "actors/recording/seconds.hpp"
 #include "actors/supervision/supervised_proxy.hpp"
+#include "actors/world/users_code.hpp"
 #include "actors/world/world.hpp"
 #include "messages/failure.hpp"
 
@@ -35,6 +36,13 @@ error is_gone(const supervised_child& child) {
 
 supervised_proxy& supervised_child::handle() const {
   return static_cast<supervised_proxy&>(*proxy->get());
+}
+
+supervised_child::~supervised_child() {
+  if (is == phase::stopped || !proxy) return;
+  if (actor) caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+  error why{errc::unavailable, name + " has no supervisor any more"};
+  handle().end(why, to_caf(why));
 }
 
 void supervisor_state::add(const child& what) {
@@ -72,51 +80,44 @@ void supervisor_state::stop(supervised_child& what) {
   std::erase_if(children, [&](const child& one) { return one.get() == &what; });
 }
 
-restart_ledger& supervisor_state::ledger_of(supervised_child& what) {
-  auto* key = options.restart.together ? nullptr : &what;
-  auto found
-    = std::ranges::find(ledgers, key, &std::pair<supervised_child*, restart_ledger>::first);
-  if (found != ledgers.end()) return found->second;
-  return ledgers.emplace_back(key, restart_ledger{options.restart}).second;
-}
-
 void supervisor_state::fail(supervised_child& what, error why) {
   what.is = child_phase::down;
   what.why = std::move(why);
-  auto delay = ledger_of(what).next(world->now());
+  auto& counted = options.restart.together ? failures : what.failures;
+  if (!counted) counted.emplace(options.restart);
+  auto delay = counted->next(world->now());
   if (!delay) return give_up(what);
-  options.on_warning(fmt::format("supervisor '{}': {} has failed and begins anew in {:.1f} s: {}",
-                                 called, what.name, seconds(*delay), what.why.message));
   what.handle().unbind({errc::unavailable, fmt::format("{} has failed and begins anew: {}",
                                                        what.name, what.why.message)});
+  options.on_warning(fmt::format("supervisor '{}': {} has failed and begins anew in {:.1f} s: {}",
+                                 called, what.name, seconds(*delay), what.why.message));
+  may_begin = false;
   for (const auto& one : children) {
     if (!options.restart.together || one->is != child_phase::running) continue;
     one->is = child_phase::ending;
     one->why = what.why;
     one->handle().unbind(
-      {errc::unavailable, fmt::format("{} begins anew with {}, which has failed: "
-                                      "{}",
-                                      one->name, what.name, what.why.message)});
+      {errc::unavailable, fmt::format("{} begins anew with {}, which has failed: {}", one->name,
+                                      what.name, what.why.message)});
     self->send_exit(one->actor, caf::exit_reason::kill);
   }
   auto failed = std::ranges::find(children, &what, &child::get);
   self->delayed_send(self, *delay, restart_due{*failed});
 }
 
-void supervisor_state::restart(supervised_child& what) {
-  if (what.is != child_phase::down) return; // it was stopped meanwhile
-  what.may_begin = true;
+// @param what Null: it was stopped meanwhile, or ended with its supervisor.
+void supervisor_state::restart(supervised_child* what) {
+  may_begin = true;
   if (options.restart.together)
     restart_all();
-  else
-    begin_anew(what);
+  else if (what != nullptr && what->is == child_phase::down)
+    begin_anew(*what);
 }
 
 // Siblings begin anew when the backoff is over and the last of them has ended.
 void supervisor_state::restart_all() {
   auto is_ending = [](const child& one) { return one->is == child_phase::ending; };
-  auto may_begin = [](const child& one) { return one->is == child_phase::down && one->may_begin; };
-  if (std::ranges::any_of(children, is_ending) || std::ranges::none_of(children, may_begin)) return;
+  if (!may_begin || std::ranges::any_of(children, is_ending)) return;
   for (const auto& one : std::vector(children)) {
     if (one->is == child_phase::down) begin_anew(*one);
     if (one->is == child_phase::down) return; // it has failed again, and all wait for it
@@ -124,7 +125,6 @@ void supervisor_state::restart_all() {
 }
 
 void supervisor_state::begin_anew(supervised_child& what) {
-  what.may_begin = false;
   ++what.restarts;
   try {
     what.actor = what.make({what.restarts, what.why, what.state});
@@ -142,10 +142,10 @@ void supervisor_state::give_up(const supervised_child& what) {
     fmt::format("supervisor '{}' gives up: {} has failed {} times within {:.1f} s, at last: {}",
                 called, what.name, options.restart.restarts + 1, seconds(options.restart.within),
                 what.why.message)};
-  options.on_warning(why.message);
-  if (options.on_give_up) options.on_give_up(why);
   end_all(why, to_caf(why));
   self->quit(to_caf(why));
+  options.on_warning(why.message);
+  options.on_give_up(why);
 }
 
 void supervisor_state::end_all(const error& why, const caf::error& reason) {
@@ -162,10 +162,14 @@ supervisor_actor::behavior_type supervise(supervisor_pointer self, troupe::world
   state.self = self;
   state.world = world;
   state.called = name;
-  state.options = std::move(options);
-  if (!state.options.on_warning)
-    state.options.on_warning
-      = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
+  state.options.restart = options.restart;
+  state.options.on_warning = [tell = std::move(options.on_warning)](const std::string& line) {
+    if (!tell) std::fprintf(stderr, "%s\n", line.c_str());
+    if (tell) call_users_code("on_warning of a supervisor", [&] { tell(line); });
+  };
+  state.options.on_give_up = [tell = std::move(options.on_give_up)](const error& why) {
+    if (tell) call_users_code("on_give_up of a supervisor", [&] { tell(why); });
+  };
   self->set_down_handler(
     [self](const caf::down_msg& down) { self->state.lose(down.source, down.reason); });
   self->set_exit_handler([self](const caf::exit_msg& exit) {
@@ -178,9 +182,7 @@ supervisor_actor::behavior_type supervise(supervisor_pointer self, troupe::world
     [self](const stop_child& what) {
       if (auto child = what.child.lock()) self->state.stop(*child);
     },
-    [self](const restart_due& what) {
-      if (auto child = what.child.lock()) self->state.restart(*child);
-    },
+    [self](const restart_due& what) { self->state.restart(what.child.lock().get()); },
   };
 }
 
@@ -207,8 +209,9 @@ supervisor::add_child(const std::string& name,
     system.next_actor_id(), system.node(), &system, config, std::move(on_exit));
   child->actor = child->make({0, {}, child->state});
   child->handle().bind(child->actor);
-  caf::anon_send(actor_, supervise_child{child});
-  return child->proxy;
+  auto handle = child->proxy;
+  caf::anon_send(actor_, supervise_child{std::move(child)});
+  return handle;
 }
 
 } // namespace troupe

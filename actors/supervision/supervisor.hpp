@@ -17,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,7 +56,8 @@ struct child_start {
   std::shared_ptr<handed_over_state> state;
 };
 
-/// How a supervisor treats its actors.
+/// How a supervisor treats its actors. What its functions refer to outlives the world: its actor
+/// may be in one of them when the supervisor ends.
 struct supervisor_options {
   restart_options restart{};
 
@@ -67,7 +69,7 @@ struct supervisor_options {
   std::function<void(const error& why)> on_give_up{};
 };
 
-/// An actor under supervision.
+/// An actor under supervision. It ends when no supervisor holds it any more.
 struct supervised_child {
   enum class phase : uint8_t {
     running,
@@ -76,15 +78,20 @@ struct supervised_child {
     stopped ///< It has ended as it should, or is to.
   };
 
+  supervised_child() = default;
+  ~supervised_child();
+  supervised_child(const supervised_child&) = delete;
+  supervised_child& operator=(const supervised_child&) = delete;
+
   std::string name;
   std::function<caf::strong_actor_ptr(const child_start&)> make;
   caf::strong_actor_ptr proxy;
   std::shared_ptr<handed_over_state> state = std::make_shared<handed_over_state>();
   caf::strong_actor_ptr actor{}; ///< The one that runs now; null if none does.
   phase is = phase::running;
-  bool may_begin = false; ///< Whether the backoff of its restart is over.
   uint32_t restarts = 0;
   error why{};
+  std::optional<restart_ledger> failures{}; ///< Unless all actors restart together.
 
   [[nodiscard]] supervised_proxy& handle() const;
 };
@@ -100,7 +107,8 @@ struct stop_child {
 
 /// The backoff of a restart is over.
 struct restart_due {
-  std::weak_ptr<supervised_child> child; ///< The one that has failed.
+  std::weak_ptr<supervised_child>
+    child; ///< The one that has failed; all, if they restart together.
 };
 
 } // namespace troupe
@@ -125,7 +133,7 @@ struct supervisor_state {
   void add(const child& what);
   void lose(const caf::actor_addr& gone, const caf::error& reason);
   void stop(supervised_child& what);
-  void restart(supervised_child& what);
+  void restart(supervised_child* what);
   void end_all(const error& why, const caf::error& reason);
 
   supervisor_pointer self = nullptr;
@@ -133,14 +141,14 @@ struct supervisor_state {
   std::string called;
   supervisor_options options;
   std::vector<child> children;
-  std::vector<std::pair<supervised_child*, restart_ledger>> ledgers; ///< Null: of all together.
+  std::optional<restart_ledger> failures; ///< Of all actors, if they restart together.
+  bool may_begin = false;                 ///< The backoff of actors that restart together is over.
 
 private:
   void fail(supervised_child& what, error why);
   void begin_anew(supervised_child& what);
   void restart_all();
   void give_up(const supervised_child& what);
-  [[nodiscard]] restart_ledger& ledger_of(supervised_child& what);
 };
 
 /// Spawns the actor of a `supervisor`. @param world Not null; outlives the actor.
@@ -179,7 +187,7 @@ public:
   supervisor& operator=(const supervisor&) = delete;
 
   /// Has `make` make the actor now, and after each failure. Now it is called by this thread, later
-  /// by the supervisor's; what it refers to outlives the supervisor. If it throws, that is a
+  /// by the supervisor's; what it refers to outlives the world. If it throws, that is a
   /// failure of the actor; now the exception is the caller's.
   /// @param name For error messages, "reader 0". @returns The actor's handle.
   template <class Handle>

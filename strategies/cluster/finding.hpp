@@ -4,10 +4,10 @@
 
 #include "actors/net/finder.hpp"
 #include "actors/world/ask.hpp"
+#include "actors/world/converted.hpp"
 
 #include <caf/actor_cast.hpp>
 
-#include <coroutine>
 #include <utility>
 
 namespace troupe {
@@ -28,8 +28,8 @@ public:
   /// @returns An awaitable of `expected<Handle>`. Errors: as `finder`.
   template <class Asker>
   [[nodiscard]] auto by(Asker& asker) const {
-    auto request = asker.template request<found_actor>(finder_, what_);
-    return awaiter<decltype(request)>{std::move(request)};
+    return converted{asker.template request<found_actor>(finder_, what_),
+                     [](const expected<found_actor>& found) { return found.map(handle_of); }};
   }
 
   /// For a thread that runs no actor: waits.
@@ -40,17 +40,6 @@ public:
 
 private:
   static Handle handle_of(const found_actor& found) { return caf::actor_cast<Handle>(found.actor); }
-
-  template <class Request>
-  struct awaiter {
-    Request request;
-
-    [[nodiscard]] bool await_ready() const { return request.await_ready(); }
-
-    void await_suspend(std::coroutine_handle<> waiter) { request.await_suspend(waiter); }
-
-    expected<Handle> await_resume() { return request.await_resume().map(handle_of); }
-  };
 
   world* world_;
   finder_actor finder_;

@@ -7,6 +7,7 @@
 #include "tests/actors/hosted_coroutine.hpp"
 
 #include <numeric>
+#include <stdexcept>
 
 namespace group_test {
 
@@ -184,6 +185,30 @@ TEST_SUITE("actors/groups/group") {
     stage.members.erase(stage.members.begin());
   }
 
+  TEST_CASE("functions of the program that throw do not end a group") {
+    slow_group stage{{1s, 2s}};
+    auto all = stage.all();
+    auto thrower = [](const auto&...) { throw std::runtime_error{"not today"}; };
+    auto late = all.ask<int>(1, {.first = 1, .cancel = thrower, .on_late = thrower}).wait();
+    CHECK(late.is_enough());
+    stage.pass(3s);
+    CHECK(all.ask<int>(1).wait().require() == numbers{2, 2});
+  }
+
+  TEST_CASE("looks at limits do not multiply") {
+    slow_group stage{{1s}};
+    auto all = stage.all();
+    stage.add(stage.spawn(silent_doubler));
+    group silent{stage.world, "silent", std::vector{stage.members[1]}};
+    auto open = silent.stream<int>(1, {.limit = 1000s});
+    for (int i = 0; i < 10; ++i)
+      CHECK_FALSE(silent.ask<int>(1, {.limit = 1s}).wait().is_enough());
+    auto before = stage.world.event_count();
+    stage.pass(2000s);
+    // The look at 1000 s, the last one at a limit that was met, and the clock of this test.
+    CHECK(stage.world.event_count() - before < 10);
+  }
+
   TEST_CASE("a coroutine holds no thread while a group answers") {
     numbers seen;
     std::vector<doubler_actor> members;
@@ -293,6 +318,17 @@ TEST_SUITE("actors/groups/deputy") {
     group all{stage.world, "hosts", hosts};
     CHECK(all.ask<int>(1).wait().require() == numbers{6, 6});
     all.end();
+  }
+
+  TEST_CASE("a deputy answers with what its combination throws") {
+    slow_group stage{{1s}};
+    auto refuses = [](const std::vector<int>&) -> expected<int> {
+      throw failure{{errc::malformed, "no sum"}};
+    };
+    auto host = spawn_deputy<int, int>("host", stage.all(), refuses);
+    for (int i = 0; i < 2; ++i)
+      CHECK(ask<int>(stage.world, host, 1).error() == error{errc::malformed, "no sum"});
+    caf::anon_send_exit(host, caf::exit_reason::user_shutdown);
   }
 
   TEST_CASE("a deputy whose group has too few answers says so") {

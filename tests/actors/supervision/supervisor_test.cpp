@@ -47,7 +47,10 @@ struct supervised_counters : deterministic_world {
                          .on_warning = [this](const auto& line) { lines.push_back(line); },
                          .on_give_up = [this](const error& why) { given_up = why; }})) {}
 
-  ~supervised_counters() { boss.reset(); }
+  ~supervised_counters() {
+    boss.reset();
+    settle(); // before what its functions refer to ends
+  }
 
   counter_actor add(const std::string& name) {
     return boss->add<counter_actor>(name, [this, name](const child_start& start) {
@@ -78,9 +81,7 @@ TEST_SUITE("actors/supervision/supervisor") {
     supervised_counters stage;
     auto counter = stage.add("counter 0");
     CHECK(stage.told(counter, 2) == 2);
-    auto failed = stage.told(counter, 13);
-    REQUIRE(!failed);
-    CHECK(failed.error().code == errc::unavailable);
+    CHECK(stage.told(counter, 13).error().code == errc::unavailable);
     stage.pass(200ms);
     CHECK(stage.starts == std::vector<std::string>{"counter 0 0", "counter 0 1"});
     CHECK(stage.told(counter, 3) == 5); // the sum was handed over
@@ -152,6 +153,63 @@ TEST_SUITE("actors/supervision/supervisor") {
           == std::vector<std::string>{"counter 0 0", "counter 1 0", "counter 0 1", "counter 1 1"});
     CHECK(stage.told(first, 1) == 1);
     CHECK(stage.told(second, 1) == 1);
+  }
+
+  TEST_CASE("siblings begin anew though the one that failed is stopped meanwhile") {
+    supervised_counters stage{{.backoff = 1s, .together = true}};
+    auto first = stage.add("counter 0");
+    auto second = stage.add("counter 1");
+    static_cast<void>(stage.told(first, 13));
+    caf::anon_send_exit(first, caf::exit_reason::user_shutdown);
+    stage.settle();
+    CHECK(stage.told(second, 1).error().code == errc::unavailable);
+    stage.pass(2s);
+    CHECK(stage.told(second, 1) == 1);
+    CHECK(stage.told(first, 1).error() == error{errc::unavailable, "counter 0 has ended"});
+  }
+
+  TEST_CASE("actors that restart together count their failures together") {
+    supervised_counters stage{{.restarts = 1, .backoff = 1s, .together = true}};
+    auto first = stage.add("counter 0");
+    auto second = stage.add("counter 1");
+    static_cast<void>(stage.told(first, 13));
+    stage.pass(2s);
+    static_cast<void>(stage.told(second, 13));
+    CHECK(stage.given_up.has_value());
+  }
+
+  TEST_CASE("an actor that is added to a supervisor that has given up ends") {
+    supervised_counters stage{{.restarts = 0}};
+    static_cast<void>(stage.told(stage.add("counter 0"), 13));
+    REQUIRE(stage.given_up);
+    auto alive = stage.actors_alive();
+    auto late = stage.add("counter 1");
+    stage.settle();
+    CHECK(stage.actors_alive() == alive);
+    CHECK(stage.told(late, 1).error()
+          == error{errc::unavailable, "counter 1 has no supervisor any more"});
+  }
+
+  TEST_CASE("a function of the program that throws does not end the supervisor") {
+    deterministic_world stage;
+    puppet asker{stage.world};
+    {
+      supervisor boss{stage.world, "counters", {.on_warning = [](const auto&) {
+                        throw std::runtime_error{"no log"};
+                      }}};
+      auto counter = boss.add<counter_actor>("counter 0", [&](const child_start& start) {
+        return stage.world.system().spawn(count, start);
+      });
+      auto unanswered = asker.ask<int>(counter, 0);
+      auto failed = asker.ask<int>(counter, 13);
+      stage.settle();
+      CHECK(unanswered.error().code == errc::unavailable);
+      stage.pass(1s);
+      auto answered = asker.ask<int>(counter, 1);
+      stage.settle();
+      CHECK(answered.value() == 1);
+    }
+    stage.settle();
   }
 
   TEST_CASE("an actor that ends as it should, or is told to exit, does not begin anew") {

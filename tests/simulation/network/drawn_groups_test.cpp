@@ -16,6 +16,7 @@
 #include <caf/typed_event_based_actor.hpp>
 #include <caf/typed_response_promise.hpp>
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <map>
 #include <stdexcept>
@@ -183,16 +184,23 @@ private:
 
   void read_stream(uint64_t round, const msg<trial::Opinion>& question,
                    const group_options& options) {
+    auto ends_at = world_.now() + options.limit;
     auto answers = jury_->stream<msg<trial::Count>>(question, options);
+    size_t counted = 0;
     std::vector<bool> told(members);
     std::string line = "stream";
     for (auto next = answers.next(); next; next = answers.next()) {
       CHECK_FALSE(told[next->member]);
       told[next->member] = true;
+      counted += next->report.state == member_status::counted ? 1 : 0;
       CHECK(next->report.has_answer == next->reply.has_value());
       if (next->reply) CHECK(next->reply->reader().getValue() == round);
       line += fmt::format(" {}:{}", next->member, to_string(next->report.state));
     }
+    auto wanted = options.first == 0 ? members : options.first;
+    auto all_told = std::ranges::count(told, true) == members;
+    CHECK(counted <= wanted);
+    if (world_.now() < ends_at) CHECK((all_told || (counted == wanted && !options.awaits_late)));
     seen_.diary.push_back(line);
   }
 
