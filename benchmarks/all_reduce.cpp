@@ -6,7 +6,7 @@
 // additions open
 #include "actors/collective/collective_group.hpp"
 #include "actors/net/cluster_placement.hpp"
-#include "actors/net/socket_network.hpp"
+#include "actors/net/sockets/socket_network.hpp"
 #include "benchmarks/stopwatch.hpp"
 #include "messages/failure.hpp"
 

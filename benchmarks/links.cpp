@@ -6,7 +6,7 @@
 // although they need not. Between two machines, or two network namespaces: `links serve HOST PORT`
 // at HOST, which uses four ports from there, then `links ask HOST PORT`.
 #include "actors/interfaces/caf_compat.hpp"
-#include "actors/net/socket_network.hpp"
+#include "actors/net/sockets/socket_network.hpp"
 #include "actors/world/world.hpp"
 #include "benchmarks/resident_memory.hpp"
 #include "benchmarks/stopwatch.hpp"

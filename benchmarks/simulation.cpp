@@ -4,7 +4,7 @@
 // counts is the time that they had a processor, since others may use the machine too.
 #include "benchmarks/resident_memory.hpp"
 #include "kernels/tensor/huge_pages.hpp"
-#include "simulation/distribution.hpp"
+#include "simulation/distributions/distribution.hpp"
 #include "simulation/scenario.hpp"
 
 #include <algorithm>

@@ -4,9 +4,9 @@
 
 #include "actors/recording/seconds.hpp"
 #include "simulation/collective_job.hpp"
+#include "simulation/distributions/trace_resampling.hpp"
 #include "simulation/ledger_hash.hpp"
 #include "simulation/on_threads.hpp"
-#include "simulation/trace_resampling.hpp"
 
 #include <algorithm>
 #include <chrono>

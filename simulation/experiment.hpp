@@ -2,7 +2,7 @@
 // A scenario run several times, and what can be said of it with how much certainty.
 #pragma once
 
-#include "simulation/distribution.hpp"
+#include "simulation/distributions/distribution.hpp"
 #include "simulation/scenario.hpp"
 #include "simulation/statistics.hpp"
 

@@ -5,7 +5,7 @@
 #include "actors/recording/records.hpp"
 #include "kernels/tensor/tensor.hpp"
 #include "kernels/updates/update_plan.hpp"
-#include "simulation/computing_time.hpp"
+#include "simulation/distributions/computing_time.hpp"
 
 #include <cstdint>
 #include <functional>

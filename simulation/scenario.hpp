@@ -7,7 +7,7 @@
 #include "actors/policies/sync_options.hpp"
 #include "actors/recording/records.hpp"
 #include "messages/collective_message.hpp"
-#include "simulation/computing_time.hpp"
+#include "simulation/distributions/computing_time.hpp"
 #include "simulation/faults/fault_driver.hpp"
 #include "simulation/learning.hpp"
 #include "simulation/network/network_options.hpp"

@@ -2,8 +2,8 @@
 // A client of HTTP by Boost.Beast, over a socket or OpenSSL's stream.
 #include "actors/observing/http_client.hpp"
 
-#include "actors/net/name_lookup.hpp"
-#include "actors/net/tls.hpp"
+#include "actors/net/sockets/name_lookup.hpp"
+#include "actors/net/sockets/tls.hpp"
 
 #include <boost/asio/connect.hpp>
 #include <boost/asio/executor_work_guard.hpp>

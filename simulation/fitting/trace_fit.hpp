@@ -2,8 +2,8 @@
 // What a trace says of a cluster: the distribution of usual times, slow replicas, slow periods.
 #pragma once
 
+#include "simulation/distributions/trace_table.hpp"
 #include "simulation/fitting/family_fit.hpp"
-#include "simulation/trace_table.hpp"
 
 #include <cstdint>
 #include <string>

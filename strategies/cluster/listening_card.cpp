@@ -3,7 +3,7 @@
 #include "strategies/cluster/listening_card.hpp"
 
 #include "actors/net/host_port.hpp"
-#include "actors/net/name_lookup.hpp"
+#include "actors/net/sockets/name_lookup.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

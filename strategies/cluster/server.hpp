@@ -2,10 +2,10 @@
 // This process as a part of its job: what tf.distribute calls a server.
 #pragma once
 
-#include "actors/net/byte_stream.hpp"
 #include "actors/net/cluster_placement.hpp"
 #include "actors/net/lone_node.hpp"
-#include "actors/net/socket_network.hpp"
+#include "actors/net/sockets/byte_stream.hpp"
+#include "actors/net/sockets/socket_network.hpp"
 #include "actors/world/world.hpp"
 #include "strategies/cluster/environment.hpp"
 #include "strategies/cluster/finding.hpp"

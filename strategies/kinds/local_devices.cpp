@@ -2,7 +2,7 @@
 // Counting GPUs as resolvers do.
 #include "strategies/kinds/local_devices.hpp"
 
-#include "strategies/cluster/slurm_resolver.hpp"
+#include "strategies/cluster/resolvers/slurm_resolver.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // All that a connection brings: frames of any kind behind each other, long messages in parts. What
 // comes of it must not depend on how many bytes are read at a time, and a sender must not make the
 // receiver keep more than it was granted.
-#include "actors/net/inbox.hpp"
+#include "actors/net/sockets/inbox.hpp"
 #include "messages/assert.hpp"
 #include "tests/fuzz/fuzz_target.hpp"
 

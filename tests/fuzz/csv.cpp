@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes as tables: a CSV file with and without a header, and one of measured times.
 #include "messages/assert.hpp"
-#include "simulation/trace_table.hpp"
+#include "simulation/distributions/trace_table.hpp"
 #include "strategies/data/csv_file.hpp"
 #include "tests/fuzz/datasets.hpp"
 #include "tests/fuzz/fuzz_target.hpp"

@@ -2,7 +2,7 @@
 // A text as the expression of computing times. What is accepted must read the same as we write it,
 // and draw times that a simulation can take.
 #include "messages/assert.hpp"
-#include "simulation/distribution.hpp"
+#include "simulation/distributions/distribution.hpp"
 #include "tests/fuzz/fuzz_target.hpp"
 
 #include <chrono>

@@ -2,7 +2,7 @@
 // Drawing a job and its faults, and writing down what happens.
 #include "tests/sim/drawn_job.hpp"
 
-#include "simulation/distribution.hpp"
+#include "simulation/distributions/distribution.hpp"
 #include "tests/sim/dice.hpp"
 #include "tests/sim/stuck_alarm.hpp"
 

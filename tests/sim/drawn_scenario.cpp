@@ -2,7 +2,7 @@
 // Drawing scenarios, and comparing what two engines make of them.
 #include "tests/sim/drawn_scenario.hpp"
 
-#include "simulation/distribution.hpp"
+#include "simulation/distributions/distribution.hpp"
 #include "tests/sim/dice.hpp"
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 #include "kernels/tensor/buffer.hpp"
 #include "kernels/tensor/change.hpp"
 #include "kernels/tensor/random.hpp"
-#include "simulation/distribution.hpp"
+#include "simulation/distributions/distribution.hpp"
 #include "tests/doctest.hpp"
 #include "tests/sim/checkers.hpp"
 #include "tests/strategies/refusal.hpp"

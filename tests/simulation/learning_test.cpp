@@ -3,7 +3,7 @@
 // are missed, stale ones harm, local steps are averaged. Method: logistic regression with a truth
 // that is known, held against plain loops where a loop can say it.
 #include "messages/failure.hpp"
-#include "simulation/distribution.hpp"
+#include "simulation/distributions/distribution.hpp"
 #include "simulation/logistic_task.hpp"
 #include "simulation/scenario.hpp"
 #include "tests/doctest.hpp"

@@ -2,7 +2,7 @@
 // Goal: replicas come out of the queue in the order of their moments. Method: an ordered set beside
 // it, over moments of many kinds.
 #include "kernels/tensor/random.hpp"
-#include "simulation/distribution.hpp"
+#include "simulation/distributions/distribution.hpp"
 #include "simulation/moment_queue.hpp"
 #include "simulation/step_book.hpp"
 #include "tests/doctest.hpp"

@@ -2,7 +2,7 @@
 // Holding simulated step times against numbers that theory gives.
 #pragma once
 
-#include "simulation/distribution.hpp"
+#include "simulation/distributions/distribution.hpp"
 #include "simulation/scenario.hpp"
 #include "simulation/statistics.hpp"
 #include "tests/doctest.hpp"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/net/cluster_layout.hpp"
-#include "actors/net/socket_network.hpp"
+#include "actors/net/sockets/socket_network.hpp"
 #include "messages/failure.hpp"
 #include "tests/actors/net/direct_network.hpp"
 #include "tests/actors/net/free_addresses.hpp"

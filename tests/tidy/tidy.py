@@ -63,12 +63,13 @@ ROOMS = {
         "jobs": ["values", "reduce", "contexts", "variables", "optimizers"],
     },
     "simulation": {
-        "network": [],
+        "distributions": [],
+        "network": ["distributions"],
         "faults": ["network"],
-        "": ["faults", "network"],
-        "reports": ["", "network"],
-        "replay": [""],
-        "fitting": [""],
+        "": ["distributions", "faults", "network"],
+        "reports": ["distributions", "", "network"],
+        "replay": ["distributions", ""],
+        "fitting": ["distributions", ""],
     },
     "tools": {
         "system": [],

@@ -2,8 +2,8 @@
 // Reading flags, scenario files and sweeps.
 #include "tools/sim/command_line.hpp"
 
-#include "simulation/distribution_family.hpp"
-#include "simulation/distribution_preset.hpp"
+#include "simulation/distributions/distribution_family.hpp"
+#include "simulation/distributions/distribution_preset.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/options/config_file.hpp"
 #include "tools/options/help.hpp"

@@ -3,7 +3,7 @@
 #include "tools/sim/options.hpp"
 
 #include "simulation/collective_clock.hpp"
-#include "simulation/distribution_preset.hpp"
+#include "simulation/distributions/distribution_preset.hpp"
 #include "tools/sim/learning.hpp"
 #include "tools/sim/network.hpp"
 

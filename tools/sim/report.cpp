@@ -5,7 +5,7 @@
 #include "actors/recording/output_file.hpp"
 #include "actors/recording/readable.hpp"
 #include "actors/recording/seconds.hpp"
-#include "simulation/trace_resampling.hpp"
+#include "simulation/distributions/trace_resampling.hpp"
 
 #include <algorithm>
 #include <cerrno>

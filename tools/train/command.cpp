@@ -3,7 +3,7 @@
 #include "tools/train/command.hpp"
 
 #include "actors/net/host_port.hpp"
-#include "actors/net/name_lookup.hpp"
+#include "actors/net/sockets/name_lookup.hpp"
 #include "actors/world/compute_device.hpp"
 #include "kernels/math/matmul.hpp"
 #include "messages/failure.hpp"

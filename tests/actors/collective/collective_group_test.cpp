@@ -4,7 +4,7 @@
 // sockets and over direct parcels.
 #include "actors/collective/collective_group.hpp"
 #include "actors/net/cluster_placement.hpp"
-#include "actors/net/socket_network.hpp"
+#include "actors/net/sockets/socket_network.hpp"
 #include "actors/world/ask.hpp"
 #include "tests/actors/collective/collective_group.hpp"
 #include "tests/actors/net/direct_network.hpp"

@@ -7,7 +7,7 @@
 //
 // Each says how much memory it had when both had met, and how much at most until its end.
 #include "actors/interfaces/caf_compat.hpp"
-#include "actors/net/socket_network.hpp"
+#include "actors/net/sockets/socket_network.hpp"
 #include "actors/world/world.hpp"
 #include "messages/training_message.hpp"
 

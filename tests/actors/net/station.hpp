@@ -2,7 +2,7 @@
 // Nodes that are joined by sockets of this machine, each with a world of its own.
 #pragma once
 
-#include "actors/net/socket_network.hpp"
+#include "actors/net/sockets/socket_network.hpp"
 #include "actors/world/ask.hpp"
 #include "messages/training_message.hpp"
 #include "tests/doctest.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a trace of a known distribution is recognised, with its parameters, its slow replicas and
 // its slow periods; and nothing is seen where there is nothing. Method: traces that the lab draws.
-#include "simulation/distribution.hpp"
+#include "simulation/distributions/distribution.hpp"
 #include "simulation/fitting/trace_fit.hpp"
 #include "tests/doctest.hpp"
 

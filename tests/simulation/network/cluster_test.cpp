@@ -3,8 +3,8 @@
 // virtual time, held against published medians from a few constants.
 // Source: Abadi et al., "TensorFlow: a system for large-scale machine learning", OSDI 2016, figures
 // 7 and 8; and the logs of a job with one saturated parameter server.
-#include "simulation/computing_time.hpp"
-#include "simulation/distribution.hpp"
+#include "simulation/distributions/computing_time.hpp"
+#include "simulation/distributions/distribution.hpp"
 #include "simulation/scenario.hpp"
 #include "simulation/statistics.hpp"
 #include "tests/doctest.hpp"

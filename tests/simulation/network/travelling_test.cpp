@@ -2,8 +2,8 @@
 // Goal: what messages take between nodes shows in step times, and only there. Method: whole jobs in
 // virtual time, held against sums of latencies and against theory.
 #include "actors/recording/seconds.hpp"
-#include "simulation/computing_time.hpp"
-#include "simulation/distribution.hpp"
+#include "simulation/distributions/computing_time.hpp"
+#include "simulation/distributions/distribution.hpp"
 #include "simulation/scenario.hpp"
 #include "simulation/statistics.hpp"
 #include "tests/doctest.hpp"

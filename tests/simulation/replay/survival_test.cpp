@@ -2,7 +2,7 @@
 // Goal: times of computations that were cut are drawn as long as they would have been, and replicas
 // of which that cannot be known are told. Method: an example by hand, and known distributions of
 // which the longer times are cut.
-#include "simulation/computing_time.hpp"
+#include "simulation/distributions/computing_time.hpp"
 #include "simulation/replay/survival.hpp"
 #include "tests/doctest.hpp"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: processes that mpirun or torchrun started find each other. Method: environments as those
 // make them.
-#include "strategies/cluster/open_mpi_resolver.hpp"
 #include "strategies/cluster/resolve.hpp"
-#include "strategies/cluster/torchrun_resolver.hpp"
+#include "strategies/cluster/resolvers/open_mpi_resolver.hpp"
+#include "strategies/cluster/resolvers/torchrun_resolver.hpp"
 #include "tests/doctest.hpp"
 #include "tests/strategies/cluster/variables.hpp"
 #include "tests/strategies/data/refusal.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: TF_CONFIG is read as TensorFlow reads it, and what is no TF_CONFIG gets one line that shows
 // a right one. Method: texts, in an environment of the test's own.
-#include "strategies/cluster/tf_config_resolver.hpp"
+#include "strategies/cluster/resolvers/tf_config_resolver.hpp"
 #include "tests/doctest.hpp"
 #include "tests/strategies/data/refusal.hpp"
 

@@ -3,7 +3,7 @@
 // wrong. Method: command lines, and folders written by hand.
 #include "actors/recording/ledger_file.hpp"
 #include "messages/failure.hpp"
-#include "simulation/distribution.hpp"
+#include "simulation/distributions/distribution.hpp"
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tools/sim/replay.hpp"

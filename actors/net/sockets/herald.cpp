@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// A thread that waits in place of others.
+#include "actors/net/sockets/herald.hpp"
+
+#include <utility>
+
+namespace troupe {
+
+herald::herald(std::function<void(const std::string&)> say) : say_(std::move(say)) {}
+
+void herald::end() {
+  {
+    std::lock_guard guard{mutex_};
+    is_over_ = true;
+  }
+  news_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+void herald::tell(std::string line) {
+  if (!say_) return;
+  std::lock_guard guard{mutex_};
+  if (is_over_ || lines_.size() >= lines_max) return;
+  lines_.push_back(std::move(line));
+  if (!thread_.joinable()) thread_ = std::thread{[this] { run(); }};
+  news_.notify_one();
+}
+
+void herald::run() {
+  std::unique_lock lock{mutex_};
+  while (true) {
+    news_.wait(lock, [this] { return is_over_ || !lines_.empty(); });
+    if (lines_.empty()) return;
+    auto line = std::move(lines_.front());
+    lines_.pop_front();
+    lock.unlock();
+    say_(line);
+    lock.lock();
+  }
+}
+
+} // namespace troupe

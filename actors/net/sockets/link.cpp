@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+// A link's life: hello, frames both ways, heartbeats, the end.
+#include "actors/net/sockets/link.hpp"
+
+#include "actors/net/patience.hpp"
+
+#include <boost/asio/post.hpp>
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+namespace troupe {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using std::chrono::steady_clock;
+
+namespace {
+
+// Bytes that a stranger may make a link keep until its hello has come.
+constexpr uint64_t hello_bytes_max = 32'768;
+
+// A known message takes 24 bytes, its name, and up to 8 bytes behind that.
+static_assert(limits::own_messages_max * (24 + limits::own_name_bytes_max + 8) < hello_bytes_max);
+
+// A peer that has let go of nothing for so long is warned of.
+constexpr std::chrono::seconds starved_patience{10};
+
+// No peer makes a link wait longer, however rarely it wants to be heard.
+constexpr std::chrono::nanoseconds patience_max{std::chrono::minutes{5}};
+
+// Last words are given so long to arrive.
+constexpr std::chrono::milliseconds farewell_time{500};
+
+frame_limits limits_of(const link_options& options, bool is_trusted) {
+  if (!is_trusted) return {.hello_bytes_max = hello_bytes_max};
+  return {options.message_bytes_max, options.part_bytes_max, hello_bytes_max};
+}
+
+std::chrono::nanoseconds tick_of(const link_options& options) {
+  return options.patience / ticks_of_patience;
+}
+
+} // namespace
+
+link::link(std::shared_ptr<asio::io_context> io, std::unique_ptr<byte_stream> stream,
+           link_options options, callbacks callbacks)
+  : io_(std::move(io)), stream_(std::move(stream)), options_(std::move(options)),
+    callbacks_(std::move(callbacks)), peer_address_(stream_->peer()), ticker_(*io_),
+    last_heard_(steady_clock::now()), outbox_(options_.part_bytes_max, 0) {}
+
+// What is posted when the io_context's threads have ended lies there until its end, and so must not
+// keep the link, which keeps the io_context.
+template <class Action>
+void link::post(Action action) {
+  asio::post(*io_, [weak = weak_from_this(), action = std::move(action)] {
+    if (auto self = weak.lock()) action(*self);
+  });
+}
+
+void link::start() {
+  auto self = shared_from_this();
+  retained_ = std::make_shared<retained_bytes>(
+    [weak = weak_from_this()](lane of, uint64_t bytes) {
+      // The thread that lets go of a message may hold any lock: the rest is done elsewhere.
+      if (auto alive = weak.lock())
+        alive->post([of, bytes](link& self) { self.give_back(of, bytes); });
+    },
+    options_.self.window / 4);
+  inbox_.emplace(limits_of(options_, false), options_.self.window, retained_);
+  ticker_.expires_after(options_.hello_patience);
+  ticker_.async_wait([self](const error_code& failed) {
+    if (!failed && self->state_ == phase::greeting)
+      self->drop(
+        {errc::deadline_exceeded,
+         fmt::format("it did not say who it is within {} s",
+                     std::chrono::duration<double>(self->options_.hello_patience).count())});
+  });
+  stream_->shake_hands(options_.is_dialer, [self](const error_code& failed, size_t) {
+    if (failed) return self->drop(self->stream_->explain(failed));
+    if (self->options_.is_dialer) self->say_hello();
+    self->read();
+  });
+}
+
+// ---- what comes ----
+
+void link::read() {
+  stream_->read_some(inbox_->space(),
+                     [self = shared_from_this()](const error_code& failed, size_t bytes) {
+                       self->on_read(failed, bytes);
+                     });
+}
+
+void link::on_read(const error_code& failed, size_t bytes) {
+  if (state_ == phase::ended) return;
+  if (failed && state_ == phase::leaving) return drop({errc::cancelled, "we have left"});
+  if (failed) return drop(stream_->explain(failed));
+  heard_bytes_ += bytes;
+  last_heard_ = steady_clock::now();
+  auto taken = inbox_->take(bytes, [this](received_frame frame) {
+    return state_ == phase::ended ? expected<void>{} : on_frame(std::move(frame));
+  });
+  if (!taken) return end(taken.error());
+  if (state_ != phase::ended) read();
+}
+
+expected<void> link::on_frame(received_frame frame) {
+  switch (frame.header.kind) {
+  case frame_kind::known:
+    return on_known(frame);
+  case frame_kind::hello:
+    return on_hello(frame);
+  case frame_kind::abort:
+    return on_abort(frame);
+  default:
+    break;
+  }
+  if (state_ == phase::greeting)
+    return fail(errc::malformed, "it speaks before it has said who it is");
+  if (frame.header.kind == frame_kind::parcel) return callbacks_.on_parcel(*this, std::move(frame));
+  if (frame.header.kind == frame_kind::credit) {
+    {
+      std::lock_guard guard{mutex_};
+      outbox_.add_credit(frame.header.lane, frame.header.id);
+    }
+    write_more();
+  }
+  return {};
+}
+
+expected<void> link::on_known(const received_frame& frame) {
+  if (state_ != phase::greeting || !peer_.known.empty())
+    return fail(errc::malformed, "it says twice, or late, which messages it knows");
+  auto known = read_known_messages(frame.body);
+  if (!known) return tl::unexpected<error>(known.error());
+  if (known->empty()) return fail(errc::malformed, "it says that it knows no messages");
+  peer_.known = std::move(*known);
+  return {};
+}
+
+expected<void> link::on_hello(const received_frame& frame) {
+  if (state_ != phase::greeting) return fail(errc::malformed, "it says hello twice");
+  auto hello = decode<wire::Hello>(frame.body);
+  if (!hello) return tl::unexpected<error>(hello.error());
+  auto who = read_hello(hello->reader());
+  who.known = std::move(peer_.known);
+  if (auto accepted = callbacks_.on_hello(*this, who); !accepted) return accepted;
+  peer_ = std::move(who);
+  options_.patience = std::max(options_.patience, 3 * std::min(peer_.heartbeat, patience_max));
+  inbox_->trust(limits_of(options_, true));
+  if (!options_.is_dialer) say_hello();
+  {
+    std::lock_guard guard{mutex_};
+    outbox_.set_window(peer_.window);
+  }
+  state_ = phase::up;
+  plan_tick();
+  callbacks_.on_up(*this);
+  return {};
+}
+
+expected<void> link::on_abort(const received_frame& frame) {
+  auto abort = decode<wire::Abort>(frame.body);
+  if (!abort) return tl::unexpected<error>(abort.error());
+  auto code = static_cast<errc>(abort->reader().getCode());
+  if (code == errc::none)
+    drop({errc::cancelled, "it has left"});
+  else
+    drop({code, fmt::format("it says: {}", abort->reader().getReason().cStr())});
+  return {};
+}
+
+// Credit for what actors have let go of.
+void link::give_back(lane of, uint64_t bytes) {
+  if (state_ == phase::ended) return;
+  write_signal({.kind = frame_kind::credit, .lane = of, .id = bytes});
+}
+
+// ---- what goes ----
+
+void link::write_signal(const frame_header& header, std::optional<message_frame> body) {
+  {
+    std::lock_guard guard{mutex_};
+    auto whole = header;
+    whole.body_bytes = body ? body->bytes() : 0;
+    outbox_.add_signal(whole, std::move(body));
+  }
+  write_more();
+}
+
+void link::say_hello() {
+  if (!options_.self.known.empty())
+    write_signal({.kind = frame_kind::known}, make_known_messages(options_.self.known));
+  write_signal({.kind = frame_kind::hello}, *frame(make_hello(options_.self)));
+}
+
+void link::send(encoded_parcel what) {
+  std::unique_lock lock{mutex_};
+  if (is_closed_) return;
+  outbox_.add(std::move(what));
+  if (outbox_.bytes() > options_.self.window + options_.message_bytes_max) {
+    is_closed_ = true;
+    return post([](link& self) {
+      self.end({errc::limit_exceeded,
+                fmt::format("it reads too slowly, or is sent more in a step than its window "
+                            "(--window): {} bytes wait for it, and a link keeps {}",
+                            self.bytes_waiting(),
+                            self.options_.self.window + self.options_.message_bytes_max)});
+    });
+  }
+  if (is_writing_ || !next_batch()) return;
+  is_writing_ = is_sending_ = true;
+  lock.unlock();
+  write_at_once();
+}
+
+// A small message costs no change of threads: its sender writes it. Other senders do not wait for
+// that, they leave their messages behind. @pre `is_sending_`, by this thread.
+void link::write_at_once() {
+  auto written = stream_->write_now(batch_.buffers);
+  std::lock_guard guard{mutex_};
+  is_sending_ = false;
+  if (written == batch_.bytes && outbox_.is_empty() && state_ == phase::up) {
+    batch_.clear();
+    is_writing_ = false;
+    return;
+  }
+  batch_.drop_front(written);
+  post([](link& self) { self.write_rest(); });
+}
+
+// What a sender has not written, or what came meanwhile, or the end.
+void link::write_rest() {
+  if (must_close_) return close();
+  // an empty batch is as good as one that was written
+  stream_->write(batch_.buffers, [self = shared_from_this()](const error_code& failed, size_t) {
+    self->on_written(failed);
+  });
+}
+
+// @pre `mutex_` is held, and no thread writes.
+bool link::next_batch() {
+  batch_.clear();
+  auto any = outbox_.fill(batch_);
+  for (const auto& header : outbox_.take_recalled())
+    post([header](link& self) { self.callbacks_.on_recalled(self, header); });
+  has_written_ = has_written_ || any;
+  return any;
+}
+
+void link::write_more() {
+  {
+    std::lock_guard guard{mutex_};
+    if (is_writing_ || !next_batch()) return;
+    is_writing_ = true;
+  }
+  stream_->write(batch_.buffers, [self = shared_from_this()](const error_code& failed, size_t) {
+    self->on_written(failed);
+  });
+}
+
+void link::on_written(const error_code& failed) {
+  {
+    std::lock_guard guard{mutex_};
+    batch_.clear();
+    is_writing_ = false;
+  }
+  if (failed) return; // reading fails too, and may have a reason to tell before
+  write_more();
+  if (state_ == phase::leaving) say_goodbye();
+  if (state_ == phase::ended) finish_writing();
+}
+
+void link::finish_writing() {
+  std::lock_guard guard{mutex_};
+  if (!is_writing_ && outbox_.is_empty()) stream_->finish();
+}
+
+void link::say_goodbye() {
+  {
+    std::lock_guard guard{mutex_};
+    if (is_writing_ || !outbox_.is_empty()) return;
+  }
+  if (std::exchange(has_said_goodbye_, true)) return stream_->finish();
+  auto body = *frame(make_abort(errc::none, "it leaves on purpose"));
+  write_signal({.kind = frame_kind::abort}, std::move(body));
+}
+
+uint64_t link::bytes_waiting() const {
+  std::lock_guard guard{mutex_};
+  return outbox_.bytes();
+}
+
+// ---- whether the peer is there ----
+
+void link::plan_tick() {
+  ticker_.expires_after(tick_of(options_));
+  ticker_.async_wait([self = shared_from_this()](const error_code& failed) {
+    if (!failed && self->state_ != phase::ended) self->on_tick();
+  });
+}
+
+// Silence is counted in ticks, not read off a clock: if this process itself was stopped for a
+// while, its peers are not to blame.
+void link::on_tick() {
+  silent_ticks_
+    = std::exchange(heard_at_tick_, heard_bytes_) == heard_bytes_ ? silent_ticks_ + 1 : 0;
+  if (silent_ticks_ >= ticks_of_patience)
+    return end(
+      {errc::unavailable, fmt::format("nothing was heard of it for {:.1f} s",
+                                      std::chrono::duration<double>(options_.patience).count())});
+  if (silent_ticks_ > 0) stream_->hurry(); // a slow link is not a silent one
+  bool is_starved = false;
+  bool says_nothing = false;
+  {
+    std::lock_guard guard{mutex_};
+    is_starved = outbox_.is_starved();
+    says_nothing = !std::exchange(has_written_, false);
+  }
+  starved_ticks_ = is_starved ? starved_ticks_ + 1 : 0;
+  if (starved_ticks_ == starved_patience / tick_of(options_))
+    callbacks_.on_warning(*this,
+                          fmt::format("it has not let go of {} bytes that it was sent {} s "
+                                      "ago; {} more wait",
+                                      peer_.window, starved_patience.count(), bytes_waiting()));
+  if (says_nothing) write_signal({.kind = frame_kind::heartbeat});
+  plan_tick();
+}
+
+// ---- the end ----
+
+void link::leave() {
+  if (state_ == phase::ended) return;
+  if (state_ != phase::up) return drop({errc::cancelled, "we have left"});
+  state_ = phase::leaving;
+  say_goodbye();
+}
+
+void link::end(const error& reason) {
+  if (state_ == phase::ended) return;
+  // A peer that cannot even say hello would not understand why.
+  if (state_ == phase::greeting && reason.code == errc::malformed) return drop(reason);
+  {
+    std::lock_guard guard{mutex_};
+    is_closed_ = true;
+    outbox_ = outbox{options_.part_bytes_max, 0}; // what is half written is written to its end
+  }
+  state_ = phase::ended;
+  write_signal({.kind = frame_kind::abort}, *frame(make_abort(reason.code, reason.message)));
+  // Closing at once could overtake the words, if there is something of the peer's to be read.
+  ticker_.expires_after(farewell_time);
+  ticker_.async_wait([self = shared_from_this()](const error_code&) { self->close(); });
+  callbacks_.on_end(*this, reason);
+}
+
+void link::drop(const error& reason) {
+  ticker_.cancel();
+  if (state_ != phase::ended) {
+    state_ = phase::ended;
+    callbacks_.on_end(*this, reason);
+  }
+  close();
+}
+
+// The descriptor of a closed connection may be another's at once: no thread may be writing to it.
+void link::close() {
+  if (has_closed_) return;
+  must_close_ = true;
+  {
+    std::lock_guard guard{mutex_};
+    is_closed_ = true;
+    if (is_sending_) return; // the sender has this called again
+  }
+  has_closed_ = true;
+  stream_->close();
+  callbacks_.on_closed(*this);
+}
+
+} // namespace troupe

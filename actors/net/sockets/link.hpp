@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// One connection between two nodes.
+#pragma once
+
+#include "actors/net/sockets/byte_stream.hpp"
+#include "actors/net/sockets/inbox.hpp"
+#include "actors/net/sockets/outbox.hpp"
+#include "messages/link_message.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace troupe {
+
+/// What a link is told of its node, and what both ends may expect of each other.
+struct link_options {
+  greeting self; ///< What this node says of itself.
+  bool is_dialer = false;
+  std::chrono::nanoseconds patience{0}; ///< A peer that is silent for longer is gone.
+  uint64_t message_bytes_max = 0;
+  uint64_t part_bytes_max = 0;
+
+  /// The peer's hello must have come by then.
+  std::chrono::nanoseconds hello_patience{std::chrono::seconds{5}};
+};
+
+/// Two nodes that talk share one link. It greets, checks its peer, takes frames to the other side
+/// by rank, brings messages, and notices when the peer is gone: at once if its process ended, after
+/// the patience if it says nothing any more.
+///
+/// Life: greeting, then up, then ended; what it ended with is told once, whatever it was.
+/// Thread: the io_context's, but for `send`.
+class link : public std::enable_shared_from_this<link> {
+public:
+  /// Called in the io_context's thread.
+  struct callbacks {
+    /// The peer's greeting. Errors: why it is refused, which it is told.
+    std::function<expected<void>(link&, const greeting&)> on_hello;
+    std::function<void(link&)> on_up;
+    /// Errors: the link ends with it, and the peer is told.
+    std::function<expected<void>(link&, received_frame)> on_parcel;
+    /// `cancelled` if the peer left on purpose.
+    std::function<void(link&, const error&)> on_end;
+    /// After `on_end`: the connection is closed, too. Until then last words may be on their way.
+    std::function<void(link&)> on_closed;
+    std::function<void(link&, const std::string&)> on_warning;
+    /// A message was recalled before it was sent to its end; its header.
+    std::function<void(link&, const frame_header&)> on_recalled;
+  };
+
+  link(std::shared_ptr<boost::asio::io_context> io, std::unique_ptr<byte_stream> stream,
+       link_options options, callbacks callbacks);
+
+  void start();
+
+  /// Takes a message to the other side, some time. Without effect once the link has ended.
+  /// Thread: any.
+  void send(encoded_parcel what);
+
+  /// Says goodbye when everything before is written, and ends with `cancelled`.
+  void leave();
+
+  /// Ends now; the peer is told, and the connection closed after that, or half a second later.
+  void end(const error& reason);
+
+  /// Ends now, if it has not yet, and closes the connection without a word.
+  void drop(const error& reason);
+
+  [[nodiscard]] bool is_up() const { return state_ == phase::up; }
+
+  /// The node that the link is with, as the peer said. @pre The link was up.
+  [[nodiscard]] const greeting& peer() const { return peer_; }
+
+  /// "10.0.0.3:4711".
+  [[nodiscard]] const std::string& peer_address() const { return peer_address_; }
+
+  /// When the peer was last heard of.
+  [[nodiscard]] std::chrono::steady_clock::time_point last_heard() const { return last_heard_; }
+
+  /// Messages that wait to be sent. Thread: any.
+  [[nodiscard]] uint64_t bytes_waiting() const;
+
+private:
+  enum class phase : uint8_t { greeting, up, leaving, ended };
+
+  template <class Action>
+  void post(Action action); ///< To the io_context's thread, if the link is there then.
+  void read();
+  void on_read(const boost::system::error_code& failed, size_t bytes);
+  expected<void> on_frame(received_frame frame);
+  expected<void> on_known(const received_frame& frame);
+  expected<void> on_hello(const received_frame& frame);
+  expected<void> on_abort(const received_frame& frame);
+
+  void write_signal(const frame_header& header, std::optional<message_frame> body = {});
+  void say_hello();
+  void write_more();
+  void on_written(const boost::system::error_code& failed);
+  void write_at_once();
+  void write_rest();
+  bool next_batch();
+
+  void plan_tick();
+  void on_tick();
+  void give_back(lane of, uint64_t bytes);
+  void say_goodbye();
+  void finish_writing();
+  void close();
+
+  std::shared_ptr<boost::asio::io_context> io_;
+  std::unique_ptr<byte_stream> stream_;
+  link_options options_;
+  callbacks callbacks_;
+  std::string peer_address_;
+  greeting peer_; ///< Until its hello has come, what it knows alone.
+  std::shared_ptr<retained_bytes> retained_;
+  std::optional<inbox> inbox_; ///< From the start on.
+  boost::asio::steady_timer ticker_;
+  std::chrono::steady_clock::time_point last_heard_;
+  uint64_t heard_bytes_ = 0;
+  uint64_t heard_at_tick_ = 0;
+  uint32_t silent_ticks_ = 0;
+  uint32_t starved_ticks_ = 0;
+  bool has_said_goodbye_ = false;
+  std::atomic<phase> state_ = phase::greeting;
+
+  bool must_close_ = false; ///< The connection, as soon as no thread sends.
+  bool has_closed_ = false;
+
+  mutable std::mutex mutex_; ///< Of what follows; never held during a call of the system.
+  outbox outbox_;
+  write_batch batch_; ///< The writer's, if `is_writing_`.
+  bool is_writing_ = false;
+  bool is_sending_ = false;  ///< The writer is not the io_context's thread, but a sender's.
+  bool is_closed_ = false;   ///< Nothing is taken any more.
+  bool has_written_ = false; ///< Since the last tick.
+};
+
+} // namespace troupe

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tree behind an expression of computing times.
+#pragma once
+
+#include "messages/errc.hpp"
+#include "simulation/distributions/distribution_family.hpp"
+#include "simulation/distributions/trace_table.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+/// One part of an expression.
+///
+/// | kind       | numbers                   | parts              |
+/// |------------|---------------------------|--------------------|
+/// | number     | seconds or a factor       |                    |
+/// | family     | its parameters            |                    |
+/// | sum        |                           | at least two       |
+/// | product    |                           | at least two       |
+/// | mixture    | a weight for each part    | at least one       |
+/// | persistent, common |                   | one                |
+/// | correlated | rho                       | one                |
+/// | on_off     | enter, leave, factor      |                    |
+/// | pause      | every, length             |                    |
+/// | slow_share | count, of, factor         |                    |
+/// | slow_list  | factor, replicas          |                    |
+/// | trace      |                           |                    |
+struct distribution_node {
+  enum class kind : uint8_t {
+    number,
+    family,
+    sum,
+    product,
+    mixture,
+    persistent,
+    common,
+    correlated,
+    on_off,
+    pause,
+    slow_share,
+    slow_list,
+    trace,
+  };
+
+  kind what = kind::number;
+  std::vector<double> numbers;
+  std::vector<distribution_node> parts;
+  const distribution_family* family = nullptr;
+  std::string file; ///< Of a trace.
+  std::shared_ptr<const trace_table> trace;
+  std::string stream; ///< Names the draws that are not of one replica and one draw; unique.
+  size_t index = 0;   ///< Unique within the tree, from 0.
+};
+
+/// Reads an expression. Errors: as `distribution::parse`.
+[[nodiscard]] expected<distribution_node> parse_distribution(std::string_view text);
+
+/// Writes it. @returns What `parse_distribution` reads to the same draws.
+[[nodiscard]] std::string print_distribution(const distribution_node& node);
+
+} // namespace troupe

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joining jobs.
+#include "strategies/cluster/resolvers/union_resolver.hpp"
+
+#include "messages/refuse.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+namespace {
+
+bool is_list(const troupe::cluster_spec& cluster, const std::string& job) {
+  return std::holds_alternative<std::vector<std::string>>(cluster.addresses(job));
+}
+
+// Adds the tasks of a job to those of another cluster.
+void join(troupe::cluster_spec& all, const troupe::cluster_spec& part, const std::string& job,
+          bool as_lists) {
+  auto tasks = all.has_job(job) ? all.tasks(job) : task_addresses{};
+  auto first = as_lists ? tasks.size() : 0;
+  for (const auto& [index, address] : part.tasks(job)) {
+    if (!tasks.emplace(first + index, address).second)
+      refuse(errc::invalid_argument, "union_resolver: two clusters have a {} {}: {} and {}", job,
+             index, tasks.at(index), address);
+  }
+  all.set_job(job, tasks);
+}
+
+} // namespace
+
+union_resolver::union_resolver(std::vector<std::shared_ptr<const cluster_resolver>> resolvers,
+                               task_query own)
+  : cluster_resolver(std::move(own)), resolvers_(std::move(resolvers)) {
+  if (resolvers_.empty())
+    refuse(errc::invalid_argument, "union_resolver: give at least one resolver");
+  if (std::ranges::find(resolvers_, nullptr) != resolvers_.end())
+    refuse(errc::invalid_argument, "union_resolver: one of the resolvers is null");
+}
+
+troupe::cluster_spec union_resolver::cluster_spec() const {
+  std::vector<troupe::cluster_spec> parts;
+  for (const auto& resolver : resolvers_)
+    parts.push_back(resolver->cluster_spec());
+  auto is_list_everywhere = [&](const std::string& job) {
+    return std::ranges::all_of(
+      parts, [&](const auto& part) { return !part.has_job(job) || is_list(part, job); });
+  };
+  troupe::cluster_spec all;
+  for (const auto& part : parts)
+    for (const auto& job : part.jobs())
+      join(all, part, job, is_list_everywhere(job));
+  return all;
+}
+
+std::string union_resolver::master(const task_query& query) const {
+  if (query.task_type && query.task_id) return address_of(query);
+  return first().master(query);
+}
+
+std::map<std::string, uint64_t> union_resolver::num_accelerators(const task_query& query) const {
+  return first().num_accelerators(query);
+}
+
+std::optional<std::string> union_resolver::task_type() const {
+  return own().task_type.value_or("").empty() ? first().task_type() : own().task_type;
+}
+
+std::optional<uint64_t> union_resolver::task_id() const {
+  return own().task_id.value_or(0) == 0 ? first().task_id() : own().task_id;
+}
+
+std::optional<std::string> union_resolver::rpc_layer() const {
+  return own().rpc_layer.value_or("").empty() ? first().rpc_layer() : own().rpc_layer;
+}
+
+std::string union_resolver::environment() const {
+  return first().environment();
+}
+
+} // namespace troupe
