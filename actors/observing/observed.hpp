@@ -59,8 +59,8 @@ private:
 };
 
 /// Why an actor ends that has thrown: what its code says, and the message that it was handling.
-/// Monitors are told; without any, a line on standard error tells. (CAF tells monitors no more than
-/// that there was an exception, and prints by an actor that the virtual world does not have.)
+/// Monitors are told of it, where CAF tells no more than that there was an exception, and a line on
+/// standard error.
 [[nodiscard]] caf::error why_thrown(caf::scheduled_actor* by, std::exception_ptr& thrown);
 
 /// CAF 0.17 does not tell what its actors do. This counts at the two places that every message

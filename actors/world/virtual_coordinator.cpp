@@ -51,7 +51,8 @@ constexpr size_t message_bytes = 192;
 // What caf::aout writes to.
 caf::behavior print(caf::event_based_actor*) {
   return {[](caf::add_atom, caf::actor_id, const std::string& text) { std::cout << text; },
-          [](caf::flush_atom, caf::actor_id) { std::cout << std::flush; }};
+          [](caf::flush_atom, caf::actor_id) { std::cout << std::flush; },
+          [](caf::delete_atom, caf::actor_id) {}}; // one that has written has ended
 }
 
 } // namespace

@@ -9,6 +9,8 @@
 
 #include <atomic>
 #include <future>
+#include <memory>
+#include <stdexcept>
 #include <thread>
 
 namespace world_test {
@@ -135,6 +137,22 @@ TEST_SUITE("actors/world/world") {
     CHECK(stage.world.event_count() > before);
     CHECK(listener.heard_count() == 1);
     CHECK(world::threads({.threads = 1}).event_count() == 0);
+  }
+
+  TEST_CASE("an actor of CAF's that throws ends in a virtual world, too, and its monitor is told") {
+    deterministic_world stage;
+    puppet monitor{stage.world};
+    auto thrower = stage.spawn(
+      []() -> caf::behavior { return {[](int) { throw std::runtime_error{"13 is bad luck"}; }}; });
+    auto told = std::make_shared<bool>(false);
+    caf::anon_send(monitor.as<caf::actor>(), script{[=](caf::event_based_actor* self) {
+                     self->monitor(thrower);
+                     self->set_down_handler([told](const caf::down_msg&) { *told = true; });
+                   }});
+    stage.settle();
+    caf::anon_send(thrower, 13);
+    stage.settle();
+    CHECK(*told);
   }
 
   TEST_CASE("work is done at once in a virtual world, in no time") {
