@@ -397,9 +397,19 @@ class Launch(unittest.TestCase):
         silent, answer = self.connection(where, b"troupe-output 1 worker:5 \n")
         self.assertEqual(answer, b"ok\n")
         (self.folder / "over").touch()
-        self.assertEqual(chief.communicate(timeout=60), ("", ""))
+        out, err = chief.communicate(timeout=60)
+        self.assertEqual(out, "")
+        self.assertRegex(err, "^troupe launch: cuts off the launcher of worker:5 at 127.0.0.1:[0-9]+, which did not end in "
+                         "time; what worker:5 still writes is lost\n$")
         self.assertEqual(chief.returncode, 0)
         silent.close()
+
+    def test_a_task_has_none_of_the_launchers_descriptors(self):
+        chief, where = self.collector("", "ls /proc/$$/fd > descriptors; while [ ! -e over ]; do sleep 0.02; done")
+        self.files("descriptors", 1)
+        (self.folder / "over").touch()
+        chief.communicate(timeout=60)
+        self.assertEqual((self.folder / "descriptors").read_text().split(), ["0", "1", "2"])
 
     # ---- ends ----
 

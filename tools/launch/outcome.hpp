@@ -126,7 +126,7 @@ public:
   /// What to say of a worker, parameter server or evaluator that is spared.
   [[nodiscard]] std::string spare_notice(size_t task) const;
 
-  /// Likewise for one that is given up because it is stopped.
+  /// What to say of one that is given up because it is stopped.
   [[nodiscard]] std::string given_up_notice(size_t task) const;
 
   /// The tasks that are waited for although the job is over; empty if there are none.

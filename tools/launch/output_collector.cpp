@@ -49,6 +49,18 @@ public:
     if (std::exchange(is_paused_, false)) read();
   }
 
+  // Whether this launcher has kept it from sending since this was last asked.
+  bool was_held_up() { return std::exchange(was_held_up_, is_paused_); }
+
+  void cut_off() {
+    if (task_)
+      tell(
+        fmt::format("cuts off the launcher of {} at {}, which did not end in time; what {} still "
+                    "writes is lost",
+                    name_, name_of(socket_), name_));
+    end();
+  }
+
   void end() {
     error_code ignored;
     deadline_.cancel();
@@ -68,8 +80,9 @@ private:
   void on_read(size_t count) {
     put(lines_.add({buffer_.data(), count}));
     if (!socket_.is_open() || is_refused_) return;
-    is_paused_ = collector_.events_.is_full();
-    if (!is_paused_) read();
+    if (!collector_.events_.is_full()) return read();
+    is_paused_ = true;
+    was_held_up_ = true;
   }
 
   // A launcher closes when its task is over, behind a whole line.
@@ -145,6 +158,7 @@ private:
   std::optional<size_t> task_; // once it has greeted
   std::string name_;
   bool is_paused_ = false;
+  bool was_held_up_ = false;
   bool is_refused_ = false;
 };
 
@@ -215,11 +229,16 @@ void output_collector::finish(duration grace) {
   acceptor_.close(ignored);
   retry_.cancel();
   if (connections_.empty()) return events_.on_over();
+  wait_for_ends(grace);
+}
+
+void output_collector::wait_for_ends(duration grace) {
   deadline_.expires_after(grace);
-  deadline_.async_wait([this](error_code cancelled) {
+  deadline_.async_wait([this, grace](error_code cancelled) {
     if (cancelled) return;
     for (const auto& each : std::set{connections_})
-      each->end();
+      if (!each->was_held_up()) each->cut_off();
+    if (!connections_.empty()) wait_for_ends(grace);
   });
 }
 

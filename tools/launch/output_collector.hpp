@@ -55,13 +55,15 @@ public:
   /// Goes on to read after `is_full`.
   void resume();
 
-  /// Takes no new connections, and closes those that are left after `grace`.
+  /// Takes no new connections, and cuts off those that are left after `grace`, with a line. One
+  /// that could not send because of `is_full` is given as much time again.
   void finish(duration grace);
 
 private:
   class connection;
 
   void accept();
+  void wait_for_ends(duration grace);
   void drop(const std::shared_ptr<connection>& which);
 
   boost::asio::ip::tcp::acceptor acceptor_;

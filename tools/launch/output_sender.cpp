@@ -20,6 +20,7 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr std::chrono::milliseconds redial_pause{500};
+constexpr std::chrono::seconds silence_max{5};
 constexpr std::chrono::seconds answer_time_max{10};
 
 // What a line takes beside its letters, so that empty lines cannot be without number.
@@ -38,27 +39,56 @@ output_sender::output_sender(asio::io_context& context, host_port to, output_gre
 
 // ---- dialing ----
 
-void output_sender::dial() {
-  auto on_connected = [this](error_code failed, const tcp::endpoint&) {
+void output_sender::start() {
+  deadline_.expires_after(dial_time_max);
+  deadline_.async_wait([this](error_code cancelled) {
+    if (!cancelled && phase_ == phase::dialing) give_up(why_not_yet_);
+  });
+  resolve();
+}
+
+// A name server is asked until it knows the host, and no more: a question cannot be broken off, so
+// that the end of this process would wait for it.
+void output_sender::resolve() {
+  tell_if_silent();
+  auto on_resolved = [this](error_code failed, tcp::resolver::results_type found) {
     if (phase_ != phase::dialing) return;
-    failed ? dial_again(failed.message()) : greet();
+    if (failed) return dial_again(failed.message());
+    found_ = std::move(found);
+    dial();
   };
-  auto on_resolved
-    = [this, on_connected](error_code failed, const tcp::resolver::results_type& found) {
-        if (phase_ != phase::dialing) return;
-        if (failed) return dial_again(failed.message());
-        asio::async_connect(socket_, found, on_connected);
-      };
   resolver_.async_resolve(to_.host, std::to_string(to_.port), on_resolved);
 }
 
-void output_sender::dial_again(const std::string& why) {
-  if (std::chrono::steady_clock::now() - began_ >= dial_time_max) return give_up(why);
+void output_sender::dial() {
+  tell_if_silent();
+  asio::async_connect(socket_, found_, [this](error_code failed, const tcp::endpoint&) {
+    if (phase_ != phase::dialing) return;
+    failed ? dial_again(failed.message()) : greet();
+  });
+}
+
+// Where packets are dropped, the kernel tries for minutes before it says so.
+void output_sender::tell_if_silent() {
+  retry_.expires_after(silence_max);
+  retry_.async_wait([this](error_code cancelled) {
+    if (!cancelled && phase_ == phase::dialing) tell_once();
+  });
+}
+
+void output_sender::tell_once() {
   if (!std::exchange(has_told_why_, true))
-    events_.tell(fmt::format("no launcher at {} yet ({}); lines wait for it", to_string(to_), why));
+    events_.tell(
+      fmt::format("no launcher at {} yet ({}); lines wait for it", to_string(to_), why_not_yet_));
+}
+
+void output_sender::dial_again(std::string why) {
+  why_not_yet_ = std::move(why);
+  tell_once();
   retry_.expires_after(redial_pause);
   retry_.async_wait([this](error_code cancelled) {
-    if (!cancelled && phase_ == phase::dialing) dial();
+    if (cancelled || phase_ != phase::dialing) return;
+    found_.empty() ? resolve() : dial();
   });
 }
 
@@ -68,6 +98,7 @@ void output_sender::greet() {
   phase_ = phase::greeting;
   error_code ignored;
   socket_.set_option(asio::socket_base::keep_alive{true}, ignored);
+  retry_.cancel();
   if (!is_finishing_) {
     deadline_.expires_after(answer_time_max);
     deadline_.async_wait([this](error_code cancelled) {

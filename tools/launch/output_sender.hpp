@@ -48,7 +48,7 @@ public:
   output_sender& operator=(const output_sender&) = delete;
 
   /// Dials, again and again.
-  void start() { dial(); }
+  void start();
 
   /// Whether lines are sent, or wait to be; if not, they are the caller's.
   [[nodiscard]] bool is_open() const { return phase_ != phase::over; }
@@ -62,8 +62,11 @@ public:
 private:
   enum class phase : uint8_t { dialing, greeting, sending, over };
 
+  void resolve();
   void dial();
-  void dial_again(const std::string& why);
+  void dial_again(std::string why);
+  void tell_if_silent();
+  void tell_once();
   void greet();
   void read_answer();
   void on_answer();
@@ -74,13 +77,14 @@ private:
 
   boost::asio::ip::tcp::resolver resolver_;
   boost::asio::ip::tcp::socket socket_;
-  boost::asio::steady_timer retry_;
+  boost::asio::ip::tcp::resolver::results_type found_;
+  boost::asio::steady_timer retry_;    // while dialing: what to do next, should nothing happen
   boost::asio::steady_timer deadline_; // of dialing, of an answer, of the end
   host_port to_;
   output_greeting greeting_;
   events events_;
   phase phase_ = phase::dialing;
-  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  std::string why_not_yet_ = "it does not answer";
   bool has_told_why_ = false;
   std::string answer_;
   std::array<char, 64> heard_{};

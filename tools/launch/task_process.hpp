@@ -17,9 +17,9 @@ struct task_process {
   int errors = -1; ///< What it writes to standard error.
 };
 
-/// Starts a program without a shell in between, with nothing to read from. It gets a process group
-/// of its own, so that a Ctrl-C in the terminal reaches us alone and can be passed on, and SIGKILL
-/// when the thread that calls this ends, whatever ends it.
+/// Starts a program without a shell in between, with nothing to read from and none of our
+/// descriptors. It gets a process group of its own, so that a Ctrl-C in the terminal reaches us
+/// alone and can be passed on, and SIGKILL when the thread that calls this ends, whatever ends it.
 /// @param words The program, looked up in PATH, and its arguments.
 /// @param environment All of it, as "NAME=value".
 /// Errors: `not_found` if there is no such program, `resource` for the system's other reasons.

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace troupe {
 
@@ -44,7 +45,11 @@ expected<launch_task> parse_task_name(std::string_view text) {
 }
 
 std::string task_ranges(std::span<const launch_task> tasks, std::vector<size_t> numbers) {
-  std::ranges::sort(numbers);
+  // Tasks of other launchers are numbered as they came.
+  std::ranges::sort(numbers, {}, [&](size_t number) {
+    auto first = std::ranges::find(tasks, tasks[number].type, &launch_task::type);
+    return std::pair{first - tasks.begin(), tasks[number].index};
+  });
   std::string text;
   for (size_t first = 0, end = 0; first < numbers.size(); first = end) {
     const auto& task = tasks[numbers[first]];

@@ -44,6 +44,12 @@ TEST_SUITE("tools/launch/tasks") {
     CHECK(task_ranges(tasks, {1, 3, 5, 6}) == "worker:0,2 ps:0-1");
   }
 
+  TEST_CASE("names by ranges also tasks that came in another order") {
+    std::vector<launch_task> tasks{{"chief", 0},  {"worker", 2}, {"ps", 0},
+                                   {"worker", 0}, {"worker", 1}, {"ps", 1}};
+    CHECK(task_ranges(tasks, {0, 1, 2, 3, 4, 5}) == "chief:0 worker:0-2 ps:0-1");
+  }
+
   TEST_CASE("spells TF_CONFIG as TensorFlow does") {
     auto tasks = launch_tasks({.workers = 2, .parameter_servers = 1, .chief = true}, ports);
     CHECK(tf_config(tasks, tasks[2])

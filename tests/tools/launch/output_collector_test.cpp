@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: lines of other launchers are lost only with a word. Method: a connection of this process.
+#include "tests/doctest.hpp"
+#include "tools/launch/free_ports.hpp"
+#include "tools/launch/output_collector.hpp"
+
+#include <boost/asio/write.hpp>
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace output_collector_test {
+
+using namespace troupe;
+using namespace std::chrono_literals;
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+/// A launcher that collects, and another one that sends from worker:1.
+struct two_launchers {
+  asio::io_context context;
+  bool is_full = false;
+  bool is_over = false;
+  std::vector<std::string> lines;
+  std::vector<std::string> told;
+  output_collector collector{
+    context,
+    "",
+    {.number_of = [](const launch_task&) { return std::optional{size_t{0}}; },
+     .put =
+       [this](size_t, int, std::span<const std::string> some) {
+         lines.insert(lines.end(), some.begin(), some.end());
+       },
+     .is_full = [this] { return is_full; },
+     .tell = [this](const std::string& line) { told.push_back(line); },
+     .on_over = [this] { is_over = true; }}};
+  tcp::socket sender{context};
+
+  two_launchers() {
+    auto port = (*free_ports(1))[0];
+    REQUIRE(collector.listen({"127.0.0.1", port}, false));
+    sender.connect({asio::ip::address_v4::loopback(), port});
+    send(written(output_greeting{.task = {.type = "worker", .index = 1}}));
+    std::array<char, 3> answer{};
+    run_until([&] { return sender.available() >= answer.size(); });
+    sender.read_some(asio::buffer(answer));
+    CHECK(std::string{answer.data(), answer.size()} == "ok\n");
+  }
+
+  void send(const std::string& bytes) { asio::write(sender, asio::buffer(bytes)); }
+
+  void run_until(const std::function<bool()>& is_reached) {
+    auto end = std::chrono::steady_clock::now() + 60s;
+    while (!is_reached() && std::chrono::steady_clock::now() < end)
+      context.run_one_for(1ms);
+    REQUIRE(is_reached());
+  }
+};
+
+TEST_SUITE("tools/launch/output_collector") {
+  TEST_CASE("who does not end in time is cut off, with a line") {
+    two_launchers both;
+    both.collector.finish(1ms);
+    both.run_until([&] { return both.is_over; });
+    REQUIRE(both.told.size() == 1);
+    CHECK(both.told[0].find("cuts off the launcher of worker:1 at 127.0.0.1:") == 0);
+  }
+
+  TEST_CASE("who was kept from sending has as much time again, and nothing is lost") {
+    two_launchers both;
+    both.is_full = true;
+    both.send(written(output_line{.descriptor = 1, .text = "first"}));
+    both.run_until([&] { return both.lines.size() == 1; });
+    both.send(written(output_line{.descriptor = 1, .text = "second"}));
+    both.collector.finish(1ms);
+    both.context.run_for(20ms); // many times the limit
+    CHECK_FALSE(both.is_over);
+    both.sender.close();
+    both.is_full = false;
+    both.collector.resume();
+    both.run_until([&] { return both.is_over; });
+    CHECK(both.lines == std::vector<std::string>{"first\n", "second\n"});
+    CHECK(both.told.empty());
+  }
+}
+
+} // namespace output_collector_test
