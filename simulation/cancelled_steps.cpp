@@ -64,7 +64,7 @@ void count_cancelled_steps(const scenario& what, scenario_report& report) {
     report.lags[0] += needed;
     ++report.needed[needed];
     report.cancelled += counted.cancelled - late;
-    report.wasted += time * static_cast<int64_t>(counted.cancelled);
+    add_waste(report, time, counted.cancelled);
     if (late > 0) report.lags[1] += late;
     report.stale += late;
     report.events += needed + counted.late;

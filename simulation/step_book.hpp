@@ -20,6 +20,14 @@ namespace troupe {
                       step)};
 }
 
+/// Adds to a report what so many replicas computed in vain; no more than a clock counts.
+inline void add_waste(scenario_report& report, job_time each, size_t replicas = 1) {
+  int64_t sum = 0;
+  auto is_beyond = __builtin_mul_overflow(each.count(), replicas, &sum)
+                   || __builtin_add_overflow(report.wasted.count(), sum, &sum);
+  report.wasted = is_beyond ? job_time::max() : job_time{sum};
+}
+
 /// Adds each step of a run to its report, which outlives the book.
 class step_book {
 public:
@@ -37,7 +45,7 @@ public:
     for (const auto& gradient : step.stale)
       add_stale(gradient);
     // A replica that is cancelled has worked since the step began: a token takes no time to come.
-    report_.wasted += (step.ended - step.began) * static_cast<int64_t>(step.cancelled.size());
+    add_waste(report_, step.ended - step.began, step.cancelled.size());
     report_.virtual_time = step.ended;
     if (!hashes_) return;
     hash_.add(step);
@@ -61,7 +69,7 @@ private:
     if (cancels_)
       --report_.cancelled;
     else
-      report_.wasted += gradient.compute;
+      add_waste(report_, gradient.compute);
   }
 
   scenario_report& report_;

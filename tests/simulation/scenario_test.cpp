@@ -157,6 +157,23 @@ TEST_SUITE("simulation/scenario") {
       troupe::failure);
   }
 
+  TEST_CASE("work in vain is counted as far as clocks count") {
+    for (bool hashes : {false, true}) {
+      auto what = constant(1, 3, sync_policy::cancel);
+      what.hashes = hashes;
+      what.steps = 4;
+      what.compute = troupe::constant_time(1'000'000'000s);
+      auto report = simulate(what);
+      CHECK(report.virtual_time == 4 * 1'000'000'000s);
+      CHECK(report.wasted == 8 * 1'000'000'000s);
+      what = constant(1, 12, sync_policy::cancel);
+      what.hashes = hashes;
+      what.steps = 1;
+      what.compute = troupe::constant_time(1'000'000'000s);
+      CHECK(simulate(what).wasted == troupe::job_time::max());
+    }
+  }
+
   TEST_CASE("local steps that last longer than clocks can count are refused by every engine") {
     for (auto engine : {troupe::simulation_engine::direct, troupe::simulation_engine::actors}) {
       auto what = constant(2, 2, sync_policy::latest_token);
