@@ -180,11 +180,17 @@ class Train(unittest.TestCase):
             self.assertTrue(texts[0].startswith(b"the "))
         likeliest = sample("run", "--bytes", "20", "--temperature", "0", "--prompt", "the quick").stdout.decode()
         self.assertIn(likeliest.strip(), TEXT)
-        (self.folder / "empty").mkdir()
-        (self.folder / "empty/config.toml").write_text((self.folder / "run/config.toml").read_text())
+        for folder, run, old, new in (("empty", "run", "", ""), ("edited", "transformer", "heads = 2", "heads = 3")):
+            (self.folder / folder).mkdir()
+            config = (self.folder / run / "config.toml").read_text()
+            self.assertIn(old, config)
+            (self.folder / folder / "config.toml").write_text(config.replace(old, new))
+        self.train(*TINY_TRANSFORMER, "--steps", "5", "--run-dir", "diverged", "--learning-rate", "1e30")
         for code, line, options in (
             (2, "no run is named: give its folder, as in troupe sample runs/2026-11-21-020641", ["--bytes", "1"]),
             (2, "RUN: ", ["nowhere"]), (6, "empty: no checkpoints are there", ["empty"]),
+            (2, "edited/config.toml: language model: a width of 8 cannot be shared evenly by 3 heads", ["edited"]),
+            (6, "its training has diverged", ["diverged"]),
             (2, "--temperature must be a number from 0 to 100, not '-1'", ["run", "--temperature", "-1"])):
             refused = subprocess.run([TROUPE, "sample", *options], cwd=self.folder, text=True, capture_output=True)
             self.assertEqual(refused.returncode, code, refused.stderr)

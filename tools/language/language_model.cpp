@@ -4,7 +4,6 @@
 
 #include "actors/world/compute_device.hpp"
 #include "messages/assert.hpp"
-#include "tools/language/normal_tensor.hpp"
 #include "tools/language/transformer.hpp"
 
 #if TROUPE_CUDA
@@ -331,6 +330,17 @@ expected<step_on_stream> differentiate_again(cuda_stream& on, const language_mod
 }
 #endif
 
+tensor initial_value(const model_variable& variable, const random_key& key) {
+  tensor result(dtype::f32, variable.extents);
+  auto values = result.mutable_values<float>();
+  std::ranges::fill(values, variable.constant);
+  if (variable.deviation == 0) return result;
+  random_stream stream{key.derive(variable.drawn_as)};
+  for (auto& value : values)
+    value = static_cast<float>(variable.deviation * stream.normal());
+  return result;
+}
+
 double number(const tensor& scalar) {
   return scalar.type() == dtype::f64 ? scalar.values<double>()[0] : scalar.values<float>()[0];
 }
@@ -380,8 +390,8 @@ std::string describe(const language_model_config& config) {
 
 int64_t parameter_count(const language_model_config& config) {
   int64_t count = 0;
-  for (const auto& variable : initial_variables(config, 0))
-    count += variable.value.extents().element_count();
+  for (const auto& variable : variables_of(config))
+    count += variable.extents.element_count();
   return count;
 }
 
@@ -389,25 +399,27 @@ int64_t guesses_per_example(const language_model_config& config) {
   return config.kind == model_kind::transformer ? config.context : 1;
 }
 
-std::vector<initial_variable> initial_variables(const language_model_config& config,
-                                                uint64_t seed) {
+std::vector<model_variable> variables_of(const language_model_config& config) {
   TROUPE_ASSERT(validate(config).has_value());
-  if (config.kind == model_kind::transformer) return transformer_variables(config, seed);
-  random_key key{seed, "initial variables"};
-  std::vector<initial_variable> result;
-  auto add = [&](std::string name, tensor value) {
-    result.push_back({std::move(name), std::move(value)});
-  };
-  add("embedding",
-      normal_tensor({byte_values, config.embedding_size}, 0.5, key.derive("embedding")));
+  if (config.kind == model_kind::transformer) return transformer_variables(config);
+  std::vector<model_variable> result;
+  result.push_back({"embedding", {byte_values, config.embedding_size}, 0.5, 0, "embedding"});
   auto sizes = widths(config);
   for (size_t layer = 0; layer + 1 < sizes.size(); ++layer) {
     auto name = layer_name(layer, sizes.size() - 1);
     auto deviation = 1 / std::sqrt(static_cast<double>(sizes[layer]));
-    add(name + "/weights",
-        normal_tensor({sizes[layer], sizes[layer + 1]}, deviation, key.derive(name)));
-    add(name + "/bias", zeros({sizes[layer + 1]}));
+    result.push_back({name + "/weights", {sizes[layer], sizes[layer + 1]}, deviation, 0, name});
+    result.push_back({name + "/bias", {sizes[layer + 1]}});
   }
+  return result;
+}
+
+std::vector<initial_variable> initial_variables(const language_model_config& config,
+                                                uint64_t seed) {
+  const random_key key{seed, "initial variables"};
+  std::vector<initial_variable> result;
+  for (auto& variable : variables_of(config))
+    result.push_back({variable.name, initial_value(variable, key)});
   return result;
 }
 

@@ -18,6 +18,9 @@ namespace troupe {
 
 class compute_stream;
 
+/// Values that a byte has.
+inline constexpr int64_t byte_values = 256;
+
 /// The models there are; both guess each byte of a text from those before it.
 enum class model_kind : uint8_t { perceptron, transformer };
 
@@ -74,13 +77,16 @@ inline constexpr size_t language_model_layers_max = 64;
 /// Errors: invalid_argument; the line names the field and its range.
 [[nodiscard]] expected<void> validate(const language_model_config& config);
 
-/// A variable before the first step.
-struct initial_variable {
+/// A variable of a model: f32 everywhere.
+struct model_variable {
   std::string name;
-  tensor value;
+  shape extents;
+  double deviation = 0;   ///< It begins with normal values of this deviation around 0; or
+  float constant = 0;     ///< with this value everywhere, if the deviation is 0.
+  std::string drawn_as{}; ///< Names the normal values' draws.
 };
 
-/// The functions below expect values in this order.
+/// The variables of a model. The functions below expect values in this order.
 ///
 /// Perceptron: "embedding", then "hidden_0/weights", "hidden_0/bias", ..., "output/weights",
 /// "output/bias". Weights are normal with a deviation of 1 / sqrt(inputs), biases 0.
@@ -91,6 +97,15 @@ struct initial_variable {
 /// "norm". Weights are normal with a deviation of 0.02, of what is added to a layer's input less by
 /// the root of the number of such sums; gains are 1, biases 0.
 /// @pre `validate(config)` has a value.
+[[nodiscard]] std::vector<model_variable> variables_of(const language_model_config& config);
+
+/// A variable before the first step.
+struct initial_variable {
+  std::string name;
+  tensor value;
+};
+
+/// As `variables_of` says, drawn. @pre `validate(config)` has a value.
 [[nodiscard]] std::vector<initial_variable> initial_variables(const language_model_config& config,
                                                               uint64_t seed);
 

@@ -27,7 +27,7 @@ struct language_step_options {
                                           sync_replicas_optimizer optimizer,
                                           std::vector<variable> variables);
 
-/// Likewise, where replicas meet.
+/// The same, where replicas meet.
 [[nodiscard]] step_function language_step(language_step_options options, optimizer optimizer,
                                           std::vector<variable> variables);
 

@@ -39,6 +39,11 @@ expected<void> sample_text(const language_model_config& config, std::span<const 
   for (uint64_t i = 0; i < how.bytes; ++i) {
     auto logits = next_byte_logits(config, variables, text);
     if (!logits) return tl::unexpected(logits.error());
+    auto is_number = [](double logit) { return std::isfinite(logit); };
+    if (!std::ranges::all_of(*logits, is_number))
+      return fail(errc::failed_precondition,
+                  "the model guesses not-a-numbers: its training has diverged; train it with a "
+                  "smaller --learning-rate");
     text += chosen_byte(*logits, how.temperature, stream.uniform());
     on_byte(text.back());
   }

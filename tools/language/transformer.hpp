@@ -17,9 +17,9 @@ struct transformer_pass {
   random_key key{0, "no dropout"}; ///< Names all masks of the pass.
 };
 
-/// As `initial_variables`. @pre The configuration is a transformer's, and valid.
-[[nodiscard]] std::vector<initial_variable>
-transformer_variables(const language_model_config& config, uint64_t seed);
+/// As `variables_of`. @pre The configuration is a transformer's, and valid.
+[[nodiscard]] std::vector<model_variable>
+transformer_variables(const language_model_config& config);
 
 /// How many there are.
 [[nodiscard]] constexpr size_t transformer_variable_count(const language_model_config& config) {

@@ -26,7 +26,7 @@ struct faults_and_patience {
   job_time ask_again_after{0};
 };
 
-/// Errors: likewise.
+/// Errors: as `network_of`.
 [[nodiscard]] expected<faults_and_patience> faults_of(const sim_options& options);
 
 /// Reads "crash=1000/20,freeze=500/10,wave=600*4,swizzle=100/10,lost=0.01,down=3,permanent=0.1,

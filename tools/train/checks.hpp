@@ -20,7 +20,8 @@ namespace troupe {
 /// Errors: `invalid_argument`; the line names the option and the strategy.
 [[nodiscard]] expected<void> fit_strategy(train_options& options, option_origins& origins);
 
-/// Refuses options that have no meaning for the model that was chosen, or forgets them, likewise.
+/// Refuses options that have no meaning for the model that was chosen; one that comes from a weaker
+/// source than the model is forgotten instead.
 /// Errors: `invalid_argument`; the line names the option and the model.
 [[nodiscard]] expected<void> fit_model(train_options& options, option_origins& origins);
 

@@ -17,7 +17,7 @@ struct train_command {
   train_options options;
   option_origins origins;
   cluster_options cluster; ///< Not of the run's configuration: it may go on elsewhere.
-  server_options server;   ///< Likewise; its `replicas` are those of `options`.
+  server_options server;   ///< Not of it either; its `replicas` are those of `options`.
   /// If not empty, the user asked for a text (--help, --dump-config): print it on standard output
   /// and exit with 0, without a run.
   std::string answer;

@@ -18,7 +18,7 @@ class compute_device;
 struct train_devices {
   std::vector<std::shared_ptr<compute_device>> computing{}; ///< Replicas take them in turn.
   std::shared_ptr<collective_library> collectives{};        ///< For --communication nccl.
-  std::shared_ptr<compute_device> reducing{};               ///< Likewise: the first GPU once more.
+  std::shared_ptr<compute_device> reducing{};               ///< For nccl, too: the first GPU.
 };
 
 /// Opens the devices that the options name, if there are replicas in this process to use them.

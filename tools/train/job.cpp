@@ -80,7 +80,7 @@ uint64_t step_count(const train_options& options, const text_corpus& corpus) {
 
 std::vector<std::string> variable_names(const train_options& options) {
   std::vector<std::string> names;
-  for (const auto& variable : initial_variables(options.model, options.seed))
+  for (const auto& variable : variables_of(options.model))
     names.push_back(variable.name);
   return names;
 }

@@ -29,7 +29,7 @@ constexpr const char* sample_exit_codes
     "Exit codes:\n"
     "  0      printed\n"
     "  2      an argument is not as it must be, or RUN is no run\n"
-    "  6      RUN has no whole checkpoint, or one of another model\n";
+    "  6      RUN has no whole checkpoint, or one of another model or of one that has diverged\n";
 
 /// What the user asked for.
 struct sample_options {
@@ -72,7 +72,7 @@ int print_sample(const sample_options& options, const train_options& run) {
   how.prompt = options.prompt;
   auto done = sample_text(run.model, *values, how, print_byte);
   print_byte('\n');
-  if (!done) return refuse("sample", done.error(), exit_code::user_error);
+  if (!done) return refuse("sample", done.error(), exit_code::bad_checkpoint);
   return static_cast<int>(exit_code::finished);
 }
 
@@ -87,6 +87,9 @@ int sample_command_main(int argument_count, const char* const* arguments) {
   auto config = std::filesystem::path{options->run} / "config.toml";
   if (auto read = read_config_file(config.string(), "RUN", all); !read)
     return refuse("sample", read.error());
+  if (auto valid = validate(run.model); !valid)
+    return refuse("sample",
+                  error{valid.error().code, config.string() + ": " + valid.error().message});
   return print_sample(*options, run);
 }
 

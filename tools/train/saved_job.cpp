@@ -29,6 +29,26 @@ std::optional<std::string> other_model(const found_checkpoint& found,
   return note->second;
 }
 
+// What is saved of a model's variable; nothing if it was saved with another shape or element type,
+// or not at all.
+const variable_snapshot* saved_variable(const job_snapshot& saved, const model_variable& wanted) {
+  auto found = std::ranges::find(saved.variables, wanted.name, &variable_snapshot::name);
+  if (found == saved.variables.end()) return nullptr;
+  const auto& value = found->state.value;
+  return value.type() == dtype::f32 && value.extents() == wanted.extents ? &*found : nullptr;
+}
+
+// "shape [2, 3] of f32, but [3] of f64 in the checkpoint".
+std::string difference(const job_snapshot& saved, const model_variable& wanted) {
+  auto found = std::ranges::find(saved.variables, wanted.name, &variable_snapshot::name);
+  auto there = found == saved.variables.end()
+                 ? "is not"
+                 : fmt::format("{} of {}", to_string(found->state.value.extents()),
+                               to_string(found->state.value.type()));
+  return fmt::format("shape {} of {} here, but {} in the checkpoint", to_string(wanted.extents),
+                     to_string(dtype::f32), there);
+}
+
 // Whether what the options ask for is what is in the checkpoint.
 expected<void> check_saved(const train_options& options, const job_snapshot& saved) {
   if (saved.seed != options.seed)
@@ -36,15 +56,14 @@ expected<void> check_saved(const train_options& options, const job_snapshot& sav
       errc::failed_precondition,
       fmt::format("--resume {}: its checkpoints are of seed {}, not {}; leave --seed as it was",
                   options.resume, saved.seed, options.seed));
-  for (const auto& [name, value] : initial_variables(options.model, options.seed)) {
-    auto found = std::ranges::find(saved.variables, name, &variable_snapshot::name);
-    auto extents = found == saved.variables.end() ? shape{} : found->state.value.extents();
-    if (extents != value.extents())
+  for (const auto& wanted : variables_of(options.model)) {
+    const auto* found = saved_variable(saved, wanted);
+    if (found == nullptr)
       return fail(
         errc::failed_precondition,
-        fmt::format("--resume {}: variable '{}' was saved with shape {}, but this model's "
-                    "has {}; leave the model's options as they were",
-                    options.resume, name, to_string(extents), to_string(value.extents())));
+        fmt::format("--resume {}: variable '{}' has {}; leave the model's options as they "
+                    "were",
+                    options.resume, wanted.name, difference(saved, wanted)));
     if (found->state.optimizer != options.optimizer)
       return fail(
         errc::failed_precondition,
@@ -85,15 +104,12 @@ expected<std::vector<tensor>> model_in(const found_checkpoint& found,
                             "options of the model",
                             *other, describe(options.model)));
   std::vector<tensor> values;
-  for (const auto& [name, initial] : initial_variables(options.model, options.seed)) {
-    auto saved = std::ranges::find(found.snapshot.variables, name, &variable_snapshot::name);
-    auto is_there = saved != found.snapshot.variables.end();
-    if (!is_there || saved->state.value.extents() != initial.extents())
+  for (const auto& wanted : variables_of(options.model)) {
+    const auto* saved = saved_variable(found.snapshot, wanted);
+    if (saved == nullptr)
       return fail(errc::failed_precondition,
-                  fmt::format("variable '{}' has shape {} here, but {} in the checkpoint; give all "
-                              "tasks the same options of the model",
-                              name, to_string(initial.extents()),
-                              is_there ? to_string(saved->state.value.extents()) : "is not"));
+                  fmt::format("variable '{}' has {}; give all tasks the same options of the model",
+                              wanted.name, difference(found.snapshot, wanted)));
     values.push_back(saved->state.value);
   }
   return values;

@@ -29,7 +29,7 @@ namespace troupe {
 [[nodiscard]] expected<std::vector<tensor>> model_in(const found_checkpoint& found,
                                                      const train_options& options);
 
-/// Likewise, of a run that trains on this text.
+/// The same, of a run that trains on this text.
 /// Errors: failed_precondition also if it is of another text.
 [[nodiscard]] expected<std::vector<tensor>>
 model_in(const found_checkpoint& found, const train_options& options, const text_corpus& corpus);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <numeric>
 #include <string>
@@ -217,6 +218,14 @@ TEST_SUITE("tools/language/transformer") {
     CHECK(chosen_byte(logits, 0.5, 0.126) == 1); // shares of 1, 4 and 25 of 30
     CHECK(chosen_byte(logits, 0.5, 0.17) == 2);
     CHECK(chosen_byte(logits, 0, 0) == 2);
+  }
+
+  TEST_CASE("a model that has diverged is not sampled") {
+    auto values = values_of(initial_variables(tiny, 1));
+    values.back().mutable_values<float>()[0] = std::numeric_limits<float>::quiet_NaN();
+    auto refused = sample_text(tiny, values, {.bytes = 1}, [](char) { FAIL("drawn"); });
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message.find("its training has diverged") != std::string::npos);
   }
 
   TEST_CASE("what does not fit is refused by name") {
