@@ -185,7 +185,8 @@ class Train(unittest.TestCase):
             config = (self.folder / run / "config.toml").read_text()
             self.assertIn(old, config)
             (self.folder / folder / "config.toml").write_text(config.replace(old, new))
-        self.train(*TINY_TRANSFORMER, "--steps", "5", "--run-dir", "diverged", "--learning-rate", "1e30")
+        self.train(*TINY_TRANSFORMER, "--steps", "20", "--run-dir", "diverged", "--optimizer", "sgd",
+                   "--learning-rate", "1e6")
         for code, line, options in (
             (2, "no run is named: give its folder, as in troupe sample runs/2026-11-21-020641", ["--bytes", "1"]),
             (2, "RUN: ", ["nowhere"]), (6, "empty: no checkpoints are there", ["empty"]),
