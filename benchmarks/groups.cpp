@@ -126,6 +126,21 @@ double seconds_to_gather(const group<echo_actor>& all, int64_t bytes, int rounds
   return median(times);
 }
 
+// So many messages to all, until all have them: the answers to a question come behind them.
+double seconds_to_tell(const group<echo_actor>& all, int64_t bytes, int messages) {
+  auto told = make_echo(zeros({bytes / 4}));
+  auto question = make_echo(zeros({1}));
+  std::vector<double> times;
+  for (int i = 0; i < 30; ++i) {
+    auto begin = clock_type::now();
+    for (int j = 0; j < messages; ++j)
+      all.tell(told);
+    static_cast<void>(all.ask<msg<bench::Echo>>(question).wait().require());
+    times.push_back(seconds_since(begin) / messages);
+  }
+  return median(times);
+}
+
 void preside(world& world, server& server) {
   auto tasks = server.trainers();
   tasks.erase(tasks.begin()); // the chief asks
@@ -134,6 +149,8 @@ void preside(world& world, server& server) {
   auto one = all.at("task", 0);
   std::printf("round_trip %g\n", seconds_to_gather(one, 4, 1000));
   std::printf("gather %g\n", seconds_to_gather(all, 4, 300));
+  std::printf("broadcast %g\n", seconds_to_tell(all, 4, 100));
+  std::printf("broadcast_1MB %g\n", seconds_to_tell(all, 1'000'000, 1));
   std::printf("round_trip_1MB %g\n", seconds_to_gather(one, 1'000'000, 50));
   std::printf("round_trip_100MB %g\n", seconds_to_gather(one, 100'000'000, 5));
   std::fflush(stdout);

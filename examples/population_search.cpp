@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A search for a learning rate, after population-based training: every process has trainers that
-// make some steps each with a rate of its own. Then the worst of them go on from where the best
-// are, with rates a little off theirs. Each round takes the answers that come in time: a trainer
-// that is late, or gone with its process, is left out.
+// A search for a learning rate, after population-based training. One process has trainers made in
+// all of them, each of which makes some steps with a rate of its own. Then the worst go on from
+// where the best are, with rates a little off theirs. Each round takes the answers that come in
+// time: a trainer that is late, or gone with its process, is left out.
 //
 //   troupe launch -n 3 -- population_search
-//   TF_CONFIG='{"cluster": {...}, "task": {...}}' population_search     once for each task
+//
 // Source: Jaderberg et al., "Population based training of neural networks", 2017.
 #include "actors/net/network_messages.hpp"
 #include "actors/observing/observed.hpp"
@@ -20,9 +20,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <vector>
 
 using namespace troupe;
+using population::Attempt;
 
 namespace {
 
@@ -35,23 +37,20 @@ struct attempt {
   double loss = INFINITY;
 };
 
-msg<population::Attempt> make_attempt(const attempt& one) {
-  own_message_builder<population::Attempt> made;
+msg<Attempt> make_attempt(const attempt& one) {
+  own_message_builder<Attempt> made;
   made.body.setLearningRate(one.learning_rate);
   made.body.setLoss(one.loss);
   write_tensor(*made.storage, made.body.initLine(), one.line);
   return std::move(made).finish();
 }
 
-attempt read_attempt(const msg<population::Attempt>& said) {
+attempt read_attempt(const msg<Attempt>& said) {
   auto body = said.reader();
   return {body.getLearningRate(), read_tensor(body.getLine(), said.owner()), body.getLoss()};
 }
 
-// ---- a trainer ----
-
-using trainer_actor
-  = caf::typed_actor<caf::replies_to<msg<population::Attempt>>::with<msg<population::Attempt>>>;
+using trainer_actor = caf::typed_actor<caf::replies_to<msg<Attempt>>::with<msg<Attempt>>>;
 
 struct trainer_state {
   static inline const char* name = "trainer";
@@ -62,40 +61,35 @@ struct trainer_state {
 double step(tensor& line, double rate, const random_key& key) {
   auto numbers = line.mutable_values<float>();
   random_stream points{key};
-  double loss = 0;
-  double gradient[2] = {0, 0};
+  double loss = 0, by_slope = 0, by_height = 0;
   for (int i = 0; i < 32; ++i) {
     auto x = points.uniform();
     auto error = numbers[0] * x + numbers[1] - (3 * x + 1);
     loss += error * error / 32;
-    gradient[0] += 2 * error * x / 32;
-    gradient[1] += 2 * error / 32;
+    by_slope += 2 * error * x / 32;
+    by_height += 2 * error / 32;
   }
-  for (size_t i = 0; i < 2; ++i)
-    numbers[i] -= static_cast<float>(rate * gradient[i]);
+  numbers[0] -= static_cast<float>(rate * by_slope);
+  numbers[1] -= static_cast<float>(rate * by_height);
   return loss;
 }
 
-trainer_actor::behavior_type trainer(observed_pointer<trainer_actor, trainer_state> self,
-                                     uint32_t index) {
-  return {[self, index](const msg<population::Attempt>& told) {
+trainer_actor::behavior_type trainer(observed_pointer<trainer_actor, trainer_state> self) {
+  return {[self](const msg<Attempt>& told) {
     auto made = read_attempt(told);
     made.line = made.line.clone();
     for (int i = 0; i < 10; ++i)
-      step(made.line, made.learning_rate, {1, "points", index, self->state.steps++});
+      step(made.line, made.learning_rate, {1, "points", 0, self->state.steps++});
     made.loss = step(made.line, 0, {1, "held out"});
     return make_attempt(made);
   }};
 }
 
-// ---- the process that searches ----
-
 // The worst quarter goes on from the best quarter.
 void replace_the_worst(std::vector<attempt>& population, uint64_t round) {
   std::ranges::stable_sort(population, {}, &attempt::loss);
-  auto quarter = population.size() / 4;
   random_stream draw{{1, "rates", 0, round}};
-  for (size_t i = 0; i < quarter; ++i) {
+  for (size_t i = 0; i < population.size() / 4; ++i) {
     auto& worst = population[population.size() - 1 - i];
     worst = population[i];
     worst.learning_rate *= draw.uniform() < 0.5 ? 0.8 : 1.25;
@@ -103,18 +97,20 @@ void replace_the_worst(std::vector<attempt>& population, uint64_t round) {
 }
 
 void search(world& world, server& server) {
-  auto trainers = value_or_throw(
-    find_group<trainer_actor>(world, server, "trainer", server.trainers(), trainers_of_a_process));
-  std::vector<attempt> population(trainers.size());
+  auto tasks = server.trainers();
+  std::vector<attempt> population(tasks.size() * trainers_of_a_process);
   for (size_t i = 0; i < population.size(); ++i) // from 0.0001 to nearly 1
     population[i].learning_rate
       = std::pow(10, 4.0 * static_cast<double>(i) / static_cast<double>(population.size()) - 4);
+  auto told = [&] {
+    std::vector<msg<Attempt>> messages;
+    std::ranges::transform(population, std::back_inserter(messages), make_attempt);
+    return messages;
+  };
+  auto trainers
+    = value_or_throw(spawn_group<trainer_actor>(world, server, "trainer", tasks, told()));
   for (int round = 1; round <= rounds; ++round) {
-    std::vector<msg<population::Attempt>> told;
-    for (const auto& one : population)
-      told.push_back(make_attempt(one));
-    auto asking = trainers.ask_each<msg<population::Attempt>>(std::move(told),
-                                                              {.limit = std::chrono::seconds{10}});
+    auto asking = trainers.ask_each<msg<Attempt>>(told(), {.limit = std::chrono::seconds{10}});
     auto answers = asking.wait();
     for (size_t i = 0; i < population.size(); ++i) {
       population[i].loss = INFINITY; // nothing is known of what was lost or late
@@ -128,30 +124,25 @@ void search(world& world, server& server) {
   }
 }
 
-int take_part() {
+void take_part() {
   auto cluster = resolve({}, process_environment());
   auto world = world::threads();
   network_messages known;
-  known.add<population::Attempt>("population.Attempt");
+  known.add<Attempt>("population.Attempt");
   server server{world, cluster, {.messages = known}};
-  std::vector<trainer_actor> own;
-  for (uint32_t i = 0; i < trainers_of_a_process; ++i)
-    own.push_back(world.system().spawn(trainer, server.task().index * 100 + i));
-  group here{world, "trainer", own};
-  std::shared_ptr<void> end{nullptr, [&](void*) { here.end(); }}; // the world waits for them
-  publish_members(server, "trainer", own);
-  if (server.is_chief())
-    search(world, server);
-  else
-    value_or_throw(server.join());
-  return 0;
+  auto offered
+    = server.offer<Attempt>("trainer", [&](const msg<Attempt>& /*start*/) -> trainer_actor {
+        return world.system().spawn(trainer);
+      });
+  server.is_chief() ? search(world, server) : value_or_throw(server.join());
 }
 
 } // namespace
 
 int main() {
   try {
-    return take_part();
+    take_part();
+    return 0;
   } catch (const failure& failed) {
     std::fprintf(stderr, "%s\n", failed.what());
     return static_cast<int>(exit_code_of(failed.reason().code));

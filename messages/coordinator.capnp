@@ -82,6 +82,9 @@ struct ClosureDone {
 
   results @3 :List(ClosureValue);
   # Leaves of what it returned.
+
+  throwSite @4 :Text;
+  # As in `Abort`, if it failed.
 }
 
 struct CancelClosure {

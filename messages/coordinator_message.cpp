@@ -87,8 +87,7 @@ msg<wire::ClosureDone> make_closure_done(uint64_t closure, std::span<const closu
 msg<wire::ClosureDone> make_closure_failed(uint64_t closure, const error& reason) {
   message_builder<wire::ClosureDone> message;
   message.body.setClosure(closure);
-  message.body.setCode(static_cast<wire::Errc>(reason.code));
-  write_reason(message.body, reason.message);
+  write_error(message.body, reason);
   return std::move(message).finish();
 }
 
@@ -112,8 +111,8 @@ std::vector<closure_value> read_arguments(const msg<wire::RunClosure>& from) {
 
 expected<std::vector<closure_value>> read_results(const msg<wire::ClosureDone>& from) {
   auto said = from.reader();
-  if (auto code = read_errc(said.getCode()); code != errc::none)
-    return fail(code, said.getReason());
+  if (auto failed = read_error(said); failed.code != errc::none)
+    return tl::unexpected<error>(std::move(failed));
   return read_values(said.getResults(), from.owner());
 }
 

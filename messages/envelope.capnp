@@ -37,6 +37,10 @@ struct Abort {
 
   reason @1 :Text;
   # One line for people; at most 4096 bytes.
+
+  throwSite @2 :Text;
+  # The process, the actor and the functions that threw, if it came of an exception: "worker:2, actor 'reader',
+  # read_record < reader"; at most 4096 bytes; empty = not known.
 }
 
 struct Envelope {
@@ -108,5 +112,6 @@ struct Envelope {
     repeatChanges @62 :Replication.RepeatChanges;
     ownersMirrored @63 :Replication.OwnersMirrored;
     countMissing @64 :Training.CountMissing;
+    actorMade @65 :Link.ActorMade;
   }
 }

@@ -75,8 +75,21 @@ struct error {
   errc code = errc::none;
   std::string message;
 
-  bool operator==(const error&) const = default;
+  /// Where code of the user threw, if it did and that is known: "worker:2, actor 'reader',
+  /// read_record < reader", the innermost function first. For people: it decides nothing, and
+  /// errors of different throw sites are equal.
+  std::string throw_site{};
+
+  bool operator==(const error& other) const {
+    return code == other.code && message == other.message;
+  }
 };
+
+/// The message, and where it comes from: for the log in which a reader looks for the
+/// cause.
+[[nodiscard]] inline std::string with_throw_site(const error& what) {
+  return what.throw_site.empty() ? what.message : what.message + "; thrown by " + what.throw_site;
+}
 
 /// Either a `T` or the reason why there is none.
 template <class T>

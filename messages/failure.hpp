@@ -3,6 +3,7 @@
 #pragma once
 
 #include "messages/errc.hpp"
+#include "messages/throw_site.hpp"
 
 #include <exception>
 #include <stdexcept>
@@ -31,9 +32,9 @@ private:
   } catch (const failure& failed) {
     return failed.reason();
   } catch (const std::exception& failed) {
-    return {errc::user_code, failed.what()};
+    return {errc::user_code, failed.what(), throw_site_of(thrown)};
   } catch (...) {
-    return {errc::user_code, "threw something that is no std::exception"};
+    return {errc::user_code, "threw something that is no std::exception", throw_site_of(thrown)};
   }
 }
 

@@ -8,6 +8,7 @@
 #                                       unless messages of other schemas are known: their list comes before
 #   either    -> peer       FindActor   answered by a frame without a body, when an actor has that name
 #   either    -> peer       Abort       not answered; the sender's last frame
+#   maker     -> any        ActorMade   answers a message of the job's own schema, with which an actor begins
 #
 # Heartbeats, credit and the parts of long messages are frames without a message; frame_header.hpp has
 # them.
@@ -45,4 +46,11 @@ struct FindActor {
 
   name @0 :Text;
   # "owner weights", "token queue"; at most 4096 bytes.
+}
+
+struct ActorMade {
+  # An actor was made, and goes by a name at the sender's node until it ends.
+
+  name @0 :Text;
+  # "trainer, made 3"; at most 4096 bytes.
 }

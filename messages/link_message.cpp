@@ -14,10 +14,9 @@ msg<wire::Unimplemented> make_unimplemented(uint16_t body) {
   return std::move(message).finish();
 }
 
-msg<wire::Abort> make_abort(errc code, std::string_view reason) {
+msg<wire::Abort> make_abort(const error& reason) {
   message_builder<wire::Abort> message;
-  message.body.setCode(static_cast<wire::Errc>(code));
-  write_reason(message.body, reason);
+  write_error(message.body, reason);
   return std::move(message).finish();
 }
 
@@ -74,6 +73,12 @@ expected<std::vector<known_message>> read_known_messages(received_bytes bytes) {
 
 msg<wire::FindActor> make_find_actor(std::string_view name) {
   message_builder<wire::FindActor> message;
+  message.body.setName(std::string{cut_text(name)});
+  return std::move(message).finish();
+}
+
+msg<wire::ActorMade> make_actor_made(std::string_view name) {
+  message_builder<wire::ActorMade> message;
   message.body.setName(std::string{cut_text(name)});
   return std::move(message).finish();
 }

@@ -20,7 +20,7 @@ namespace troupe {
 [[nodiscard]] msg<wire::Unimplemented> make_unimplemented(uint16_t body);
 
 /// Says why the link closes right after. A reason beyond `limits::text_bytes_max` is cut there.
-[[nodiscard]] msg<wire::Abort> make_abort(errc code, std::string_view reason);
+[[nodiscard]] msg<wire::Abort> make_abort(const error& reason);
 
 /// A message of another schema that a node knows; the fields are those of `wire::KnownMessage`.
 struct known_message {
@@ -56,5 +56,8 @@ struct greeting {
 
 /// Asks for the actor of that name. A name beyond `limits::text_bytes_max` is cut there.
 [[nodiscard]] msg<wire::FindActor> make_find_actor(std::string_view name);
+
+/// Answers the message with which an actor begins. @param name As above.
+[[nodiscard]] msg<wire::ActorMade> make_actor_made(std::string_view name);
 
 } // namespace troupe

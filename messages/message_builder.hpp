@@ -82,4 +82,15 @@ void write_reason(Builder body, std::string_view line) {
             body.initReason(static_cast<capnp::uint>(text.size())).begin());
 }
 
+/// Sets what a message says of an error: `code`, `reason` and `throwSite`.
+template <class Builder>
+void write_error(Builder body, const error& what) {
+  body.setCode(static_cast<wire::Errc>(what.code));
+  write_reason(body, what.message);
+  if (what.throw_site.empty()) return;
+  auto text = cut_text(what.throw_site);
+  std::copy(text.begin(), text.end(),
+            body.initThrowSite(static_cast<capnp::uint>(text.size())).begin());
+}
+
 } // namespace troupe

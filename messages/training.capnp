@@ -291,6 +291,9 @@ struct Farewell {
 
   reason @2 :Text;
   # One line for people; at most 4096 bytes; empty = nothing to add.
+
+  throwSite @3 :Text;
+  # As in `Abort`.
 }
 
 # ---- what the chief, the accumulators and the owners say ----

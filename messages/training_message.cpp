@@ -195,11 +195,10 @@ msg<wire::JoinJob> make_join_job(uint32_t replica) {
   return std::move(message).finish();
 }
 
-msg<wire::Farewell> make_farewell(uint32_t replica, errc code, std::string_view reason) {
+msg<wire::Farewell> make_farewell(uint32_t replica, const error& reason) {
   message_builder<wire::Farewell> message;
   message.body.setReplica(replica);
-  message.body.setCode(static_cast<wire::Errc>(code));
-  write_reason(message.body, reason);
+  write_error(message.body, reason);
   return std::move(message).finish();
 }
 

@@ -78,8 +78,7 @@ struct variable_changes {
 [[nodiscard]] msg<wire::JoinJob> make_join_job(uint32_t replica);
 
 /// A replica leaves. A reason beyond `limits::text_bytes_max` is cut there.
-[[nodiscard]] msg<wire::Farewell> make_farewell(uint32_t replica, errc code,
-                                                std::string_view reason);
+[[nodiscard]] msg<wire::Farewell> make_farewell(uint32_t replica, const error& reason = {});
 
 /// The chief asks an accumulator to close a step.
 /// @param hold Whether the owner is only to measure the mean gradient, and to wait.
@@ -189,6 +188,12 @@ make_accumulator_status(uint64_t step, uint32_t accumulated, uint32_t takes);
 /// The code of a message as ours; both have the same values.
 [[nodiscard]] constexpr errc read_errc(wire::Errc code) {
   return static_cast<errc>(code);
+}
+
+/// What `write_error` has written.
+template <class Reader>
+[[nodiscard]] error read_error(Reader said) {
+  return {read_errc(said.getCode()), said.getReason(), said.getThrowSite()};
 }
 
 /// The fields as a plain value.

@@ -18,7 +18,8 @@ constexpr auto our_category = caf::atom("troupe");
 } // namespace
 
 caf::error to_caf(const error& reason) {
-  return {static_cast<uint8_t>(reason.code), our_category, caf::make_message(reason.message)};
+  return {static_cast<uint8_t>(reason.code), our_category,
+          caf::make_message(reason.message, reason.throw_site)};
 }
 
 void leave_unlogged() {
@@ -29,8 +30,9 @@ error from_caf(const caf::error& reason) {
   if (!reason) return {}; // it has no category, and CAF would look for one
   if (reason.category() == our_category) {
     const auto& context = reason.context();
-    auto has_text = context.match_elements<std::string>();
-    return {static_cast<errc>(reason.code()), has_text ? context.get_as<std::string>(0) : ""};
+    auto code = static_cast<errc>(reason.code());
+    if (!context.match_elements<std::string, std::string>()) return {code, ""};
+    return {code, context.get_as<std::string>(0), context.get_as<std::string>(1)};
   }
   auto receiver_gone
     = reason == caf::sec::request_receiver_down || reason.category() == caf::atom("exit");

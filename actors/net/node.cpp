@@ -2,6 +2,7 @@
 // Addresses become handles, and handles addresses.
 #include "actors/net/node.hpp"
 
+#include "actors/interfaces/caf_compat.hpp"
 #include "actors/net/remote_proxy.hpp"
 
 #include <caf/actor_config.hpp>
@@ -59,6 +60,14 @@ private:
   caf::message content_;
   std::shared_ptr<const void> charge_;
 };
+
+// An error with the name of the process in which an actor threw, if it is this one.
+caf::error from_here(const caf::error& reason, const std::string& process) {
+  auto ours = from_caf(reason);
+  if (!ours.throw_site.starts_with("actor '")) return reason;
+  ours.throw_site = process + ", " + ours.throw_site;
+  return to_caf(ours);
+}
 
 // The same for a request and its response, urgent or not.
 uint64_t number_of(caf::message_id id) {
@@ -140,6 +149,8 @@ void node::disconnect() {
 
 // A thread that sees the carrier has counted before, so `disconnect` waits for it.
 void node::carry(parcel what) {
+  if (what.content.match_elements<caf::error>())
+    what.content = caf::make_message(from_here(what.content.get_as<caf::error>(0), name_));
   ++carrying_;
   if (auto* carrier = carrier_.load()) carrier->send(address_, std::move(what));
   if (--carrying_ == 0) carrying_.notify_all();

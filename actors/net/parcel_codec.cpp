@@ -140,7 +140,7 @@ uint8_t detail_of(const caf::error& reason) {
 expected<encoded_parcel> encode_error(frame_header header, const caf::error& reason) {
   auto ours = from_caf(reason);
   header.detail = detail_of(reason);
-  return frame(make_abort(ours.code, ours.message)).map([&](message_frame body) {
+  return frame(make_abort(ours)).map([&](message_frame body) {
     header.body_bytes = body.bytes();
     return encoded_parcel{header, std::move(body)};
   });
@@ -151,9 +151,8 @@ expected<encoded_parcel> encode_error(frame_header header, const caf::error& rea
 caf::error error_of(const frame_header& header, wire::Abort::Reader abort) {
   if (header.detail == receiver_down) return caf::sec::request_receiver_down;
   if (header.detail > 0) return {static_cast<uint8_t>(header.detail - 1), caf::atom("exit")};
-  auto code = read_errc(abort.getCode());
-  if (code == errc::none) return {};
-  return to_caf({code, abort.getReason()});
+  auto ours = read_error(abort);
+  return ours.code == errc::none ? caf::error{} : to_caf(ours);
 }
 
 // ---- what has come ----

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cxxabi.h>
+#include <fmt/format.h>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -49,14 +50,17 @@ std::string name_of_message(const caf::message& content) {
 
 caf::error why_thrown(caf::scheduled_actor* by, std::exception_ptr& thrown) {
   // Whatever the code of it threw: monitors must not take it for the loss of a process.
-  error why{errc::user_code, reason_of(thrown).message};
+  auto why = reason_of(thrown);
+  why.code = errc::user_code;
   if (const auto* handled = by->current_mailbox_element()) {
     auto content = handled->copy_content_to_message();
     why.message += ", while it handled " + name_of_message(content);
     if (auto step = step_of(content); step != no_step)
       why.message += " of step " + std::to_string(step);
   }
-  std::fprintf(stderr, "actor '%s' has ended: %s\n", by->name(), why.message.c_str());
+  std::fprintf(stderr, "actor '%s' has ended: %s\n", by->name(), with_throw_site(why).c_str());
+  why.throw_site
+    = fmt::format("actor '{}'{}{}", by->name(), why.throw_site.empty() ? "" : ", ", why.throw_site);
   return to_caf(why);
 }
 

@@ -88,7 +88,8 @@ void supervisor_state::fail(supervised_child& what, error why) {
   auto delay = counted->next(world->now());
   if (!delay) return give_up(what);
   what.handle().unbind({errc::unavailable, fmt::format("{} has failed and begins anew: {}",
-                                                       what.name, what.why.message)});
+                                                       what.name, what.why.message),
+                         what.why.throw_site});
   options.on_warning(fmt::format("supervisor '{}': {} has failed and begins anew in {:.1f} s: {}",
                                  called, what.name, seconds(*delay), what.why.message));
   may_begin = false;
@@ -98,7 +99,8 @@ void supervisor_state::fail(supervised_child& what, error why) {
     one->why = what.why;
     one->handle().unbind(
       {errc::unavailable, fmt::format("{} begins anew with {}, which has failed: {}", one->name,
-                                      what.name, what.why.message)});
+                                      what.name, what.why.message),
+       what.why.throw_site});
     self->send_exit(one->actor, caf::exit_reason::kill);
   }
   auto failed = std::ranges::find(children, &what, &child::get);
@@ -141,7 +143,8 @@ void supervisor_state::give_up(const supervised_child& what) {
     errc::unavailable,
     fmt::format("supervisor '{}' gives up: {} has failed {} times within {:.1f} s, at last: {}",
                 called, what.name, options.restart.restarts + 1, seconds(options.restart.within),
-                what.why.message)};
+                what.why.message),
+    what.why.throw_site};
   end_all(why, to_caf(why));
   self->quit(to_caf(why));
   options.on_warning(why.message);

@@ -39,8 +39,7 @@ void tell_replicas(chief_pointer self, const msg<wire::CancelStep>& cancel) {
 // Where replicas keep pace, none is to wait for the clock of one that is gone.
 void tell_clocks(chief_pointer self, uint32_t gone) {
   const auto& config = self->state.config;
-  if (traits_of(config.sync.policy).keeps_pace())
-    self->send(config.tokens, make_farewell(gone, errc::none, ""));
+  if (traits_of(config.sync.policy).keeps_pace()) self->send(config.tokens, make_farewell(gone));
 }
 
 // ---- when to look ----
@@ -491,7 +490,7 @@ chief_actor::behavior_type chief(chief_pointer self, chief_config config) {
     [self](const msg<wire::JoinJob>& join) { on_join(self, join.reader().getReplica()); },
     [self](const msg<wire::Farewell>& farewell) {
       auto said = farewell.reader();
-      on_leave(self, said.getReplica(), {static_cast<errc>(said.getCode()), said.getReason()});
+      on_leave(self, said.getReplica(), read_error(said));
     },
     [self](const msg<wire::TakenGradient>& report) { on_taken(self, report); },
     [self](const msg<wire::StopJob>& stop) { on_stop(self, stop); },

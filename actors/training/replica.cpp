@@ -32,8 +32,7 @@ task<void> live(replica_pointer self) {
   } catch (...) {
     reason = reason_to_leave(std::current_exception(), config.process);
   }
-  if (config.chief)
-    self->send(config.chief, make_farewell(config.index, reason.code, reason.message));
+  if (config.chief) self->send(config.chief, make_farewell(config.index, reason));
   self->quit(reason.code == errc::none ? caf::error{} : to_caf(reason));
 }
 

@@ -47,6 +47,15 @@ def main():
     one = actors.slice(gpus=0)
     print('round_trip', median_time(lambda: one.echo.call_one(1).get(), 500), flush=True)
     print('gather', median_time(lambda: actors.echo.call(1).get(), 100), flush=True)
+    for name, bytes_, messages in (('broadcast', 4, 100), ('broadcast_1MB', 10**6, 1)):
+        value = torch.zeros(bytes_ // 4)
+
+        def tell_all(value=value, messages=messages):
+            for _ in range(messages):
+                actors.echo.broadcast(value)
+            actors.echo.call(1).get()
+
+        print(name, median_time(tell_all, 10) / messages, flush=True)
     for name, bytes_, rounds in (('round_trip_1MB', 10**6, 30), ('round_trip_100MB', 10**8, 3)):
         value = torch.zeros(bytes_ // 4)
         print(name, median_time(lambda value=value: one.echo.call_one(value).get(), rounds), flush=True)

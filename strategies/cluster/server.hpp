@@ -4,6 +4,7 @@
 
 #include "actors/net/cluster_placement.hpp"
 #include "actors/net/lone_node.hpp"
+#include "actors/net/maker.hpp"
 #include "actors/net/sockets/byte_stream.hpp"
 #include "actors/net/sockets/socket_network.hpp"
 #include "actors/world/world.hpp"
@@ -107,6 +108,26 @@ public:
                                      std::optional<job_time> deadline = {}) {
     auto what = search_for(task, name, deadline);
     return {world_, finder_, std::move(what)};
+  }
+
+  /// Lets other processes have actors made here: see `spawn_group`.
+  /// @param Start The message that an actor begins with, of a schema in `server_options::messages`.
+  /// @param make `Handle make(const msg<Start>&)`, called in an actor; what it refers to outlives
+  /// the world. What it throws, the asker is told.
+  /// @returns The offer's life: when it goes, so do the actors that were made. To be kept until
+  /// this process has no more to do.
+  /// Errors: throws `failure`, as `publish`.
+  template <class Start, class Make>
+  [[nodiscard]] actor_offer offer(const std::string& kind, Make make) {
+    auto making = world_.system().spawn(maker<Start, Make>, nodes().here(), kind, std::move(make));
+    actor_offer life{caf::actor_cast<caf::strong_actor_ptr>(making)};
+    publish(name_of_maker(kind), making);
+    return life;
+  }
+
+  /// The name under which `offer` publishes what makes actors of a kind.
+  [[nodiscard]] static std::string name_of_maker(const std::string& kind) {
+    return "maker of " + kind;
   }
 
   /// Waits until the chief's process has left, for processes with nothing else to do.

@@ -20,6 +20,27 @@ namespace detail {
   return group + "/" + std::to_string(number);
 }
 
+/// The group of the actors that tasks have published, the same number each, those of the first task
+/// first. @param name_of The name of a member, by its number in the group.
+template <class Handle, class NameOf>
+[[nodiscard]] expected<group<Handle>>
+find_members(world& world, server& from, const std::string& name,
+             const std::vector<std::string>& tasks, size_t places, job_time until, NameOf name_of) {
+  std::vector<Handle> members;
+  std::vector<std::string> names;
+  for (const auto& task : tasks) {
+    for (size_t place = 0; place < places; ++place) {
+      auto left = std::max(until - world.now(), job_time{0});
+      auto found = from.find<Handle>(task, name_of(members.size()), left).wait();
+      if (!found) return tl::unexpected<error>(found.error());
+      members.push_back(std::move(*found));
+      names.push_back(places == 1 ? task : task + ", place " + std::to_string(place));
+    }
+  }
+  return group<Handle>{world, name, members, std::move(names),
+                       group_shape{{{"task", tasks.size()}, {"place", places}}}};
+}
+
 } // namespace detail
 
 /// Lets other processes find this process's members of a group, in their order, until they end.
@@ -42,19 +63,49 @@ find_group(world& world, server& from, const std::string& name,
            const std::vector<std::string>& tasks, size_t places = 1,
            std::optional<job_time> deadline = {}) {
   auto until = world.now() + deadline.value_or(from.start_deadline());
-  std::vector<Handle> members;
-  std::vector<std::string> names;
-  for (const auto& task : tasks) {
-    for (size_t place = 0; place < places; ++place) {
-      auto left = std::max(until - world.now(), job_time{0});
-      auto found = from.find<Handle>(task, detail::name_in_group(name, place), left).wait();
-      if (!found) return tl::unexpected<error>(found.error());
-      members.push_back(std::move(*found));
-      names.push_back(places == 1 ? task : task + ", place " + std::to_string(place));
-    }
-  }
-  return group<Handle>{world, name, members, std::move(names),
-                       group_shape{{{"task", tasks.size()}, {"place", places}}}};
+  return detail::find_members<Handle>(world, from, name, tasks, places, until, [&](size_t member) {
+    return detail::name_in_group(name, member % places);
+  });
+}
+
+/// Has each of `tasks` make as many actors, and makes a group of all. A task makes them if its
+/// process offers so (`server::offer`); one that has not come yet is waited for. Dimensions and
+/// names are those of `find_group`.
+///
+///     auto trainers = spawn_group<trainer_actor>(world, server, "trainer", server.trainers(),
+///                                                starts);
+///
+/// The actors end when they are told to (`group::end`), or with the offers that made them.
+/// @param starts What each member begins with: those of the first task first.
+/// @param deadline For all of them together; without, that of the server.
+/// Errors: as `server::find` and `finding::wait`; as `group_report::why_not_enough` if some were
+/// not made, and then the others are ended. Throws `failure` with invalid_argument, if the tasks
+/// cannot share the members evenly. Thread: one that runs no actor.
+template <class Handle, class Start>
+[[nodiscard]] expected<group<Handle>>
+spawn_group(world& world, server& from, const std::string& kind,
+            const std::vector<std::string>& tasks, const std::vector<msg<Start>>& starts,
+            std::optional<job_time> deadline = {}) {
+  if (starts.empty() || tasks.empty() || starts.size() % tasks.size() != 0)
+    throw failure{{errc::invalid_argument,
+                   "spawn_group: " + std::to_string(tasks.size()) + " tasks cannot share "
+                     + std::to_string(starts.size()) + " actors '" + kind + "' evenly"}};
+  auto places = starts.size() / tasks.size();
+  auto until = world.now() + deadline.value_or(from.start_deadline());
+  auto makers = detail::find_members<maker_actor<Start>>(
+    world, from, kind, tasks, places, until, [&](size_t) { return server::name_of_maker(kind); });
+  if (!makers) return tl::unexpected<error>(makers.error());
+  auto limit = std::max(until - world.now(), job_time{1});
+  auto made = makers->template ask_each<msg<wire::ActorMade>>(starts, {.limit = limit}).wait();
+  auto name_of
+    = [&](size_t member) -> std::string { return made.replies[member]->reader().getName(); };
+  if (made.is_enough())
+    return detail::find_members<Handle>(world, from, kind, tasks, places, until, name_of);
+  for (size_t member = 0; member < starts.size(); ++member)
+    if (made.replies[member])
+      if (auto found = from.find<Handle>(tasks[member / places], name_of(member)).wait())
+        caf::anon_send_exit(*found, caf::exit_reason::user_shutdown);
+  return tl::unexpected<error>(made.why_not_enough());
 }
 
 } // namespace troupe

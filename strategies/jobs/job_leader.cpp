@@ -302,7 +302,7 @@ private:
   // The chief itself misses those of its replicas that have come.
   void lose(uint32_t member, const error& reason) {
     for (auto index : replicas_->away_in(member))
-      caf::anon_send(chief_, make_farewell(index, reason.code, reason.message));
+      caf::anon_send(chief_, make_farewell(index, reason));
   }
 
   job_report train() override {

@@ -70,7 +70,7 @@ job_report tell_failure(const training_options& options, job_report report) {
   if (options.on_failure)
     options.on_failure(*report.failure);
   else
-    std::fprintf(stderr, "training failed: %s\n", report.failure->message.c_str());
+    std::fprintf(stderr, "training failed: %s\n", with_throw_site(*report.failure).c_str());
   return report;
 }
 

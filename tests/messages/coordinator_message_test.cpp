@@ -44,10 +44,11 @@ TEST_SUITE("messages/coordinator_message") {
     auto done = send_and_receive(make_closure_done(7, one_of_each()));
     CHECK(done.reader().getClosure() == 7);
     check_one_of_each(read_results(done).value());
-    error reason{errc::out_of_range, "no batch is left"};
+    error reason{errc::out_of_range, "no batch is left", "next_batch"};
     auto failed = send_and_receive(make_closure_failed(8, reason));
     CHECK(failed.reader().getClosure() == 8);
     CHECK(read_results(failed).error() == reason);
+    CHECK(read_results(failed).error().throw_site == "next_batch");
   }
 
   TEST_CASE("the messages without values keep their fields") {

@@ -40,7 +40,7 @@ void add_replica_messages(std::vector<message_example>& examples) {
   add(examples, make_push_reply(verdict::stale, 8, 9));
   add(examples, make_take_token(2, 7, 9));
   add(examples, make_token(8));
-  add(examples, make_farewell(2, errc::user_code, "division by zero"));
+  add(examples, make_farewell(2, {errc::user_code, "division by zero", "step"}));
 }
 
 void add_chief_messages(std::vector<message_example>& examples) {
@@ -164,7 +164,7 @@ void add_replication_messages(std::vector<message_example>& examples) {
 std::vector<message_example> make_examples() {
   std::vector<message_example> examples;
   add(examples, make_unimplemented(40));
-  add(examples, make_abort(errc::malformed, "frame of 7 bytes"));
+  add(examples, make_abort({errc::malformed, "frame of 7 bytes"}));
   add_replica_messages(examples);
   add_chief_messages(examples);
   add_accumulator_messages(examples);
@@ -181,6 +181,7 @@ std::vector<message_example> make_examples() {
   add(examples, make_repeat_changes(2));
   add(examples, make_owners_mirrored("held twice again: 'w'"));
   add(examples, make_count_missing(2, 7));
+  add(examples, make_actor_made("trainer, made 3"));
   return examples;
 }
 

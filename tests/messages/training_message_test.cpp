@@ -143,10 +143,11 @@ TEST_SUITE("messages/training_message") {
     CHECK(take.reader().getNotBefore() == 9);
     CHECK(send_and_receive(make_token(UINT64_MAX)).reader().getStep() == UINT64_MAX);
     CHECK(send_and_receive(make_join_job(6)).reader().getReplica() == 6);
-    auto farewell = send_and_receive(make_farewell(4, errc::user_code, "it threw"));
+    auto farewell = send_and_receive(make_farewell(4, {errc::user_code, "it threw", "step"}));
     CHECK(farewell.reader().getReplica() == 4);
     CHECK(read_errc(farewell.reader().getCode()) == errc::user_code);
     CHECK(text_of(farewell.reader().getReason()) == "it threw");
+    CHECK(text_of(farewell.reader().getThrowSite()) == "step");
   }
 
   TEST_CASE("the messages of the chief keep their fields") {
@@ -253,7 +254,7 @@ TEST_SUITE("messages/training_message") {
     auto find = send_and_receive(make_find_actor("token queue"));
     CHECK(text_of(find.reader().getName()) == "token queue");
     CHECK(send_and_receive(make_unimplemented(40)).reader().getBody() == 40);
-    auto abort = send_and_receive(make_abort(errc::malformed, "bad frame"));
+    auto abort = send_and_receive(make_abort({errc::malformed, "bad frame"}));
     CHECK(read_errc(abort.reader().getCode()) == errc::malformed);
     CHECK(text_of(abort.reader().getReason()) == "bad frame");
   }
@@ -330,9 +331,9 @@ TEST_SUITE("messages/training_message") {
 
   TEST_CASE("a reason that is too long is cut between two characters") {
     auto reason = std::string(limits::text_bytes_max - 1, 'x') + "\xC3\xA9 and more";
-    auto farewell = send_and_receive(make_farewell(0, errc::none, reason));
+    auto farewell = send_and_receive(make_farewell(0, {errc::none, reason}));
     CHECK(text_of(farewell.reader().getReason()) == std::string(limits::text_bytes_max - 1, 'x'));
-    CHECK(text_of(make_farewell(0, errc::none, {}).reader().getReason()).empty());
+    CHECK(text_of(make_farewell(0).reader().getReason()).empty());
   }
 }
 

@@ -284,7 +284,7 @@ void link::say_goodbye() {
     if (is_writing_ || !outbox_.is_empty()) return;
   }
   if (std::exchange(has_said_goodbye_, true)) return stream_->finish();
-  auto body = *frame(make_abort(errc::none, "it leaves on purpose"));
+  auto body = *frame(make_abort({errc::none, "it leaves on purpose"}));
   write_signal({.kind = frame_kind::abort}, std::move(body));
 }
 
@@ -348,7 +348,7 @@ void link::end(const error& reason) {
     outbox_ = outbox{options_.part_bytes_max, 0}; // what is half written is written to its end
   }
   state_ = phase::ended;
-  write_signal({.kind = frame_kind::abort}, *frame(make_abort(reason.code, reason.message)));
+  write_signal({.kind = frame_kind::abort}, *frame(make_abort(reason)));
   // Closing at once could overtake the words, if there is something of the peer's to be read.
   ticker_.expires_after(farewell_time);
   ticker_.async_wait([self = shared_from_this()](const error_code&) { self->close(); });

@@ -81,7 +81,8 @@ TEST_SUITE("actors/net/parcel_codec") {
   }
 
   TEST_CASE("an error of ours keeps its code and its text") {
-    auto reason = from_caf(send_error(to_caf({errc::stalled, "nobody is left"})));
+    auto reason = from_caf(send_error(to_caf({errc::stalled, "nobody is left", "step"})));
+    CHECK(reason.throw_site == "step");
     CHECK(reason == error{errc::stalled, "nobody is left"});
   }
 

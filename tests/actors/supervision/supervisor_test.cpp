@@ -102,6 +102,7 @@ TEST_SUITE("actors/supervision/supervisor") {
     CHECK(unanswered.error().code == errc::unavailable);
     CHECK(unanswered.error().message
           == "counter 0 has failed and begins anew: 13 is bad luck, while it handled 13");
+    CHECK(unanswered.error().throw_site.starts_with("actor 'counter'"));
   }
 
   TEST_CASE("a question to an actor that is not back yet is answered at once") {

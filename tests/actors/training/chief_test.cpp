@@ -122,7 +122,7 @@ struct job : deterministic_world {
   }
 
   void leave(uint32_t who, const error& reason = {}) {
-    replicas[who]->tell(lead, make_farewell(who, reason.code, reason.message));
+    replicas[who]->tell(lead, make_farewell(who, reason));
     settle();
   }
 

@@ -36,7 +36,7 @@ struct barrier : deterministic_world {
   }
 
   void leave(uint32_t replica) {
-    chief.tell(queue, make_farewell(replica, errc::unavailable, ""));
+    chief.tell(queue, make_farewell(replica, {errc::unavailable, ""}));
     settle();
   }
 

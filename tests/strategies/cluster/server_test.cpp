@@ -3,6 +3,7 @@
 // each with a world of its own, over sockets of this machine.
 #include "actors/net/network_messages.hpp"
 #include "strategies/cluster/server.hpp"
+#include "strategies/cluster/server_groups.hpp"
 #include "strategies/kinds/mirrored_strategy.hpp"
 #include "tests/actors/net/free_addresses.hpp"
 #include "tests/doctest.hpp"
@@ -15,7 +16,9 @@
 #include <cstdint>
 #include <future>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace server_test {
@@ -50,10 +53,33 @@ successor_actor::behavior_type successor() {
   return {[](const msg<trial::Count>& count) { return make_count(count.reader().getValue() + 1); }};
 }
 
+/// Makes actors that add what they begin with.
+auto adders_of(world& where) {
+  return [&where](const msg<trial::Count>& start) -> successor_actor {
+    return where.system().spawn(
+      [by = start.reader().getValue()]() -> successor_actor::behavior_type {
+        return {[by](const msg<trial::Count>& count) {
+          return make_count(count.reader().getValue() + by);
+        }};
+      });
+  };
+}
+
 network_messages counts() {
   network_messages known;
   known.add<trial::Count>("trial.Count");
   return known;
+}
+
+/// Whether all members end, which they were told.
+bool lost_in_the_end(const group<successor_actor>& members) {
+  auto end = std::chrono::steady_clock::now() + 60s;
+  while (std::chrono::steady_clock::now() < end) {
+    auto answers = members.ask<msg<trial::Count>>(make_count(7)).wait();
+    if (answers.count(member_status::lost) == members.size()) return true;
+    std::this_thread::sleep_for(1ms);
+  }
+  return false;
 }
 
 /// A server with its world.
@@ -171,6 +197,65 @@ TEST_SUITE("strategies/cluster/server") {
     CHECK(wait().message.ends_with("the process has published no actor of that name"));
     caf::anon_send_exit(*first.server.find<successor_actor>("worker:0", "another").wait(),
                         caf::exit_reason::user_shutdown);
+  }
+
+  TEST_CASE("actors are made where another process wants them, each with a start of its own") {
+    auto tasks = two_workers(free_address(), "");
+    process first{cluster_of(tasks, 0), {.messages = counts()}};
+    process second{cluster_of(tasks, 1), {.messages = counts()}};
+    auto at_first = first.server.offer<trial::Count>("adder", adders_of(first.world));
+    std::optional at_second{second.server.offer<trial::Count>("adder", adders_of(second.world))};
+    std::vector starts{make_count(10), make_count(20), make_count(30), make_count(40)};
+    auto adders = spawn_group<successor_actor>(first.world, first.server, "adder",
+                                               first.server.trainers(), starts);
+    REQUIRE(adders);
+    CHECK(adders->name_of(3) == "worker:1, place 1");
+    auto asking = adders->ask<msg<trial::Count>>(make_count(7));
+    std::vector<uint64_t> sums;
+    for (const auto& sum : asking.wait().require())
+      sums.push_back(sum.reader().getValue());
+    CHECK(sums == std::vector<uint64_t>{17, 27, 37, 47});
+    at_second.reset();
+    CHECK(lost_in_the_end(adders->at("task", 1)));
+    CHECK(adders->at("task", 0).ask<msg<trial::Count>>(make_count(7)).wait().is_enough());
+  }
+
+  TEST_CASE(
+    "actors that cannot be made are named with the reason, and none of the others is left") {
+    auto tasks = two_workers(free_address(), "");
+    process first{cluster_of(tasks, 0), {.messages = counts()}};
+    process second{cluster_of(tasks, 1), {.messages = counts()}};
+    std::vector<successor_actor> made;
+    auto keep = [&, make = adders_of(first.world)](const msg<trial::Count>& start) {
+      return made.emplace_back(make(start));
+    };
+    auto at_first = first.server.offer<trial::Count>("adder", keep);
+    auto at_second = second.server.offer<trial::Count>("adder", [](const msg<trial::Count>& start) {
+      if (start.reader().getValue() > 10) throw std::runtime_error{"no room"};
+      return successor_actor{};
+    });
+    auto spawn = [&](uint64_t value, const char* kind, job_time deadline) {
+      return spawn_group<successor_actor>(first.world, first.server, kind, first.server.trainers(),
+                                          std::vector{make_count(1), make_count(value)}, deadline)
+        .error();
+    };
+    auto full = spawn(20, "adder", 10s);
+    CHECK(full.code == errc::user_code);
+    CHECK(full.message.find("worker:1 (no room)") != std::string::npos);
+    CHECK(spawn(2, "adder", 10s).message.find("worker:1 (no actor was made: the handle is empty)")
+          != std::string::npos);
+    CHECK(made.size() == 2);
+    CHECK(lost_in_the_end(group{first.world, "rest", made}));
+    CHECK(
+      spawn(2, "subtractor", 50ms).message.find("waited 0.1 s for the actor 'maker of subtractor'")
+      == 0);
+    CHECK(refusal_of([&] {
+            static_cast<void>(spawn_group<successor_actor>(first.world, first.server, "adder",
+                                                           first.server.trainers(),
+                                                           std::vector{make_count(1)}));
+          })
+          == error{errc::invalid_argument,
+                   "spawn_group: 2 tasks cannot share 1 actors 'adder' evenly"});
   }
 
   TEST_CASE("a process that is alone finds its own actors") {

@@ -3,12 +3,15 @@
 // no harm. Method: threads worlds in one process, each with a node of its own, and raw sockets.
 #include "actors/net/network_messages.hpp"
 #include "actors/net/sockets/socket_network.hpp"
+#include "actors/observing/observed.hpp"
 #include "tests/actors/net/free_addresses.hpp"
 #include "tests/actors/net/hostile_peer.hpp"
 #include "tests/actors/net/station.hpp"
 #include "tests/messages/trial_messages.hpp"
 
+#include <fmt/format.h>
 #include <random>
+#include <stdexcept>
 
 namespace socket_network_test {
 
@@ -50,6 +53,18 @@ socket_network_options with_messages(socket_network_options options,
                                      = trial_messages()) {
   options.messages = std::move(known);
   return options;
+}
+
+using reader_actor = caf::typed_actor<caf::reacts_to<msg<wire::Token>>>;
+
+struct reader_state {
+  static inline const char* name = "reader";
+};
+
+reader_actor::behavior_type failing_reader(observed_pointer<reader_actor, reader_state> /*self*/) {
+  return {[](const msg<wire::Token>& token) {
+    throw std::runtime_error{fmt::format("record {} is broken", token.reader().getStep())};
+  }};
 }
 
 void end(const caf::actor& actor) {
@@ -535,6 +550,27 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     worker->network.reset();
     CHECK(failed.get() == error{errc::unavailable, "worker:0 is gone: it has left"});
     CHECK(heard->wait().code == errc::unavailable);
+  }
+
+  TEST_CASE("whoever monitors an actor of another node is told where it threw") {
+    station chief{options_of(0)};
+    station worker{options_of(1, chief.network->listening_at())};
+    auto reader = chief.world.system().spawn(failing_reader);
+    chief.network->here()->publish("reader", caf::actor_cast<caf::strong_actor_ptr>(reader));
+    auto far = worker.find(0, "reader");
+    auto heard = std::make_shared<news<error>>();
+    auto watcher = worker.world.system().spawn([far, heard](caf::event_based_actor* self) {
+      self->monitor(far);
+      self->send(far, make_token(7));
+      self->set_down_handler([self, heard](const caf::down_msg& down) {
+        heard->tell(from_caf(down.reason));
+        self->quit();
+      });
+      return caf::behavior{[](int) {}};
+    });
+    auto why = heard->wait();
+    CHECK(why == error{errc::user_code, "record 7 is broken, while it handled token of step 7"});
+    CHECK(why.throw_site.starts_with("chief, actor 'reader'"));
   }
 
   TEST_CASE("what does not travel fails at home, and the connection stays") {

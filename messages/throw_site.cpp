@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// When a catch looks, the stack is gone. So each throw passes here first, which writes it down.
+#include "messages/throw_site.hpp"
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <typeinfo>
+#include <vector>
+
+#if TROUPE_BACKTRACE
+#  include <backtrace.h>
+#  include <cxxabi.h>
+#  include <dlfcn.h>
+#endif
+
+namespace troupe {
+
+namespace {
+
+// Takes away what stands in brackets of one kind, but for the whole word `kept`.
+std::string without(std::string_view text, char open, char close, std::string_view kept) {
+  std::string result;
+  int depth = 0;
+  while (!text.empty()) {
+    if (depth == 0 && text.starts_with(kept)) {
+      result += kept;
+      text.remove_prefix(kept.size());
+      continue;
+    }
+    if (text.front() == open) ++depth;
+    if (depth == 0) result += text.front();
+    if (text.front() == close && depth > 0) --depth;
+    text.remove_prefix(1);
+  }
+  return result;
+}
+
+void erase_all(std::string& text, std::string_view part) {
+  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos;)
+    text.erase(at, part.size());
+}
+
+} // namespace
+
+std::string short_function_name(std::string_view demangled) {
+  std::string name{demangled.substr(0, demangled.find(" [clone"))};
+  erase_all(name, "(anonymous namespace)::");
+  name = without(name, '(', ')', "operator()");
+  name = without(name, '<', '>', "operator<");
+  name = name.substr(0, name.find("::{lambda"));
+  if (name.ends_with(" const")) name.resize(name.size() - 6);
+  name = name.substr(0, name.find('.'));   // of what compilers make of a function: ".cold"
+  return name.substr(name.rfind(' ') + 1); // behind what a template returns
+}
+
+#if TROUPE_BACKTRACE
+
+namespace {
+
+constexpr size_t places_max = 40;
+constexpr size_t throws_max = 64;
+constexpr size_t functions_max = 6;
+constexpr size_t name_bytes_max = 100;
+
+struct recorded_throw {
+  const void* object = nullptr;
+  std::array<uintptr_t, places_max> places{}; ///< Of the calls, the innermost first.
+  size_t count = 0;
+};
+
+/// The latest throws of the process. The latest of an object is that of the exception that lives.
+class recorded_throws {
+public:
+  void add(const recorded_throw& one) {
+    std::lock_guard guard{mutex_};
+    all_[next_++ % all_.size()] = one;
+  }
+
+  [[nodiscard]] recorded_throw find(const void* object) {
+    std::lock_guard guard{mutex_};
+    for (size_t back = 1; back <= all_.size(); ++back)
+      if (auto& one = all_[(next_ - back) % all_.size()]; one.object == object) return one;
+    return {};
+  }
+
+private:
+  std::mutex mutex_;
+  std::array<recorded_throw, throws_max> all_{};
+  size_t next_ = throws_max;
+};
+
+recorded_throws& latest_throws() {
+  static auto* throws = new recorded_throws; // for ever: a destructor may throw and catch
+  return *throws;
+}
+
+void ignore(void* /*data*/, const char* /*why*/, int /*number*/) {}
+
+backtrace_state* symbols() {
+  static auto* state = backtrace_create_state(nullptr, 1, ignore, nullptr);
+  return state;
+}
+
+int write_down(void* data, uintptr_t place) {
+  auto& one = *static_cast<recorded_throw*>(data);
+  one.places[one.count++] = place;
+  return one.count == places_max ? 1 : 0;
+}
+
+struct call {
+  std::string function; ///< As the compiler named it; empty if not known.
+  std::string file;
+  int line = 0;
+};
+
+// The calls at one place: several, where the compiler put functions into others.
+std::vector<call> calls_at(uintptr_t place) {
+  std::vector<call> calls;
+  auto add = [](void* data, uintptr_t /*place*/, const char* file, int line, const char* function) {
+    if (function != nullptr)
+      static_cast<std::vector<call>*>(data)->push_back({function, file ? file : "", line});
+    return 0;
+  };
+  backtrace_pcinfo(symbols(), place, add, ignore, &calls);
+  if (!calls.empty()) return calls;
+  auto add_symbol = [](void* data, uintptr_t /*place*/, const char* symbol, uintptr_t /*value*/,
+                       uintptr_t /*size*/) {
+    if (symbol != nullptr) static_cast<std::vector<call>*>(data)->push_back({.function = symbol});
+  };
+  backtrace_syminfo(symbols(), place, add_symbol, ignore, &calls);
+  return calls;
+}
+
+std::string demangled(const std::string& function) {
+  int status = 0;
+  std::unique_ptr<char, decltype(&std::free)> text{
+    abi::__cxa_demangle(function.c_str(), nullptr, nullptr, &status), &std::free};
+  return status == 0 ? text.get() : function;
+}
+
+// Whether a function is of a library between the program's own ones.
+bool is_of_library(std::string_view function) {
+  for (std::string_view library :
+       {"troupe::", "caf::", "std::", "__gnu_cxx::", "__libc", "_start", "start_thread", "clone"})
+    if (function.starts_with(library)) return true;
+  return false;
+}
+
+} // namespace
+
+std::string throw_site_of(const std::exception_ptr& thrown) {
+  // libstdc++ keeps in an exception_ptr the address of the exception, and nothing else.
+  static_assert(sizeof thrown == sizeof(void*));
+  auto found = latest_throws().find(*reinterpret_cast<void* const*>(&thrown));
+  std::string text;
+  size_t functions = 0;
+  for (size_t i = 0; i < found.count; ++i)
+    for (const auto& one : calls_at(found.places[i])) {
+      if (functions == functions_max) return text;
+      auto name = short_function_name(demangled(one.function)).substr(0, name_bytes_max);
+      if (is_of_library(name)) continue;
+      text += (functions++ == 0 ? "" : " < ") + name;
+      if (one.file.empty()) continue;
+      text
+        += " (" + one.file.substr(one.file.rfind('/') + 1) + ":" + std::to_string(one.line) + ")";
+    }
+  return text;
+}
+
+#else
+
+std::string throw_site_of(const std::exception_ptr& /*thrown*/) {
+  return {};
+}
+
+#endif
+
+} // namespace troupe
+
+#if TROUPE_BACKTRACE
+
+extern "C" {
+
+/// Takes the place of the function that a compiler calls for `throw`, and calls it. Weak: a program
+/// with a C++ library of its own inside keeps that one's. Its name here is another, because headers
+/// declare it in several ways.
+[[noreturn]] void troupe_write_down_and_throw(void* object, void* type,
+                                              void (*destroy)(void*)) __asm__("__cxa_throw");
+
+[[noreturn]] __attribute__((weak)) void troupe_write_down_and_throw(void* object, void* type,
+                                                                    void (*destroy)(void*)) {
+  using thrower = void (*)(void*, void*, void (*)(void*));
+  static const auto next = reinterpret_cast<thrower>(dlsym(RTLD_NEXT, "__cxa_throw"));
+  troupe::recorded_throw one{.object = object};
+  backtrace_simple(troupe::symbols(), 1, troupe::write_down, troupe::ignore, &one);
+  troupe::latest_throws().add(one);
+  next(object, type, destroy);
+  std::abort(); // it does not return
+}
+
+} // extern "C"
+
+#endif
