@@ -2,6 +2,7 @@
 // When a catch looks, the stack is gone. So each throw passes here first, which writes it down.
 #include "messages/throw_site.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdlib>
@@ -143,12 +144,14 @@ std::string demangled(const std::string& function) {
   return status == 0 ? text.get() : function;
 }
 
-// Whether a function is of a library between the program's own ones.
+// Whether a function is of a library between the program's own ones, or of what starts threads.
 bool is_of_library(std::string_view function) {
-  for (std::string_view library :
-       {"troupe::", "caf::", "std::", "__gnu_cxx::", "__libc", "_start", "start_thread", "clone"})
-    if (function.starts_with(library)) return true;
-  return false;
+  constexpr std::array<std::string_view, 6> scopes{
+    "troupe::", "caf::", "tbb::", "std::", "__gnu_cxx::", "__libc_start"};
+  constexpr std::array<std::string_view, 5> names{"_start", "start_thread", "clone", "clone3",
+                                                  "execute_native_thread_routine"};
+  auto begins = [function](std::string_view scope) { return function.starts_with(scope); };
+  return std::ranges::any_of(scopes, begins) || std::ranges::find(names, function) != names.end();
 }
 
 } // namespace

@@ -87,9 +87,10 @@ void supervisor_state::fail(supervised_child& what, error why) {
   if (!counted) counted.emplace(options.restart);
   auto delay = counted->next(world->now());
   if (!delay) return give_up(what);
-  what.handle().unbind({errc::unavailable, fmt::format("{} has failed and begins anew: {}",
-                                                       what.name, what.why.message),
-                         what.why.throw_site});
+  what.handle().unbind(
+    {errc::unavailable,
+     fmt::format("{} has failed and begins anew: {}", what.name, what.why.message),
+     what.why.throw_site});
   options.on_warning(fmt::format("supervisor '{}': {} has failed and begins anew in {:.1f} s: {}",
                                  called, what.name, seconds(*delay), what.why.message));
   may_begin = false;
@@ -97,10 +98,10 @@ void supervisor_state::fail(supervised_child& what, error why) {
     if (!options.restart.together || one->is != child_phase::running) continue;
     one->is = child_phase::ending;
     one->why = what.why;
-    one->handle().unbind(
-      {errc::unavailable, fmt::format("{} begins anew with {}, which has failed: {}", one->name,
+    one->handle().unbind({errc::unavailable,
+                          fmt::format("{} begins anew with {}, which has failed: {}", one->name,
                                       what.name, what.why.message),
-       what.why.throw_site});
+                          what.why.throw_site});
     self->send_exit(one->actor, caf::exit_reason::kill);
   }
   auto failed = std::ranges::find(children, &what, &child::get);
