@@ -2,6 +2,7 @@
 // A message while it is being built; only the functions of messages/ that make messages need it.
 #pragma once
 
+#include "messages/errc.hpp"
 #include "messages/limits.hpp"
 #include "messages/msg.hpp"
 #include "messages/payload.hpp"
