@@ -247,7 +247,7 @@ TEST_SUITE("strategies/cluster/server") {
     CHECK(made.size() == 2);
     CHECK(lost_in_the_end(group{first.world, "rest", made}));
     CHECK(
-      spawn(2, "subtractor", 50ms).message.find("waited 0.1 s for the actor 'maker of subtractor'")
+      spawn(2, "subtractor", 120ms).message.find("waited 0.1 s for the actor 'maker of subtractor'")
       == 0);
     CHECK(refusal_of([&] {
             static_cast<void>(spawn_group<successor_actor>(first.world, first.server, "adder",

@@ -569,7 +569,7 @@ TEST_SUITE("actors/net/sockets/socket_network") {
       return caf::behavior{[](int) {}};
     });
     auto why = heard->wait();
-    CHECK(why == error{errc::user_code, "record 7 is broken, while it handled token of step 7"});
+    CHECK(why == error{errc::user_code, "record 7 is broken, while it handled Token of step 7"});
     CHECK(why.throw_site.starts_with("chief, actor 'reader'"));
   }
 
