@@ -69,7 +69,9 @@ public:
   /// A value that is given, like the examples.
   expression constant(const tensor& value);
 
-  /// Shape: a [rows, inner], b [inner, columns] (or their transposes) -> [rows, columns]
+  /// The product of two matrices, or of each pair of a batch.
+  /// Shape: a [rows, inner], b [inner, columns] (or their transposes) -> [rows, columns];
+  ///        a [batch, rows, inner], b [batch, inner, columns] -> [batch, rows, columns]
   expression matmul(expression a, expression b, transposition transposed = {});
 
   /// One bias for all rows, or a table for all sequences, as of positions.

@@ -36,16 +36,19 @@ expression basic_tape<Context>::matmul(expression a, expression b, transposition
   if (!usable("matmul", {a, b})) return {};
   auto form = detail::check_matmul(at(a), at(b), transposed);
   if (!form) return refuse(form.error());
-  auto output = detail::make(
-    on_, at(a).type(), {static_cast<int64_t>(form->rows), static_cast<int64_t>(form->columns)});
+  auto extents = at(a).extents().dims();
+  extents.rbegin()[1] = static_cast<int64_t>(form->rows);
+  extents.back() = static_cast<int64_t>(form->columns);
+  auto output = detail::make(on_, at(a).type(), shape(extents));
   detail::product(on_, *form, at(a), at(b), output);
   return record(std::move(output), {a, b}, [this, a, b, form = *form](const tensor& g) {
-    auto [m, n, k, ta, tb, alpha, beta] = form;
+    auto [m, n, k, ta, tb, alpha, beta, batch] = form;
     // With c = op(a) op(b): op(a)' = g op(b)^T and op(b)' = op(a)^T g, transposed where stored so.
     matmul_form by_a{.rows = m, .columns = k, .inner = n, .transpose_b = !tb};
     matmul_form by_b{.rows = k, .columns = n, .inner = m, .transpose_a = !ta};
     if (ta) by_a = {.rows = k, .columns = m, .inner = n, .transpose_a = tb, .transpose_b = true};
     if (tb) by_b = {.rows = n, .columns = k, .inner = m, .transpose_a = true, .transpose_b = ta};
+    by_a.batch = by_b.batch = batch;
     contribute_product(a, by_a, ta ? at(b) : g, ta ? g : at(b));
     contribute_product(b, by_b, tb ? g : at(a), tb ? at(a) : g);
   });
