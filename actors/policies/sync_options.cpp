@@ -102,6 +102,10 @@ expected<void> sync_options::validate() const {
       fmt::format("clip_global_norm is {}; give a norm, or 0 for none", clip_global_norm));
   if (auto goes = check_policy(*this); !goes) return goes;
   if (auto goes = check_dynamic(*this); !goes) return goes;
+  if (losses_are_sums && measures())
+    return fail(errc::invalid_argument,
+                "losses_are_sums does not go with dynamic backups by gain_model::measured, which "
+                "compares means; let losses be means, or choose gain_model::power");
   const auto& traits = traits_of(policy);
   if (replicas_to_aggregate <= total_num_replicas || (traits.repeats && traits.is_asynchronous()))
     return {};

@@ -44,6 +44,10 @@ struct sync_options {
   /// Whether a gradient with a number that is not finite is refused, and its replica lost, before
   /// it spoils the variable. Costs a look at every number.
   bool require_finite = false;
+  /// Whether losses, and so gradients, are sums over a replica's examples, not means. An update
+  /// then divides the sum of its gradients by the examples of all that replicas report: a replica
+  /// with fewer examples weighs less. A gradient without examples is refused.
+  bool losses_are_sums = false;
   /// The mean gradients of all variables are scaled down together if the norm of all is larger;
   /// 0 = they are not. Costs another read of the gradients, and a message there and back.
   double clip_global_norm = 0;
@@ -55,7 +59,7 @@ struct sync_options {
   std::string name = "sync_replicas"; ///< Of the optimizer, for messages.
 
   /// Errors: invalid_argument if a count is 0, a norm is none, if an option does not go with the
-  /// policy, if fewer replicas than needed have
+  /// policy or with another one, if fewer replicas than needed have
   /// too few tokens to finish the first step (n + initial_tokens < N), or if they could never, for
   /// want of a policy under which a replica gives several gradients to a step.
   [[nodiscard]] expected<void> validate() const;

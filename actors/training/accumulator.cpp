@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <fmt/format.h>
 #include <iterator>
+#include <limits>
+#include <span>
 #include <utility>
 
 namespace troupe {
@@ -119,6 +121,13 @@ request_id request_of(const origin& from) {
   return {from.replica, from.iteration, from.iteration};
 }
 
+uint64_t examples_of(std::span<const msg<wire::PushGradient>> gradients) {
+  uint64_t sum = 0;
+  for (const auto& one : gradients)
+    sum += one.reader().getOrigin().getExamples();
+  return sum;
+}
+
 template <class List>
 auto forget(List& list, const caf::strong_actor_ptr& asker) {
   std::vector<typename List::value_type> forgotten;
@@ -145,8 +154,26 @@ expected<void> check_aggregates(const std::string& variable, device place) {
 
 expected<void> accumulator_state::check(const msg<wire::PushGradient>& pushed) const {
   auto given = pushed.reader().getGradient();
+  if (config.gradients_are_sums)
+    if (auto counted = check_examples(read_origin(pushed.reader().getOrigin())); !counted)
+      return counted;
   if (auto fits = check_form(given); !fits || !config.requires_finite) return fits;
   return check_finite(config.variable.name, *read_gradient(given, pushed.owner()));
+}
+
+// What divides an update has 32 bits.
+expected<void> accumulator_state::check_examples(const origin& from) const {
+  if (from.examples == 0)
+    return fail(errc::invalid_argument,
+                fmt::format("variable '{}': losses_are_sums divides by the examples of a gradient, "
+                            "and replica {} reports none; call context.report(loss, examples) "
+                            "before apply_gradients, or give minimize the examples",
+                            config.variable.name, from.replica));
+  if (examples_of(accepted) + from.examples <= std::numeric_limits<uint32_t>::max()) return {};
+  return fail(errc::invalid_argument,
+              fmt::format("variable '{}': the gradients of a step are of more than 2^32 - 1 "
+                          "examples; let losses be means",
+                          config.variable.name));
 }
 
 expected<void> accumulator_state::check_form(wire::Gradient::Reader gradient) const {
@@ -198,7 +225,7 @@ msg<wire::Aggregate> accumulator_state::sum_up(uint64_t step,
   if (gradients.empty()) // all are missing
     return make_aggregate(step, 0, zeros(declared, config.variable.type));
   return make_aggregate(step, static_cast<uint32_t>(gradients.size()),
-                        aggregate(gradients, config.how, declared));
+                        aggregate(gradients, update.reader().getDivisor(), declared));
 }
 
 std::vector<msg<wire::PushGradient>> accumulator_state::take_first(size_t count) {
@@ -214,6 +241,7 @@ accumulator_state::taken accumulator_state::close_step(bool aggregates, const pe
   auto step = ledger.step();
   auto closed = ledger.close_step(take.required);
   auto gradients = take_first(closed.accepted.size());
+  if (config.gradients_are_sums) divisor = static_cast<uint32_t>(examples_of(gradients));
   auto report = make_taken_gradient(step, closed.accepted, closed.stale);
   auto told = config.owner_is_replicated ? report : msg<wire::TakenGradient>{};
   taken result{report, make_apply_update(step, divisor, gradients, take.hold, take.measure, told)};

@@ -26,6 +26,7 @@ struct accumulator_config {
   troupe::world* world = nullptr; ///< Tells when a gradient came. Outlives the actor.
   std::optional<accumulator_form> form; ///< Of an accumulator that stands alone.
   reduction how = reduction::mean;
+  bool gradients_are_sums = false; ///< Over the examples that their origins say: so many divide.
   /// A second one to the same step is dropped; of a first one the reply says to wait for the next.
   bool one_gradient_per_replica = false;
   /// If given, no gradient is dropped, and a take has as many as it asks for, in order of arrival.
@@ -120,6 +121,7 @@ private:
   [[nodiscard]] expected<msg<wire::PushReply>> judge(const msg<wire::PushGradient>& gradient,
                                                      const origin& from, job_time now);
   [[nodiscard]] expected<void> check(const msg<wire::PushGradient>& pushed) const;
+  [[nodiscard]] expected<void> check_examples(const origin& from) const;
   [[nodiscard]] expected<void> check_form(wire::Gradient::Reader gradient) const;
   [[nodiscard]] msg<wire::Aggregate> sum_up(uint64_t step,
                                             const msg<wire::ApplyUpdate>& update) const;

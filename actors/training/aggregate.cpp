@@ -35,11 +35,12 @@ public:
     order_ = order_rows(sources_, entries_, starts_);
   }
 
-  [[nodiscard]] sparse_sum sum(size_t width, reduction how) const {
+  [[nodiscard]] sparse_sum sum(size_t width, uint32_t divisor) const {
     return {.sources = sources_,
             .order = order_,
             .width = width,
-            .divides_by_count = how == reduction::mean};
+            .divisor = static_cast<double>(std::max(divisor, 1U)),
+            .divides_by_count = divisor == 0};
   }
 
   /// The distinct row numbers, ascending.
@@ -76,7 +77,7 @@ size_t row_width(const shape& values) {
 }
 
 template <class T>
-gradient aggregate_sparse(std::span<const gradient> gradients, reduction how,
+gradient aggregate_sparse(std::span<const gradient> gradients, uint32_t divisor,
                           const shape& declared) {
   const auto& first = std::get<indexed_slices>(gradients.front()).values;
   sorted_rows rows{gradients};
@@ -86,7 +87,7 @@ gradient aggregate_sparse(std::span<const gradient> gradients, reduction how,
   dims[0] = result.indices.extents()[0];
   tensor values{dtype_of<T>, shape{dims}};
   if (values.element_count() > 0)
-    cpu::combine<T>({}, rows.sum(row_width(first.extents()), how), values.mutable_values<T>());
+    cpu::combine<T>({}, rows.sum(row_width(first.extents()), divisor), values.mutable_values<T>());
   result.values = cast(values, first.type());
   dims[0] = declared.rank() > 0 ? declared[0] : -1;
   result.dense_extents = shape{dims};
@@ -97,12 +98,12 @@ template <class T>
 tensor densified(const gradient& sparse, const shape& extents) {
   sorted_rows rows{{&sparse, 1}};
   tensor dense{dtype_of<T>, extents};
-  cpu::densify<T>({}, rows.sum(row_width(extents), reduction::sum), dense.mutable_values<T>());
+  cpu::densify<T>({}, rows.sum(row_width(extents), 1), dense.mutable_values<T>());
   return dense;
 }
 
 template <class T>
-gradient aggregate_dense(std::span<const gradient> gradients, reduction how,
+gradient aggregate_dense(std::span<const gradient> gradients, uint32_t divisor,
                          const shape& declared) {
   std::vector<tensor> all; // keeps what is made dense here alive
   for (const auto& one : gradients)
@@ -110,23 +111,26 @@ gradient aggregate_dense(std::span<const gradient> gradients, reduction how,
                                                  : densified<T>(one, declared));
   std::vector<elements> sources(all.begin(), all.end());
   tensor sum{dtype_of<T>, all.front().extents()};
-  auto divisor = how == reduction::mean ? static_cast<double>(gradients.size()) : 1;
-  cpu::reduce<T>({}, {.sources = sources, .divisor = divisor}, sum.mutable_values<T>());
+  auto by = divisor == 0 ? static_cast<double>(gradients.size()) : divisor;
+  cpu::reduce<T>({}, {.sources = sources, .divisor = by}, sum.mutable_values<T>());
   return cast(sum, type_of(gradients.front()));
 }
 
 template <class T>
-gradient aggregate_as(std::span<const gradient> gradients, reduction how, const shape& declared) {
+gradient aggregate_as(std::span<const gradient> gradients, uint32_t divisor,
+                      const shape& declared) {
   auto is_sparse = [](const gradient& one) { return holds_alternative<indexed_slices>(one); };
-  return std::ranges::all_of(gradients, is_sparse) ? aggregate_sparse<T>(gradients, how, declared)
-                                                   : aggregate_dense<T>(gradients, how, declared);
+  return std::ranges::all_of(gradients, is_sparse)
+           ? aggregate_sparse<T>(gradients, divisor, declared)
+           : aggregate_dense<T>(gradients, divisor, declared);
 }
 
 } // namespace
 
-gradient aggregate(std::span<const gradient> gradients, reduction how, const shape& declared) {
-  return type_of(gradients.front()) == dtype::f64 ? aggregate_as<double>(gradients, how, declared)
-                                                  : aggregate_as<float>(gradients, how, declared);
+gradient aggregate(std::span<const gradient> gradients, uint32_t divisor, const shape& declared) {
+  return type_of(gradients.front()) == dtype::f64
+           ? aggregate_as<double>(gradients, divisor, declared)
+           : aggregate_as<float>(gradients, divisor, declared);
 }
 
 } // namespace troupe

@@ -30,7 +30,9 @@ expected<blas_library> load() {
       && find(library, "cublasSetStream_v2", found.set_stream)
       && find(library, "cublasSetWorkspace_v2", found.set_workspace)
       && find(library, "cublasSgemm_v2", found.sgemm)
-      && find(library, "cublasDgemm_v2", found.dgemm))
+      && find(library, "cublasDgemm_v2", found.dgemm)
+      && find(library, "cublasSgemmStridedBatched", found.sgemm_batched)
+      && find(library, "cublasDgemmStridedBatched", found.dgemm_batched))
     return found; // never unloaded: handles may live until the end of the process
   return fail(errc::resource, name + " lacks functions that every cuBLAS has; install it anew");
 }

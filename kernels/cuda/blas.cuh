@@ -17,6 +17,8 @@ struct blas_library {
   decltype(&cublasSetWorkspace_v2) set_workspace = nullptr;
   decltype(&cublasSgemm_v2) sgemm = nullptr;
   decltype(&cublasDgemm_v2) dgemm = nullptr;
+  decltype(&cublasSgemmStridedBatched) sgemm_batched = nullptr;
+  decltype(&cublasDgemmStridedBatched) dgemm_batched = nullptr;
 };
 
 /// The library, loaded by the first call.

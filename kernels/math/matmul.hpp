@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The product of two matrices, either of them transposed on the way.
+// The product of two matrices, or of each pair in a batch, either of them transposed on the way.
 #pragma once
 
 #include "kernels/tensor/context.hpp"
@@ -20,6 +20,7 @@ struct matmul_form {
   bool transpose_b = false; ///< b is stored as [columns, inner] instead of [inner, columns].
   double alpha = 1;
   double beta = 0;
+  size_t batch = 1; ///< Products, of matrices that lie one after the other in a, b and c.
 };
 
 /// Largest extent that the twins for CPUs and GPUs take: cuBLAS counts in 32 bits.
@@ -27,10 +28,10 @@ inline constexpr size_t matmul_extent_max = 0x7fffffff;
 
 namespace reference {
 
-/// Shape: a  [rows, inner]     row-major f32 or f64, or its transpose
-///        b  [inner, columns]  likewise
-///        c  [rows, columns]   row-major; aliases neither
-/// Cost: 2 * rows * columns * inner operations.
+/// Shape: a  [batch, rows, inner]     row-major f32 or f64; each matrix may be its transpose
+///        b  [batch, inner, columns]  row-major; each matrix may be its transpose
+///        c  [batch, rows, columns]   row-major; aliases neither
+/// Cost: 2 * batch * rows * columns * inner operations.
 /// @pre Every extent is at most `matmul_extent_max`.
 template <class T>
 void matmul(const context&, const matmul_form& form, std::span<const T> a, std::span<const T> b,
@@ -42,7 +43,8 @@ namespace cpu {
 
 /// As the reference: f32 through oneDNN, f64 through Eigen. The calling thread computes alone:
 /// replicas are what runs in parallel here, and a product that is always computed by one thread
-/// always adds up in the same order. Another kind of processor may add up in another one.
+/// always adds up in the same order. Another kind of processor may add up in another one. The
+/// products of a batch have the bits that each has alone.
 /// Thread: any; calls do not wait for each other.
 template <class T>
 void matmul(const context&, const matmul_form& form, std::span<const T> a, std::span<const T> b,

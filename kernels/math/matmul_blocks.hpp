@@ -15,8 +15,8 @@ struct matrix_block {
   size_t row_step = 0;
 };
 
-/// As `cpu::matmul`, on blocks; f32 or f64.
-/// @pre No extent of `form` is 0.
+/// As `cpu::matmul`, on blocks and without a batch; f32 or f64.
+/// @pre No extent of `form` is 0, and its batch is 1.
 void multiply(const matmul_form& form, matrix_block<const float> a, matrix_block<const float> b,
               matrix_block<float> c);
 void multiply(const matmul_form& form, matrix_block<const double> a, matrix_block<const double> b,

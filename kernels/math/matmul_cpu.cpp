@@ -95,16 +95,20 @@ void detail::multiply(const matmul_form& form, matrix_block<const double> a,
 template <class T>
 void matmul(const context&, const matmul_form& form, std::span<const T> a, std::span<const T> b,
             std::span<T> c) {
-  auto rows = form.rows, columns = form.columns, inner = form.inner;
-  TROUPE_ASSERT(a.size() == rows * inner, a.size(), rows, inner);
-  TROUPE_ASSERT(b.size() == inner * columns, b.size(), inner, columns);
-  TROUPE_ASSERT(c.size() == rows * columns, c.size(), rows, columns);
-  TROUPE_ASSERT(std::max({rows, columns, inner}) <= matmul_extent_max, rows, columns, inner);
+  auto rows = form.rows, columns = form.columns, inner = form.inner, batch = form.batch;
+  TROUPE_ASSERT(a.size() == batch * rows * inner, a.size(), batch, rows, inner);
+  TROUPE_ASSERT(b.size() == batch * inner * columns, b.size(), batch, inner, columns);
+  TROUPE_ASSERT(c.size() == batch * rows * columns, c.size(), batch, rows, columns);
+  TROUPE_ASSERT(std::max({rows, columns, inner, batch}) <= matmul_extent_max, rows, columns, inner,
+                batch);
   if (c.empty()) return;
   if (inner == 0) return scale(form.beta, c);
-  detail::multiply(form, whole(a.data(), form.transpose_a, rows, inner),
-                   whole(b.data(), form.transpose_b, inner, columns),
-                   whole(c.data(), false, rows, columns));
+  auto one = form;
+  one.batch = 1;
+  for (size_t i = 0; i < batch; ++i)
+    detail::multiply(one, whole(a.data() + i * rows * inner, form.transpose_a, rows, inner),
+                     whole(b.data() + i * inner * columns, form.transpose_b, inner, columns),
+                     whole(c.data() + i * rows * columns, false, rows, columns));
 }
 
 template void matmul(const context&, const matmul_form&, std::span<const float>,

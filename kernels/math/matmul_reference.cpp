@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matrix product in three plain loops.
+// The matrix product in plain loops.
 #include "kernels/math/matmul.hpp"
 
 #include "messages/assert.hpp"
@@ -9,20 +9,24 @@ namespace troupe::reference {
 template <class T>
 void matmul(const context&, const matmul_form& form, std::span<const T> a, std::span<const T> b,
             std::span<T> c) {
-  auto [rows, columns, inner, transpose_a, transpose_b, alpha, beta] = form;
-  TROUPE_ASSERT(a.size() == rows * inner, a.size(), rows, inner);
-  TROUPE_ASSERT(b.size() == inner * columns, b.size(), inner, columns);
-  TROUPE_ASSERT(c.size() == rows * columns, c.size(), rows, columns);
-  for (size_t row = 0; row < rows; ++row)
-    for (size_t column = 0; column < columns; ++column) {
-      T sum = 0;
-      for (size_t i = 0; i < inner; ++i)
-        sum += (transpose_a ? a[i * rows + row] : a[row * inner + i])
-               * (transpose_b ? b[column * inner + i] : b[i * columns + column]);
-      auto& out = c[row * columns + column];
-      auto kept = beta == 0 ? T{0} : static_cast<T>(beta) * out;
-      out = static_cast<T>(alpha) * sum + kept;
-    }
+  auto [rows, columns, inner, transpose_a, transpose_b, alpha, beta, batch] = form;
+  TROUPE_ASSERT(a.size() == batch * rows * inner, a.size(), batch, rows, inner);
+  TROUPE_ASSERT(b.size() == batch * inner * columns, b.size(), batch, inner, columns);
+  TROUPE_ASSERT(c.size() == batch * rows * columns, c.size(), batch, rows, columns);
+  for (size_t matrix = 0; matrix < batch; ++matrix) {
+    const T* left = a.data() + matrix * rows * inner;
+    const T* right = b.data() + matrix * inner * columns;
+    for (size_t row = 0; row < rows; ++row)
+      for (size_t column = 0; column < columns; ++column) {
+        T sum = 0;
+        for (size_t i = 0; i < inner; ++i)
+          sum += (transpose_a ? left[i * rows + row] : left[row * inner + i])
+                 * (transpose_b ? right[column * inner + i] : right[i * columns + column]);
+        auto& out = c[(matrix * rows + row) * columns + column];
+        auto kept = beta == 0 ? T{0} : static_cast<T>(beta) * out;
+        out = static_cast<T>(alpha) * sum + kept;
+      }
+  }
 }
 
 template void matmul(const context&, const matmul_form&, std::span<const float>,

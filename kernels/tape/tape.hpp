@@ -10,6 +10,7 @@
 #include "messages/errc.hpp"
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <initializer_list>
 #include <limits>
@@ -69,7 +70,9 @@ public:
   /// A value that is given, like the examples.
   expression constant(const tensor& value);
 
-  /// Shape: a [rows, inner], b [inner, columns] (or their transposes) -> [rows, columns]
+  /// The product of two matrices, or of each pair of a batch.
+  /// Shape: a [rows, inner], b [inner, columns] (or their transposes) -> [rows, columns];
+  ///        a [batch, rows, inner], b [batch, inner, columns] -> [batch, rows, columns]
   expression matmul(expression a, expression b, transposition transposed = {});
 
   /// One bias for all rows, or a table for all sequences, as of positions.
@@ -152,6 +155,23 @@ public:
   expression softmax_cross_entropy(expression logits, const tensor& labels,
                                    const tensor& placed = {});
 
+  /// A part of a computation: writes operations on the tape and returns its result.
+  using tape_part = std::function<expression()>;
+
+  /// What `part` computes, without keeping what lies between: `gradients` calls it again for that,
+  /// and all gradients have the bits that they have without. For parts with large inner values,
+  /// like the layers of a deep model:
+  ///
+  ///     h = t.recompute([&t, weights, h] { return t.tanh(t.matmul(h, weights)); });
+  ///
+  /// @param part Computes the same each time, so randomness in it has keys. Takes any expressions
+  /// of this tape, and makes no parameters. May contain parts of its own. What it refers to lives
+  /// until the last call of `gradients`; expressions that it makes mean nothing outside.
+  /// Cost: the forward operations of the part once more.
+  /// Errors: invalid_argument for a parameter in a part, `gradients` in one, and a part that, when
+  /// it is called again, comes to another shape or takes what came after it: capture by value.
+  expression recompute(tape_part part);
+
   /// The value of an expression.
   /// Errors: the first failure of the tape; invalid_argument for an expression that is not on it.
   [[nodiscard]] expected<tensor> value(expression of) const;
@@ -199,6 +219,12 @@ private:
     uint32_t first_use = expression::none; ///< The first operation that it is an operand of.
   };
 
+  /// The part that is being computed, or the outermost of those.
+  struct running_part {
+    uint32_t begin = expression::none;      ///< Its first node.
+    uint32_t stands_for = expression::none; ///< The node that it is computed again for.
+  };
+
   /// What has arrived at a node on the way back.
   struct arrived {
     bool has_dense = false;
@@ -208,6 +234,8 @@ private:
 
   [[nodiscard]] const tensor& at(expression of) const { return nodes_[of.index].value; }
 
+  [[nodiscard]] uint32_t node_count() const { return static_cast<uint32_t>(nodes_.size()); }
+
   [[nodiscard]] bool is_differentiable(expression of) const {
     return nodes_[of.index].is_differentiable;
   }
@@ -216,6 +244,7 @@ private:
   bool accept(const expected<void>& checked);
   expression refuse(error why);
   expression leaf(std::string_view operation, const tensor& value, bool is_parameter);
+  expression run(const tape_part& part, uint32_t stands_for = expression::none);
   expression record(tensor value, std::initializer_list<expression> operands,
                     const backward_function& backward);
   void contribute(expression to, tensor dense);
@@ -223,6 +252,9 @@ private:
   void contribute_product(expression to, const matmul_form& form, const tensor& a, const tensor& b);
   expected<void> check_gradients(expression loss, std::span<const expression> parameters);
   expected<void> walk_back(expression loss, const std::function<void(uint32_t)>& on_passed = {});
+  expected<void> walk_nodes(uint32_t begin, uint32_t end,
+                            const std::function<void(uint32_t)>& on_passed = {});
+  void walk_part(const tape_part& part, uint32_t stands_for, tensor output_gradient);
   uncombined_gradient collect(expression parameter);
 
   [[nodiscard]] static int64_t count_of(const tensor& value) {
@@ -231,9 +263,10 @@ private:
 
   Context on_;
   std::stop_token stop_;
-  std::vector<node> nodes_;
+  std::deque<node> nodes_;       ///< Stay in place when a part is computed again behind them.
   std::vector<arrived> arrived_; ///< One for each node while `gradients` runs.
-  error failure_;                ///< The first one; `errc::none` before.
+  running_part part_;
+  error failure_; ///< The first one; `errc::none` before.
 };
 
 /// The tape that replicas use on a CPU.

@@ -49,24 +49,29 @@ expected<void> check_leaf(std::string_view operation, const tensor& value, devic
 
 expected<matmul_form> check_matmul(const tensor& a, const tensor& b, transposition transposed) {
   if (a.type() != b.type()) return refuse_types("matmul", a, b);
-  if (a.rank() != 2 || b.rank() != 2)
-    return refuse("matmul", "needs two matrices, not " + describe(a) + " and " + describe(b));
-  auto rows = a.extents()[transposed.a ? 1 : 0];
-  auto inner = a.extents()[transposed.a ? 0 : 1];
-  auto inner_b = b.extents()[transposed.b ? 1 : 0];
-  auto columns = b.extents()[transposed.b ? 0 : 1];
+  auto is_batch = a.rank() == 3;
+  auto batch = is_batch ? a.extents()[0] : 1;
+  if ((a.rank() != 2 && !is_batch) || a.rank() != b.rank() || (is_batch && b.extents()[0] != batch))
+    return refuse("matmul", "needs two matrices, or two batches of as many, not " + describe(a)
+                              + " and " + describe(b));
+  const size_t first = is_batch ? 1 : 0, second = first + 1;
+  auto rows = a.extents()[transposed.a ? second : first];
+  auto inner = a.extents()[transposed.a ? first : second];
+  auto inner_b = b.extents()[transposed.b ? second : first];
+  auto columns = b.extents()[transposed.b ? first : second];
   auto product = describe(a) + (transposed.a ? " transposed" : "") + " times " + describe(b)
                  + (transposed.b ? " transposed" : "");
   if (inner != inner_b)
     return refuse("matmul", product + ": the inner extents " + std::to_string(inner) + " and "
                               + std::to_string(inner_b) + " differ");
-  if (std::max({rows, inner, columns}) > static_cast<int64_t>(matmul_extent_max))
+  if (std::max({rows, inner, columns, batch}) > static_cast<int64_t>(matmul_extent_max))
     return refuse("matmul", product + ": an extent is over 2^31 - 1");
   return matmul_form{.rows = static_cast<size_t>(rows),
                      .columns = static_cast<size_t>(columns),
                      .inner = static_cast<size_t>(inner),
                      .transpose_a = transposed.a,
-                     .transpose_b = transposed.b};
+                     .transpose_b = transposed.b,
+                     .batch = static_cast<size_t>(batch)};
 }
 
 expected<void> check_bias(const tensor& input, const tensor& bias) {

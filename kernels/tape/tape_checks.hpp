@@ -19,7 +19,7 @@ namespace troupe::detail {
 [[nodiscard]] expected<void> check_leaf(std::string_view operation, const tensor& value,
                                         device where);
 
-/// Two matrices of one type with inner extents that agree.
+/// Two matrices of one type, or two batches of as many, with inner extents that agree.
 [[nodiscard]] expected<matmul_form> check_matmul(const tensor& a, const tensor& b,
                                                  transposition transposed);
 

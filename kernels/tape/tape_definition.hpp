@@ -36,16 +36,19 @@ expression basic_tape<Context>::matmul(expression a, expression b, transposition
   if (!usable("matmul", {a, b})) return {};
   auto form = detail::check_matmul(at(a), at(b), transposed);
   if (!form) return refuse(form.error());
-  auto output = detail::make(
-    on_, at(a).type(), {static_cast<int64_t>(form->rows), static_cast<int64_t>(form->columns)});
+  auto extents = at(a).extents().dims();
+  extents.rbegin()[1] = static_cast<int64_t>(form->rows);
+  extents.back() = static_cast<int64_t>(form->columns);
+  auto output = detail::make(on_, at(a).type(), shape(extents));
   detail::product(on_, *form, at(a), at(b), output);
   return record(std::move(output), {a, b}, [this, a, b, form = *form](const tensor& g) {
-    auto [m, n, k, ta, tb, alpha, beta] = form;
+    auto [m, n, k, ta, tb, alpha, beta, batch] = form;
     // With c = op(a) op(b): op(a)' = g op(b)^T and op(b)' = op(a)^T g, transposed where stored so.
     matmul_form by_a{.rows = m, .columns = k, .inner = n, .transpose_b = !tb};
     matmul_form by_b{.rows = k, .columns = n, .inner = m, .transpose_a = !ta};
     if (ta) by_a = {.rows = k, .columns = m, .inner = n, .transpose_a = tb, .transpose_b = true};
     if (tb) by_b = {.rows = n, .columns = k, .inner = m, .transpose_a = true, .transpose_b = ta};
+    by_a.batch = by_b.batch = batch;
     contribute_product(a, by_a, ta ? at(b) : g, ta ? g : at(b));
     contribute_product(b, by_b, tb ? g : at(a), tb ? at(a) : g);
   });
@@ -275,6 +278,21 @@ expression basic_tape<Context>::softmax_cross_entropy(expression logits, const t
                 });
 }
 
+template <class Context>
+expression basic_tape<Context>::recompute(tape_part part) {
+  if (!usable("recompute", {})) return {};
+  const auto begin = node_count();
+  auto result = run(part);
+  if (failure_.code != errc::none || result.index < begin) return result;
+  node kept{at(result), false, is_differentiable(result), {}};
+  if (kept.is_differentiable)
+    kept.backward
+      = [this, begin, part = std::move(part)](tensor g) { walk_part(part, begin, std::move(g)); };
+  nodes_.resize(begin);
+  nodes_.push_back(std::move(kept));
+  return {begin};
+}
+
 // -- results --------------------------------------------------------------------------------------
 
 template <class Context>
@@ -342,6 +360,8 @@ expected<void> basic_tape<Context>::check_gradients(expression loss,
                                                     std::span<const expression> parameters) {
   usable("gradients", {loss});
   if (failure_.code != errc::none) return tl::unexpected(failure_);
+  if (part_.begin != expression::none)
+    return fail(errc::invalid_argument, "gradients: not within a part that is computed again");
   if (at(loss).element_count() != 1)
     return fail(errc::invalid_argument,
                 "gradients: the loss is a single number, not " + to_string(at(loss).extents()));
@@ -365,8 +385,15 @@ bool basic_tape<Context>::usable(std::string_view operation,
     return false;
   }
   auto is_here = [this](expression operand) { return operand.index < nodes_.size(); };
-  if (std::ranges::all_of(operands, is_here)) return true;
-  failure_ = {errc::invalid_argument, std::string(operation) + ": an operand is not on this tape"};
+  auto is_known = [this](expression operand) {
+    return operand.index < part_.stands_for || operand.index >= part_.begin;
+  };
+  const auto* why = ": an operand is not on this tape";
+  if (std::ranges::all_of(operands, is_here)) {
+    if (std::ranges::all_of(operands, is_known)) return true;
+    why = ": an operand came after the part that is computed again; capture expressions by value";
+  }
+  failure_ = {errc::invalid_argument, std::string(operation) + why};
   return false;
 }
 
@@ -387,6 +414,9 @@ expression basic_tape<Context>::leaf(std::string_view operation, const tensor& v
                                      bool is_parameter) {
   if (!usable(operation, {})) return {};
   if (!accept(detail::check_leaf(operation, value, detail::place_of(on_)))) return {};
+  if (is_parameter && part_.begin != expression::none)
+    return refuse({errc::invalid_argument, "parameter: make it before a part that is computed "
+                                           "again, not within it"});
   nodes_.push_back({value.contiguous(), is_parameter, is_parameter, {}});
   return {static_cast<uint32_t>(nodes_.size() - 1)};
 }
@@ -398,11 +428,21 @@ expression basic_tape<Context>::record(tensor value, std::initializer_list<expre
   for (auto operand : operands) {
     added.is_differentiable |= is_differentiable(operand);
     auto& first_use = nodes_[operand.index].first_use;
-    first_use = std::min(first_use, static_cast<uint32_t>(nodes_.size()));
+    first_use = std::min({first_use, node_count(), part_.begin});
   }
   if (added.is_differentiable) added.backward = backward;
   nodes_.push_back(std::move(added));
   return {static_cast<uint32_t>(nodes_.size() - 1)};
+}
+
+/// Computes a part: its nodes lie behind all others then.
+template <class Context>
+expression basic_tape<Context>::run(const tape_part& part, uint32_t stands_for) {
+  auto outer = part_;
+  part_ = {std::min(outer.begin, node_count()), std::min(outer.stands_for, stands_for)};
+  auto result = part();
+  part_ = outer;
+  return usable("recompute", {result}) ? result : expression{};
 }
 
 // -- the way back ---------------------------------------------------------------------------------
@@ -412,17 +452,40 @@ expected<void> basic_tape<Context>::walk_back(expression loss,
                                               const std::function<void(uint32_t)>& on_passed) {
   if (!is_differentiable(loss)) return {};
   contribute(loss, detail::filled(on_, at(loss).type(), at(loss).extents(), 1));
-  for (auto index = loss.index + 1; index-- > 0;) {
+  return walk_nodes(0, loss.index + 1, on_passed);
+}
+
+/// Hands on what has arrived at the nodes [begin, end), the last one first.
+template <class Context>
+expected<void> basic_tape<Context>::walk_nodes(uint32_t begin, uint32_t end,
+                                               const std::function<void(uint32_t)>& on_passed) {
+  for (auto index = end; index-- > begin;) {
     auto& here = arrived_[index];
     if (here.has_dense && !nodes_[index].is_parameter) {
       if (!usable("gradients", {})) return tl::unexpected(failure_);
       // Operands lie before their operation, so all that ever arrives here has arrived.
       here.has_dense = false;
       nodes_[index].backward(std::move(here.dense));
+      if (failure_.code != errc::none) return tl::unexpected(failure_);
     }
     if (on_passed) on_passed(index);
   }
   return {};
+}
+
+/// Computes a part again, and hands the gradient of its result on to all that it takes.
+template <class Context>
+void basic_tape<Context>::walk_part(const tape_part& part, uint32_t stands_for,
+                                    tensor output_gradient) {
+  const auto begin = node_count();
+  auto result = run(part, stands_for);
+  if (failure_.code != errc::none) return;
+  if (!accept(detail::check_alike("recompute", at(result), output_gradient))) return;
+  arrived_.resize(nodes_.size());
+  contribute(result, std::move(output_gradient));
+  static_cast<void>(walk_nodes(begin, node_count())); // a failure stays on the tape
+  nodes_.resize(begin);
+  arrived_.resize(begin);
 }
 
 template <class Context>

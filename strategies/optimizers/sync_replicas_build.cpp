@@ -161,6 +161,7 @@ accumulator_config sync_replicas_optimizer::collects(const strategy& strategy, c
       || (links.may_return && !policy.repeats && !policy.is_asynchronous());
   config.asynchronous = asynchronous_rule::of(options_);
   config.requires_finite = options_.require_finite;
+  config.gradients_are_sums = options_.losses_are_sums;
   config.remembers = links.ask_again_after > job_time{0};
   config.owner_is_replicated = strategy.layout().owner_copies > 1;
   config.place = of.place();

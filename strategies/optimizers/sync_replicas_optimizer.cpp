@@ -165,7 +165,7 @@ task<apply_outcome> sync_replicas_optimizer::minimize(replica_context& context, 
                                                       uint32_t examples, double grad_loss) const {
   auto computing = compute_gradients(context, std::move(loss), std::move(variables), grad_loss);
   auto computed = co_await computing;
-  context.report(computed.loss, examples);
+  context.report(options_.losses_are_sums ? computed.loss / examples : computed.loss, examples);
   auto applying = apply_gradients(context, std::move(computed.gradients_and_variables));
   auto outcome = co_await applying;
   co_return outcome;

@@ -90,7 +90,8 @@ public:
                                                            double grad_loss = 1) const;
 
   /// `compute_gradients`, `context.report` of the loss, and `apply_gradients`.
-  /// @param examples In the replica's batch, for the report.
+  /// @param examples In the replica's batch, for the report; where losses are sums, the loss that
+  /// is reported is divided by it.
   [[nodiscard]] task<apply_outcome> minimize(replica_context& context, loss_function loss,
                                              std::vector<variable> variables, uint32_t examples = 0,
                                              double grad_loss = 1) const;

@@ -158,11 +158,11 @@ class Train(unittest.TestCase):
             self.assertEqual(refused.stderr, "troupe train: --resume mirrored: that run trains a transformer, context 8, layers 2, "
                              f"heads 2, width 8, not {other}; leave the model's options as they were\n")
 
-    def test_an_interrupted_transformer_ends_as_one_that_was_not(self):
+    def test_an_interrupted_transformer_ends_as_one_that_was_not_though_it_recomputes(self):
         alike = ["--world", "virtual", "--strategy", "mirrored", "--learning-rate-decay", "none"]
         for steps, folder in (("20", "half"), ("40", "whole")):
             self.assertEqual(self.train(*TINY_TRANSFORMER, *alike, "--steps", steps, "--run-dir", folder).returncode, 0)
-        self.assertEqual(self.train("--resume", "half", "--steps", "40", "--run-dir", "rest").returncode, 0)
+        self.assertEqual(self.train("--resume", "half", "--steps", "40", "--recompute", "on", "--run-dir", "rest").returncode, 0)
         last = [self.table("metrics.csv", run)[-1]["loss"] for run in ("whole", "rest")]
         self.assertEqual(last[0], last[1])
 

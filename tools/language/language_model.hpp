@@ -52,6 +52,7 @@ struct language_model_config {
   int64_t layers = 2;             ///< Transformer: each of attention and a hidden layer.
   int64_t heads = 4;              ///< Transformer: of each attention; they divide the width.
   int64_t width = 128;            ///< Transformer: numbers that stand for one position.
+  bool recompute = false;         ///< Transformer: the way back computes each layer again.
 
   bool operator==(const language_model_config&) const = default;
 };

@@ -26,23 +26,9 @@ transformer_variables(const language_model_config& config);
   return 4 + 12 * static_cast<size_t>(config.layers);
 }
 
-/// A linear layer, or a norm, takes two variables: these are handed out in order.
-class variables_in_order {
-public:
-  explicit variables_in_order(std::span<const expression> all) : rest_(all) {}
-
-  expression next() {
-    auto first = rest_.front();
-    rest_ = rest_.subspan(1);
-    return first;
-  }
-
-private:
-  std::span<const expression> rest_;
-};
-
 /// The logits of the byte after each position.
-/// @param variables As `transformer_variables` has them, of positions only those of the windows.
+/// @param variables As `transformer_variables` has them, of positions only those of the windows;
+/// with `config.recompute` they live until the last call of `gradients`.
 /// Shape: contexts [windows, positions] i64 -> [windows * positions, 256]
 template <class Context>
 expression transformer_logits(basic_tape<Context>& t, const language_model_config& config,
@@ -50,30 +36,28 @@ expression transformer_logits(basic_tape<Context>& t, const language_model_confi
                               const transformer_pass& how) {
   const auto windows = contexts.extents()[0], positions = contexts.extents()[1];
   const shape flat{windows * positions, config.width};
-  variables_in_order given{variables};
-  auto norm = [&](expression input) {
-    auto gain = given.next();
-    return t.layer_norm(input, gain, given.next());
-  };
-  auto linear = [&](expression input) {
-    auto weights = given.next();
-    return t.add_bias(t.matmul(input, weights), given.next());
-  };
-  auto thinned = [&](expression input, const std::string& name) {
+  auto norm = [&t](expression input, auto of) { return t.layer_norm(input, of[0], of[1]); };
+  auto linear
+    = [&t](expression input, auto of) { return t.add_bias(t.matmul(input, of[0]), of[1]); };
+  auto thinned = [&t, how](expression input, const std::string& name) {
     return t.dropout(input, how.dropout, how.key.derive(name));
   };
-  auto table = given.next();
-  auto h = t.reshape(t.add_bias(t.embedding(table, contexts), given.next()), flat);
+  auto h = t.reshape(t.add_bias(t.embedding(variables[0], contexts), variables[1]), flat);
   h = thinned(h, "embedding");
   for (int64_t layer = 0; layer < config.layers; ++layer) {
-    auto name = "layer_" + std::to_string(layer);
-    auto packed = t.reshape(linear(norm(h)), {windows, positions, 3 * config.width});
-    auto attended = t.reshape(t.causal_self_attention(packed, config.heads), flat);
-    h = t.add(h, thinned(linear(attended), name + "/projection"));
-    auto hidden = t.gelu(linear(norm(h)));
-    h = t.add(h, thinned(linear(hidden), name + "/output"));
+    auto of = variables.subspan(2 + 12 * static_cast<size_t>(layer), 12);
+    auto write = [=, &t, heads = config.heads, name = "layer_" + std::to_string(layer)] {
+      auto packed = linear(norm(h, of), of.subspan(2));
+      auto attended
+        = t.causal_self_attention(t.reshape(packed, {windows, positions, 3 * flat[1]}), heads);
+      auto projected = linear(t.reshape(attended, flat), of.subspan(4));
+      auto between = t.add(h, thinned(projected, name + "/projection"));
+      auto hidden = t.gelu(linear(norm(between, of.subspan(6)), of.subspan(8)));
+      return t.add(between, thinned(linear(hidden, of.subspan(10)), name + "/output"));
+    };
+    h = config.recompute ? t.recompute(write) : write();
   }
-  return t.matmul(norm(h), table, {.b = true});
+  return t.matmul(norm(h, variables.last(2)), variables[0], {.b = true});
 }
 
 } // namespace troupe

@@ -130,6 +130,18 @@ TEST_SUITE("actors/policies/sync_options") {
     CHECK(refusal({5, 2, sync_policy::tensorflow, -1}).empty());
   }
 
+  TEST_CASE("backups by the worth of gradients are chosen by means, not by sums") {
+    sync_options options{.replicas_to_aggregate = 2,
+                         .policy = sync_policy::latest_token,
+                         .losses_are_sums = true,
+                         .dynamic = dynamic_backups{}};
+    CHECK(refusal(options)
+          == "losses_are_sums does not go with dynamic backups by gain_model::measured, which "
+             "compares means; let losses be means, or choose gain_model::power");
+    options.dynamic->gain = gain_model::power;
+    CHECK(refusal(options).empty());
+  }
+
   TEST_CASE("an update makes as many tokens as replicas or gradients, whichever is more") {
     CHECK(sync_options{.replicas_to_aggregate = 3, .total_num_replicas = 5}.tokens_per_step() == 5);
     CHECK(sync_options{.replicas_to_aggregate = 5, .total_num_replicas = 3}.tokens_per_step() == 5);

@@ -42,12 +42,13 @@ const shape extents{20};
 /// An accumulator for such a vector, between replicas, a chief and an owner.
 struct collection : deterministic_world {
   explicit collection(uint64_t first_step = 0, std::optional<asynchronous_rule> rule = {},
-                      bool requires_finite = false)
+                      bool requires_finite = false, bool gradients_are_sums = false)
     : owner(spawn(straw_owner, seen)),
       target(spawn(accumulator, accumulator_config{.variable = form,
                                                    .owner = owner,
                                                    .first_step = first_step,
                                                    .world = &world,
+                                                   .gradients_are_sums = gradients_are_sums,
                                                    .asynchronous = rule,
                                                    .requires_finite = requires_finite})) {}
 
@@ -57,9 +58,11 @@ struct collection : deterministic_world {
   }
 
   push_answer push(uint32_t replica, uint64_t local_step,
-                   const optional_gradient& value = gradient{zeros(extents)}) {
+                   const optional_gradient& value = gradient{zeros(extents)},
+                   uint32_t examples = 0) {
     auto message = make_push_gradient(
-      {.replica = replica, .local_step = local_step, .iteration = pushes++}, value);
+      {.replica = replica, .examples = examples, .local_step = local_step, .iteration = pushes++},
+      value);
     auto result = replicas.ask<msg<wire::PushReply>>(target, message);
     settle();
     return result;
@@ -195,6 +198,46 @@ TEST_SUITE("actors/training/accumulator") {
     CHECK(refused.error().message
           == "variable 'w': 1 of the 20 numbers of its gradient are not finite");
     CHECK(is_accepted(step.push(0, 0)));
+  }
+
+  TEST_CASE("gradients that are sums are divided by the examples of all that are taken") {
+    collection step{0, {}, false, true};
+    const gradient value = zeros(extents);
+    CHECK(is_accepted(step.push(0, 0, value, 5)));
+    CHECK(is_accepted(step.push(1, 0, value, 2)));
+    auto first = step.take(2);
+    REQUIRE(step.seen->size() == 1);
+    CHECK(step.seen->back().reader().getDivisor() == 7);
+    auto second = step.take(1);
+    CHECK(is_accepted(step.push(2, 1, value, 3)));
+    REQUIRE(step.seen->size() == 2);
+    CHECK(step.seen->back().reader().getDivisor() == 3);
+  }
+
+  TEST_CASE("gradients that are means are divided by their number, whatever examples they have") {
+    collection step;
+    CHECK(is_accepted(step.push(0, 0, gradient{zeros(extents)}, 5)));
+    auto take = step.take(1);
+    REQUIRE(step.seen->size() == 1);
+    CHECK(step.seen->back().reader().getDivisor() == 0);
+  }
+
+  TEST_CASE("a gradient that is a sum over no examples, or over too many, is refused") {
+    collection step{0, {}, false, true};
+    const gradient value = zeros(extents);
+    auto refused = step.push(3, 0, value);
+    CHECK(refused.error().code == errc::invalid_argument);
+    CHECK(refused.error().message
+          == "variable 'w': losses_are_sums divides by the examples of a gradient, and replica 3 "
+             "reports none; call context.report(loss, examples) before apply_gradients, or give "
+             "minimize the examples");
+    CHECK(is_accepted(step.push(0, 0, value, 1)));
+    refused = step.push(1, 0, value, 4'294'967'295);
+    CHECK(refused.error().message
+          == "variable 'w': the gradients of a step are of more than 2^32 - 1 examples; let losses "
+             "be means");
+    CHECK(step.held() == 1);
+    CHECK(is_accepted(step.push(1, 0, value, 4'294'967'294)));
   }
 
   TEST_CASE("a take of no gradients is refused, and the next one is served") {

@@ -301,18 +301,20 @@ TEST_SUITE("kernels/cuda/layers") {
     for (size_t rows : {0, 1, 5, 33})
       for (size_t columns : {1, 7, 64})
         for (size_t inner : {0, 1, 31})
-          for (bool transpose_a : {false, true})
-            for (bool transpose_b : {false, true})
-              for (double beta : {0.0, 1.0, 0.5}) {
-                auto a = normal<T>(rows * inner, 1), b = normal<T>(inner * columns, 2);
-                auto c = beta == 0 ? extreme<T>(rows * columns, 3) : normal<T>(rows * columns, 3);
-                device_array<T> far_a{a}, far_b{b}, far_c{c};
-                const matmul_form form{rows, columns, inner, transpose_a, transpose_b, 0.5, beta};
-                reference::matmul<T>(plain, form, a.view(), b.view(), c.span());
-                cuda::matmul<T>(gpu(), form, far_a.view(), far_b.view(), far_c.span());
-                auto got = far_c.fetch();
-                CHECK(first_not_close(got.span(), c.span(), {roundings<T>(64), roundings<T>(64)})
-                      == c.span().size());
-              }
+          for (int variant = 0; variant < 24; ++variant) {
+            matmul_form form{rows, columns, inner, variant % 2 != 0, variant / 2 % 2 != 0, 0.5};
+            form.beta = variant / 4 % 3 * 0.5;
+            form.batch = variant < 12 ? 1 : 3;
+            auto size_c = form.batch * rows * columns;
+            auto a = normal<T>(form.batch * rows * inner, 1);
+            auto b = normal<T>(form.batch * inner * columns, 2);
+            auto c = form.beta == 0 ? extreme<T>(size_c, 3) : normal<T>(size_c, 3);
+            device_array<T> far_a{a}, far_b{b}, far_c{c};
+            reference::matmul<T>(plain, form, a.view(), b.view(), c.span());
+            cuda::matmul<T>(gpu(), form, far_a.view(), far_b.view(), far_c.span());
+            auto got = far_c.fetch();
+            CHECK(first_not_close(got.span(), c.span(), {roundings<T>(64), roundings<T>(64)})
+                  == c.span().size());
+          }
   }
 }

@@ -34,6 +34,19 @@ cublasStatus_t multiply(cublasHandle_t handle, cublasOperation_t a_form, cublasO
   return queued == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
+template <class T>
+cublasStatus_t multiply_each(cublasHandle_t handle, cublasOperation_t a_form,
+                             cublasOperation_t b_form, int m, int n, int k, T alpha, const T* a,
+                             int a_step, long long a_distance, const T* b, int b_step,
+                             long long b_distance, T beta, T* c, int c_step, long long c_distance,
+                             int batch) {
+  auto status = CUBLAS_STATUS_SUCCESS;
+  for (int i = 0; i < batch && status == CUBLAS_STATUS_SUCCESS; ++i)
+    status = multiply(handle, a_form, b_form, m, n, k, alpha, a + i * a_distance, a_step,
+                      b + i * b_distance, b_step, beta, c + i * c_distance, c_step);
+  return status;
+}
+
 } // namespace
 
 cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
@@ -69,12 +82,32 @@ cublasStatus_t cublasDgemm_v2(cublasHandle_t handle, cublasOperation_t a_form,
   return multiply(handle, a_form, b_form, m, n, k, *alpha, a, a_step, b, b_step, *beta, c, c_step);
 }
 
+cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_t a_form,
+                                         cublasOperation_t b_form, int m, int n, int k,
+                                         const float* alpha, const float* a, int a_step,
+                                         long long a_distance, const float* b, int b_step,
+                                         long long b_distance, const float* beta, float* c,
+                                         int c_step, long long c_distance, int batch) {
+  return multiply_each(handle, a_form, b_form, m, n, k, *alpha, a, a_step, a_distance, b, b_step,
+                       b_distance, *beta, c, c_step, c_distance, batch);
+}
+
+cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t handle, cublasOperation_t a_form,
+                                         cublasOperation_t b_form, int m, int n, int k,
+                                         const double* alpha, const double* a, int a_step,
+                                         long long a_distance, const double* b, int b_step,
+                                         long long b_distance, const double* beta, double* c,
+                                         int c_step, long long c_distance, int batch) {
+  return multiply_each(handle, a_form, b_form, m, n, k, *alpha, a, a_step, a_distance, b, b_step,
+                       b_distance, *beta, c, c_step, c_distance, batch);
+}
+
 namespace troupe::cuda {
 
 const expected<blas_library>& blas() {
-  static const expected<blas_library> library
-    = blas_library{cublasCreate_v2,       cublasDestroy_v2, cublasSetStream_v2,
-                   cublasSetWorkspace_v2, cublasSgemm_v2,   cublasDgemm_v2};
+  static const expected<blas_library> library = blas_library{
+    cublasCreate_v2, cublasDestroy_v2, cublasSetStream_v2,        cublasSetWorkspace_v2,
+    cublasSgemm_v2,  cublasDgemm_v2,   cublasSgemmStridedBatched, cublasDgemmStridedBatched};
   return library;
 }
 

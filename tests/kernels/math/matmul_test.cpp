@@ -73,6 +73,32 @@ TEST_SUITE("kernels/math/matmul") {
       }
   }
 
+  TEST_CASE_TEMPLATE("each product of a batch has the bits that it has alone", T, float, double) {
+    for (auto form : extents)
+      for (int variant = 0; variant < 8; ++variant) {
+        form.transpose_a = (variant & 1) != 0;
+        form.transpose_b = (variant & 2) != 0;
+        form.beta = (variant & 4) != 0 ? -1 : 0;
+        auto batched = form;
+        batched.batch = 3;
+        auto of_a = form.rows * form.inner, of_b = form.inner * form.columns;
+        auto of_c = form.rows * form.columns;
+        auto a = normal<T>(3 * of_a, 1), b = normal<T>(3 * of_b, 2), c = normal<T>(3 * of_c, 3);
+        auto plain_c = c, plain_wanted = c, wanted = c;
+        cpu::matmul(fast, batched, a.view(), b.view(), c.span());
+        reference::matmul(plain, batched, a.view(), b.view(), plain_c.span());
+        for (size_t i = 0; i < 3; ++i) {
+          auto one_a = a.view().subspan(i * of_a, of_a), one_b = b.view().subspan(i * of_b, of_b);
+          cpu::matmul(fast, form, one_a, one_b, wanted.span().subspan(i * of_c, of_c));
+          reference::matmul(plain, form, one_a, one_b, plain_wanted.span().subspan(i * of_c, of_c));
+        }
+        CHECK(same_bits(c, wanted));
+        CHECK(same_bits(plain_c, plain_wanted));
+      }
+    constexpr matmul_form none{.rows = 2, .columns = 3, .inner = 4, .batch = 0};
+    compare(none, guarded<T>{0}, guarded<T>{0}, guarded<T>{0}, {});
+  }
+
   TEST_CASE_TEMPLATE("NaN and infinity reach the same elements", T, float, double) {
     constexpr matmul_form form{.rows = 33, .columns = 17, .inner = 40};
     for (T poison : {std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::infinity()}) {

@@ -143,6 +143,23 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
         }
   }
 
+  TEST_CASE("matmul of a batch, in all transpositions, also of its operand with itself") {
+    for (bool ta : {false, true})
+      for (bool tb : {false, true}) {
+        CAPTURE(ta);
+        CAPTURE(tb);
+        auto a = random_tensor(ta ? shape{2, 5, 3} : shape{2, 3, 5}, "a");
+        auto b = random_tensor(tb ? shape{2, 4, 5} : shape{2, 5, 4}, "b");
+        check_gradients(
+          [&](auto& t, const auto& p) {
+            auto product = t.matmul(p[0], p[1], {.a = ta, .b = tb});
+            auto square = t.matmul(product, product, {.b = true});
+            return t.add(weigh(t, product, {2, 3, 4}), weigh(t, square, {2, 3, 3}));
+          },
+          {a, b});
+      }
+  }
+
   TEST_CASE("a matrix times itself, transposed: both contributions arrive") {
     check_gradients(
       [](auto& t, const auto& p) {
@@ -516,7 +533,15 @@ TEST_SUITE("kernels/tape/tape: refusals") {
     says(
       refusal([&](tape& t) { return t.matmul(t.constant(a), t.constant(zeros({4}, dtype::f64))); },
               invalid),
-      "two matrices");
+      "two matrices, or two batches of as many, not f64 [3, 4] and f64 [4]");
+    auto pairs = zeros({2, 3, 4}, dtype::f64), triples = zeros({3, 4, 5}, dtype::f64);
+    says(
+      refusal([&](tape& t) { return t.matmul(t.constant(pairs), t.constant(triples)); }, invalid),
+      "two batches of as many, not f64 [2, 3, 4] and f64 [3, 4, 5]");
+    says(refusal([&](tape& t) { return t.matmul(t.constant(pairs), t.constant(a)); }, invalid),
+         "two batches of as many, not f64 [2, 3, 4] and f64 [3, 4]");
+    says(refusal([&](tape& t) { return t.matmul(t.constant(pairs), t.constant(pairs)); }, invalid),
+         "matmul: f64 [2, 3, 4] times f64 [2, 3, 4]: the inner extents 4 and 3 differ");
     says(refusal([&](tape& t) { return t.add_bias(t.constant(a), t.constant(b)); }, invalid),
          "add_bias: bias f64 [5, 6]");
     says(

@@ -291,6 +291,57 @@ TEST_SUITE("strategies/optimizers/sync_replicas_optimizer") {
     CHECK(values.values<float>()[1] == -0.5F);
   }
 
+  TEST_CASE("where losses are sums, a replica with fewer examples weighs less") {
+    auto world = world::virtual_time();
+    parameter_server_strategy strategy{world, {.replicas = 2}};
+    auto weights = strategy.make_variable("weights", make_tensor({1}, {0}));
+    sync_replicas_optimizer optimizer{rules::sgd{.learning_rate = 1},
+                                      {.replicas_to_aggregate = 2,
+                                       .total_num_replicas = 2,
+                                       .policy = sync_policy::latest_token,
+                                       .losses_are_sums = true}};
+    auto step = [=](replica_context& context) -> task<void> {
+      // Replica 0 has three examples with a gradient of 1 each, replica 1 has one of 5.
+      auto is_first = context.replica_id_in_sync_group() == 0;
+      context.report(0.5, is_first ? 3 : 1);
+      std::vector<gradient_and_variable> gradients{
+        {make_tensor({1}, {is_first ? 3.F : 5.F}), weights}};
+      auto applying = optimizer.apply_gradients(context, gradients, {.read_aggregates = true});
+      auto outcome = co_await applying;
+      CHECK(std::get<tensor>(outcome.aggregates.at(0).value()).values<float>()[0] == 2);
+    };
+    auto seen = play(strategy, optimizer, step, {.steps = 1});
+    CHECK_FALSE(seen.report.failure);
+    CHECK(strategy.read(weights).values<float>()[0] == -2); // (3 + 5) / 4, where means give 3
+  }
+
+  TEST_CASE("where losses are sums, minimize reports their mean, and examples must be given") {
+    auto train_with = [](uint32_t examples) {
+      auto world = world::virtual_time();
+      parameter_server_strategy strategy{world};
+      auto weights = strategy.make_variable("weights", make_tensor({1}, {3}));
+      sync_replicas_optimizer optimizer{
+        rules::sgd{.learning_rate = 0.25},
+        {.policy = sync_policy::latest_token, .losses_are_sums = true}};
+      auto step = [=](replica_context& context) -> task<void> {
+        loss_function twice = [](tape& t, std::span<const expression> variables) {
+          return t.scale(t.mean(variables[0]), 2); // of two examples
+        };
+        auto minimizing = optimizer.minimize(context, twice, {weights}, examples);
+        co_await minimizing;
+      };
+      auto seen = play(strategy, optimizer, step, {.steps = 1});
+      if (!seen.report.failure) {
+        CHECK(seen.steps.at(0).accepted.at(0).loss == 3);
+        CHECK(strategy.read(weights).values<float>()[0] == 2.75F);
+      }
+      return seen.report.failure ? seen.report.failure->message : std::string{};
+    };
+    CHECK(train_with(2).empty());
+    CHECK(train_with(0).find("replica 0 reports none; call context.report(loss, examples)")
+          != std::string::npos);
+  }
+
   TEST_CASE("minimize without variables takes all trainable ones, and scales by grad_loss") {
     auto world = world::virtual_time();
     parameter_server_strategy strategy{world};

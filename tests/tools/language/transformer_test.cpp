@@ -170,6 +170,22 @@ TEST_SUITE("tools/language/transformer") {
     CHECK(differentiate(config, values, batch, {1, "dropout", 0, 1})->loss != plain->loss);
   }
 
+  TEST_CASE("layers that are computed again come to the same bits") {
+    auto config = tiny;
+    config.hidden_dropout = 0.3;
+    auto values = values_of(initial_variables(config, 1));
+    auto batch = draw_batch(config, pangram, 4, {1, "batch"});
+    auto plain = differentiate(config, values, batch, {1, "dropout"});
+    config.recompute = true;
+    auto again = differentiate(config, values, batch, {1, "dropout"});
+    REQUIRE(plain);
+    REQUIRE(again);
+    CHECK(again->loss == plain->loss);
+    for (size_t i = 0; i < values.size(); ++i)
+      CHECK(std::ranges::equal(std::get<tensor>(plain->gradients[i]).values<float>(),
+                               std::get<tensor>(again->gradients[i]).values<float>()));
+  }
+
   TEST_CASE("the evaluation is the mean over all bytes, in windows of which the last is shorter") {
     const auto& values = trained();
     const auto text = repeated(700);

@@ -81,7 +81,8 @@ TEST_SUITE("tools/options/train_options") {
                      .hidden_dropout = 0.25,
                      .layers = 3,
                      .heads = 2,
-                     .width = 16};
+                     .width = 16,
+                     .recompute = true};
     REQUIRE(settle(options, {{"context", {}}, {"hidden-dropout", {}}}));
     const auto text = config_text(options, {});
     for (const auto* key : {"hidden", "embedding", "embedding-dropout"})

@@ -27,3 +27,15 @@ cublasStatus_t cublasDgemm_v2(cublasHandle_t handle, cublasOperation_t a_form,
                               cublasOperation_t b_form, int m, int n, int k, const double* alpha,
                               const double* a, int a_step, const double* b, int b_step,
                               const double* beta, double* c, int c_step);
+cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_t a_form,
+                                         cublasOperation_t b_form, int m, int n, int k,
+                                         const float* alpha, const float* a, int a_step,
+                                         long long a_distance, const float* b, int b_step,
+                                         long long b_distance, const float* beta, float* c,
+                                         int c_step, long long c_distance, int batch);
+cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t handle, cublasOperation_t a_form,
+                                         cublasOperation_t b_form, int m, int n, int k,
+                                         const double* alpha, const double* a, int a_step,
+                                         long long a_distance, const double* b, int b_step,
+                                         long long b_distance, const double* beta, double* c,
+                                         int c_step, long long c_distance, int batch);
