@@ -73,13 +73,14 @@ ROOMS = {
     },
     "tools": {
         "system": [],
-        "language": [],
+        "model": [],
+        "language": ["model"],
         "options": ["system", "language"],
         "run": ["system", "options"],
         "launch": ["system", "options"],
         "top": ["system", "options"],
         "sim": ["system", "language", "options"],
-        "train": ["system", "language", "options", "run"],
+        "train": ["system", "model", "language", "options", "run"],
         "": ["launch", "options", "sim", "top", "train"],
     },
 }

@@ -51,8 +51,9 @@ course learn(const std::vector<std::shared_ptr<compute_device>>& devices, uint32
       sum += one.loss;
     seen.losses.push_back(sum / static_cast<double>(step.accepted.size()));
   };
-  auto report = train(strategy, optimizer,
-                      language_step({model, 16, small_text}, optimizer, variables), options);
+  auto report = train(
+    strategy, optimizer,
+    training_step(language_step({model, 16, small_text}), 16, optimizer, variables), options);
   seen.failure = report.failure;
   for (const auto& variable : variables)
     seen.variables.push_back(strategy.read(variable));
