@@ -29,6 +29,16 @@ inline constexpr quality_measure bits_per_byte{.column = "bits_per_byte",
                                                .plot_axis = "bits per byte, lower is better",
                                                .plot_top = 8};
 
+inline constexpr quality_measure error_rate{
+  .column = "error_rate",
+  .held_out = "held-out images",
+  .unit = "wrong",
+  .words = "share that is classified wrongly",
+  .loss_unit = "bits/image",
+  .plot_title = "Bits that the model needs for a label, and its errors",
+  .plot_axis = "bits in training, share of errors in evaluations; lower is better",
+  .plot_top = 1};
+
 } // namespace quality_measures
 
 } // namespace troupe

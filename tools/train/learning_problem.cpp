@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The language model and its text as a learning problem.
+// The language model and its text, and the image model and its images, as learning problems.
 #include "tools/train/learning_problem.hpp"
 
 #include "kernels/tensor/crc32c.hpp"
+#include "tools/images/image_model.hpp"
+#include "tools/images/image_set.hpp"
 #include "tools/language/language_model.hpp"
 #include "tools/language/language_step.hpp"
 #include "tools/train/text_corpus.hpp"
 
+#include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <memory>
 
@@ -43,6 +47,7 @@ learning_problem problem_of(const train_options& options,
   auto compute = language_step({model, options.batch, training});
   return {.model = language_model_of(options),
           .data = {.kind = "text",
+                   .note = "troupe.text",
                    .option = "--text",
                    .place = options.text,
                    .sizes = fmt::format("{} bytes to train on, {} held out", training.size(),
@@ -61,6 +66,58 @@ learning_problem problem_of(const train_options& options,
           .compare = [corpus] { return compare_with_compressors(*corpus); }};
 }
 
+// The most frequent class of what is held out, and how often it is another one.
+comparison compare_with_one_class(const labelled_images& held_out) {
+  std::array<size_t, 256> counts{};
+  for (auto label : held_out.labels)
+    ++counts[label];
+  const auto most = std::ranges::max_element(counts);
+  const auto error = 1 - static_cast<double>(*most) / static_cast<double>(held_out.size());
+  return {fmt::format("  always {:<6}{:.3f}\n", most - counts.begin(), error),
+          {{"one class", error}}};
+}
+
+learning_problem problem_of(const train_options& options, const image_model& model,
+                            const std::shared_ptr<const image_set>& images) {
+  return {.model = {model.describe(), variables_of(model)},
+          .data = {.kind = "image set",
+                   .note = "troupe.images",
+                   .option = "--data",
+                   .place = options.data,
+                   .sizes = fmt::format("{} images to train on, {} held out",
+                                        images->training.size(), images->held_out.size()),
+                   .fingerprint = fingerprint(*images)},
+          .measure = quality_measures::error_rate,
+          .pass_guesses = images->training.size(),
+          .work =
+            [model, images,
+             batch = options.batch](compute_stream& on, std::span<const tensor> variables,
+                                    const batch_draws& draws, const std::stop_token& stop) {
+              auto drawn = draw_images(images->training, batch, draws.examples);
+              return differentiate_on(on, model, variables, drawn, stop);
+            },
+          .evaluate =
+            [model, images](std::span<const tensor> variables) {
+              return error_rate(model, variables, images->held_out);
+            },
+          .compare = [images]() -> expected<comparison> {
+            return compare_with_one_class(images->held_out);
+          }};
+}
+
+expected<learning_problem> load_image_problem(const train_options& options) {
+  auto named = [](const error& why) { return error{why.code, "--data: " + why.message}; };
+  auto images = load_images(options.data);
+  if (!images) return tl::unexpected(named(images.error()));
+  const image_model model{options.images, static_cast<int64_t>(images->training.height),
+                          static_cast<int64_t>(images->training.width),
+                          static_cast<int64_t>(images->classes)};
+  if (auto valid = validate(model); !valid)
+    return fail(valid.error().code,
+                fmt::format("--filters: {}; list fewer of them", valid.error().message));
+  return problem_of(options, model, std::make_shared<const image_set>(std::move(*images)));
+}
+
 } // namespace
 
 learned_model language_model_of(const train_options& options) {
@@ -68,6 +125,7 @@ learned_model language_model_of(const train_options& options) {
 }
 
 expected<learning_problem> load_problem(const train_options& options) {
+  if (options.learn == learned_kind::images) return load_image_problem(options);
   return text_corpus::load({.path = options.text,
                             .held_out = options.held_out,
                             .part_bytes_min = static_cast<uint64_t>(options.model.context) + 1})

@@ -26,7 +26,8 @@ struct learned_model {
 
 /// The data that a model is trained on and judged by.
 struct learned_data {
-  std::string kind;        ///< "text"; checkpoints keep the fingerprint under this name.
+  std::string kind;        ///< "text", "image set"
+  std::string note;        ///< The name of the fingerprint in checkpoints.
   std::string option;      ///< That names it: "--text".
   std::string place;       ///< As the option has it.
   std::string sizes;       ///< "31634 bytes to train on, 3514 held out"
@@ -60,7 +61,8 @@ struct learning_problem {
 [[nodiscard]] learned_model language_model_of(const train_options& options);
 
 /// Loads what the options name.
-/// Errors: as `text_corpus::load`; the line names the option.
+/// Errors: as `text_corpus::load` and `load_images`; invalid_argument also for images that are too
+/// small for the model. The line names the option.
 [[nodiscard]] expected<learning_problem> load_problem(const train_options& options);
 
 } // namespace troupe

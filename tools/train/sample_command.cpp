@@ -88,6 +88,11 @@ int sample_command_main(int argument_count, const char* const* arguments) {
   auto config = std::filesystem::path{options->run} / "config.toml";
   if (auto read = read_config_file(config.string(), "RUN", all); !read)
     return refuse("sample", read.error());
+  if (run.learn == learned_kind::images)
+    return refuse(
+      "sample",
+      misuse(config.string() + ": this run learns images, and only language models write text")
+        .value());
   if (auto valid = validate(run.model); !valid)
     return refuse("sample",
                   error{valid.error().code, config.string() + ": " + valid.error().message});

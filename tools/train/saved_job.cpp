@@ -14,14 +14,9 @@ namespace troupe {
 
 namespace {
 
-// Where a checkpoint says which data it was trained on.
-std::string data_note(const learned_data& data) {
-  return "troupe." + data.kind;
-}
-
 // Whether a checkpoint is of these data.
 bool is_of(const found_checkpoint& found, const learned_data& data) {
-  auto note = found.notes.find(data_note(data));
+  auto note = found.notes.find(data.note);
   return note != found.notes.end() && note->second == data.fingerprint;
 }
 
@@ -83,8 +78,7 @@ expected<void> check_saved(const train_options& options, const learned_model& mo
 } // namespace
 
 std::map<std::string, std::string> notes_of(const learning_problem& problem) {
-  return {{data_note(problem.data), problem.data.fingerprint},
-          {model_note, problem.model.description}};
+  return {{problem.data.note, problem.data.fingerprint}, {model_note, problem.model.description}};
 }
 
 expected<std::vector<tensor>> model_in(const found_checkpoint& found,
