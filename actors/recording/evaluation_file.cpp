@@ -11,26 +11,33 @@
 
 namespace troupe {
 
-expected<evaluation_file> evaluation_file::create(std::filesystem::path path) {
+std::string evaluation_file::header(std::string_view measure) {
+  return "step,seconds," + std::string{measure} + '\n';
+}
+
+expected<evaluation_file> evaluation_file::create(std::filesystem::path path,
+                                                  std::string_view measure) {
   auto lines = record_writer::create(std::move(path));
   if (!lines) return tl::unexpected(lines.error());
   evaluation_file file{std::move(*lines)};
-  if (auto done = file.lines_.append(header); !done) return tl::unexpected(done.error());
+  if (auto done = file.lines_.append(header(measure)); !done) return tl::unexpected(done.error());
   if (auto done = file.flush(); !done) return tl::unexpected(done.error());
   return file;
 }
 
-expected<evaluation_file> evaluation_file::go_on(std::filesystem::path path) {
+expected<evaluation_file> evaluation_file::go_on(std::filesystem::path path,
+                                                 std::string_view measure) {
   std::ifstream before{path, std::ios::binary};
   std::string text{std::istreambuf_iterator<char>{before}, {}};
   before.close();
   text.resize(text.rfind('\n') + 1); // npos + 1 is 0
-  if (!text.empty() && !text.starts_with(header))
+  const auto first_line = header(measure);
+  if (!text.empty() && !text.starts_with(first_line))
     return fail(errc::failed_precondition,
                 path.native() + " is no table of evaluations; move it away");
-  auto file = create(std::move(path));
+  auto file = create(std::move(path), measure);
   if (!file) return file;
-  auto lines = std::string_view{text}.substr(std::min(text.size(), header.size()));
+  auto lines = std::string_view{text}.substr(std::min(text.size(), first_line.size()));
   while (!lines.empty()) {
     auto line = lines.substr(0, lines.find('\n') + 1);
     uint64_t step = 0;
@@ -44,10 +51,9 @@ expected<evaluation_file> evaluation_file::go_on(std::filesystem::path path) {
   return file;
 }
 
-expected<void> evaluation_file::append(uint64_t step, job_time when, double bits_per_byte) {
+expected<void> evaluation_file::append(uint64_t step, job_time when, double value) {
   last_step_ = step;
-  return lines_.append(
-    csv::line({std::to_string(step), csv::seconds(when), csv::field(bits_per_byte)}));
+  return lines_.append(csv::line({std::to_string(step), csv::seconds(when), csv::field(value)}));
 }
 
 } // namespace troupe

@@ -6,6 +6,8 @@
 #include "actors/recording/records.hpp"
 
 #include <optional>
+#include <string>
+#include <string_view>
 
 namespace troupe {
 
@@ -16,25 +18,27 @@ namespace troupe {
 /// |---------------|----------|-----------------------------------------------------------|
 /// | step          |          | global step that the variables had at least               |
 /// | seconds       | s        | when the result was there, since the job began            |
-/// | bits_per_byte | bit/byte | of the held-out text                                      |
+/// | the measure   | its own  | of what was held out, as in `bits_per_byte`               |
 class evaluation_file {
 public:
-  /// The first line of the file.
-  static constexpr std::string_view header = "step,seconds,bits_per_byte\n";
+  /// The first line of the file. @param measure The name of what is measured: "bits_per_byte".
+  [[nodiscard]] static std::string header(std::string_view measure);
 
   /// Creates the file with its header. Errors: `resource`.
-  [[nodiscard]] static expected<evaluation_file> create(std::filesystem::path path);
+  [[nodiscard]] static expected<evaluation_file> create(std::filesystem::path path,
+                                                        std::string_view measure);
 
   /// The file as an earlier process has left it, to be gone on with; creates it if there is none. A
   /// line that was cut off is dropped.
   /// Errors: `resource`; `failed_precondition` if it is another file.
-  [[nodiscard]] static expected<evaluation_file> go_on(std::filesystem::path path);
+  [[nodiscard]] static expected<evaluation_file> go_on(std::filesystem::path path,
+                                                       std::string_view measure);
 
   /// The step of the last line; nothing if there is none.
   [[nodiscard]] std::optional<uint64_t> last_step() const { return last_step_; }
 
   /// Adds a result. Errors: `resource`, for ever after the first.
-  [[nodiscard]] expected<void> append(uint64_t step, job_time when, double bits_per_byte);
+  [[nodiscard]] expected<void> append(uint64_t step, job_time when, double value);
 
   /// Brings all lines to the file. Errors: as `append`.
   [[nodiscard]] expected<void> flush() { return lines_.flush(); }

@@ -3,37 +3,16 @@
 #include "kernels/math/matmul.hpp"
 
 #include "kernels/math/matmul_blocks.hpp"
+#include "kernels/math/one_openmp_thread.hpp"
 #include "messages/assert.hpp"
 
 #include <Eigen/Core>
 #include <algorithm>
 #include <oneapi/dnnl/dnnl.h>
 
-// Two functions of OpenMP, as omp.h declares them, which comes with GCC only: oneDNN asks the
-// library of GCC how many threads it may use, whichever compiler made this file.
-extern "C" {
-int omp_get_max_threads();
-void omp_set_num_threads(int count);
-}
-
 namespace troupe::cpu {
 
 namespace {
-
-/// Keeps oneDNN on the thread that calls it. OpenMP has this number once for each thread: other
-/// threads, and what this one does afterwards, use as many as before.
-class one_openmp_thread {
-public:
-  one_openmp_thread() { omp_set_num_threads(1); }
-
-  ~one_openmp_thread() { omp_set_num_threads(before_); }
-
-  one_openmp_thread(const one_openmp_thread&) = delete;
-  one_openmp_thread& operator=(const one_openmp_thread&) = delete;
-
-private:
-  int before_ = omp_get_max_threads();
-};
 
 template <class T>
 void scale(double factor, std::span<T> c) {

@@ -38,6 +38,12 @@ struct transposition {
   bool b = false;
 };
 
+/// How the windows of a convolution or a pooling go over an image, in both directions alike.
+struct window_steps {
+  int64_t stride = 1;  ///< Pixels from one window to the next.
+  int64_t padding = 0; ///< Pixels of nothing that are added on each side.
+};
+
 /// The author of a model should not have to write its derivative as well. A tape computes each
 /// operation at once and remembers it; `gradients` then walks back from the result.
 ///
@@ -116,6 +122,21 @@ public:
   ///        values lie side by side, each of them head by head
   /// Errors: invalid_argument, if the heads are none, or do not divide the width.
   expression causal_self_attention(expression packed, int64_t heads);
+
+  /// Each window of an image, weighed and added up for each output channel. For a bias of each
+  /// channel, add it with `add_bias`.
+  /// Shape: input [batch, height, width, channels],
+  ///        weights [window height, window width, channels, outputs]
+  ///        -> [batch, (height + 2 * padding - window height) / stride + 1, ..., outputs]
+  /// Errors: invalid_argument, if no window fits, or if the padding is as large as a window.
+  expression conv2d(expression input, expression weights, window_steps steps = {});
+
+  /// The largest number of each square window of an image, apart for each channel; the first of
+  /// equal ones has the gradient.
+  /// Shape: input [batch, height, width, channels]
+  ///        -> [batch, (height + 2 * padding - window) / stride + 1, ..., channels]
+  /// Errors: as `conv2d`.
+  expression max_pool2d(expression input, int64_t window, window_steps steps);
 
   /// Drops elements at `rate` and scales the others by 1 / (1 - rate); a rate of 0 does nothing.
   /// @param key Names the mask: another key for each layer, replica and step.

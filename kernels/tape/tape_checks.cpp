@@ -31,6 +31,46 @@ expected<void> check_on_host(std::string_view operation, const std::string& name
                              + ": give the tensor from before it was copied");
 }
 
+/// Images [batch, height, width, channels], and at least one window in each.
+expected<image_windows> check_windows(std::string_view operation, const tensor& input,
+                                      int64_t window_height, int64_t window_width,
+                                      window_steps steps) {
+  if (input.rank() != 4)
+    return refuse(operation,
+                  "needs images [batch, height, width, channels], not " + describe(input));
+  const auto height = input.extents()[1], width = input.extents()[2], channels = input.extents()[3];
+  if (std::min({height, width, channels}) < 1)
+    return refuse(operation, describe(input) + " are images without a pixel");
+  const auto window = std::to_string(window_height) + " x " + std::to_string(window_width);
+  if (std::min(window_height, window_width) < 1)
+    return refuse(operation, "a window of " + window + " has no pixel");
+  if (steps.stride < 1)
+    return refuse(operation, "a stride of " + std::to_string(steps.stride) + " is not at least 1");
+  if (steps.padding < 0 || steps.padding >= std::min(window_height, window_width))
+    return refuse(operation, "a padding of " + std::to_string(steps.padding)
+                               + " is not within [0, the sides of a window of " + window + ")");
+  if (window_height > height + 2 * steps.padding || window_width > width + 2 * steps.padding)
+    return refuse(operation, "a window of " + window + " is larger than the images of "
+                               + describe(input) + " with a padding of "
+                               + std::to_string(steps.padding));
+  auto size = [](int64_t extent) { return static_cast<size_t>(extent); };
+  return image_windows{.batch = size(input.extents()[0]),
+                       .height = size(height),
+                       .width = size(width),
+                       .channels = size(channels),
+                       .window_height = size(window_height),
+                       .window_width = size(window_width),
+                       .stride = size(steps.stride),
+                       .padding = size(steps.padding)};
+}
+
+expected<void> check_image_elements(std::string_view operation, const tensor& input,
+                                    size_t output_elements) {
+  if (input.element_count() <= image_elements_max && output_elements <= image_elements_max)
+    return {};
+  return refuse(operation, describe(input) + " or the result has more than 2^31 - 1 elements");
+}
+
 } // namespace
 
 expected<void> check_leaf(std::string_view operation, const tensor& value, device where) {
@@ -113,6 +153,36 @@ expected<attention_extents> check_attention(const tensor& packed, int64_t heads)
                            .context = static_cast<size_t>(packed.extents()[1]),
                            .heads = static_cast<size_t>(heads),
                            .head_width = static_cast<size_t>(columns / 3 / heads)};
+}
+
+expected<convolution_extents> check_convolution(const tensor& input, const tensor& weights,
+                                                window_steps steps) {
+  constexpr auto name = "conv2d";
+  if (input.type() != weights.type()) return refuse_types(name, input, weights);
+  if (weights.rank() != 4)
+    return refuse(name, "needs weights [window height, window width, channels, outputs], not "
+                          + describe(weights));
+  const auto& by = weights.extents();
+  return check_windows(name, input, by[0], by[1], steps)
+    .and_then([&](const image_windows& windows) -> expected<convolution_extents> {
+      if (input.extents()[3] != by[2] || by[3] < 1)
+        return refuse(name, "weights " + describe(weights) + " do not make outputs of the channels "
+                              + "of " + describe(input));
+      convolution_extents extents{windows, static_cast<size_t>(by[3])};
+      return check_image_elements(name, input, extents.output_elements()).map([&] {
+        return extents;
+      });
+    });
+}
+
+expected<image_windows> check_max_pool(const tensor& input, int64_t window, window_steps steps) {
+  constexpr auto name = "max_pool2d";
+  return check_windows(name, input, window, window, steps)
+    .and_then([&](const image_windows& windows) {
+      return check_image_elements(name, input, windows.windows() * windows.channels).map([&] {
+        return windows;
+      });
+    });
 }
 
 expected<void> check_dropout(const tensor& input, double rate) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/math/attention.hpp"
+#include "kernels/math/convolution.hpp"
 #include "kernels/math/matmul.hpp"
 #include "kernels/tape/tape.hpp"
 #include "kernels/tensor/tensor.hpp"
@@ -36,6 +37,14 @@ namespace troupe::detail {
 
 /// Three parts side by side, of heads that divide each of them.
 [[nodiscard]] expected<attention_extents> check_attention(const tensor& packed, int64_t heads);
+
+/// Images and weights of one type and with the same channels, and windows that fit.
+[[nodiscard]] expected<convolution_extents>
+check_convolution(const tensor& input, const tensor& weights, window_steps steps);
+
+/// Images, and windows that fit.
+[[nodiscard]] expected<image_windows> check_max_pool(const tensor& input, int64_t window,
+                                                     window_steps steps);
 
 /// A rate within [0, 1), and no more elements than a stream has words.
 [[nodiscard]] expected<void> check_dropout(const tensor& input, double rate);

@@ -153,6 +153,33 @@ expression basic_tape<Context>::causal_self_attention(expression packed, int64_t
 }
 
 template <class Context>
+expression basic_tape<Context>::conv2d(expression input, expression weights, window_steps steps) {
+  if (!usable("conv2d", {input, weights})) return {};
+  auto extents = detail::check_convolution(at(input), at(weights), steps);
+  if (!extents) return refuse(extents.error());
+  return record(detail::convolved(on_, *extents, at(input), at(weights)), {input, weights},
+                [this, input, weights, extents = *extents](const tensor& g) {
+                  if (is_differentiable(weights))
+                    contribute(weights, detail::convolved_weights_gradient(on_, extents, at(input),
+                                                                           at(weights), g));
+                  if (is_differentiable(input))
+                    contribute(input, detail::convolved_input_gradient(on_, extents, at(input),
+                                                                       at(weights), g));
+                });
+}
+
+template <class Context>
+expression basic_tape<Context>::max_pool2d(expression input, int64_t window, window_steps steps) {
+  if (!usable("max_pool2d", {input})) return {};
+  auto windows = detail::check_max_pool(at(input), window, steps);
+  if (!windows) return refuse(windows.error());
+  return record(detail::pooled(on_, *windows, at(input)), {input},
+                [this, input, windows = *windows](const tensor& g) {
+                  contribute(input, detail::pooled_gradient(on_, windows, at(input), g));
+                });
+}
+
+template <class Context>
 expression basic_tape<Context>::dropout(expression input, double rate, const random_key& key,
                                         const tensor& placed) {
   if (!usable("dropout", {input})) return {};

@@ -5,11 +5,13 @@
 #include "kernels/math/activations.hpp"
 #include "kernels/math/attention.hpp"
 #include "kernels/math/bias.hpp"
+#include "kernels/math/convolution.hpp"
 #include "kernels/math/dropout.hpp"
 #include "kernels/math/elementwise.hpp"
 #include "kernels/math/embedding.hpp"
 #include "kernels/math/layer_norm.hpp"
 #include "kernels/math/matmul.hpp"
+#include "kernels/math/max_pool.hpp"
 #include "kernels/math/mean.hpp"
 #include "kernels/math/rms_norm.hpp"
 #include "kernels/math/softmax_cross_entropy.hpp"
@@ -338,6 +340,74 @@ tensor attend_gradient(const Context& on, const attention_extents& extents, cons
       on, extents, in<T>(on, packed),
       attention_outcome<T>{in<T>(on, forward.output), in<T>(on, forward.log_sums)},
       in<T>(on, output_gradient), out<T>(on, result));
+  });
+  return result;
+}
+
+/// Memory for what the windows of images give, so many numbers for each.
+template <class Context>
+tensor make_outputs(const Context& on, dtype type, const image_windows& windows, size_t numbers) {
+  return make(on, type,
+              shape{static_cast<int64_t>(windows.batch),
+                    static_cast<int64_t>(windows.output_height()),
+                    static_cast<int64_t>(windows.output_width()), static_cast<int64_t>(numbers)});
+}
+
+template <class Context>
+tensor convolved(const Context& on, const convolution_extents& extents, const tensor& input,
+                 const tensor& weights) {
+  auto output = make_outputs(on, input.type(), extents, extents.outputs);
+  compute_in(input.type(), [&](auto zero) {
+    using T = decltype(zero);
+    convolve(on, extents, in<T>(on, input), in<T>(on, weights), out<T>(on, output));
+  });
+  return output;
+}
+
+template <class Context>
+tensor convolved_input_gradient(const Context& on, const convolution_extents& extents,
+                                const tensor& input, const tensor& weights,
+                                const tensor& output_gradient) {
+  auto result = make_like(on, input);
+  compute_in(input.type(), [&](auto zero) {
+    using T = decltype(zero);
+    convolve_input_gradient(on, extents, in<T>(on, weights), in<T>(on, output_gradient),
+                            out<T>(on, result));
+  });
+  return result;
+}
+
+template <class Context>
+tensor convolved_weights_gradient(const Context& on, const convolution_extents& extents,
+                                  const tensor& input, const tensor& weights,
+                                  const tensor& output_gradient) {
+  auto result = make_like(on, weights);
+  compute_in(input.type(), [&](auto zero) {
+    using T = decltype(zero);
+    convolve_weights_gradient(on, extents, in<T>(on, input), in<T>(on, output_gradient),
+                              out<T>(on, result));
+  });
+  return result;
+}
+
+template <class Context>
+tensor pooled(const Context& on, const image_windows& windows, const tensor& input) {
+  auto output = make_outputs(on, input.type(), windows, windows.channels);
+  compute_in(input.type(), [&](auto zero) {
+    using T = decltype(zero);
+    max_pool(on, windows, in<T>(on, input), out<T>(on, output));
+  });
+  return output;
+}
+
+template <class Context>
+tensor pooled_gradient(const Context& on, const image_windows& windows, const tensor& input,
+                       const tensor& output_gradient) {
+  auto result = make_like(on, input);
+  compute_in(input.type(), [&](auto zero) {
+    using T = decltype(zero);
+    max_pool_gradient(on, windows, in<T>(on, input), in<T>(on, output_gradient),
+                      out<T>(on, result));
   });
   return result;
 }

@@ -73,13 +73,15 @@ ROOMS = {
     },
     "tools": {
         "system": [],
-        "language": [],
-        "options": ["system", "language"],
+        "model": [],
+        "language": ["model"],
+        "images": ["model"],
+        "options": ["system", "images", "language"],
         "run": ["system", "options"],
         "launch": ["system", "options"],
         "top": ["system", "options"],
         "sim": ["system", "language", "options"],
-        "train": ["system", "language", "options", "run"],
+        "train": ["system", "model", "images", "language", "options", "run"],
         "": ["launch", "options", "sim", "top", "train"],
     },
 }

@@ -32,7 +32,8 @@ TEST_SUITE("tools/gpu_loss") {
         if (step.step == 5) emulated::break_device(cudaErrorIllegalAddress);
       };
       report = train(strategy, optimizer,
-                     language_step({model, 8, small_text}, optimizer, variables), options);
+                     training_step(language_step({model, 8, small_text}), 8, optimizer, variables),
+                     options);
     }
     emulated::break_device(cudaSuccess);
     REQUIRE(report.failure);

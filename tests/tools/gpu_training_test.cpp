@@ -6,6 +6,7 @@
 #include "strategies/contexts/strategy_extended.hpp"
 #include "strategies/kinds/mirrored_strategy.hpp"
 #include "tests/tools/small_language.hpp"
+#include "tools/images/image_model.hpp"
 #include "tools/language/language_step.hpp"
 
 #include <algorithm>
@@ -51,8 +52,9 @@ course learn(const std::vector<std::shared_ptr<compute_device>>& devices, uint32
       sum += one.loss;
     seen.losses.push_back(sum / static_cast<double>(step.accepted.size()));
   };
-  auto report = train(strategy, optimizer,
-                      language_step({model, 16, small_text}, optimizer, variables), options);
+  auto report = train(
+    strategy, optimizer,
+    training_step(language_step({model, 16, small_text}), 16, optimizer, variables), options);
   seen.failure = report.failure;
   for (const auto& variable : variables)
     seen.variables.push_back(strategy.read(variable));
@@ -105,6 +107,32 @@ TEST_SUITE("tools/gpu_training") {
                                  std::get<tensor>(here->gradients[i]))
               < 1e-6);
     }
+  }
+
+  TEST_CASE("one step of the image model on a GPU has the CPU's loss and gradients, too") {
+    const image_model of{{.filters = {3, 4}, .dense = 5}, 8, 9, 3};
+    labelled_images images{8, 9, {}, {}};
+    random_stream stream{{3, "images"}};
+    for (size_t pixel = 0; pixel < size_t{20} * 8 * 9; ++pixel)
+      images.pixels.push_back(static_cast<uint8_t>(stream.below(256)));
+    for (uint8_t image = 0; image < 20; ++image)
+      images.labels.push_back(image % 3);
+    std::vector<tensor> variables;
+    for (const auto& [name, value] : initial_values(variables_of(of), 3))
+      variables.push_back(value);
+    auto batch = draw_images(images, 33, {3, "batch"});
+    auto here = differentiate_on(host_stream(), of, variables, batch);
+    auto gpu = first_gpu(1);
+    auto there = differentiate_on(gpu->stream(0), of, variables, batch);
+    REQUIRE(here);
+    REQUIRE_MESSAGE(there, (there ? std::string{} : there.error().message));
+    finish(*gpu);
+    CHECK(there->loss_in_nats() == doctest::Approx(here->loss_in_nats()).epsilon(1e-6));
+    REQUIRE(there->gradients.size() == here->gradients.size());
+    for (size_t i = 0; i < here->gradients.size(); ++i)
+      CHECK(largest_difference(std::get<tensor>(there->gradients[i]),
+                               std::get<tensor>(here->gradients[i]))
+            < 1e-5); // sums of thousands of products
   }
 
   TEST_CASE("a job on a GPU has the CPU's loss curve and comes to its variables") {

@@ -204,57 +204,6 @@ size_t part_to_evaluate(const language_model_config& config, size_t left) {
   return windows == 0 ? left : windows * context;
 }
 
-// Results on their way from a device; the first failure stays.
-class transfer {
-public:
-  explicit transfer(compute_stream& by) : by_(by) {}
-
-  tensor here(const tensor& value) { return take(by_.to_host(value)); }
-
-  gradient here(const gradient& value) {
-    if (const auto* dense = std::get_if<tensor>(&value)) return here(*dense);
-    const auto& rows = std::get<indexed_slices>(value);
-    return indexed_slices{here(rows.indices), here(rows.values), rows.dense_extents};
-  }
-
-  template <class T>
-  T take(expected<T> result) {
-    if (result) return std::move(*result);
-    if (failure_.code == errc::none) failure_ = result.error();
-    return {};
-  }
-
-  [[nodiscard]] const error& failure() const { return failure_; }
-
-private:
-  compute_stream& by_;
-  error failure_;
-};
-
-// Indices and labels stay on the host: every tape takes them from there.
-template <class Context>
-expected<step_on_stream>
-differentiate_with(Context context, compute_stream& on, const language_model_config& config,
-                   std::span<const tensor> variables, const text_batch& batch,
-                   const random_key& key, const std::stop_token& stop) {
-  transfer moved{on};
-  auto values = moved.take(on.resident(variables));
-  if (moved.failure().code != errc::none) return tl::unexpected(moved.failure());
-  basic_tape<Context> t{stop, std::move(context)};
-  std::vector<expression> parameters;
-  for (const auto& value : values)
-    parameters.push_back(t.parameter(value));
-  auto loss
-    = loss_of(t, config, parameters, batch, {config.embedding_dropout, config.hidden_dropout, key});
-  auto gradients = t.gradients(loss, parameters);
-  if (!gradients) return tl::unexpected(gradients.error());
-  step_on_stream result{moved.here(*t.value(loss)), {}};
-  for (const auto& one : *gradients)
-    result.gradients.push_back(moved.here(one));
-  if (moved.failure().code != errc::none) return tl::unexpected(moved.failure());
-  return result;
-}
-
 #if TROUPE_CUDA
 // Bytes that go to the device as they are.
 tensor as_tensor(std::span<const random_key> keys) {
@@ -330,17 +279,6 @@ expected<step_on_stream> differentiate_again(cuda_stream& on, const language_mod
 }
 #endif
 
-tensor initial_value(const model_variable& variable, const random_key& key) {
-  tensor result(dtype::f32, variable.extents);
-  auto values = result.mutable_values<float>();
-  std::ranges::fill(values, variable.constant);
-  if (variable.deviation == 0) return result;
-  random_stream stream{key.derive(variable.drawn_as)};
-  for (auto& value : values)
-    value = static_cast<float>(variable.deviation * stream.normal());
-  return result;
-}
-
 double number(const tensor& scalar) {
   return scalar.type() == dtype::f64 ? scalar.values<double>()[0] : scalar.values<float>()[0];
 }
@@ -389,10 +327,7 @@ std::string describe(const language_model_config& config) {
 }
 
 int64_t parameter_count(const language_model_config& config) {
-  int64_t count = 0;
-  for (const auto& variable : variables_of(config))
-    count += variable.extents.element_count();
-  return count;
+  return element_count(variables_of(config));
 }
 
 int64_t guesses_per_example(const language_model_config& config) {
@@ -416,11 +351,7 @@ std::vector<model_variable> variables_of(const language_model_config& config) {
 
 std::vector<initial_variable> initial_variables(const language_model_config& config,
                                                 uint64_t seed) {
-  const random_key key{seed, "initial variables"};
-  std::vector<initial_variable> result;
-  for (auto& variable : variables_of(config))
-    result.push_back({variable.name, initial_value(variable, key)});
-  return result;
+  return initial_values(variables_of(config), seed);
 }
 
 text_batch batch_at(const language_model_config& config, std::string_view text, size_t begin,
@@ -459,22 +390,23 @@ expected<loss_and_gradients> differentiate(const language_model_config& config,
     });
 }
 
-double step_on_stream::loss_in_nats() const {
-  return number(loss);
-}
-
 expected<step_on_stream> differentiate_on(compute_stream& on, const language_model_config& config,
                                           std::span<const tensor> variables,
                                           const text_batch& batch, const random_key& key,
                                           const std::stop_token& stop) {
   if (auto ok = check_variables(config, variables); !ok) return tl::unexpected(ok.error());
+  // Indices and labels stay on the host: every tape takes them from there.
+  auto loss = [&](auto& t, std::span<const expression> parameters) {
+    return loss_of(t, config, parameters, batch,
+                   {config.embedding_dropout, config.hidden_dropout, key});
+  };
   if (on.where().kind == device_kind::cpu)
-    return differentiate_with(cpu::context{}, on, config, variables, batch, key, stop);
+    return differentiate_with(cpu::context{}, on, variables, stop, loss);
 #if TROUPE_CUDA
   if (auto* gpu = dynamic_cast<cuda_stream*>(&on))
     return config.kind == model_kind::perceptron && is_of_bytes(batch)
              ? differentiate_again(*gpu, config, variables, batch, key, stop)
-             : differentiate_with(gpu->context(), on, config, variables, batch, key, stop);
+             : differentiate_with(gpu->context(), on, variables, stop, loss);
 #endif
   return fail(errc::unimplemented, "this build has no GPU support for the language model");
 }

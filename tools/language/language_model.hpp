@@ -6,6 +6,8 @@
 #include "kernels/tensor/random.hpp"
 #include "kernels/tensor/tensor.hpp"
 #include "messages/errc.hpp"
+#include "tools/model/model_variable.hpp"
+#include "tools/model/step_on_stream.hpp"
 
 #include <cstdint>
 #include <span>
@@ -15,8 +17,6 @@
 #include <vector>
 
 namespace troupe {
-
-class compute_stream;
 
 /// Values that a byte has.
 inline constexpr int64_t byte_values = 256;
@@ -78,15 +78,6 @@ inline constexpr size_t language_model_layers_max = 64;
 /// Errors: invalid_argument; the line names the field and its range.
 [[nodiscard]] expected<void> validate(const language_model_config& config);
 
-/// A variable of a model: f32 everywhere.
-struct model_variable {
-  std::string name;
-  shape extents;
-  double deviation = 0;   ///< It begins with normal values of this deviation around 0; or
-  float constant = 0;     ///< with this value everywhere, if the deviation is 0.
-  std::string drawn_as{}; ///< Names the normal values' draws.
-};
-
 /// The variables of a model. The functions below expect values in this order.
 ///
 /// Perceptron: "embedding", then "hidden_0/weights", "hidden_0/bias", ..., "output/weights",
@@ -99,12 +90,6 @@ struct model_variable {
 /// the root of the number of such sums; gains are 1, biases 0.
 /// @pre `validate(config)` has a value.
 [[nodiscard]] std::vector<model_variable> variables_of(const language_model_config& config);
-
-/// A variable before the first step.
-struct initial_variable {
-  std::string name;
-  tensor value;
-};
 
 /// As `variables_of` says, drawn. @pre `validate(config)` has a value.
 [[nodiscard]] std::vector<initial_variable> initial_variables(const language_model_config& config,
@@ -144,14 +129,6 @@ struct loss_and_gradients {
 [[nodiscard]] expected<loss_and_gradients>
 differentiate(const language_model_config& config, std::span<const tensor> variables,
               const text_batch& batch, const random_key& key, std::stop_token stop = {});
-
-/// What a stream was asked for in one step; to be looked at when the stream has done it.
-struct step_on_stream {
-  tensor loss;                     ///< Shape [], on the host. Units: nats.
-  std::vector<gradient> gradients; ///< On the host, in the order of the variables.
-
-  [[nodiscard]] double loss_in_nats() const;
-};
 
 /// As `differentiate`, on the device of a stream and by its own tape: variables go there once for
 /// each version, gradients come back. On the host's stream, the same bits.

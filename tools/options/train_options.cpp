@@ -34,6 +34,13 @@ constexpr std::array<std::string_view, 10> of_one_strategy{
   "aggregate", "policy",  "backups",         "curvature",        "initial-tokens",
   "slack",     "on-loss", "rejoin-patience", "replicate-owners", "communication"};
 
+constexpr std::array learned_names{to_string(learned_kind::language),
+                                   to_string(learned_kind::images)};
+constexpr std::array<std::string_view, 11> of_languages{
+  "text",   "held-out", "model", "context",           "embedding",     "hidden",
+  "layers", "heads",    "width", "embedding-dropout", "hidden-dropout"};
+constexpr std::array<std::string_view, 3> of_images{"data", "filters", "dense"};
+
 constexpr std::array model_names{to_string(model_kind::perceptron),
                                  to_string(model_kind::transformer)};
 constexpr std::array<std::string_view, 3> of_perceptrons{"embedding", "hidden",
@@ -43,6 +50,7 @@ constexpr std::array<std::string_view, 2> switch_names{"off", "on"};
 
 constexpr option_range replica_counts{1, 100'000};
 constexpr option_range extents{1, language_model_extent_max};
+constexpr option_range image_extents{1, image_model_extent_max};
 constexpr option_range counts{0, 1e9};
 constexpr option_range counts_from_1{1, 1e9};
 constexpr option_range shares_forgotten{.low = 0, .high = 1, .below_high = true};
@@ -103,7 +111,7 @@ std::string usual_learning_rates() {
   std::string text;
   for (const auto& [optimizer, rate] : train_defaults::learning_rates)
     text += fmt::format("{}{} for {}", text.empty() ? "" : ", ", rate, optimizer);
-  return text + "; of these a tenth for a transformer";
+  return text + "; of these a tenth for a transformer and for images";
 }
 
 // "tensorflow (as SyncReplicasOptimizer does), latest_token (the one for backups)"
@@ -113,6 +121,24 @@ std::string names_and_words(bool (policy_traits::*is_true)() const) {
     text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", to_string(policy),
                         traits_of(policy).about);
   return text;
+}
+
+void add_learned_options(command_options& all, train_options& options) {
+  all.begin_group("What is learnt", true);
+  all.add("--learn", "NAME",
+          "language (to guess the bytes of a text), or images (to tell their classes)",
+          choice_value(options.learn, learned_names));
+  all.begin_group("Images", true);
+  all.add("--data", "DIR",
+          "folder of an IDX data set, with MNIST's names: train-images-idx3-ubyte, "
+          "train-labels-idx1-ubyte; t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte are held out",
+          text_value(options.data), "none");
+  all.add("--filters", "COUNTS",
+          "output channels of each convolution, separated by commas; each halves the sides of the "
+          "images",
+          whole_numbers_value(options.images.filters, image_extents), "none");
+  all.add("--dense", "WIDTH", "width of the hidden layer behind the convolutions",
+          whole_value(options.images.dense, image_extents));
 }
 
 void add_replica_options(command_options& all, train_options& options) {
@@ -172,8 +198,9 @@ void add_training_options(command_options& all, train_options& options) {
   all.begin_group("Training", true);
   all.add("--steps", "COUNT", "updates to make; excludes --epochs",
           whole_value(options.steps, counts_from_1),
-          fmt::format("{} if no epochs are given", train_defaults::steps));
-  all.add("--epochs", "COUNT", "passes over the training text to make; excludes --steps",
+          fmt::format("{} if no epochs are given, of images {}", train_defaults::steps,
+                      train_defaults::image_steps));
+  all.add("--epochs", "COUNT", "passes over the training data to make; excludes --steps",
           whole_value(options.epochs, counts_from_1), "none");
   all.add("--batch", "COUNT", "examples in each gradient of a replica",
           whole_value(options.batch, {1, 1e6}));
@@ -193,7 +220,7 @@ void add_training_options(command_options& all, train_options& options) {
   all.add("--seed", "NUMBER", "of all randomness: initial values, batches, dropout, virtual time",
           whole_value(options.seed, seeds));
   all.add("--evaluate-every", "STEPS",
-          "how often the held-out text is evaluated; 0: only at the end",
+          "how often the held-out data are evaluated; 0: only at the end",
           whole_value(options.evaluate_every, counts));
 }
 
@@ -279,6 +306,7 @@ void add_run_options(command_options& all, train_options& options) {
 } // namespace
 
 void add_options(command_options& all, train_options& options) {
+  add_learned_options(all, options);
   add_replica_options(all, options);
   add_training_options(all, options);
   add_model_options(all, options.model);
@@ -294,6 +322,11 @@ std::span<const std::string_view> without_meaning(strategy_kind strategy) {
 std::span<const std::string_view> without_meaning(model_kind model) {
   if (model == model_kind::perceptron) return of_transformers;
   return of_perceptrons;
+}
+
+std::span<const std::string_view> without_meaning(learned_kind learned) {
+  if (learned == learned_kind::images) return of_languages;
+  return of_images;
 }
 
 void reset(std::string_view key, train_options& options) {
@@ -316,6 +349,7 @@ std::string config_text(const train_options& options, const option_origins& orig
   std::string_view section;
   for (const auto& option : all.options()) {
     if (std::ranges::count(without_meaning(options.strategy), option.key) > 0) continue;
+    if (std::ranges::count(without_meaning(options.learn), option.key) > 0) continue;
     if (std::ranges::count(without_meaning(options.model.kind), option.key) > 0) continue;
     const auto value = toml_text(option);
     auto line = fmt::format("# {}: {}\n", option.key, option.when_empty);

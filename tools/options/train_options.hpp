@@ -6,6 +6,7 @@
 #include "actors/policies/sync_options.hpp"
 #include "kernels/updates/update_rules.hpp"
 #include "strategies/reduce/cross_device_ops.hpp"
+#include "tools/images/image_model.hpp"
 #include "tools/language/language_model.hpp"
 #include "tools/options/option_origin.hpp"
 
@@ -29,6 +30,7 @@ inline constexpr sync_policy policy = sync_policy::tensorflow;
 inline constexpr uint64_t replicas = 4;
 inline constexpr uint64_t aggregate = 3;
 inline constexpr uint64_t steps = 25000;
+inline constexpr uint64_t image_steps = 1000; ///< With images.
 inline constexpr uint64_t batch = 64;
 inline constexpr std::string_view optimizer = rules::adam::name;
 inline constexpr uint64_t checkpoint_every = 5000;
@@ -53,6 +55,13 @@ inline constexpr std::pair<std::string_view, double> learning_rates[] = {
   {rules::lamb::name, 0.01},
 };
 } // namespace train_defaults
+
+/// What is learnt: a language, or images.
+enum class learned_kind : uint8_t { language, images };
+
+[[nodiscard]] constexpr std::string_view to_string(learned_kind learned) {
+  return learned == learned_kind::language ? "language" : "images";
+}
 
 /// How the learning rate changes over a run: not at all, in a straight line to 0 at the last step,
 /// or so in half a wave.
@@ -99,6 +108,8 @@ struct optimizer_setting {
 
 /// What `troupe train` does. After `parse_train_options` every field has its final value.
 struct train_options {
+  learned_kind learn = learned_kind::language;
+  std::string data; ///< Folder of the images.
   std::string text{train_defaults::text};
   double held_out = 0.1; ///< Share of the text, at its end, that is kept for evaluation.
 
@@ -128,6 +139,7 @@ struct train_options {
   uint64_t evaluate_every = 500; ///< Steps between evaluations; 0: only at the end.
 
   language_model_config model;
+  image_model_config images;
 
   uint64_t checkpoint_every = train_defaults::checkpoint_every; ///< Steps; 0: no checkpoints.
   uint64_t keep_checkpoints = train_defaults::keep_checkpoints; ///< The newest so many stay.
@@ -147,13 +159,19 @@ struct train_options {
   bool operator==(const train_options&) const = default;
 };
 
-/// The learning rate that suits most runs with this optimizer: for a transformer, a tenth of the
-/// perceptron's.
-[[nodiscard]] constexpr double default_learning_rate(std::string_view optimizer,
-                                                     model_kind model = model_kind::perceptron) {
+/// The learning rate that suits most runs of the perceptron with this optimizer.
+[[nodiscard]] constexpr double default_learning_rate(std::string_view optimizer) {
   for (const auto& [name, rate] : train_defaults::learning_rates)
-    if (name == optimizer) return model == model_kind::perceptron ? rate : rate / 10;
+    if (name == optimizer) return rate;
   return 0; // there is no such optimizer
+}
+
+/// The learning rate that suits most runs with these options: for a transformer and for images, a
+/// tenth of the perceptron's.
+[[nodiscard]] constexpr double default_learning_rate(const train_options& options) {
+  const auto is_deep
+    = options.learn == learned_kind::images || options.model.kind == model_kind::transformer;
+  return default_learning_rate(options.optimizer) / (is_deep ? 10 : 1);
 }
 
 /// Describes all options, in groups that files may hold. @param options Gets the values that are
@@ -168,12 +186,16 @@ void add_options(command_options& all, train_options& options);
 /// The options that say nothing of the model that was chosen: those of the other one.
 [[nodiscard]] std::span<const std::string_view> without_meaning(model_kind model);
 
+/// The options that say nothing where this is learnt: those of what else can be.
+[[nodiscard]] std::span<const std::string_view> without_meaning(learned_kind learned);
+
 /// Gives an option the value that it has if it is not set.
 void reset(std::string_view key, train_options& options);
 
-/// All options that have a meaning under strategy and model as a TOML file that reads back, with a
-/// note beside each where it came from. Options without a value are comments, and so is the run's
-/// folder if `with_run_dir` is false: a file that names a used folder could start no second run.
+/// All options that have a meaning for what is learnt, strategy and model as a TOML file that reads
+/// back, with a note beside each where it came from. Options without a value are comments, and so
+/// is the run's folder if `with_run_dir` is false: a file that names a used folder could start no
+/// second run.
 [[nodiscard]] std::string config_text(const train_options& options, const option_origins& origins,
                                       bool with_run_dir = true);
 

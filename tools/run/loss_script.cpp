@@ -9,10 +9,23 @@ namespace troupe {
 
 namespace {
 
-constexpr std::string_view preparation
+constexpr std::string_view beginning
   = R"gnuplot(# Draws loss.svg from metrics.csv and evaluations.csv:  gnuplot loss.gp
 reset session
-set terminal svg size 960,560 dynamic enhanced font "DejaVu Sans,14" background "#ffffff"
+)gnuplot";
+
+std::string names(const quality_measure& measure) {
+  return fmt::format("measure = \"{}\"\n"
+                     "held_out_text = \"{}\"\n"
+                     "title_text = \"{}\"\n"
+                     "axis_text = \"{}\"\n"
+                     "least_top = {}\n",
+                     measure.column, measure.held_out, measure.plot_title, measure.plot_axis,
+                     measure.plot_top);
+}
+
+constexpr std::string_view preparation
+  = R"gnuplot(set terminal svg size 960,560 dynamic enhanced font "DejaVu Sans,14" background "#ffffff"
 set output "loss.svg"
 set datafile separator ","
 set datafile columnheaders
@@ -21,18 +34,18 @@ set datafile columnheaders
 bits(loss) = loss / log(2)
 stats "metrics.csv" using (column("step")):(bits(column("loss"))) nooutput
 last_step = STATS_max_x
-highest = STATS_max_y > 8 ? STATS_max_y : 8
+highest = STATS_max_y > least_top ? STATS_max_y : least_top
 held_out = NaN
 note(value) = (held_out = value, highest = value > highest ? value : highest, value)
-stats "evaluations.csv" using (note(column("bits_per_byte"))) nooutput
+stats "evaluations.csv" using (note(column(measure))) nooutput
 top = 1.04 * highest
 # Steps are averaged in at most 100 groups.
 group = ceil(last_step / 100.0)
 middle(step) = (floor((step - 1) / group) + 0.5) * group + 0.5
 
-set title "Bits that the model needs for a byte" font ",17" offset 0,-0.2
+set title title_text font ",17" offset 0,-0.2
 set xlabel "step" offset 0,0.2
-set ylabel "bits per byte, lower is better" offset 0.5,0
+set ylabel axis_text offset 0.5,0
 set border 3 lc rgb "#888888"
 set tics nomirror out textcolor rgb "#444444"
 set grid ytics lt 1 lw 1 lc rgb "#e4e4e4"
@@ -54,27 +67,26 @@ plot "metrics.csv" using "step":(bits(column("loss"))) \
        with lines lw 1 lc rgb "#b5d3ee" title "training", \
      "" using (middle(column("step"))):(bits(column("loss"))) smooth unique \
        with lines lw 3 lc rgb "#0b5394" title group > 1 ? sprintf("mean of %d steps", group) : "each step", \
-     "evaluations.csv" using "step":"bits_per_byte" \
-       with linespoints lw 2 pt 7 ps 0.55 lc rgb "#d1410c" title sprintf("held-out text: %.2f", held_out))gnuplot";
+     "evaluations.csv" using "step":(column(measure)) \
+       with linespoints lw 2 pt 7 ps 0.55 lc rgb "#d1410c" title sprintf("%s: %.3g", held_out_text, held_out))gnuplot";
 
 std::string label(const plot_baseline& baseline) {
   return fmt::format("set label \"{}{}: {:.2f}\" at graph 1.015, first place({:.4f}) "
                      "textcolor rgb \"#555555\"\n",
-                     baseline.name, baseline.after_training ? "*" : "", baseline.bits_per_byte,
-                     baseline.bits_per_byte);
+                     baseline.name, baseline.after_training ? "*" : "", baseline.value,
+                     baseline.value);
 }
 
 std::string line(const plot_baseline& baseline) {
   return fmt::format(", \\\n     {:.4f} with lines lw 1.5 dt {} lc rgb \"#888888\" notitle",
-                     baseline.bits_per_byte, baseline.after_training ? 3 : 2);
+                     baseline.value, baseline.after_training ? 3 : 2);
 }
 
 } // namespace
 
-std::string loss_script(std::vector<plot_baseline> baselines) {
-  std::sort(baselines.begin(), baselines.end(), [](const auto& left, const auto& right) {
-    return left.bits_per_byte > right.bits_per_byte;
-  });
+std::string loss_script(const quality_measure& measure, std::vector<plot_baseline> baselines) {
+  std::sort(baselines.begin(), baselines.end(),
+            [](const auto& left, const auto& right) { return left.value > right.value; });
   std::string labels;
   std::string lines;
   bool footnote = false;
@@ -86,7 +98,8 @@ std::string loss_script(std::vector<plot_baseline> baselines) {
   if (footnote)
     labels += "set label \"* after reading the training text\" at screen 0.985, screen 0.025 right "
               "textcolor rgb \"#555555\" font \",11\"\n";
-  return fmt::format("{}{}{}{}\n", preparation, labels, curves, lines);
+  return fmt::format("{}{}{}{}{}{}\n", beginning, names(measure), preparation, labels, curves,
+                     lines);
 }
 
 } // namespace troupe

@@ -40,8 +40,9 @@ std::string shell_quoted(const std::string& word) {
 } // namespace
 
 expected<void> write_plot_scripts(const std::filesystem::path& folder,
+                                  const quality_measure& measure,
                                   std::vector<plot_baseline> baselines) {
-  auto done = write_script(folder / loss_script_name, loss_script(std::move(baselines)));
+  auto done = write_script(folder / loss_script_name, loss_script(measure, std::move(baselines)));
   if (done) done = write_script(folder / steps_script_name, steps_script());
   return done;
 }

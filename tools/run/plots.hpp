@@ -3,6 +3,7 @@
 #pragma once
 
 #include "messages/errc.hpp"
+#include "tools/run/quality_measure.hpp"
 
 #include <filesystem>
 #include <string>
@@ -12,14 +13,15 @@ namespace troupe {
 
 /// A horizontal line to compare the loss with.
 struct plot_baseline {
-  std::string name; ///< "gzip -9"
-  double bits_per_byte = 0;
+  std::string name;            ///< "gzip -9"
+  double value = 0;            ///< In the measure of the run.
   bool after_training = false; ///< Measured after the compressor had read the training text.
 };
 
 /// The gnuplot script that draws loss.svg from metrics.csv in the folder it is run in: training
-/// loss (which must be in nats) and held-out text by step, and the baselines.
-[[nodiscard]] std::string loss_script(std::vector<plot_baseline> baselines);
+/// loss (which must be in nats) and evaluations by step, and the baselines.
+[[nodiscard]] std::string loss_script(const quality_measure& measure,
+                                      std::vector<plot_baseline> baselines);
 
 /// The gnuplot script that draws steps.svg from metrics.csv and replicas.csv in the folder it is
 /// run in: time of each step and its distribution, what became of each replica's gradients, and
@@ -29,6 +31,7 @@ struct plot_baseline {
 /// Writes loss.gp and steps.gp into the folder of a run.
 /// Errors: `resource`.
 [[nodiscard]] expected<void> write_plot_scripts(const std::filesystem::path& folder,
+                                                const quality_measure& measure,
                                                 std::vector<plot_baseline> baselines);
 
 /// Runs gnuplot on the scripts in `folder`.

@@ -45,7 +45,7 @@ expected<std::unique_ptr<run_recorder>> run_recorder::create(const run_directory
                                                              run_recorder_options options) {
   auto metrics = metrics_file::create(directory.metrics());
   if (!metrics) return tl::unexpected<error>(metrics.error());
-  auto evaluations = evaluation_file::create(directory.evaluations());
+  auto evaluations = evaluation_file::create(directory.evaluations(), options.measure.column);
   if (!evaluations) return tl::unexpected<error>(evaluations.error());
   auto ledger = ledger_file::create(directory.ledger());
   if (!ledger) return tl::unexpected<error>(ledger.error());
@@ -67,7 +67,7 @@ run_recorder::run_recorder(const run_directory& directory, run_recorder_options 
   : directory_(directory), options_(std::move(options)), files_(std::move(files)),
     progress_({.terminal = is_terminal(STDERR_FILENO),
                .width = terminal_width(STDERR_FILENO),
-               .loss_unit = "bits/byte"}),
+               .loss_unit = std::string{options_.measure.loss_unit}}),
     computing_times_(options_.replica_count) {}
 
 void run_recorder::on_step(const step_record& step) {
@@ -81,10 +81,11 @@ void run_recorder::on_step(const step_record& step) {
   show_progress(step);
 }
 
-void run_recorder::on_evaluation(uint64_t step, job_time when, double bits_per_byte) {
+void run_recorder::on_evaluation(uint64_t step, job_time when, double quality) {
   std::lock_guard guard{mutex_};
-  tell_once(files_.evaluations.append(step, when, bits_per_byte));
-  const event_scalar curve[] = {{"evaluation/bits_per_byte", bits_per_byte}};
+  tell_once(files_.evaluations.append(step, when, quality));
+  const auto name = fmt::format("evaluation/{}", options_.measure.column);
+  const event_scalar curve[] = {{name, quality}};
   tell_once(files_.curves.add(step, when, curve));
 }
 

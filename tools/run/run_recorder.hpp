@@ -11,6 +11,7 @@
 #include "actors/recording/timeline_file.hpp"
 #include "tools/options/train_options.hpp"
 #include "tools/run/progress.hpp"
+#include "tools/run/quality_measure.hpp"
 #include "tools/run/run_directory.hpp"
 
 #include <cstdint>
@@ -30,6 +31,7 @@ struct run_recorder_options {
   uint64_t timeline_bytes_max = train_defaults::timeline_bytes;
   job_time began{0}; ///< What the job's clock shows at first: more than 0 if it was resumed.
   std::function<double(uint64_t step)> learning_rate; ///< Of the update that leads to a step.
+  quality_measure measure;
 };
 
 /// Writes metrics, evaluations, ledger, timeline and curves, keeps the progress line on standard
@@ -45,8 +47,8 @@ public:
   /// One step was made.
   void on_step(const step_record& step);
 
-  /// The held-out text was evaluated with the variables after `step`.
-  void on_evaluation(uint64_t step, job_time when, double bits_per_byte);
+  /// The held-out data were evaluated with the variables after `step`.
+  void on_evaluation(uint64_t step, job_time when, double quality);
 
   /// A line for people, above the progress line.
   void say(std::string_view line);

@@ -140,6 +140,16 @@ expected<void> check_heads(const train_options& options, const option_origins& o
                             model.heads));
 }
 
+expected<void> check_images(const train_options& options, const option_origins& origins) {
+  if (options.learn == learned_kind::language) return {};
+  if (options.data.empty())
+    return misuse("--learn images needs a data set: name the folder of its files with --data DIR");
+  const size_t layers = options.images.filters.size();
+  if (layers >= 1 && layers <= image_model_layers_max) return {};
+  return misuse(fmt::format("{} lists {} convolutions; 1 to {} are possible",
+                            spelling(origins, "filters"), layers, image_model_layers_max));
+}
+
 // Drops the value of an option that has no meaning beside what `chosen` was set to; refuses it, if
 // `chosen` does not come from a stronger source. @param why As the line goes on behind the option.
 expected<void> drop(std::string_view option, std::string_view chosen, const std::string& why,
@@ -173,9 +183,10 @@ expected<void> settle(train_options& options, const option_origins& origins) {
     }
     (steps.from < epochs.from ? options.steps : options.epochs).reset();
   }
-  if (!options.steps && !options.epochs) options.steps = train_defaults::steps;
-  if (!options.learning_rate)
-    options.learning_rate = default_learning_rate(options.optimizer, options.model.kind);
+  if (!options.steps && !options.epochs)
+    options.steps
+      = options.learn == learned_kind::images ? train_defaults::image_steps : train_defaults::steps;
+  if (!options.learning_rate) options.learning_rate = default_learning_rate(options);
   if (options.model.kind != model_kind::transformer) return {};
   const auto usual = usual_transformer();
   if (!origins.contains("context")) options.model.context = usual.context;
@@ -196,6 +207,15 @@ expected<void> fit_strategy(train_options& options, option_origins& origins) {
   return {};
 }
 
+expected<void> fit_learned(train_options& options, option_origins& origins) {
+  const auto* why = options.learn == learned_kind::language
+                      ? "where a language is learnt: leave it out, or take --learn images"
+                      : "where images are learnt: leave it out, or take --learn language";
+  for (const auto name : without_meaning(options.learn))
+    if (auto done = drop(name, "learn", why, options, origins); !done) return done;
+  return {};
+}
+
 expected<void> fit_model(train_options& options, option_origins& origins) {
   auto why = fmt::format("for a {}: leave it out, or choose the other --model",
                          to_string(options.model.kind));
@@ -213,9 +233,9 @@ void fit(train_options& options, const option_origins& origins, uint64_t workers
 }
 
 expected<void> check(const train_options& options, const option_origins& origins) {
-  for (auto* rule :
-       {check_initial_tokens, check_backups, check_slack, check_aggregate, check_slow, check_device,
-        check_communication, check_optimizer, check_warm_up, check_hidden, check_heads})
+  for (auto* rule : {check_initial_tokens, check_backups, check_slack, check_aggregate, check_slow,
+                     check_device, check_communication, check_optimizer, check_warm_up,
+                     check_hidden, check_heads, check_images})
     if (auto done = rule(options, origins); !done) return done;
   return {};
 }

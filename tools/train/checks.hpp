@@ -9,7 +9,7 @@
 namespace troupe {
 
 /// Fills in what follows from other options: the length of the run, the learning rate, and what
-/// suits a transformer.
+/// suits a transformer, or images.
 /// Errors: `invalid_argument` if both --steps and --epochs were given at the same place; otherwise
 /// the one from the stronger source holds.
 [[nodiscard]] expected<void> settle(train_options& options, const option_origins& origins);
@@ -19,6 +19,11 @@ namespace troupe {
 /// the gradients of all; under `ssp` it takes one, unless something else was asked for.
 /// Errors: `invalid_argument`; the line names the option and the strategy.
 [[nodiscard]] expected<void> fit_strategy(train_options& options, option_origins& origins);
+
+/// Refuses options that have no meaning for what is learnt; one that comes from a weaker source
+/// than that choice is forgotten instead.
+/// Errors: `invalid_argument`; the line names the option and what is learnt.
+[[nodiscard]] expected<void> fit_learned(train_options& options, option_origins& origins);
 
 /// Refuses options that have no meaning for the model that was chosen; one that comes from a weaker
 /// source than the model is forgotten instead.

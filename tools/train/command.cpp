@@ -23,9 +23,9 @@
 #include "tools/train/devices.hpp"
 #include "tools/train/evaluator_command.hpp"
 #include "tools/train/job.hpp"
+#include "tools/train/learning_problem.hpp"
 #include "tools/train/plan.hpp"
 #include "tools/train/saved_job.hpp"
-#include "tools/train/text_corpus.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -45,23 +45,17 @@ constexpr uint64_t what_if_steps_max = 2000; // simulated for the comparison of 
 struct run_input {
   train_command command;
   resolved_cluster cluster;
-  text_corpus corpus;
+  learning_problem problem;
   train_devices devices;
 };
 
 /// Everything that has to be right before a run may write its first byte.
 struct prepared_run : run_input {
-  compression_baselines baselines;
+  comparison others;
   std::optional<job_snapshot> resume;
   std::shared_ptr<metrics_server_hook> metrics; ///< Null if the job is not served.
   run_directory directory;
 };
-
-expected<text_corpus> load_corpus(const train_options& options) {
-  return text_corpus::load({.path = options.text,
-                            .held_out = options.held_out,
-                            .part_bytes_min = static_cast<uint64_t>(options.model.context) + 1});
-}
 
 expected<run_directory> make_directory(const train_command& command) {
   auto config = config_text(command.options, command.origins, false);
@@ -71,11 +65,12 @@ expected<run_directory> make_directory(const train_command& command) {
 }
 
 expected<run_input> load(train_command command, resolved_cluster cluster) {
-  auto corpus = load_corpus(command.options);
-  if (!corpus) return tl::unexpected<error>(corpus.error());
+  auto problem = load_problem(command.options);
+  if (!problem) return tl::unexpected<error>(problem.error());
   auto devices = find_devices(command.options, cluster);
   if (!devices) return tl::unexpected<error>(devices.error());
-  return run_input{std::move(command), std::move(cluster), std::move(*corpus), std::move(*devices)};
+  return run_input{std::move(command), std::move(cluster), std::move(*problem),
+                   std::move(*devices)};
 }
 
 expected<std::shared_ptr<metrics_server_hook>> serve(const train_options& options) {
@@ -106,19 +101,20 @@ std::string gradients_of_each(const train_options& options) {
 
 void announce(const prepared_run& run) {
   const auto& options = run.command.options;
+  const auto& model = run.problem.model;
+  const auto& data = run.problem.data;
   auto how = replicas_meet(options.strategy)
                ? fmt::format("strategy {}", to_string(options.strategy))
                : fmt::format("policy {}", to_string(options.policy));
   fmt::print(stderr,
-             "text      {}: {} bytes to train on, {} held out\n"
+             "{:<9} {}: {}\n"
              "model     {}: {} parameters\n"
              "job       {} replicas, {} gradients an update, {}, {} steps\n"
              "{}"
              "files     {}\n",
-             options.text, run.corpus.training().size(), run.corpus.held_out().size(),
-             describe(options.model), parameter_count(options.model), options.replicas,
-             options.aggregate, how, step_count(options, run.corpus), gradients_of_each(options),
-             run.directory.path().string());
+             data.kind, data.place, data.sizes, model.description, element_count(model.variables),
+             options.replicas, options.aggregate, how, step_count(options, run.problem),
+             gradients_of_each(options), run.directory.path().string());
   if (run.devices.computing.empty())
     fmt::print(stderr, "cpu       matrix products by {}, one thread for each replica\n",
                cpu::matmul_instructions());
@@ -132,22 +128,12 @@ void announce(const prepared_run& run) {
     fmt::print(stderr, "resume    {} from step {}\n", options.resume, run.resume->step);
 }
 
-std::vector<plot_baseline> plot_baselines(const compression_baselines& baselines) {
-  std::vector<plot_baseline> lines{{"gzip -9", baselines.gzip}, {"xz", baselines.xz}};
-  if (baselines.gzip_after_training)
-    lines.push_back({"gzip -9", *baselines.gzip_after_training, true});
-  return lines;
-}
-
-void print_quality(const train_result& result, const compression_baselines& baselines) {
-  fmt::print("\nheld-out text, bits per byte\n"
+void print_quality(const train_result& result, const learning_problem& problem,
+                   const comparison& others) {
+  fmt::print("\n{}, {}\n"
              "  this model   {:.3f}\n"
-             "  gzip -9      {:.3f}\n"
-             "  xz           {:.3f}\n",
-             result.bits_per_byte, baselines.gzip, baselines.xz);
-  if (baselines.gzip_after_training && baselines.xz_after_training)
-    fmt::print("  and if they may read the training text first: gzip {:.3f}, xz {:.3f}\n",
-               *baselines.gzip_after_training, *baselines.xz_after_training);
+             "{}",
+             problem.measure.held_out, problem.measure.words, result.quality, others.lines);
 }
 
 double mean_step(const train_options& options, sync_policy policy, uint64_t steps,
@@ -175,7 +161,7 @@ void print_what_if(const train_options& options, uint64_t steps, const run_recor
 
 void draw(const prepared_run& run) {
   const auto& folder = run.directory.path();
-  auto written = write_plot_scripts(folder, plot_baselines(run.baselines));
+  auto written = write_plot_scripts(folder, run.problem.measure, run.others.baselines);
   auto drawn = written.and_then([&] { return draw_plots(folder); });
   if (drawn) {
     fmt::print("\nplots: {0}/loss.svg {0}/steps.svg; open {0}/timeline.json in "
@@ -280,18 +266,26 @@ train_result run_or_take_back(const prepared_run& run, run_recorder& recorder,
   }
 }
 
+std::vector<std::string> variable_names(const learning_problem& problem) {
+  std::vector<std::string> names;
+  for (const auto& variable : problem.model.variables)
+    names.push_back(variable.name);
+  return names;
+}
+
 int run(const prepared_run& run, signal_watch& signals) {
   const auto& options = run.command.options;
-  const auto steps = step_count(options, run.corpus);
+  const auto steps = step_count(options, run.problem);
   const auto plan = value_or_throw(plan_of(options, steps));
   auto recorder = run_recorder::create(
     run.directory,
     {.step_count = steps,
      .replica_count = static_cast<uint32_t>(options.replicas),
-     .variables = variable_names(options),
+     .variables = variable_names(run.problem),
      .timeline_bytes_max = options.timeline_bytes,
      .began = run.resume ? run.resume->time : job_time{0},
-     .learning_rate = [&plan](uint64_t step) { return learning_rate_at(plan, step); }});
+     .learning_rate = [&plan](uint64_t step) { return learning_rate_at(plan, step); },
+     .measure = run.problem.measure});
   if (!recorder) {
     run.directory.take_back();
     return refuse("train", recorder.error());
@@ -299,7 +293,7 @@ int run(const prepared_run& run, signal_watch& signals) {
   announce(run);
   hand_over_checkpoint(run);
   auto result = run_or_take_back(run, **recorder,
-                                 {.corpus = run.corpus,
+                                 {.problem = run.problem,
                                   .cluster = {run.cluster, run.command.server, run.devices},
                                   .recorder = **recorder,
                                   .checkpoints = run.directory.checkpoints(),
@@ -310,7 +304,7 @@ int run(const prepared_run& run, signal_watch& signals) {
   (*recorder)->finish();
   print_end(result.report, steps);
   fmt::print("{}", (*recorder)->totals().text());
-  if (!std::isnan(result.bits_per_byte)) print_quality(result, run.baselines);
+  if (!std::isnan(result.quality)) print_quality(result, run.problem, run.others);
   if (!result.report.failure) print_what_if(options, result.report.step, **recorder);
   draw(run);
   return code_of(result.report, signals.signal_number());
@@ -321,8 +315,8 @@ int follow(const run_input& input, signal_watch& signals) {
   const auto& options = input.command.options;
   announce(input.cluster);
   auto report = follow_train_job(
-    options, input.corpus, {input.cluster, input.command.server, input.devices}, signals.token());
-  print_end(report, step_count(options, input.corpus));
+    options, input.problem, {input.cluster, input.command.server, input.devices}, signals.token());
+  print_end(report, step_count(options, input.problem));
   return code_of(report, signals.signal_number());
 }
 
@@ -384,36 +378,37 @@ expected<resolved_cluster> find_cluster(train_command& command) {
 }
 
 // A job that is started again goes on with what its last attempt that has saved anything has left.
-expected<std::optional<job_snapshot>>
-find_beginning(train_options& options, const text_corpus& corpus, const attempt_folders& attempts) {
-  const auto steps = step_count(options, corpus);
+expected<std::optional<job_snapshot>> find_beginning(train_options& options,
+                                                     const learning_problem& problem,
+                                                     const attempt_folders& attempts) {
+  const auto steps = step_count(options, problem);
   auto asked_for = options.resume;
   for (const auto& folder : attempts.earlier) {
     options.resume = folder;
-    auto found = find_resumed(options, corpus, steps);
+    auto found = find_resumed(options, problem, steps);
     if (found || found.error().code != errc::not_found) return found;
   }
   options.resume = asked_for;
-  return find_resumed(options, corpus, steps);
+  return find_resumed(options, problem, steps);
 }
 
 int lead(run_input input) {
   auto& options = input.command.options;
-  auto baselines = compress(input.corpus);
-  if (!baselines) return refuse("train", baselines.error());
+  auto others = input.problem.compare();
+  if (!others) return refuse("train", others.error());
   auto attempts
     = find_attempt(options.run_dir, input.cluster.has_evaluator(), process_environment());
   if (!attempts) return refuse("train", attempts.error());
   options.run_dir = attempts->own;
-  auto resume = find_beginning(options, input.corpus, *attempts);
+  auto resume = find_beginning(options, input.problem, *attempts);
   if (!resume) return refuse("train", resume.error(), exit_code::bad_checkpoint);
   auto metrics = serve(options);
   if (!metrics) return refuse("train", metrics.error());
   auto directory = make_directory(input.command);
   if (!directory) return refuse("train", directory.error());
   auto code_of_refusal = *resume ? exit_code::bad_checkpoint : exit_code::usage;
-  prepared_run prepared{std::move(input), *baselines, std::move(*resume), std::move(*metrics),
-                        std::move(*directory)};
+  prepared_run prepared{std::move(input), std::move(*others), std::move(*resume),
+                        std::move(*metrics), std::move(*directory)};
   signal_watch signals;
   try {
     return run(prepared, signals);
@@ -434,7 +429,7 @@ int train_command_main(int argument_count, const char* const* arguments) {
   if (input->cluster.is_chief()) return lead(std::move(*input));
   if (input->cluster.is_evaluator()) {
     announce(input->cluster);
-    return evaluator_command(input->command, input->cluster, input->corpus);
+    return evaluator_command(input->command, input->cluster, input->problem);
   }
   signal_watch signals;
   try {

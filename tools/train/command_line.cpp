@@ -15,7 +15,8 @@ namespace troupe {
 namespace {
 
 constexpr const char* train_introduction
-  = "Trains a language model on the bytes of a text, by several replicas together.\n"
+  = "Trains a language model on the bytes of a text, or a convolutional network on\n"
+    "images, by several replicas together.\n"
     "\n"
     "Usage: troupe train [OPTIONS]\n"
     "\n"
@@ -50,6 +51,7 @@ expected<void> settle(train_command& command) {
   if (auto done = settle(command.server); !done) return done;
   command.server.interface = command.cluster.interface;
   if (auto done = fit_strategy(command.options, command.origins); !done) return done;
+  if (auto done = fit_learned(command.options, command.origins); !done) return done;
   if (auto done = fit_model(command.options, command.origins); !done) return done;
   if (auto done = settle(command.options, command.origins); !done) return done;
   return check(command.options, command.origins);

@@ -44,7 +44,7 @@ int code_of(const evaluator_report& report, int signal_number) {
 } // namespace
 
 int evaluator_command(const train_command& command, const resolved_cluster& cluster,
-                      const text_corpus& corpus) {
+                      const learning_problem& problem) {
   const auto& options = command.options;
   auto attempt = find_attempt(options.run_dir, true, process_environment());
   if (!attempt) return refuse("train", attempt.error());
@@ -60,7 +60,7 @@ int evaluator_command(const train_command& command, const resolved_cluster& clus
                 "out"});
   signal_watch signals;
   fmt::print(stderr, "evaluates {}/{}\n", folder, run_directory::checkpoint_folder);
-  auto report = run_evaluator_job(options, {.corpus = corpus,
+  auto report = run_evaluator_job(options, {.problem = problem,
                                             .run = folder,
                                             .chief = chief_text(cluster),
                                             .start_deadline = command.server.start_deadline,

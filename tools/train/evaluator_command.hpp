@@ -4,7 +4,7 @@
 
 #include "strategies/cluster/resolved_cluster.hpp"
 #include "tools/train/command_line.hpp"
-#include "tools/train/text_corpus.hpp"
+#include "tools/train/learning_problem.hpp"
 
 namespace troupe {
 
@@ -12,6 +12,6 @@ namespace troupe {
 /// @param cluster Where this process is the evaluator.
 /// @returns The exit code of the process, as `train_command_main`.
 [[nodiscard]] int evaluator_command(const train_command& command, const resolved_cluster& cluster,
-                                    const text_corpus& corpus);
+                                    const learning_problem& problem);
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sidecar evaluator for the language model, and what it writes.
+// A sidecar evaluator for a learning problem, and what it writes.
 #include "tools/train/evaluator_job.hpp"
 
 #include "actors/recording/evaluation_file.hpp"
@@ -65,23 +65,26 @@ bool begins(const evaluator_surroundings& given) {
 /// What an evaluator leaves behind.
 class evaluator_files {
 public:
-  explicit evaluator_files(const fs::path& run) : folder_(run / run_directory::evaluator_folder) {
+  evaluator_files(const fs::path& run, const quality_measure& measure)
+    : folder_(run / run_directory::evaluator_folder),
+      curve_name_(fmt::format("evaluation/{}", measure.column)) {
     std::error_code refused;
     fs::create_directory(folder_, refused);
     if (refused)
       throw failure{
         {errc::resource, fmt::format("cannot make {}: {}", folder_.string(), refused.message())}};
-    table_.emplace(value_or_throw(evaluation_file::go_on(folder_ / "evaluations.csv")));
+    table_.emplace(
+      value_or_throw(evaluation_file::go_on(folder_ / "evaluations.csv", measure.column)));
   }
 
   [[nodiscard]] std::optional<uint64_t> last_step() const { return table_->last_step(); }
 
   // Both reach the disk at once: there may be hours until the next.
-  void add(const job_snapshot& saved, double bits_per_byte) {
-    value_or_throw(table_->append(saved.step, saved.time, bits_per_byte));
+  void add(const job_snapshot& saved, double quality) {
+    value_or_throw(table_->append(saved.step, saved.time, quality));
     value_or_throw(table_->flush());
     if (!curve_) curve_.emplace(value_or_throw(event_file::create(folder_, origin_of(saved))));
-    const event_scalar point[] = {{"evaluation/bits_per_byte", bits_per_byte}};
+    const event_scalar point[] = {{curve_name_, quality}};
     value_or_throw(curve_->add(saved.step, saved.time, point));
     value_or_throw(curve_->flush());
   }
@@ -95,6 +98,7 @@ private:
   }
 
   fs::path folder_;
+  std::string curve_name_;
   std::optional<evaluation_file> table_;
   std::optional<event_file> curve_;
 };
@@ -108,16 +112,17 @@ sidecar_evaluator_options evaluator_of(const train_options& options,
     .checkpoint_dir = given.run / run_directory::checkpoint_folder,
     .evaluate =
       [&](const found_checkpoint& found) {
-        auto values = value_or_throw(model_in(found, options, given.corpus));
-        return value_or_throw(bits_per_byte(options.model, values, given.corpus.whole(),
-                                            given.corpus.training().size()));
+        auto values = value_or_throw(model_in(found, given.problem));
+        return value_or_throw(given.problem.evaluate(values));
       },
     .on_result =
       [&](const found_checkpoint& found, double value) {
         files.add(found.snapshot, value);
-        fmt::print(stderr, "step {}  held-out text {:.3f} bits/byte\n", found.snapshot.step, value);
+        const auto& measure = given.problem.measure;
+        fmt::print(stderr, "step {}  {} {:.3f} {}\n", found.snapshot.step, measure.held_out, value,
+                   measure.unit);
       },
-    .limits = {.last_step = step_count(options, given.corpus),
+    .limits = {.last_step = step_count(options, given.problem),
                .after = files.last_step(),
                .patience = patience},
     // A run that is taken back has never begun, and will leave nothing.
@@ -147,7 +152,7 @@ evaluator_report run_evaluator_job(const train_options& options,
     return report;
   }
   try {
-    evaluator_files files{given.run};
+    evaluator_files files{given.run, given.problem.measure};
     auto world = world::threads({.observed = false});
     static_cast<sidecar_report&>(report)
       = sidecar_evaluator{world, evaluator_of(options, given, files)}.start();

@@ -4,7 +4,7 @@
 
 #include "strategies/jobs/sidecar_evaluator.hpp"
 #include "tools/options/train_options.hpp"
-#include "tools/train/text_corpus.hpp"
+#include "tools/train/learning_problem.hpp"
 
 #include <filesystem>
 #include <stop_token>
@@ -14,7 +14,7 @@ namespace troupe {
 
 /// What an evaluator has from elsewhere.
 struct evaluator_surroundings {
-  const text_corpus& corpus;
+  const learning_problem& problem;
   std::filesystem::path run; ///< The folder of the run, which may not have begun yet.
   std::string chief;         ///< The task that leads it, for people: "chief 0 (10.0.0.1:2222)".
   job_time start_deadline;   ///< How long the run may take to begin.
@@ -26,7 +26,7 @@ struct evaluator_report : sidecar_report {
   bool has_begun = false; ///< There was a run.
 };
 
-/// Evaluates each checkpoint of a run with the held-out text, as soon as it is saved, until the run
+/// Evaluates each checkpoint of a run with the held-out data, as soon as it is saved, until the run
 /// is over: a line for each on standard error, and in the folder `eval` of the run an
 /// evaluations.csv and a curve. One that is started again goes on after the last line.
 ///

@@ -7,8 +7,7 @@
 #include "strategies/kinds/mirrored_strategy.hpp"
 #include "strategies/kinds/multi_worker_mirrored_strategy.hpp"
 #include "strategies/optimizers/optimizer.hpp"
-#include "tools/language/language_model.hpp"
-#include "tools/language/language_step.hpp"
+#include "tools/model/training_step.hpp"
 #include "tools/train/option_agreement.hpp"
 #include "tools/train/plan.hpp"
 #include "tools/train/saved_job.hpp"
@@ -61,44 +60,36 @@ std::function<job_time(uint32_t, uint64_t, job_time)> pace_of(const train_option
   };
 }
 
-double evaluate(const train_options& options, const text_corpus& corpus,
-                std::span<const tensor> values) {
-  auto result = bits_per_byte(options.model, values, corpus.whole(), corpus.training().size());
-  return result.value_or(std::numeric_limits<double>::quiet_NaN());
+double evaluate(const learning_problem& problem, std::span<const tensor> values) {
+  return problem.evaluate(values).value_or(std::numeric_limits<double>::quiet_NaN());
 }
 
 } // namespace
 
-uint64_t step_count(const train_options& options, const text_corpus& corpus) {
+uint64_t step_count(const train_options& options, const learning_problem& problem) {
   if (options.steps) return *options.steps;
-  auto examples = static_cast<double>(options.epochs.value_or(1))
-                  * static_cast<double>(corpus.training().size());
+  auto guesses
+    = static_cast<double>(options.epochs.value_or(1)) * static_cast<double>(problem.pass_guesses);
   auto per_step = static_cast<double>(options.batch) * static_cast<double>(options.aggregate)
-                  * static_cast<double>(guesses_per_example(options.model));
-  return static_cast<uint64_t>(std::ceil(examples / per_step));
-}
-
-std::vector<std::string> variable_names(const train_options& options) {
-  std::vector<std::string> names;
-  for (const auto& variable : variables_of(options.model))
-    names.push_back(variable.name);
-  return names;
+                  * static_cast<double>(problem.example_guesses);
+  return static_cast<uint64_t>(std::ceil(guesses / per_step));
 }
 
 // What all processes of a job make alike.
 class job_stage {
 public:
-  job_stage(const train_options& options, const text_corpus& corpus, const train_cluster& cluster,
-            std::function<void(const std::string&)> warn, const std::stop_token& stop)
-    : plan{value_or_throw(plan_of(options, step_count(options, corpus)))}, world{world_of(options)},
-      server{world, cluster.tasks, server_of(options, cluster, warn, stop)}, strategy{strategy_of(
-                                                                               options,
-                                                                               cluster.devices)} {
-    training.agreement = agreement_of(options, corpus);
+  job_stage(const train_options& options, const learning_problem& problem,
+            const train_cluster& cluster, std::function<void(const std::string&)> warn,
+            const std::stop_token& stop)
+    : plan{value_or_throw(plan_of(options, step_count(options, problem)))},
+      world{world_of(options)}, server{world, cluster.tasks,
+                                       server_of(options, cluster, warn, stop)},
+      strategy{strategy_of(options, cluster.devices)} {
+    training.agreement = agreement_of(options, problem);
     check_same_options(*strategy, training.agreement);
-    for (const auto& [name, value] : initial_variables(options.model, options.seed))
+    for (const auto& [name, value] : initial_values(problem.model.variables, options.seed))
       strategy->make_variable(name, value);
-    training.steps = step_count(options, corpus);
+    training.steps = step_count(options, problem);
     training.deadline = to_job_time(options.deadline_seconds);
     training.rejoin_patience = to_job_time(options.rejoin_patience_seconds);
     training.stops_on_loss = options.on_loss == loss_reaction::stop;
@@ -108,15 +99,17 @@ public:
     training.stop = stop;
   }
 
-  job_report train(const train_options& options, const text_corpus& corpus) {
+  job_report train(const train_options& options, const learning_problem& problem) {
     std::vector<variable> variables{strategy->variables().begin(), strategy->variables().end()};
-    language_step_options step{options.model, options.batch, corpus.training()};
+    const auto examples = static_cast<uint32_t>(options.batch);
     if (replicas_meet(options.strategy)) {
       optimizer all{plan, {.aggregation = reduce_op::mean}};
-      return troupe::train(*strategy, language_step(step, all, variables), training);
+      return troupe::train(*strategy, training_step(problem.work, examples, all, variables),
+                           training);
     }
     sync_replicas_optimizer first{plan, sync_of(options)};
-    return troupe::train(*strategy, first, language_step(step, first, variables), training);
+    return troupe::train(*strategy, first, training_step(problem.work, examples, first, variables),
+                         training);
   }
 
   update_plan plan;
@@ -168,39 +161,39 @@ private:
   }
 };
 
-job_report follow_train_job(const train_options& options, const text_corpus& corpus,
+job_report follow_train_job(const train_options& options, const learning_problem& problem,
                             const train_cluster& cluster, const std::stop_token& stop) {
   auto warn = [](const std::string& line) { fmt::print(stderr, "troupe train: {}\n", line); };
-  job_stage stage{options, corpus, cluster, warn, stop};
-  return stage.train(options, corpus);
+  job_stage stage{options, problem, cluster, warn, stop};
+  return stage.train(options, problem);
 }
 
 train_result run_train_job(const train_options& options, const train_surroundings& given) {
-  const auto& corpus = given.corpus;
+  const auto& problem = given.problem;
   auto& recorder = given.recorder;
   auto warn = [&](const std::string& line) { recorder.say("troupe train: " + line); };
-  job_stage stage{options, corpus, given.cluster, warn, given.stop};
+  job_stage stage{options, problem, given.cluster, warn, given.stop};
   auto& training = stage.training;
   if (given.resume) training.steps -= given.resume->step;
   training.resume = given.resume;
   training.on_step = [&](const step_record& step) { recorder.on_step(step); };
   std::optional<std::pair<uint64_t, double>> last_evaluation; // of which step, and what
-  training.evaluation = {
-    .every_steps = options.evaluate_every,
-    .evaluate = [&](std::span<const tensor> values) { return evaluate(options, corpus, values); },
-    .on_result =
-      [&](uint64_t step, double value) {
-        recorder.on_evaluation(step, stage.world.now(), value);
-        last_evaluation = {step, value};
-      }};
+  training.evaluation
+    = {.every_steps = options.evaluate_every,
+       .evaluate = [&](std::span<const tensor> values) { return evaluate(problem, values); },
+       .on_result =
+         [&](uint64_t step, double value) {
+           recorder.on_evaluation(step, stage.world.now(), value);
+           last_evaluation = {step, value};
+         }};
   training.hooks = given.onlookers;
   if (options.checkpoint_every > 0)
     training.hooks.push_back(std::make_shared<checkpoint_saver_hook>(
       given.checkpoints, checkpoint_options{.every_steps = options.checkpoint_every,
                                             .keep = options.keep_checkpoints,
-                                            .notes = notes_of(options, corpus),
+                                            .notes = notes_of(problem),
                                             .on_warning = warn}));
-  auto report = stage.train(options, corpus);
+  auto report = stage.train(options, problem);
   auto final_value = std::numeric_limits<double>::quiet_NaN();
   if (!report.has_begun) return {std::move(report), final_value};
   if (last_evaluation && last_evaluation->first == report.step)
@@ -209,7 +202,7 @@ train_result run_train_job(const train_options& options, const train_surrounding
     std::vector<tensor> values;
     for (const auto& variable : stage.strategy->variables())
       values.push_back(stage.strategy->read(variable));
-    final_value = evaluate(options, corpus, values);
+    final_value = evaluate(problem, values);
     recorder.on_evaluation(report.step, stage.world.now(), final_value);
   } catch (const failure& failed) { // variables went with the process that held them
     if (!report.failure) report.failure = failed.reason();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The main job: the language model, trained by the replicas of a strategy.
+// The main job: a learning problem, worked on by the replicas of a strategy.
 #pragma once
 
 #include "actors/interfaces/job_report.hpp"
@@ -10,7 +10,7 @@
 #include "tools/options/train_options.hpp"
 #include "tools/run/run_recorder.hpp"
 #include "tools/train/devices.hpp"
-#include "tools/train/text_corpus.hpp"
+#include "tools/train/learning_problem.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -24,12 +24,12 @@ namespace troupe {
 /// What came of a job.
 struct train_result {
   job_report report;
-  double bits_per_byte = 0; ///< Of the held-out text, with the variables as they are at the end.
+  double quality = 0; ///< Of the held-out data, with the variables as they are at the end.
 };
 
-/// How many updates the options ask for. An epoch is as many accepted examples as the training text
-/// has bytes.
-[[nodiscard]] uint64_t step_count(const train_options& options, const text_corpus& corpus);
+/// How many updates the options ask for. An epoch is as many accepted guesses as one pass over the
+/// training data has.
+[[nodiscard]] uint64_t step_count(const train_options& options, const learning_problem& problem);
 
 /// Where a job runs.
 struct train_cluster {
@@ -41,13 +41,14 @@ struct train_cluster {
 /// Takes part in a job that has its chief in another process.
 /// Errors: in the report; throws `failure` as `server`, and with whatever keeps the job from
 /// beginning.
-[[nodiscard]] job_report follow_train_job(const train_options& options, const text_corpus& corpus,
+[[nodiscard]] job_report follow_train_job(const train_options& options,
+                                          const learning_problem& problem,
                                           const train_cluster& cluster,
                                           const std::stop_token& stop);
 
 /// What a job has from elsewhere.
 struct train_surroundings {
-  const text_corpus& corpus;
+  const learning_problem& problem;
   train_cluster cluster;
   run_recorder& recorder;               ///< Told everything that happens on the way.
   std::filesystem::path checkpoints;    ///< Folder to save into.
@@ -61,8 +62,5 @@ struct train_surroundings {
 /// as `train` for a snapshot of another job, as `server`.
 [[nodiscard]] train_result run_train_job(const train_options& options,
                                          const train_surroundings& given);
-
-/// The names of the model's variables, in order.
-[[nodiscard]] std::vector<std::string> variable_names(const train_options& options);
 
 } // namespace troupe

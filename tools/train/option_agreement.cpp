@@ -6,7 +6,6 @@
 #include "messages/failure.hpp"
 #include "strategies/contexts/gathered_texts.hpp"
 #include "tools/options/config_file.hpp"
-#include "tools/train/saved_job.hpp"
 
 #include <algorithm>
 #include <array>
@@ -17,8 +16,8 @@ namespace troupe {
 
 namespace {
 
-constexpr std::array<std::string_view, 6> own_matters{
-  "text", "resume", "run-dir", "timeline-bytes", "metrics-port", "metrics-address"};
+constexpr std::array<std::string_view, 7> own_matters{
+  "text", "data", "resume", "run-dir", "timeline-bytes", "metrics-port", "metrics-address"};
 
 // Where there is a chief, these are its own, or those of the process that computes.
 constexpr std::array<std::string_view, 8> matters_beside_chief{
@@ -27,12 +26,12 @@ constexpr std::array<std::string_view, 8> matters_beside_chief{
 
 } // namespace
 
-std::string agreement_of(const train_options& options, const text_corpus& corpus) {
+std::string agreement_of(const train_options& options, const learning_problem& problem) {
   auto is_own = [has_chief = !replicas_meet(options.strategy)](std::string_view key) {
     return std::ranges::count(own_matters, key) > 0
            || (has_chief && std::ranges::count(matters_beside_chief, key) > 0);
   };
-  auto lines = "a text of " + fingerprint(corpus) + '\n';
+  auto lines = "a " + problem.data.kind + " of " + problem.data.fingerprint + '\n';
   auto values = options;
   command_options all;
   add_options(all, values);

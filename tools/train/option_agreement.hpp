@@ -4,7 +4,7 @@
 
 #include "strategies/contexts/strategy.hpp"
 #include "tools/options/train_options.hpp"
-#include "tools/train/text_corpus.hpp"
+#include "tools/train/learning_problem.hpp"
 
 #include <string>
 
@@ -12,9 +12,10 @@ namespace troupe {
 
 /// Processes that draw other batches, or make other steps, would train what was not asked for, and
 /// never notice. @returns What they all must have been told, a line for each option, and what their
-/// text is; where files lie may differ, and where there is a chief, what concerns it or the process
-/// alone.
-[[nodiscard]] std::string agreement_of(const train_options& options, const text_corpus& corpus);
+/// data are; where files lie may differ, and where there is a chief, what concerns it or the
+/// process alone.
+[[nodiscard]] std::string agreement_of(const train_options& options,
+                                       const learning_problem& problem);
 
 /// Each process tells the others what it was told, where there is no chief to compare it. All
 /// processes of the strategy have to make the call; one that is alone says nothing.

@@ -8,6 +8,7 @@
 #include "tools/options/config_file.hpp"
 #include "tools/options/help.hpp"
 #include "tools/options/train_options.hpp"
+#include "tools/train/learning_problem.hpp"
 #include "tools/train/saved_job.hpp"
 
 #include <cstdio>
@@ -65,7 +66,7 @@ void print_byte(char byte) {
 int print_sample(const sample_options& options, const train_options& run) {
   auto found = newest_checkpoint("sample", options.run, options.run);
   if (!found) return refuse("sample", found.error(), exit_code::bad_checkpoint);
-  auto values = model_in(*found, run);
+  auto values = model_in(*found, language_model_of(run));
   if (!values) return refuse("sample", values.error(), exit_code::bad_checkpoint);
   std::fwrite(options.prompt.data(), 1, options.prompt.size(), stdout);
   auto how = options.how;
@@ -87,6 +88,11 @@ int sample_command_main(int argument_count, const char* const* arguments) {
   auto config = std::filesystem::path{options->run} / "config.toml";
   if (auto read = read_config_file(config.string(), "RUN", all); !read)
     return refuse("sample", read.error());
+  if (run.learn == learned_kind::images)
+    return refuse(
+      "sample",
+      misuse(config.string() + ": this run learns images, and only language models write text")
+        .value());
   if (auto valid = validate(run.model); !valid)
     return refuse("sample",
                   error{valid.error().code, config.string() + ": " + valid.error().message});

@@ -2,7 +2,6 @@
 // Finding a run's newest checkpoint, and judging whether it is of this job.
 #include "tools/train/saved_job.hpp"
 
-#include "kernels/tensor/crc32c.hpp"
 #include "messages/failure.hpp"
 #include "strategies/jobs/checkpoint_saver_hook.hpp"
 #include "tools/run/run_directory.hpp"
@@ -15,17 +14,19 @@ namespace troupe {
 
 namespace {
 
-// What a checkpoint says of the text that it was trained on.
-constexpr const char* text_note = "troupe.text";
+// Whether a checkpoint is of these data.
+bool is_of(const found_checkpoint& found, const learned_data& data) {
+  auto note = found.notes.find(data.note);
+  return note != found.notes.end() && note->second == data.fingerprint;
+}
 
 // What it says of the model.
 constexpr const char* model_note = "troupe.model";
 
 // The model that a checkpoint says it is of, if that is another one.
-std::optional<std::string> other_model(const found_checkpoint& found,
-                                       const language_model_config& model) {
+std::optional<std::string> other_model(const found_checkpoint& found, const learned_model& model) {
   auto note = found.notes.find(model_note);
-  if (note == found.notes.end() || note->second == describe(model)) return std::nullopt;
+  if (note == found.notes.end() || note->second == model.description) return std::nullopt;
   return note->second;
 }
 
@@ -50,13 +51,14 @@ std::string difference(const job_snapshot& saved, const model_variable& wanted) 
 }
 
 // Whether what the options ask for is what is in the checkpoint.
-expected<void> check_saved(const train_options& options, const job_snapshot& saved) {
+expected<void> check_saved(const train_options& options, const learned_model& model,
+                           const job_snapshot& saved) {
   if (saved.seed != options.seed)
     return fail(
       errc::failed_precondition,
       fmt::format("--resume {}: its checkpoints are of seed {}, not {}; leave --seed as it was",
                   options.resume, saved.seed, options.seed));
-  for (const auto& wanted : variables_of(options.model)) {
+  for (const auto& wanted : model.variables) {
     const auto* found = saved_variable(saved, wanted);
     if (found == nullptr)
       return fail(
@@ -75,36 +77,28 @@ expected<void> check_saved(const train_options& options, const job_snapshot& sav
 
 } // namespace
 
-std::string fingerprint(const text_corpus& corpus) {
-  auto bytes = std::as_bytes(std::span{corpus.whole()});
-  return fmt::format("{} bytes, crc32c {:08x}", bytes.size(), cpu::crc32c(bytes));
-}
-
-std::map<std::string, std::string> notes_of(const train_options& options,
-                                            const text_corpus& corpus) {
-  return {{text_note, fingerprint(corpus)}, {model_note, describe(options.model)}};
-}
-
-expected<std::vector<tensor>> model_in(const found_checkpoint& found, const train_options& options,
-                                       const text_corpus& corpus) {
-  auto text = found.notes.find(text_note);
-  if (text == found.notes.end() || text->second != fingerprint(corpus))
-    return fail(
-      errc::failed_precondition,
-      fmt::format("the run trains on another text than {}; give all tasks the same --text",
-                  options.text));
-  return model_in(found, options);
+std::map<std::string, std::string> notes_of(const learning_problem& problem) {
+  return {{problem.data.note, problem.data.fingerprint}, {model_note, problem.model.description}};
 }
 
 expected<std::vector<tensor>> model_in(const found_checkpoint& found,
-                                       const train_options& options) {
-  if (auto other = other_model(found, options.model))
+                                       const learning_problem& problem) {
+  const auto& data = problem.data;
+  if (!is_of(found, data))
+    return fail(errc::failed_precondition,
+                fmt::format("the run trains on another {} than {}; give all tasks the same {}",
+                            data.kind, data.place, data.option));
+  return model_in(found, problem.model);
+}
+
+expected<std::vector<tensor>> model_in(const found_checkpoint& found, const learned_model& model) {
+  if (auto other = other_model(found, model))
     return fail(errc::failed_precondition,
                 fmt::format("the checkpoint is of a {}, not of a {}; give all tasks the same "
                             "options of the model",
-                            *other, describe(options.model)));
+                            *other, model.description));
   std::vector<tensor> values;
-  for (const auto& wanted : variables_of(options.model)) {
+  for (const auto& wanted : model.variables) {
     const auto* saved = saved_variable(found.snapshot, wanted);
     if (saved == nullptr)
       return fail(errc::failed_precondition,
@@ -134,26 +128,26 @@ expected<found_checkpoint> newest_checkpoint(std::string_view command,
   }
 }
 
-expected<std::optional<job_snapshot>> find_resumed(const train_options& options,
-                                                   const text_corpus& corpus, uint64_t steps) {
+expected<std::optional<job_snapshot>>
+find_resumed(const train_options& options, const learning_problem& problem, uint64_t steps) {
   if (options.resume.empty()) return std::nullopt;
   auto found = newest_checkpoint("train", options.resume, "--resume " + options.resume);
   if (!found) return tl::unexpected<error>(found.error());
-  if (found->notes[text_note] != fingerprint(corpus))
+  if (!is_of(*found, problem.data))
     return fail(errc::failed_precondition,
-                fmt::format("--resume {}: that run trained on another text than {}", options.resume,
-                            options.text));
-  if (auto other = other_model(*found, options.model))
+                fmt::format("--resume {}: that run trained on another {} than {}", options.resume,
+                            problem.data.kind, problem.data.place));
+  if (auto other = other_model(*found, problem.model))
     return fail(errc::failed_precondition,
                 fmt::format("--resume {}: that run trains a {}, not a {}; leave the model's "
                             "options as they were",
-                            options.resume, *other, describe(options.model)));
+                            options.resume, *other, problem.model.description));
   if (found->snapshot.step >= steps)
     return fail(errc::invalid_argument,
                 fmt::format("--resume {}: that run has made all its {} steps; ask for more with "
                             "--steps",
                             options.resume, found->snapshot.step));
-  return check_saved(options, found->snapshot).map([&] {
+  return check_saved(options, problem.model, found->snapshot).map([&] {
     return std::optional{std::move(found->snapshot)};
   });
 }

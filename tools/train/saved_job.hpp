@@ -5,7 +5,7 @@
 #include "actors/interfaces/job_snapshot.hpp"
 #include "strategies/jobs/checkpoint_saver_hook.hpp"
 #include "tools/options/train_options.hpp"
-#include "tools/train/text_corpus.hpp"
+#include "tools/train/learning_problem.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -17,22 +17,18 @@
 
 namespace troupe {
 
-/// A text in a few words, by which another one is told: its size and its checksum.
-[[nodiscard]] std::string fingerprint(const text_corpus& corpus);
-
 /// What checkpoints of a run say beside its job.
-[[nodiscard]] std::map<std::string, std::string> notes_of(const train_options& options,
-                                                          const text_corpus& corpus);
+[[nodiscard]] std::map<std::string, std::string> notes_of(const learning_problem& problem);
 
 /// The model's variables in a checkpoint, in the model's order.
 /// Errors: failed_precondition if it is of another model.
 [[nodiscard]] expected<std::vector<tensor>> model_in(const found_checkpoint& found,
-                                                     const train_options& options);
+                                                     const learned_model& model);
 
-/// The same, of a run that trains on this text.
-/// Errors: failed_precondition also if it is of another text.
-[[nodiscard]] expected<std::vector<tensor>>
-model_in(const found_checkpoint& found, const train_options& options, const text_corpus& corpus);
+/// The same, of a run that trains on the data of this problem.
+/// Errors: failed_precondition also if it trains on other data.
+[[nodiscard]] expected<std::vector<tensor>> model_in(const found_checkpoint& found,
+                                                     const learning_problem& problem);
 
 /// The newest whole checkpoint of a run; `command` warns of damaged ones.
 /// @param named What an error calls the folder: "--resume runs/one".
@@ -42,9 +38,9 @@ model_in(const found_checkpoint& found, const train_options& options, const text
                                                            std::string_view named);
 
 /// The newest checkpoint of the run that `options.resume` names; nothing if it names none.
-/// Errors: not_found if there is no whole one; failed_precondition if it is of another text or
-/// model, or has made all `steps` already. The line names the folder.
+/// Errors: not_found if there is no whole one; failed_precondition if it is of other data or of
+/// another model, or has made all `steps` already. The line names the folder.
 [[nodiscard]] expected<std::optional<job_snapshot>>
-find_resumed(const train_options& options, const text_corpus& corpus, uint64_t steps);
+find_resumed(const train_options& options, const learning_problem& problem, uint64_t steps);
 
 } // namespace troupe

@@ -14,27 +14,28 @@ TEST_SUITE("actors/recording/evaluation_file") {
 
   TEST_CASE("writes a line per evaluation, and leaves an unknown result empty") {
     test::scratch_folder folder;
-    auto file = evaluation_file::create(folder / "evaluations.csv");
+    auto file = evaluation_file::create(folder / "evaluations.csv", "bits_per_byte");
     REQUIRE(file);
     CHECK(file->append(8, 1600ms, 2.625));
     CHECK(file->append(9, 1700ms, std::nan("")));
     CHECK(file->flush());
     CHECK(test::content(folder / "evaluations.csv")
-          == std::string{evaluation_file::header} + "8,1.6,2.625\n" + "9,1.7,\n");
+          == evaluation_file::header("bits_per_byte") + "8,1.6,2.625\n" + "9,1.7,\n");
   }
 
   TEST_CASE("goes on with the lines of who was there before, but for one that was cut off") {
     test::scratch_folder folder;
     auto path = folder / "evaluations.csv";
-    test::write(path, std::string{evaluation_file::header} + "8,1.6,2.625\n9,1.7,\n10,1.");
-    auto file = evaluation_file::go_on(path);
+    test::write(path, evaluation_file::header("bits_per_byte") + "8,1.6,2.625\n9,1.7,\n10,1.");
+    auto file = evaluation_file::go_on(path, "bits_per_byte");
     REQUIRE(file);
     CHECK(file->last_step() == 9);
     CHECK(file->append(11, 2s, 2.5));
     CHECK(file->flush());
     CHECK(test::content(path)
-          == std::string{evaluation_file::header} + "8,1.6,2.625\n" + "9,1.7,\n" + "11,2,2.5\n");
-    CHECK(evaluation_file::go_on(path)->last_step() == 11);
+          == evaluation_file::header("bits_per_byte") + "8,1.6,2.625\n" + "9,1.7,\n"
+               + "11,2,2.5\n");
+    CHECK(evaluation_file::go_on(path, "bits_per_byte")->last_step() == 11);
   }
 
   TEST_CASE("begins anew where nothing was, or nothing but half a header") {
@@ -42,23 +43,23 @@ TEST_SUITE("actors/recording/evaluation_file") {
     for (const auto* before : {"", "step,sec"}) {
       auto path = folder / "evaluations.csv";
       if (*before != 0) test::write(path, before);
-      auto file = evaluation_file::go_on(path);
+      auto file = evaluation_file::go_on(path, "bits_per_byte");
       REQUIRE(file);
       CHECK_FALSE(file->last_step());
-      CHECK(test::content(path) == evaluation_file::header);
+      CHECK(test::content(path) == evaluation_file::header("bits_per_byte"));
     }
   }
 
   TEST_CASE("refuses to go on with another table, and leaves it as it is") {
     test::scratch_folder folder;
     test::write(folder / "evaluations.csv", "a,b\n1,2\n");
-    CHECK(evaluation_file::go_on(folder / "evaluations.csv").error().code
+    CHECK(evaluation_file::go_on(folder / "evaluations.csv", "bits_per_byte").error().code
           == errc::failed_precondition);
     CHECK(test::content(folder / "evaluations.csv") == "a,b\n1,2\n");
   }
 
   TEST_CASE("reports a full disk when it creates the file") {
-    const auto file = evaluation_file::create("/dev/full");
+    const auto file = evaluation_file::create("/dev/full", "bits_per_byte");
     REQUIRE_FALSE(file);
     CHECK(file.error().code == errc::resource);
   }

@@ -246,6 +246,40 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
         {random_tensor({batch, context, 3 * width}, "packed")});
   }
 
+  TEST_CASE("conv2d, with strides and padding") {
+    for (auto [stride, padding] : {std::array<int64_t, 2>{1, 0}, {1, 1}, {2, 1}, {3, 0}})
+      check_gradients(
+        [&](auto& t, const auto& p) {
+          const shape outputs{2, (4 + 2 * padding - 3) / stride + 1,
+                              (5 + 2 * padding - 2) / stride + 1, 3};
+          return weigh(t, t.conv2d(p[0], p[1], {stride, padding}), outputs);
+        },
+        {random_tensor({2, 4, 5, 2}, "images"), random_tensor({3, 2, 2, 3}, "weights")});
+  }
+
+  TEST_CASE("max_pool2d, apart and overlapping") {
+    for (auto [stride, padding] : {std::array<int64_t, 2>{1, 0}, {1, 1}, {2, 0}})
+      check_gradients(
+        [&](auto& t, const auto& p) {
+          const shape outputs{2, (4 + 2 * padding - 2) / stride + 1,
+                              (6 + 2 * padding - 2) / stride + 1, 3};
+          return weigh(t, t.max_pool2d(p[0], 2, {stride, padding}), outputs);
+        },
+        {random_tensor({2, 4, 6, 3}, "images")});
+  }
+
+  TEST_CASE("a convolutional network with biases") {
+    check_gradients(
+      [](auto& t, const auto& p) {
+        auto hidden = t.tanh(t.add_bias(t.conv2d(p[0], p[1], {.padding = 1}), p[2]));
+        auto pooled = t.max_pool2d(hidden, 2, {.stride = 2});
+        auto logits = t.matmul(t.reshape(pooled, {3, 2 * 2 * 2}), p[3]);
+        return t.softmax_cross_entropy(logits, integers({3}, {1, 0, 1}));
+      },
+      {random_tensor({3, 4, 4, 1}, "images"), random_tensor({3, 3, 1, 2}, "weights"),
+       random_tensor({2}, "bias"), random_tensor({8, 2}, "output")});
+  }
+
   TEST_CASE("a layer of a transformer, with one table for what goes in and what comes out") {
     auto bytes = integers({2, 3}, {4, 0, 4, 1, 4, 0});
     auto next = integers({6}, {0, 4, 1, 4, 0, 2});
@@ -608,6 +642,44 @@ TEST_SUITE("kernels/tape/tape: refusals") {
            "is not within [0, 1)");
     says(refusal([&](tape& t) { return t.constant(zeros({2}, dtype::bf16)); }, mismatch),
          "not in bf16");
+  }
+
+  TEST_CASE("images, weights and windows that do not fit are refused by name and shape") {
+    auto images = random_tensor({2, 4, 5, 3}, "images"), a = random_tensor({3, 4}, "a");
+    auto weights = random_tensor({3, 2, 3, 7}, "weights");
+    auto convolved = [&](const tensor& input, const tensor& by, window_steps steps, errc code) {
+      return refusal([&](tape& t) { return t.conv2d(t.constant(input), t.constant(by), steps); },
+                     code);
+    };
+    auto says = [](const std::string& message, const std::string& wanted) {
+      CHECK_MESSAGE(message.find(wanted) != std::string::npos, message);
+    };
+    const auto invalid = errc::invalid_argument;
+    says(convolved(a, weights, {}, invalid),
+         "conv2d: needs images [batch, height, width, channels], not f64 [3, 4]");
+    says(convolved(images, a, {}, invalid), "conv2d: needs weights [window height");
+    says(convolved(images, zeros({3, 2, 3, 7}), {}, errc::type_mismatch),
+         "conv2d: f64 [2, 4, 5, 3] and f32 [3, 2, 3, 7] differ in type");
+    for (const auto& other : {shape{3, 2, 4, 7}, shape{3, 2, 3, 0}})
+      says(convolved(images, zeros(other, dtype::f64), {}, invalid),
+           "conv2d: weights f64 " + to_string(other) + " do not make outputs");
+    says(convolved(zeros({2, 4, 0, 3}, dtype::f64), weights, {}, invalid),
+         "conv2d: f64 [2, 4, 0, 3] are images without a pixel");
+    says(convolved(images, zeros({0, 2, 3, 7}, dtype::f64), {}, invalid),
+         "conv2d: a window of 0 x 2 has no pixel");
+    says(convolved(images, weights, {.stride = 0}, invalid), "a stride of 0 is not at least 1");
+    for (int64_t padding : {-1, 2})
+      says(convolved(images, weights, {1, padding}, invalid),
+           "a padding of " + std::to_string(padding) + " is not within [0, the sides of a window");
+    says(convolved(images, zeros({5, 5, 3, 7}, dtype::f64), {}, invalid),
+         "conv2d: a window of 5 x 5 is larger than the images of f64 [2, 4, 5, 3] with a padding "
+         "of 0");
+    says(refusal([&](tape& t) { return t.max_pool2d(t.constant(images), 5, {}); }, invalid),
+         "max_pool2d: a window of 5 x 5 is larger than the images");
+    says(refusal([&](tape& t) { return t.max_pool2d(t.constant(a), 2, {}); }, invalid),
+         "max_pool2d: needs images");
+    says(refusal([&](tape& t) { return t.max_pool2d(t.constant(images), 0, {}); }, invalid),
+         "max_pool2d: a window of 0 x 0 has no pixel");
   }
 
   TEST_CASE("indices and labels outside their range are refused with their position") {

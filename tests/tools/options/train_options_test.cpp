@@ -91,6 +91,19 @@ TEST_SUITE("tools/options/train_options") {
     CHECK(config_text({}, {}).find("layers") == std::string::npos);
   }
 
+  TEST_CASE("leaves out what has no meaning for what is learnt, so that it reads back") {
+    train_options options;
+    options.learn = learned_kind::images;
+    options.data = "set";
+    options.images = {.filters = {8}, .dense = 9};
+    REQUIRE(settle(options, {}));
+    const auto text = config_text(options, {});
+    for (const auto* key : {"text", "model", "context"})
+      CHECK(text.find("\n" + std::string{key} + " = ") == std::string::npos);
+    CHECK(read_back(text) == options);
+    CHECK(config_text({}, {}).find("filters") == std::string::npos);
+  }
+
   TEST_CASE("notes where each value came from") {
     train_options options;
     options.batch = 128;

@@ -29,7 +29,7 @@ void write_run(const std::filesystem::path& folder, uint64_t steps, bool evaluat
     run.add(record);
     REQUIRE(metrics->append(record));
   }
-  auto evaluations = evaluation_file::create(folder / "evaluations.csv");
+  auto evaluations = evaluation_file::create(folder / "evaluations.csv", "bits_per_byte");
   REQUIRE(evaluations);
   if (evaluated) REQUIRE(evaluations->append(steps, job_time{0}, 2.5));
   REQUIRE(evaluations->flush());
@@ -41,7 +41,7 @@ void write_run(const std::filesystem::path& folder, uint64_t steps, bool evaluat
 
 TEST_SUITE("tools/run/plots") {
   TEST_CASE("names the baselines from the top down, and explains the star") {
-    const auto script = loss_script(baselines);
+    const auto script = loss_script(quality_measures::bits_per_byte, baselines);
     const auto xz = script.find("\"xz: 4.05\"");
     const auto gzip = script.find("\"gzip -9: 3.87\"");
     const auto xz_after = script.find("\"xz*: 2.63\"");
@@ -51,14 +51,15 @@ TEST_SUITE("tools/run/plots") {
     CHECK(xz < gzip);
     CHECK(gzip < xz_after);
     CHECK(script.find("* after reading the training text") != std::string::npos);
-    CHECK(loss_script({}).find("after reading") == std::string::npos);
+    CHECK(loss_script(quality_measures::bits_per_byte, {}).find("after reading")
+          == std::string::npos);
   }
 
   TEST_CASE("draws a run of any length") {
     for (const uint64_t steps : {1, 2, 350}) {
       test::scratch_folder folder;
       write_run(folder.path(), steps, steps != 2);
-      REQUIRE(write_plot_scripts(folder.path(), baselines));
+      REQUIRE(write_plot_scripts(folder.path(), quality_measures::bits_per_byte, baselines));
       const auto drawn = draw_plots(folder.path());
       if (!drawn && drawn.error().code == errc::not_found) return;
       REQUIRE_MESSAGE(drawn, (drawn ? "" : drawn.error().message));
@@ -72,13 +73,14 @@ TEST_SUITE("tools/run/plots") {
 
   TEST_CASE("reports a run that cannot be drawn") {
     test::scratch_folder folder;
-    REQUIRE(write_plot_scripts(folder.path(), baselines));
+    REQUIRE(write_plot_scripts(folder.path(), quality_measures::bits_per_byte, baselines));
     CHECK_FALSE(draw_plots(folder.path()));
   }
 
   TEST_CASE("reports a folder that is not there") {
     test::scratch_folder folder;
-    const auto refused = write_plot_scripts(folder / "none", baselines);
+    const auto refused
+      = write_plot_scripts(folder / "none", quality_measures::bits_per_byte, baselines);
     REQUIRE_FALSE(refused);
     CHECK(refused.error().code == errc::resource);
   }

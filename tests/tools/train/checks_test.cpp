@@ -262,6 +262,43 @@ TEST_SUITE("tools/train/checks") {
     CHECK(options.model.layers == 5);
   }
 
+  TEST_CASE("refuses options of what is not learnt, and forgets them from weaker sources") {
+    const option_origin command_line{option_origin::source::command_line, ""};
+    const option_origin file{option_origin::source::file, "run.toml:1"};
+    train_options options;
+    options.data = "set";
+    option_origins same{{"data", command_line}};
+    const auto refused = fit_learned(options, same);
+    REQUIRE_FALSE(refused);
+    CHECK(
+      refused.error().message
+      == "--data has no meaning where a language is learnt: leave it out, or take --learn images");
+    options.learn = learned_kind::images;
+    options.text = "text";
+    option_origins weaker{{"learn", command_line}, {"text", file}, {"data", file}};
+    REQUIRE(fit_learned(options, weaker));
+    CHECK(options.text == train_defaults::text);
+    CHECK_FALSE(weaker.contains("text"));
+    CHECK(options.data == "set");
+  }
+
+  TEST_CASE("images need a data set and some convolutions, and have defaults of their own") {
+    train_options options;
+    options.learn = learned_kind::images;
+    CHECK(message_of(options)
+          == "--learn images needs a data set: name the folder of its files with --data DIR");
+    options.data = "set";
+    CHECK(check(options, {}));
+    for (size_t count : {size_t{0}, image_model_layers_max + 1}) {
+      options.images.filters.assign(count, 8);
+      CHECK(message_of(options)
+            == "--filters lists " + std::to_string(count) + " convolutions; 1 to 16 are possible");
+    }
+    REQUIRE(settle(options, {}));
+    CHECK(options.steps == train_defaults::image_steps);
+    CHECK(options.learning_rate == default_learning_rate("adam") / 10);
+  }
+
   TEST_CASE("a transformer has a context, a dropout and a learning rate of its own") {
     const option_origin command_line{option_origin::source::command_line, ""};
     train_options options;

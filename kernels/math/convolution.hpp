@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution of images: each window's pixels, weighed and added up, for each output channel.
+#pragma once
+
+#include "kernels/math/image_windows.hpp"
+#include "kernels/tensor/context.hpp"
+
+#include <cstddef>
+#include <span>
+
+namespace troupe {
+
+/// The extents of a convolution.
+struct convolution_extents : image_windows {
+  size_t outputs = 1; ///< Channels of the output.
+
+  [[nodiscard]] constexpr size_t input_elements() const { return pixels() * channels; }
+
+  [[nodiscard]] constexpr size_t weight_elements() const {
+    return window_height * window_width * channels * outputs;
+  }
+
+  [[nodiscard]] constexpr size_t output_elements() const { return windows() * outputs; }
+};
+
+// output[window, o] = sum over the window's pixels and channels of input[pixel, c] *
+// weights[offset, c, o]; as in every network, the window is not mirrored. The gradients are those
+// of this sum by `input` and by `weights`.
+//
+// Shape: input   [batch, height, width, channels]                  row-major f32 or f64
+//        weights [window_height, window_width, channels, outputs]
+//        output  [batch, output_height, output_width, outputs]
+//        Gradients are as what they are the gradients by; what is written aliases nothing.
+// @pre No array has more than `image_elements_max` elements.
+// Cost: 2 * output elements * window_height * window_width * channels operations for each function.
+
+namespace reference {
+
+template <class T>
+void convolve(const context&, const convolution_extents& extents, std::span<const T> input,
+              std::span<const T> weights, std::span<T> output);
+
+template <class T>
+void convolve_input_gradient(const context&, const convolution_extents& extents,
+                             std::span<const T> weights, std::span<const T> output_gradient,
+                             std::span<T> input_gradient);
+
+template <class T>
+void convolve_weights_gradient(const context&, const convolution_extents& extents,
+                               std::span<const T> input, std::span<const T> output_gradient,
+                               std::span<T> weights_gradient);
+
+} // namespace reference
+
+namespace cpu {
+
+// As the reference: f32 through oneDNN, on the calling thread alone, so that sums have the same
+// order on any number of cores; oneDNN has no f64, which is the reference. oneDNN keeps the
+// programs that it makes for each shape, and takes memory of its own for weights in the order that
+// they want. Errors: throws std::bad_alloc, if there is no such memory.
+
+template <class T>
+void convolve(const context&, const convolution_extents& extents, std::span<const T> input,
+              std::span<const T> weights, std::span<T> output);
+
+template <class T>
+void convolve_input_gradient(const context&, const convolution_extents& extents,
+                             std::span<const T> weights, std::span<const T> output_gradient,
+                             std::span<T> input_gradient);
+
+template <class T>
+void convolve_weights_gradient(const context&, const convolution_extents& extents,
+                               std::span<const T> input, std::span<const T> output_gradient,
+                               std::span<T> weights_gradient);
+
+} // namespace cpu
+
+namespace cuda {
+
+// A thread for each element of the result, 16 for each of the weights' gradient; no cuDNN. Sums
+// have a fixed order: all but those of the weights' gradient have the bits of the reference.
+
+template <class T>
+void convolve(const context&, const convolution_extents& extents, std::span<const T> input,
+              std::span<const T> weights, std::span<T> output);
+
+template <class T>
+void convolve_input_gradient(const context&, const convolution_extents& extents,
+                             std::span<const T> weights, std::span<const T> output_gradient,
+                             std::span<T> input_gradient);
+
+template <class T>
+void convolve_weights_gradient(const context&, const convolution_extents& extents,
+                               std::span<const T> input, std::span<const T> output_gradient,
+                               std::span<T> weights_gradient);
+
+} // namespace cuda
+
+} // namespace troupe

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The largest number of each window of an image, for each channel.
+#pragma once
+
+#include "kernels/math/image_windows.hpp"
+#include "kernels/tensor/context.hpp"
+
+#include <cstddef>
+#include <span>
+
+namespace troupe {
+
+/// Whether a number takes the place of the largest one before it: of equal ones the first counts,
+/// and the first NaN more than every number, so that a computation that has failed stays visible.
+template <class T>
+[[nodiscard]] constexpr bool is_larger(T candidate, T largest) {
+  return candidate > largest || (candidate != candidate && largest == largest);
+}
+
+// output[window, c] = the largest input[pixel, c] of the window's pixels within the image, as
+// `is_larger` has it; the whole gradient goes to that pixel. All twins have the same bits.
+//
+// Shape: input   [batch, height, width, channels]                row-major f32 or f64
+//        output  [batch, output_height, output_width, channels]
+//        Gradients are as what they are the gradients by; what is written aliases nothing.
+// @pre No array has more than `image_elements_max` elements.
+
+namespace reference {
+
+template <class T>
+void max_pool(const context&, const image_windows& windows, std::span<const T> input,
+              std::span<T> output);
+
+template <class T>
+void max_pool_gradient(const context&, const image_windows& windows, std::span<const T> input,
+                       std::span<const T> output_gradient, std::span<T> input_gradient);
+
+} // namespace reference
+
+namespace cpu {
+
+// As the reference, channels side by side; the calling thread alone. oneDNN's pooling has other
+// rules for equal numbers and NaN, and wants memory kept from the forward pass to the gradient.
+
+template <class T>
+void max_pool(const context&, const image_windows& windows, std::span<const T> input,
+              std::span<T> output);
+
+template <class T>
+void max_pool_gradient(const context&, const image_windows& windows, std::span<const T> input,
+                       std::span<const T> output_gradient, std::span<T> input_gradient);
+
+} // namespace cpu
+
+namespace cuda {
+
+// A thread for each element of the result; the gradient looks at each window that takes in the
+// element again, so that its sums have the order of windows.
+
+template <class T>
+void max_pool(const context&, const image_windows& windows, std::span<const T> input,
+              std::span<T> output);
+
+template <class T>
+void max_pool_gradient(const context&, const image_windows& windows, std::span<const T> input,
+                       std::span<const T> output_gradient, std::span<T> input_gradient);
+
+} // namespace cuda
+
+} // namespace troupe

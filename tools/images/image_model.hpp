@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The convolutional network that `troupe train --learn images` trains.
+#pragma once
+
+#include "kernels/tensor/random.hpp"
+#include "kernels/tensor/tensor.hpp"
+#include "messages/errc.hpp"
+#include "tools/images/image_set.hpp"
+#include "tools/model/model_variable.hpp"
+#include "tools/model/step_on_stream.hpp"
+
+#include <cstdint>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// What can be chosen of the network: convolutions with windows of 3 x 3 and a padding of 1, each
+/// with a bias, relu, and pooling that halves the sides; a hidden layer (relu); and a softmax over
+/// the classes.
+/// Source: LeCun et al., "Gradient-based learning applied to document recognition", 1998.
+struct image_model_config {
+  std::vector<int64_t> filters = {16, 32}; ///< Output channels of each convolution.
+  int64_t dense = 64;                      ///< Width of the hidden layer.
+
+  bool operator==(const image_model_config&) const = default;
+};
+
+/// Largest extent in a configuration, and most convolutions.
+inline constexpr int64_t image_model_extent_max = 65536;
+inline constexpr size_t image_model_layers_max = 16;
+
+/// The network for images of some size.
+struct image_model {
+  image_model_config config;
+  int64_t height = 0;
+  int64_t width = 0;
+  int64_t classes = 0;
+
+  /// The extents in a few words: "convolutional network, filters 16,32, dense 64, ...".
+  [[nodiscard]] std::string describe() const;
+};
+
+/// Errors: invalid_argument; the line names what is out of its range, or says for how many
+/// convolutions the images are large enough.
+[[nodiscard]] expected<void> validate(const image_model& model);
+
+/// "convolution_0/weights", "convolution_0/bias", ..., then those of "hidden" and "output". The
+/// functions below expect values in this order. Weights are normal, with a deviation of sqrt(2 /
+/// inputs), of the output layer sqrt(1 / inputs); biases are 0.
+/// @pre `validate(model)` has a value.
+[[nodiscard]] std::vector<model_variable> variables_of(const image_model& model);
+
+/// Some images to classify.
+/// Shape: pixels  [examples, height, width, 1]  f32, from 0 to 1
+///        labels  [examples]                    i64
+struct image_batch {
+  tensor pixels;
+  tensor labels;
+};
+
+/// Images drawn evenly, by the key alone. @pre There are some.
+[[nodiscard]] image_batch draw_images(const labelled_images& from, size_t examples,
+                                      const random_key& key);
+
+/// The images at [begin, end). @pre begin <= end <= from.size()
+[[nodiscard]] image_batch images_at(const labelled_images& from, size_t begin, size_t end);
+
+/// The loss of a batch and its gradients, on the device of a stream.
+/// Errors: cancelled, once `stop` was asked to; invalid_argument, if the variables are not of this
+/// model; as the stream's; unimplemented, if this build has no GPU support and the stream is a
+/// GPU's.
+[[nodiscard]] expected<step_on_stream>
+differentiate_on(compute_stream& on, const image_model& model, std::span<const tensor> variables,
+                 const image_batch& batch, const std::stop_token& stop = {});
+
+/// The share of images with a label that the model does not find the likeliest, alone.
+/// Errors: as above. @pre There are some images.
+[[nodiscard]] expected<double>
+error_rate(const image_model& model, std::span<const tensor> variables, const labelled_images& of);
+
+} // namespace troupe

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading the four files, and seeing whether they belong together.
+#include "tools/images/image_set.hpp"
+
+#include "kernels/tensor/crc32c.hpp"
+#include "strategies/data/idx_file.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace troupe {
+
+namespace {
+
+/// The bytes of an IDX file, and the dimensions of one of its rows.
+struct byte_rows {
+  std::vector<uint8_t> bytes;
+  shape row;
+  uint64_t count = 0;
+};
+
+tl::unexpected<error> refuse(const std::filesystem::path& path, std::string_view why) {
+  return fail(errc::invalid_argument, fmt::format("{} {}", path.string(), why));
+}
+
+/// @param rank Dimensions of a row.
+expected<byte_rows> read_rows(const std::filesystem::path& path, size_t rank,
+                              std::string_view what) {
+  auto file = input_file::open(path);
+  if (!file) return tl::unexpected(file.error());
+  if (file->bytes() > image_file_bytes_max)
+    return fail(errc::limit_exceeded,
+                fmt::format("{} has {} bytes, and {} are the most", path.string(), file->bytes(),
+                            image_file_bytes_max));
+  auto rows = idx_dataset(*file);
+  if (!rows) return tl::unexpected(rows.error());
+  byte_rows result;
+  auto reading = rows->iterate();
+  for (auto next = reading.next();; next = reading.next()) {
+    if (!next) return tl::unexpected(next.error());
+    if (!*next) break;
+    const auto& row = (*next)->tensors.front();
+    if (row.rank() != rank || row.type() != dtype::i32)
+      return refuse(path, fmt::format("does not hold {}", what));
+    for (auto value : row.values<int32_t>()) {
+      if (value < 0 || value > 255)
+        return refuse(path, fmt::format("holds {}, which is no byte", value));
+      result.bytes.push_back(static_cast<uint8_t>(value));
+    }
+    result.row = row.extents();
+    ++result.count;
+  }
+  if (result.bytes.empty()) return refuse(path, fmt::format("holds no {}", what));
+  return result;
+}
+
+expected<labelled_images> read_part(const std::filesystem::path& folder, const std::string& name) {
+  const auto images_path = folder / (name + "-images-idx3-ubyte");
+  const auto labels_path = folder / (name + "-labels-idx1-ubyte");
+  auto images = read_rows(images_path, 2, "images of bytes");
+  if (!images) return tl::unexpected(images.error());
+  auto labels = read_rows(labels_path, 0, "labels of a byte");
+  if (!labels) return tl::unexpected(labels.error());
+  if (images->count != labels->count)
+    return refuse(labels_path, fmt::format("has {} labels, but {} has {} images", labels->count,
+                                           images_path.string(), images->count));
+  return labelled_images{static_cast<size_t>(images->row[0]), static_cast<size_t>(images->row[1]),
+                         std::move(images->bytes), std::move(labels->bytes)};
+}
+
+} // namespace
+
+expected<image_set> load_images(const std::filesystem::path& folder) {
+  auto training = read_part(folder, "train");
+  if (!training) return tl::unexpected(training.error());
+  auto held_out = read_part(folder, "t10k");
+  if (!held_out) return tl::unexpected(held_out.error());
+  if (training->height != held_out->height || training->width != held_out->width)
+    return refuse(folder, fmt::format("has images of {} x {} to train on, but of {} x {} held out",
+                                      training->height, training->width, held_out->height,
+                                      held_out->width));
+  const auto classes = size_t{1} + *std::ranges::max_element(training->labels);
+  if (classes < 2) return refuse(folder, "has one label only: there is nothing to tell apart");
+  const auto highest = *std::ranges::max_element(held_out->labels);
+  if (highest >= classes)
+    return refuse(folder, fmt::format("has a held-out image with the label {}, but the highest to "
+                                      "train on is {}",
+                                      highest, classes - 1));
+  return image_set{std::move(*training), std::move(*held_out), classes};
+}
+
+std::string fingerprint(const image_set& images) {
+  uint32_t sum = 0;
+  for (const auto* part : {&images.training, &images.held_out})
+    for (const auto* bytes : {&part->pixels, &part->labels})
+      sum = cpu::crc32c(std::as_bytes(std::span{*bytes}), sum);
+  return fmt::format("{} and {} images of {} x {}, crc32c {:08x}", images.training.size(),
+                     images.held_out.size(), images.training.height, images.training.width, sum);
+}
+
+} // namespace troupe

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a replica of `troupe train` does in a step, whatever it learns.
+#pragma once
+
+#include "kernels/tensor/random.hpp"
+#include "strategies/jobs/training.hpp"
+#include "strategies/optimizers/optimizer.hpp"
+#include "strategies/optimizers/sync_replicas_optimizer.hpp"
+#include "tools/model/step_on_stream.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <stop_token>
+#include <vector>
+
+namespace troupe {
+
+/// The draws of a replica's batch, by (seed, replica, iteration).
+struct batch_draws {
+  random_key examples;
+  random_key dropout;
+};
+
+/// Draws a batch and differentiates its loss. Called by the computing threads of all replicas at
+/// once.
+/// Errors: in what is returned.
+using batch_work
+  = std::function<expected<step_on_stream>(compute_stream& on, std::span<const tensor> variables,
+                                           const batch_draws& draws, const std::stop_token& stop)>;
+
+/// Reads the variables, has their gradients computed for a batch of its own on the replica's
+/// device, and hands them to the optimizer.
+/// @param examples In a batch.
+/// @param variables In the order that the work expects.
+[[nodiscard]] step_function training_step(batch_work work, uint32_t examples,
+                                          sync_replicas_optimizer optimizer,
+                                          std::vector<variable> variables);
+
+/// The same, where replicas meet.
+[[nodiscard]] step_function training_step(batch_work work, uint32_t examples, optimizer optimizer,
+                                          std::vector<variable> variables);
+
+} // namespace troupe

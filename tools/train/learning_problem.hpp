@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a job of `troupe train` learns.
+#pragma once
+
+#include "messages/errc.hpp"
+#include "tools/model/model_variable.hpp"
+#include "tools/model/training_step.hpp"
+#include "tools/options/train_options.hpp"
+#include "tools/run/plots.hpp"
+#include "tools/run/quality_measure.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+/// A model as it is announced, and as checkpoints know it.
+struct learned_model {
+  std::string description; ///< "perceptron, context 5, ...": all that decides its variables.
+  std::vector<model_variable> variables;
+};
+
+/// The data that a model is trained on and judged by.
+struct learned_data {
+  std::string kind;        ///< "text", "image set"
+  std::string note;        ///< The name of the fingerprint in checkpoints.
+  std::string option;      ///< That names it: "--text".
+  std::string place;       ///< As the option has it.
+  std::string sizes;       ///< "31634 bytes to train on, 3514 held out"
+  std::string fingerprint; ///< Other data have another one.
+};
+
+/// What others need for the same data, to compare a model with.
+struct comparison {
+  std::string lines; ///< For people, below the model's own; may be empty.
+  std::vector<plot_baseline> baselines;
+};
+
+/// A job, its checkpoints, its files and its evaluator are the same whatever is learned: all that
+/// differs is here. A value that holds its data; copies share them.
+struct learning_problem {
+  learned_model model;
+  learned_data data;
+  quality_measure measure;
+  uint64_t pass_guesses = 1;    ///< Guesses of one pass over the training data.
+  uint64_t example_guesses = 1; ///< Guesses of one example of a batch.
+  batch_work work;              ///< Of a replica in a step.
+  /// How well a model does on the held-out data, in the units of `measure`.
+  /// Errors: invalid_argument, if the variables are not of this model.
+  std::function<expected<double>(std::span<const tensor> variables)> evaluate;
+  /// Cost: that of compressing a text. Errors: `resource`.
+  std::function<expected<comparison>()> compare;
+};
+
+/// The language model that the options name, without a text.
+/// @pre `validate(options.model)` has a value.
+[[nodiscard]] learned_model language_model_of(const train_options& options);
+
+/// Loads what the options name.
+/// Errors: as `text_corpus::load` and `load_images`; invalid_argument also for images that are too
+/// small for the model. The line names the option.
+[[nodiscard]] expected<learning_problem> load_problem(const train_options& options);
+
+} // namespace troupe
