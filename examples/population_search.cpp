@@ -28,8 +28,7 @@ using population::Attempt;
 
 namespace {
 
-constexpr size_t trainers_of_a_process = 4;
-constexpr int rounds = 60;
+constexpr size_t trainers_of_a_process = 4, rounds = 60;
 
 struct attempt {
   double learning_rate = 0;
@@ -109,7 +108,8 @@ void search(world& world, server& server) {
   };
   auto trainers
     = value_or_throw(spawn_group<trainer_actor>(world, server, "trainer", tasks, told()));
-  for (int round = 1; round <= rounds; ++round) {
+  for (size_t round = 1; round <= rounds; ++round) {
+    std::ranges::rotate(population, population.begin() + 1); // new rates for all trainers in turn
     auto asking = trainers.ask_each<msg<Attempt>>(told(), {.limit = std::chrono::seconds{10}});
     auto answers = asking.wait();
     for (size_t i = 0; i < population.size(); ++i) {
@@ -117,9 +117,9 @@ void search(world& world, server& server) {
       if (answers.replies[i]) population[i] = read_attempt(*answers.replies[i]);
     }
     if (answers.counted().empty()) throw failure{answers.why_not_enough()};
-    replace_the_worst(population, static_cast<uint64_t>(round));
+    replace_the_worst(population, round);
     const auto& best = population.front();
-    std::printf("round %d: loss %.6f with rate %.4f, of %zu trainers\n", round, best.loss,
+    std::printf("round %zu: loss %.6f with rate %.4f, of %zu trainers\n", round, best.loss,
                 best.learning_rate, answers.counted().size());
   }
 }

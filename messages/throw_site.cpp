@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -74,31 +75,37 @@ struct recorded_throw {
   size_t count = 0;
 };
 
-/// The latest throws of the process. The latest of an object is that of the exception that lives.
+/// The latest throws of the process, each of an exception that may live. It takes no memory and
+/// waits for no thread while an exception is thrown: memory may be what there is none of, and a
+/// child of a fork has not the thread that held the lock.
 class recorded_throws {
 public:
   void add(const recorded_throw& one) {
-    std::lock_guard guard{mutex_};
-    all_[next_++ % all_.size()] = one;
+    std::unique_lock guard{mutex_, std::try_to_lock};
+    if (guard) all_[next_++ % all_.size()] = one;
+  }
+
+  /// Another exception will lie there.
+  void forget(const void* object) {
+    std::unique_lock guard{mutex_, std::try_to_lock};
+    if (!guard) return;
+    for (auto& one : all_)
+      if (one.object == object) one.object = nullptr;
   }
 
   [[nodiscard]] recorded_throw find(const void* object) {
     std::lock_guard guard{mutex_};
-    for (size_t back = 1; back <= all_.size(); ++back)
-      if (auto& one = all_[(next_ - back) % all_.size()]; one.object == object) return one;
-    return {};
+    auto found = std::ranges::find(all_, object, &recorded_throw::object);
+    return found == all_.end() || object == nullptr ? recorded_throw{} : *found;
   }
 
 private:
   std::mutex mutex_;
   std::array<recorded_throw, throws_max> all_{};
-  size_t next_ = throws_max;
+  size_t next_ = 0;
 };
 
-recorded_throws& latest_throws() {
-  static auto* throws = new recorded_throws; // for ever: a destructor may throw and catch
-  return *throws;
-}
+constinit recorded_throws latest_throws;
 
 void ignore(void* /*data*/, const char* /*why*/, int /*number*/) {}
 
@@ -159,7 +166,8 @@ bool is_of_library(std::string_view function) {
 std::string throw_site_of(const std::exception_ptr& thrown) {
   // libstdc++ keeps in an exception_ptr the address of the exception, and nothing else.
   static_assert(sizeof thrown == sizeof(void*));
-  auto found = latest_throws().find(*reinterpret_cast<void* const*>(&thrown));
+  auto found = latest_throws.find(*reinterpret_cast<void* const*>(&thrown));
+  if (symbols() == nullptr) return {};
   std::string text;
   size_t functions = 0;
   for (size_t i = 0; i < found.count; ++i)
@@ -187,21 +195,48 @@ std::string throw_site_of(const std::exception_ptr& /*thrown*/) {
 
 #if TROUPE_BACKTRACE
 
+namespace {
+
+// What comes behind a function of this file in the order in which programs look for it.
+template <class Function>
+Function next_of(const char* name) {
+  auto* found = dlsym(RTLD_NEXT, name);
+  if (found == nullptr) {
+    std::fprintf(stderr, "%s: the C++ library has none\n", name);
+    std::abort();
+  }
+  return reinterpret_cast<Function>(found);
+}
+
+} // namespace
+
+// These take the places of the functions that a compiler calls for `throw`, and call them. Weak: a
+// program with a C++ library of its own inside keeps that one's; the two addresses
+// below have it link that. The names are others here, because headers declare them in several ways.
 extern "C" {
 
-/// Takes the place of the function that a compiler calls for `throw`, and calls it. Weak: a program
-/// with a C++ library of its own inside keeps that one's. Its name here is another, because headers
-/// declare it in several ways.
-[[noreturn]] void troupe_write_down_and_throw(void* object, void* type,
-                                              void (*destroy)(void*)) __asm__("__cxa_throw");
+[[gnu::used]] const void* const troupe_files_of_cxx_library[]
+  = {reinterpret_cast<const void*>(&abi::__cxa_init_primary_exception),
+     reinterpret_cast<const void*>(&abi::__cxa_free_exception)};
 
-[[noreturn]] __attribute__((weak)) void troupe_write_down_and_throw(void* object, void* type,
-                                                                    void (*destroy)(void*)) {
-  using thrower = void (*)(void*, void*, void (*)(void*));
-  static const auto next = reinterpret_cast<thrower>(dlsym(RTLD_NEXT, "__cxa_throw"));
+void* troupe_allocate_exception(size_t size) noexcept __asm__("__cxa_allocate_exception");
+
+[[gnu::weak]] void* troupe_allocate_exception(size_t size) noexcept {
+  static const auto next = next_of<void* (*)(size_t)>("__cxa_allocate_exception");
+  auto* object = next(size);
+  troupe::latest_throws.forget(object);
+  return object;
+}
+
+[[noreturn]] void troupe_throw(void* object, void* type,
+                               void (*destroy)(void*)) __asm__("__cxa_throw");
+
+[[noreturn, gnu::weak]] void troupe_throw(void* object, void* type, void (*destroy)(void*)) {
+  static const auto next = next_of<void (*)(void*, void*, void (*)(void*))>("__cxa_throw");
   troupe::recorded_throw one{.object = object};
-  backtrace_simple(troupe::symbols(), 1, troupe::write_down, troupe::ignore, &one);
-  troupe::latest_throws().add(one);
+  if (auto* state = troupe::symbols(); state != nullptr)
+    backtrace_simple(state, 1, troupe::write_down, troupe::ignore, &one);
+  troupe::latest_throws.add(one);
   next(object, type, destroy);
   std::abort(); // it does not return
 }

@@ -12,9 +12,10 @@ namespace troupe {
 /// (readers.cpp:61) < reader"; files and lines where the program has debug information. What is
 /// Troupe's, CAF's or the standard library's is left out. For people; at most some 1,000 bytes.
 ///
-/// Empty, if it is not known: the build has no libbacktrace, or some 60 exceptions were thrown
-/// since. Thread: any. Cost: the first call reads the program's symbols, which takes milliseconds,
-/// or some tenths of a second with much debug information.
+/// Empty, if it is not known: the build has no libbacktrace, the exception was made without a
+/// throw, or some 60 others were thrown since. Thread: any. Cost: the first call reads the
+/// program's symbols, which takes milliseconds, or some tenths of a second with much debug
+/// information.
 [[nodiscard]] std::string throw_site_of(const std::exception_ptr& thrown);
 
 /// A function's name without its parameters, and what else only a compiler needs: "reader" for

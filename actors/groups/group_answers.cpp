@@ -48,7 +48,7 @@ error group_report::why_not_enough() const {
     code = errc::deadline_exceeded;
   else if (count(member_status::lost) == 0 && failed != members.end())
     code = failed->why.code;
-  return {code, summary()};
+  return {code, summary(), failed == members.end() ? "" : failed->why.throw_site};
 }
 
 } // namespace troupe

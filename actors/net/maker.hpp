@@ -4,6 +4,7 @@
 
 #include "actors/interfaces/caf_compat.hpp"
 #include "actors/net/finder.hpp"
+#include "actors/net/remote_proxy.hpp"
 #include "messages/failure.hpp"
 #include "messages/link_message.hpp"
 
@@ -28,19 +29,29 @@ template <class Start>
 using maker_actor
   = caf::typed_actor<typename caf::replies_to<msg<Start>>::template with<msg<wire::ActorMade>>>;
 
-/// What a maker has made, by links: an actor that ends is forgotten, and all end with the maker.
+/// What a maker has made and what has not ended yet. It ends with this, and CAF destroys the state
+/// of an actor when the actor ends, whatever it ends of.
 struct maker_state {
   static inline const char* name = "maker";
 
-  std::shared_ptr<node> here;
-  std::string kind;
+  std::shared_ptr<node> here{};
   uint64_t count = 0;
   std::set<caf::actor_addr> made{};
 
-  /// "trainer, made 3". An actor by this name is published until it ends.
-  [[nodiscard]] std::string publish(const caf::strong_actor_ptr& actor) {
+  maker_state() = default;
+  maker_state(const maker_state&) = delete;
+  maker_state& operator=(const maker_state&) = delete;
+
+  ~maker_state() {
+    for (const auto& one : made)
+      if (auto alive = caf::actor_cast<caf::actor>(one))
+        caf::anon_send_exit(alive, caf::exit_reason::user_shutdown);
+  }
+
+  /// "made 3 by 812". An actor by this name is published until it ends.
+  [[nodiscard]] std::string publish(const caf::strong_actor_ptr& actor, uint64_t maker) {
     made.insert(caf::actor_cast<caf::actor_addr>(actor));
-    auto called = kind + ", made " + std::to_string(count++);
+    auto called = "made " + std::to_string(count++) + " by " + std::to_string(maker);
     publish_for_finders(*here, called, actor);
     return called;
   }
@@ -53,20 +64,20 @@ using maker_pointer = typename maker_actor<Start>::template stateful_pointer<mak
 /// is told why.
 /// @param make `Handle make(const msg<Start>&)`.
 template <class Start, class Make>
-typename maker_actor<Start>::behavior_type
-maker(maker_pointer<Start> self, std::shared_ptr<node> here, std::string kind, Make make) {
+typename maker_actor<Start>::behavior_type maker(maker_pointer<Start> self,
+                                                 std::shared_ptr<node> here, Make make) {
   self->state.here = std::move(here);
-  self->state.kind = std::move(kind);
-  self->set_exit_handler([self](const caf::exit_msg& exit) {
-    if (self->state.made.erase(exit.source) == 0) self->quit(exit.reason);
-  });
+  self->set_down_handler(
+    [self](const caf::down_msg& down) { self->state.made.erase(down.source); });
   return {[self, make](const msg<Start>& start) -> caf::result<msg<wire::ActorMade>> {
     try {
       auto actor = caf::actor_cast<caf::strong_actor_ptr>(make(start));
-      if (!actor)
-        return to_caf({errc::failed_precondition, "no actor was made: the handle is empty"});
-      self->link_to(actor);
-      return make_actor_made(self->state.publish(actor));
+      if (!actor || is_of_another_node(actor))
+        return to_caf(
+          {errc::failed_precondition, actor ? "the actor is of another process; make it there"
+                                            : "no actor was made: the handle is empty"});
+      self->monitor(actor);
+      return make_actor_made(self->state.publish(actor, self->id()));
     } catch (...) {
       return to_caf(reason_of(std::current_exception()));
     }

@@ -100,10 +100,9 @@ std::vector<std::string> node_names(const resolved_cluster& cluster) {
 
 // Of an actor that a program publishes.
 void check_name(const std::string& name) {
-  constexpr size_t bytes_max = 256;
-  if (!name.empty() && name.size() <= bytes_max) return;
+  if (!name.empty() && name.size() <= server::name_bytes_max) return;
   refuse(errc::invalid_argument, "'{}' is no name for an actor: give one of 1 to {} bytes", name,
-         bytes_max);
+         server::name_bytes_max);
 }
 
 socket_network_options network_of(const resolved_cluster& cluster, const cluster_layout& layout,

@@ -66,6 +66,9 @@ public:
   server(const server&) = delete;
   server& operator=(const server&) = delete;
 
+  /// Names of actors have no more bytes, and at least one.
+  static constexpr size_t name_bytes_max = 256;
+
   /// What a strategy is to be given; null if the process is alone.
   [[nodiscard]] troupe::placement* placement();
 
@@ -119,7 +122,7 @@ public:
   /// Errors: throws `failure`, as `publish`.
   template <class Start, class Make>
   [[nodiscard]] actor_offer offer(const std::string& kind, Make make) {
-    auto making = world_.system().spawn(maker<Start, Make>, nodes().here(), kind, std::move(make));
+    auto making = world_.system().spawn(maker<Start, Make>, nodes().here(), std::move(make));
     actor_offer life{caf::actor_cast<caf::strong_actor_ptr>(making)};
     publish(name_of_maker(kind), making);
     return life;

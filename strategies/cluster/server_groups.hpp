@@ -6,6 +6,7 @@
 #include "strategies/cluster/server.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -39,6 +40,29 @@ find_members(world& world, server& from, const std::string& name,
   }
   return group<Handle>{world, name, members, std::move(names),
                        group_shape{{{"task", tasks.size()}, {"place", places}}}};
+}
+
+/// The name by which a task has published an actor that it made, or why it did not. A peer may say
+/// anything.
+[[nodiscard]] inline expected<std::string> name_of_made(const expected<msg<wire::ActorMade>>& reply,
+                                                        const std::string& task) {
+  if (!reply) return tl::unexpected<error>(reply.error());
+  std::string name = reply->reader().getName();
+  if (!name.empty() && name.size() <= server::name_bytes_max) return name;
+  return fail(errc::malformed, task + " has made an actor without a name that one can have");
+}
+
+/// Ends the actors that were made for a group which does not come about.
+template <class Handle>
+void end_made(world& world, server& from, const std::vector<std::string>& tasks,
+              const std::vector<expected<std::string>>& names, size_t places) {
+  auto until = world.now() + std::chrono::seconds{2};
+  for (size_t member = 0; member < names.size(); ++member) {
+    if (!names[member]) continue;
+    auto left = std::max(until - world.now(), job_time{0});
+    if (auto found = from.find<Handle>(tasks[member / places], *names[member], left).wait())
+      caf::anon_send_exit(*found, caf::exit_reason::user_shutdown);
+  }
 }
 
 } // namespace detail
@@ -79,8 +103,9 @@ find_group(world& world, server& from, const std::string& name,
 /// @param starts What each member begins with: those of the first task first.
 /// @param deadline For all of them together; without, that of the server.
 /// Errors: as `server::find` and `finding::wait`; as `group_report::why_not_enough` if some were
-/// not made, and then the others are ended. Throws `failure` with invalid_argument, if the tasks
-/// cannot share the members evenly. Thread: one that runs no actor.
+/// not made; malformed if a task answers nonsense. Then those that were made are ended; one that is
+/// made later ends with its offer. Throws `failure` with invalid_argument, if the tasks cannot
+/// share the members evenly. Thread: one that runs no actor.
 template <class Handle, class Start>
 [[nodiscard]] expected<group<Handle>>
 spawn_group(world& world, server& from, const std::string& kind,
@@ -97,15 +122,20 @@ spawn_group(world& world, server& from, const std::string& kind,
   if (!makers) return tl::unexpected<error>(makers.error());
   auto limit = std::max(until - world.now(), job_time{1});
   auto made = makers->template ask_each<msg<wire::ActorMade>>(starts, {.limit = limit}).wait();
-  auto name_of
-    = [&](size_t member) -> std::string { return made.replies[member]->reader().getName(); };
-  if (made.is_enough())
-    return detail::find_members<Handle>(world, from, kind, tasks, places, until, name_of);
+  std::vector<expected<std::string>> names;
   for (size_t member = 0; member < starts.size(); ++member)
-    if (made.replies[member])
-      if (auto found = from.find<Handle>(tasks[member / places], name_of(member)).wait())
-        caf::anon_send_exit(*found, caf::exit_reason::user_shutdown);
-  return tl::unexpected<error>(made.why_not_enough());
+    names.push_back(detail::name_of_made(made.replies[member], tasks[member / places]));
+  auto failed = std::ranges::find_if(names, [](const auto& name) { return !name; });
+  auto all = [&]() -> expected<group<Handle>> {
+    if (!made.is_enough()) return tl::unexpected<error>(made.why_not_enough());
+    if (failed != names.end()) return tl::unexpected<error>(failed->error());
+    // They are there, unless they have ended already.
+    auto at_last = std::min(until, world.now() + std::chrono::seconds{10});
+    return detail::find_members<Handle>(world, from, kind, tasks, places, at_last,
+                                        [&](size_t member) { return *names[member]; });
+  }();
+  if (!all) detail::end_made<Handle>(world, from, tasks, names, places);
+  return all;
 }
 
 } // namespace troupe

@@ -64,6 +64,14 @@ TEST_SUITE("messages/throw_site") {
     CHECK(throw_site_of(first).empty());
   }
 
+  TEST_CASE("an exception that was not thrown has no site, though it lies where another one lay") {
+    for (int i = 0; i < 10; ++i) {
+      static_cast<void>(thrown_by_reading());
+      auto made = std::make_exception_ptr(std::runtime_error{"not thrown"});
+      CHECK(throw_site_of(made).empty());
+    }
+  }
+
   TEST_CASE("the reason of what a program throws has it, and a failure has none of its own") {
     auto why = reason_of(thrown_by_reading());
     CHECK(why == error{errc::user_code, "record 4 is broken"});

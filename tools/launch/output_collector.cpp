@@ -2,6 +2,8 @@
 // Accepting, greeting, reading.
 #include "tools/launch/output_collector.hpp"
 
+#include "tools/launch/task_process.hpp"
+
 #include <boost/asio/write.hpp>
 
 #include <array>
@@ -19,6 +21,9 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr std::chrono::milliseconds accept_pause{100};
+
+// How many times as long as others one may take that was kept from sending.
+constexpr int graces_max = 6;
 
 std::string name_of(const tcp::socket& socket) {
   error_code failed;
@@ -183,6 +188,7 @@ expected<void> output_collector::listen(const host_port& at, bool may_be_reached
                             to_string(at)));
   acceptor_.open(endpoint.protocol(), failed);
   if (!failed) acceptor_.set_option(tcp::acceptor::reuse_address(true), failed);
+  if (!failed) keep_from_tasks(acceptor_.native_handle());
   if (!failed) acceptor_.bind(endpoint, failed);
   if (!failed) acceptor_.listen(tcp::acceptor::max_listen_connections, failed);
   if (failed)
@@ -198,6 +204,7 @@ void output_collector::accept() {
   acceptor_.async_accept([this](error_code failed, tcp::socket socket) {
     if (!acceptor_.is_open()) return;
     if (!failed && connections_.size() < connections_max) {
+      keep_from_tasks(socket.native_handle());
       auto comes = std::make_shared<connection>(std::move(socket), *this);
       connections_.insert(comes);
       comes->start();
@@ -229,16 +236,18 @@ void output_collector::finish(duration grace) {
   acceptor_.close(ignored);
   retry_.cancel();
   if (connections_.empty()) return events_.on_over();
-  wait_for_ends(grace);
+  for (const auto& each : connections_)
+    static_cast<void>(each->was_held_up()); // before, that counted for nothing
+  wait_for_ends(grace, graces_max);
 }
 
-void output_collector::wait_for_ends(duration grace) {
+void output_collector::wait_for_ends(duration grace, int graces_left) {
   deadline_.expires_after(grace);
-  deadline_.async_wait([this, grace](error_code cancelled) {
+  deadline_.async_wait([this, grace, graces_left](error_code cancelled) {
     if (cancelled) return;
     for (const auto& each : std::set{connections_})
-      if (!each->was_held_up()) each->cut_off();
-    if (!connections_.empty()) wait_for_ends(grace);
+      if (!each->was_held_up() || graces_left == 1) each->cut_off();
+    if (!connections_.empty()) wait_for_ends(grace, graces_left - 1);
   });
 }
 

@@ -56,14 +56,14 @@ public:
   void resume();
 
   /// Takes no new connections, and cuts off those that are left after `grace`, with a line. One
-  /// that could not send because of `is_full` is given as much time again.
+  /// that could not send because of `is_full` is given as much time again, five times at most.
   void finish(duration grace);
 
 private:
   class connection;
 
   void accept();
-  void wait_for_ends(duration grace);
+  void wait_for_ends(duration grace, int graces_left);
   void drop(const std::shared_ptr<connection>& which);
 
   boost::asio::ip::tcp::acceptor acceptor_;

@@ -3,6 +3,7 @@
 #include "tools/launch/output_sender.hpp"
 
 #include "messages/assert.hpp"
+#include "tools/launch/task_process.hpp"
 
 #include <boost/asio/connect.hpp>
 #include <boost/asio/read_until.hpp>
@@ -47,8 +48,7 @@ void output_sender::start() {
   resolve();
 }
 
-// A name server is asked until it knows the host, and no more: a question cannot be broken off, so
-// that the end of this process would wait for it.
+// A question to a name server cannot be broken off: the end of this process would wait for it.
 void output_sender::resolve() {
   tell_if_silent();
   auto on_resolved = [this](error_code failed, tcp::resolver::results_type found) {
@@ -70,6 +70,7 @@ void output_sender::dial() {
 
 // Where packets are dropped, the kernel tries for minutes before it says so.
 void output_sender::tell_if_silent() {
+  why_not_yet_ = "it does not answer";
   retry_.expires_after(silence_max);
   retry_.async_wait([this](error_code cancelled) {
     if (!cancelled && phase_ == phase::dialing) tell_once();
@@ -84,6 +85,7 @@ void output_sender::tell_once() {
 
 void output_sender::dial_again(std::string why) {
   why_not_yet_ = std::move(why);
+  if (!is_finishing_) found_ = {}; // the host may have another address by now
   tell_once();
   retry_.expires_after(redial_pause);
   retry_.async_wait([this](error_code cancelled) {
@@ -97,6 +99,7 @@ void output_sender::dial_again(std::string why) {
 void output_sender::greet() {
   phase_ = phase::greeting;
   error_code ignored;
+  keep_from_tasks(socket_.native_handle());
   socket_.set_option(asio::socket_base::keep_alive{true}, ignored);
   retry_.cancel();
   if (!is_finishing_) {

@@ -84,7 +84,7 @@ private:
   output_greeting greeting_;
   events events_;
   phase phase_ = phase::dialing;
-  std::string why_not_yet_ = "it does not answer";
+  std::string why_not_yet_;
   bool has_told_why_ = false;
   std::string answer_;
   std::array<char, 64> heard_{};

@@ -91,8 +91,6 @@ void forget_signal_handlers() {
                   && ::dup2(plan.output, STDOUT_FILENO) >= 0
                   && ::dup2(plan.errors, STDERR_FILENO) >= 0;
   forget_signal_handlers();
-  // Boost.Asio's sockets stay open beyond exec: a task would hold connections of ours open.
-  ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   if (is_ready) ::execvpe(plan.words[0], plan.words.data(), plan.environment.data());
   int problem = errno;
   static_cast<void>(!::write(plan.report, &problem, sizeof problem));
@@ -133,6 +131,10 @@ int problem_of(int report) {
 }
 
 } // namespace
+
+void keep_from_tasks(int descriptor) {
+  ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+}
 
 expected<task_process> start_task(std::span<const std::string> words,
                                   std::span<const std::string> environment) {

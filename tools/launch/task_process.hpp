@@ -17,9 +17,13 @@ struct task_process {
   int errors = -1; ///< What it writes to standard error.
 };
 
-/// Starts a program without a shell in between, with nothing to read from and none of our
-/// descriptors. It gets a process group of its own, so that a Ctrl-C in the terminal reaches us
-/// alone and can be passed on, and SIGKILL when the thread that calls this ends, whatever ends it.
+/// Boost.Asio's sockets stay open beyond exec: a task would hold connections of ours open, unless
+/// this was called. What the user has opened for a task, the task gets.
+void keep_from_tasks(int descriptor);
+
+/// Starts a program without a shell in between, with nothing to read from. It gets a process group
+/// of its own, so that a Ctrl-C in the terminal reaches us alone and can be passed on, and SIGKILL
+/// when the thread that calls this ends, whatever ends it.
 /// @param words The program, looked up in PATH, and its arguments.
 /// @param environment All of it, as "NAME=value".
 /// Errors: `not_found` if there is no such program, `resource` for the system's other reasons.

@@ -215,6 +215,14 @@ TEST_SUITE("strategies/cluster/server") {
     for (const auto& sum : asking.wait().require())
       sums.push_back(sum.reader().getValue());
     CHECK(sums == std::vector<uint64_t>{17, 27, 37, 47});
+    caf::anon_send_exit((*adders)[2],
+                        caf::exit_reason::kill); // the other one of that process stays
+    CHECK(lost_in_the_end(adders->at("task", 1).at("place", 0)));
+    CHECK(adders->at("task", 1)
+            .at("place", 1)
+            .ask<msg<trial::Count>>(make_count(7))
+            .wait()
+            .is_enough());
     at_second.reset();
     CHECK(lost_in_the_end(adders->at("task", 1)));
     CHECK(adders->at("task", 0).ask<msg<trial::Count>>(make_count(7)).wait().is_enough());
