@@ -66,8 +66,9 @@ expected<labelled_images> read_part(const std::filesystem::path& folder, const s
   auto label_rows = open_rows(labels_path);
   if (!label_rows) return tl::unexpected(label_rows.error());
   if (image_rows->size() != label_rows->size())
-    return refuse(labels_path, fmt::format("has {} labels, but {} has {} images", label_rows->size(),
-                                           images_path.string(), image_rows->size()));
+    return refuse(labels_path,
+                  fmt::format("has {} labels, but {} has {} images", label_rows->size(),
+                              images_path.string(), image_rows->size()));
   auto labels = read_rows(labels_path, *label_rows, 0, "labels of a byte");
   if (!labels) return tl::unexpected(labels.error());
   return labelled_images{static_cast<size_t>(images->row[0]), static_cast<size_t>(images->row[1]),
