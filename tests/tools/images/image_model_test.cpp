@@ -92,7 +92,7 @@ TEST_SUITE("tools/images/image_model") {
   TEST_CASE("a network of zeros finds all classes equally likely, which is always wrong") {
     const auto images = two_kinds();
     const auto nothing = zeros_of(tiny);
-    CHECK(differentiated(nothing, images_at(images, 0, 30)).loss_in_nats()
+    CHECK(nats_of(differentiated(nothing, images_at(images, 0, 30)).loss)
           == doctest::Approx(std::log(2)));
     CHECK(error_rate(tiny, nothing, images) == 1);
   }
@@ -110,7 +110,7 @@ TEST_SUITE("tools/images/image_model") {
     const auto images = two_kinds();
     auto values = values_of(tiny);
     const auto batch = images_at(images, 0, 30);
-    const auto before = differentiated(values, batch).loss_in_nats();
+    const auto before = nats_of(differentiated(values, batch).loss);
     for (int step = 0; step < 200; ++step) {
       auto computed = differentiated(values, batch);
       for (size_t i = 0; i < values.size(); ++i) {
@@ -120,7 +120,7 @@ TEST_SUITE("tools/images/image_model") {
           to[k] -= 0.1F * by[k];
       }
     }
-    CHECK(differentiated(values, batch).loss_in_nats() < before / 10);
+    CHECK(nats_of(differentiated(values, batch).loss) < before / 10);
     CHECK(error_rate(tiny, values, images) == 0);
   }
 
