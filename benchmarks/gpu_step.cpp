@@ -54,7 +54,7 @@ int main() {
     return 77; // what Meson takes for skipped
   }
   const language_model_config model;
-  const auto variables = initial_variables(model, 1);
+  const auto variables = initial_values(variables_of(model), 1);
   std::string text;
   for (int i = 0; i < 100'000; ++i)
     text.push_back(static_cast<char>((i * 7919) % 127));

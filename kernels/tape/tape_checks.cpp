@@ -5,11 +5,15 @@
 #include "kernels/math/dropout.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <string>
 
 namespace troupe::detail {
 
 namespace {
+
+/// Elements that a product has at most: of f64, bytes of them fit 63 bits.
+constexpr size_t product_elements_max = size_t{1} << 59;
 
 std::string describe(const tensor& value) {
   return std::string(to_string(value.type())) + ' ' + to_string(value.extents());
@@ -31,6 +35,15 @@ expected<void> check_on_host(std::string_view operation, const std::string& name
                              + ": give the tensor from before it was copied");
 }
 
+/// Whether an array of these extents has more elements than `most`; all are at least 0. Counted
+/// without their product, which may not fit any integer.
+bool is_larger(std::initializer_list<size_t> extents, size_t most) {
+  if (std::ranges::find(extents, size_t{0}) != extents.end()) return false;
+  for (auto extent : extents)
+    most /= extent;
+  return most == 0;
+}
+
 /// Images [batch, height, width, channels], and at least one window in each.
 expected<image_windows> check_windows(std::string_view operation, const tensor& input,
                                       int64_t window_height, int64_t window_width,
@@ -46,6 +59,8 @@ expected<image_windows> check_windows(std::string_view operation, const tensor& 
     return refuse(operation, "a window of " + window + " has no pixel");
   if (steps.stride < 1)
     return refuse(operation, "a stride of " + std::to_string(steps.stride) + " is not at least 1");
+  if (std::max(window_height, window_width) > static_cast<int64_t>(image_elements_max))
+    return refuse(operation, "a window of " + window + " has a side over 2^31 - 1");
   if (steps.padding < 0 || steps.padding >= std::min(window_height, window_width))
     return refuse(operation, "a padding of " + std::to_string(steps.padding)
                                + " is not within [0, the sides of a window of " + window + ")");
@@ -64,9 +79,12 @@ expected<image_windows> check_windows(std::string_view operation, const tensor& 
                        .padding = size(steps.padding)};
 }
 
+/// @param windows What was accepted for `input`. @param outputs Channels of the result.
 expected<void> check_image_elements(std::string_view operation, const tensor& input,
-                                    size_t output_elements) {
-  if (input.element_count() <= image_elements_max && output_elements <= image_elements_max)
+                                    const image_windows& windows, size_t outputs) {
+  const auto height = windows.output_height(), width = windows.output_width();
+  if (input.element_count() <= image_elements_max
+      && !is_larger({windows.batch, height, width, outputs}, image_elements_max))
     return {};
   return refuse(operation, describe(input) + " or the result has more than 2^31 - 1 elements");
 }
@@ -106,12 +124,16 @@ expected<matmul_form> check_matmul(const tensor& a, const tensor& b, transpositi
                               + std::to_string(inner_b) + " differ");
   if (std::max({rows, inner, columns, batch}) > static_cast<int64_t>(matmul_extent_max))
     return refuse("matmul", product + ": an extent is over 2^31 - 1");
-  return matmul_form{.rows = static_cast<size_t>(rows),
-                     .columns = static_cast<size_t>(columns),
-                     .inner = static_cast<size_t>(inner),
-                     .transpose_a = transposed.a,
-                     .transpose_b = transposed.b,
-                     .batch = static_cast<size_t>(batch)};
+  matmul_form form{.rows = static_cast<size_t>(rows),
+                   .columns = static_cast<size_t>(columns),
+                   .inner = static_cast<size_t>(inner),
+                   .transpose_a = transposed.a,
+                   .transpose_b = transposed.b,
+                   .batch = static_cast<size_t>(batch)};
+  // With nothing to add up, operands without memory have a result as large as one likes.
+  if (is_larger({form.batch, form.rows, form.columns}, product_elements_max))
+    return refuse("matmul", product + ": the result has more than 2^59 elements");
+  return form;
 }
 
 expected<void> check_bias(const tensor& input, const tensor& bias) {
@@ -168,8 +190,10 @@ expected<convolution_extents> check_convolution(const tensor& input, const tenso
       if (input.extents()[3] != by[2] || by[3] < 1)
         return refuse(name, "weights " + describe(weights) + " do not make outputs of the channels "
                               + "of " + describe(input));
+      if (weights.element_count() > image_elements_max)
+        return refuse(name, "weights " + describe(weights) + " have more than 2^31 - 1 elements");
       convolution_extents extents{windows, static_cast<size_t>(by[3])};
-      return check_image_elements(name, input, extents.output_elements()).map([&] {
+      return check_image_elements(name, input, windows, extents.outputs).map([&] {
         return extents;
       });
     });
@@ -179,7 +203,7 @@ expected<image_windows> check_max_pool(const tensor& input, int64_t window, wind
   constexpr auto name = "max_pool2d";
   return check_windows(name, input, window, window, steps)
     .and_then([&](const image_windows& windows) {
-      return check_image_elements(name, input, windows.windows() * windows.channels).map([&] {
+      return check_image_elements(name, input, windows, windows.channels).map([&] {
         return windows;
       });
     });

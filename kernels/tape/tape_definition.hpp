@@ -465,10 +465,18 @@ expression basic_tape<Context>::record(tensor value, std::initializer_list<expre
 /// Computes a part: its nodes lie behind all others then.
 template <class Context>
 expression basic_tape<Context>::run(const tape_part& part, uint32_t stands_for) {
-  auto outer = part_;
-  part_ = {std::min(outer.begin, node_count()), std::min(outer.stands_for, stands_for)};
-  auto result = part();
-  part_ = outer;
+  struct restored { // also when the part throws: the tape can be used further
+    running_part& place;
+    running_part outer;
+
+    ~restored() { place = outer; }
+  };
+
+  auto result = [&] {
+    const restored after{part_, part_};
+    part_ = {std::min(part_.begin, node_count()), std::min(part_.stands_for, stands_for)};
+    return part();
+  }();
   return usable("recompute", {result}) ? result : expression{};
 }
 

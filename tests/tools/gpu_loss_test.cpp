@@ -22,7 +22,7 @@ TEST_SUITE("tools/gpu_loss") {
       auto world = world::threads({.seed = 7, .threads = 2});
       parameter_server_strategy strategy{world, {.replicas = 2, .compute_devices = {*gpu}}};
       const auto model = small_model();
-      for (const auto& [name, value] : initial_variables(model, 7))
+      for (const auto& [name, value] : initial_values(variables_of(model), 7))
         strategy.make_variable(name, value);
       sync_replicas_optimizer optimizer{rules::sgd{.learning_rate = 0.1},
                                         {2, 2, sync_policy::latest_token}};

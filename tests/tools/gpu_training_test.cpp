@@ -39,7 +39,7 @@ course learn(const std::vector<std::shared_ptr<compute_device>>& devices, uint32
              uint64_t steps) {
   auto world = world::threads({.seed = 7, .threads = 2});
   parameter_server_strategy strategy{world, {.replicas = replicas, .compute_devices = devices}};
-  for (const auto& [name, value] : initial_variables(model, 7))
+  for (const auto& [name, value] : initial_values(variables_of(model), 7))
     strategy.make_variable(name, value);
   sync_replicas_optimizer optimizer{rules::adam{.learning_rate = 0.01},
                                     {replicas, replicas, sync_policy::latest_token}};
@@ -100,7 +100,7 @@ TEST_SUITE("tools/gpu_training") {
       REQUIRE_MESSAGE(there, (there ? std::string{} : there.error().message));
       finish(*gpu);
       // Sums of a few hundred products in another order: some units in the last place of a float.
-      CHECK(there->loss_in_nats() == doctest::Approx(here->loss_in_nats()).epsilon(1e-6));
+      CHECK(nats_of(there->loss) == doctest::Approx(nats_of(here->loss)).epsilon(1e-6));
       REQUIRE(there->gradients.size() == here->gradients.size());
       for (size_t i = 1; i < here->gradients.size(); ++i)
         CHECK(largest_difference(std::get<tensor>(there->gradients[i]),
@@ -127,7 +127,7 @@ TEST_SUITE("tools/gpu_training") {
     REQUIRE(here);
     REQUIRE_MESSAGE(there, (there ? std::string{} : there.error().message));
     finish(*gpu);
-    CHECK(there->loss_in_nats() == doctest::Approx(here->loss_in_nats()).epsilon(1e-6));
+    CHECK(nats_of(there->loss) == doctest::Approx(nats_of(here->loss)).epsilon(1e-6));
     REQUIRE(there->gradients.size() == here->gradients.size());
     for (size_t i = 0; i < here->gradients.size(); ++i)
       CHECK(largest_difference(std::get<tensor>(there->gradients[i]),

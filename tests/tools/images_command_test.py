@@ -95,8 +95,11 @@ class Images(unittest.TestCase):
         self.refused(2, "--text has no meaning where images are learnt: leave it out, or take --learn language", *TINY,
                      "--text", "set")
         self.refused(2, "--data has no meaning where a language is learnt: leave it out, or take --learn images", "--data", "set")
-        self.refused(2, "--filters: image model: images of 16 x 16 cannot be halved by 5 convolutions; list fewer of "
-                     "them", *images, "--data", "set", "--filters", "1,1,1,1,1")
+        self.refused(2, "--filters 1,1,1,1,1 --dense 64: image model: images of 16 x 16 cannot be halved by 5 "
+                     "convolutions; list fewer of them", *images, "--data", "set", "--filters", "1,1,1,1,1")
+        self.refused(2, "--filters 65536,65536 --dense 64: image model: filters 65536,65536, dense 64 and images of "
+                     "16 x 16 make a variable of more than 2147483647 elements; choose smaller ones", *images, "--data",
+                     "set", "--filters", "65536,65536")
         self.refused(2, "--filters must be", *images, "--data", "set", "--filters", "0")
 
     def test_a_run_of_images_writes_no_text(self):

@@ -29,7 +29,7 @@ inline constexpr std::string_view small_text
 [[nodiscard]] inline std::vector<tensor> variables_of(const language_model_config& model,
                                                       uint64_t seed) {
   std::vector<tensor> values;
-  for (const auto& variable : initial_variables(model, seed))
+  for (const auto& variable : initial_values(variables_of(model), seed))
     values.push_back(variable.value);
   return values;
 }

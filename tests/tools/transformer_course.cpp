@@ -76,7 +76,7 @@ std::vector<learned_batch> learn(const std::vector<initial_variable>& initial,
 } // namespace
 
 int main(int, char** arguments) {
-  const auto initial = initial_variables(model, 1);
+  const auto initial = initial_values(variables_of(model), 1);
   const auto course = learn(initial, whole_file(arguments[1]));
   std::ofstream file{arguments[2], std::ios::binary};
   std::vector<std::vector<int64_t>> extents;

@@ -2,6 +2,7 @@
 // The convolutional network: its variables, its batches, its loss.
 #include "tools/images/image_model.hpp"
 
+#include "kernels/math/image_windows.hpp"
 #include "kernels/tensor/placement.hpp"
 #include "messages/assert.hpp"
 
@@ -13,13 +14,16 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/ranges.h>
+#include <initializer_list>
+#include <utility>
 
 namespace troupe {
 
 namespace {
 
-/// Images that are evaluated at once.
-constexpr size_t images_at_once = 256;
+/// Numbers behind one convolution that an evaluation holds at once, and most images.
+constexpr int64_t numbers_at_once = int64_t{1} << 24;
+constexpr int64_t images_at_once_max = 256;
 
 constexpr int64_t window = 3;
 
@@ -32,6 +36,14 @@ expected<void> check_width(std::string_view name, int64_t value) {
   if (value >= 1 && value <= image_model_extent_max) return {};
   return fail(errc::invalid_argument, fmt::format("image model: {} is {}, not within [1, {}]", name,
                                                   value, image_model_extent_max));
+}
+
+/// Whether a variable may be so large; counted without its elements, which may not fit 64 bits.
+bool is_possible(std::initializer_list<int64_t> extents) {
+  auto left = static_cast<int64_t>(image_elements_max);
+  for (auto extent : extents)
+    left /= std::max<int64_t>(extent, 1);
+  return left > 0;
 }
 
 expected<void> check_count(const image_model& model, std::span<const tensor> variables) {
@@ -98,10 +110,23 @@ expected<void> validate(const image_model& model) {
   for (auto count : filters)
     if (auto ok = check_width("filters", count); !ok) return ok;
   if (auto ok = check_width("dense", model.config.dense); !ok) return ok;
-  if (std::min(model.height, model.width) >> filters.size() >= 1) return {};
+  if (std::min(model.height, model.width) >> filters.size() < 1)
+    return fail(errc::invalid_argument,
+                fmt::format("image model: images of {} x {} cannot be halved by {} convolutions; "
+                            "list fewer of them",
+                            model.height, model.width, filters.size()));
+  const auto sides = sides_after(model, filters.size());
+  bool fits = is_possible({sides[0], sides[1], filters.back(), model.config.dense})
+              && is_possible({model.config.dense, model.classes});
+  int64_t channels = 1;
+  for (auto count : filters)
+    fits &= is_possible({window, window, std::exchange(channels, count), count});
+  if (fits) return {};
   return fail(errc::invalid_argument,
-              fmt::format("image model: images of {} x {} cannot be halved by {} convolutions",
-                          model.height, model.width, filters.size()));
+              fmt::format("image model: filters {}, dense {} and images of {} x {} make a variable "
+                          "of more than {} elements; choose smaller ones",
+                          fmt::join(filters, ","), model.config.dense, model.height, model.width,
+                          image_elements_max));
 }
 
 std::vector<model_variable> variables_of(const image_model& model) {
@@ -156,13 +181,20 @@ expected<step_on_stream> differentiate_on(compute_stream& on, const image_model&
   return fail(errc::unimplemented, "this build has no GPU support for the image model");
 }
 
+size_t images_at_once(const image_model& model) {
+  const auto widest = std::ranges::max(model.config.filters);
+  const auto count = numbers_at_once / (model.height * model.width * widest);
+  return static_cast<size_t>(std::clamp<int64_t>(count, 1, images_at_once_max));
+}
+
 expected<double> error_rate(const image_model& model, std::span<const tensor> variables,
                             const labelled_images& of) {
   TROUPE_ASSERT(of.size() > 0);
   if (auto ok = check_count(model, variables); !ok) return tl::unexpected(ok.error());
+  const auto at_once = images_at_once(model);
   size_t wrong = 0;
-  for (size_t begin = 0; begin < of.size(); begin += images_at_once) {
-    const auto end = std::min(of.size(), begin + images_at_once);
+  for (size_t begin = 0; begin < of.size(); begin += at_once) {
+    const auto end = std::min(of.size(), begin + at_once);
     const auto batch = images_at(of, begin, end);
     tape t;
     std::vector<expression> constants;

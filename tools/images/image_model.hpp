@@ -43,8 +43,8 @@ struct image_model {
   [[nodiscard]] std::string describe() const;
 };
 
-/// Errors: invalid_argument; the line names what is out of its range, or says for how many
-/// convolutions the images are large enough.
+/// Errors: invalid_argument; the line names what is out of its range, the images that cannot be
+/// halved so often, or what makes a variable of more than `image_elements_max` elements.
 [[nodiscard]] expected<void> validate(const image_model& model);
 
 /// "convolution_0/weights", "convolution_0/bias", ..., then those of "hidden" and "output". The
@@ -76,8 +76,12 @@ struct image_batch {
 differentiate_on(compute_stream& on, const image_model& model, std::span<const tensor> variables,
                  const image_batch& batch, const std::stop_token& stop = {});
 
+/// Images that `error_rate` evaluates at once, so that memory is bounded: 256, or fewer if they are
+/// large or if filters are many. @pre `validate(model)` has a value.
+[[nodiscard]] size_t images_at_once(const image_model& model);
+
 /// The share of images with a label that the model does not find the likeliest, alone.
-/// Errors: as above. @pre There are some images.
+/// Errors: as above. @pre There are some images, and `validate(model)` has a value.
 [[nodiscard]] expected<double>
 error_rate(const image_model& model, std::span<const tensor> variables, const labelled_images& of);
 

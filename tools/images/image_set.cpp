@@ -16,39 +16,41 @@ namespace {
 struct byte_rows {
   std::vector<uint8_t> bytes;
   shape row;
-  uint64_t count = 0;
 };
 
 tl::unexpected<error> refuse(const std::filesystem::path& path, std::string_view why) {
   return fail(errc::invalid_argument, fmt::format("{} {}", path.string(), why));
 }
 
-/// @param rank Dimensions of a row.
-expected<byte_rows> read_rows(const std::filesystem::path& path, size_t rank,
-                              std::string_view what) {
+expected<dataset> open_rows(const std::filesystem::path& path) {
   auto file = input_file::open(path);
   if (!file) return tl::unexpected(file.error());
   if (file->bytes() > image_file_bytes_max)
     return fail(errc::limit_exceeded,
                 fmt::format("{} has {} bytes, and {} are the most", path.string(), file->bytes(),
                             image_file_bytes_max));
-  auto rows = idx_dataset(*file);
-  if (!rows) return tl::unexpected(rows.error());
+  return idx_dataset(*file);
+}
+
+/// @param rank Dimensions of a row.
+expected<byte_rows> read_rows(const std::filesystem::path& path, const dataset& rows, size_t rank,
+                              std::string_view what) {
   byte_rows result;
-  auto reading = rows->iterate();
+  auto reading = rows.iterate();
   for (auto next = reading.next();; next = reading.next()) {
     if (!next) return tl::unexpected(next.error());
     if (!*next) break;
     const auto& row = (*next)->tensors.front();
     if (row.rank() != rank || row.type() != dtype::i32)
       return refuse(path, fmt::format("does not hold {}", what));
+    if (row.element_count() == 0) break; // a short file may hold 2^32 rows of nothing
+    if (result.bytes.empty()) result.bytes.reserve(rows.size() * row.element_count());
     for (auto value : row.values<int32_t>()) {
       if (value < 0 || value > 255)
         return refuse(path, fmt::format("holds {}, which is no byte", value));
       result.bytes.push_back(static_cast<uint8_t>(value));
     }
     result.row = row.extents();
-    ++result.count;
   }
   if (result.bytes.empty()) return refuse(path, fmt::format("holds no {}", what));
   return result;
@@ -57,13 +59,18 @@ expected<byte_rows> read_rows(const std::filesystem::path& path, size_t rank,
 expected<labelled_images> read_part(const std::filesystem::path& folder, const std::string& name) {
   const auto images_path = folder / (name + "-images-idx3-ubyte");
   const auto labels_path = folder / (name + "-labels-idx1-ubyte");
-  auto images = read_rows(images_path, 2, "images of bytes");
+  auto image_rows = open_rows(images_path);
+  if (!image_rows) return tl::unexpected(image_rows.error());
+  auto images = read_rows(images_path, *image_rows, 2, "images of bytes");
   if (!images) return tl::unexpected(images.error());
-  auto labels = read_rows(labels_path, 0, "labels of a byte");
+  auto label_rows = open_rows(labels_path);
+  if (!label_rows) return tl::unexpected(label_rows.error());
+  if (image_rows->size() != label_rows->size())
+    return refuse(labels_path,
+                  fmt::format("has {} labels, but {} has {} images", label_rows->size(),
+                              images_path.string(), image_rows->size()));
+  auto labels = read_rows(labels_path, *label_rows, 0, "labels of a byte");
   if (!labels) return tl::unexpected(labels.error());
-  if (images->count != labels->count)
-    return refuse(labels_path, fmt::format("has {} labels, but {} has {} images", labels->count,
-                                           images_path.string(), images->count));
   return labelled_images{static_cast<size_t>(images->row[0]), static_cast<size_t>(images->row[1]),
                          std::move(images->bytes), std::move(labels->bytes)};
 }

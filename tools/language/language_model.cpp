@@ -279,10 +279,6 @@ expected<step_on_stream> differentiate_again(cuda_stream& on, const language_mod
 }
 #endif
 
-double number(const tensor& scalar) {
-  return scalar.type() == dtype::f64 ? scalar.values<double>()[0] : scalar.values<float>()[0];
-}
-
 expected<void> validate_transformer(const language_model_config& config) {
   if (auto ok = check_extent("width", config.width); !ok) return ok;
   if (auto ok = check_extent("heads", config.heads); !ok) return ok;
@@ -326,10 +322,6 @@ std::string describe(const language_model_config& config) {
     config.hidden_sizes.empty() ? "none" : fmt::to_string(fmt::join(config.hidden_sizes, ",")));
 }
 
-int64_t parameter_count(const language_model_config& config) {
-  return element_count(variables_of(config));
-}
-
 int64_t guesses_per_example(const language_model_config& config) {
   return config.kind == model_kind::transformer ? config.context : 1;
 }
@@ -347,11 +339,6 @@ std::vector<model_variable> variables_of(const language_model_config& config) {
     result.push_back({name + "/bias", {sizes[layer + 1]}});
   }
   return result;
-}
-
-std::vector<initial_variable> initial_variables(const language_model_config& config,
-                                                uint64_t seed) {
-  return initial_values(variables_of(config), seed);
 }
 
 text_batch batch_at(const language_model_config& config, std::string_view text, size_t begin,
@@ -386,7 +373,7 @@ expected<loss_and_gradients> differentiate(const language_model_config& config,
                                            std::stop_token stop) {
   return differentiate_on(host_stream(), config, variables, batch, key, stop)
     .map([](step_on_stream done) {
-      return loss_and_gradients{done.loss_in_nats(), std::move(done.gradients)};
+      return loss_and_gradients{nats_of(done.loss), std::move(done.gradients)};
     });
 }
 
@@ -425,7 +412,7 @@ expected<double> bits_per_byte(const language_model_config& config,
     auto batch = batch_at(model.config, text, at, at + size);
     auto mean = t.value(loss_of(t, model.config, model.on(t), batch, {}));
     if (!mean) return tl::unexpected(mean.error());
-    nats += number(*mean) * static_cast<double>(size);
+    nats += nats_of(*mean) * static_cast<double>(size);
   }
   return nats / static_cast<double>(text.size() - begin) / std::numbers::ln2;
 }

@@ -64,9 +64,6 @@ struct language_model_config {
 /// context 64, layers 2, heads 4, width 128".
 [[nodiscard]] std::string describe(const language_model_config& config);
 
-/// Elements of all variables.
-[[nodiscard]] int64_t parameter_count(const language_model_config& config);
-
 /// Bytes that are guessed in one example: a window's, or 1.
 [[nodiscard]] int64_t guesses_per_example(const language_model_config& config);
 
@@ -90,10 +87,6 @@ inline constexpr size_t language_model_layers_max = 64;
 /// the root of the number of such sums; gains are 1, biases 0.
 /// @pre `validate(config)` has a value.
 [[nodiscard]] std::vector<model_variable> variables_of(const language_model_config& config);
-
-/// As `variables_of` says, drawn. @pre `validate(config)` has a value.
-[[nodiscard]] std::vector<initial_variable> initial_variables(const language_model_config& config,
-                                                              uint64_t seed);
 
 /// Some bytes to guess.
 /// Shape: contexts  [examples, context]  i64; perceptron: the nearest byte first; transformer: in

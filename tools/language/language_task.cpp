@@ -43,7 +43,7 @@ expected<learning_task> language_task(const language_options& options) {
                             options.text->size(), parts.front().text.size(), parts.size(),
                             part_bytes_min));
   learning_task task;
-  for (auto& [name, value] : initial_variables(options.model, options.seed))
+  for (auto& [name, value] : initial_values(variables_of(options.model), options.seed))
     task.variables.emplace_back(name, value);
   task.differentiate
     = [options, parts](std::span<const tensor> values, uint32_t replica, uint64_t batch) {

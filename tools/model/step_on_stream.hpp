@@ -15,14 +15,15 @@
 
 namespace troupe {
 
+/// A loss, which has the type of the variables: f32 or f64. Shape: []
+[[nodiscard]] inline double nats_of(const tensor& loss) {
+  return loss.type() == dtype::f64 ? loss.values<double>()[0] : loss.values<float>()[0];
+}
+
 /// What a stream was asked for in one step; to be looked at when the stream has done it.
 struct step_on_stream {
   tensor loss;                     ///< Shape [], on the host. Units: nats.
   std::vector<gradient> gradients; ///< On the host, in the order of the variables.
-
-  [[nodiscard]] double loss_in_nats() const {
-    return loss.type() == dtype::f64 ? loss.values<double>()[0] : loss.values<float>()[0];
-  }
 };
 
 /// Results on their way from a device to the host; the first failure stays.

@@ -21,7 +21,7 @@ step_function make_step(batch_work compute, uint32_t examples, Optimizer optimiz
     auto computing = context.compute(std::move(work));
     auto result = co_await computing;
     auto computed = value_or_throw(std::move(result));
-    context.report(computed.loss_in_nats(), examples);
+    context.report(nats_of(computed.loss), examples);
     std::vector<gradient_and_variable> gradients;
     for (size_t i = 0; i < variables.size(); ++i)
       gradients.push_back({std::move(computed.gradients[i]), variables[i]});

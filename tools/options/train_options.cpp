@@ -36,9 +36,9 @@ constexpr std::array<std::string_view, 10> of_one_strategy{
 
 constexpr std::array learned_names{to_string(learned_kind::language),
                                    to_string(learned_kind::images)};
-constexpr std::array<std::string_view, 11> of_languages{
-  "text",   "held-out", "model", "context",           "embedding",     "hidden",
-  "layers", "heads",    "width", "embedding-dropout", "hidden-dropout"};
+constexpr std::array<std::string_view, 12> of_languages{
+  "text",   "held-out", "model", "context",   "embedding",         "hidden",
+  "layers", "heads",    "width", "recompute", "embedding-dropout", "hidden-dropout"};
 constexpr std::array<std::string_view, 3> of_images{"data", "filters", "dense"};
 
 constexpr std::array model_names{to_string(model_kind::perceptron),

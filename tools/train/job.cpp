@@ -60,8 +60,13 @@ std::function<job_time(uint32_t, uint64_t, job_time)> pace_of(const train_option
   };
 }
 
-double evaluate(const learning_problem& problem, std::span<const tensor> values) {
-  return problem.evaluate(values).value_or(std::numeric_limits<double>::quiet_NaN());
+// An evaluation that fails does not end a job: a warning says why, and its result is NaN.
+double evaluate(const learning_problem& problem, std::span<const tensor> values,
+                const std::function<void(const std::string&)>& warn) {
+  auto result = problem.evaluate(values);
+  if (!result)
+    warn(fmt::format("the held-out data were not evaluated: {}", result.error().message));
+  return result.value_or(std::numeric_limits<double>::quiet_NaN());
 }
 
 } // namespace
@@ -180,7 +185,7 @@ train_result run_train_job(const train_options& options, const train_surrounding
   std::optional<std::pair<uint64_t, double>> last_evaluation; // of which step, and what
   training.evaluation
     = {.every_steps = options.evaluate_every,
-       .evaluate = [&](std::span<const tensor> values) { return evaluate(problem, values); },
+       .evaluate = [&](std::span<const tensor> values) { return evaluate(problem, values, warn); },
        .on_result =
          [&](uint64_t step, double value) {
            recorder.on_evaluation(step, stage.world.now(), value);
@@ -202,7 +207,7 @@ train_result run_train_job(const train_options& options, const train_surrounding
     std::vector<tensor> values;
     for (const auto& variable : stage.strategy->variables())
       values.push_back(stage.strategy->read(variable));
-    final_value = evaluate(problem, values);
+    final_value = evaluate(problem, values, warn);
     recorder.on_evaluation(report.step, stage.world.now(), final_value);
   } catch (const failure& failed) { // variables went with the process that held them
     if (!report.failure) report.failure = failed.reason();

@@ -11,7 +11,7 @@
 
 #include <algorithm>
 #include <array>
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <memory>
 
 namespace troupe {
@@ -114,7 +114,8 @@ expected<learning_problem> load_image_problem(const train_options& options) {
                           static_cast<int64_t>(images->classes)};
   if (auto valid = validate(model); !valid)
     return fail(valid.error().code,
-                fmt::format("--filters: {}; list fewer of them", valid.error().message));
+                fmt::format("--filters {} --dense {}: {}", fmt::join(options.images.filters, ","),
+                            options.images.dense, valid.error().message));
   return problem_of(options, model, std::make_shared<const image_set>(std::move(*images)));
 }
 

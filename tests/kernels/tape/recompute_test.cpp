@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <stdexcept>
 #include <string>
 
 namespace recompute_test {
@@ -241,6 +242,25 @@ TEST_SUITE("kernels/tape/recompute") {
     });
     CHECK(inside.message == "gradients: not within a part that is computed again");
     CHECK(t.value(h).has_value());
+  }
+
+  TEST_CASE("a part that throws, at first or when it is computed again, leaves the tape usable") {
+    for (int fails_at : {1, 2}) {
+      tape t;
+      auto x = t.parameter(drawn({2}, "x"));
+      int calls = 0;
+      auto compute = [&, x] {
+        auto h = t.tanh(x);
+        if (++calls == fails_at) throw std::runtime_error("once");
+        return h;
+      };
+      auto gradient_of = [&](expression h) { return t.gradients(t.mean(h), {x}).value(); };
+      CHECK_THROWS_AS(gradient_of(t.recompute(compute)), std::runtime_error);
+      auto again = gradient_of(t.recompute(compute));
+      auto plain = gradient_of(t.tanh(x));
+      CHECK(std::ranges::equal(std::get<tensor>(again[0]).values<float>(),
+                               std::get<tensor>(plain[0]).values<float>()));
+    }
   }
 }
 

@@ -2,11 +2,13 @@
 // Goal: every derivative is the derivative, and whatever does not fit is refused by name.
 // Method: central finite differences in f64 over odd shapes, on both twins; refusals one by one.
 #include "kernels/tape/tape.hpp"
+#include "kernels/tape/tape_checks.hpp"
 #include "tests/doctest.hpp"
 
 #include <array>
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <string>
 
 namespace tape_test {
@@ -576,6 +578,15 @@ TEST_SUITE("kernels/tape/tape: refusals") {
          "two batches of as many, not f64 [2, 3, 4] and f64 [3, 4]");
     says(refusal([&](tape& t) { return t.matmul(t.constant(pairs), t.constant(pairs)); }, invalid),
          "matmul: f64 [2, 3, 4] times f64 [2, 3, 4]: the inner extents 4 and 3 differ");
+    constexpr int64_t most = 0x7fffffff;
+    says(
+      refusal(
+        [&](tape& t) {
+          return t.matmul(t.constant(zeros({most, most, 0})), t.constant(zeros({most, 0, most})));
+        },
+        invalid),
+      "matmul: f32 [2147483647, 2147483647, 0] times f32 [2147483647, 0, 2147483647]: the result "
+      "has more than 2^59 elements");
     says(refusal([&](tape& t) { return t.add_bias(t.constant(a), t.constant(b)); }, invalid),
          "add_bias: bias f64 [5, 6]");
     says(
@@ -680,6 +691,40 @@ TEST_SUITE("kernels/tape/tape: refusals") {
          "max_pool2d: needs images");
     says(refusal([&](tape& t) { return t.max_pool2d(t.constant(images), 0, {}); }, invalid),
          "max_pool2d: a window of 0 x 0 has no pixel");
+    for (int64_t side : {int64_t{1} << 31, int64_t{1} << 62})
+      says(refusal(
+             [&](tape& t) {
+               return t.max_pool2d(t.constant(images), side, {1, side - 1});
+             },
+             invalid),
+           "max_pool2d: a window of " + std::to_string(side) + " x " + std::to_string(side)
+             + " has a side over 2^31 - 1");
+  }
+
+  TEST_CASE("arrays of a convolution or a pooling that have too many elements are refused") {
+    auto repeated = [](shape extents) { // one number, at every place
+      auto one = std::make_shared<float>(1.0F);
+      std::vector<int64_t> strides(extents.rank(), 0);
+      return tensor::wrap_strided(one.get(), dtype::f32, std::move(extents), std::move(strides),
+                                  one);
+    };
+    auto message = [](const tensor& input, const tensor& weights, window_steps steps) {
+      auto refused = detail::check_convolution(input, weights, steps);
+      REQUIRE_FALSE(refused.has_value());
+      CHECK(refused.error().code == errc::invalid_argument);
+      return refused.error().message;
+    };
+    const auto image = zeros({1, 1, 1, 1});
+    const auto widest = repeated({1, 1, 1, int64_t{1} << 31});
+    CHECK(message(image, widest, {})
+          == "conv2d: weights f32 [1, 1, 1, 2147483648] have more than 2^31 - 1 elements");
+    CHECK(message(repeated({1 << 16, 1, 1, 1}), repeated({1, 1, 1, 1 << 16}), {})
+          == "conv2d: f32 [65536, 1, 1, 1] or the result has more than 2^31 - 1 elements");
+    constexpr int64_t side = 0x7fffffff;
+    auto pooled = detail::check_max_pool(image, side, {.padding = side - 1});
+    REQUIRE_FALSE(pooled.has_value()); // 2^31 - 1 windows in each direction
+    CHECK(pooled.error().message
+          == "max_pool2d: f32 [1, 1, 1, 1] or the result has more than 2^31 - 1 elements");
   }
 
   TEST_CASE("indices and labels outside their range are refused with their position") {

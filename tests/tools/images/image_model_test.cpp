@@ -92,7 +92,7 @@ TEST_SUITE("tools/images/image_model") {
   TEST_CASE("a network of zeros finds all classes equally likely, which is always wrong") {
     const auto images = two_kinds();
     const auto nothing = zeros_of(tiny);
-    CHECK(differentiated(nothing, images_at(images, 0, 30)).loss_in_nats()
+    CHECK(nats_of(differentiated(nothing, images_at(images, 0, 30)).loss)
           == doctest::Approx(std::log(2)));
     CHECK(error_rate(tiny, nothing, images) == 1);
   }
@@ -110,7 +110,7 @@ TEST_SUITE("tools/images/image_model") {
     const auto images = two_kinds();
     auto values = values_of(tiny);
     const auto batch = images_at(images, 0, 30);
-    const auto before = differentiated(values, batch).loss_in_nats();
+    const auto before = nats_of(differentiated(values, batch).loss);
     for (int step = 0; step < 200; ++step) {
       auto computed = differentiated(values, batch);
       for (size_t i = 0; i < values.size(); ++i) {
@@ -120,7 +120,7 @@ TEST_SUITE("tools/images/image_model") {
           to[k] -= 0.1F * by[k];
       }
     }
-    CHECK(differentiated(values, batch).loss_in_nats() < before / 10);
+    CHECK(nats_of(differentiated(values, batch).loss) < before / 10);
     CHECK(error_rate(tiny, values, images) == 0);
   }
 
@@ -133,7 +133,30 @@ TEST_SUITE("tools/images/image_model") {
     CHECK(refusal(with({3, 0}, 5)) == "image model: filters is 0, not within [1, 65536]");
     CHECK(refusal(with({3}, 65537)) == "image model: dense is 65537, not within [1, 65536]");
     CHECK(refusal(with({1, 1, 1}, 5))
-          == "image model: images of 6 x 5 cannot be halved by 3 convolutions");
+          == "image model: images of 6 x 5 cannot be halved by 3 convolutions; list fewer of them");
+  }
+
+  TEST_CASE("refuses a variable that is too large, however large") {
+    const auto most = image_model_extent_max;
+    for (const auto& model :
+         {image_model{{{most, most}, 5}, 28, 28, 2}, image_model{{{most}, most}, 28, 28, 2},
+          image_model{{{1}, most}, int64_t{1} << 62, int64_t{1} << 62, 2}})
+      CHECK(refusal(model).find("make a variable of more than 2147483647 elements")
+            != std::string::npos);
+    CHECK(refusal({{{most, most}, 64}, 28, 30, 10})
+          == "image model: filters 65536,65536, dense 64 and images of 28 x 30 make a variable of "
+             "more than 2147483647 elements; choose smaller ones");
+    CHECK(validate({{{most}, 1}, 28, 28, 10}));
+  }
+
+  TEST_CASE("large images and many filters are evaluated in smaller batches, one image at least") {
+    auto at_once = [](int64_t filters, int64_t side) {
+      return images_at_once({{.filters = {1, filters}, .dense = 1}, side, side, 2});
+    };
+    CHECK(images_at_once(tiny) == 256);
+    CHECK(at_once(64, 32) == 256);
+    CHECK(at_once(64, 64) == 64);
+    CHECK(at_once(65536, 1024) == 1);
   }
 
   TEST_CASE("refuses the variables of another model") {

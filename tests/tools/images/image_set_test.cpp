@@ -100,10 +100,13 @@ TEST_SUITE("tools/images/image_set") {
     folder.refuses("train-images-idx3-ubyte", idx({3}, "ABC"), "does not hold images of bytes");
     folder.refuses("train-images-idx3-ubyte", idx({0, 1, 2}, ""), "holds no images of bytes");
     folder.refuses("train-images-idx3-ubyte", idx({3, 0, 2}, ""), "holds no images of bytes");
+    folder.refuses("train-images-idx3-ubyte",
+                   std::string{"\0\0\x08\x03\xff\xff\xff\xff\0\0\0\0\0\0\0\0", 16},
+                   "holds no images of bytes");
     folder.refuses("train-labels-idx1-ubyte", idx({3, 1}, "abc"), "does not hold labels");
     folder.refuses("train-labels-idx1-ubyte", idx({3}, std::string_view{"\0\1\xff", 3}, 9),
                    "holds -1, which is no byte");
-    folder.refuses("train-labels-idx1-ubyte", idx({1}, std::string_view{"\0\0\0\0", 4}, 13),
+    folder.refuses("train-labels-idx1-ubyte", idx({3}, std::string(12, '\0'), 13),
                    "does not hold labels");
   }
 

@@ -59,7 +59,7 @@ TEST_SUITE("tools/language/language_model") {
     auto config = small;
     config.embedding_dropout = 0.3;
     config.hidden_dropout = 0.3;
-    auto variables = values_of(initial_variables(config, 1));
+    auto variables = values_of(initial_values(variables_of(config), 1));
     auto batch = draw_batch(config, pangram, 16, {1, "batch"});
     random_key key{1, "dropout"};
     auto plain = differentiate(config, variables, batch, key);
@@ -67,7 +67,7 @@ TEST_SUITE("tools/language/language_model") {
     auto there = differentiate_on(device.stream(0), config, variables, batch, key);
     REQUIRE(plain);
     REQUIRE(there);
-    CHECK(there->loss_in_nats() == plain->loss);
+    CHECK(nats_of(there->loss) == plain->loss);
     for (size_t i = 1; i < variables.size(); ++i) {
       auto a = std::get<tensor>(plain->gradients[i]).values<float>();
       auto b = std::get<tensor>(there->gradients[i]).values<float>();
@@ -79,7 +79,7 @@ TEST_SUITE("tools/language/language_model") {
   }
 
   TEST_CASE("a step on a device that has no room says so") {
-    auto variables = values_of(initial_variables(small, 1));
+    auto variables = values_of(initial_values(variables_of(small), 1));
     cpu_device device{0, {.bytes_max = 1024}};
     auto refused = differentiate_on(device.stream(0), small, variables,
                                     draw_batch(small, pangram, 4, {1, "batch"}), {1, "dropout"});
@@ -116,7 +116,7 @@ TEST_SUITE("tools/language/language_model") {
   }
 
   TEST_CASE("the variables have names, shapes, and values that the seed decides") {
-    auto variables = initial_variables(small, 7);
+    auto variables = initial_values(variables_of(small), 7);
     REQUIRE(variables.size() == 5);
     CHECK(variables[0].name == "embedding");
     CHECK(variables[0].value.extents() == shape{256, 4});
@@ -129,14 +129,14 @@ TEST_SUITE("tools/language/language_model") {
     CHECK(variables[4].name == "output/bias");
     auto first
       = [](const std::vector<initial_variable>& from) { return from[1].value.values<float>()[0]; };
-    CHECK(first(variables) == first(initial_variables(small, 7)));
-    CHECK(first(variables) != first(initial_variables(small, 8)));
+    CHECK(first(variables) == first(initial_values(variables_of(small), 7)));
+    CHECK(first(variables) != first(initial_values(variables_of(small), 8)));
   }
 
   TEST_CASE("a model without hidden layers is a model, too") {
     auto config = small;
     config.hidden_sizes.clear();
-    auto values = values_of(initial_variables(config, 1));
+    auto values = values_of(initial_values(variables_of(config), 1));
     CHECK(values.size() == 3);
     auto result = differentiate(config, values, batch_at(config, pangram, 0, 9), {1, "d"});
     REQUIRE(result.has_value());
@@ -144,7 +144,7 @@ TEST_SUITE("tools/language/language_model") {
   }
 
   TEST_CASE("the gradients fit the variables, and the embedding's has only the rows of the batch") {
-    auto values = values_of(initial_variables(small, 1));
+    auto values = values_of(initial_values(variables_of(small), 1));
     auto result = differentiate(small, values, batch_at(small, "aabbaa", 3, 6), {1, "d"});
     REQUIRE(result.has_value());
     const auto& rows = std::get<indexed_slices>(result->gradients[0]);
@@ -159,7 +159,7 @@ TEST_SUITE("tools/language/language_model") {
     auto config = small;
     config.hidden_dropout = 0.5;
     config.embedding_dropout = 0.5;
-    auto values = values_of(initial_variables(config, 1));
+    auto values = values_of(initial_values(variables_of(config), 1));
     auto batch = batch_at(config, pangram, 0, 20);
     auto loss = [&](uint64_t step) {
       return differentiate(config, values, batch, {1, "dropout", 0, step})->loss;
@@ -175,7 +175,7 @@ TEST_SUITE("tools/language/language_model") {
     std::string text;
     while (text.size() < 1500)
       text += pangram;
-    auto values = values_of(initial_variables(small, 1));
+    auto values = values_of(initial_values(variables_of(small), 1));
     auto whole = differentiate(small, values, batch_at(small, text, 100, text.size()), {1, "d"});
     CHECK(*bits_per_byte(small, values, text, 100)
           == doctest::Approx(whole->loss / std::numbers::ln2));
@@ -185,7 +185,7 @@ TEST_SUITE("tools/language/language_model") {
     std::string text;
     while (text.size() < 2000)
       text += pangram;
-    auto values = values_of(initial_variables(small, 1));
+    auto values = values_of(initial_values(variables_of(small), 1));
     auto training = std::string_view{text}.substr(0, 1500);
     for (uint64_t step = 0; step < 400; ++step) {
       auto batch = draw_batch(small, training, 64, {1, "batch", 0, step});
@@ -200,7 +200,7 @@ TEST_SUITE("tools/language/language_model") {
   TEST_CASE("a stop request ends the work") {
     std::stop_source source;
     source.request_stop();
-    auto values = values_of(initial_variables(small, 1));
+    auto values = values_of(initial_values(variables_of(small), 1));
     auto batch = batch_at(small, pangram, 0, 5);
     CHECK(differentiate(small, values, batch, {1, "d"}, source.get_token()).error().code
           == errc::cancelled);
@@ -209,7 +209,7 @@ TEST_SUITE("tools/language/language_model") {
   }
 
   TEST_CASE("what does not fit is refused by name") {
-    auto values = values_of(initial_variables(small, 1));
+    auto values = values_of(initial_values(variables_of(small), 1));
     auto batch = batch_at(small, pangram, 0, 5);
     auto few = std::span(values).first(4);
     CHECK(differentiate(small, few, batch, {1, "d"}).error().message

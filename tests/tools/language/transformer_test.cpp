@@ -50,7 +50,7 @@ std::string repeated(size_t bytes) {
 /// Values that a training with this seed comes to, on a text that repeats.
 const std::vector<tensor>& trained() {
   static const auto values = [] {
-    auto result = values_of(initial_variables(tiny, 1));
+    auto result = values_of(initial_values(variables_of(tiny), 1));
     const auto text = repeated(1500);
     for (uint64_t step = 0; step < 1500; ++step) {
       auto batch = draw_batch(tiny, text, 16, {1, "batch", 0, step});
@@ -114,7 +114,7 @@ TEST_SUITE("tools/language/transformer") {
   }
 
   TEST_CASE("the variables have names, shapes, and values that the seed decides") {
-    auto variables = initial_variables(tiny, 7);
+    auto variables = initial_values(variables_of(tiny), 7);
     REQUIRE(variables.size() == 28);
     auto is = [&](size_t at, std::string_view name, const shape& extents) {
       CHECK(variables[at].name == name);
@@ -133,9 +133,10 @@ TEST_SUITE("tools/language/transformer") {
     CHECK(variables[5].value.values<float>()[3] == 0);
     auto first
       = [](const std::vector<initial_variable>& from) { return from[4].value.values<float>()[0]; };
-    CHECK(first(variables) == first(initial_variables(tiny, 7)));
-    CHECK(first(variables) != first(initial_variables(tiny, 8)));
-    CHECK(parameter_count(tiny) == 256 * 12 + 8 * 12 + 2 * (12 * 12 * 12 + 13 * 12) + 2 * 12);
+    CHECK(first(variables) == first(initial_values(variables_of(tiny), 7)));
+    CHECK(first(variables) != first(initial_values(variables_of(tiny), 8)));
+    CHECK(element_count(variables_of(tiny))
+          == 256 * 12 + 8 * 12 + 2 * (12 * 12 * 12 + 13 * 12) + 2 * 12);
     CHECK(describe(tiny) == "transformer, context 8, layers 2, heads 2, width 12");
     CHECK(describe(language_model_config{}) == "perceptron, context 5, embedding 32, hidden 512");
     CHECK(guesses_per_example(tiny) == 8);
@@ -143,7 +144,7 @@ TEST_SUITE("tools/language/transformer") {
   }
 
   TEST_CASE("the gradients fit the variables, and the table of bytes has a dense one") {
-    auto values = values_of(initial_variables(tiny, 1));
+    auto values = values_of(initial_values(variables_of(tiny), 1));
     auto result = differentiate(tiny, values, batch_at(tiny, pangram, 0, 24), {1, "d"});
     REQUIRE(result.has_value());
     REQUIRE(result->gradients.size() == values.size());
@@ -156,14 +157,14 @@ TEST_SUITE("tools/language/transformer") {
   TEST_CASE("a step on a device comes to the bits of one without") {
     auto config = tiny;
     config.hidden_dropout = 0.3;
-    auto values = values_of(initial_variables(config, 1));
+    auto values = values_of(initial_values(variables_of(config), 1));
     auto batch = draw_batch(config, pangram, 4, {1, "batch"});
     auto plain = differentiate(config, values, batch, {1, "dropout"});
     cpu_device device{0};
     auto there = differentiate_on(device.stream(0), config, values, batch, {1, "dropout"});
     REQUIRE(plain);
     REQUIRE(there);
-    CHECK(there->loss_in_nats() == plain->loss);
+    CHECK(nats_of(there->loss) == plain->loss);
     for (size_t i = 0; i < values.size(); ++i)
       CHECK(std::ranges::equal(std::get<tensor>(plain->gradients[i]).values<float>(),
                                std::get<tensor>(there->gradients[i]).values<float>()));
@@ -173,7 +174,7 @@ TEST_SUITE("tools/language/transformer") {
   TEST_CASE("layers that are computed again come to the same bits") {
     auto config = tiny;
     config.hidden_dropout = 0.3;
-    auto values = values_of(initial_variables(config, 1));
+    auto values = values_of(initial_values(variables_of(config), 1));
     auto batch = draw_batch(config, pangram, 4, {1, "batch"});
     auto plain = differentiate(config, values, batch, {1, "dropout"});
     config.recompute = true;
@@ -237,7 +238,7 @@ TEST_SUITE("tools/language/transformer") {
   }
 
   TEST_CASE("a model that has diverged is not sampled") {
-    auto values = values_of(initial_variables(tiny, 1));
+    auto values = values_of(initial_values(variables_of(tiny), 1));
     values.back().mutable_values<float>()[0] = std::numeric_limits<float>::quiet_NaN();
     auto refused = sample_text(tiny, values, {.bytes = 1}, [](char) { FAIL("drawn"); });
     REQUIRE_FALSE(refused);
@@ -245,7 +246,7 @@ TEST_SUITE("tools/language/transformer") {
   }
 
   TEST_CASE("what does not fit is refused by name") {
-    auto values = values_of(initial_variables(tiny, 1));
+    auto values = values_of(initial_values(variables_of(tiny), 1));
     auto few = std::span(values).first(27);
     constexpr auto line = "the language model has 28 variables, not 27";
     auto batch = batch_at(tiny, pangram, 0, 8);

@@ -2,6 +2,7 @@
 // Goal: options that cannot work together are refused with a way out. Method: each rule from both
 // sides.
 #include "tests/doctest.hpp"
+#include "tools/options/command_options.hpp"
 #include "tools/train/checks.hpp"
 
 namespace train_checks_test {
@@ -280,6 +281,29 @@ TEST_SUITE("tools/train/checks") {
     CHECK(options.text == train_defaults::text);
     CHECK_FALSE(weaker.contains("text"));
     CHECK(options.data == "set");
+  }
+
+  TEST_CASE("no option of a language model is left where images are learnt") {
+    const option_origin command_line{option_origin::source::command_line, ""};
+    const option_origin file{option_origin::source::file, "run.toml:1"};
+    train_options options;
+    options.learn = learned_kind::images;
+    options.model.recompute = true;
+    option_origins weaker{{"learn", command_line}, {"recompute", file}};
+    REQUIRE(fit_learned(options, weaker));
+    CHECK_FALSE(options.model.recompute);
+    option_origins same{{"learn", command_line}, {"recompute", command_line}};
+    CHECK(fit_learned(options, same).error().message
+          == "--recompute has no meaning where images are learnt: leave it out, or take --learn "
+             "language");
+    command_options all;
+    add_options(all, options);
+    for (const auto& option : all.options())
+      if (option.section == "model") {
+        option_origins given{{"learn", command_line}, {option.key, file}};
+        REQUIRE(fit_learned(options, given));
+        CHECK_MESSAGE(given.size() == 1, option.key);
+      }
   }
 
   TEST_CASE("images need a data set and some convolutions, and have defaults of their own") {
