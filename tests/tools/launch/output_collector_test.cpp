@@ -75,8 +75,8 @@ TEST_SUITE("tools/launch/output_collector") {
     both.send(written(output_line{.descriptor = 1, .text = "first"}));
     both.run_until([&] { return both.lines.size() == 1; });
     both.send(written(output_line{.descriptor = 1, .text = "second"}));
-    both.collector.finish(1ms);
-    both.context.run_for(20ms); // many times the limit
+    both.collector.finish(300ms);
+    both.context.run_for(500ms); // beyond the limit
     CHECK_FALSE(both.is_over);
     both.sender.close();
     both.is_full = false;
@@ -84,6 +84,15 @@ TEST_SUITE("tools/launch/output_collector") {
     both.run_until([&] { return both.is_over; });
     CHECK(both.lines == std::vector<std::string>{"first\n", "second\n"});
     CHECK(both.told.empty());
+  }
+
+  TEST_CASE("who is kept from sending for good is cut off in the end") {
+    two_launchers both;
+    both.is_full = true;
+    both.send(written(output_line{.descriptor = 1, .text = "first"}));
+    both.collector.finish(1ms);
+    both.run_until([&] { return both.is_over; });
+    CHECK(both.told.size() == 1);
   }
 }
 
