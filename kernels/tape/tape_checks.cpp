@@ -35,15 +35,6 @@ expected<void> check_on_host(std::string_view operation, const std::string& name
                              + ": give the tensor from before it was copied");
 }
 
-/// Whether an array of these extents has more elements than `most`; all are at least 0. Counted
-/// without their product, which may not fit any integer.
-bool is_larger(std::initializer_list<size_t> extents, size_t most) {
-  if (std::ranges::find(extents, size_t{0}) != extents.end()) return false;
-  for (auto extent : extents)
-    most /= extent;
-  return most == 0;
-}
-
 /// Images [batch, height, width, channels], and at least one window in each.
 expected<image_windows> check_windows(std::string_view operation, const tensor& input,
                                       int64_t window_height, int64_t window_width,
@@ -84,7 +75,7 @@ expected<void> check_image_elements(std::string_view operation, const tensor& in
                                     const image_windows& windows, size_t outputs) {
   const auto height = windows.output_height(), width = windows.output_width();
   if (input.element_count() <= image_elements_max
-      && !is_larger({windows.batch, height, width, outputs}, image_elements_max))
+      && !has_more_elements({windows.batch, height, width, outputs}, image_elements_max))
     return {};
   return refuse(operation, describe(input) + " or the result has more than 2^31 - 1 elements");
 }
@@ -131,7 +122,7 @@ expected<matmul_form> check_matmul(const tensor& a, const tensor& b, transpositi
                    .transpose_b = transposed.b,
                    .batch = static_cast<size_t>(batch)};
   // With nothing to add up, operands without memory have a result as large as one likes.
-  if (is_larger({form.batch, form.rows, form.columns}, product_elements_max))
+  if (has_more_elements({form.batch, form.rows, form.columns}, product_elements_max))
     return refuse("matmul", product + ": the result has more than 2^59 elements");
   return form;
 }

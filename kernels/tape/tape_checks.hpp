@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/math/attention.hpp"
-#include "kernels/math/convolution.hpp"
+#include "kernels/math/images/convolution.hpp"
 #include "kernels/math/matmul.hpp"
 #include "kernels/tape/tape.hpp"
 #include "kernels/tensor/tensor.hpp"

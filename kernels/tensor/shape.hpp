@@ -2,6 +2,7 @@
 // The extents of a tensor, slowest-varying dimension first.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -40,6 +41,16 @@ public:
 private:
   std::vector<int64_t> dims_;
 };
+
+/// Whether an array of these extents, each at least 0, has more than `most` elements. Their product
+/// may be too large for any integer.
+template <class Extent>
+[[nodiscard]] bool has_more_elements(std::initializer_list<Extent> extents, Extent most) {
+  if (std::ranges::find(extents, Extent{0}) != extents.end()) return false;
+  for (auto extent : extents)
+    most /= extent;
+  return most == 0;
+}
 
 /// "[3, 4]"; "[]" for a scalar.
 [[nodiscard]] std::string to_string(const shape& value);

@@ -2,7 +2,7 @@
 // The convolutional network: its variables, its batches, its loss.
 #include "tools/images/image_model.hpp"
 
-#include "kernels/math/image_windows.hpp"
+#include "kernels/math/images/image_windows.hpp"
 #include "kernels/tensor/placement.hpp"
 #include "messages/assert.hpp"
 
@@ -38,12 +38,9 @@ expected<void> check_width(std::string_view name, int64_t value) {
                                                   value, image_model_extent_max));
 }
 
-/// Whether a variable may be so large; counted without its elements, which may not fit 64 bits.
+/// Whether a variable may be so large.
 bool is_possible(std::initializer_list<int64_t> extents) {
-  auto left = static_cast<int64_t>(image_elements_max);
-  for (auto extent : extents)
-    left /= std::max<int64_t>(extent, 1);
-  return left > 0;
+  return !has_more_elements(extents, static_cast<int64_t>(image_elements_max));
 }
 
 expected<void> check_count(const image_model& model, std::span<const tensor> variables) {

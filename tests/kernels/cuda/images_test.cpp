@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: convolution and pooling on a GPU agree with the reference: bit for bit where the header
 // says so. Method: the same calls over shapes and fills; a small network on both tapes.
-#include "kernels/math/convolution.hpp"
-#include "kernels/math/max_pool.hpp"
+#include "kernels/math/images/convolution.hpp"
+#include "kernels/math/images/max_pool.hpp"
 #include "kernels/tape/cuda_tape.hpp"
 #include "tests/kernels/closeness.hpp"
 #include "tests/kernels/cuda/device_arrays.hpp"
-#include "tests/kernels/math/image_shapes.hpp"
+#include "tests/kernels/math/images/image_shapes.hpp"
 
 using namespace troupe;
 using namespace troupe::test;

@@ -2,7 +2,7 @@
 // Convolution of images: each window's pixels, weighed and added up, for each output channel.
 #pragma once
 
-#include "kernels/math/image_windows.hpp"
+#include "kernels/math/images/image_windows.hpp"
 #include "kernels/tensor/context.hpp"
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The largest number of each window, many channels at a time.
-#include "kernels/math/max_pool.hpp"
+#include "kernels/math/images/max_pool.hpp"
 
 #include "messages/assert.hpp"
 

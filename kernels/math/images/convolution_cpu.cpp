@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution through oneDNN in single precision, which is all it has, else as the reference.
-#include "kernels/math/convolution.hpp"
+#include "kernels/math/images/convolution.hpp"
 
 #include "kernels/math/one_openmp_thread.hpp"
 #include "messages/assert.hpp"

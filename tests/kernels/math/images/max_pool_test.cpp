@@ -2,9 +2,9 @@
 // Goal: both twins of pooling have the same bits, and the largest number of a window has its
 // gradient. Method: windows worked out by hand; both twins over shapes, with numbers that are
 // often equal, infinite or NaN.
-#include "kernels/math/max_pool.hpp"
+#include "kernels/math/images/max_pool.hpp"
 #include "tests/kernels/arrays.hpp"
-#include "tests/kernels/math/image_shapes.hpp"
+#include "tests/kernels/math/images/image_shapes.hpp"
 
 #include <algorithm>
 
@@ -46,7 +46,7 @@ void check_twins(const image_windows& windows, guarded<T> input) {
 
 } // namespace
 
-TEST_SUITE("kernels/math/max_pool") {
+TEST_SUITE("kernels/math/images/max_pool") {
   TEST_CASE_TEMPLATE("both twins have the same bits", T, float, double) {
     for (const auto& windows : image_shapes) {
       CAPTURE(windows.height);

@@ -2,7 +2,7 @@
 // The largest number of each window of an image, for each channel.
 #pragma once
 
-#include "kernels/math/image_windows.hpp"
+#include "kernels/math/images/image_windows.hpp"
 #include "kernels/tensor/context.hpp"
 
 #include <cstddef>

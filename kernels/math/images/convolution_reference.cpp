@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution: the sum as it is written down, and its two derivatives.
-#include "kernels/math/convolution.hpp"
+#include "kernels/math/images/convolution.hpp"
 
 #include "messages/assert.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution on a GPU, directly: no matrix of windows is written.
 #include "kernels/cuda/rows.cuh"
-#include "kernels/math/convolution.hpp"
+#include "kernels/math/images/convolution.hpp"
 #include "messages/assert.hpp"
 
 namespace troupe::cuda {

@@ -3,7 +3,7 @@
 // padded, larger than the image, and those of an ordinary network.
 #pragma once
 
-#include "kernels/math/image_windows.hpp"
+#include "kernels/math/images/image_windows.hpp"
 
 namespace troupe::test {
 

@@ -2,10 +2,10 @@
 // Goal: both twins of convolution agree, the sum is the one that the header says, and the gradients
 // are its derivatives. Method: a convolution worked out by hand; both twins over shapes within a
 // bound; the gradients against the sum itself, which is linear in each operand.
-#include "kernels/math/convolution.hpp"
+#include "kernels/math/images/convolution.hpp"
 #include "tests/kernels/arrays.hpp"
 #include "tests/kernels/closeness.hpp"
-#include "tests/kernels/math/image_shapes.hpp"
+#include "tests/kernels/math/images/image_shapes.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -39,7 +39,7 @@ double product(std::span<const double> a, std::span<const double> b) {
 
 } // namespace
 
-TEST_SUITE("kernels/math/convolution") {
+TEST_SUITE("kernels/math/images/convolution") {
   TEST_CASE_TEMPLATE("a window weighs what it sees, and nothing lies around the image", T, float,
                      double) {
     // 1 2 3   with 1 10   and a padding of 1; the window is not mirrored.
