@@ -11,6 +11,7 @@
 // The machine must do nothing else: what keeps its cores busy changes one of the two jobs.
 #include "actors/recording/ledger_file.hpp"
 #include "benchmarks/need.hpp"
+#include "benchmarks/stopwatch.hpp"
 #include "simulation/distributions/distribution.hpp"
 #include "strategies/jobs/training.hpp"
 #include "tools/sim/replay.hpp"
@@ -171,11 +172,6 @@ outcome measure(const experiment& one, uint64_t seed, const std::filesystem::pat
   return {std::abs(error), chance, is_held};
 }
 
-double middle(std::vector<double> values) {
-  std::ranges::sort(values);
-  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
-}
-
 void measure_all(uint64_t seed, const std::filesystem::path& ledger_path) {
   for (const auto& times : {narrow, wide, tail, slow, periods})
     fmt::print("{:8} {}\n", times.name, times.expression);
@@ -195,8 +191,8 @@ void measure_all(uint64_t seed, const std::filesystem::path& ledger_path) {
   }
   fmt::print("median error {:.1f} %, largest {:.1f} %; {} of {} within their intervals\n"
              "two jobs that differ in the seed alone: {:.1f} % in the median\n",
-             100 * middle(errors), 100 * std::ranges::max(errors), held, errors.size(),
-             100 * middle(chances));
+             100 * median(errors), 100 * std::ranges::max(errors), held, errors.size(),
+             100 * median(chances));
 }
 
 } // namespace

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cxxabi.h>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -16,7 +17,6 @@
 
 #if TROUPE_BACKTRACE
 #  include <backtrace.h>
-#  include <cxxabi.h>
 #  include <dlfcn.h>
 #endif
 
@@ -49,8 +49,15 @@ void erase_all(std::string& text, std::string_view part) {
 
 } // namespace
 
-std::string short_function_name(std::string_view demangled) {
-  std::string name{demangled.substr(0, demangled.find(" [clone"))};
+std::string demangled(const char* name) {
+  int status = 0;
+  std::unique_ptr<char, decltype(&std::free)> text{
+    abi::__cxa_demangle(name, nullptr, nullptr, &status), &std::free};
+  return status == 0 ? text.get() : name;
+}
+
+std::string short_function_name(std::string_view function) {
+  std::string name{function.substr(0, function.find(" [clone"))};
   erase_all(name, "(anonymous namespace)::");
   name = without(name, '(', ')', "operator()");
   name = without(name, '<', '>', "operator<");
@@ -144,13 +151,6 @@ std::vector<call> calls_at(uintptr_t place) {
   return calls;
 }
 
-std::string demangled(const std::string& function) {
-  int status = 0;
-  std::unique_ptr<char, decltype(&std::free)> text{
-    abi::__cxa_demangle(function.c_str(), nullptr, nullptr, &status), &std::free};
-  return status == 0 ? text.get() : function;
-}
-
 // Whether a function is of a library between the program's own ones, or of what starts threads.
 bool is_of_library(std::string_view function) {
   constexpr std::array<std::string_view, 6> scopes{
@@ -173,7 +173,7 @@ std::string throw_site_of(const std::exception_ptr& thrown) {
   for (size_t i = 0; i < found.count; ++i)
     for (const auto& one : calls_at(found.places[i])) {
       if (functions == functions_max) return text;
-      auto name = short_function_name(demangled(one.function)).substr(0, name_bytes_max);
+      auto name = short_function_name(demangled(one.function.c_str())).substr(0, name_bytes_max);
       if (is_of_library(name)) continue;
       text += (functions++ == 0 ? "" : " < ") + name;
       if (one.file.empty()) continue;

@@ -18,8 +18,12 @@ namespace troupe {
 /// information.
 [[nodiscard]] std::string throw_site_of(const std::exception_ptr& thrown);
 
+/// A function or a type as C++ writes it, for the name that the compiler gave it
+/// (`typeid(x).name()`); that name again, if it is none of the compiler's.
+[[nodiscard]] std::string demangled(const char* name);
+
 /// A function's name without its parameters, and what else only a compiler needs: "reader" for
 /// "(anonymous namespace)::reader(int)::{lambda(int const&)#1}::operator()(int const&) const".
-[[nodiscard]] std::string short_function_name(std::string_view demangled);
+[[nodiscard]] std::string short_function_name(std::string_view function);
 
 } // namespace troupe

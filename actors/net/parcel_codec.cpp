@@ -6,6 +6,7 @@
 #include "messages/body.hpp"
 #include "messages/link_message.hpp"
 #include "messages/own_message.hpp"
+#include "messages/throw_site.hpp"
 #include "messages/training_message.hpp"
 
 #include <caf/exit_reason.hpp>
@@ -16,8 +17,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdlib>
-#include <cxxabi.h>
 #include <fmt/format.h>
 #include <memory>
 #include <typeindex>
@@ -85,17 +84,10 @@ const message_form* find_form(const std::type_info& type) {
 
 // ---- messages of other schemas ----
 
-std::string type_name(const std::type_info& type) {
-  auto status = 0;
-  std::unique_ptr<char, void (*)(void*)> name{
-    abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), std::free};
-  return name ? name.get() : type.name();
-}
-
 tl::unexpected<error> does_not_travel(const caf::message& content) {
   constexpr std::string_view ours = "troupe::msg<";
   const auto* type = content_type(content);
-  auto name = type == nullptr ? caf::to_string(content) : type_name(*type);
+  auto name = type == nullptr ? caf::to_string(content) : demangled(type->name());
   if (name.starts_with(ours))
     return fail(errc::unimplemented,
                 fmt::format("{} does not travel between nodes: add it to the network_messages of "

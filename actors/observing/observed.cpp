@@ -4,15 +4,13 @@
 
 #include "actors/interfaces/caf_compat.hpp"
 #include "messages/failure.hpp"
+#include "messages/throw_site.hpp"
 
 #include <caf/exit_reason.hpp>
 #include <caf/scheduled_actor.hpp>
 
 #include <cstdio>
-#include <cstdlib>
-#include <cxxabi.h>
 #include <fmt/format.h>
-#include <memory>
 #include <string>
 #include <string_view>
 
@@ -29,12 +27,8 @@ bool is_failure(const caf::error& reason) {
 
 // "msg<trial::Question>" for a message that is none of Troupe's own.
 std::string type_name_of(const std::type_info& type) {
-  int status = 0;
-  std::unique_ptr<char, decltype(&std::free)> text{
-    abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), &std::free};
-  if (status != 0) return type.name();
   constexpr std::string_view unnamed = "(anonymous namespace)::";
-  std::string result = text.get();
+  auto result = demangled(type.name());
   if (result.starts_with(unnamed)) result.erase(0, unnamed.size());
   return result;
 }

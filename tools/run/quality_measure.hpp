@@ -36,7 +36,7 @@ inline constexpr quality_measure error_rate{
   .words = "share that is classified wrongly",
   .loss_unit = "bits/image",
   .plot_title = "Bits that the model needs for a label, and its errors",
-  .plot_axis = "bits in training, share of errors in evaluations; lower is better",
+  .plot_axis = "bits; share of errors, lower is better",
   .plot_top = 1};
 
 } // namespace quality_measures

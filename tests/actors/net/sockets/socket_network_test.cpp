@@ -67,6 +67,22 @@ reader_actor::behavior_type failing_reader(observed_pointer<reader_actor, reader
   }};
 }
 
+// Why an actor ends, from a monitor at a station, which then says something to it.
+std::shared_ptr<news<error>> end_of(station& at, const caf::actor& watched,
+                                    const caf::message& said = {}) {
+  auto heard = std::make_shared<news<error>>();
+  at.world.system().spawn([watched, said, heard](caf::event_based_actor* self) {
+    self->monitor(watched);
+    if (!said.empty()) self->send(watched, said);
+    self->set_down_handler([self, heard](const caf::down_msg& down) {
+      heard->tell(from_caf(down.reason));
+      self->quit();
+    });
+    return caf::behavior{[](int) {}};
+  });
+  return heard;
+}
+
 void end(const caf::actor& actor) {
   caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
 }
@@ -535,21 +551,13 @@ TEST_SUITE("actors/net/sockets/socket_network") {
       return {[self](const msg<trial::Opinion>&) { return self->make_response_promise(); }};
     });
     auto far = chief.find(1, "silence");
-    auto heard = std::make_shared<news<error>>();
-    auto watcher = chief.world.system().spawn([far, heard](caf::event_based_actor* self) {
-      self->monitor(far);
-      self->set_down_handler([self, heard](const caf::down_msg& down) {
-        heard->tell(from_caf(down.reason));
-        self->quit();
-      });
-      return caf::behavior{[](int) {}};
-    });
+    auto ended = end_of(chief, far);
     auto failed = std::async([&] {
       return ask<msg<trial::Count>>(chief.world, far, make_opinion(0, zeros({9}))).error();
     });
     worker->network.reset();
     CHECK(failed.get() == error{errc::unavailable, "worker:0 is gone: it has left"});
-    CHECK(heard->wait().code == errc::unavailable);
+    CHECK(ended->wait().code == errc::unavailable);
   }
 
   TEST_CASE("whoever monitors an actor of another node is told where it threw") {
@@ -558,17 +566,7 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     auto reader = chief.world.system().spawn(failing_reader);
     chief.network->here()->publish("reader", caf::actor_cast<caf::strong_actor_ptr>(reader));
     auto far = worker.find(0, "reader");
-    auto heard = std::make_shared<news<error>>();
-    auto watcher = worker.world.system().spawn([far, heard](caf::event_based_actor* self) {
-      self->monitor(far);
-      self->send(far, make_token(7));
-      self->set_down_handler([self, heard](const caf::down_msg& down) {
-        heard->tell(from_caf(down.reason));
-        self->quit();
-      });
-      return caf::behavior{[](int) {}};
-    });
-    auto why = heard->wait();
+    auto why = end_of(worker, far, caf::make_message(make_token(7)))->wait();
     CHECK(why == error{errc::user_code, "record 7 is broken, while it handled Token of step 7"});
     CHECK(why.throw_site.starts_with("chief, actor 'reader'"));
   }
