@@ -146,7 +146,7 @@ public:
 
   [[nodiscard]] expected<std::vector<tensor>> repeat(const repeated_work& work,
                                                      const std::stop_token& stop) override {
-    auto residents = resident(work.residents);
+    auto residents = resident(work.residents, true);
     if (!residents) return tl::unexpected<error>(residents.error());
     return graphs_.run(work, *this, context_, *residents, stop);
   }
@@ -163,7 +163,7 @@ public:
     auto fresh = cuda::context::create(where().index);
     if (!fresh) return tl::unexpected<error>(fresh.error());
     context_ = std::move(*fresh);
-    staged_.clear(); // the old context has come to rest
+    staged_.clear(); // the old context keeps these blocks until it has come to rest
     return {};
   }
 

@@ -7,9 +7,13 @@
 
 #include <nccl.h>
 
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
 #include <cstring>
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -24,6 +28,8 @@ struct nccl_functions {
   decltype(&ncclGetUniqueId) get_unique_id = nullptr;
   decltype(&ncclCommInitRankConfig) init = nullptr;
   decltype(&ncclCommGetAsyncError) get_async_error = nullptr;
+  decltype(&ncclCommFinalize) finalize = nullptr;
+  decltype(&ncclCommDestroy) destroy = nullptr;
   decltype(&ncclCommAbort) abort = nullptr;
   decltype(&ncclGroupStart) group_start = nullptr;
   decltype(&ncclGroupEnd) group_end = nullptr;
@@ -55,6 +61,8 @@ expected<nccl_functions> load() {
   if (find(library, "ncclGetUniqueId", found.get_unique_id)
       && find(library, "ncclCommInitRankConfig", found.init)
       && find(library, "ncclCommGetAsyncError", found.get_async_error)
+      && find(library, "ncclCommFinalize", found.finalize)
+      && find(library, "ncclCommDestroy", found.destroy)
       && find(library, "ncclCommAbort", found.abort)
       && find(library, "ncclGroupStart", found.group_start)
       && find(library, "ncclGroupEnd", found.group_end)
@@ -147,13 +155,71 @@ ncclResult_t queue(const device_collective& what, ncclComm_t group, cudaStream_t
   }
 }
 
+/// Groups on their way out. NCCL does what a group was asked for, and frees what it has, before it
+/// returns; neither an actor nor the files that others write are to wait for that. So each group
+/// ends on a thread of its own, and the last participant or library waits for those threads: the
+/// end of the process cuts none off.
+class group_ends {
+public:
+  ~group_ends() {
+    std::unique_lock lock{state_->mutex};
+    state_->ended.wait_for(lock, 2 * patience, [this] { return state_->under_way == 0; });
+  }
+
+  void begin(ncclComm_t group, int device_index, bool is_whole) {
+    {
+      std::lock_guard lock{state_->mutex};
+      ++state_->under_way;
+    }
+    std::thread{[state = state_, group, device_index, is_whole] {
+      static_cast<void>(cuda::detail::use(device_index));
+      if (is_whole && is_finalized(group))
+        static_cast<void>(nccl()->destroy(group));
+      else
+        static_cast<void>(nccl()->abort(group));
+      std::lock_guard lock{state->mutex};
+      --state->under_way;
+      state->ended.notify_all();
+    }}.detach();
+  }
+
+private:
+  static constexpr auto patience = std::chrono::seconds{5};
+
+  struct state {
+    std::mutex mutex;
+    std::condition_variable ended;
+    size_t under_way = 0;
+  };
+
+  // Whether all that the group was asked for is done, and its members know of each other's end.
+  static bool is_finalized(ncclComm_t group) {
+    auto code = nccl()->finalize(group);
+    using clock = std::chrono::steady_clock;
+    for (auto until = clock::now() + patience; is_well(code) && clock::now() < until;) {
+      auto now = ncclInProgress;
+      code = nccl()->get_async_error(group, &now);
+      if (is_well(code)) code = now;
+      if (code == ncclSuccess) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
+    return false;
+  }
+
+  std::shared_ptr<state> state_ = std::make_shared<state>(); ///< Outlives a group that hangs.
+};
+
 /// No call of a communicator that does not block takes long, so one lock keeps `abort` from the
 /// others.
 class nccl_participant final : public collective_participant {
 public:
-  explicit nccl_participant(int device_index) : device_index_(device_index) {}
+  nccl_participant(int device_index, std::shared_ptr<group_ends> ends)
+    : device_index_(device_index), ends_(std::move(ends)) {}
 
-  ~nccl_participant() override { abort(); }
+  ~nccl_participant() override {
+    std::lock_guard guard{mutex_};
+    end(look().value_or(false));
+  }
 
   [[nodiscard]] expected<void> join(const ncclUniqueId& id, uint32_t rank, uint32_t size) {
     if (auto used = cuda::detail::use(device_index_); !used) return used;
@@ -178,19 +244,16 @@ public:
     return queue_all(what, stream->context().stream().handle());
   }
 
-  // NCCL frees what the group has before it returns, which may take a moment, and nothing is to
-  // wait for it: neither an actor nor the files that others write.
   void abort() override {
     std::lock_guard guard{mutex_};
-    auto* group = std::exchange(group_, nullptr);
-    if (group == nullptr) return;
-    std::thread{[group, device_index = device_index_] {
-      static_cast<void>(cuda::detail::use(device_index));
-      static_cast<void>(nccl()->abort(group));
-    }}.detach();
+    end(false);
   }
 
 private:
+  void end(bool is_whole) {
+    if (group_ != nullptr) ends_->begin(std::exchange(group_, nullptr), device_index_, is_whole);
+  }
+
   [[nodiscard]] expected<bool> look() {
     if (group_ == nullptr) return fail(errc::unavailable, "NCCL: the group was given up");
     ncclResult_t state = ncclSuccess;
@@ -220,6 +283,7 @@ private:
   }
 
   int device_index_;
+  std::shared_ptr<group_ends> ends_;
   std::mutex mutex_;
   ncclComm_t group_ = nullptr; ///< Null after the end.
   const char* last_asked_ = "ncclCommInitRankConfig";
@@ -246,11 +310,14 @@ public:
                   fmt::format("NCCL is for GPUs, and {} is none", device.name()));
     ncclUniqueId id{};
     std::memcpy(&id, group.data(), sizeof(id));
-    auto made = std::make_unique<nccl_participant>(device.where().index);
+    auto made = std::make_unique<nccl_participant>(device.where().index, ends_);
     if (auto joined = made->join(id, rank, size); !joined)
       return tl::unexpected<error>(joined.error());
     return made;
   }
+
+private:
+  std::shared_ptr<group_ends> ends_ = std::make_shared<group_ends>();
 };
 
 } // namespace

@@ -6,16 +6,14 @@
 #include "kernels/cuda/check.cuh"
 #include "kernels/cuda/memory.hpp"
 
-#include <chrono>
+#include <algorithm>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <limits>
-#include <list>
 #include <mutex>
 #include <new>
 #include <string>
-#include <thread>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -29,10 +27,6 @@ constexpr size_t everything = std::numeric_limits<size_t>::max();
 /// cuBLAS wants 32 MiB on Hopper. With a workspace of ours its results do not depend on what else
 /// the process computes, and it can be captured in a graph.
 constexpr size_t blas_workspace_bytes = size_t{32} << 20;
-
-/// How long the last handle of a context waits for its stream, and how often it looks.
-constexpr auto rest_deadline = std::chrono::seconds{10};
-constexpr auto glance = std::chrono::microseconds{20};
 
 /// Pinned memory that the device is to copy from, and when it has done so.
 struct staged_copy {
@@ -51,32 +45,14 @@ struct context::state {
   state& operator=(const state&) = delete;
 
   ~state() {
-    if (!comes_to_rest())
-      leave_behind();
-    else if (blas != nullptr && detail::use(stream.device_index()))
+    if (blas != nullptr && detail::use(stream.device_index()))
       static_cast<void>(cuda::blas()->destroy(blas));
   }
 
-  /// What is queued uses the memory.
-  [[nodiscard]] bool comes_to_rest() const {
+  /// What is queued uses the memory; a lost device may do so at any time.
+  [[nodiscard]] bool is_at_rest() const {
     if (!first_failure && first_failure.error().code == errc::unavailable) return false;
-    using clock = std::chrono::steady_clock;
-    for (auto until = clock::now() + rest_deadline; clock::now() < until;) {
-      auto idle = stream.is_idle();
-      if (!idle || *idle) return idle.has_value();
-      std::this_thread::sleep_for(glance);
-    }
-    return false;
-  }
-
-  /// Nothing of it may be touched any more, not even to be given back.
-  void leave_behind() {
-    using rest = std::tuple<cuda::stream, buffer_pool, buffer_pool, std::deque<staged_copy>,
-                            std::shared_ptr<std::byte>>;
-    static auto& left = *new std::list<rest>;
-    static std::mutex mutex;
-    std::lock_guard lock{mutex};
-    left.emplace_back(std::move(stream), memory, host_memory, std::move(staged), blas_workspace);
+    return stream.is_idle().value_or(false);
   }
 
   /// Pinned memory with an event of its own; nothing, if one of them cannot be had. Each copy frees
@@ -119,15 +95,21 @@ struct context::state {
 };
 
 /// The contexts that there are: one that finds no memory asks all of its device for what they keep.
+/// Those without a handle stay until their streams are done; whenever a context is made,
+/// ends or looks for memory, they are looked at, and nothing waits for them.
 class context::register_of_all {
 public:
-  void add(const std::shared_ptr<state>& made) {
+  std::shared_ptr<state> add(cuda::stream of) {
+    free_rested();
+    std::shared_ptr<state> made{new state{std::move(of)}, [](state* one) { get().retire(one); }};
     std::lock_guard lock{mutex_};
     std::erase_if(all_, [](const auto& one) { return one.expired(); });
     all_.push_back(made);
+    return made;
   }
 
   void trim(int device_index) {
+    free_rested();
     std::vector<std::shared_ptr<state>> alive;
     {
       std::lock_guard lock{mutex_};
@@ -144,16 +126,36 @@ public:
   }
 
 private:
+  void retire(state* one) {
+    std::unique_ptr<state> owned{one};
+    if (!owned->is_at_rest()) {
+      std::lock_guard lock{mutex_};
+      retired_.push_back(std::move(owned));
+    }
+    owned.reset();
+    free_rested();
+  }
+
+  /// Without the lock: what is given back to CUDA may wait for the device.
+  void free_rested() {
+    std::vector<std::unique_ptr<state>> rested;
+    std::lock_guard lock{mutex_};
+    auto first = std::ranges::partition(retired_, [](const auto& one) {
+                   return !one->is_at_rest();
+                 }).begin();
+    rested.assign(std::move_iterator{first}, std::move_iterator{retired_.end()});
+    retired_.erase(first, retired_.end());
+  }
+
   std::mutex mutex_;
   std::vector<std::weak_ptr<state>> all_;
+  std::vector<std::unique_ptr<state>> retired_;
 };
 
 expected<context> context::create(int device_index) {
   auto stream = cuda::stream::create(device_index);
   if (!stream) return tl::unexpected(std::move(stream).error());
-  auto made = std::make_shared<state>(std::move(*stream));
-  register_of_all::get().add(made);
-  return context{std::move(made)};
+  return context{register_of_all::get().add(std::move(*stream))};
 }
 
 troupe::device context::device() const {

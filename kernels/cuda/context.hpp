@@ -26,9 +26,9 @@ namespace troupe::cuda {
 /// Functions that return a number (norms, sums, counts) wait for the stream; after a failure they
 /// return NaN, or 0 for a count.
 ///
-/// A handle: copies are the same context. The last one waits until the stream is done; if the
-/// device is lost, or not done in ten seconds, what it may still use is kept until the process
-/// ends. Thread: one at a time.
+/// A handle: copies are the same context. The last one waits for nothing: what the stream may still
+/// use is kept until it is done, and given back when some context is made, ends or looks for memory
+/// after that; never, if the device is lost. Thread: one at a time.
 class context {
 public:
   /// Errors: not_found if there is no such device, resource, unavailable.

@@ -12,7 +12,10 @@ namespace {
 
 // What a query says of work: done, or not yet.
 expected<bool> is_done(cudaError_t code, const char* expression, int line) {
-  if (code == cudaErrorNotReady) return false;
+  if (code == cudaErrorNotReady) {
+    static_cast<void>(cudaGetLastError()); // CUDA keeps it, as if it were a failure
+    return false;
+  }
   if (auto asked = detail::check(code, expression, __FILE__, line); !asked)
     return tl::unexpected(asked.error());
   return true;

@@ -73,7 +73,7 @@ public:
   /// tape lives.
   expression parameter(const tensor& value);
 
-  /// A value that is given, like the examples.
+  /// A value that is given, like the examples. One of the host comes to where the tape computes.
   expression constant(const tensor& value);
 
   /// The product of two matrices, or of each pair of a batch.

@@ -28,7 +28,8 @@ expression basic_tape<Context>::parameter(const tensor& value) {
 
 template <class Context>
 expression basic_tape<Context>::constant(const tensor& value) {
-  return leaf("constant", value, false);
+  if (!usable("constant", {})) return {};
+  return leaf("constant", detail::placed(on_, value), false);
 }
 
 template <class Context>

@@ -18,6 +18,17 @@ DLDataType to_dl(dtype type) {
   return {static_cast<uint8_t>(code), static_cast<uint8_t>(element_bytes(type) * 8), 1};
 }
 
+DLDevice to_dl(device where) {
+  return where.kind == device_kind::cpu ? DLDevice{kDLCPU, 0} : DLDevice{kDLCUDA, where.index};
+}
+
+std::optional<device> from_dl(const DLDevice& where) {
+  if (where.device_type == kDLCPU || where.device_type == kDLCUDAHost) return device{};
+  if (where.device_type == kDLCUDA && where.device_id >= 0)
+    return device{device_kind::cuda, where.device_id};
+  return std::nullopt;
+}
+
 std::optional<dtype> from_dl(const DLDataType& type) {
   for (size_t i = 0; i < dtype_count; ++i) {
     auto candidate = to_dl(static_cast<dtype>(i));
@@ -75,13 +86,10 @@ expected<dlpack_handle> to_dlpack(const tensor& value) {
   if (value.read_only())
     return fail(errc::failed_precondition,
                 "a read-only tensor cannot be lent by DLPack 0.6: lend a clone() of it");
-  if (value.device().kind != device_kind::cpu)
-    return fail(errc::unimplemented, "a tensor on " + to_string(value.device())
-                                       + " is not lent: lend a copy on the CPU");
   auto owned = std::make_unique<loan>(loan{value, value.extents().dims(), value.strides(), {}});
   auto& view = owned->managed.dl_tensor;
   view.data = owned->value.mutable_data();
-  view.device = {kDLCPU, 0};
+  view.device = to_dl(value.device());
   view.ndim = static_cast<int>(owned->dims.size());
   view.dtype = to_dl(value.type());
   view.shape = owned->dims.data();
@@ -95,11 +103,12 @@ expected<dlpack_handle> to_dlpack(const tensor& value) {
 expected<tensor> from_dlpack(dlpack_handle lent) {
   if (lent == nullptr) return fail(errc::invalid_argument, "DLPack tensor: there is none");
   const auto& from = lent->dl_tensor;
-  if (from.device.device_type != kDLCPU && from.device.device_type != kDLCUDAHost) {
-    return fail(errc::unimplemented, "DLPack tensor: device type "
+  auto where = from_dl(from.device);
+  if (!where)
+    return fail(errc::unimplemented, "DLPack tensor: device "
+                                       + std::to_string(from.device.device_id) + " of type "
                                        + std::to_string(from.device.device_type)
-                                       + " is not memory of the CPU: copy it there first");
-  }
+                                       + " is neither the CPU nor a GPU of CUDA: copy it to one");
   auto type = from_dl(from.dtype);
   if (!type) {
     return fail(errc::type_mismatch,
@@ -116,8 +125,13 @@ expected<tensor> from_dlpack(dlpack_handle lent) {
                    : std::vector<int64_t>(from.strides, from.strides + from.ndim);
   std::shared_ptr<DLManagedTensor> owner = std::move(lent);
   auto overlapping = has_overlap(extents, strides);
-  auto result
-    = tensor::wrap_strided(data, *type, std::move(extents), std::move(strides), std::move(owner));
+  auto result = tensor::wrap_strided(data, *type, std::move(extents), std::move(strides), owner);
+  if (where->kind != device_kind::cpu) {
+    if (result.is_contiguous())
+      return tensor::wrap_on(*where, data, *type, result.extents(), std::move(owner));
+    return fail(errc::unimplemented, "DLPack tensor: it does not lie row by row on "
+                                       + to_string(*where) + ": make it contiguous there");
+  }
   return overlapping ? result.as_read_only() : result;
 }
 

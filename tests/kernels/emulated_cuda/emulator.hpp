@@ -15,8 +15,10 @@ namespace troupe::emulated {
 // - Threads of a block are fibers. They change places at barriers and shuffles, and each block
 //   begins them in an order of its own, drawn from a seed: a kernel that lacks a barrier reads
 //   what is not written yet. A barrier that some threads of a block never reach aborts.
-// - Work on a stream is done when a caller waits for it, not before: one that reads a result
-//   without waiting finds the old one.
+// - Work on a stream is done when a caller waits for it, or some time after a caller has looked
+//   whether it is done: one that reads a result without waiting finds the old one.
+// - A host function that calls the runtime aborts, and memory that is freed waits for those that
+//   are queued.
 // - Memory of the device cannot be read by the host: outside of the device's work its pages are
 //   closed (SIGSEGV). Fresh blocks and shared arrays are full of NaN, and canaries behind each
 //   block are looked at when it is freed.
@@ -57,6 +59,12 @@ void set_pinned_bytes(size_t bytes);
 
 /// Copies so far from memory of the host that is not pinned: CUDA keeps the host waiting for them.
 [[nodiscard]] size_t pageable_copies();
+
+/// Bytes so far that were copied from the host's memory to a device.
+[[nodiscard]] uint64_t bytes_to_device();
+
+/// Likewise the other way.
+[[nodiscard]] uint64_t bytes_to_host();
 
 /// Calls so far that concerned a stream, an event or a block of another device than the thread's
 /// current one. CUDA takes most of them, and may open that device for them.

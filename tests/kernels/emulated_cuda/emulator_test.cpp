@@ -11,6 +11,7 @@
 #include "tests/kernels/cuda/device_arrays.hpp"
 #include "tests/kernels/emulated_cuda/emulator.hpp"
 
+#include <atomic>
 #include <cmath>
 #include <csignal>
 #include <functional>
@@ -169,6 +170,62 @@ TEST_SUITE("kernels/emulated_cuda") {
     std::promise<std::thread::id> called;
     REQUIRE(on->stream().call([&] { called.set_value(std::this_thread::get_id()); }));
     CHECK(called.get_future().get() != std::this_thread::get_id());
+  }
+
+  TEST_CASE("a host function that calls CUDA ends the process") {
+    auto forbidden = [] {
+      auto on = cuda::context::create(0);
+      std::promise<void> called;
+      static_cast<void>(on->stream().call([&] {
+        static_cast<void>(on->stream().is_idle());
+        called.set_value();
+      }));
+      called.get_future().wait();
+    };
+    CHECK(signal_from(forbidden) == SIGABRT);
+  }
+
+  TEST_CASE("a look at a stream does nothing of what is queued, and leaves no failure behind") {
+    auto on = cuda::context::create(0);
+    REQUIRE(on);
+    auto value = on->make(dtype::f32, {8});
+    cuda::fill<float>(*on, value.mutable_values<float>(on->device()), 1);
+    auto before = emulated::kernels_run();
+    CHECK(on->stream().is_idle() == expected<bool>{false});
+    CHECK(cudaGetLastError() == cudaSuccess);
+    while (!on->stream().is_idle().value())
+      std::this_thread::yield();
+    CHECK(emulated::kernels_run() > before);
+  }
+
+  TEST_CASE("pinned memory is freed after what is queued, host functions included") {
+    auto on = cuda::context::create(0);
+    REQUIRE(on);
+    auto block = on->host_workspace(100);
+    std::atomic<bool> is_called = false;
+    REQUIRE(on->stream().call([&] { is_called = true; }));
+    block.reset();
+    on->host_memory().trim();
+    CHECK(is_called);
+  }
+
+  TEST_CASE("a context that ends waits for nothing, and what its stream uses is given back later") {
+    auto before = emulated::device_bytes();
+    auto waits = emulated::waits();
+    std::promise<void> called;
+    {
+      auto on = cuda::context::create(0);
+      REQUIRE(on);
+      auto value = on->make(dtype::f32, {1 << 20});
+      cuda::fill<float>(*on, value.mutable_values<float>(on->device()), 1);
+      REQUIRE(on->stream().call([&] { called.set_value(); }));
+    }
+    CHECK(emulated::waits() == waits);
+    called.get_future().wait();
+    while (emulated::device_bytes() > before) {
+      REQUIRE(cuda::context::create(0));
+      std::this_thread::yield();
+    }
   }
 
   TEST_CASE("a context without memory has the others of its device let go of what they keep") {

@@ -12,6 +12,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 #include <vector>
@@ -21,7 +22,8 @@ using work = std::function<void()>;
 struct CUstream_st {
   int device = 0;
   std::deque<work> queued;
-  size_t calls = 0; ///< Host functions among them.
+  size_t calls = 0;      ///< Host functions among them.
+  bool is_asked = false; ///< A caller looked whether it is done.
   bool is_capturing = false;
   bool capture_is_broken = false;
   std::vector<work> captured;
@@ -57,12 +59,22 @@ size_t pageable_copy_count = 0;
 bool refuses_graphs = false;
 size_t launch_count = 0;
 size_t misplaced_count = 0;
+uint64_t bytes_up = 0;
+uint64_t bytes_down = 0;
 size_t pinned_limit = std::numeric_limits<size_t>::max();
 size_t pinned_taken = 0;
 std::set<std::pair<const std::byte*, size_t>> pinned;
 std::map<const void*, int> homes; // of blocks
 std::set<CUstream_st*> streams;
 thread_local int current_device = 0;
+thread_local bool is_in_host_function = false;
+
+/// A call of the runtime. CUDA forbids those that a host function makes.
+struct runtime_call {
+  runtime_call() { TROUPE_ASSERT(!is_in_host_function); }
+
+  std::lock_guard<std::recursive_mutex> lock{mutex};
+};
 
 device_arena& arena() {
   static auto& all = *new device_arena; // contexts in static objects may outlive it otherwise
@@ -71,7 +83,7 @@ device_arena& arena() {
 
 cudaError_t result(cudaError_t code) {
   if (broken != cudaSuccess) code = broken;
-  if (code != cudaSuccess && code != cudaErrorNotReady) last_error = code;
+  if (code != cudaSuccess) last_error = code;
   return code;
 }
 
@@ -107,7 +119,8 @@ void finish(CUevent_st& event) {
   }
 }
 
-/// The driver's own thread: does what lies before the host functions of streams, and calls them.
+/// The driver's own thread: does what lies before the host functions of streams, and calls them;
+/// and all that is queued where a caller looks whether it is done.
 class driver {
 public:
   void wake_for(CUstream_st* stream) {
@@ -130,8 +143,9 @@ private:
       woken_.wait(lock, [this] { return !waiting_.empty(); });
       auto& stream = *waiting_.front();
       waiting_.pop_front();
-      while (stream.calls > 0)
+      while (stream.calls > 0 || (stream.is_asked && !stream.queued.empty()))
         step(stream);
+      stream.is_asked = false;
     }
   }
 
@@ -139,6 +153,20 @@ private:
   std::condition_variable_any woken_;
   std::thread thread_;
 };
+
+/// Whether a stream has come past a piece of work. It goes on by itself, a moment later.
+cudaError_t ask(CUstream_st& stream, bool is_done) {
+  if (is_done) return result(cudaSuccess);
+  stream.is_asked = true;
+  driver::get().wake_for(&stream);
+  return result(cudaErrorNotReady);
+}
+
+/// CUDA takes no block back before the streams of its device, or of all, are done.
+void finish_before_free(std::optional<int> home = std::nullopt) {
+  for (auto* stream : streams)
+    if (stream->device == home.value_or(stream->device)) finish(*stream);
+}
 
 /// What cannot be written down breaks the graph: a wait, and a copy from memory that may be gone
 /// when the graph is launched.
@@ -201,12 +229,22 @@ size_t pageable_copies() {
   return pageable_copy_count;
 }
 
+uint64_t bytes_to_device() {
+  std::lock_guard lock{mutex};
+  return bytes_up;
+}
+
+uint64_t bytes_to_host() {
+  std::lock_guard lock{mutex};
+  return bytes_down;
+}
+
 size_t device_bytes() {
   return arena().taken_bytes();
 }
 
 cudaError_t queue(cudaStream_t stream, work piece) {
-  std::lock_guard lock{mutex};
+  const runtime_call entered;
   if (stream == nullptr) return result(cudaErrorInvalidResourceHandle);
   if (broken != cudaSuccess) return result(broken);
   note_place(stream->device);
@@ -278,6 +316,7 @@ cudaError_t cudaGetDevice(int* device) {
 }
 
 cudaError_t cudaSetDevice(int device) {
+  const runtime_call entered;
   if (device < 0 || device >= device_count) return result(cudaErrorInvalidDevice);
   current_device = device;
   return result(cudaSuccess);
@@ -286,25 +325,24 @@ cudaError_t cudaSetDevice(int device) {
 // -- memory ---------------------------------------------------------------------------------------
 
 cudaError_t cudaMalloc(void** block, size_t bytes) {
-  std::lock_guard lock{mutex};
+  const runtime_call entered;
   *block = arena().allocate(bytes);
   if (*block != nullptr) homes[*block] = current_device;
   return result(*block == nullptr ? cudaErrorMemoryAllocation : cudaSuccess);
 }
 
 cudaError_t cudaFree(void* block) {
-  std::lock_guard lock{mutex};
+  const runtime_call entered;
   if (block == nullptr) return result(cudaSuccess);
   auto home = homes.extract(block).mapped();
   note_place(home);
-  for (auto* stream : streams) // whatever uses it is done first
-    if (stream->device == home) finish(*stream);
+  finish_before_free(home);
   arena().free(static_cast<std::byte*>(block));
   return result(cudaSuccess);
 }
 
 cudaError_t cudaHostAlloc(void** block, size_t bytes, unsigned) {
-  std::lock_guard lock{mutex};
+  const runtime_call entered;
   if (bytes > pinned_limit || pinned_taken > pinned_limit - bytes)
     return result(cudaErrorMemoryAllocation);
   auto* made = new std::byte[bytes];
@@ -315,9 +353,10 @@ cudaError_t cudaHostAlloc(void** block, size_t bytes, unsigned) {
 }
 
 cudaError_t cudaFreeHost(void* block) {
-  std::lock_guard lock{mutex};
+  const runtime_call entered;
   auto found = std::ranges::find_if(pinned, [&](const auto& one) { return one.first == block; });
   if (found == pinned.end()) return result(cudaErrorInvalidValue);
+  finish_before_free();
   pinned_taken -= found->second;
   pinned.erase(found);
   delete[] static_cast<std::byte*>(block);
@@ -325,14 +364,14 @@ cudaError_t cudaFreeHost(void* block) {
 }
 
 cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
-  std::lock_guard lock{mutex};
+  const runtime_call entered;
   *total_bytes = arena().limit();
   *free_bytes = arena().limit() - arena().taken_bytes();
   return result(cudaSuccess);
 }
 
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* found, const void* at) {
-  std::lock_guard lock{mutex};
+  const runtime_call entered;
   found->type = is_pinned(at)       ? cudaMemoryTypeHost
                 : arena().holds(at) ? cudaMemoryTypeDevice
                                     : cudaMemoryTypeUnregistered;
@@ -341,7 +380,9 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* found, const void* a
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
-  std::lock_guard lock{mutex};
+  const runtime_call entered;
+  if (arena().holds(to) && !arena().holds(from)) bytes_up += bytes;
+  if (arena().holds(from) && !arena().holds(to)) bytes_down += bytes;
   auto is_pageable = [](const void* at) { return !arena().holds(at) && !is_pinned(at); };
   if (is_pageable(from)) {
     if (breaks_capture(*stream)) return result(cudaErrorStreamCaptureUnsupported);
@@ -376,14 +417,14 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stre
 // -- streams --------------------------------------------------------------------------------------
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  std::lock_guard lock{mutex};
+  const runtime_call entered;
   *stream = new CUstream_st{.device = current_device};
   streams.insert(*stream);
   return result(cudaSuccess);
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  std::lock_guard lock{mutex};
+  const runtime_call entered;
   note_place(stream->device);
   finish(*stream);
   driver::get().forget(stream);
@@ -393,7 +434,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  std::lock_guard lock{mutex};
+  const runtime_call entered;
   note_place(stream->device);
   if (breaks_capture(*stream)) return result(cudaErrorStreamCaptureUnsupported);
   ++wait_count;
@@ -402,11 +443,9 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  std::lock_guard lock{mutex};
+  const runtime_call entered;
   note_place(stream->device);
-  if (stream->queued.empty()) return result(cudaSuccess);
-  step(*stream);
-  return result(cudaErrorNotReady);
+  return ask(*stream, stream->queued.empty());
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
@@ -414,13 +453,15 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*call)(void*), void* argument) {
-  std::lock_guard lock{mutex};
+  const runtime_call entered;
   if (breaks_capture(*stream)) return result(cudaErrorStreamCaptureUnsupported); // none of ours is
   auto queued = queue(stream, [=] {
     --stream->calls;
     if (broken != cudaSuccess) return;
     auto closed = arena().close();
+    is_in_host_function = true;
     call(argument);
+    is_in_host_function = false;
   });
   if (queued != cudaSuccess) return queued;
   ++stream->calls;
@@ -436,7 +477,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  std::lock_guard lock{mutex};
+  const runtime_call entered;
   note_place(event->device);
   finish(*event);
   delete event;
@@ -444,7 +485,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  std::lock_guard lock{mutex};
+  const runtime_call entered;
   if (event->device != stream->device) return result(cudaErrorInvalidResourceHandle);
   event->recorded_on = stream;
   return queue(stream, [event, turn = ++event->recorded] {
@@ -454,15 +495,14 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  std::lock_guard lock{mutex};
+  const runtime_call entered;
   note_place(event->device);
   if (event->passed == event->recorded) return result(cudaSuccess);
-  step(*event->recorded_on);
-  return result(cudaErrorNotReady);
+  return ask(*event->recorded_on, false);
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  std::lock_guard lock{mutex};
+  const runtime_call entered;
   note_place(event->device);
   finish(*event);
   return result(cudaSuccess);
@@ -476,14 +516,14 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEven
 // -- graphs ---------------------------------------------------------------------------------------
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-  std::lock_guard lock{mutex};
+  const runtime_call entered;
   note_place(stream->device);
   stream->is_capturing = true;
   return result(cudaSuccess);
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  std::lock_guard lock{mutex};
+  const runtime_call entered;
   note_place(stream->device);
   stream->is_capturing = false;
   auto works = std::exchange(stream->captured, {});
@@ -510,7 +550,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t ready) {
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t ready, cudaStream_t stream) {
-  std::lock_guard lock{mutex};
+  const runtime_call entered;
   ++launch_count;
   for (const auto& piece : ready->works)
     if (auto queued = queue(stream, piece); queued != cudaSuccess) return queued;

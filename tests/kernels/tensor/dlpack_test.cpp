@@ -77,6 +77,36 @@ TEST_SUITE("kernels/tensor/dlpack") {
     CHECK(scalar->values<float>()[0] == 2);
   }
 
+  TEST_CASE("a tensor on a GPU is lent and borrowed where it lies") {
+    lender library;
+    library.managed.dl_tensor.device = {kDLCUDA, 1};
+    auto borrowed = from_dlpack(library.lend());
+    REQUIRE(borrowed);
+    CHECK(borrowed->device() == device{device_kind::cuda, 1});
+    CHECK(borrowed->data() == library.values.data());
+    CHECK(borrowed->extents() == shape{2, 3});
+    {
+      auto lent = to_dlpack(*borrowed);
+      REQUIRE(lent);
+      const auto& view = (*lent)->dl_tensor;
+      CHECK(view.device.device_type == kDLCUDA);
+      CHECK(view.device.device_id == 1);
+      CHECK(view.data == library.values.data());
+      borrowed = tensor{};
+      CHECK(library.returned == 0);
+    }
+    CHECK(library.returned == 1);
+    library.strides = {1, 2};
+    auto gaps = from_dlpack(library.lend());
+    REQUIRE(!gaps);
+    CHECK(gaps.error()
+          == error{errc::unimplemented, "DLPack tensor: it does not lie row by row on cuda:1: make "
+                                        "it contiguous there"});
+    library.dims = {1, 6}; // where an extent is 1, its stride says nothing
+    library.strides = {1, 1};
+    CHECK(from_dlpack(library.lend()));
+  }
+
   TEST_CASE("a broadcast tensor may be read but not written") {
     lender library;
     library.strides = {0, 1};
@@ -91,7 +121,7 @@ TEST_SUITE("kernels/tensor/dlpack") {
     CHECK(refusal([](DLTensor& t) { t.dtype = {kDLFloat, 32, 4}; }) == errc::type_mismatch);
     CHECK(refusal([](DLTensor& t) { t.dtype = {kDLComplex, 64, 1}; }) == errc::type_mismatch);
     CHECK(refusal([](DLTensor& t) { t.dtype = {kDLBfloat, 32, 1}; }) == errc::type_mismatch);
-    CHECK(refusal([](DLTensor& t) { t.device = {kDLCUDA, 0}; }) == errc::unimplemented);
+    CHECK(refusal([](DLTensor& t) { t.device = {kDLCUDA, -1}; }) == errc::unimplemented);
     CHECK(refusal([](DLTensor& t) { t.device = {kDLVulkan, 0}; }) == errc::unimplemented);
     CHECK(refusal([](DLTensor& t) { t.ndim = -1; }) == errc::invalid_argument);
     CHECK(refusal([](DLTensor& t) { t.shape = nullptr; }) == errc::invalid_argument);
