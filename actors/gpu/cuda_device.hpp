@@ -17,9 +17,10 @@ namespace troupe {
 
 /// Work that a stream is asked for again and again, with other values of the same kinds.
 struct repeated_work {
-  std::string name;                    ///< What is not seen from the values: a model's settings.
-  std::span<const tensor> residents{}; ///< Of the host; as for `compute_stream::resident`.
-  std::span<const tensor> inputs{};    ///< Of the host; copied each time.
+  std::string name; ///< What is not seen from the values: a model's settings.
+  std::span<const tensor>
+    residents{};                    ///< As for `compute_stream::resident`, in places of their own.
+  std::span<const tensor> inputs{}; ///< Of the host; copied each time.
 
   /// Queues the work, on values of the device, and waits for nothing. @returns Results on the
   /// device. Errors: as it pleases; may throw std::bad_alloc.

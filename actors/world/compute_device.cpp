@@ -145,27 +145,32 @@ bool is_same_memory(const tensor& a, const tensor& b) {
 
 // Memory that is held here cannot have been given to another value meanwhile, so its address tells
 // a value.
-expected<std::vector<tensor>> compute_stream::resident(std::span<const tensor> values) {
+expected<std::vector<tensor>> compute_stream::resident(std::span<const tensor> values,
+                                                       bool has_own_places) {
   residents_.resize(values.size());
   std::vector<tensor> there;
   for (size_t i = 0; i < values.size(); ++i) {
+    const auto& value = values[i];
     auto& kept = residents_[i];
-    if (kept.there.data() != nullptr && kept.there.type() == values[i].type()
-        && kept.there.extents() == values[i].extents()) {
-      if (!is_same_memory(kept.host, values[i])) {
-        if (auto copied = copy_to_device(values[i], kept.there); !copied)
-          return tl::unexpected<error>(copied.error());
-        kept.host = values[i];
-      }
-    } else {
-      auto copied = to_device(values[i]);
+    auto has_place = kept.there.data() != nullptr && kept.there.type() == value.type()
+                     && kept.there.extents() == value.extents();
+    if (!has_place) {
+      auto copied = to_device(value);
       if (!copied) return tl::unexpected<error>(copied.error());
-      if (copied->data() == values[i].data()) { // at home: its owner must not find it shared
+      auto is_at_home = copied->data() == value.data();
+      if (is_at_home && !has_own_places) {
         kept = {};
-        there.push_back(values[i]);
+        there.push_back(value);
         continue;
       }
-      kept = {values[i], std::move(*copied)};
+      if (is_at_home) copied = make(value.type(), value.extents());
+      if (!copied) return tl::unexpected<error>(copied.error());
+      kept = {is_at_home ? tensor{} : value, std::move(*copied), is_at_home};
+    }
+    if (!is_same_memory(kept.host, value)) {
+      if (auto copied = copy_to_device(value, kept.there); !copied)
+        return tl::unexpected<error>(copied.error());
+      if (!kept.is_at_home) kept.host = value; // else its owner would find it shared
     }
     there.push_back(kept.there);
   }

@@ -102,8 +102,11 @@ public:
   /// the memory where it was at the last call is not copied again, and one that is like the last at
   /// its position is copied to the same place: the results are good until the next call. Until then
   /// the stream shares the host's memory, so that nothing may be written there meanwhile.
-  /// Cost: one copy for each version of a variable.
-  [[nodiscard]] expected<std::vector<tensor>> resident(std::span<const tensor> values);
+  /// Cost: one copy for each version of a variable; none for one that lies on the device.
+  /// @param has_own_places Those that lie on the device are copied each time, too: for work that is
+  /// bound to places.
+  [[nodiscard]] expected<std::vector<tensor>> resident(std::span<const tensor> values,
+                                                       bool has_own_places = false);
 
 protected:
   /// The next `resident` copies all.
@@ -111,8 +114,9 @@ protected:
 
 private:
   struct copy {
-    tensor host;
+    tensor host; ///< Nothing, of a value that lies on the device.
     tensor there;
+    bool is_at_home = false; ///< Whether the value lies on the device.
   };
 
   std::vector<copy> residents_; ///< By position.

@@ -6,59 +6,60 @@ namespace troupe {
 
 namespace {
 
-// A loss as it is written down on a computing thread.
-struct recorded_loss {
-  tape on;
-  std::vector<expression> parameters;
-  expression result;
-
-  recorded_loss(const loss_function& loss, const std::vector<tensor>& variables,
-                const std::stop_token& stop)
-    : on(stop) {
-    for (const auto& value : variables)
-      parameters.push_back(on.parameter(value));
-    result = loss(on, parameters);
-  }
-
-  [[nodiscard]] double value() const {
-    auto value = value_or_throw(on.value(result));
-    return value.type() == dtype::f64 ? value.values<double>()[0] : value.values<float>()[0];
-  }
-};
-
-computed_gradients differentiate(const loss_function& loss, const std::vector<variable>& variables,
-                                 const std::vector<tensor>& values, double grad_loss,
-                                 const std::stop_token& stop) {
-  recorded_loss recorded{loss, values, stop};
-  computed_gradients computed{recorded.value(), {}};
-  auto target = grad_loss == 1 ? recorded.result : recorded.on.scale(recorded.result, grad_loss);
-  auto gradients = value_or_throw(recorded.on.gradients(target, recorded.parameters));
-  for (size_t i = 0; i < variables.size(); ++i)
-    computed.gradients_and_variables.push_back({std::move(gradients[i]), variables[i]});
-  return computed;
-}
-
+// On a tape of the host, each gradient when it is final.
 double differentiate(const loss_function& loss, const std::vector<variable>& variables,
                      const std::vector<tensor>& values, const gradient_taker& take,
                      const std::stop_token& stop) {
-  recorded_loss recorded{loss, values, stop};
-  auto value = recorded.value();
+  tape on{stop};
+  std::vector<expression> parameters;
+  for (const auto& value : values)
+    parameters.push_back(on.parameter(value));
+  auto result = loss(on, parameters);
+  auto value = nats_of(value_or_throw(on.value(result)));
   auto ready = [&](size_t i, const gradient& final) { take(variables[i], final); };
-  value_or_throw(recorded.on.gradients(recorded.result, recorded.parameters, ready));
+  value_or_throw(on.gradients(result, parameters, ready));
   return value;
+}
+
+// On a device nothing can be looked at before the stream is done.
+double differentiate_there(const loss_function& loss, const std::vector<variable>& variables,
+                           const std::vector<tensor>& values, const gradient_taker& take,
+                           const std::stop_token& stop, compute_stream& on) {
+  auto computed = value_or_throw(loss.differentiate(on, values, stop));
+  value_or_throw(on.wait());
+  for (size_t i = variables.size(); i > 0; --i)
+    take(variables[i - 1], computed.gradients[i - 1]);
+  return nats_of(computed.loss);
 }
 
 } // namespace
 
+expected<step_on_stream> loss_function::differentiate(compute_stream& on,
+                                                      std::span<const tensor> variables,
+                                                      const std::stop_token& stop,
+                                                      double scale) const {
+  if (on.where().kind == device_kind::cpu)
+    return differentiate_with(cpu::context{}, on, variables, stop, on_host_, scale);
+  if (on_gpu_) return differentiate_on_gpu(on, variables, stop, on_gpu_, scale);
+  return fail(errc::failed_precondition,
+              "the replica computes on " + to_string(on.where())
+                + ", and its loss is written for a tape of the CPU: have it take any tape (auto& "
+                  "t), and Troupe built with GPU support");
+}
+
 task<computed_gradients> compute_gradients(replica_context& context, loss_function loss,
                                            std::vector<variable> variables, double grad_loss) {
-  auto reading = context.read(variables);
+  auto reading = context.read_on_device(variables);
   auto values = co_await reading;
-  auto computing
-    = context.compute([loss, variables, values, grad_loss](const std::stop_token& stop) {
-        return differentiate(loss, variables, values, grad_loss, stop);
-      });
-  auto computed = co_await computing;
+  auto work = [loss = std::move(loss), values = std::move(values),
+               grad_loss](const std::stop_token& stop, compute_stream& on) {
+    return value_or_throw(loss.differentiate(on, values, stop, grad_loss));
+  };
+  auto computing = context.compute(std::move(work));
+  auto done = co_await computing;
+  computed_gradients computed{nats_of(done.loss), {}};
+  for (size_t i = 0; i < variables.size(); ++i)
+    computed.gradients_and_variables.push_back({std::move(done.gradients[i]), variables[i]});
   co_return computed;
 }
 
@@ -66,9 +67,12 @@ task<double> compute_gradients(replica_context& context, loss_function loss,
                                std::vector<variable> variables, gradient_taker take) {
   auto reading = context.read(variables);
   auto values = co_await reading;
-  auto computing = context.compute([loss, variables, values, take](const std::stop_token& stop) {
-    return differentiate(loss, variables, values, take, stop);
-  });
+  auto work = [loss, variables, values, take](const std::stop_token& stop, compute_stream& on) {
+    return on.where().kind == device_kind::cpu
+             ? differentiate(loss, variables, values, take, stop)
+             : differentiate_there(loss, variables, values, take, stop, on);
+  };
+  auto computing = context.compute(std::move(work));
   auto value = co_await computing;
   co_return value;
 }

@@ -2,11 +2,13 @@
 // Gradients of a loss, computed on a replica.
 #pragma once
 
-#include "kernels/tape/tape.hpp"
+#include "actors/gpu/differentiate.hpp"
 #include "strategies/contexts/replica_context.hpp"
 
 #include <functional>
 #include <span>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -24,15 +26,50 @@ struct computed_gradients {
   std::vector<gradient_and_variable> gradients_and_variables; ///< One for each variable, in order.
 };
 
-/// A loss as a function of variables, written down on a tape.
-/// @param variables Parameters on the tape, in the order in which the variables were given.
-using loss_function = std::function<expression(tape&, std::span<const expression> variables)>;
+/// A loss as a function of variables, written down on a tape. `variables` are parameters on the
+/// tape, in the order in which the variables were given:
+///
+///     [=](auto& t, std::span<const expression> variables) { return t.mean(...); }
+///
+/// One for any tape, as this, is computed on the replica's device. One for a `tape&` alone is
+/// refused where that is a GPU; so is each, where Troupe has no GPU support.
+class loss_function {
+public:
+  template <class Loss>
 
-/// The loss of a replica's batch and its gradients, computed where `context.compute` computes.
-/// Nothing is aggregated: clipping these clips per replica.
+  requires std::is_invocable_r_v<expression, Loss&, tape&, std::span<const expression>>
+  loss_function(Loss loss) : on_host_(loss) { // NOLINT(google-explicit-constructor)
+#if TROUPE_CUDA
+    if constexpr (std::is_invocable_r_v<expression, Loss&, cuda_tape&, std::span<const expression>>)
+      on_gpu_ = std::move(loss);
+#endif
+  }
+
+  /// Writes it down on a tape of the host.
+  expression operator()(tape& on, std::span<const expression> variables) const {
+    return on_host_(on, variables);
+  }
+
+  /// The loss and its gradients by the variables, on the device of a stream.
+  /// Errors: as `differentiate_with`; failed_precondition, if the stream is a GPU's, and the loss
+  /// is not for its tape.
+  [[nodiscard]] expected<step_on_stream> differentiate(compute_stream& on,
+                                                       std::span<const tensor> variables,
+                                                       const std::stop_token& stop,
+                                                       double scale = 1) const;
+
+private:
+  std::function<expression(tape&, std::span<const expression>)> on_host_;
+  cuda_loss on_gpu_;
+};
+
+/// The loss of a replica's batch and its gradients, computed where `context.compute` computes: a
+/// gradient of a variable that lies on the replica's device stays there. Nothing is aggregated:
+/// clipping these clips per replica.
 /// @param grad_loss The gradient of the loss itself, by which all gradients are multiplied. The
 /// loss is reported without it.
-/// Errors: throws `failure`: those of the tape; cancelled if the gradient is wanted no more.
+/// Errors: throws `failure`: those of `loss_function::differentiate`; cancelled if the gradient is
+/// wanted no more.
 [[nodiscard]] task<computed_gradients> compute_gradients(replica_context& context,
                                                          loss_function loss,
                                                          std::vector<variable> variables,
@@ -41,7 +78,8 @@ using loss_function = std::function<expression(tape&, std::span<const expression
 /// Told of a gradient that nothing more is added to. Thread: a computing one.
 using gradient_taker = std::function<void(const variable& of, const gradient& final)>;
 
-/// Likewise, but hands out each gradient as soon as it is final, those of the last layers first.
+/// Likewise, but hands out each gradient as soon as it is final, those of the last layers first; on
+/// a GPU, once all have come to the host.
 /// @returns The loss of this replica's batch.
 /// Errors: as above, and what `take` throws.
 [[nodiscard]] task<double> compute_gradients(replica_context& context, loss_function loss,

@@ -2,16 +2,13 @@
 // Goal: replicas on a GPU learn what replicas on the CPU learn. Method: the same small job from the
 // same seed on both, from the option's device to the gradients of each step; the GPU may be
 // emulated.
-#include "actors/gpu/cuda_device.hpp"
 #include "strategies/contexts/strategy_extended.hpp"
 #include "strategies/kinds/mirrored_strategy.hpp"
-#include "tests/tools/small_language.hpp"
+#include "tests/tools/gpu_job.hpp"
 #include "tools/images/image_model.hpp"
-#include "tools/language/language_step.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,51 +25,12 @@ const language_model_config small_transformer{.kind = model_kind::transformer,
                                               .heads = 2,
                                               .width = 8};
 
-/// What a job came to.
-struct course {
-  std::vector<double> losses; ///< By step, the mean of its replicas.
-  std::vector<tensor> variables;
-  std::optional<error> failure;
-};
-
-course learn(const std::vector<std::shared_ptr<compute_device>>& devices, uint32_t replicas,
-             uint64_t steps) {
-  auto world = world::threads({.seed = 7, .threads = 2});
-  parameter_server_strategy strategy{world, {.replicas = replicas, .compute_devices = devices}};
-  for (const auto& [name, value] : initial_values(variables_of(model), 7))
-    strategy.make_variable(name, value);
-  sync_replicas_optimizer optimizer{rules::adam{.learning_rate = 0.01},
-                                    {replicas, replicas, sync_policy::latest_token}};
-  std::vector<variable> variables{strategy.variables().begin(), strategy.variables().end()};
-  course seen;
-  training_options options{.steps = steps};
-  options.on_step = [&](const step_record& step) {
-    double sum = 0;
-    for (const auto& one : step.accepted)
-      sum += one.loss;
-    seen.losses.push_back(sum / static_cast<double>(step.accepted.size()));
-  };
-  auto report = train(
-    strategy, optimizer,
-    training_step(language_step({model, 16, small_text}), 16, optimizer, variables), options);
-  seen.failure = report.failure;
-  for (const auto& variable : variables)
-    seen.variables.push_back(strategy.read(variable));
-  return seen;
-}
-
 double largest_difference(const tensor& a, const tensor& b) {
   double largest = 0;
   for (size_t i = 0; i < a.element_count(); ++i)
     largest = std::max(largest, std::abs(static_cast<double>(a.values<float>()[i])
                                          - static_cast<double>(b.values<float>()[i])));
   return largest;
-}
-
-std::shared_ptr<compute_device> first_gpu(uint32_t streams) {
-  auto opened = open_cuda_device(0, streams);
-  REQUIRE_MESSAGE(opened, (opened ? std::string{} : opened.error().message));
-  return *opened;
 }
 
 gpu_source gpus_here() {
@@ -137,8 +95,8 @@ TEST_SUITE("tools/gpu_training") {
 
   TEST_CASE("a job on a GPU has the CPU's loss curve and comes to its variables") {
     constexpr uint64_t steps = 30;
-    auto cpu = learn({}, 3, steps);
-    auto gpu = learn({first_gpu(3)}, 3, steps); // three logical replicas on it
+    auto cpu = learn({}, steps);
+    auto gpu = learn({.devices = {first_gpu(3)}}, steps); // three logical replicas on it
     CHECK_FALSE(cpu.failure);
     REQUIRE_MESSAGE(!gpu.failure, (gpu.failure ? gpu.failure->message : ""));
     REQUIRE(gpu.losses.size() == cpu.losses.size());
@@ -150,6 +108,20 @@ TEST_SUITE("tools/gpu_training") {
       CHECK(std::abs(gpu.losses[i] - cpu.losses[i]) < 1e-4);
     for (size_t i = 0; i < cpu.variables.size(); ++i)
       CHECK(largest_difference(gpu.variables[i], cpu.variables[i]) < 1e-4);
+  }
+
+  TEST_CASE("variables that lie on the replicas' GPU come to the bits of those of the host") {
+    constexpr uint64_t steps = 10;
+    for (const auto& of : {model, small_transformer}) {
+      CAPTURE(describe(of));
+      auto here = learn({.model = of, .devices = {first_gpu(3)}}, steps);
+      auto there
+        = learn({.model = of, .devices = {first_gpu(3)}, .holding = {first_gpu(2)}}, steps);
+      REQUIRE_MESSAGE(!there.failure, (there.failure ? there.failure->message : ""));
+      CHECK(there.losses == here.losses);
+      for (size_t i = 0; i < here.variables.size(); ++i)
+        CHECK(largest_difference(there.variables[i], here.variables[i]) == 0);
+    }
   }
 
   TEST_CASE("what three replicas leave on one GPU it adds itself, and has the CPU's bits") {

@@ -3,7 +3,6 @@
 #include "tools/images/image_model.hpp"
 
 #include "kernels/math/images/image_windows.hpp"
-#include "kernels/tensor/placement.hpp"
 #include "messages/assert.hpp"
 
 #if TROUPE_CUDA
@@ -165,8 +164,8 @@ expected<step_on_stream> differentiate_on(compute_stream& on, const image_model&
                                           const image_batch& batch, const std::stop_token& stop) {
   if (auto ok = check_count(model, variables); !ok) return tl::unexpected(ok.error());
   auto with = [&](auto context) {
-    auto loss = [&, pixels = placement::placed(context, batch.pixels)](auto& t, const auto& given) {
-      auto logits = logits_of(t, model, given, t.constant(pixels), batch.labels.extents()[0]);
+    auto loss = [&](auto& t, const auto& given) {
+      auto logits = logits_of(t, model, given, t.constant(batch.pixels), batch.labels.extents()[0]);
       return t.softmax_cross_entropy(logits, batch.labels);
     };
     return differentiate_with(context, on, variables, stop, loss);

@@ -2,12 +2,12 @@
 // The convolutional network that `troupe train --learn images` trains.
 #pragma once
 
+#include "actors/gpu/step_on_stream.hpp"
 #include "kernels/tensor/random.hpp"
 #include "kernels/tensor/tensor.hpp"
 #include "messages/errc.hpp"
 #include "tools/images/image_set.hpp"
 #include "tools/model/model_variable.hpp"
-#include "tools/model/step_on_stream.hpp"
 
 #include <cstdint>
 #include <span>

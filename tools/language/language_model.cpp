@@ -270,10 +270,15 @@ expected<step_on_stream> differentiate_again(cuda_stream& on, const language_mod
   const basic_tape<cuda::context> after{stop, on.context()};
   transfer moved{on};
   step_on_stream result{moved.here(results->front()), {}};
-  result.gradients.push_back(moved.here(
+  result.gradients.push_back(moved.beside(
+    variables.front(),
     after.combined(std::vector{indexed_slices{rows, (*results)[1], variables.front().extents()}})));
-  for (const auto& dense : std::span{*results}.subspan(2))
-    result.gradients.push_back(moved.here(dense));
+  for (size_t i = 1; i < variables.size(); ++i) {
+    const auto results_own = std::span{*results}.subspan(i + 1, 1); // good until the next step only
+    auto stays = variables[i].device() == on.where();
+    result.gradients.push_back(
+      moved.beside(variables[i], stays ? moved.take(on.sum(results_own)) : results_own.front()));
+  }
   if (moved.failure().code != errc::none) return tl::unexpected(moved.failure());
   return result;
 }

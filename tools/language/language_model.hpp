@@ -2,12 +2,12 @@
 // The model that `troupe train` trains: it guesses each byte of a text from the bytes before it.
 #pragma once
 
+#include "actors/gpu/step_on_stream.hpp"
 #include "kernels/tape/tape.hpp"
 #include "kernels/tensor/random.hpp"
 #include "kernels/tensor/tensor.hpp"
 #include "messages/errc.hpp"
 #include "tools/model/model_variable.hpp"
-#include "tools/model/step_on_stream.hpp"
 
 #include <cstdint>
 #include <span>

@@ -2,11 +2,11 @@
 // What a replica of `troupe train` does in a step, whatever it learns.
 #pragma once
 
+#include "actors/gpu/step_on_stream.hpp"
 #include "kernels/tensor/random.hpp"
 #include "strategies/jobs/training.hpp"
 #include "strategies/optimizers/optimizer.hpp"
 #include "strategies/optimizers/sync_replicas_optimizer.hpp"
-#include "tools/model/step_on_stream.hpp"
 
 #include <cstdint>
 #include <functional>

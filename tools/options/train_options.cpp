@@ -187,6 +187,10 @@ void add_replica_options(command_options& all, train_options& options) {
   all.add("--device", "NAMES",
           "what replicas compute on: cpu, or GPUs of this machine, in turn: gpu:0,gpu:1",
           text_value(options.device));
+  all.add("--variable-device", "NAMES",
+          "where the variables of this process lie and are updated: cpu, or GPUs, in turn",
+          text_value(options.variable_device),
+          "that of --device in a job of one process, else cpu");
   all.add("--communication", "NAME",
           "how processes add up gradients, for strategy multi_worker_mirrored: auto (messages, "
           "in the order of replicas), ring, halving_doubling or tree (messages, in an order of "

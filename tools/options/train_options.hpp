@@ -123,7 +123,8 @@ struct train_options {
   std::optional<uint64_t> initial_tokens; ///< `tensorflow` only; nothing: as many as `aggregate`.
   std::optional<uint64_t> slack;          ///< `ssp` only; nothing: 0.
   std::vector<slow_replica> slow;
-  std::string device = "cpu"; ///< As `read_devices` takes it: what replicas compute on, in turn.
+  std::string device = "cpu";  ///< As `read_devices` takes it: what replicas compute on, in turn.
+  std::string variable_device; ///< Likewise: where variables lie; empty: as `find_devices` has it.
   /// What adds up gradients of several processes; `multi_worker_mirrored` only.
   communication_implementation communication = communication_implementation::automatic;
 

@@ -79,17 +79,37 @@ expected<void> check_slow(const train_options& options, const option_origins& or
   return {};
 }
 
-// What is there is another question: it is asked when the job is about to begin.
-expected<void> check_device(const train_options& options, const option_origins& origins) {
-  const auto name = spelling(origins, "device");
-  auto devices = read_devices(options.device);
+// Whether an option names GPUs. Whether they are there is asked when the job is about to begin.
+expected<bool> names_gpus(const train_options& options, const std::string& name,
+                          const std::string& value) {
+  auto devices = read_devices(value);
   if (!devices)
     return fail(devices.error().code, fmt::format("{}: {}", name, devices.error().message));
-  if (devices->empty() || options.world == world_kind::threads) return {};
-  return misuse(
-    fmt::format("{} {} does not go with --world virtual, whose time a GPU does not know: "
-                "take --device cpu, or --world threads",
-                name, options.device));
+  if (devices->empty() || options.world == world_kind::threads) return !devices->empty();
+  return misuse(fmt::format("{} {} does not go with --world virtual, whose time a GPU does not "
+                            "know: take cpu, or --world threads",
+                            name, value));
+}
+
+expected<void> check_device(const train_options& options, const option_origins& origins) {
+  auto named = names_gpus(options, spelling(origins, "device"), options.device);
+  return named ? expected<void>{} : tl::unexpected<error>(named.error());
+}
+
+expected<void> check_variable_device(const train_options& options, const option_origins& origins) {
+  if (options.variable_device.empty()) return {};
+  const auto name = spelling(origins, "variable-device");
+  auto named = names_gpus(options, name, options.variable_device);
+  if (!named) return tl::unexpected<error>(named.error());
+  if (*named && replicas_meet(options.strategy))
+    return misuse(fmt::format("{} {}: with --strategy {} each replica has its copy of each "
+                              "variable, in the host's memory: leave the option out",
+                              name, options.variable_device, to_string(options.strategy)));
+  if (*named && options.replicate_owners > 1)
+    return misuse(fmt::format("{} {}: variables that two parameter servers hold lie in the host's "
+                              "memory: take cpu, or --replicate-owners 1",
+                              name, options.variable_device));
+  return {};
 }
 
 expected<void> check_communication(const train_options& options, const option_origins& origins) {
@@ -234,8 +254,8 @@ void fit(train_options& options, const option_origins& origins, uint64_t workers
 
 expected<void> check(const train_options& options, const option_origins& origins) {
   for (auto* rule : {check_initial_tokens, check_backups, check_slack, check_aggregate, check_slow,
-                     check_device, check_communication, check_optimizer, check_warm_up,
-                     check_hidden, check_heads, check_images})
+                     check_device, check_variable_device, check_communication, check_optimizer,
+                     check_warm_up, check_hidden, check_heads, check_images})
     if (auto done = rule(options, origins); !done) return done;
   return {};
 }

@@ -120,6 +120,8 @@ void announce(const prepared_run& run) {
                cpu::matmul_instructions());
   for (const auto& device : run.devices.computing)
     fmt::print(stderr, "device    {}\n", device->name());
+  for (const auto& device : run.devices.holding)
+    fmt::print(stderr, "variables {}\n", device->name());
   announce(run.cluster);
   if (run.metrics)
     fmt::print(stderr, "metrics   http://{0}/metrics, or: troupe top {0}\n",

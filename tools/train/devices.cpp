@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace troupe {
 
@@ -21,23 +22,46 @@ expected<T> asked_for(const std::string& option, expected<T> found) {
   return fail(found.error().code, fmt::format("{}: {}", option, found.error().message));
 }
 
+// Streams for the updates of variables on one GPU.
+constexpr uint32_t update_streams = 4;
+
+// How an option spells where the variables of this process lie, and where that stands.
+std::pair<std::string, std::string> variable_place(const train_options& options,
+                                                   const resolved_cluster& cluster) {
+  if (!options.variable_device.empty()) return {"--variable-device", options.variable_device};
+  auto lie_beside_replicas
+    = cluster.is_alone() && !replicas_meet(options.strategy) && options.replicate_owners == 1;
+  return {"--device", lie_beside_replicas ? options.device : "cpu"};
+}
+
+expected<std::vector<std::shared_ptr<compute_device>>>
+open_named(const std::string& option, const std::string& names, uint32_t streams) {
+  auto named = read_devices(names);
+  if (!named || named->empty()) return {};
+  return asked_for(fmt::format("{} {}", option, names), open_devices(*named, streams));
+}
+
 } // namespace
 
 expected<train_devices> find_devices(const train_options& options,
                                      const resolved_cluster& cluster) {
   train_devices found;
-  auto has_replicas = cluster.self().type != "ps" && !cluster.is_evaluator();
-  auto named = read_devices(options.device);
-  if (!named || named->empty() || !has_replicas) return found;
-  auto option = fmt::format("--device {}", options.device);
-  auto opened = asked_for(option, open_devices(*named, static_cast<uint32_t>(options.replicas)));
-  if (!opened) return tl::unexpected<error>(opened.error());
-  found.computing = std::move(*opened);
+  if (cluster.is_evaluator()) return found;
+  auto [option, names] = variable_place(options, cluster);
+  auto holding = open_named(option, names, update_streams);
+  if (!holding) return tl::unexpected<error>(holding.error());
+  found.holding = std::move(*holding);
+  if (cluster.self().type == "ps") return found;
+  auto computing = open_named("--device", options.device, static_cast<uint32_t>(options.replicas));
+  if (!computing) return tl::unexpected<error>(computing.error());
+  found.computing = std::move(*computing);
   if (options.communication != communication_implementation::nccl) return found;
   auto collectives = asked_for("--communication nccl", open_nccl());
   if (!collectives) return tl::unexpected<error>(collectives.error());
   found.collectives = std::move(*collectives);
-  auto reducing = asked_for(option, open_devices(std::span{*named}.first(1), 1));
+  const auto named = read_devices(options.device).value(); // opened above, and checked to be GPUs
+  auto reducing = asked_for(fmt::format("--device {}", options.device),
+                            open_devices(std::span{named}.first(1), 1));
   if (!reducing) return tl::unexpected<error>(reducing.error());
   found.reducing = reducing->front();
   return found;

@@ -14,14 +14,17 @@ namespace troupe {
 class collective_library;
 class compute_device;
 
-/// What a process computes and reduces on, where that is not its processor.
+/// What a process computes, reduces and has variables on, where that is not its processor.
 struct train_devices {
   std::vector<std::shared_ptr<compute_device>> computing{}; ///< Replicas take them in turn.
+  std::vector<std::shared_ptr<compute_device>> holding{};   ///< Variables take them in turn.
   std::shared_ptr<collective_library> collectives{};        ///< For --communication nccl.
   std::shared_ptr<compute_device> reducing{};               ///< For nccl, too: the first GPU.
 };
 
-/// Opens the devices that the options name, if there are replicas in this process to use them.
+/// Opens the devices that the options name, if this process has a use for them. If they do not say
+/// where variables lie: beside the replicas that compute, in a job of one process; of a strategy
+/// that has one array for each variable.
 /// Errors: as `open_devices` and `open_nccl`, after the option that asks for it.
 [[nodiscard]] expected<train_devices> find_devices(const train_options& options,
                                                    const resolved_cluster& cluster);

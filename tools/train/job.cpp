@@ -150,6 +150,7 @@ private:
                                .placement = server.placement(),
                                .replicate_owners = static_cast<uint32_t>(options.replicate_owners),
                                .compute_devices = gpus.computing,
+                               .variable_devices = gpus.holding,
                                .device_deadline = deadline});
   }
 

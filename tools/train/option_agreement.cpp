@@ -20,9 +20,10 @@ constexpr std::array<std::string_view, 7> own_matters{
   "text", "data", "resume", "run-dir", "timeline-bytes", "metrics-port", "metrics-address"};
 
 // Where there is a chief, these are its own, or those of the process that computes.
-constexpr std::array<std::string_view, 8> matters_beside_chief{
-  "slow",     "device",  "evaluate-every", "checkpoint-every", "keep-checkpoints",
-  "deadline", "on-loss", "rejoin-patience"};
+constexpr std::array<std::string_view, 9> matters_beside_chief{
+  "slow",           "device",           "variable-device",
+  "evaluate-every", "checkpoint-every", "keep-checkpoints",
+  "deadline",       "on-loss",          "rejoin-patience"};
 
 } // namespace
 

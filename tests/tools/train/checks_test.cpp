@@ -63,6 +63,25 @@ TEST_SUITE("tools/train/checks") {
           == "--device: 'tpu:0' is no device: give cpu, or GPUs as in gpu:0,gpu:1");
   }
 
+  TEST_CASE("refuses variables on a GPU where replicas or owners have copies of them") {
+    train_options options;
+    options.variable_device = "gpu:0";
+    CHECK(check(options, {}));
+    options.replicate_owners = 2;
+    CHECK(message_of(options)
+          == "--variable-device gpu:0: variables that two parameter servers hold lie in the host's "
+             "memory: take cpu, or --replicate-owners 1");
+    options.strategy = strategy_kind::mirrored;
+    options.aggregate = options.replicas;
+    CHECK(message_of(options)
+          == "--variable-device gpu:0: with --strategy mirrored each replica has its copy of each "
+             "variable, in the host's memory: leave the option out");
+    options.variable_device = "cpu";
+    CHECK(check(options, {}));
+    options.variable_device = "gpu:0,gpu:0";
+    CHECK(message_of(options).find("--variable-device: ") == 0);
+  }
+
   TEST_CASE("refuses NCCL without GPUs") {
     train_options options;
     options.strategy = strategy_kind::multi_worker_mirrored;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model's loss and gradients, computed on the device of a stream.
+// A loss and its gradients, computed on the device of a stream.
 #pragma once
 
 #include "actors/world/compute_device.hpp"
@@ -22,11 +22,13 @@ namespace troupe {
 
 /// What a stream was asked for in one step; to be looked at when the stream has done it.
 struct step_on_stream {
-  tensor loss;                     ///< Shape [], on the host. Units: nats.
-  std::vector<gradient> gradients; ///< On the host, in the order of the variables.
+  tensor loss; ///< Shape [], on the host. Units: nats.
+  /// In the order of the variables. That of a variable on the stream's device lies there, too, but
+  /// for numbers of rows; the others lie on the host.
+  std::vector<gradient> gradients;
 };
 
-/// Results on their way from a device to the host; the first failure stays.
+/// Results that a device leaves where they are wanted; the first failure stays.
 class transfer {
 public:
   explicit transfer(compute_stream& by) : by_(by) {}
@@ -37,6 +39,14 @@ public:
     if (const auto* dense = std::get_if<tensor>(&value)) return here(*dense);
     const auto& rows = std::get<indexed_slices>(value);
     return indexed_slices{here(rows.indices), here(rows.values), rows.dense_extents};
+  }
+
+  /// A gradient where its variable lies.
+  gradient beside(const tensor& variable, const gradient& value) {
+    if (variable.device() != by_.where()) return here(value);
+    const auto* rows = std::get_if<indexed_slices>(&value);
+    if (rows == nullptr) return value;
+    return indexed_slices{here(rows->indices), rows->values, rows->dense_extents};
   }
 
   template <class T>
@@ -54,13 +64,14 @@ private:
 };
 
 /// The loss that `build(tape, parameters)` writes down, and its gradients by the variables, on the
-/// device of a stream and by the tape of its context: variables go there once for each version,
-/// gradients come back.
+/// device of a stream and by the tape of its context: variables of the host go there once for each
+/// version, and their gradients come back.
+/// @param scale All gradients are multiplied by it.
 /// Errors: as the tape's and the stream's.
 template <class Context, class Build>
 [[nodiscard]] expected<step_on_stream>
 differentiate_with(Context context, compute_stream& on, std::span<const tensor> variables,
-                   const std::stop_token& stop, Build build) {
+                   const std::stop_token& stop, Build build, double scale = 1) {
   transfer moved{on};
   auto values = moved.take(on.resident(variables));
   if (moved.failure().code != errc::none) return tl::unexpected(moved.failure());
@@ -69,11 +80,13 @@ differentiate_with(Context context, compute_stream& on, std::span<const tensor> 
   for (const auto& value : values)
     parameters.push_back(t.parameter(value));
   auto loss = build(t, parameters);
-  auto gradients = t.gradients(loss, parameters);
+  auto value = t.value(loss);
+  if (!value) return tl::unexpected(value.error());
+  auto gradients = t.gradients(scale == 1 ? loss : t.scale(loss, scale), parameters);
   if (!gradients) return tl::unexpected(gradients.error());
-  step_on_stream result{moved.here(*t.value(loss)), {}};
-  for (const auto& one : *gradients)
-    result.gradients.push_back(moved.here(one));
+  step_on_stream result{moved.here(*value), {}};
+  for (size_t i = 0; i < variables.size(); ++i)
+    result.gradients.push_back(moved.beside(variables[i], (*gradients)[i]));
   if (moved.failure().code != errc::none) return tl::unexpected(moved.failure());
   return result;
 }

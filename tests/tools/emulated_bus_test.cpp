@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: where variables lie on the GPU of the replicas, a step of the language model has its batch
+// and its loss cross the bus, and nothing that is as large as the variables. Method: the emulator
+// counts bytes; jobs that differ in their steps alone.
+#include "tests/kernels/emulated_cuda/emulator.hpp"
+#include "tests/tools/gpu_job.hpp"
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+/// Bytes that cross the bus in one more step of a job.
+struct traffic {
+  uint64_t up = 0;
+  uint64_t down = 0;
+};
+
+traffic of_jobs(const language_model_config& model, uint64_t steps) {
+  auto up = emulated::bytes_to_device(), down = emulated::bytes_to_host();
+  CHECK(
+    !learn({.model = model, .devices = {first_gpu(3)}, .holding = {first_gpu(2)}}, steps).failure);
+  return {emulated::bytes_to_device() - up, emulated::bytes_to_host() - down};
+}
+
+traffic of_a_step(const language_model_config& model) {
+  auto few = of_jobs(model, 5), many = of_jobs(model, 15);
+  return {(many.up - few.up) / 10, (many.down - few.down) / 10};
+}
+
+} // namespace
+
+TEST_SUITE("tools/emulated_bus") {
+  TEST_CASE("print") {
+    for (auto width : {8, 32}) {
+      auto p = of_a_step(small_model({width}));
+      MESSAGE(p.up, " ", p.down);
+      auto t = of_a_step(
+        {.kind = model_kind::transformer, .context = 5, .layers = 2, .heads = 2, .width = width});
+      MESSAGE(t.up, " ", t.down);
+    }
+  }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small job of the language model, in the host's memory or on a GPU, which may be emulated.
+#pragma once
+
+#include "actors/gpu/cuda_device.hpp"
+#include "strategies/jobs/training.hpp"
+#include "tests/tools/small_language.hpp"
+#include "tools/language/language_step.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe::test {
+
+/// The GPU that each test takes.
+[[nodiscard]] inline std::shared_ptr<compute_device> first_gpu(uint32_t streams) {
+  auto opened = open_cuda_device(0, streams);
+  REQUIRE_MESSAGE(opened, (opened ? std::string{} : opened.error().message));
+  return *opened;
+}
+
+/// What learns where.
+struct language_job {
+  language_model_config model = small_model();
+  std::vector<std::shared_ptr<compute_device>> devices{}; ///< None: in the host's memory.
+  std::vector<std::shared_ptr<compute_device>> holding{}; ///< Of variables; likewise.
+};
+
+/// What a job came to.
+struct language_course {
+  std::vector<double> losses; ///< By step, the mean of its replicas.
+  std::vector<tensor> variables;
+  std::optional<error> failure;
+};
+
+/// Three replicas, all of which a step needs.
+[[nodiscard]] inline language_course learn(const language_job& job, uint64_t steps) {
+  constexpr uint32_t replicas = 3;
+  auto world = world::threads({.seed = 7, .threads = 2});
+  parameter_server_strategy strategy{
+    world, {.replicas = replicas, .compute_devices = job.devices, .variable_devices = job.holding}};
+  for (const auto& [name, value] : initial_values(variables_of(job.model), 7))
+    strategy.make_variable(name, value);
+  sync_replicas_optimizer optimizer{rules::adam{.learning_rate = 0.01},
+                                    {replicas, replicas, sync_policy::latest_token}};
+  std::vector<variable> variables{strategy.variables().begin(), strategy.variables().end()};
+  language_course seen;
+  training_options options{.steps = steps};
+  options.on_step = [&](const step_record& step) {
+    double sum = 0;
+    for (const auto& one : step.accepted)
+      sum += one.loss;
+    seen.losses.push_back(sum / static_cast<double>(step.accepted.size()));
+  };
+  auto report = train(
+    strategy, optimizer,
+    training_step(language_step({job.model, 16, small_text}), 16, optimizer, variables), options);
+  seen.failure = report.failure;
+  for (const auto& variable : variables)
+    seen.variables.push_back(strategy.read(variable));
+  return seen;
+}
+
+} // namespace troupe::test
