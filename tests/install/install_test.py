@@ -14,7 +14,7 @@ import unittest
 
 ROOT, BUILD = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
 TRAINER = pathlib.Path(__file__).resolve().parent / "trainer"
-FOLDERS = ["actors", "kernels", "messages", "simulation", "strategies"]
+FOLDERS = ["actors", "kernels", "messages", "simulation", "strategies", "tools/options", "tools/run", "tools/system"]
 # Nothing around the test may help to find what it looks for.
 SURROUNDINGS = ["PKG_CONFIG_PATH", "PKG_CONFIG_LIBDIR", "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "DESTDIR"]
 

@@ -73,16 +73,16 @@ ROOMS = {
     },
     "tools": {
         "system": [],
+        "options": ["system"],
+        "run": ["system", "options"],
         "model": [],
         "language": ["model"],
         "images": ["model"],
-        "options": ["system", "images", "language"],
-        "run": ["system", "options"],
         "launch": ["system", "options"],
         "top": ["system", "options"],
-        "sim": ["system", "language", "options"],
-        "train": ["system", "model", "images", "language", "options", "run"],
-        "": ["launch", "options", "sim", "top", "train"],
+        "train": ["system", "options", "run", "model", "images", "language"],
+        "sim": ["system", "options", "run", "language", "train"],
+        "": ["options", "launch", "sim", "top", "train"],
     },
 }
 # How code fails and asserts, and what an array is: every floor may use these, which know nothing above them.

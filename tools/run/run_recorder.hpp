@@ -9,7 +9,6 @@
 #include "actors/recording/step_timeline.hpp"
 #include "actors/recording/summary.hpp"
 #include "actors/recording/timeline_file.hpp"
-#include "tools/options/train_options.hpp"
 #include "tools/run/progress.hpp"
 #include "tools/run/quality_measure.hpp"
 #include "tools/run/run_directory.hpp"
@@ -27,8 +26,8 @@ namespace troupe {
 struct run_recorder_options {
   uint64_t step_count = 0;
   uint32_t replica_count = 0;
-  std::vector<std::string> variables; ///< Names, for the tracks of the timeline.
-  uint64_t timeline_bytes_max = train_defaults::timeline_bytes;
+  std::vector<std::string> variables;               ///< Names, for the tracks of the timeline.
+  uint64_t timeline_bytes_max = uint64_t{16} << 20; ///< More makes viewers slow.
   job_time began{0}; ///< What the job's clock shows at first: more than 0 if it was resumed.
   std::function<double(uint64_t step)> learning_rate; ///< Of the update that leads to a step.
   quality_measure measure;

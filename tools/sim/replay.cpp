@@ -7,9 +7,9 @@
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/options/config_file.hpp"
 #include "tools/options/help.hpp"
-#include "tools/options/train_options.hpp"
 #include "tools/sim/report.hpp"
 #include "tools/system/file_content.hpp"
+#include "tools/train/train_options.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -377,18 +377,19 @@ std::string replay_json(const replay_command& command, const replay_report& repo
 
 int replay_command_main(int argument_count, const char* const* arguments) {
   auto command = parse_replay_options(argument_count, arguments);
-  if (auto code = answered("sim replay", command)) return *code;
+  if (auto code = answered("troupe sim replay", command)) return *code;
   auto folder = read_run_folder(command->run_dir);
-  if (!folder) return refuse("sim replay", folder.error());
-  if (auto place = check_json(command->json); !place) return refuse("sim replay", place.error());
+  if (!folder) return refuse("troupe sim replay", folder.error());
+  if (auto place = check_json(command->json); !place)
+    return refuse("troupe sim replay", place.error());
   try {
     auto report = replay(*folder, *command);
     if (auto written = write(*command, *folder, report); !written)
-      return refuse("sim replay", written.error(), exit_code::user_error);
+      return refuse("troupe sim replay", written.error(), exit_code::user_error);
     auto stalled = report.changed && report.changed->stalled;
     return static_cast<int>(stalled ? exit_code::stalled : exit_code::finished);
   } catch (const failure& failed) {
-    return refuse("sim replay", failed.reason());
+    return refuse("troupe sim replay", failed.reason());
   }
 }
 

@@ -4,7 +4,7 @@
 
 #include "messages/errc.hpp"
 #include "tools/options/option_origin.hpp"
-#include "tools/options/train_options.hpp"
+#include "tools/train/train_options.hpp"
 
 namespace troupe {
 

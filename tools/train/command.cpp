@@ -213,7 +213,7 @@ int refuse_job(const failure& failed, const resolved_cluster& cluster, const sig
                exit_code otherwise) {
   auto is_asked = failed.reason().code == errc::cancelled && signals.signal_number() != 0;
   if (!is_asked)
-    return refuse("train", with_unknown_hosts(failed.reason(), cluster),
+    return refuse("troupe train", with_unknown_hosts(failed.reason(), cluster),
                   code_of_failure(failed, cluster, otherwise));
   fmt::print(stderr, "troupe train: asked to stop before the job had begun\n");
   return exit_code_of_signal(signals.signal_number());
@@ -288,7 +288,7 @@ int run(const prepared_run& run, signal_watch& signals) {
      .measure = run.problem.measure});
   if (!recorder) {
     run.directory.take_back();
-    return refuse("train", recorder.error());
+    return refuse("troupe train", recorder.error());
   }
   announce(run);
   hand_over_checkpoint(run);
@@ -395,17 +395,17 @@ expected<std::optional<job_snapshot>> find_beginning(train_options& options,
 int lead(run_input input) {
   auto& options = input.command.options;
   auto others = input.problem.compare();
-  if (!others) return refuse("train", others.error());
+  if (!others) return refuse("troupe train", others.error());
   auto attempts
     = find_attempt(options.run_dir, input.cluster.has_evaluator(), process_environment());
-  if (!attempts) return refuse("train", attempts.error());
+  if (!attempts) return refuse("troupe train", attempts.error());
   options.run_dir = attempts->own;
   auto resume = find_beginning(options, input.problem, *attempts);
-  if (!resume) return refuse("train", resume.error(), exit_code::bad_checkpoint);
+  if (!resume) return refuse("troupe train", resume.error(), exit_code::bad_checkpoint);
   auto metrics = serve(options);
-  if (!metrics) return refuse("train", metrics.error());
+  if (!metrics) return refuse("troupe train", metrics.error());
   auto directory = make_directory(input.command);
-  if (!directory) return refuse("train", directory.error());
+  if (!directory) return refuse("troupe train", directory.error());
   auto code_of_refusal = *resume ? exit_code::bad_checkpoint : exit_code::usage;
   prepared_run prepared{std::move(input), std::move(*others), std::move(*resume),
                         std::move(*metrics), std::move(*directory)};
@@ -421,11 +421,11 @@ int lead(run_input input) {
 
 int train_command_main(int argument_count, const char* const* arguments) {
   auto command = parse_train_options(argument_count, arguments);
-  if (auto code = answered("train", command)) return *code;
+  if (auto code = answered("troupe train", command)) return *code;
   auto cluster = find_cluster(*command);
-  if (!cluster) return refuse("train", cluster.error());
+  if (!cluster) return refuse("troupe train", cluster.error());
   auto input = load(std::move(*command), std::move(*cluster));
-  if (!input) return refuse("train", input.error());
+  if (!input) return refuse("troupe train", input.error());
   if (input->cluster.is_chief()) return lead(std::move(*input));
   if (input->cluster.is_evaluator()) {
     announce(input->cluster);

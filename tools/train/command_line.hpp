@@ -6,7 +6,7 @@
 #include "strategies/cluster/cluster_flags.hpp"
 #include "strategies/cluster/server.hpp"
 #include "tools/options/option_origin.hpp"
-#include "tools/options/train_options.hpp"
+#include "tools/train/train_options.hpp"
 
 #include <string>
 

@@ -4,7 +4,7 @@
 
 #include "messages/errc.hpp"
 #include "strategies/cluster/resolved_cluster.hpp"
-#include "tools/options/train_options.hpp"
+#include "tools/train/train_options.hpp"
 
 #include <memory>
 #include <vector>

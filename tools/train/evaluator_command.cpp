@@ -47,17 +47,18 @@ int evaluator_command(const train_command& command, const resolved_cluster& clus
                       const learning_problem& problem) {
   const auto& options = command.options;
   auto attempt = find_attempt(options.run_dir, true, process_environment());
-  if (!attempt) return refuse("train", attempt.error());
+  if (!attempt) return refuse("troupe train", attempt.error());
   const auto& folder = attempt->own;
   if (folder.empty())
-    return refuse("train",
+    return refuse("troupe train",
                   {errc::invalid_argument,
                    "an evaluator finds the run by its folder: give all tasks the same --run-dir"});
   if (options.checkpoint_every == 0)
     return refuse(
-      "train", {errc::invalid_argument,
-                "an evaluator evaluates checkpoints, but --checkpoint-every 0 makes none: leave it "
-                "out"});
+      "troupe train",
+      {errc::invalid_argument,
+       "an evaluator evaluates checkpoints, but --checkpoint-every 0 makes none: leave it "
+       "out"});
   signal_watch signals;
   fmt::print(stderr, "evaluates {}/{}\n", folder, run_directory::checkpoint_folder);
   auto report = run_evaluator_job(options, {.problem = problem,

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "strategies/jobs/sidecar_evaluator.hpp"
-#include "tools/options/train_options.hpp"
 #include "tools/train/learning_problem.hpp"
+#include "tools/train/train_options.hpp"
 
 #include <filesystem>
 #include <stop_token>

@@ -7,10 +7,10 @@
 #include "strategies/cluster/resolved_cluster.hpp"
 #include "strategies/cluster/server.hpp"
 #include "strategies/optimizers/session_hook.hpp"
-#include "tools/options/train_options.hpp"
 #include "tools/run/run_recorder.hpp"
 #include "tools/train/devices.hpp"
 #include "tools/train/learning_problem.hpp"
+#include "tools/train/train_options.hpp"
 
 #include <cstdint>
 #include <filesystem>

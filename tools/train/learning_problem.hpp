@@ -5,9 +5,9 @@
 #include "messages/errc.hpp"
 #include "tools/model/model_variable.hpp"
 #include "tools/model/training_step.hpp"
-#include "tools/options/train_options.hpp"
 #include "tools/run/plots.hpp"
 #include "tools/run/quality_measure.hpp"
+#include "tools/train/train_options.hpp"
 
 #include <cstdint>
 #include <functional>

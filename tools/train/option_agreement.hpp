@@ -3,8 +3,8 @@
 #pragma once
 
 #include "strategies/contexts/strategy.hpp"
-#include "tools/options/train_options.hpp"
 #include "tools/train/learning_problem.hpp"
+#include "tools/train/train_options.hpp"
 
 #include <string>
 

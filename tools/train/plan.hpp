@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/updates/update_plan.hpp"
-#include "tools/options/train_options.hpp"
+#include "tools/train/train_options.hpp"
 
 namespace troupe {
 

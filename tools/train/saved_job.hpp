@@ -4,8 +4,8 @@
 
 #include "actors/interfaces/job_snapshot.hpp"
 #include "strategies/jobs/checkpoint_saver_hook.hpp"
-#include "tools/options/train_options.hpp"
 #include "tools/train/learning_problem.hpp"
+#include "tools/train/train_options.hpp"
 
 #include <cstdint>
 #include <filesystem>

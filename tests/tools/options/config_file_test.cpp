@@ -4,7 +4,7 @@
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tools/options/config_file.hpp"
-#include "tools/options/train_options.hpp"
+#include "tools/train/train_options.hpp"
 
 namespace config_file_test {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options of `troupe train` with their ranges and descriptions.
-#include "tools/options/train_options.hpp"
+#include "tools/train/train_options.hpp"
 
 #include "tools/options/command_options.hpp"
 #include "tools/options/config_file.hpp"
