@@ -5,11 +5,11 @@
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/options/config_file.hpp"
 #include "tools/options/help.hpp"
+#include "tools/options/job_options.hpp"
 #include "tools/sim/plots/goodput_plot.hpp"
 #include "tools/sim/plots/sim_plots.hpp"
 #include "tools/sim/report.hpp"
 #include "tools/system/file_content.hpp"
-#include "tools/train/train_options.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -283,10 +283,10 @@ std::string goodput_json(const goodput_command& command, const std::vector<goodp
 
 expected<recorded_checkpoints> read_checkpoints(const std::string& run_dir) {
   auto folder = std::filesystem::path{run_dir};
-  train_options options;
+  job_options options;
   command_options all;
   add_options(all, options);
-  auto config = read_config_file((folder / "config.toml").string(), "--run", all);
+  auto config = read_known_options((folder / "config.toml").string(), "--run", all);
   if (!config) return tl::unexpected<error>(config.error());
   auto path = (folder / "metrics.csv").string();
   auto steps = read_steps(path);

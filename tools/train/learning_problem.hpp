@@ -56,6 +56,10 @@ struct learning_problem {
   std::function<expected<comparison>()> compare;
 };
 
+/// How many updates the options ask for. An epoch is as many accepted guesses as one pass over the
+/// training data has.
+[[nodiscard]] uint64_t step_count(const train_options& options, const learning_problem& problem);
+
 /// The language model that the options name, without a text.
 /// @pre `validate(options.model)` has a value.
 [[nodiscard]] learned_model language_model_of(const train_options& options);

@@ -11,7 +11,4 @@ namespace troupe {
 /// Errors: as `to_plan`.
 [[nodiscard]] expected<update_plan> plan_of(const train_options& options, uint64_t steps);
 
-/// The learning rate of the update that leads to a step. @param step From 1.
-[[nodiscard]] double learning_rate_at(const update_plan& plan, uint64_t step);
-
 } // namespace troupe

@@ -3,6 +3,7 @@
 #include "tools/train/sample_command.hpp"
 
 #include "strategies/jobs/exit_codes.hpp"
+#include "tools/job/resumption.hpp"
 #include "tools/language/sampling.hpp"
 #include "tools/options/command_options.hpp"
 #include "tools/options/config_file.hpp"
@@ -64,7 +65,7 @@ void print_byte(char byte) {
 }
 
 int print_sample(const sample_options& options, const train_options& run) {
-  auto found = newest_checkpoint("sample", options.run, options.run);
+  auto found = newest_checkpoint("troupe sample", options.run, options.run);
   if (!found) return refuse("troupe sample", found.error(), exit_code::bad_checkpoint);
   auto values = model_in(*found, language_model_of(run));
   if (!values) return refuse("troupe sample", values.error(), exit_code::bad_checkpoint);

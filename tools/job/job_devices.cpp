@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options into devices.
-#include "tools/train/devices.hpp"
+#include "tools/job/job_devices.hpp"
 
 #include "actors/gpu/collective_library.hpp"
 #include "actors/gpu/device_list.hpp"
@@ -23,9 +23,8 @@ expected<T> asked_for(const std::string& option, expected<T> found) {
 
 } // namespace
 
-expected<train_devices> find_devices(const train_options& options,
-                                     const resolved_cluster& cluster) {
-  train_devices found;
+expected<job_devices> find_devices(const job_options& options, const resolved_cluster& cluster) {
+  job_devices found;
   auto has_replicas = cluster.self().type != "ps" && !cluster.is_evaluator();
   auto named = read_devices(options.device);
   if (!named || named->empty() || !has_replicas) return found;
