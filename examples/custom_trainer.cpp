@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A trainer of one's own: four replicas fit a line together, and none waits for the slowest.
-#include "strategies/jobs/exit_codes.hpp"
-#include "strategies/jobs/training.hpp"
+#include "tools/job/job.hpp"
 
 #include <cstdio>
 
@@ -23,27 +22,26 @@ tensor gradient_of(const tensor& line, const random_key& key) {
   return make_tensor({2}, {by_a, by_b});
 }
 
-int main() {
-  auto world = world::threads({.seed = 1});
-  parameter_server_strategy strategy{world, {.replicas = 4}};
-  auto line = strategy.make_variable("line", zeros({2}));
-  sync_replicas_optimizer optimizer{
-    rules::momentum{.learning_rate = 0.1},
-    {.replicas_to_aggregate = 3, .total_num_replicas = 4, .policy = sync_policy::latest_token}};
+int main(int argc, char** argv) {
+  job job{argc, argv, {.defaults = {.policy = sync_policy::latest_token, .steps = 500}}};
+  return job.run([&] {
+    auto line = job.strategy().make_variable("line", zeros({2}));
+    auto optimizer = job.optimizer(rules::momentum{.learning_rate = 0.1});
 
-  auto step = [=](replica_context& context) -> task<void> {
-    auto reading = context.read(line);
-    auto value = co_await reading;
-    auto key = context.random("points");
-    auto computing = context.compute([=](std::stop_token) { return gradient_of(value, key); });
-    auto gradient = co_await computing;
-    auto applying = optimizer.apply_gradients(context, gradient, line);
-    co_await applying;
-  };
-  auto report = train(strategy, optimizer, step, {.steps = 500});
-  if (report.failure) return static_cast<int>(exit_code_of(report.failure->code));
+    auto step = [=](replica_context& context) -> task<void> {
+      auto reading = context.read(line);
+      auto value = co_await reading;
+      auto key = context.random("points");
+      auto computing = context.compute([=](std::stop_token) { return gradient_of(value, key); });
+      auto gradient = co_await computing;
+      auto applying = optimizer.apply_gradients(context, gradient, line);
+      co_await applying;
+    };
+    auto report = job.train(optimizer, step);
 
-  auto trained = strategy.read(line);
-  std::printf("after %lu steps: y = %.3f x + %.3f\n", static_cast<unsigned long>(report.step),
-              trained.values<float>()[0], trained.values<float>()[1]);
+    if (!job.is_chief()) return;
+    auto trained = job.strategy().read(line);
+    std::printf("after %lu steps: y = %.3f x + %.3f\n", static_cast<unsigned long>(report.step),
+                trained.values<float>()[0], trained.values<float>()[1]);
+  });
 }

@@ -147,9 +147,9 @@ std::string cluster_json(const cluster_report& report) {
 
 int cluster_command_main(int argument_count, const char* const* arguments) {
   auto command = parse_cluster_options(argument_count, arguments);
-  if (auto code = answered("cluster", command)) return *code;
+  if (auto code = answered("troupe cluster", command)) return *code;
   auto machine = own_networks(lookup_patience);
-  if (!machine) return refuse("cluster", machine.error());
+  if (!machine) return refuse("troupe cluster", machine.error());
   auto report = report_cluster(command->options, process_environment(), *machine);
   fmt::print("{}", command->json ? cluster_json(report) + "\n" : cluster_text(report));
   return static_cast<int>(report.has_problem() ? exit_code::usage : exit_code::finished);

@@ -2,8 +2,8 @@
 // The `troupe` command.
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/cluster.hpp"
+#include "tools/commands.hpp"
 #include "tools/launch/command.hpp"
-#include "tools/options/help.hpp"
 #include "tools/sim/command.hpp"
 #include "tools/top/command.hpp"
 #include "tools/train/command.hpp"

@@ -14,7 +14,9 @@ import unittest
 
 ROOT, BUILD = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
 TRAINER = pathlib.Path(__file__).resolve().parent / "trainer"
-FOLDERS = ["actors", "kernels", "messages", "simulation", "strategies"]
+FOLDERS = ["actors", "kernels", "messages", "simulation", "strategies", "tools/job", "tools/options", "tools/run", "tools/system"]
+FILES_OF_A_RUN = {"checkpoints", "config.toml", "evaluations.csv", "ledger.csv", "loss.svg", "metrics.csv", "replicas.csv", "steps.svg",
+                  "timeline.json"}
 # Nothing around the test may help to find what it looks for.
 SURROUNDINGS = ["PKG_CONFIG_PATH", "PKG_CONFIG_LIBDIR", "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "DESTDIR"]
 
@@ -49,6 +51,13 @@ class Install(unittest.TestCase):
 
     def assert_trains(self, trainer):
         self.assertEqual(run(trainer, **self.libraries), "after 10 steps: 2.997\n")
+
+    def assert_is_a_job(self, trainer):
+        folder = trainer.parent / "run"
+        said = run(trainer, "--world", "virtual", "--run-dir", folder, **self.libraries)
+        self.assertIn("after 40 steps: 3.000\n", said)
+        left = {path.name for path in folder.iterdir()}
+        self.assertLessEqual(FILES_OF_A_RUN, left)
 
     def test_every_header_and_schema_is_installed(self):
         public = set((ROOT / "tools/package/public_headers.txt").read_text().split())
@@ -99,12 +108,14 @@ class Install(unittest.TestCase):
         run("cmake", "-G", "Ninja", "-S", self.trainer, "-B", built, f"-DCMAKE_PREFIX_PATH={self.prefix}")
         run("cmake", "--build", built)
         self.assert_trains(built / "trainer")
+        self.assert_is_a_job(built / "job_trainer")
 
     def test_meson_finds_it(self):
         built = self.folder / "by_meson"
         run("meson", "setup", built, self.trainer, "-Dbuildtype=plain", **self.libraries)
         run("meson", "compile", "-C", built)
         self.assert_trains(built / "trainer")
+        self.assert_is_a_job(built / "job_trainer")
 
     def test_as_a_subproject_it_is_the_library_alone(self):
         parent, built = shutil.copytree(TRAINER, self.folder / "parent"), self.folder / "with_subproject"
@@ -114,7 +125,7 @@ class Install(unittest.TestCase):
         targets = json.loads(run("meson", "introspect", built, "--targets"))
         self.assertIn("troupe", [target["name"] for target in targets])
         programs = [target["name"] for target in targets if target["type"] == "executable"]
-        self.assertEqual(programs, ["trainer"])
+        self.assertEqual(sorted(programs), ["job_trainer", "trainer"])
 
     def test_the_command_is_installed(self):
         self.assertIn("train", run(self.prefix / "bin" / "troupe", "--help", **self.libraries))

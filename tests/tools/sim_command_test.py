@@ -156,7 +156,7 @@ class Sim(unittest.TestCase):
     def test_a_folder_that_is_no_run_cannot_be_replayed(self):
         result = self.sim("replay", "nowhere")
         self.assertEqual(result.returncode, 2)
-        self.assertIn("troupe sim replay: not the folder of a run of troupe train", result.stderr)
+        self.assertIn("troupe sim replay: not the folder of a run: ", result.stderr)
 
     def test_a_simulated_run_leaves_the_files_of_a_real_one(self):
         plain = ["--replicas", "4", "--aggregate", "3", "--policy", "cancel", "--steps", "30"]

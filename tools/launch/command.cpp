@@ -53,18 +53,18 @@ void open_standard_descriptors() {
 
 int launch_command_main(int argument_count, const char* const* arguments) {
   auto options = parse_launch_options(argument_count, arguments);
-  if (auto code = answered("launch", options)) return *code;
+  if (auto code = answered("troupe launch", options)) return *code;
   open_standard_descriptors();
   auto tasks = tasks_of(*options);
-  if (!tasks) return refuse("launch", tasks.error());
+  if (!tasks) return refuse("troupe launch", tasks.error());
   auto notices = notice_socket::open();
-  if (!notices) return refuse("launch", notices.error());
+  if (!notices) return refuse("troupe launch", notices.error());
   auto kills = kills_of(*options, *tasks);
-  if (!kills) return refuse("launch", kills.error());
+  if (!kills) return refuse("troupe launch", kills.error());
   launch_job job{*options, std::move(*tasks), std::move(*notices), std::move(*kills)};
   auto is_whole_job = options->task.empty();
   auto job_id = options->job_id.empty() && is_whole_job ? drawn_job_id() : options->job_id;
-  if (auto started = job.start(job_id); !started) return refuse("launch", started.error());
+  if (auto started = job.start(job_id); !started) return refuse("troupe launch", started.error());
   return job.run();
 }
 

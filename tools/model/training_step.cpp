@@ -22,10 +22,11 @@ task<step_on_stream> compute_batch(replica_context& context, batch_work compute,
   co_return value_or_throw(std::move(result));
 }
 
-template <class Optimizer>
-step_function make_step(batch_work compute, uint32_t examples, Optimizer optimizer,
-                        std::vector<variable> variables) {
-  return [compute = std::move(compute), examples, optimizer = std::move(optimizer),
+} // namespace
+
+step_function training_step(batch_work work, uint32_t examples, job_optimizer optimizer,
+                            std::vector<variable> variables) {
+  return [compute = std::move(work), examples, optimizer = std::move(optimizer),
           variables = std::move(variables)](replica_context& context) -> task<void> {
     auto computing = compute_batch(context, compute, variables);
     auto computed = co_await computing;
@@ -36,18 +37,6 @@ step_function make_step(batch_work compute, uint32_t examples, Optimizer optimiz
     auto applying = optimizer.apply_gradients(context, std::move(gradients));
     co_await applying;
   };
-}
-
-} // namespace
-
-step_function training_step(batch_work work, uint32_t examples, sync_replicas_optimizer optimizer,
-                            std::vector<variable> variables) {
-  return make_step(std::move(work), examples, std::move(optimizer), std::move(variables));
-}
-
-step_function training_step(batch_work work, uint32_t examples, optimizer optimizer,
-                            std::vector<variable> variables) {
-  return make_step(std::move(work), examples, std::move(optimizer), std::move(variables));
 }
 
 } // namespace troupe

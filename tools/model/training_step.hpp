@@ -5,8 +5,7 @@
 #include "actors/gpu/step_on_stream.hpp"
 #include "kernels/tensor/random.hpp"
 #include "strategies/jobs/training.hpp"
-#include "strategies/optimizers/optimizer.hpp"
-#include "strategies/optimizers/sync_replicas_optimizer.hpp"
+#include "tools/job/job_optimizer.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -34,11 +33,6 @@ using batch_work
 /// @param examples In a batch.
 /// @param variables In the order that the work expects.
 [[nodiscard]] step_function training_step(batch_work work, uint32_t examples,
-                                          sync_replicas_optimizer optimizer,
-                                          std::vector<variable> variables);
-
-/// The same, where replicas meet.
-[[nodiscard]] step_function training_step(batch_work work, uint32_t examples, optimizer optimizer,
-                                          std::vector<variable> variables);
+                                          job_optimizer optimizer, std::vector<variable> variables);
 
 } // namespace troupe

@@ -106,4 +106,17 @@ private:
   std::string section_;
 };
 
+/// Gives an option the value that it has if it is not set.
+/// @param options Has a function `add_options(command_options&, Options&)` that describes it.
+template <class Options>
+void reset(std::string_view key, Options& options) {
+  Options standard;
+  command_options from;
+  command_options to;
+  add_options(from, standard);
+  add_options(to, options);
+  static_cast<void>(to.find(key)->value.store(
+    from.find(key)->value.texts())); // never refused: the text is the option's own default
+}
+
 } // namespace troupe

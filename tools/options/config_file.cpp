@@ -21,7 +21,8 @@ using text_list = option_value::text_list;
 struct reader {
   const std::string& path;
   command_options& options;
-  const other_key& other;
+  other_key other;
+  bool only_known = false; ///< Whether keys that are no option are passed over.
 
   expected<void> read(const toml::table& table, std::string_view section);
   expected<void> read_entry(std::string_view key, const toml::node& value,
@@ -120,8 +121,10 @@ expected<void> reader::read_entry(std::string_view key, const toml::node& value,
     return read(*value.as_table(), key);
   }
   const auto* option = options.find(key);
-  if (option == nullptr || !option->in_files || option->section != section)
+  if (option == nullptr || !option->in_files || option->section != section) {
+    if (only_known) return {};
     return refuse(value, unknown_key(key, section));
+  }
   const auto texts = texts_of(value, option->value.form);
   if (!texts)
     return refuse(value, fmt::format("{} must be {}, not {}", key, type_name(option->value.form),
@@ -150,24 +153,40 @@ std::string with_blanks(std::string_view list) {
   return result;
 }
 
+expected<void> read_with(std::string_view toml, reader reading) {
+  try {
+    return reading.read(toml::parse(toml, reading.path), "");
+  } catch (const toml::parse_error& problem) {
+    return misuse(
+      fmt::format("{}:{}: {}", reading.path, problem.source().begin.line, problem.description()));
+  }
+}
+
+expected<std::string> content_of(const std::string& path, std::string_view option) {
+  auto text = file_content(path, file_bytes_max);
+  if (!text) return fail(text.error().code, fmt::format("{}: {}", option, text.error().message));
+  return text;
+}
+
 } // namespace
 
 expected<void> read_config(std::string_view toml, const std::string& path, command_options& options,
                            const other_key& other) {
-  try {
-    const toml::table table = toml::parse(toml, path);
-    return reader{path, options, other}.read(table, "");
-  } catch (const toml::parse_error& problem) {
-    return misuse(
-      fmt::format("{}:{}: {}", path, problem.source().begin.line, problem.description()));
-  }
+  return read_with(toml, {path, options, other});
 }
 
 expected<void> read_config_file(const std::string& path, std::string_view option,
                                 command_options& options, const other_key& other) {
-  const auto text = file_content(path, file_bytes_max);
-  if (!text) return fail(text.error().code, fmt::format("{}: {}", option, text.error().message));
-  return read_config(*text, path, options, other);
+  return content_of(path, option).and_then([&](const std::string& text) {
+    return read_config(text, path, options, other);
+  });
+}
+
+expected<void> read_known_options(const std::string& path, std::string_view option,
+                                  command_options& options) {
+  return content_of(path, option).and_then([&](const std::string& text) {
+    return read_with(text, {path, options, {}, true});
+  });
 }
 
 std::string toml_text(const described_option& option) {
@@ -185,6 +204,28 @@ std::string toml_text(const described_option& option) {
     break;
   }
   return texts.empty() ? std::string{} : toml_quoted(texts.front());
+}
+
+std::string config_text(const command_options& all, const option_origins& origins,
+                        const config_style& style) {
+  auto text = fmt::format("# Options of `{0}`; read back by: {0} --config FILE\n", style.program);
+  std::string sections; // Tables come last in TOML: what follows a heading belongs to it.
+  std::string_view section;
+  for (const auto& option : all.options()) {
+    if (!option.in_files || (style.is_left_out && style.is_left_out(option.key))) continue;
+    const auto value = toml_text(option);
+    auto line = fmt::format("# {}: {}\n", option.key, option.when_empty);
+    if (!value.empty())
+      line = fmt::format(
+        "{:<46}  # {}\n",
+        fmt::format("{}{} = {}", option.key == style.commented ? "# " : "", option.key, value),
+        describe(origin_of(origins, option.key)));
+    if (!option.section.empty() && option.section != section)
+      sections += fmt::format("\n[{}]\n", option.section);
+    section = option.section;
+    (option.section.empty() ? text : sections) += line;
+  }
+  return text + sections;
 }
 
 } // namespace troupe

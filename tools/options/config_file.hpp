@@ -30,7 +30,24 @@ struct other_key {
                                               command_options& options,
                                               const other_key& other = {});
 
+/// The same for the file of a program that may have options of its own: these are passed over.
+[[nodiscard]] expected<void> read_known_options(const std::string& path, std::string_view option,
+                                                command_options& options);
+
 /// The option's value as a file spells it; empty if it has none.
 [[nodiscard]] std::string toml_text(const described_option& option);
+
+/// How options are written down.
+struct config_style {
+  std::string_view program; ///< That reads them: "troupe train".
+  /// Whether an option has no meaning beside the others.
+  std::function<bool(std::string_view key)> is_left_out{};
+  std::string_view commented{}; ///< An option that is shown, but not read back.
+};
+
+/// All options that files may hold as a TOML file that reads back, with a note beside each where it
+/// came from. Options without a value are comments.
+[[nodiscard]] std::string config_text(const command_options& all, const option_origins& origins,
+                                      const config_style& style);
 
 } // namespace troupe

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The help texts.
+// Lines of help, and refusals.
 #include "tools/options/help.hpp"
 
-#include "tools/options/nearest_name.hpp"
-
-#include <array>
 #include <cstdio>
 
 namespace troupe {
@@ -16,36 +13,8 @@ constexpr size_t description_column = 26;
 
 } // namespace
 
-std::string troupe_help() {
-  return "Distributed training by actors.\n"
-         "\n"
-         "Usage: troupe COMMAND [OPTIONS]\n"
-         "\n"
-         "Commands:\n"
-         "  train      train a language model on a text, by several replicas together\n"
-         "  launch     start the tasks of a job on this machine, and end them together\n"
-         "  sample     print text that the model of a run writes\n"
-         "  top        show a running job in the terminal\n"
-         "  sim        simulate what stragglers and backups cost\n"
-         "  cluster    show the cluster that a job started here would be part of\n"
-         "\n"
-         "Options:\n"
-         "  --help     this text; troupe COMMAND --help tells more about a command\n"
-         "  --version  the version\n"
-         "\n"
-         + exit_codes_text();
-}
-
-std::string unknown_command(std::string_view command) {
-  constexpr std::array<std::string_view, 8> known{"train", "launch",  "sample", "top",
-                                                  "sim",   "cluster", "--help", "--version"};
-  return fmt::format(
-    "unknown command '{}'; the nearest known one is '{}' (troupe --help lists all)", command,
-    nearest_name(command, known));
-}
-
-int refuse(std::string_view command, const error& reason, exit_code code) {
-  fmt::print(stderr, "troupe {}: {}\n", command, reason.message);
+int refuse(std::string_view program, const error& reason, exit_code code) {
+  fmt::print(stderr, "{}: {}\n", program, reason.message);
   return static_cast<int>(code);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The help of `troupe`, and how its commands refuse and answer.
+// How a program lays out its help, refuses and answers.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -12,20 +12,17 @@
 
 namespace troupe {
 
-/// `troupe --help`: the commands there are, and the exit codes.
-[[nodiscard]] std::string troupe_help();
-
-/// One line for a command that does not exist, naming the nearest one that does.
-[[nodiscard]] std::string unknown_command(std::string_view command);
-
-/// Says on the standard error output why a command ends. @returns `code`, for `main`.
-int refuse(std::string_view command, const error& reason, exit_code code = exit_code::usage);
+/// Says on the standard error output why a program ends. @param program Begins the line: "troupe
+/// train".
+/// @returns `code`, for `main`.
+int refuse(std::string_view program, const error& reason, exit_code code = exit_code::usage);
 
 /// Prints the text that a command line asks for instead of a run, or what is wrong with it.
 /// @returns The exit code of the process; nothing if the command is to go on.
 template <class Command>
-[[nodiscard]] std::optional<int> answered(std::string_view name, const expected<Command>& command) {
-  if (!command) return refuse(name, command.error());
+[[nodiscard]] std::optional<int> answered(std::string_view program,
+                                          const expected<Command>& command) {
+  if (!command) return refuse(program, command.error());
   if (command->answer.empty()) return std::nullopt;
   fmt::print("{}", command->answer);
   return static_cast<int>(exit_code::finished);

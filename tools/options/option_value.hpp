@@ -42,9 +42,25 @@ struct option_range {
   bool below_high = false; ///< `high` itself is not accepted.
 };
 
+/// The numbers above `low`, up to `high`.
+[[nodiscard]] constexpr option_range above(double low, double high) {
+  return {.low = low, .high = high, .above_low = true};
+}
+
 /// The number that a text is, if it is in the range.
 [[nodiscard]] std::optional<uint64_t> whole_of(std::string_view text, const option_range& range);
 [[nodiscard]] std::optional<double> real_of(std::string_view text, const option_range& range);
+
+/// The name before the equals sign, and what `read` makes of the text behind it.
+template <class Read>
+[[nodiscard]] auto pair_of(std::string_view text, Read read)
+  -> std::optional<std::pair<std::string_view, typename decltype(read(text))::value_type>> {
+  const auto equals = text.find('=');
+  if (equals == 0 || equals == std::string_view::npos) return std::nullopt;
+  const auto value = read(text.substr(equals + 1));
+  if (!value) return std::nullopt;
+  return std::pair{text.substr(0, equals), *value};
+}
 
 /// The range in words: "from 1 to 1,000", "above 0 and at most 5".
 [[nodiscard]] std::string to_string(const option_range& range);

@@ -16,3 +16,4 @@
 #include "strategies/optimizers/optimizer.hpp"
 #include "strategies/optimizers/sync_replicas_optimizer.hpp"
 #include "strategies/variables/metrics.hpp"
+#include "tools/job/job.hpp"

@@ -19,9 +19,10 @@ std::string names(const quality_measure& measure) {
                      "held_out_text = \"{}\"\n"
                      "title_text = \"{}\"\n"
                      "axis_text = \"{}\"\n"
-                     "least_top = {}\n",
+                     "least_top = {}\n"
+                     "shown(loss) = loss / {}\n",
                      measure.column, measure.held_out, measure.plot_title, measure.plot_axis,
-                     measure.plot_top);
+                     measure.plot_top, measure.nats);
 }
 
 constexpr std::string_view preparation
@@ -30,15 +31,15 @@ set output "loss.svg"
 set datafile separator ","
 set datafile columnheaders
 
-# Losses are in nats.
-bits(loss) = loss / log(2)
-stats "metrics.csv" using (column("step")):(bits(column("loss"))) nooutput
-last_step = STATS_max_x
-highest = STATS_max_y > least_top ? STATS_max_y : least_top
+# Losses and evaluations may be missing, steps are there.
+highest = least_top
+seen(loss) = (highest = loss > highest ? loss : highest)
+stats "metrics.csv" using (seen(shown(column("loss"))), column("step")) nooutput
+last_step = STATS_max
 held_out = NaN
 note(value) = (held_out = value, highest = value > highest ? value : highest, value)
 stats "evaluations.csv" using (note(column(measure))) nooutput
-top = 1.04 * highest
+top = highest > 0 ? 1.04 * highest : 1
 # Steps are averaged in at most 100 groups.
 group = ceil(last_step / 100.0)
 middle(step) = (floor((step - 1) / group) + 0.5) * group + 0.5
@@ -63,9 +64,9 @@ place(value) = (y = value < y - 0.055 * top ? value : y - 0.055 * top)
 )gnuplot";
 
 constexpr std::string_view curves = R"gnuplot(
-plot "metrics.csv" using "step":(bits(column("loss"))) \
+plot "metrics.csv" using "step":(shown(column("loss"))) \
        with lines lw 1 lc rgb "#b5d3ee" title "training", \
-     "" using (middle(column("step"))):(bits(column("loss"))) smooth unique \
+     "" using (middle(column("step"))):(shown(column("loss"))) smooth unique \
        with lines lw 3 lc rgb "#0b5394" title group > 1 ? sprintf("mean of %d steps", group) : "each step", \
      "evaluations.csv" using "step":(column(measure)) \
        with linespoints lw 2 pt 7 ps 0.55 lc rgb "#d1410c" title sprintf("%s: %.3g", held_out_text, held_out))gnuplot";

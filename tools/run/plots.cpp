@@ -6,6 +6,7 @@
 #include "tools/system/child_process.hpp"
 
 #include <algorithm>
+#include <fmt/ranges.h>
 
 namespace troupe {
 
@@ -13,6 +14,11 @@ namespace {
 
 constexpr std::string_view loss_script_name = "loss.gp";
 constexpr std::string_view steps_script_name = "steps.gp";
+
+std::vector<std::string_view> scripts_of(plots_of what) {
+  if (what == plots_of::steps) return {steps_script_name};
+  return {loss_script_name, steps_script_name};
+}
 
 expected<void> write_script(const std::filesystem::path& path, std::string_view script) {
   auto file = output_file::create(path);
@@ -47,12 +53,16 @@ expected<void> write_plot_scripts(const std::filesystem::path& folder,
   return done;
 }
 
-expected<void> draw_plots(const std::filesystem::path& folder) {
-  return run({{"gnuplot", std::string{loss_script_name}, std::string{steps_script_name}}, folder});
+expected<void> draw_plots(const std::filesystem::path& folder, plots_of what) {
+  std::vector<std::string> words{"gnuplot"};
+  for (auto script : scripts_of(what))
+    words.emplace_back(script);
+  return run({std::move(words), folder});
 }
 
-std::string plot_command(const std::filesystem::path& folder) {
-  return "cd " + shell_quoted(folder.native()) + " && gnuplot loss.gp steps.gp";
+std::string plot_command(const std::filesystem::path& folder, plots_of what) {
+  return fmt::format("cd {} && gnuplot {}", shell_quoted(folder.native()),
+                     fmt::join(scripts_of(what), " "));
 }
 
 } // namespace troupe

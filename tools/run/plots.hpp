@@ -5,6 +5,7 @@
 #include "messages/errc.hpp"
 #include "tools/run/quality_measure.hpp"
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -19,7 +20,7 @@ struct plot_baseline {
 };
 
 /// The gnuplot script that draws loss.svg from metrics.csv in the folder it is run in: training
-/// loss (which must be in nats) and evaluations by step, and the baselines.
+/// loss, as `measure` shows it, and evaluations by step, and the baselines.
 [[nodiscard]] std::string loss_script(const quality_measure& measure,
                                       std::vector<plot_baseline> baselines);
 
@@ -34,12 +35,17 @@ struct plot_baseline {
                                                 const quality_measure& measure,
                                                 std::vector<plot_baseline> baselines);
 
+/// What is drawn of a run: a trainer need not report losses.
+enum class plots_of : uint8_t { losses_and_steps, steps };
+
 /// Runs gnuplot on the scripts in `folder`.
 /// Errors: `not_found` if there is no gnuplot on this machine, else as `run` of child_process.hpp;
 /// print `plot_command` then.
-[[nodiscard]] expected<void> draw_plots(const std::filesystem::path& folder);
+[[nodiscard]] expected<void> draw_plots(const std::filesystem::path& folder,
+                                        plots_of what = plots_of::losses_and_steps);
 
 /// What to type into a shell to draw the plots of `folder`.
-[[nodiscard]] std::string plot_command(const std::filesystem::path& folder);
+[[nodiscard]] std::string plot_command(const std::filesystem::path& folder,
+                                       plots_of what = plots_of::losses_and_steps);
 
 } // namespace troupe

@@ -4,6 +4,7 @@
 
 #include "actors/recording/readable.hpp"
 
+#include <cmath>
 #include <fmt/format.h>
 
 namespace troupe {
@@ -20,6 +21,11 @@ constexpr std::string_view clear_line = "\r\x1b[K";
 
 bool is_last(const progress_sample& sample) {
   return sample.step_count > 0 && sample.step >= sample.step_count;
+}
+
+// Whether the trainer reports losses and examples: one with examples is shown even if it is NaN.
+bool has_reports(const progress_sample& sample) {
+  return !std::isnan(sample.loss) || sample.examples_per_second != 0;
 }
 
 // The parts of the line, in order.
@@ -92,9 +98,11 @@ std::vector<std::string> progress::pieces(const progress_sample& sample, job_tim
   std::vector<std::string> all(time_left + 1);
   const auto* blank = options_.loss_unit.empty() ? "" : " ";
   all[position] = position_text(sample);
-  all[loss]
-    = fmt::format("loss {}{}{}", readable::quantity(sample.loss), blank, options_.loss_unit);
-  all[speed] = fmt::format("{} examples/s", readable::quantity(sample.examples_per_second));
+  if (has_reports(sample)) {
+    all[loss]
+      = fmt::format("loss {}{}{}", readable::quantity(sample.loss), blank, options_.loss_unit);
+    all[speed] = fmt::format("{} examples/s", readable::quantity(sample.examples_per_second));
+  }
   all[replicas] = fmt::format("live {}/{}", sample.live, sample.needed);
   all[dropped] = fmt::format("{} dropped", readable::count(sample.dropped));
   all[time_left] = remaining(sample, now);

@@ -19,6 +19,7 @@ struct progress_sample {
   uint64_t step = 0;
   uint64_t step_count = 0;                                ///< Steps of the whole run; 0 if unknown.
   double loss = std::numeric_limits<double>::quiet_NaN(); ///< In `progress_options::loss_unit`.
+  /// 0, and no loss: the trainer reports none.
   double examples_per_second = std::numeric_limits<double>::quiet_NaN();
   uint32_t live = 0;
   uint32_t needed = 0;

@@ -2,6 +2,7 @@
 // What a run's losses and evaluations are called, in files, plots and lines.
 #pragma once
 
+#include <numbers>
 #include <string_view>
 
 namespace troupe {
@@ -12,13 +13,24 @@ struct quality_measure {
   std::string_view held_out;   ///< What is evaluated: "held-out text".
   std::string_view unit;       ///< Behind a value: "bits/byte".
   std::string_view words;      ///< The unit in full: "bits per byte".
-  std::string_view loss_unit;  ///< Of losses in training, which are shown in bits: "bits/byte".
+  std::string_view loss_unit;  ///< Of losses in training, as they are shown: "bits/byte".
   std::string_view plot_title; ///< Of loss.svg.
   std::string_view plot_axis;  ///< Of its values.
   double plot_top = 1;         ///< Its axis reaches at least so far.
+  double nats = 1;             ///< Of a trainer's loss that are one of `loss_unit`.
 };
 
 namespace quality_measures {
+
+/// Of a trainer that says no more of its losses.
+inline constexpr quality_measure loss{.column = "loss",
+                                      .held_out = "held-out data",
+                                      .unit = "",
+                                      .words = "loss",
+                                      .loss_unit = "",
+                                      .plot_title = "Loss",
+                                      .plot_axis = "loss, lower is better",
+                                      .plot_top = 0};
 
 inline constexpr quality_measure bits_per_byte{.column = "bits_per_byte",
                                                .held_out = "held-out text",
@@ -27,7 +39,8 @@ inline constexpr quality_measure bits_per_byte{.column = "bits_per_byte",
                                                .loss_unit = "bits/byte",
                                                .plot_title = "Bits that the model needs for a byte",
                                                .plot_axis = "bits per byte, lower is better",
-                                               .plot_top = 8};
+                                               .plot_top = 8,
+                                               .nats = std::numbers::ln2};
 
 inline constexpr quality_measure error_rate{
   .column = "error_rate",
@@ -37,7 +50,8 @@ inline constexpr quality_measure error_rate{
   .loss_unit = "bits/image",
   .plot_title = "Bits that the model needs for a label, and its errors",
   .plot_axis = "bits; share of errors, lower is better",
-  .plot_top = 1};
+  .plot_top = 1,
+  .nats = std::numbers::ln2};
 
 } // namespace quality_measures
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace troupe {
 
@@ -30,6 +31,11 @@ public:
   [[nodiscard]] static expected<run_directory>
   create_dated(const std::filesystem::path& base, std::chrono::system_clock::time_point now,
                std::string_view config);
+
+  /// The folder of a run, for its names alone; it need not be there.
+  [[nodiscard]] static run_directory at(std::filesystem::path path) {
+    return run_directory{std::move(path)};
+  }
 
   /// Removes the folder, if `create` made it, and whatever is in it: of a run that never began.
   void take_back() const;

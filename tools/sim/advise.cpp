@@ -392,19 +392,20 @@ std::string advice_json(const sim_command& command, const advice_report& report)
 
 int advise_command_main(int argument_count, const char* const* arguments) {
   auto command = parse_advise_options(argument_count, arguments);
-  if (auto code = answered("sim advise", command)) return *code;
+  if (auto code = answered("troupe sim advise", command)) return *code;
   auto question = question_of(*command);
-  if (!question) return refuse("sim advise", question.error());
+  if (!question) return refuse("troupe sim advise", question.error());
   auto place = check_json(command->json);
   if (place) place = make_plots_folder(command->plots);
-  if (!place) return refuse("sim advise", place.error());
+  if (!place) return refuse("troupe sim advise", place.error());
   try {
     auto report = advise(*command, *question);
     if (auto written = write(*command, report); !written)
-      return refuse("sim advise", written.error(), exit_code::user_error);
+      return refuse("troupe sim advise", written.error(), exit_code::user_error);
   } catch (const failure& failed) {
     auto stalled = failed.reason().code == errc::stalled;
-    return refuse("sim advise", failed.reason(), stalled ? exit_code::stalled : exit_code::usage);
+    return refuse("troupe sim advise", failed.reason(),
+                  stalled ? exit_code::stalled : exit_code::usage);
   }
   return static_cast<int>(exit_code::finished);
 }

@@ -89,22 +89,22 @@ int sim_command_main(int argument_count, const char* const* arguments) {
   if (word == "goodput") return goodput_command_main(argument_count - 1, arguments + 1);
   if (word == "replay") return replay_command_main(argument_count - 1, arguments + 1);
   auto command = parse_sim_options(argument_count, arguments);
-  if (auto code = answered("sim", command)) return *code;
+  if (auto code = answered("troupe sim", command)) return *code;
   auto rows = prepare(*command);
-  if (!rows) return refuse("sim", rows.error());
+  if (!rows) return refuse("troupe sim", rows.error());
   auto place = check_json(command->json);
   if (place) place = make_plots_folder(command->plots);
-  if (!place) return refuse("sim", place.error());
+  if (!place) return refuse("troupe sim", place.error());
   auto files = step_files::create(*command);
-  if (!files) return refuse("sim", files.error());
+  if (!files) return refuse("troupe sim", files.error());
   try {
     simulate(*command, *rows, *files);
   } catch (const failure& failed) {
-    return refuse("sim", failed.reason());
+    return refuse("troupe sim", failed.reason());
   }
   auto written = files->flush();
   if (written) written = write(*command, *rows);
-  if (!written) return refuse("sim", written.error(), exit_code::user_error);
+  if (!written) return refuse("troupe sim", written.error(), exit_code::user_error);
   auto stalled
     = std::ranges::any_of(*rows, [](const sim_row& row) { return row.report.stalled.has_value(); });
   return static_cast<int>(stalled ? exit_code::stalled : exit_code::finished);

@@ -197,14 +197,14 @@ std::string fit_json(const fit_command& command, const trace_table& table, const
 
 int fit_command_main(int argument_count, const char* const* arguments) {
   auto command = parse_fit_options(argument_count, arguments);
-  if (auto code = answered("sim fit", command)) return *code;
+  if (auto code = answered("troupe sim fit", command)) return *code;
   auto table = load_trace_table(command->trace);
-  if (!table) return refuse("sim fit", table.error());
+  if (!table) return refuse("troupe sim fit", table.error());
   auto place = check_json(command->json);
   if (place) place = make_plots_folder(command->plots);
-  if (!place) return refuse("sim fit", place.error());
+  if (!place) return refuse("troupe sim fit", place.error());
   if (auto written = write(*command, *table, fit_trace(*table)); !written)
-    return refuse("sim fit", written.error(), exit_code::user_error);
+    return refuse("troupe sim fit", written.error(), exit_code::user_error);
   return static_cast<int>(exit_code::finished);
 }
 

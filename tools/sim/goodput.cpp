@@ -5,7 +5,7 @@
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/options/config_file.hpp"
 #include "tools/options/help.hpp"
-#include "tools/options/train_options.hpp"
+#include "tools/options/job_options.hpp"
 #include "tools/sim/plots/goodput_plot.hpp"
 #include "tools/sim/plots/sim_plots.hpp"
 #include "tools/sim/report.hpp"
@@ -283,10 +283,10 @@ std::string goodput_json(const goodput_command& command, const std::vector<goodp
 
 expected<recorded_checkpoints> read_checkpoints(const std::string& run_dir) {
   auto folder = std::filesystem::path{run_dir};
-  train_options options;
+  job_options options;
   command_options all;
   add_options(all, options);
-  auto config = read_config_file((folder / "config.toml").string(), "--run", all);
+  auto config = read_known_options((folder / "config.toml").string(), "--run", all);
   if (!config) return tl::unexpected<error>(config.error());
   auto path = (folder / "metrics.csv").string();
   auto steps = read_steps(path);
@@ -310,20 +310,20 @@ expected<recorded_checkpoints> read_checkpoints(const std::string& run_dir) {
 
 int goodput_command_main(int argument_count, const char* const* arguments) {
   auto command = parse_goodput_options(argument_count, arguments);
-  if (auto code = answered("sim goodput", command)) return *code;
+  if (auto code = answered("troupe sim goodput", command)) return *code;
   auto place = check_json(command->json);
   if (place) place = make_plots_folder(command->plots);
-  if (!place) return refuse("sim goodput", place.error());
+  if (!place) return refuse("troupe sim goodput", place.error());
   auto rows = goodput_rows(*command);
   if (command->json != "-") fmt::print("{}", goodput_text(*command, rows));
   if (!command->plots.empty()) {
     auto told = write_plots(command->plots, {goodput_plot(*command, rows)});
-    if (!told) return refuse("sim goodput", told.error(), exit_code::user_error);
+    if (!told) return refuse("troupe sim goodput", told.error(), exit_code::user_error);
     fmt::print(command->json == "-" ? stderr : stdout, "{}", *told);
   }
   if (!command->json.empty())
     if (auto written = write_json(command->json, goodput_json(*command, rows)); !written)
-      return refuse("sim goodput", written.error(), exit_code::user_error);
+      return refuse("troupe sim goodput", written.error(), exit_code::user_error);
   return static_cast<int>(exit_code::finished);
 }
 

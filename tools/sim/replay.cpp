@@ -7,7 +7,7 @@
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/options/config_file.hpp"
 #include "tools/options/help.hpp"
-#include "tools/options/train_options.hpp"
+#include "tools/options/job_options.hpp"
 #include "tools/sim/report.hpp"
 #include "tools/system/file_content.hpp"
 
@@ -33,8 +33,9 @@ constexpr uint64_t ledger_bytes_max = uint64_t{4} << 30;
 // ---- the command line ----
 
 constexpr const char* replay_introduction
-  = "Replays a run of troupe train in virtual time, from its ledger: once as it was,\n"
-    "to see how well that works, and once with a change, to see what it would make.\n"
+  = "Replays a run of troupe train, or of a trainer of your own, in virtual time,\n"
+    "from its ledger: once as it was, to see how well that works, and once with a\n"
+    "change, to see what it would make.\n"
     "\n"
     "Usage: troupe sim replay RUN_DIR [OPTIONS]\n";
 
@@ -236,18 +237,17 @@ expected<replay_command> parse_replay_options(int argument_count, const char* co
 
 expected<run_folder> read_run_folder(const std::string& path) {
   auto folder = std::filesystem::path{path};
-  train_options options;
+  job_options options;
   command_options all;
   add_options(all, options);
   auto config_path = (folder / "config.toml").string();
   if (std::error_code unknown; !std::filesystem::exists(config_path, unknown))
-    return fail(
-      errc::not_found,
-      fmt::format("not the folder of a run of troupe train: there is no {}", config_path));
-  auto config = read_config_file(config_path, "--config", all);
+    return fail(errc::not_found,
+                fmt::format("not the folder of a run: there is no {}", config_path));
+  auto config = read_known_options(config_path, "--config", all);
   if (!config)
     return fail(config.error().code,
-                fmt::format("not the folder of a run of troupe train: {}", config.error().message));
+                fmt::format("not the folder of a run: {}", config.error().message));
   auto ledger = (folder / "ledger.csv").string();
   auto text = file_content(ledger, ledger_bytes_max);
   if (!text) return tl::unexpected<error>(text.error());
@@ -258,16 +258,13 @@ expected<run_folder> read_run_folder(const std::string& path) {
     return fail(errc::malformed, fmt::format("{}: tells of replica {}, but the run had {}", ledger,
                                              run->times.size() - 1, replicas));
   run->set_replica_count(replicas);
-  sync_options sync{static_cast<uint32_t>(options.aggregate), replicas, options.policy};
-  sync.slack = options.slack.value_or(0);
   if (options.backups == backup_kind::dynamic) {
     return fail(errc::failed_precondition,
                 fmt::format("{}: that run chose its number of backups anew for every step, by what "
                             "its gradients were; no ledger tells of that",
                             path));
   }
-  if (options.initial_tokens) sync.initial_tokens = static_cast<int64_t>(*options.initial_tokens);
-  return run_folder{std::move(*run), sync, options.seed};
+  return run_folder{std::move(*run), sync_of(options), options.seed};
 }
 
 replay_report replay(const run_folder& folder, const replay_command& command) {
@@ -377,18 +374,19 @@ std::string replay_json(const replay_command& command, const replay_report& repo
 
 int replay_command_main(int argument_count, const char* const* arguments) {
   auto command = parse_replay_options(argument_count, arguments);
-  if (auto code = answered("sim replay", command)) return *code;
+  if (auto code = answered("troupe sim replay", command)) return *code;
   auto folder = read_run_folder(command->run_dir);
-  if (!folder) return refuse("sim replay", folder.error());
-  if (auto place = check_json(command->json); !place) return refuse("sim replay", place.error());
+  if (!folder) return refuse("troupe sim replay", folder.error());
+  if (auto place = check_json(command->json); !place)
+    return refuse("troupe sim replay", place.error());
   try {
     auto report = replay(*folder, *command);
     if (auto written = write(*command, *folder, report); !written)
-      return refuse("sim replay", written.error(), exit_code::user_error);
+      return refuse("troupe sim replay", written.error(), exit_code::user_error);
     auto stalled = report.changed && report.changed->stalled;
     return static_cast<int>(stalled ? exit_code::stalled : exit_code::finished);
   } catch (const failure& failed) {
-    return refuse("sim replay", failed.reason());
+    return refuse("troupe sim replay", failed.reason());
   }
 }
 

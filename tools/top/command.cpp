@@ -179,13 +179,14 @@ std::optional<error> show(const top_options& options, top_sample now) {
 
 int run(const top_options& options) {
   auto first = look(options);
-  if (!first) return refuse("top", first.error(), code_of(first.error()));
+  if (!first) return refuse("troupe top", first.error(), code_of(first.error()));
   if (options.once || !is_terminal(STDOUT_FILENO)) {
     write_out(top_page(options.endpoint, *first, std::nullopt, {.width = 1000}));
     return static_cast<int>(exit_code::finished);
   }
   if (auto ended = show(options, std::move(*first)))
-    return refuse("top", {ended->code, "the job is over, or out of reach: " + ended->message},
+    return refuse("troupe top",
+                  {ended->code, "the job is over, or out of reach: " + ended->message},
                   code_of(*ended));
   return static_cast<int>(exit_code::finished);
 }
@@ -194,7 +195,7 @@ int run(const top_options& options) {
 
 int top_command_main(int argument_count, const char* const* arguments) {
   auto options = parse(argument_count, arguments);
-  if (auto code = answered("top", options)) return *code;
+  if (auto code = answered("troupe top", options)) return *code;
   return run(*options);
 }
 

@@ -3,24 +3,14 @@
 #pragma once
 
 #include "messages/errc.hpp"
-#include "strategies/cluster/cluster_flags.hpp"
-#include "strategies/cluster/server.hpp"
-#include "tools/options/option_origin.hpp"
-#include "tools/options/train_options.hpp"
-
-#include <string>
+#include "tools/options/job_command.hpp"
+#include "tools/train/train_options.hpp"
 
 namespace troupe {
 
 /// What the user asked for.
-struct train_command {
+struct train_command : job_command {
   train_options options;
-  option_origins origins;
-  cluster_options cluster; ///< Not of the run's configuration: it may go on elsewhere.
-  server_options server;   ///< Not of it either; its `replicas` are those of `options`.
-  /// If not empty, the user asked for a text (--help, --dump-config): print it on standard output
-  /// and exit with 0, without a run.
-  std::string answer;
 };
 
 /// Reads the arguments after `troupe train`, and the file that --config names. Of an option that is

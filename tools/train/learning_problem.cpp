@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <fmt/ranges.h>
 #include <memory>
 
@@ -120,6 +121,15 @@ expected<learning_problem> load_image_problem(const train_options& options) {
 }
 
 } // namespace
+
+uint64_t step_count(const train_options& options, const learning_problem& problem) {
+  if (options.steps) return *options.steps;
+  auto guesses
+    = static_cast<double>(options.epochs.value_or(1)) * static_cast<double>(problem.pass_guesses);
+  auto per_step = static_cast<double>(options.batch) * static_cast<double>(options.aggregate)
+                  * static_cast<double>(problem.example_guesses);
+  return static_cast<uint64_t>(std::ceil(guesses / per_step));
+}
 
 learned_model language_model_of(const train_options& options) {
   return {describe(options.model), variables_of(options.model)};

@@ -5,9 +5,9 @@
 #include "messages/errc.hpp"
 #include "tools/model/model_variable.hpp"
 #include "tools/model/training_step.hpp"
-#include "tools/options/train_options.hpp"
 #include "tools/run/plots.hpp"
 #include "tools/run/quality_measure.hpp"
+#include "tools/train/train_options.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -55,6 +55,10 @@ struct learning_problem {
   /// Cost: that of compressing a text. Errors: `resource`.
   std::function<expected<comparison>()> compare;
 };
+
+/// How many updates the options ask for. An epoch is as many accepted guesses as one pass over the
+/// training data has.
+[[nodiscard]] uint64_t step_count(const train_options& options, const learning_problem& problem);
 
 /// The language model that the options name, without a text.
 /// @pre `validate(options.model)` has a value.

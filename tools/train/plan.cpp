@@ -33,9 +33,4 @@ expected<update_plan> plan_of(const train_options& options, uint64_t steps) {
   });
 }
 
-double learning_rate_at(const update_plan& plan, uint64_t step) {
-  return std::visit([](const auto& rule) { return rule.learning_rate; },
-                    plan.schedule.at(plan.rule, step));
-}
-
 } // namespace troupe

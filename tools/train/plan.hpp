@@ -3,15 +3,12 @@
 #pragma once
 
 #include "kernels/updates/update_plan.hpp"
-#include "tools/options/train_options.hpp"
+#include "tools/train/train_options.hpp"
 
 namespace troupe {
 
 /// The optimizer with its settings, and the course of its learning rate over so many steps.
 /// Errors: as `to_plan`.
 [[nodiscard]] expected<update_plan> plan_of(const train_options& options, uint64_t steps);
-
-/// The learning rate of the update that leads to a step. @param step From 1.
-[[nodiscard]] double learning_rate_at(const update_plan& plan, uint64_t step);
 
 } // namespace troupe

@@ -3,13 +3,14 @@
 #include "tools/train/sample_command.hpp"
 
 #include "strategies/jobs/exit_codes.hpp"
+#include "tools/job/resumption.hpp"
 #include "tools/language/sampling.hpp"
 #include "tools/options/command_options.hpp"
 #include "tools/options/config_file.hpp"
 #include "tools/options/help.hpp"
-#include "tools/options/train_options.hpp"
 #include "tools/train/learning_problem.hpp"
 #include "tools/train/saved_job.hpp"
+#include "tools/train/train_options.hpp"
 
 #include <cstdio>
 #include <filesystem>
@@ -64,16 +65,16 @@ void print_byte(char byte) {
 }
 
 int print_sample(const sample_options& options, const train_options& run) {
-  auto found = newest_checkpoint("sample", options.run, options.run);
-  if (!found) return refuse("sample", found.error(), exit_code::bad_checkpoint);
+  auto found = newest_checkpoint("troupe sample", options.run, options.run);
+  if (!found) return refuse("troupe sample", found.error(), exit_code::bad_checkpoint);
   auto values = model_in(*found, language_model_of(run));
-  if (!values) return refuse("sample", values.error(), exit_code::bad_checkpoint);
+  if (!values) return refuse("troupe sample", values.error(), exit_code::bad_checkpoint);
   std::fwrite(options.prompt.data(), 1, options.prompt.size(), stdout);
   auto how = options.how;
   how.prompt = options.prompt;
   auto done = sample_text(run.model, *values, how, print_byte);
   print_byte('\n');
-  if (!done) return refuse("sample", done.error(), exit_code::bad_checkpoint);
+  if (!done) return refuse("troupe sample", done.error(), exit_code::bad_checkpoint);
   return static_cast<int>(exit_code::finished);
 }
 
@@ -81,20 +82,20 @@ int print_sample(const sample_options& options, const train_options& run) {
 
 int sample_command_main(int argument_count, const char* const* arguments) {
   auto options = parse_sample_options(argument_count, arguments);
-  if (auto code = answered("sample", options)) return *code;
+  if (auto code = answered("troupe sample", options)) return *code;
   train_options run;
   command_options all;
   add_options(all, run);
   auto config = std::filesystem::path{options->run} / "config.toml";
   if (auto read = read_config_file(config.string(), "RUN", all); !read)
-    return refuse("sample", read.error());
+    return refuse("troupe sample", read.error());
   if (run.learn == learned_kind::images)
     return refuse(
-      "sample",
+      "troupe sample",
       misuse(config.string() + ": this run learns images, and only language models write text")
         .value());
   if (auto valid = validate(run.model); !valid)
-    return refuse("sample",
+    return refuse("troupe sample",
                   error{valid.error().code, config.string() + ": " + valid.error().message});
   return print_sample(*options, run);
 }

@@ -54,23 +54,19 @@ std::string difference(const job_snapshot& saved, const model_variable& wanted) 
 expected<void> check_saved(const train_options& options, const learned_model& model,
                            const job_snapshot& saved) {
   if (saved.seed != options.seed)
-    return fail(
-      errc::failed_precondition,
-      fmt::format("--resume {}: its checkpoints are of seed {}, not {}; leave --seed as it was",
-                  options.resume, saved.seed, options.seed));
+    return fail(errc::failed_precondition,
+                fmt::format("its checkpoints are of seed {}, not {}; leave --seed as it was",
+                            saved.seed, options.seed));
   for (const auto& wanted : model.variables) {
     const auto* found = saved_variable(saved, wanted);
     if (found == nullptr)
-      return fail(
-        errc::failed_precondition,
-        fmt::format("--resume {}: variable '{}' has {}; leave the model's options as they "
-                    "were",
-                    options.resume, wanted.name, difference(saved, wanted)));
+      return fail(errc::failed_precondition,
+                  fmt::format("variable '{}' has {}; leave the model's options as they were",
+                              wanted.name, difference(saved, wanted)));
     if (found->state.optimizer != options.optimizer)
-      return fail(
-        errc::failed_precondition,
-        fmt::format("--resume {}: its checkpoints were made with the optimizer {}, not {}",
-                    options.resume, found->state.optimizer, options.optimizer));
+      return fail(errc::failed_precondition,
+                  fmt::format("its checkpoints were made with the optimizer {}, not {}",
+                              found->state.optimizer, options.optimizer));
   }
   return {};
 }
@@ -79,16 +75,6 @@ expected<void> check_saved(const train_options& options, const learned_model& mo
 
 std::map<std::string, std::string> notes_of(const learning_problem& problem) {
   return {{problem.data.note, problem.data.fingerprint}, {model_note, problem.model.description}};
-}
-
-expected<std::vector<tensor>> model_in(const found_checkpoint& found,
-                                       const learning_problem& problem) {
-  const auto& data = problem.data;
-  if (!is_of(found, data))
-    return fail(errc::failed_precondition,
-                fmt::format("the run trains on another {} than {}; give all tasks the same {}",
-                            data.kind, data.place, data.option));
-  return model_in(found, problem.model);
 }
 
 expected<std::vector<tensor>> model_in(const found_checkpoint& found, const learned_model& model) {
@@ -109,47 +95,26 @@ expected<std::vector<tensor>> model_in(const found_checkpoint& found, const lear
   return values;
 }
 
-expected<found_checkpoint> newest_checkpoint(std::string_view command,
-                                             const std::filesystem::path& run,
-                                             std::string_view named) {
-  auto folder = run / run_directory::checkpoint_folder;
-  if (!std::filesystem::is_directory(folder))
-    return fail(errc::not_found, fmt::format("{}: no checkpoints are there", named));
-  try {
-    auto warn = [command](const std::string& line) {
-      fmt::print(stderr, "troupe {}: {}\n", command, line);
-    };
-    auto found = find_checkpoint(folder, warn);
-    if (found) return *std::move(found);
-    return fail(errc::not_found,
-                fmt::format("{}: no whole checkpoint is in {}", named, folder.string()));
-  } catch (const failure& failed) {
-    return tl::unexpected<error>(failed.reason());
-  }
+expected<void> can_evaluate(const found_checkpoint& found, const learning_problem& problem) {
+  const auto& data = problem.data;
+  if (!is_of(found, data))
+    return fail(errc::failed_precondition,
+                fmt::format("the run trains on another {} than {}; give all tasks the same {}",
+                            data.kind, data.place, data.option));
+  return model_in(found, problem.model).map([](const auto&) {});
 }
 
-expected<std::optional<job_snapshot>>
-find_resumed(const train_options& options, const learning_problem& problem, uint64_t steps) {
-  if (options.resume.empty()) return std::nullopt;
-  auto found = newest_checkpoint("train", options.resume, "--resume " + options.resume);
-  if (!found) return tl::unexpected<error>(found.error());
-  if (!is_of(*found, problem.data))
+expected<void> can_resume(const found_checkpoint& found, const train_options& options,
+                          const learning_problem& problem) {
+  if (!is_of(found, problem.data))
+    return fail(errc::failed_precondition, fmt::format("that run trained on another {} than {}",
+                                                       problem.data.kind, problem.data.place));
+  if (auto other = other_model(found, problem.model))
     return fail(errc::failed_precondition,
-                fmt::format("--resume {}: that run trained on another {} than {}", options.resume,
-                            problem.data.kind, problem.data.place));
-  if (auto other = other_model(*found, problem.model))
-    return fail(errc::failed_precondition,
-                fmt::format("--resume {}: that run trains a {}, not a {}; leave the model's "
-                            "options as they were",
-                            options.resume, *other, problem.model.description));
-  if (found->snapshot.step >= steps)
-    return fail(errc::invalid_argument,
-                fmt::format("--resume {}: that run has made all its {} steps; ask for more with "
-                            "--steps",
-                            options.resume, found->snapshot.step));
-  return check_saved(options, problem.model, found->snapshot).map([&] {
-    return std::optional{std::move(found->snapshot)};
-  });
+                fmt::format("that run trains a {}, not a {}; leave the model's options as they "
+                            "were",
+                            *other, problem.model.description));
+  return check_saved(options, problem.model, found.snapshot);
 }
 
 } // namespace troupe

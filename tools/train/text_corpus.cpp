@@ -2,9 +2,9 @@
 // Reading, splitting and measuring a text.
 #include "tools/train/text_corpus.hpp"
 
-#include "tools/options/train_options.hpp"
-#include "tools/system/compressed_size.hpp"
 #include "tools/system/file_content.hpp"
+#include "tools/train/compressed_size.hpp"
+#include "tools/train/train_options.hpp"
 
 #include <array>
 #include <cmath>

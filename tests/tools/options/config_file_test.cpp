@@ -4,7 +4,7 @@
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tools/options/config_file.hpp"
-#include "tools/options/train_options.hpp"
+#include "tools/train/train_options.hpp"
 
 namespace config_file_test {
 
@@ -116,6 +116,21 @@ TEST_SUITE("tools/options/config_file") {
     const auto a_folder = read_config_file(folder.path().string(), "--config", all);
     REQUIRE_FALSE(a_folder);
     CHECK(a_folder.error().message.find("is a folder, not a file") != std::string::npos);
+  }
+
+  TEST_CASE("passes over the options of another program, where those of a job are enough") {
+    test::scratch_folder folder;
+    const auto path = (folder / "config.toml").string();
+    test::write(path, "width = 8\nreplicas = 7\n[model]\nlayers = 2\n");
+    job_options options;
+    command_options of_a_job;
+    add_options(of_a_job, options);
+    REQUIRE(read_known_options(path, "--run", of_a_job));
+    CHECK(options.replicas == 7);
+    test::write(path, "width = 8\nreplicas = 0\n");
+    const auto refused = read_known_options(path, "--run", of_a_job);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message.find(":2: replicas must be") != std::string::npos);
   }
 }
 

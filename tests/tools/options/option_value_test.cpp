@@ -3,7 +3,7 @@
 // reads. Method: a table of texts per kind.
 #include "tests/doctest.hpp"
 #include "tools/options/config_file.hpp"
-#include "tools/options/train_options.hpp"
+#include "tools/train/train_options.hpp"
 
 namespace option_value_test {
 

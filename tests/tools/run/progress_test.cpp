@@ -41,6 +41,14 @@ TEST_SUITE("tools/run/progress") {
     CHECK(line.finish().empty());
   }
 
+  TEST_CASE("says nothing of losses that are not reported, and shows one that is lost") {
+    auto sample = at(1);
+    sample.loss = std::numeric_limits<double>::quiet_NaN();
+    CHECK(progress{{}}.update(sample, 1s).find("loss -  12,935 examples/s") != std::string::npos);
+    sample.examples_per_second = 0;
+    CHECK(progress{{}}.update(sample, 1s) == "step     1/2,000  live 4/3  17 dropped\n");
+  }
+
   TEST_CASE("writes a plain line per tenth of a quick run") {
     progress line{{}};
     int lines = 0;

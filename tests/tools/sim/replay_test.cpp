@@ -217,7 +217,7 @@ TEST_SUITE("tools/sim/replay") {
     test::scratch_folder folder;
     auto refused = read_run_folder(folder.path().string());
     REQUIRE_FALSE(refused);
-    CHECK(refused.error().message.find("not the folder of a run of troupe train: ") == 0);
+    CHECK(refused.error().message.find("not the folder of a run: ") == 0);
     std::ofstream{folder / "config.toml"} << "replicas = 2\naggregate = 2\n";
     refused = read_run_folder(folder.path().string());
     REQUIRE_FALSE(refused);

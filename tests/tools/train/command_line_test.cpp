@@ -37,7 +37,7 @@ TEST_SUITE("tools/train/command_line") {
     REQUIRE(command);
     CHECK(command->answer.empty());
     CHECK(command->origins.empty());
-    CHECK(command->options.replicas == train_defaults::replicas);
+    CHECK(command->options.replicas == job_defaults::replicas);
     CHECK(command->options.steps == train_defaults::steps);
     CHECK(command->options.learning_rate);
   }

@@ -2,6 +2,7 @@
 // Goal: what a run is told of its optimizer becomes its plan. Method: options and the rules, rates
 // and factors that should come of them.
 #include "tests/doctest.hpp"
+#include "tools/run/learning_rate.hpp"
 #include "tools/train/plan.hpp"
 
 namespace train_plan_test {

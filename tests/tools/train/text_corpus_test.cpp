@@ -3,9 +3,9 @@
 // texts with known figures.
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
-#include "tools/options/train_options.hpp"
-#include "tools/system/compressed_size.hpp"
+#include "tools/train/compressed_size.hpp"
 #include "tools/train/text_corpus.hpp"
+#include "tools/train/train_options.hpp"
 
 namespace text_corpus_test {
 

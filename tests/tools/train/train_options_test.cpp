@@ -2,8 +2,8 @@
 // Goal: what is printed reads back to the same options. Method: print, read, compare.
 #include "tests/doctest.hpp"
 #include "tools/options/config_file.hpp"
-#include "tools/options/train_options.hpp"
 #include "tools/train/checks.hpp"
+#include "tools/train/train_options.hpp"
 
 namespace train_options_test {
 
@@ -23,7 +23,7 @@ train_options read_back(const std::string& text) {
 
 } // namespace
 
-TEST_SUITE("tools/options/train_options") {
+TEST_SUITE("tools/train/train_options") {
   TEST_CASE("reads back to the defaults") {
     train_options options;
     REQUIRE(settle(options, {}));

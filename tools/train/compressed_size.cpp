@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compressing into a scratch buffer, because only the compressed size is wanted.
-#include "tools/system/compressed_size.hpp"
+#include "tools/train/compressed_size.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

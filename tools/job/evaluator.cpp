@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sidecar evaluator for a learning problem, and what it writes.
-#include "tools/train/evaluator_job.hpp"
+// A sidecar evaluator for a run, and what it writes.
+#include "tools/job/evaluator.hpp"
 
 #include "actors/recording/evaluation_file.hpp"
 #include "actors/recording/event_file.hpp"
 #include "messages/failure.hpp"
+#include "strategies/jobs/exit_codes.hpp"
 #include "tools/run/run_directory.hpp"
-#include "tools/train/job.hpp"
-#include "tools/train/saved_job.hpp"
 
 #include <climits>
 #include <condition_variable>
@@ -27,14 +26,6 @@ constexpr auto poll_every = std::chrono::milliseconds{200};
 // Beside the steps: files are written in blocks, and folders of other machines are seen late.
 constexpr job_time delay_of_files = std::chrono::seconds{10};
 
-job_time seconds(double count) {
-  return std::chrono::duration_cast<job_time>(std::chrono::duration<double>{count});
-}
-
-void say(const std::string& line) {
-  fmt::print(stderr, "troupe train: {}\n", line);
-}
-
 // Bytes of a run's files, but for ours: they grow as long as it is alive.
 uint64_t bytes_in(const fs::path& run) {
   uint64_t bytes = 0;
@@ -50,7 +41,7 @@ uint64_t bytes_in(const fs::path& run) {
 }
 
 // Whether the run begins in time; false also when asked to stop.
-bool begins(const evaluator_surroundings& given) {
+bool begins(const evaluator_options& given) {
   std::mutex mutex;
   std::condition_variable_any never;
   std::unique_lock lock{mutex};
@@ -103,69 +94,78 @@ private:
   std::optional<event_file> curve_;
 };
 
-sidecar_evaluator_options evaluator_of(const train_options& options,
-                                       const evaluator_surroundings& given,
-                                       evaluator_files& files) {
-  auto patience
-    = delay_of_files + seconds(2 * options.deadline_seconds + options.rejoin_patience_seconds);
+sidecar_evaluator_options sidecar_of(const evaluator_options& given, evaluator_files& files) {
   return {
     .checkpoint_dir = given.run / run_directory::checkpoint_folder,
-    .evaluate =
-      [&](const found_checkpoint& found) {
-        auto values = value_or_throw(model_in(found, given.problem));
-        return value_or_throw(given.problem.evaluate(values));
-      },
+    .evaluate = given.evaluate,
     .on_result =
       [&](const found_checkpoint& found, double value) {
         files.add(found.snapshot, value);
-        const auto& measure = given.problem.measure;
-        fmt::print(stderr, "step {}  {} {:.3f} {}\n", found.snapshot.step, measure.held_out, value,
-                   measure.unit);
+        fmt::print(stderr, "step {}  {} {:.3f} {}\n", found.snapshot.step, given.measure.held_out,
+                   value, given.measure.unit);
       },
-    .limits = {.last_step = step_count(options, given.problem),
+    .limits = {.last_step = given.last_step,
                .after = files.last_step(),
-               .patience = patience},
+               .patience = delay_of_files + given.patience},
     // A run that is taken back has never begun, and will leave nothing.
     .is_over
     = [&] { return run_directory::is_over(given.run) || !run_directory::is_begun(given.run); },
     .progress = [&] { return bytes_in(given.run); },
     .waits_for = given.chief,
     .poll_every = poll_every,
-    .on_warning = say,
+    .on_warning
+    = [&](const std::string& line) { fmt::print(stderr, "{}: {}\n", given.program, line); },
     .stop = given.stop};
 }
 
 } // namespace
 
-evaluator_report run_evaluator_job(const train_options& options,
-                                   const evaluator_surroundings& given) {
+evaluator_report run_evaluator(const evaluator_options& options) {
   evaluator_report report;
-  report.has_begun = begins(given);
+  report.has_begun = begins(options);
   if (!report.has_begun) {
-    report.is_stopped = given.stop.stop_requested();
+    report.is_stopped = options.stop.stop_requested();
     if (!report.is_stopped)
       report.failure
         = error{errc::deadline_exceeded,
                 fmt::format("no run has begun in {}: {} has not made that folder within {:g} s",
-                            given.run.string(), given.chief,
-                            std::chrono::duration<double>{given.start_deadline}.count())};
+                            options.run.string(), options.chief,
+                            std::chrono::duration<double>{options.start_deadline}.count())};
     return report;
   }
   try {
-    evaluator_files files{given.run, given.problem.measure};
+    evaluator_files files{options.run, options.measure};
     auto world = world::threads({.observed = false});
     static_cast<sidecar_report&>(report)
-      = sidecar_evaluator{world, evaluator_of(options, given, files)}.start();
+      = sidecar_evaluator{world, sidecar_of(options, files)}.start();
   } catch (const failure& failed) {
     report.failure = failed.reason();
   }
-  report.has_begun = run_directory::is_begun(given.run);
+  report.has_begun = run_directory::is_begun(options.run);
   if (!report.has_begun && !report.failure && !report.is_stopped)
     report.failure = error{errc::unavailable,
                            fmt::format("the run in {} was given up before it had made a step; {} "
                                        "knows why",
-                                       given.run.string(), given.chief)};
+                                       options.run.string(), options.chief)};
   return report;
+}
+
+std::string end_text(const evaluator_report& report) {
+  if (report.failure) return report.failure->message;
+  auto last
+    = report.last_step ? fmt::format(", the last of step {}", *report.last_step) : std::string{};
+  return fmt::format("{}; {} checkpoints evaluated{}",
+                     report.is_stopped ? "asked to stop" : "the run has ended", report.evaluations,
+                     last);
+}
+
+int code_of(const evaluator_report& report, int signal_number) {
+  if (report.is_stopped) return exit_code_of_signal(signal_number);
+  if (!report.failure) return static_cast<int>(exit_code::finished);
+  if (!report.has_begun) return static_cast<int>(exit_code::no_cluster);
+  auto is_of_another_job = report.failure->code == errc::failed_precondition;
+  return static_cast<int>(is_of_another_job ? exit_code::bad_checkpoint
+                                            : exit_code_of(report.failure->code));
 }
 
 } // namespace troupe

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPUs of a process of `troupe train`.
+// The GPUs of a process of a job.
 #pragma once
 
 #include "messages/errc.hpp"
 #include "strategies/cluster/resolved_cluster.hpp"
-#include "tools/options/train_options.hpp"
+#include "tools/options/job_options.hpp"
 
 #include <memory>
 #include <vector>
@@ -15,7 +15,7 @@ class collective_library;
 class compute_device;
 
 /// What a process computes, reduces and has variables on, where that is not its processor.
-struct train_devices {
+struct job_devices {
   std::vector<std::shared_ptr<compute_device>> computing{}; ///< Replicas take them in turn.
   std::vector<std::shared_ptr<compute_device>> holding{};   ///< Variables take them in turn.
   std::shared_ptr<collective_library> collectives{};        ///< For --communication nccl.
@@ -26,7 +26,7 @@ struct train_devices {
 /// where variables lie: beside the replicas that compute, in a job of one process; of a strategy
 /// that has one array for each variable.
 /// Errors: as `open_devices` and `open_nccl`, after the option that asks for it.
-[[nodiscard]] expected<train_devices> find_devices(const train_options& options,
-                                                   const resolved_cluster& cluster);
+[[nodiscard]] expected<job_devices> find_devices(const job_options& options,
+                                                 const resolved_cluster& cluster);
 
 } // namespace troupe

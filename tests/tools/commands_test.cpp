@@ -3,6 +3,7 @@
 // line.
 #include "tests/doctest.hpp"
 #include "tools/cluster.hpp"
+#include "tools/commands.hpp"
 #include "tools/launch/command_line.hpp"
 #include "tools/options/command_options.hpp"
 #include "tools/options/help.hpp"
@@ -42,7 +43,7 @@ size_t longest_line(const std::string& text) {
 
 } // namespace
 
-TEST_SUITE("tools/options/help") {
+TEST_SUITE("tools/commands") {
   using namespace troupe;
 
   TEST_CASE("lists every option once, with its default, in lines of at most 80 letters") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options as lines, and the first of them that differs.
-#include "tools/train/option_agreement.hpp"
+#include "tools/job/option_agreement.hpp"
 
 #include "actors/training/agreement.hpp"
 #include "messages/failure.hpp"
@@ -16,8 +16,8 @@ namespace troupe {
 
 namespace {
 
-constexpr std::array<std::string_view, 7> own_matters{
-  "text", "data", "resume", "run-dir", "timeline-bytes", "metrics-port", "metrics-address"};
+constexpr std::array<std::string_view, 5> own_matters{"resume", "run-dir", "timeline-bytes",
+                                                      "metrics-port", "metrics-address"};
 
 // Where there is a chief, these are its own, or those of the process that computes.
 constexpr std::array<std::string_view, 9> matters_beside_chief{
@@ -27,17 +27,16 @@ constexpr std::array<std::string_view, 9> matters_beside_chief{
 
 } // namespace
 
-std::string agreement_of(const train_options& options, const learning_problem& problem) {
-  auto is_own = [has_chief = !replicas_meet(options.strategy)](std::string_view key) {
-    return std::ranges::count(own_matters, key) > 0
+std::string agreement_of(const command_options& all, const job_options& options,
+                         std::span<const std::string> own) {
+  auto is_own = [own, has_chief = !replicas_meet(options.strategy)](const std::string& key) {
+    return std::ranges::count(own, key) > 0 || std::ranges::count(own_matters, key) > 0
            || (has_chief && std::ranges::count(matters_beside_chief, key) > 0);
   };
-  auto lines = "a " + problem.data.kind + " of " + problem.data.fingerprint + '\n';
-  auto values = options;
-  command_options all;
-  add_options(all, values);
+  std::string lines;
   for (const auto& option : all.options())
-    if (!is_own(option.key)) lines += fmt::format("{} = {}\n", option.key, toml_text(option));
+    if (option.in_files && !is_own(option.key))
+      lines += fmt::format("{} = {}\n", option.key, toml_text(option));
   return lines;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options into devices.
-#include "tools/train/devices.hpp"
+#include "tools/job/job_devices.hpp"
 
 #include "actors/gpu/collective_library.hpp"
 #include "actors/gpu/device_list.hpp"
@@ -26,7 +26,7 @@ expected<T> asked_for(const std::string& option, expected<T> found) {
 constexpr uint32_t update_streams = 4;
 
 // How an option spells where the variables of this process lie, and where that stands.
-std::pair<std::string, std::string> variable_place(const train_options& options,
+std::pair<std::string, std::string> variable_place(const job_options& options,
                                                    const resolved_cluster& cluster) {
   if (!options.variable_device.empty()) return {"--variable-device", options.variable_device};
   auto lie_beside_replicas
@@ -43,9 +43,8 @@ open_named(const std::string& option, const std::string& names, uint32_t streams
 
 } // namespace
 
-expected<train_devices> find_devices(const train_options& options,
-                                     const resolved_cluster& cluster) {
-  train_devices found;
+expected<job_devices> find_devices(const job_options& options, const resolved_cluster& cluster) {
+  job_devices found;
   if (cluster.is_evaluator()) return found;
   auto [option, names] = variable_place(options, cluster);
   auto holding = open_named(option, names, update_streams);

@@ -3,7 +3,7 @@
 // xz where the machine has them; known extremes where not.
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
-#include "tools/system/compressed_size.hpp"
+#include "tools/train/compressed_size.hpp"
 
 #include <cmath>
 #include <cstdio>
@@ -38,7 +38,7 @@ std::string prose() {
 
 } // namespace
 
-TEST_SUITE("tools/system/compressed_size") {
+TEST_SUITE("tools/train/compressed_size") {
   TEST_CASE("agrees with the gzip command within one part in a hundred") {
     const auto size = gzip_bytes(prose());
     REQUIRE(size);

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: any job leaves a run folder, with two hooks and nothing else. Method: a job in virtual
+// time, and its files.
+#include "tests/doctest.hpp"
+#include "tests/scratch_folder.hpp"
+#include "tests/strategies/small_job.hpp"
+#include "tools/run/progress_hook.hpp"
+#include "tools/run/run_folder_hook.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+namespace run_folder_hook_test {
+
+namespace {
+
+using namespace troupe;
+
+size_t lines_in(const std::filesystem::path& file) {
+  const auto text = test::content(file);
+  return static_cast<size_t>(std::ranges::count(text, '\n'));
+}
+
+} // namespace
+
+TEST_SUITE("tools/run/run_folder_hook") {
+  TEST_CASE("a job leaves a line for each step and gradient, and its totals") {
+    test::scratch_folder folder;
+    test::small_job job{{2, 2, sync_policy::latest_token}};
+    auto files = std::make_shared<run_folder_hook>(job.strategy, folder / "one");
+    auto seen = job.run_idle(
+      {.steps = 5, .hooks = {files, std::make_shared<progress_hook>()}, .pace = test::one_second});
+    REQUIRE_FALSE(seen.report.failure);
+    CHECK(lines_in(folder / "one/metrics.csv") == 1 + 5);
+    CHECK(lines_in(folder / "one/ledger.csv") == 1 + 5 * 2);
+    CHECK(lines_in(folder / "one/replicas.csv") == 1 + 2);
+    CHECK(test::content(folder / "one/timeline.json").find("owner w") != std::string::npos);
+    CHECK(files->totals().step_times().count() == 5);
+  }
+
+  TEST_CASE("an evaluation after the end of the job is in its file, too") {
+    test::scratch_folder folder;
+    test::small_job job{{2, 2, sync_policy::latest_token}};
+    run_folder_hook files{job.strategy, folder.path()};
+    files.end({});
+    files.on_evaluation(7, std::chrono::seconds{3}, 0.25);
+    files.finish();
+    CHECK(test::content(folder / "evaluations.csv").find("\n7,3") != std::string::npos);
+  }
+
+  TEST_CASE("names a folder that cannot be made") {
+    test::scratch_folder folder;
+    test::write(folder / "file", "");
+    test::small_job job{{2, 2, sync_policy::latest_token}};
+    auto refused = test::refusal_of([&] { run_folder_hook{job.strategy, folder / "file/one"}; });
+    CHECK(refused.code == errc::resource);
+    CHECK(refused.message.find("file/one/metrics.csv") != std::string::npos);
+  }
+}
+
+} // namespace run_folder_hook_test

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The help of `troupe`, and the answer to a slip of the pen.
+#include "tools/commands.hpp"
+
+#include "strategies/jobs/exit_codes.hpp"
+#include "tools/options/nearest_name.hpp"
+
+#include <array>
+#include <fmt/format.h>
+
+namespace troupe {
+
+std::string troupe_help() {
+  return "Distributed training by actors.\n"
+         "\n"
+         "Usage: troupe COMMAND [OPTIONS]\n"
+         "\n"
+         "Commands:\n"
+         "  train      train a language model on a text, by several replicas together\n"
+         "  launch     start the tasks of a job on this machine, and end them together\n"
+         "  sample     print text that the model of a run writes\n"
+         "  top        show a running job in the terminal\n"
+         "  sim        simulate what stragglers and backups cost\n"
+         "  cluster    show the cluster that a job started here would be part of\n"
+         "\n"
+         "Options:\n"
+         "  --help     this text; troupe COMMAND --help tells more about a command\n"
+         "  --version  the version\n"
+         "\n"
+         + exit_codes_text();
+}
+
+std::string unknown_command(std::string_view command) {
+  constexpr std::array<std::string_view, 8> known{"train", "launch",  "sample", "top",
+                                                  "sim",   "cluster", "--help", "--version"};
+  return fmt::format(
+    "unknown command '{}'; the nearest known one is '{}' (troupe --help lists all)", command,
+    nearest_name(command, known));
+}
+
+} // namespace troupe

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The evaluator of a run: another process, which sees nothing of it but its folder.
+#pragma once
+
+#include "strategies/jobs/sidecar_evaluator.hpp"
+#include "tools/run/quality_measure.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <stop_token>
+#include <string>
+
+namespace troupe {
+
+/// What an evaluator has from elsewhere.
+struct evaluator_options {
+  std::string program;       ///< Begins its lines: "troupe train".
+  std::filesystem::path run; ///< The folder of the run, which may not have begun yet.
+  std::string chief;         ///< The task that leads it, for people: "chief 0 (10.0.0.1:2222)".
+  std::function<double(const found_checkpoint&)> evaluate; ///< What it throws ends the evaluator.
+  quality_measure measure = quality_measures::loss;
+  uint64_t last_step = 0;     ///< Of the run.
+  job_time start_deadline{0}; ///< How long the run may take to begin.
+  job_time patience{0};       ///< How long nothing of the run may change, beside what files take.
+  std::stop_token stop{};
+};
+
+/// What came of it.
+struct evaluator_report : sidecar_report {
+  bool has_begun = false; ///< There was a run.
+};
+
+/// Evaluates each checkpoint of a run as soon as it is saved, until the run is over: a line for
+/// each on standard error, and in the folder `eval` of the run an evaluations.csv and a curve. One
+/// that is started again goes on after the last line.
+///
+/// Patience ends when no file of the run has grown for that long.
+/// Errors: in the report: deadline_exceeded, naming the chief; unavailable, if the run was given up
+/// before it had made a step; resource; what `evaluate` threw.
+[[nodiscard]] evaluator_report run_evaluator(const evaluator_options& options);
+
+/// What an evaluator says in the end.
+[[nodiscard]] std::string end_text(const evaluator_report& report);
+
+/// The exit code of its process. @param signal_number That has asked it to stop; 0: none.
+[[nodiscard]] int code_of(const evaluator_report& report, int signal_number);
+
+} // namespace troupe

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of a trainer, and the job that it asks for.
+#include "tools/job/job.hpp"
+
+#include "tools/job/running_job.hpp"
+#include "tools/options/command_options.hpp"
+#include "tools/options/config_file.hpp"
+#include "tools/options/help.hpp"
+#include "tools/options/job_checks.hpp"
+#include "tools/options/job_command.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fmt/format.h>
+#include <limits>
+#include <optional>
+
+namespace troupe {
+
+namespace {
+
+std::string introduction(const std::string& program, const std::string& about) {
+  return fmt::format(
+    "{}{}"
+    "Usage: {} [OPTIONS]\n"
+    "\n"
+    "Every option can also stand in a TOML file, without the dashes (--config). The\n"
+    "command line overrides the file, the file overrides the default.\n",
+    about, about.empty() ? "" : "\n\n", program);
+}
+
+constexpr option_range any_count{0, 1e18};
+constexpr option_range any_number{std::numeric_limits<double>::lowest(),
+                                  std::numeric_limits<double>::max()};
+
+} // namespace
+
+/// The program's own options stand before those of the job, which are described when it runs.
+struct job::command_line {
+  command_line(int argument_count, const char* const* arguments, job_settings settings)
+    : argument_count(argument_count), arguments(arguments),
+      program(std::filesystem::path{arguments[0]}.filename().string()),
+      options(std::move(settings.defaults)),
+      all(options_of_job(introduction(program, settings.about),
+                         "values follow their option, as in --steps 1000")) {}
+
+  void add(const std::string& name, const std::string& argument, const std::string& help,
+           option_value value) {
+    if (!std::exchange(has_own, true)) all.begin_group("Options of " + program, true);
+    all.add(name, argument, help, std::move(value), "none");
+  }
+
+  expected<void> read() {
+    add_options(all, options);
+    auto done = read_job_command(all, command, argument_count, arguments);
+    if (!done || !command.answer.empty()) return done;
+    done = settle(command, options);
+    if (done) done = check(options, command.origins);
+    if (done && command.dumps_config) command.answer = config({});
+    return done;
+  }
+
+  [[nodiscard]] std::string config(std::string_view commented) const {
+    auto is_left_out = [this](std::string_view key) {
+      return std::ranges::count(without_meaning(options.strategy), key) > 0;
+    };
+    return config_text(all, command.origins,
+                       {.program = program, .is_left_out = is_left_out, .commented = commented});
+  }
+
+  int argument_count;
+  const char* const* arguments;
+  std::string program;
+  job_options options;
+  job_command command;
+  command_options all; ///< Behind what it refers to.
+  bool has_own = false;
+};
+
+job::job(int argument_count, const char* const* arguments, job_settings settings)
+  : command_line_(std::make_unique<command_line>(argument_count, arguments, settings)) {
+  auto& line = *command_line_;
+  running_ = std::make_unique<running_job>(
+    job_request{.program = line.program,
+                .command = line.command,
+                .options = line.options,
+                .described = line.all,
+                .config = [&line] { return line.config("run-dir"); }});
+  running_->describe({.measure = settings.measure, .evaluate = std::move(settings.evaluate)});
+}
+
+job::job(job_request request) : running_(std::make_unique<running_job>(std::move(request))) {}
+
+job::~job() = default;
+
+void job::option(const std::string& name, const std::string& argument, const std::string& help,
+                 std::string& place) {
+  command_line_->add(name, argument, help, text_value(place));
+}
+
+void job::option(const std::string& name, const std::string& argument, const std::string& help,
+                 uint64_t& place) {
+  command_line_->add(name, argument, help, whole_value(place, any_count));
+}
+
+void job::option(const std::string& name, const std::string& argument, const std::string& help,
+                 double& place) {
+  command_line_->add(name, argument, help, real_value(place, any_number));
+}
+
+void job::describe(job_subject subject) {
+  running_->describe(std::move(subject));
+}
+
+expected<void> job::find_cluster() {
+  return running_->find_cluster();
+}
+
+int job::run(const std::function<void()>& body) {
+  if (command_line_) {
+    const auto& line = *command_line_;
+    if (auto read = command_line_->read(); !read) return refuse(line.program, read.error());
+    if (!line.command.answer.empty()) {
+      fmt::print("{}", line.command.answer);
+      return static_cast<int>(exit_code::finished);
+    }
+  }
+  return running_->run(body);
+}
+
+const job_options& job::options() const {
+  return running_->options();
+}
+
+bool job::is_chief() const {
+  return running_->cluster().is_chief();
+}
+
+world& job::world() {
+  return running_->world();
+}
+
+server& job::server() {
+  return running_->server();
+}
+
+strategy& job::strategy() {
+  return running_->strategy();
+}
+
+void job::add_hook(std::shared_ptr<session_hook> hook) {
+  running_->add_hook(std::move(hook));
+}
+
+job_optimizer job::optimizer(const update_plan& plan) const {
+  if (replicas_meet(options().strategy))
+    return {troupe::optimizer{plan, {.aggregation = reduce_op::mean}}, plan};
+  return {sync_replicas_optimizer{plan, sync()}, plan};
+}
+
+job_optimizer job::optimizer(const update_rule& rule) const {
+  return optimizer(update_plan{.rule = rule});
+}
+
+job_report job::train(const job_optimizer& optimizer, const step_function& step) {
+  return train(strategy(), optimizer, step);
+}
+
+job_report job::train(troupe::strategy& strategy, const job_optimizer& optimizer,
+                      const step_function& step) {
+  return running_->train(strategy, optimizer, step);
+}
+
+} // namespace troupe

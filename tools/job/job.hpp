@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// A job of any trainer: the command line, the cluster, the run folder, the end.
+#pragma once
+
+#include "messages/errc.hpp"
+#include "strategies/cluster/server.hpp"
+#include "strategies/jobs/training.hpp"
+#include "tools/job/job_optimizer.hpp"
+#include "tools/job/job_subject.hpp"
+#include "tools/options/job_options.hpp"
+#include "tools/run/quality_measure.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace troupe {
+
+class running_job;
+struct job_request;
+
+/// What a program says of its job in code; all of it may be left out.
+struct job_settings {
+  std::string about;    ///< What the program does, for --help.
+  job_options defaults; ///< What holds where neither command line nor file says something.
+  quality_measure measure = quality_measures::loss; ///< How losses and evaluations are called.
+  /// How well the variables, in the order of their making, do on what they were not trained on.
+  std::function<expected<double>(std::span<const tensor>)> evaluate;
+};
+
+/// A step function alone leaves nothing that could be looked at, or gone on with. A job gives a
+/// program around it what `troupe train` has, which is made of it: the options of replicas,
+/// clusters, checkpoints and the run; a folder with metrics, ledger, timeline, curves, checkpoints
+/// and plots; a progress line, a summary, signals, restarts, and exit codes.
+///
+///     int main(int argc, char** argv) {
+///       job job{argc, argv};
+///       return job.run([&] {
+///         auto line = job.strategy().make_variable("line", zeros({2}));
+///         auto optimizer = job.optimizer(rules::sgd{.learning_rate = 0.1});
+///         auto step = [=](replica_context& context) -> task<void> {
+///           ...
+///           auto applying = optimizer.apply_gradients(context, gradient, line);
+///           co_await applying;
+///         };
+///         job.train(optimizer, step);
+///       });
+///     }
+///
+/// The same program is a job of one process and of many, each of which runs the body; and in a
+/// cluster with an evaluator, that process evaluates checkpoints where others train.
+///
+/// Thread: the one that made it.
+class job {
+public:
+  /// @param arguments As of main; outlive the job.
+  job(int argument_count, const char* const* arguments, job_settings settings = {});
+
+  /// A job with a command line that its program has read.
+  explicit job(job_request request);
+
+  ~job();
+  job(const job&) = delete;
+  job& operator=(const job&) = delete;
+
+  /// Adds an option of the program's own, which is in files and in --help, too. A job that goes on
+  /// has it as it was. @param name With dashes: "--width". @param argument Stands for its value in
+  /// the help. @param place Holds the default, and gets the value when `run` begins.
+  /// @pre The job reads the command line. Before `run`.
+  void option(const std::string& name, const std::string& argument, const std::string& help,
+              std::string& place);
+  void option(const std::string& name, const std::string& argument, const std::string& help,
+              uint64_t& place);
+  void option(const std::string& name, const std::string& argument, const std::string& help,
+              double& place);
+
+  /// Tells what is trained. Before `run`.
+  void describe(job_subject subject);
+
+  /// Finds the cluster, for a program that has to know its part before `run`. Errors: in a line
+  /// that says what to mend.
+  [[nodiscard]] expected<void> find_cluster();
+
+  /// Reads the command line, runs the body, which is to call `train`, and tells what came of it. A
+  /// body that throws ends the job, and its reason is said in one line.
+  /// @returns What `main` is to return: see `exit_code`.
+  [[nodiscard]] int run(const std::function<void()>& body);
+
+  // ---- what the body has ----
+
+  /// As they were read, and fitted to the cluster.
+  [[nodiscard]] const job_options& options() const;
+
+  /// Whether this process leads the job. @pre `find_cluster`, or in the body.
+  [[nodiscard]] bool is_chief() const;
+
+  [[nodiscard]] troupe::world& world();
+
+  /// This process as a part of its cluster: for strategies and actors of the program's own.
+  [[nodiscard]] troupe::server& server();
+
+  /// The strategy that --strategy names. Errors: throws `failure`, as its constructor and `server`;
+  /// failed_precondition if other processes were told something else.
+  [[nodiscard]] troupe::strategy& strategy();
+
+  /// How gradients are aggregated, for optimizers of the program's own.
+  [[nodiscard]] sync_options sync() const { return sync_of(options()); }
+
+  /// Adds a hook, told before those of the run folder. It counts in the process that leads.
+  void add_hook(std::shared_ptr<session_hook> hook);
+
+  /// The optimizer that goes with `strategy()`. @param plan, rule What an update does.
+  /// Errors: throws `failure`, as the optimizer's constructor.
+  [[nodiscard]] job_optimizer optimizer(const update_plan& plan) const;
+  [[nodiscard]] job_optimizer optimizer(const update_rule& rule) const;
+
+  /// Trains the variables of `strategy()`; once.
+  /// @returns How the job ended. Errors: in the report; throws `failure` if the job did not begin.
+  job_report train(const job_optimizer& optimizer, const step_function& step);
+
+  /// Trains those of a strategy of the program's own, made with `world()`, and with
+  /// `server().placement()` where it takes one.
+  /// @param optimizer Where replicas do not meet, a `sync_replicas_optimizer`.
+  job_report train(troupe::strategy& strategy, const job_optimizer& optimizer,
+                   const step_function& step);
+
+private:
+  struct command_line;
+
+  std::unique_ptr<command_line> command_line_; ///< Null if the program has read it.
+  std::unique_ptr<running_job> running_;
+};
+
+} // namespace troupe

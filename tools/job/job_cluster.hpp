@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cluster that a job runs in, and options that go with it.
+#pragma once
+
+#include "strategies/cluster/resolved_cluster.hpp"
+#include "tools/options/job_command.hpp"
+#include "tools/options/job_options.hpp"
+
+namespace troupe {
+
+/// Finds the cluster that the command line, or the environment, names, and fits the number of
+/// replicas to it.
+/// Errors: invalid_argument, in a line that says what to mend: the cluster, or the option that does
+/// not go with it.
+[[nodiscard]] expected<resolved_cluster> find_cluster(const job_command& command,
+                                                      job_options& options);
+
+/// "chief 0 (10.0.0.1:2222)"
+[[nodiscard]] std::string chief_text(const resolved_cluster& cluster);
+
+} // namespace troupe

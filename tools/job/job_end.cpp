@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reports and figures as lines, plots and exit codes.
+#include "tools/job/job_end.hpp"
+
+#include "actors/net/host_port.hpp"
+#include "actors/net/sockets/name_lookup.hpp"
+#include "simulation/scenario.hpp"
+#include "tools/options/help.hpp"
+#include "tools/run/plots.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <fmt/format.h>
+#include <map>
+#include <string>
+
+namespace troupe {
+
+namespace {
+
+constexpr uint64_t what_if_steps_max = 2000; // simulated for the comparison of policies
+
+// A job that cannot begin for want of others is neither wrong nor lost.
+bool is_about_others(errc code) {
+  return code == errc::deadline_exceeded || code == errc::failed_precondition
+         || code == errc::unavailable;
+}
+
+// The chief dials no task, so it has not noticed if a task that it waits for is at a host that does
+// not exist.
+error with_unknown_hosts(error reason, const resolved_cluster& cluster) {
+  if (reason.code != errc::deadline_exceeded || !cluster.is_chief()) return reason;
+  std::map<std::string, uint16_t> hosts; // with any port there
+  for (const auto& task : cluster.tasks)
+    if (auto at = parse_host_port(task.address);
+        at && reason.message.find(task.address) != std::string::npos)
+      hosts.emplace(at->host, at->port);
+  for (const auto& [host, port] : hosts)
+    if (auto found = look_up(host, std::to_string(port), std::chrono::seconds{2}); !found)
+      reason.message += "; " + found.error().message;
+  return reason;
+}
+
+double mean_step(const job_options& options, sync_policy policy, uint64_t steps,
+                 const run_folder_hook& run) {
+  scenario same_times{.sync = {static_cast<uint32_t>(options.aggregate),
+                               static_cast<uint32_t>(options.replicas), policy},
+                      .steps = std::min(steps, what_if_steps_max),
+                      .compute = replayed_times(run.computing_times()),
+                      .seed = options.seed};
+  return simulate(same_times).mean_step_seconds();
+}
+
+} // namespace
+
+int code_of(const job_report& report, int signal_number) {
+  if (signal_number != 0) return exit_code_of_signal(signal_number);
+  if (!report.failure) return static_cast<int>(exit_code::finished);
+  auto code = report.failure->code;
+  auto is_formed = report.has_begun || !is_about_others(code);
+  return static_cast<int>(is_formed ? exit_code_of(code) : exit_code::no_cluster);
+}
+
+int refuse_job(std::string_view program, const error& reason, const resolved_cluster& cluster,
+               int signal_number, exit_code otherwise) {
+  if (reason.code == errc::cancelled && signal_number != 0) {
+    fmt::print(stderr, "{}: asked to stop before the job had begun\n", program);
+    return exit_code_of_signal(signal_number);
+  }
+  auto is_formed = cluster.is_alone() || !is_about_others(reason.code);
+  return refuse(program, with_unknown_hosts(reason, cluster),
+                is_formed ? otherwise : exit_code::no_cluster);
+}
+
+void print_end(std::string_view program, const job_report& report, uint64_t steps) {
+  if (report.failure)
+    fmt::print(stderr, "{}: {}\n", program, report.failure->message);
+  else if (report.stopped)
+    fmt::print(stderr, "{}: {} after step {} of {}\n", program, *report.stopped, report.step,
+               steps);
+}
+
+void print_quality(const job_subject& subject, double quality) {
+  fmt::print("\n{}, {}\n"
+             "  this model   {:.3f}\n"
+             "{}",
+             subject.measure.held_out, subject.measure.words, quality, subject.others);
+}
+
+void print_what_if(const job_options& options, uint64_t steps, const run_folder_hook& run) {
+  if (options.policy != sync_policy::tensorflow || steps == 0
+      || options.aggregate >= options.replicas)
+    return;
+  auto as_it_was = mean_step(options, sync_policy::tensorflow, steps, run);
+  auto other = mean_step(options, sync_policy::latest_token, steps, run);
+  fmt::print(
+    "\npolicy: simulated with these computing times, a step takes {:.1f} ms under tensorflow\n"
+    "and {:.1f} ms under latest_token\n",
+    1e3 * as_it_was, 1e3 * other);
+}
+
+void draw(const std::filesystem::path& folder, const job_subject& subject, plots_of what) {
+  auto written = write_plot_scripts(folder, subject.measure, subject.baselines);
+  auto drawn = written.and_then([&] { return draw_plots(folder, what); });
+  if (drawn) {
+    fmt::print("\nplots: {1}{0}/steps.svg; open {0}/timeline.json in https://ui.perfetto.dev\n",
+               folder.string(),
+               what == plots_of::steps ? std::string{} : folder.string() + "/loss.svg ");
+    return;
+  }
+  fmt::print("\nno plots: {}; to draw them type\n  {}\n", drawn.error().message,
+             plot_command(folder, what));
+}
+
+} // namespace troupe

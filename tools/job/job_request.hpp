@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// A job as its program's command line asks for it.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace troupe {
+
+class command_options;
+struct job_command;
+struct job_options;
+
+/// What was said of a job, read and checked. What it refers to outlives the job.
+struct job_request {
+  std::string program; ///< Begins lines: "troupe train".
+  job_command& command;
+  job_options& options;             ///< Replicas are fitted to the cluster.
+  const command_options& described; ///< All options that files may hold, with their values.
+  /// The run's config.toml, without its folder.
+  std::function<std::string()> config;
+};
+
+} // namespace troupe

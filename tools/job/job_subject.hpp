@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a program tells of what its job trains.
+#pragma once
+
+#include "kernels/tensor/tensor.hpp"
+#include "messages/errc.hpp"
+#include "tools/run/plots.hpp"
+#include "tools/run/quality_measure.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+struct found_checkpoint;
+
+/// A job, its checkpoints, its files and its evaluator are the same whatever is trained: all that
+/// differs is here, and all of it may be left out.
+struct job_subject {
+  std::string announcement; ///< Lines for people, before the job begins.
+  uint64_t steps = 0;       ///< Updates to make; 0: as --steps says.
+
+  quality_measure measure = quality_measures::loss;
+  /// How well variables, in the order of their making, do on what they were not trained on, in the
+  /// units of `measure`; empty: they are not evaluated.
+  std::function<expected<double>(std::span<const tensor>)> evaluate{};
+  std::string others{}; ///< Lines below the result: what others need for the same.
+  std::vector<plot_baseline> baselines{};
+
+  std::map<std::string, std::string> notes{}; ///< What checkpoints say beside the job.
+  /// Whether a job may go on with a checkpoint; the reason goes on behind the folder's name.
+  /// Empty: if it is of the same variables, optimizer and seed.
+  std::function<expected<void>(const found_checkpoint&)> can_resume{};
+  /// Whether an evaluator may judge one. Empty: if it is of the same variables.
+  std::function<expected<void>(const found_checkpoint&)> can_evaluate{};
+
+  std::string agreement{}; ///< A line that processes must have alike, beside the options.
+  std::vector<std::string>
+    own_options{}; ///< Keys of options that each process may have its own of.
+};
+
+} // namespace troupe

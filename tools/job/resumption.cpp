@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looking for checkpoints, and judging them.
+#include "tools/job/resumption.hpp"
+
+#include "messages/failure.hpp"
+#include "tools/run/run_directory.hpp"
+
+#include <cstdio>
+#include <fmt/format.h>
+#include <system_error>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+expected<job_beginning> find_resumed(std::string_view program, const std::string& folder,
+                                     const job_subject& subject, uint64_t steps) {
+  if (folder.empty()) return job_beginning{};
+  auto found = newest_checkpoint(program, folder, "--resume " + folder);
+  if (!found) return tl::unexpected<error>(found.error());
+  if (subject.can_resume)
+    if (auto fits = subject.can_resume(*found); !fits)
+      return fail(fits.error().code, fmt::format("--resume {}: {}", folder, fits.error().message));
+  if (found->snapshot.step >= steps)
+    return fail(errc::invalid_argument,
+                fmt::format("--resume {}: that run has made all its {} steps; ask for more with "
+                            "--steps",
+                            folder, found->snapshot.step));
+  return job_beginning{folder, std::move(found->snapshot)};
+}
+
+} // namespace
+
+expected<found_checkpoint> newest_checkpoint(std::string_view program,
+                                             const std::filesystem::path& run,
+                                             std::string_view named) {
+  auto folder = run / run_directory::checkpoint_folder;
+  if (!std::filesystem::is_directory(folder))
+    return fail(errc::not_found, fmt::format("{}: no checkpoints are there", named));
+  try {
+    auto warn
+      = [program](const std::string& line) { fmt::print(stderr, "{}: {}\n", program, line); };
+    auto found = find_checkpoint(folder, warn);
+    if (found) return *std::move(found);
+    return fail(errc::not_found,
+                fmt::format("{}: no whole checkpoint is in {}", named, folder.string()));
+  } catch (const failure& failed) {
+    return tl::unexpected<error>(failed.reason());
+  }
+}
+
+expected<job_beginning> find_beginning(std::string_view program, const std::string& asked_for,
+                                       const attempt_folders& attempts, const job_subject& subject,
+                                       uint64_t steps) {
+  for (const auto& folder : attempts.earlier) {
+    auto found = find_resumed(program, folder, subject, steps);
+    if (found || found.error().code != errc::not_found) return found;
+  }
+  return find_resumed(program, asked_for, subject, steps);
+}
+
+void hand_over_checkpoint(const job_beginning& beginning,
+                          const std::filesystem::path& checkpoints) {
+  if (!beginning.resume) return;
+  auto name = fmt::format("checkpoint-{}.safetensors", beginning.resume->step);
+  auto from = std::filesystem::path{beginning.folder} / run_directory::checkpoint_folder;
+  std::error_code ignored; // then the next checkpoint is the first
+  std::filesystem::create_directories(checkpoints, ignored);
+  auto partial = checkpoints / fmt::format(".{}.partial", name);
+  if (std::filesystem::copy_file(from / name, partial, ignored))
+    std::filesystem::rename(partial, checkpoints / name, ignored);
+}
+
+} // namespace troupe

@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts that a process has in a job, and what its options make of it.
+#include "tools/job/running_job.hpp"
+
+#include "actors/world/compute_device.hpp"
+#include "kernels/math/matmul.hpp"
+#include "messages/refuse.hpp"
+#include "strategies/jobs/checkpoint_saver_hook.hpp"
+#include "strategies/jobs/flight_recorder_hook.hpp"
+#include "strategies/kinds/mirrored_strategy.hpp"
+#include "strategies/kinds/multi_worker_mirrored_strategy.hpp"
+#include "tools/job/evaluator.hpp"
+#include "tools/job/job_cluster.hpp"
+#include "tools/job/job_end.hpp"
+#include "tools/job/option_agreement.hpp"
+#include "tools/job/pace.hpp"
+#include "tools/job/saved_values.hpp"
+#include "tools/job/waiting_step.hpp"
+#include "tools/options/help.hpp"
+#include "tools/run/learning_rate.hpp"
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <fmt/format.h>
+#include <limits>
+
+namespace troupe {
+
+namespace {
+
+job_time to_job_time(double seconds) {
+  return std::chrono::duration_cast<job_time>(std::chrono::duration<double>{seconds});
+}
+
+expected<std::shared_ptr<metrics_server_hook>> serve(const job_options& options) {
+  if (!options.metrics_port) return nullptr;
+  try {
+    return std::make_shared<metrics_server_hook>(http_server_options{
+      .address = options.metrics_address, .port = static_cast<uint16_t>(*options.metrics_port)});
+  } catch (const failure& failed) {
+    return fail(errc::resource,
+                fmt::format("--metrics-port, --metrics-address: {}", failed.reason().message));
+  }
+}
+
+// How more gradients than replicas come about.
+std::string gradients_of_each(const job_options& options) {
+  if (options.aggregate <= options.replicas) return {};
+  return fmt::format(
+    "          more gradients than replicas: an update takes several of a replica, "
+    "{:.2g} on average\n",
+    static_cast<double>(options.aggregate) / static_cast<double>(options.replicas));
+}
+
+job_report train_with(strategy& strategy, const job_optimizer& optimizer, const step_function& step,
+                      const training_options& options) {
+  if (const auto* first = optimizer.as<sync_replicas_optimizer>())
+    return train(strategy, *first, step, options);
+  return train(strategy, step, options);
+}
+
+void throw_unless_begun(const job_report& report) {
+  if (!report.has_begun)
+    throw failure{report.failure.value_or(error{errc::cancelled, "asked to stop"})};
+}
+
+// For the curve of the learning rate, if there is one.
+std::function<double(uint64_t)> rate_of(const job_optimizer& optimizer) {
+  if (!optimizer.plan()) return {};
+  return [plan = *optimizer.plan()](uint64_t step) { return learning_rate_at(plan, step); };
+}
+
+} // namespace
+
+expected<void> running_job::find_cluster() {
+  if (cluster_) return {};
+  auto found = troupe::find_cluster(request_.command, request_.options);
+  if (!found) return tl::unexpected<error>(found.error());
+  cluster_ = std::move(*found);
+  return {};
+}
+
+uint64_t running_job::steps() const {
+  return subject_.steps != 0 ? subject_.steps
+                             : request_.options.steps.value_or(job_defaults::steps);
+}
+
+int running_job::run(const std::function<void()>& body) {
+  const auto& program = request_.program;
+  if (auto found = find_cluster(); !found) return refuse(program, found.error());
+  auto devices = find_devices(request_.options, *cluster_);
+  if (!devices) return refuse(program, devices.error());
+  devices_ = std::move(*devices);
+  agreement_ = (subject_.agreement.empty() ? "" : subject_.agreement + '\n')
+               + agreement_of(request_.described, request_.options, subject_.own_options);
+  if (cluster_->is_chief()) return lead(body);
+  return cluster_->is_evaluator() ? evaluate_run(body) : follow(body);
+}
+
+// ---- the parts ----
+
+int running_job::lead(const std::function<void()>& body) {
+  if (auto refused = prepare_run()) return *refused;
+  signals_.emplace();
+  progress_ = std::make_shared<progress_hook>(subject_.measure);
+  announce();
+  hand_over_checkpoint(beginning_, directory_->checkpoints());
+  auto thrown = call(body);
+  leave();
+  return conclude(thrown);
+}
+
+// Everything that has to be right before a run may write its first byte. @returns The exit code, if
+// something is not.
+std::optional<int> running_job::prepare_run() {
+  const auto& program = request_.program;
+  auto& options = request_.options;
+  auto attempts = find_attempt(options.run_dir, cluster_->has_evaluator(), process_environment());
+  if (!attempts) return refuse(program, attempts.error());
+  options.run_dir = attempts->own;
+  auto beginning = find_beginning(program, options.resume, *attempts, subject_, steps());
+  if (!beginning) return refuse(program, beginning.error(), exit_code::bad_checkpoint);
+  beginning_ = std::move(*beginning);
+  options.resume = beginning_.folder;
+  auto metrics = serve(options);
+  if (!metrics) return refuse(program, metrics.error());
+  metrics_ = std::move(*metrics);
+  auto directory = make_directory();
+  if (!directory) return refuse(program, directory.error());
+  directory_ = std::move(*directory);
+  return std::nullopt;
+}
+
+expected<run_directory> running_job::make_directory() const {
+  const auto& folder = request_.options.run_dir;
+  if (folder.empty())
+    return run_directory::create_dated("runs", std::chrono::system_clock::now(), request_.config());
+  return run_directory::create(folder, request_.config());
+}
+
+void running_job::announce() const {
+  const auto& options = request_.options;
+  auto how = replicas_meet(options.strategy)
+               ? fmt::format("strategy {}", to_string(options.strategy))
+               : fmt::format("policy {}", to_string(options.policy));
+  fmt::print(stderr,
+             "{}"
+             "job       {} replicas, {} gradients an update, {}, {} steps\n"
+             "{}"
+             "files     {}\n",
+             subject_.announcement, options.replicas, options.aggregate, how, steps(),
+             gradients_of_each(options), directory_->path().string());
+  if (devices_.computing.empty())
+    fmt::print(stderr, "cpu       matrix products by {}, one thread for each replica\n",
+               cpu::matmul_instructions());
+  for (const auto& device : devices_.computing)
+    fmt::print(stderr, "device    {}\n", device->name());
+  for (const auto& device : devices_.holding)
+    fmt::print(stderr, "variables {}\n", device->name());
+  announce_cluster();
+  if (metrics_)
+    fmt::print(stderr, "metrics   http://{0}/metrics, or: troupe top {0}\n", metrics_->endpoint());
+  if (beginning_.resume)
+    fmt::print(stderr, "resume    {} from step {}\n", beginning_.folder, beginning_.resume->step);
+}
+
+void running_job::announce_cluster() const {
+  if (cluster_->is_alone()) return;
+  fmt::print(stderr, "cluster   {} of {} tasks, says {}\n", to_string(cluster_->self()),
+             cluster_->tasks.size(), cluster_->source);
+}
+
+// A job that made no step leaves nothing behind that would keep the next attempt from beginning.
+int running_job::conclude(const std::optional<error>& thrown) {
+  const auto& options = request_.options;
+  progress_->finish();
+  if (folder_) folder_->finish();
+  if (!report_) {
+    auto has_steps = folder_ && folder_->totals().step_times().count() > 0;
+    if (!folder_ || (!cluster_->is_alone() && !has_steps)) directory_->take_back();
+    if (!thrown) return static_cast<int>(exit_code::finished);
+    return refuse_job(request_.program, *thrown, *cluster_, signals_->signal_number(),
+                      beginning_.resume ? exit_code::bad_checkpoint : exit_code::usage);
+  }
+  print_end(request_.program, *report_, steps());
+  fmt::print("{}", folder_->totals().text());
+  if (last_evaluation_ && last_evaluation_->first == report_->step
+      && !std::isnan(last_evaluation_->second))
+    print_quality(subject_, last_evaluation_->second);
+  if (!report_->failure) print_what_if(options, report_->step, *folder_);
+  draw(directory_->path(), subject_,
+       folder_->has_losses() || last_evaluation_ ? plots_of::losses_and_steps : plots_of::steps);
+  if (thrown && !report_->failure)
+    return refuse(request_.program, *thrown, exit_code_of(thrown->code));
+  return code_of(*report_, signals_->signal_number());
+}
+
+// It writes no files, and ends as the job does.
+int running_job::follow(const std::function<void()>& body) {
+  signals_.emplace();
+  announce_cluster();
+  auto thrown = call(body);
+  leave();
+  if (report_) print_end(request_.program, *report_, steps());
+  if (report_ && (report_->failure || !thrown)) return code_of(*report_, signals_->signal_number());
+  if (!thrown) return static_cast<int>(exit_code::finished);
+  return refuse_job(request_.program, *thrown, *cluster_, signals_->signal_number(),
+                    report_ ? exit_code_of(thrown->code) : exit_code::usage);
+}
+
+int running_job::evaluate_run(const std::function<void()>& body) {
+  const auto& program = request_.program;
+  auto& options = request_.options;
+  announce_cluster();
+  auto misused = [&](const char* why) {
+    return refuse(program, error{errc::invalid_argument, why});
+  };
+  auto attempt = find_attempt(options.run_dir, true, process_environment());
+  if (!attempt) return refuse(program, attempt.error());
+  options.run_dir = attempt->own;
+  if (options.run_dir.empty())
+    return misused("an evaluator finds the run by its folder: give all tasks the same --run-dir");
+  if (options.checkpoint_every == 0)
+    return misused("an evaluator evaluates checkpoints, but --checkpoint-every 0 makes none: leave "
+                   "it out");
+  if (!subject_.evaluate)
+    return misused("an evaluator has nothing to do here: this program evaluates nothing");
+  signals_.emplace();
+  fmt::print(stderr, "evaluates {}/{}\n", options.run_dir, run_directory::checkpoint_folder);
+  auto thrown = call(body);
+  leave();
+  if (evaluated_) return *evaluated_;
+  if (!thrown) return static_cast<int>(exit_code::finished);
+  return refuse(program, *thrown);
+}
+
+// @returns Why it did not return, if it did not.
+std::optional<error> running_job::call(const std::function<void()>& body) {
+  try {
+    body();
+    return std::nullopt;
+  } catch (const failure& failed) {
+    return failed.reason();
+  } catch (const std::exception& thrown) {
+    return error{errc::user_code, thrown.what()};
+  }
+}
+
+// The others need not wait for what is done now.
+void running_job::leave() {
+  signals_->on_user_signal({});
+  strategy_.reset();
+  server_.reset();
+  world_.reset();
+}
+
+void running_job::say(const std::string& line) const {
+  auto whole = fmt::format("{}: {}", request_.program, line);
+  if (progress_)
+    progress_->say(whole);
+  else
+    fmt::print(stderr, "{}\n", whole);
+}
+
+// ---- what the options make ----
+
+world& running_job::world() {
+  if (world_) return *world_;
+  const auto& options = request_.options;
+  world_options settings{.seed = options.seed};
+  auto is_virtual = options.world == world_kind::virtual_time && !cluster_->is_evaluator();
+  world_ = std::make_unique<troupe::world>(is_virtual ? troupe::world::virtual_time(settings)
+                                                      : troupe::world::threads(settings));
+  return *world_;
+}
+
+server& running_job::server() {
+  if (server_) return *server_;
+  const auto& options = request_.options;
+  auto settings = request_.command.server;
+  settings.replicas = static_cast<uint32_t>(options.replicas);
+  settings.workers_meet = replicas_meet(options.strategy);
+  settings.replicate_owners = static_cast<uint32_t>(options.replicate_owners);
+  settings.on_warning = [this](const std::string& line) { say(line); };
+  settings.stop = signals_->token();
+  // An evaluator takes no part in the training: it is alone.
+  auto alone = resolved_cluster{.tasks = {{.type = "chief"}}, .own = 0};
+  server_ = std::make_unique<troupe::server>(world(), cluster_->is_evaluator() ? alone : *cluster_,
+                                             std::move(settings));
+  return *server_;
+}
+
+strategy& running_job::strategy() {
+  if (strategy_) return *strategy_;
+  strategy_ = make_strategy();
+  agree(*strategy_);
+  return *strategy_;
+}
+
+std::unique_ptr<strategy> running_job::make_strategy() {
+  const auto& options = request_.options;
+  auto deadline = to_job_time(options.deadline_seconds);
+  auto trainers = server().trainers();
+  auto devices = cpu_devices(static_cast<uint32_t>(server().replicas() / trainers.size()));
+  if (options.strategy == strategy_kind::mirrored)
+    return std::make_unique<mirrored_strategy>(
+      world(), mirrored_options{
+                 .devices = devices, .deadline = deadline, .compute_devices = devices_.computing});
+  if (options.strategy == strategy_kind::multi_worker_mirrored)
+    return std::make_unique<multi_worker_mirrored_strategy>(
+      world(),
+      multi_worker_mirrored_options{.devices = devices,
+                                    .placement = server().placement(),
+                                    .workers = trainers,
+                                    .communication = {.implementation = options.communication},
+                                    .compute_devices = devices_.computing,
+                                    .device_collectives = devices_.collectives,
+                                    .collective_device = devices_.reducing,
+                                    .deadline = deadline});
+  return std::make_unique<parameter_server_strategy>(
+    world(),
+    parameter_server_options{.replicas = server().replicas(),
+                             .placement = server().placement(),
+                             .replicate_owners = static_cast<uint32_t>(options.replicate_owners),
+                             .compute_devices = devices_.computing,
+                             .variable_devices = devices_.holding,
+                             .device_deadline = deadline});
+}
+
+void running_job::agree(troupe::strategy& strategy) {
+  if (!cluster_->is_evaluator()) check_same_options(strategy, agreement_);
+}
+
+training_options running_job::training_of_all() {
+  const auto& options = request_.options;
+  training_options training;
+  training.steps = steps();
+  training.agreement = agreement_;
+  training.deadline = to_job_time(options.deadline_seconds);
+  training.rejoin_patience = to_job_time(options.rejoin_patience_seconds);
+  training.stops_on_loss = options.on_loss == loss_reaction::stop;
+  training.pace = pace_of(options);
+  training.on_warning = [this](const std::string& line) { say(line); };
+  training.on_failure = [](const error&) {}; // the last line says it
+  training.stop = signals_->token();
+  return training;
+}
+
+// ---- training ----
+
+job_report running_job::train(troupe::strategy& strategy, const job_optimizer& optimizer,
+                              const step_function& step) {
+  if (report_ || evaluated_) refuse(errc::failed_precondition, "a job trains once");
+  if (&strategy != strategy_.get()) agree(strategy);
+  if (cluster_->is_evaluator()) return train_as_evaluator(strategy);
+  auto own_or_waiting = request_.options.arithmetic == arithmetic_kind::done
+                          ? step
+                          : waiting_step(optimizer, strategy.trainable_variables());
+  if (cluster_->is_chief()) return train_as_leader(strategy, optimizer, own_or_waiting);
+  report_ = train_with(strategy, optimizer, own_or_waiting, training_of_all());
+  throw_unless_begun(*report_);
+  return *report_;
+}
+
+job_report running_job::train_as_leader(troupe::strategy& strategy, const job_optimizer& optimizer,
+                                        const step_function& step) {
+  const auto& saved = beginning_.resume;
+  folder_ = std::make_shared<run_folder_hook>(
+    strategy, directory_->path(),
+    run_folder_options{.program = request_.program,
+                       .timeline_bytes_max = request_.options.timeline_bytes,
+                       .began = saved ? saved->time : job_time{0},
+                       .measure = subject_.measure,
+                       .learning_rate = rate_of(optimizer),
+                       .on_warning = [this](const std::string& line) { say(line); }});
+  auto options = training_of_all();
+  if (saved) options.steps -= saved->step;
+  options.resume = saved;
+  options.hooks = hooks_of_leader();
+  if (subject_.evaluate)
+    options.evaluation
+      = {.every_steps = request_.options.evaluate_every,
+         .evaluate = [this](std::span<const tensor> values) { return evaluate(values); },
+         .on_result =
+           [this, &strategy](uint64_t step, double value) {
+             folder_->on_evaluation(step, strategy.world().now(), value);
+             last_evaluation_ = {step, value};
+           }};
+  auto report = train_with(strategy, optimizer, step, options);
+  throw_unless_begun(report);
+  if (subject_.evaluate) evaluate_at_the_end(strategy, report);
+  report_ = report;
+  return report;
+}
+
+// Files end after checkpoints: a run that is over has its last one.
+std::vector<std::shared_ptr<session_hook>> running_job::hooks_of_leader() {
+  const auto& options = request_.options;
+  auto flight = std::make_shared<flight_recorder_hook>(
+    directory_->flight(), [this](const std::string& line) { say(line); });
+  signals_->on_user_signal([flight] { flight->record("SIGUSR1"); });
+  std::vector<std::shared_ptr<session_hook>> hooks{flight};
+  if (metrics_) hooks.push_back(metrics_);
+  if (options.checkpoint_every > 0)
+    hooks.push_back(std::make_shared<checkpoint_saver_hook>(
+      directory_->checkpoints(),
+      checkpoint_options{.every_steps = options.checkpoint_every,
+                         .keep = options.keep_checkpoints,
+                         .notes = subject_.notes,
+                         .on_warning = [this](const std::string& line) { say(line); }}));
+  hooks.insert(hooks.end(), hooks_.begin(), hooks_.end());
+  hooks.push_back(folder_);
+  hooks.push_back(progress_);
+  return hooks;
+}
+
+// An evaluation that fails does not end a job: a warning says why, and its result is NaN.
+double running_job::evaluate(std::span<const tensor> values) const {
+  auto result = subject_.evaluate(values);
+  if (!result) say(fmt::format("the held-out data were not evaluated: {}", result.error().message));
+  return result.value_or(std::numeric_limits<double>::quiet_NaN());
+}
+
+void running_job::evaluate_at_the_end(troupe::strategy& strategy, job_report& report) {
+  if (last_evaluation_ && last_evaluation_->first == report.step) return;
+  try {
+    std::vector<tensor> values;
+    for (const auto& variable : strategy.variables())
+      values.push_back(strategy.read(variable));
+    last_evaluation_ = {report.step, evaluate(values)};
+    folder_->on_evaluation(report.step, strategy.world().now(), last_evaluation_->second);
+  } catch (const failure& failed) { // variables went with the process that held them
+    if (!report.failure) report.failure = failed.reason();
+  }
+}
+
+job_report running_job::train_as_evaluator(const troupe::strategy& strategy) {
+  const auto& options = request_.options;
+  auto evaluate = [&](const found_checkpoint& found) {
+    if (subject_.can_evaluate) value_or_throw(subject_.can_evaluate(found));
+    auto values = value_or_throw(values_in(found.snapshot, strategy.variables()));
+    return value_or_throw(subject_.evaluate(values));
+  };
+  auto report = run_evaluator(
+    {.program = request_.program,
+     .run = options.run_dir,
+     .chief = chief_text(*cluster_),
+     .evaluate = evaluate,
+     .measure = subject_.measure,
+     .last_step = steps(),
+     .start_deadline = request_.command.server.start_deadline,
+     .patience = to_job_time(2 * options.deadline_seconds + options.rejoin_patience_seconds),
+     .stop = signals_->token()});
+  fmt::print(stderr, "{}: {}\n", request_.program, end_text(report));
+  evaluated_ = code_of(report, signals_->signal_number());
+  return {.step = report.last_step.value_or(0), .failure = report.failure};
+}
+
+} // namespace troupe

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// A job in one process: from its cluster to its exit code.
+#pragma once
+
+#include "strategies/cluster/resolved_cluster.hpp"
+#include "strategies/cluster/server.hpp"
+#include "strategies/jobs/metrics_server_hook.hpp"
+#include "strategies/jobs/training.hpp"
+#include "tools/job/job_devices.hpp"
+#include "tools/job/job_optimizer.hpp"
+#include "tools/job/job_request.hpp"
+#include "tools/job/job_subject.hpp"
+#include "tools/job/resumption.hpp"
+#include "tools/options/job_options.hpp"
+#include "tools/run/progress_hook.hpp"
+#include "tools/run/run_directory.hpp"
+#include "tools/run/run_folder_hook.hpp"
+#include "tools/system/signal_watch.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+/// Runs a program's body in a process of a job. A process has one of three parts: it leads the job,
+/// and has the run's folder; it follows, and writes nothing; or it is the evaluator, which looks at
+/// the folder.
+///
+/// | part      | before the body             | in `train`            | after the body        |
+/// |-----------|-----------------------------|-----------------------|-----------------------|
+/// | leader    | finds what to go on with,   | trains, with hooks;   | ends files, sums up,  |
+/// |           | makes the folder, announces | evaluates in the end  | draws                 |
+/// | follower  | announces the cluster       | trains                | says how it ended     |
+/// | evaluator | finds the folder            | evaluates checkpoints | says how many         |
+///
+/// World, server and strategy end with the body, so that no process waits for plots.
+/// Thread: the one that made it.
+class running_job {
+public:
+  explicit running_job(job_request request) : request_(std::move(request)) {}
+
+  /// Finds the cluster, if that was not done yet. Errors: as `find_cluster`.
+  [[nodiscard]] expected<void> find_cluster();
+
+  /// Tells what is trained. @pre Before `run`.
+  void describe(job_subject subject) { subject_ = std::move(subject); }
+
+  /// Runs the body, and all around it. @returns The exit code of the process.
+  [[nodiscard]] int run(const std::function<void()>& body);
+
+  // ---- for the body ----
+
+  [[nodiscard]] const job_options& options() const { return request_.options; }
+
+  /// @pre The cluster was found.
+  [[nodiscard]] const resolved_cluster& cluster() const { return *cluster_; }
+
+  [[nodiscard]] troupe::world& world();
+  [[nodiscard]] troupe::server& server();
+
+  /// The strategy that the options name. Errors: throws `failure`, as its constructor and `server`;
+  /// failed_precondition if other processes were told something else.
+  [[nodiscard]] troupe::strategy& strategy();
+
+  void add_hook(std::shared_ptr<session_hook> hook) { hooks_.push_back(std::move(hook)); }
+
+  /// Trains once. Errors: in the report; throws `failure` if the job did not begin, or with
+  /// failed_precondition if it has trained already.
+  job_report train(troupe::strategy& strategy, const job_optimizer& optimizer,
+                   const step_function& step);
+
+  /// Updates of the whole job.
+  [[nodiscard]] uint64_t steps() const;
+
+private:
+  [[nodiscard]] int lead(const std::function<void()>& body);
+  [[nodiscard]] int follow(const std::function<void()>& body);
+  [[nodiscard]] int evaluate_run(const std::function<void()>& body);
+
+  [[nodiscard]] std::optional<int> prepare_run();
+  [[nodiscard]] expected<run_directory> make_directory() const;
+  void announce() const;
+  void announce_cluster() const;
+  [[nodiscard]] int conclude(const std::optional<error>& thrown);
+
+  [[nodiscard]] std::optional<error> call(const std::function<void()>& body);
+  void leave();
+  void say(const std::string& line) const;
+
+  [[nodiscard]] std::unique_ptr<troupe::strategy> make_strategy();
+  void agree(troupe::strategy& strategy);
+  [[nodiscard]] training_options training_of_all();
+  [[nodiscard]] job_report train_as_leader(troupe::strategy& strategy,
+                                           const job_optimizer& optimizer,
+                                           const step_function& step);
+  [[nodiscard]] job_report train_as_evaluator(const troupe::strategy& strategy);
+  [[nodiscard]] std::vector<std::shared_ptr<session_hook>> hooks_of_leader();
+  [[nodiscard]] double evaluate(std::span<const tensor> values) const;
+  void evaluate_at_the_end(troupe::strategy& strategy, job_report& report);
+
+  job_request request_;
+  job_subject subject_;
+  std::optional<resolved_cluster> cluster_;
+  job_devices devices_;
+  std::optional<signal_watch> signals_;
+  std::vector<std::shared_ptr<session_hook>> hooks_; ///< The program's own.
+
+  // Of the leader.
+  job_beginning beginning_;
+  std::shared_ptr<metrics_server_hook> metrics_; ///< Null if the job is not served.
+  std::optional<run_directory> directory_;
+  std::shared_ptr<progress_hook> progress_;
+  std::shared_ptr<run_folder_hook> folder_;                    ///< Null before training.
+  std::optional<std::pair<uint64_t, double>> last_evaluation_; ///< Of which step, and what.
+
+  std::string agreement_;
+  std::optional<job_report> report_; ///< Once it has trained, or tried to.
+  std::optional<int> evaluated_;     ///< The evaluator's exit code, once it has evaluated.
+
+  std::unique_ptr<troupe::world> world_;
+  std::unique_ptr<troupe::server> server_;
+  std::unique_ptr<troupe::strategy> strategy_; ///< Last: it uses the others.
+};
+
+} // namespace troupe

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of a program that runs a job.
+#pragma once
+
+#include "messages/errc.hpp"
+#include "strategies/cluster/cluster_flags.hpp"
+#include "strategies/cluster/server.hpp"
+#include "tools/options/command_options.hpp"
+#include "tools/options/job_options.hpp"
+#include "tools/options/option_origin.hpp"
+
+#include <string>
+
+namespace troupe {
+
+/// What the user asked for, beside the options that files may hold.
+struct job_command {
+  option_origins origins;
+  cluster_options cluster;   ///< Not of the run's configuration: it may go on elsewhere.
+  server_options server;     ///< Not of it either; its `replicas` are those of the job's options.
+  std::string config;        ///< The file that --config names; empty: none.
+  bool dumps_config = false; ///< Whether --dump-config was given.
+  /// If not empty, the user asked for a text (--help, --dump-config): print it on standard output
+  /// and exit with 0, without a run.
+  std::string answer;
+};
+
+/// Options of a program that runs a job, without any yet: its help ends with signals and exit
+/// codes.
+/// @param introduction, sample As `command_options` takes them.
+[[nodiscard]] command_options options_of_job(std::string introduction, std::string sample);
+
+/// Describes cluster, server, files and help behind the options that `all` has, and reads the
+/// arguments and the file that --config names, or that of the run that --resume names. Of an option
+/// that is given several times the command line beats the file, the file beats the default.
+/// @param command Gets what was asked; must outlive `all`.
+/// Errors: invalid_argument, not_found; the line names the culprit.
+[[nodiscard]] expected<void> read_job_command(command_options& all, job_command& command,
+                                              int argument_count, const char* const* arguments);
+
+/// What follows from the strategy, and for the server from the cluster. To be called before
+/// `check`, once the values are stored. Errors: as `fit_strategy`, and as `settle` of a server.
+[[nodiscard]] expected<void> settle(job_command& command, job_options& options);
+
+} // namespace troupe

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Step records as samples of progress.
+#include "tools/run/progress_hook.hpp"
+
+#include "actors/recording/step_figures.hpp"
+#include "tools/system/terminal.hpp"
+
+#include <cstdio>
+#include <string>
+#include <unistd.h>
+
+namespace troupe {
+
+namespace {
+
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+} // namespace
+
+progress_hook::progress_hook(quality_measure measure)
+  : measure_(measure), progress_({.terminal = is_terminal(STDERR_FILENO),
+                                  .width = terminal_width(STDERR_FILENO),
+                                  .loss_unit = std::string{measure.loss_unit}}) {}
+
+void progress_hook::begin(session_plan& plan) {
+  std::lock_guard guard{mutex_};
+  step_count_ = plan.first_step + plan.steps;
+}
+
+void progress_hook::after_step(const session_control&, const step_record& step) {
+  std::lock_guard guard{mutex_};
+  dropped_ += step.stale.size() + step.cancelled.size();
+  print(progress_.update({.step = step.step,
+                          .step_count = step_count_,
+                          .loss = mean_loss(step) / measure_.nats,
+                          .examples_per_second = examples_per_second(step),
+                          .live = step.live,
+                          .needed = step.needed,
+                          .dropped = dropped_},
+                         step.ended));
+}
+
+void progress_hook::end(const job_report&) {
+  finish();
+}
+
+void progress_hook::say(std::string_view line) {
+  std::lock_guard guard{mutex_};
+  print(progress_.message(line));
+}
+
+void progress_hook::finish() {
+  std::lock_guard guard{mutex_};
+  print(progress_.finish());
+}
+
+} // namespace troupe

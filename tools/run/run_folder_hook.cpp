@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Passing each record on to every file.
+#include "tools/run/run_folder_hook.hpp"
+
+#include "actors/recording/replica_table.hpp"
+#include "actors/recording/step_figures.hpp"
+#include "messages/failure.hpp"
+#include "strategies/contexts/strategy.hpp"
+#include "tools/run/run_directory.hpp"
+
+#include <chrono>
+#include <climits>
+#include <cmath>
+#include <fmt/format.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+// What the events of a job that has gone on for some time are dated and named by.
+event_origin here_and_now(job_time began) {
+  std::string host(HOST_NAME_MAX + 1, '\0');
+  if (::gethostname(host.data(), HOST_NAME_MAX) != 0) host = "localhost";
+  using clock = std::chrono::system_clock;
+  return {clock::now() - std::chrono::duration_cast<clock::duration>(began), host.c_str()};
+}
+
+std::vector<std::string> tracks_of(const strategy& strategy) {
+  std::vector<std::string> tracks{"chief"};
+  for (uint32_t i = 0; i < strategy.num_replicas_in_sync(); ++i)
+    tracks.push_back(replica_track(i));
+  for (const auto& variable : strategy.variables())
+    tracks.push_back(owner_track(variable.name()));
+  return tracks;
+}
+
+} // namespace
+
+run_folder_hook::files run_folder_hook::create(const strategy& strategy,
+                                               const std::filesystem::path& folder,
+                                               const run_folder_options& options) {
+  std::error_code told_by_the_first_file;
+  std::filesystem::create_directories(folder, told_by_the_first_file);
+  const auto names = run_directory::at(folder);
+  return {value_or_throw(metrics_file::create(names.metrics())),
+          value_or_throw(evaluation_file::create(names.evaluations(), options.measure.column)),
+          value_or_throw(ledger_file::create(names.ledger())),
+          value_or_throw(timeline_file::create(names.timeline(),
+                                               {.job = options.program,
+                                                .tracks = tracks_of(strategy),
+                                                .file_bytes_max = options.timeline_bytes_max})),
+          value_or_throw(event_file::create(folder, here_and_now(options.began)))};
+}
+
+run_folder_hook::run_folder_hook(const strategy& strategy, const std::filesystem::path& folder,
+                                 run_folder_options options)
+  : folder_(folder), options_(std::move(options)), files_(create(strategy, folder, options_)),
+    computing_times_(strategy.num_replicas_in_sync()) {}
+
+void run_folder_hook::after_step(const session_control&, const step_record& step) {
+  std::lock_guard guard{mutex_};
+  summary_.add(step);
+  has_losses_ = has_losses_ || std::isfinite(mean_loss(step));
+  keep_computing_times(step);
+  tell_once(files_.metrics.append(step));
+  tell_once(files_.ledger.append(step));
+  write_curves(step);
+  tell_once(files_.timeline.append(step.step, events_.events_of(step)));
+}
+
+void run_folder_hook::end(const job_report&) {
+  finish();
+}
+
+void run_folder_hook::on_evaluation(uint64_t step, job_time when, double quality) {
+  std::lock_guard guard{mutex_};
+  tell_once(files_.evaluations.append(step, when, quality));
+  const auto name = fmt::format("evaluation/{}", options_.measure.column);
+  const event_scalar curve[] = {{name, quality}};
+  tell_once(files_.curves.add(step, when, curve));
+}
+
+void run_folder_hook::finish() {
+  std::lock_guard guard{mutex_};
+  tell_once(files_.metrics.flush());
+  tell_once(files_.evaluations.flush());
+  tell_once(files_.ledger.flush());
+  tell_once(files_.timeline.flush());
+  tell_once(files_.curves.flush());
+  tell_once(write_replica_table(run_directory::at(folder_).replicas(), summary_));
+}
+
+void run_folder_hook::write_curves(const step_record& step) {
+  tell_once(files_.curves.append(step));
+  if (!options_.learning_rate) return;
+  const event_scalar rate[] = {{"learning_rate", options_.learning_rate(step.step)}};
+  tell_once(files_.curves.add(step.step, step.ended, rate));
+}
+
+void run_folder_hook::keep_computing_times(const step_record& step) {
+  for (const auto* part : {&step.accepted, &step.stale})
+    for (const auto& gradient : *part)
+      if (gradient.replica < computing_times_.size())
+        computing_times_[gradient.replica].push_back(gradient.compute);
+}
+
+void run_folder_hook::tell_once(const expected<void>& written) {
+  if (written || std::exchange(told_, true) || !options_.on_warning) return;
+  options_.on_warning(fmt::format("{}; the run goes on without it", written.error().message));
+}
+
+} // namespace troupe

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files that a run leaves behind.
+#pragma once
+
+#include "actors/recording/evaluation_file.hpp"
+#include "actors/recording/event_file.hpp"
+#include "actors/recording/ledger_file.hpp"
+#include "actors/recording/metrics_file.hpp"
+#include "actors/recording/step_timeline.hpp"
+#include "actors/recording/summary.hpp"
+#include "actors/recording/timeline_file.hpp"
+#include "strategies/optimizers/session_hook.hpp"
+#include "tools/options/job_options.hpp"
+#include "tools/run/quality_measure.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+class strategy;
+
+/// What goes into the files of a run beside its steps.
+struct run_folder_options {
+  std::string program = "troupe"; ///< Named in the timeline.
+  uint64_t timeline_bytes_max = job_defaults::timeline_bytes;
+  job_time began{0}; ///< What the job's clock shows at first: more than 0 if it was resumed.
+  quality_measure measure = quality_measures::loss;
+  /// Of the update that leads to a step, for its curve; empty: there is none.
+  std::function<double(uint64_t step)> learning_rate{};
+  std::function<void(const std::string&)> on_warning{}; ///< Told once that a file has failed.
+};
+
+/// After a job has ended, its files are all that is left of it. This writes metrics.csv,
+/// evaluations.csv, ledger.csv, timeline.json and the curves for TensorBoard while the job runs,
+/// replicas.csv when it ends, and adds up the summary.
+///
+/// A full disk must not end a training that has run for hours: the first failure of a file is told
+/// once, and its file ends there. Thread: any; calls wait for each other.
+class run_folder_hook final : public session_hook {
+public:
+  /// Creates the files. @param strategy Has all its variables: they name the tracks of the
+  /// timeline.
+  /// @param folder Is made if it is not there. Errors: throws `failure` with `resource`.
+  run_folder_hook(const strategy& strategy, const std::filesystem::path& folder,
+                  run_folder_options options = {});
+
+  void after_step(const session_control& session, const step_record& step) override;
+
+  /// Finishes.
+  void end(const job_report& report) override;
+
+  /// The variables were evaluated as they were after `step`. Also after the end.
+  void on_evaluation(uint64_t step, job_time when, double quality);
+
+  /// Brings everything to the disk, and writes replicas.csv: then the run is over.
+  void finish();
+
+  /// Totals so far. @pre The run is over.
+  [[nodiscard]] const summary& totals() const { return summary_; }
+
+  /// How long each replica computed, gradient by gradient: `times[replica][iteration]`.
+  /// @pre The run is over.
+  [[nodiscard]] const std::vector<std::vector<job_time>>& computing_times() const {
+    return computing_times_;
+  }
+
+  /// Whether there is a curve of the loss to draw: a trainer need not report any.
+  /// @pre The run is over.
+  [[nodiscard]] bool has_losses() const { return has_losses_; }
+
+private:
+  struct files {
+    metrics_file metrics;
+    evaluation_file evaluations;
+    ledger_file ledger;
+    timeline_file timeline;
+    event_file curves;
+  };
+
+  [[nodiscard]] static files create(const strategy& strategy, const std::filesystem::path& folder,
+                                    const run_folder_options& options);
+  void write_curves(const step_record& step);
+  void keep_computing_times(const step_record& step);
+  void tell_once(const expected<void>& written);
+
+  std::mutex mutex_;
+  std::filesystem::path folder_;
+  run_folder_options options_;
+  files files_;
+  step_timeline events_;
+  summary summary_;
+  std::vector<std::vector<job_time>> computing_times_;
+  bool has_losses_ = false;
+  bool told_ = false;
+};
+
+} // namespace troupe
