@@ -31,13 +31,26 @@ traffic of_a_step(const language_model_config& model) {
 } // namespace
 
 TEST_SUITE("tools/emulated_bus") {
-  TEST_CASE("print") {
-    for (auto width : {8, 32}) {
-      auto p = of_a_step(small_model({width}));
-      MESSAGE(p.up, " ", p.down);
-      auto t = of_a_step(
-        {.kind = model_kind::transformer, .context = 5, .layers = 2, .heads = 2, .width = width});
-      MESSAGE(t.up, " ", t.down);
+  TEST_CASE(
+    "what crosses the bus in a step is the batch and the loss, however large the model is") {
+    constexpr uint64_t replicas = 3, examples = 16;
+    for (auto is_transformer : {false, true}) {
+      CAPTURE(is_transformer);
+      std::vector<traffic> seen;
+      for (int64_t width : {8, 32})
+        seen.push_back(of_a_step(is_transformer
+                                   ? language_model_config{.kind = model_kind::transformer,
+                                                           .context = 5,
+                                                           .layers = 2,
+                                                           .heads = 2,
+                                                           .width = width}
+                                   : small_model({width})));
+      CHECK(seen[0].up == seen[1].up);
+      CHECK(seen[0].down == seen[1].down);
+      CHECK(seen[0].down == replicas * sizeof(float));
+      // Bytes as numbers of 64 bits, and labels; with the order in which rows are added up.
+      auto batch = examples * (is_transformer ? 5 + 5 : 3 + 1) * sizeof(int64_t);
+      CHECK(seen[0].up < 4 * replicas * batch);
     }
   }
 }

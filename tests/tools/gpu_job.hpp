@@ -4,6 +4,7 @@
 
 #include "actors/gpu/cuda_device.hpp"
 #include "strategies/jobs/training.hpp"
+#include "strategies/reduce/named_devices.hpp"
 #include "tests/tools/small_language.hpp"
 #include "tools/language/language_step.hpp"
 
@@ -19,6 +20,16 @@ namespace troupe::test {
   auto opened = open_cuda_device(0, streams);
   REQUIRE_MESSAGE(opened, (opened ? std::string{} : opened.error().message));
   return *opened;
+}
+
+/// As if a machine had that GPU alone, by whatever name.
+[[nodiscard]] inline gpu_source gpus_here() {
+  return {.open = [](std::span<const device> named, uint32_t streams) {
+    std::vector<std::shared_ptr<compute_device>> opened;
+    for (size_t i = 0; i < named.size(); ++i)
+      opened.push_back(first_gpu(streams));
+    return expected<std::vector<std::shared_ptr<compute_device>>>{std::move(opened)};
+  }};
 }
 
 /// What learns where.

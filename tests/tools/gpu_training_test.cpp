@@ -33,15 +33,6 @@ double largest_difference(const tensor& a, const tensor& b) {
   return largest;
 }
 
-gpu_source gpus_here() {
-  return {.open = [](std::span<const device> named, uint32_t streams) {
-    std::vector<std::shared_ptr<compute_device>> opened;
-    for (size_t i = 0; i < named.size(); ++i)
-      opened.push_back(first_gpu(streams));
-    return expected<std::vector<std::shared_ptr<compute_device>>>{std::move(opened)};
-  }};
-}
-
 } // namespace
 
 TEST_SUITE("tools/gpu_training") {

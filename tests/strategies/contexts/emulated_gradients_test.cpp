@@ -32,7 +32,7 @@ loss_function for_the_host() {
 }
 
 mirrored_options on(const std::vector<std::shared_ptr<compute_device>>& devices) {
-  return {.devices = cpu_devices(2), .compute_devices = devices};
+  return {.devices = cpu_devices(2), .compute_devices = devices, .gpus = gpus_here()};
 }
 
 /// What two replicas come to, each of which minimizes in three steps.
