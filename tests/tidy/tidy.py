@@ -81,8 +81,9 @@ ROOMS = {
         "launch": ["system", "options"],
         "top": ["system", "options"],
         "sim": ["system", "language", "options"],
-        "train": ["system", "model", "images", "language", "options", "run"],
-        "": ["launch", "options", "sim", "top", "train"],
+        "report": ["options", "run", "sim"],
+        "train": ["system", "model", "images", "language", "options", "run", "report"],
+        "": ["launch", "options", "report", "sim", "top", "train"],
     },
 }
 # How code fails and asserts, and what an array is: every floor may use these, which know nothing above them.

@@ -18,6 +18,8 @@ namespace troupe {
 
 namespace {
 
+constexpr std::chrono::seconds unflushed_max{5};
+
 void print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
@@ -49,6 +51,8 @@ expected<std::unique_ptr<run_recorder>> run_recorder::create(const run_directory
   if (!evaluations) return tl::unexpected<error>(evaluations.error());
   auto ledger = ledger_file::create(directory.ledger());
   if (!ledger) return tl::unexpected<error>(ledger.error());
+  auto notices = notice_file::create(directory.notices());
+  if (!notices) return tl::unexpected<error>(notices.error());
   auto timeline
     = timeline_file::create(directory.timeline(), {.job = "troupe train",
                                                    .tracks = tracks_of(options),
@@ -57,7 +61,7 @@ expected<std::unique_ptr<run_recorder>> run_recorder::create(const run_directory
   auto curves = event_file::create(directory.path(), here_and_now(options.began));
   if (!curves) return tl::unexpected<error>(curves.error());
   files files{std::move(*metrics), std::move(*evaluations), std::move(*ledger),
-              std::move(*timeline), std::move(*curves)};
+              std::move(*notices), std::move(*timeline),    std::move(*curves)};
   return std::unique_ptr<run_recorder>{
     new run_recorder(directory, std::move(options), std::move(files))};
 }
@@ -72,6 +76,7 @@ run_recorder::run_recorder(const run_directory& directory, run_recorder_options 
 
 void run_recorder::on_step(const step_record& step) {
   std::lock_guard guard{mutex_};
+  last_step_ = step.step;
   summary_.add(step);
   keep_computing_times(step);
   tell_once(files_.metrics.append(step));
@@ -79,6 +84,7 @@ void run_recorder::on_step(const step_record& step) {
   write_curves(step);
   tell_once(files_.timeline.append(step.step, events_.events_of(step)));
   show_progress(step);
+  flush_now_and_then();
 }
 
 void run_recorder::on_evaluation(uint64_t step, job_time when, double quality) {
@@ -92,6 +98,12 @@ void run_recorder::on_evaluation(uint64_t step, job_time when, double quality) {
 void run_recorder::say(std::string_view line) {
   std::lock_guard guard{mutex_};
   print(progress_.message(line));
+  keep(line);
+}
+
+void run_recorder::keep_notice(std::string_view line) {
+  std::lock_guard guard{mutex_};
+  keep(line);
 }
 
 void run_recorder::finish() {
@@ -103,6 +115,20 @@ void run_recorder::finish() {
   tell_once(files_.timeline.flush());
   tell_once(files_.curves.flush());
   tell_once(write_replica_table(directory_.replicas(), summary_));
+}
+
+void run_recorder::keep(std::string_view line) {
+  tell_once(files_.notices.append(last_step_, line));
+}
+
+// Blocks of lines fill slowly where steps take long.
+void run_recorder::flush_now_and_then() {
+  auto now = std::chrono::steady_clock::now();
+  if (now - flushed_ < unflushed_max) return;
+  flushed_ = now;
+  tell_once(files_.metrics.flush());
+  tell_once(files_.evaluations.flush());
+  tell_once(files_.ledger.flush());
 }
 
 void run_recorder::write_curves(const step_record& step) {

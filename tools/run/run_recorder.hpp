@@ -6,6 +6,7 @@
 #include "actors/recording/event_file.hpp"
 #include "actors/recording/ledger_file.hpp"
 #include "actors/recording/metrics_file.hpp"
+#include "actors/recording/notice_file.hpp"
 #include "actors/recording/step_timeline.hpp"
 #include "actors/recording/summary.hpp"
 #include "actors/recording/timeline_file.hpp"
@@ -14,6 +15,7 @@
 #include "tools/run/quality_measure.hpp"
 #include "tools/run/run_directory.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -36,8 +38,9 @@ struct run_recorder_options {
 
 /// Writes metrics, evaluations, ledger, timeline and curves, keeps the progress line on standard
 /// error, and adds up the summary. A full disk must not end a training that has run for hours: the
-/// first failure of a file is told once, and its file ends there. Thread: any; calls wait for each
-/// other.
+/// first failure of a file is told once, and its file ends there. What was recorded is on the disk
+/// some seconds later, so that a process that is killed loses no more. Thread: any; calls wait for
+/// each other.
 class run_recorder {
 public:
   /// Creates the files. Errors: `resource`.
@@ -50,8 +53,11 @@ public:
   /// The held-out data were evaluated with the variables after `step`.
   void on_evaluation(uint64_t step, job_time when, double quality);
 
-  /// A line for people, above the progress line.
+  /// A line for people, above the progress line, and a notice.
   void say(std::string_view line);
+
+  /// A notice that is printed elsewhere: why the run ends.
+  void keep_notice(std::string_view line);
 
   /// Brings everything to the disk, replicas.csv included, and ends the progress line.
   void finish();
@@ -70,6 +76,7 @@ private:
     metrics_file metrics;
     evaluation_file evaluations;
     ledger_file ledger;
+    notice_file notices;
     timeline_file timeline;
     event_file curves;
   };
@@ -80,6 +87,8 @@ private:
   void keep_computing_times(const step_record& step);
   void show_progress(const step_record& step);
   void tell_once(const expected<void>& written);
+  void keep(std::string_view line);
+  void flush_now_and_then();
 
   std::mutex mutex_;
   run_directory directory_;
@@ -88,6 +97,8 @@ private:
   step_timeline events_;
   summary summary_;
   progress progress_;
+  uint64_t last_step_ = 0;
+  std::chrono::steady_clock::time_point flushed_;
   std::vector<std::vector<job_time>> computing_times_;
   bool told_ = false;
 };

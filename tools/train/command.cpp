@@ -13,6 +13,7 @@
 #include "strategies/jobs/flight_recorder_hook.hpp"
 #include "strategies/jobs/metrics_server_hook.hpp"
 #include "tools/options/help.hpp"
+#include "tools/report/report.hpp"
 #include "tools/run/plots.hpp"
 #include "tools/run/restart.hpp"
 #include "tools/run/run_directory.hpp"
@@ -219,12 +220,27 @@ int refuse_job(const failure& failed, const resolved_cluster& cluster, const sig
   return exit_code_of_signal(signals.signal_number());
 }
 
+// Why a job has ended before its last step; empty if it has not.
+std::string early_end(const job_report& report, uint64_t steps) {
+  if (report.failure) return fmt::format("troupe train: {}", report.failure->message);
+  if (!report.stopped) return {};
+  return fmt::format("troupe train: {} after step {} of {}", *report.stopped, report.step, steps);
+}
+
 void print_end(const job_report& report, uint64_t steps) {
-  if (report.failure)
-    fmt::print(stderr, "troupe train: {}\n", report.failure->message);
-  else if (report.stopped)
-    fmt::print(stderr, "troupe train: {} after step {} of {}\n", *report.stopped, report.step,
-               steps);
+  if (auto line = early_end(report, steps); !line.empty()) fmt::print(stderr, "{}\n", line);
+}
+
+// A job that is asked to stop ends without the replays, which `troupe report` can make later.
+void report_on(const prepared_run& run, const run_recorder& recorder, const signal_watch& signals) {
+  if (recorder.totals().step_times().count() == 0) return;
+  const auto& folder = run.directory.path();
+  auto report = write_report(folder, folder / report_name,
+                             [&signals] { return signals.signal_number() == 0; });
+  if (report)
+    fmt::print("report: {}\n", report->path.string());
+  else
+    fmt::print("no report: {}\n", report.error().message);
 }
 
 // The new folder can be gone on with from the first moment on, and shows no half of a checkpoint.
@@ -301,12 +317,14 @@ int run(const prepared_run& run, signal_watch& signals) {
                                   .stop = signals.token(),
                                   .onlookers = onlookers(run, signals, **recorder)});
   signals.on_user_signal({});
+  if (auto line = early_end(result.report, steps); !line.empty()) (*recorder)->keep_notice(line);
   (*recorder)->finish();
   print_end(result.report, steps);
   fmt::print("{}", (*recorder)->totals().text());
   if (!std::isnan(result.quality)) print_quality(result, run.problem, run.others);
   if (!result.report.failure) print_what_if(options, result.report.step, **recorder);
   draw(run);
+  report_on(run, **recorder, signals);
   return code_of(result.report, signals.signal_number());
 }
 
