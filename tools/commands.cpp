@@ -19,6 +19,7 @@ std::string troupe_help() {
          "  train      train a language model on a text, by several replicas together\n"
          "  launch     start the tasks of a job on this machine, and end them together\n"
          "  sample     print text that the model of a run writes\n"
+         "  report     write a run as one page for a browser\n"
          "  top        show a running job in the terminal\n"
          "  sim        simulate what stragglers and backups cost\n"
          "  cluster    show the cluster that a job started here would be part of\n"
@@ -31,7 +32,7 @@ std::string troupe_help() {
 }
 
 std::string unknown_command(std::string_view command) {
-  constexpr std::array<std::string_view, 8> known{"train", "launch",  "sample", "top",
+  constexpr std::array<std::string_view, 9> known{"train", "launch",  "sample", "report",   "top",
                                                   "sim",   "cluster", "--help", "--version"};
   return fmt::format(
     "unknown command '{}'; the nearest known one is '{}' (troupe --help lists all)", command,

@@ -4,6 +4,7 @@
 #include "tools/cluster.hpp"
 #include "tools/commands.hpp"
 #include "tools/launch/command.hpp"
+#include "tools/report/command.hpp"
 #include "tools/sim/command.hpp"
 #include "tools/top/command.hpp"
 #include "tools/train/command.hpp"
@@ -28,6 +29,7 @@ int run(int argument_count, char** arguments) {
   if (command == "train") return troupe::train_command_main(argument_count - 1, arguments + 1);
   if (command == "launch") return troupe::launch_command_main(argument_count - 1, arguments + 1);
   if (command == "sample") return troupe::sample_command_main(argument_count - 1, arguments + 1);
+  if (command == "report") return troupe::report_command_main(argument_count - 1, arguments + 1);
   if (command == "top") return troupe::top_command_main(argument_count - 1, arguments + 1);
   if (command == "sim") return troupe::sim_command_main(argument_count - 1, arguments + 1);
   if (command == "cluster") return troupe::cluster_command_main(argument_count - 1, arguments + 1);

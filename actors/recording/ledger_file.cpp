@@ -5,6 +5,12 @@
 #include "actors/recording/csv.hpp"
 #include "actors/recording/step_figures.hpp"
 
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
 namespace troupe {
 
 namespace {
@@ -27,13 +33,42 @@ wait_fields waits_of(const step_record& step, const contribution& accepted) {
   return fields;
 }
 
-std::string ledger_line(uint64_t step, const contribution& one, std::string_view verdict,
-                        const wait_fields& waits) {
+std::string line_of(uint64_t step, const contribution& one, std::string_view verdict,
+                    const wait_fields& waits) {
   return csv::line({std::to_string(step), std::to_string(one.replica), verdict,
                     std::to_string(one.local_step), std::to_string(one.lag),
                     csv::seconds(one.arrived), csv::seconds(one.compute), csv::seconds(one.waited),
                     waits.waited_for, waits.waited_for_seconds, waits.idle_seconds,
                     csv::field(one.loss), std::to_string(one.examples)});
+}
+
+constexpr uint32_t replicas_max = 1'000'000;
+constexpr double seconds_max = 1e9; // as nanoseconds, sums and differences of a few fit
+
+template <class Number>
+bool read(std::string_view text, Number& number) {
+  auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return problem == std::errc{} && end == text.data() + text.size();
+}
+
+bool read(std::string_view text, job_time& time) {
+  double seconds = 0;
+  if (!read(text, seconds) || !(std::abs(seconds) < seconds_max)) return false;
+  time = job_time{std::llround(seconds * 1e9)};
+  return true;
+}
+
+bool read(std::string_view text, gradient_verdict& verdict) {
+  constexpr std::string_view names[] = {"accepted", "stale", "cancelled"};
+  const auto* found = std::ranges::find(names, text);
+  verdict = static_cast<gradient_verdict>(found - names);
+  return found != std::end(names);
+}
+
+// What was not finite has an empty field.
+bool read_loss(std::string_view text, double& loss) {
+  loss = std::numeric_limits<double>::quiet_NaN();
+  return text.empty() || read(text, loss);
 }
 
 } // namespace
@@ -50,12 +85,34 @@ expected<ledger_file> ledger_file::create(std::filesystem::path path) {
 expected<void> ledger_file::append(const step_record& step) {
   std::string lines;
   for (const auto& one : step.accepted)
-    lines += ledger_line(step.step, one, "accepted", waits_of(step, one));
+    lines += line_of(step.step, one, "accepted", waits_of(step, one));
   for (const auto& one : step.stale)
-    lines += ledger_line(step.step, one, "stale", {});
+    lines += line_of(step.step, one, "stale", {});
   for (const auto& one : step.cancelled)
-    lines += ledger_line(step.step, one, "cancelled", {});
+    lines += line_of(step.step, one, "cancelled", {});
   return lines_.append(lines);
+}
+
+std::optional<ledger_line> read_ledger_line(std::string_view text) {
+  constexpr ptrdiff_t column_count = 13;
+  if (std::ranges::count(text, ',') != column_count - 1) return std::nullopt;
+  std::array<std::string_view, column_count> fields;
+  for (auto& field : fields) {
+    field = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(field.size() + 1, text.size()));
+  }
+  ledger_line line;
+  auto& gradient = line.gradient;
+  auto is_whole = read(fields[0], line.step) && read(fields[1], gradient.replica)
+                  && read(fields[2], line.verdict) && read(fields[3], gradient.local_step)
+                  && read(fields[4], gradient.lag) && read(fields[5], gradient.arrived)
+                  && read(fields[6], gradient.compute) && read(fields[7], gradient.waited)
+                  && read_loss(fields[11], gradient.loss) && read(fields[12], gradient.examples);
+  if (!is_whole || gradient.replica >= replicas_max || gradient.local_step >= line.step)
+    return std::nullopt;
+  if (line.verdict != gradient_verdict::accepted) return line;
+  if (!read(fields[10], line.idle) || line.idle < job_time{0}) return std::nullopt;
+  return line;
 }
 
 } // namespace troupe

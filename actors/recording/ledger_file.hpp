@@ -5,6 +5,9 @@
 #include "actors/recording/output_file.hpp"
 #include "actors/recording/records.hpp"
 
+#include <optional>
+#include <string_view>
+
 namespace troupe {
 
 /// Users of backup replicas ask which replicas' gradients are dropped, how late, and which replica
@@ -54,5 +57,21 @@ private:
 
   record_writer lines_;
 };
+
+/// What became of a gradient.
+enum class gradient_verdict : uint8_t { accepted, stale, cancelled };
+
+/// A line of the ledger, read back.
+struct ledger_line {
+  uint64_t step = 0; ///< Global step after the update that the line belongs to.
+  gradient_verdict verdict = gradient_verdict::accepted;
+  contribution gradient;
+  job_time idle{0}; ///< From its arrival to the end of the step; accepted ones only.
+};
+
+/// Reads what `ledger_file` writes for one gradient, without the line end. Columns 9 and 10
+/// are not read: they follow from the lines of a step together.
+/// @returns Nothing if a field is not what it must be.
+[[nodiscard]] std::optional<ledger_line> read_ledger_line(std::string_view text);
 
 } // namespace troupe

@@ -70,6 +70,18 @@ std::string table(const summary& run) {
 
 } // namespace
 
+replica_summary& replica_summary::operator+=(const replica_summary& other) {
+  accepted += other.accepted;
+  stale += other.stale;
+  cancelled += other.cancelled;
+  lag_max = std::max(lag_max, other.lag_max);
+  compute += other.compute;
+  wasted += other.wasted;
+  waiting += other.waiting;
+  held_up += other.held_up;
+  return *this;
+}
+
 void summary::add(const step_record& step) {
   step_times_.add(step_duration(step));
   elapsed_ = std::max(elapsed_, step.ended);
@@ -98,16 +110,8 @@ void summary::count_accepted(const step_record& step) {
 
 replica_summary summary::total() const {
   replica_summary sum;
-  for (const auto& [number, replica] : replicas_) {
-    sum.accepted += replica.accepted;
-    sum.stale += replica.stale;
-    sum.cancelled += replica.cancelled;
-    sum.lag_max = std::max(sum.lag_max, replica.lag_max);
-    sum.compute += replica.compute;
-    sum.wasted += replica.wasted;
-    sum.waiting += replica.waiting;
-    sum.held_up += replica.held_up;
-  }
+  for (const auto& [number, replica] : replicas_)
+    sum += replica;
   return sum;
 }
 

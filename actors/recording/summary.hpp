@@ -23,6 +23,9 @@ struct replica_summary {
   job_time held_up{0};  ///< What the others waited for it, summed, in steps that it completed.
 
   bool operator==(const replica_summary&) const = default;
+
+  /// What two replicas did together; `lag_max` is the larger one.
+  replica_summary& operator+=(const replica_summary& other);
 };
 
 /// Adds up step records and prints the totals. A contribution counts when its step's record comes

@@ -5,11 +5,7 @@
 #include "actors/recording/ledger_file.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <cmath>
 #include <fmt/format.h>
-#include <optional>
 #include <set>
 #include <tuple>
 
@@ -17,70 +13,15 @@ namespace troupe {
 
 namespace {
 
-constexpr uint32_t replicas_max = 1'000'000;
-constexpr double seconds_max = 1e9; // as nanoseconds, sums and differences of a few fit
-
-enum class verdict_kind : uint8_t { accepted, stale, cancelled };
-
-/// A line of the ledger.
+/// What a line of the ledger tells of a gradient's times.
 struct entry {
   uint64_t step = 0;
   uint32_t replica = 0;
-  verdict_kind verdict = verdict_kind::accepted;
+  gradient_verdict verdict = gradient_verdict::accepted;
   uint64_t local_step = 0;
   job_time arrived{0};
   job_time idle{0}; ///< From there to the end of the step; accepted ones only.
 };
-
-// Columns, in the order of `ledger_file::header`.
-constexpr size_t arrived_column = 5;
-constexpr size_t idle_column = 10;
-constexpr size_t column_count = 13;
-
-template <class Number>
-std::optional<Number> number_of(std::string_view text) {
-  Number number{};
-  auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (problem != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
-std::optional<job_time> time_of(std::string_view text) {
-  auto seconds = number_of<double>(text);
-  if (!seconds || !(std::abs(*seconds) < seconds_max)) return std::nullopt;
-  return job_time{std::llround(*seconds * 1e9)};
-}
-
-std::optional<verdict_kind> verdict_of(std::string_view text) {
-  if (text == "accepted") return verdict_kind::accepted;
-  if (text == "stale") return verdict_kind::stale;
-  if (text == "cancelled") return verdict_kind::cancelled;
-  return std::nullopt;
-}
-
-// Nothing if a field is not what it must be.
-std::optional<entry> entry_of(std::string_view line) {
-  std::array<std::string_view, column_count> fields;
-  for (auto& field : fields) {
-    auto comma = line.find(',');
-    field = line.substr(0, comma);
-    line.remove_prefix(std::min(field.size() + 1, line.size()));
-  }
-  auto step = number_of<uint64_t>(fields[0]);
-  auto replica = number_of<uint32_t>(fields[1]);
-  auto verdict = verdict_of(fields[2]);
-  auto local_step = number_of<uint64_t>(fields[3]);
-  auto arrived = time_of(fields[arrived_column]);
-  if (!step || *step == 0 || !replica || *replica >= replicas_max || !verdict || !local_step
-      || *local_step >= *step || !arrived || !line.empty())
-    return std::nullopt;
-  entry result{*step, *replica, *verdict, *local_step, *arrived, {}};
-  if (*verdict != verdict_kind::accepted) return result;
-  auto idle = time_of(fields[idle_column]);
-  if (!idle || *idle < job_time{0}) return std::nullopt;
-  result.idle = *idle;
-  return result;
-}
 
 expected<std::vector<entry>> entries_of(std::string_view text, const std::string& name) {
   auto header = ledger_file::header;
@@ -94,10 +35,12 @@ expected<std::vector<entry>> entries_of(std::string_view text, const std::string
   for (size_t number = 2; text.find('\n') != std::string_view::npos; ++number) {
     auto line = text.substr(0, text.find('\n'));
     text.remove_prefix(line.size() + 1);
-    auto read = entry_of(line);
+    auto read = read_ledger_line(line);
     if (!read || (!entries.empty() && read->step < entries.back().step))
       return fail(errc::malformed, fmt::format("{}:{}: not a line of a ledger", name, number));
-    entries.push_back(*read);
+    const auto& gradient = read->gradient;
+    entries.push_back({read->step, gradient.replica, read->verdict, gradient.local_step,
+                       gradient.arrived, read->idle});
   }
   return entries;
 }
@@ -110,7 +53,7 @@ expected<void> add_steps(const std::vector<entry>& entries, const std::string& n
   run.first_step = entries.front().step - 1;
   run.step_ends = {job_time{0}};
   for (const auto& one : entries) {
-    if (one.verdict != verdict_kind::accepted) continue;
+    if (one.verdict != gradient_verdict::accepted) continue;
     auto index = one.step - run.first_step;
     if (index > run.step_ends.size())
       return fail(errc::malformed, fmt::format("{}: step {} is missing", name,
@@ -139,9 +82,9 @@ job_time token_time(const recorded_run& run, uint64_t local_step) {
 std::vector<entry> without_repeated(std::vector<entry> entries) {
   std::set<std::tuple<uint32_t, uint64_t>> arrived;
   for (const auto& one : entries)
-    if (one.verdict == verdict_kind::stale) arrived.insert({one.replica, one.local_step});
+    if (one.verdict == gradient_verdict::stale) arrived.insert({one.replica, one.local_step});
   std::erase_if(entries, [&](const entry& one) {
-    return one.verdict == verdict_kind::cancelled
+    return one.verdict == gradient_verdict::cancelled
            && arrived.contains({one.replica, one.local_step});
   });
   return entries;
@@ -158,7 +101,7 @@ void add_times(std::vector<entry> entries, recorded_run& run) {
     auto began = std::max(before[one.replica], token_time(run, one.local_step));
     before[one.replica] = one.arrived;
     run.times[one.replica].push_back(
-      {std::max(one.arrived - began, job_time{0}), one.verdict == verdict_kind::cancelled});
+      {std::max(one.arrived - began, job_time{0}), one.verdict == gradient_verdict::cancelled});
   }
   for (auto arrived : before)
     run.unfinished.push_back(std::max(run.step_ends.back() - arrived, job_time{0}));

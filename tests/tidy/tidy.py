@@ -81,9 +81,10 @@ ROOMS = {
         "images": ["job", "model"],
         "launch": ["system", "options"],
         "top": ["system", "options"],
-        "train": ["system", "options", "run", "job", "model", "images", "language"],
-        "sim": ["system", "options", "run", "language", "train"],
-        "": ["options", "launch", "sim", "top", "train"],
+        "sim": ["system", "options", "run", "model", "language"],
+        "report": ["options", "run", "sim"],
+        "train": ["system", "options", "run", "job", "model", "images", "language", "report"],
+        "": ["options", "launch", "report", "sim", "top", "train"],
         "package": ["job"],
     },
 }

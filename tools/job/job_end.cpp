@@ -74,12 +74,10 @@ int refuse_job(std::string_view program, const error& reason, const resolved_clu
                 is_formed ? otherwise : exit_code::no_cluster);
 }
 
-void print_end(std::string_view program, const job_report& report, uint64_t steps) {
-  if (report.failure)
-    fmt::print(stderr, "{}: {}\n", program, report.failure->message);
-  else if (report.stopped)
-    fmt::print(stderr, "{}: {} after step {} of {}\n", program, *report.stopped, report.step,
-               steps);
+std::string early_end(std::string_view program, const job_report& report, uint64_t steps) {
+  if (report.failure) return fmt::format("{}: {}", program, report.failure->message);
+  if (!report.stopped) return {};
+  return fmt::format("{}: {} after step {} of {}", program, *report.stopped, report.step, steps);
 }
 
 void print_quality(const job_subject& subject, double quality) {

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <string_view>
 
 namespace troupe {
@@ -26,8 +27,9 @@ namespace troupe {
                              const resolved_cluster& cluster, int signal_number,
                              exit_code otherwise);
 
-/// Says why a job ended before its last step, if it did.
-void print_end(std::string_view program, const job_report& report, uint64_t steps);
+/// Why a job ended before its last step, in a line; empty if it did not.
+[[nodiscard]] std::string early_end(std::string_view program, const job_report& report,
+                                    uint64_t steps);
 
 /// Prints the result of the last evaluation, and what others need for the same.
 void print_quality(const job_subject& subject, double quality);

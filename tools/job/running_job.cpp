@@ -184,7 +184,10 @@ int running_job::conclude(const std::optional<error>& thrown) {
     return refuse_job(request_.program, *thrown, *cluster_, signals_->signal_number(),
                       beginning_.resume ? exit_code::bad_checkpoint : exit_code::usage);
   }
-  print_end(request_.program, *report_, steps());
+  if (auto line = early_end(request_.program, *report_, steps()); !line.empty()) {
+    folder_->keep_notice(line);
+    fmt::print(stderr, "{}\n", line);
+  }
   fmt::print("{}", folder_->totals().text());
   if (last_evaluation_ && last_evaluation_->first == report_->step
       && !std::isnan(last_evaluation_->second))
@@ -192,6 +195,8 @@ int running_job::conclude(const std::optional<error>& thrown) {
   if (!report_->failure) print_what_if(options, report_->step, *folder_);
   draw(directory_->path(), subject_,
        folder_->has_losses() || last_evaluation_ ? plots_of::losses_and_steps : plots_of::steps);
+  if (subject_.leave_more && folder_->totals().step_times().count() > 0)
+    subject_.leave_more(directory_->path(), [this] { return signals_->signal_number() == 0; });
   if (thrown && !report_->failure)
     return refuse(request_.program, *thrown, exit_code_of(thrown->code));
   return code_of(*report_, signals_->signal_number());
@@ -203,7 +208,9 @@ int running_job::follow(const std::function<void()>& body) {
   announce_cluster();
   auto thrown = call(body);
   leave();
-  if (report_) print_end(request_.program, *report_, steps());
+  if (report_)
+    if (auto line = early_end(request_.program, *report_, steps()); !line.empty())
+      fmt::print(stderr, "{}\n", line);
   if (report_ && (report_->failure || !thrown)) return code_of(*report_, signals_->signal_number());
   if (!thrown) return static_cast<int>(exit_code::finished);
   return refuse_job(request_.program, *thrown, *cluster_, signals_->signal_number(),
@@ -374,7 +381,10 @@ job_report running_job::train_as_leader(troupe::strategy& strategy, const job_op
                        .began = saved ? saved->time : job_time{0},
                        .measure = subject_.measure,
                        .learning_rate = rate_of(optimizer),
-                       .on_warning = [this](const std::string& line) { say(line); }});
+                       .on_warning = [this](const std::string& line) {
+                         progress_->show(fmt::format("{}: {}", request_.program, line));
+                       }});
+  progress_->keep_by([folder = folder_](std::string_view line) { folder->keep_notice(line); });
   auto options = training_of_all();
   if (saved) options.steps -= saved->step;
   options.resume = saved;

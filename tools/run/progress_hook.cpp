@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <string>
 #include <unistd.h>
+#include <utility>
 
 namespace troupe {
 
@@ -46,9 +47,23 @@ void progress_hook::end(const job_report&) {
   finish();
 }
 
+// Without the lock, since what keeps lines may have one to show.
 void progress_hook::say(std::string_view line) {
+  show(line);
+  std::unique_lock lock{mutex_};
+  auto keep = keep_;
+  lock.unlock();
+  if (keep) keep(line);
+}
+
+void progress_hook::show(std::string_view line) {
   std::lock_guard guard{mutex_};
   print(progress_.message(line));
+}
+
+void progress_hook::keep_by(std::function<void(std::string_view line)> keep) {
+  std::lock_guard guard{mutex_};
+  keep_ = std::move(keep);
 }
 
 void progress_hook::finish() {

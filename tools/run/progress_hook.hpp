@@ -8,6 +8,7 @@
 #include "tools/run/quality_measure.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string_view>
 
@@ -25,8 +26,14 @@ public:
   void after_step(const session_control& session, const step_record& step) override;
   void end(const job_report& report) override;
 
-  /// A line for people, above the progress line.
+  /// A line for people, above the progress line; kept, too.
   void say(std::string_view line);
+
+  /// Likewise, but not kept.
+  void show(std::string_view line);
+
+  /// Has `keep` told of all lines that are said from now on. Thread of `keep`: any.
+  void keep_by(std::function<void(std::string_view line)> keep);
 
   /// Ends the progress line, so that what is printed next begins on a new one.
   void finish();
@@ -35,6 +42,7 @@ private:
   quality_measure measure_;
   std::mutex mutex_;
   progress progress_;
+  std::function<void(std::string_view line)> keep_;
   uint64_t step_count_ = 0;
   uint64_t dropped_ = 0; ///< Gradients that no update used.
 };

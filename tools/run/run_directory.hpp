@@ -52,6 +52,9 @@ public:
   /// A line per evaluation.
   [[nodiscard]] std::filesystem::path evaluations() const { return path_ / "evaluations.csv"; }
 
+  /// A line per notice: what the run said beside its progress.
+  [[nodiscard]] std::filesystem::path notices() const { return path_ / "notices.csv"; }
+
   /// A line per gradient.
   [[nodiscard]] std::filesystem::path ledger() const { return path_ / "ledger.csv"; }
 

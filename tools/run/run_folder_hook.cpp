@@ -20,6 +20,8 @@ namespace troupe {
 
 namespace {
 
+constexpr std::chrono::seconds unflushed_max{5};
+
 // What the events of a job that has gone on for some time are dated and named by.
 event_origin here_and_now(job_time began) {
   std::string host(HOST_NAME_MAX + 1, '\0');
@@ -48,6 +50,7 @@ run_folder_hook::files run_folder_hook::create(const strategy& strategy,
   return {value_or_throw(metrics_file::create(names.metrics())),
           value_or_throw(evaluation_file::create(names.evaluations(), options.measure.column)),
           value_or_throw(ledger_file::create(names.ledger())),
+          value_or_throw(notice_file::create(names.notices())),
           value_or_throw(timeline_file::create(names.timeline(),
                                                {.job = options.program,
                                                 .tracks = tracks_of(strategy),
@@ -62,6 +65,7 @@ run_folder_hook::run_folder_hook(const strategy& strategy, const std::filesystem
 
 void run_folder_hook::after_step(const session_control&, const step_record& step) {
   std::lock_guard guard{mutex_};
+  last_step_ = step.step;
   summary_.add(step);
   has_losses_ = has_losses_ || std::isfinite(mean_loss(step));
   keep_computing_times(step);
@@ -69,6 +73,7 @@ void run_folder_hook::after_step(const session_control&, const step_record& step
   tell_once(files_.ledger.append(step));
   write_curves(step);
   tell_once(files_.timeline.append(step.step, events_.events_of(step)));
+  flush_now_and_then();
 }
 
 void run_folder_hook::end(const job_report&) {
@@ -83,6 +88,11 @@ void run_folder_hook::on_evaluation(uint64_t step, job_time when, double quality
   tell_once(files_.curves.add(step, when, curve));
 }
 
+void run_folder_hook::keep_notice(std::string_view line) {
+  std::lock_guard guard{mutex_};
+  tell_once(files_.notices.append(last_step_, line));
+}
+
 void run_folder_hook::finish() {
   std::lock_guard guard{mutex_};
   tell_once(files_.metrics.flush());
@@ -91,6 +101,16 @@ void run_folder_hook::finish() {
   tell_once(files_.timeline.flush());
   tell_once(files_.curves.flush());
   tell_once(write_replica_table(run_directory::at(folder_).replicas(), summary_));
+}
+
+// Blocks of lines fill slowly where steps take long.
+void run_folder_hook::flush_now_and_then() {
+  auto now = std::chrono::steady_clock::now();
+  if (now - flushed_ < unflushed_max) return;
+  flushed_ = now;
+  tell_once(files_.metrics.flush());
+  tell_once(files_.evaluations.flush());
+  tell_once(files_.ledger.flush());
 }
 
 void run_folder_hook::write_curves(const step_record& step) {

@@ -6,6 +6,7 @@
 #include "actors/recording/event_file.hpp"
 #include "actors/recording/ledger_file.hpp"
 #include "actors/recording/metrics_file.hpp"
+#include "actors/recording/notice_file.hpp"
 #include "actors/recording/step_timeline.hpp"
 #include "actors/recording/summary.hpp"
 #include "actors/recording/timeline_file.hpp"
@@ -13,11 +14,13 @@
 #include "tools/options/job_options.hpp"
 #include "tools/run/quality_measure.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace troupe {
@@ -36,8 +39,9 @@ struct run_folder_options {
 };
 
 /// After a job has ended, its files are all that is left of it. This writes metrics.csv,
-/// evaluations.csv, ledger.csv, timeline.json and the curves for TensorBoard while the job runs,
-/// replicas.csv when it ends, and adds up the summary.
+/// evaluations.csv, ledger.csv, notices.csv, timeline.json and the curves for TensorBoard while the
+/// job runs, replicas.csv when it ends, and adds up the summary. What was recorded is on the disk
+/// some seconds later, so that a process that is killed loses no more.
 ///
 /// A full disk must not end a training that has run for hours: the first failure of a file is told
 /// once, and its file ends there. Thread: any; calls wait for each other.
@@ -56,6 +60,9 @@ public:
 
   /// The variables were evaluated as they were after `step`. Also after the end.
   void on_evaluation(uint64_t step, job_time when, double quality);
+
+  /// What the run said beside its progress. Also after the end, before `finish`.
+  void keep_notice(std::string_view line);
 
   /// Brings everything to the disk, and writes replicas.csv: then the run is over.
   void finish();
@@ -78,6 +85,7 @@ private:
     metrics_file metrics;
     evaluation_file evaluations;
     ledger_file ledger;
+    notice_file notices;
     timeline_file timeline;
     event_file curves;
   };
@@ -87,6 +95,7 @@ private:
   void write_curves(const step_record& step);
   void keep_computing_times(const step_record& step);
   void tell_once(const expected<void>& written);
+  void flush_now_and_then();
 
   std::mutex mutex_;
   std::filesystem::path folder_;
@@ -95,6 +104,8 @@ private:
   step_timeline events_;
   summary summary_;
   std::vector<std::vector<job_time>> computing_times_;
+  uint64_t last_step_ = 0;
+  std::chrono::steady_clock::time_point flushed_;
   bool has_losses_ = false;
   bool told_ = false;
 };

@@ -6,8 +6,8 @@
 #include "messages/failure.hpp"
 #include "simulation/logistic_task.hpp"
 #include "tools/language/language_task.hpp"
+#include "tools/model/training_defaults.hpp"
 #include "tools/system/file_content.hpp"
-#include "tools/train/train_options.hpp"
 
 #include <algorithm>
 #include <array>

@@ -7,7 +7,6 @@
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/options/config_file.hpp"
 #include "tools/options/help.hpp"
-#include "tools/options/job_options.hpp"
 #include "tools/sim/report.hpp"
 #include "tools/system/file_content.hpp"
 
@@ -130,16 +129,6 @@ std::string figures(const std::vector<double>& seconds) {
                      sorted.quantile(1));
 }
 
-std::string changes(const replay_command& command) {
-  std::vector<std::string> words;
-  if (command.replicas) words.push_back(fmt::format("--replicas {}", *command.replicas));
-  if (command.aggregate) words.push_back(fmt::format("--aggregate {}", *command.aggregate));
-  if (command.policy) words.push_back(fmt::format("--policy {}", to_string(*command.policy)));
-  if (!command.repaired.empty())
-    words.push_back(fmt::format("--repair {}", fmt::join(command.repaired, ",")));
-  return fmt::format("{}", fmt::join(words, " "));
-}
-
 std::string share(double value) {
   return fmt::format("{:.1f} %", 100 * std::abs(value));
 }
@@ -235,12 +224,21 @@ expected<replay_command> parse_replay_options(int argument_count, const char* co
   return misuse("which run? Give its folder: troupe sim replay runs/NAME");
 }
 
-expected<run_folder> read_run_folder(const std::string& path) {
-  auto folder = std::filesystem::path{path};
+std::string option_text(const replay_command& command) {
+  std::vector<std::string> words;
+  if (command.replicas) words.push_back(fmt::format("--replicas {}", *command.replicas));
+  if (command.aggregate) words.push_back(fmt::format("--aggregate {}", *command.aggregate));
+  if (command.policy) words.push_back(fmt::format("--policy {}", to_string(*command.policy)));
+  if (!command.repaired.empty())
+    words.push_back(fmt::format("--repair {}", fmt::join(command.repaired, ",")));
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+expected<job_options> read_run_options(const std::string& path) {
   job_options options;
   command_options all;
   add_options(all, options);
-  auto config_path = (folder / "config.toml").string();
+  auto config_path = (std::filesystem::path{path} / "config.toml").string();
   if (std::error_code unknown; !std::filesystem::exists(config_path, unknown))
     return fail(errc::not_found,
                 fmt::format("not the folder of a run: there is no {}", config_path));
@@ -248,23 +246,34 @@ expected<run_folder> read_run_folder(const std::string& path) {
   if (!config)
     return fail(config.error().code,
                 fmt::format("not the folder of a run: {}", config.error().message));
-  auto ledger = (folder / "ledger.csv").string();
-  auto text = file_content(ledger, ledger_bytes_max);
-  if (!text) return tl::unexpected<error>(text.error());
-  auto run = read_ledger(*text, ledger);
+  return options;
+}
+
+expected<run_folder> run_of(const job_options& options, std::string_view ledger,
+                            const std::string& name) {
+  auto run = read_ledger(ledger, name);
   if (!run) return tl::unexpected<error>(run.error());
   auto replicas = static_cast<uint32_t>(options.replicas);
   if (run->times.size() > replicas)
-    return fail(errc::malformed, fmt::format("{}: tells of replica {}, but the run had {}", ledger,
+    return fail(errc::malformed, fmt::format("{}: tells of replica {}, but the run had {}", name,
                                              run->times.size() - 1, replicas));
   run->set_replica_count(replicas);
   if (options.backups == backup_kind::dynamic) {
     return fail(errc::failed_precondition,
                 fmt::format("{}: that run chose its number of backups anew for every step, by what "
                             "its gradients were; no ledger tells of that",
-                            path));
+                            name));
   }
   return run_folder{std::move(*run), sync_of(options), options.seed};
+}
+
+expected<run_folder> read_run_folder(const std::string& path) {
+  auto options = read_run_options(path);
+  if (!options) return tl::unexpected<error>(options.error());
+  auto ledger = (std::filesystem::path{path} / "ledger.csv").string();
+  auto text = file_content(ledger, ledger_bytes_max);
+  if (!text) return tl::unexpected<error>(text.error());
+  return run_of(*options, *text, ledger);
 }
 
 replay_report replay(const run_folder& folder, const replay_command& command) {
@@ -314,7 +323,8 @@ std::string replay_text(const replay_command& command, const run_folder& folder,
                         100 * report.error.mean_step, share(report.error.median),
                         share(report.error.p90));
   if (report.changed) {
-    text += fmt::format("with       {}: {}\n", changes(command), described(report.changed_sync));
+    text
+      += fmt::format("with       {}: {}\n", option_text(command), described(report.changed_sync));
     if (!report.changed->seconds.empty())
       text += fmt::format("           {}\n", figures(report.changed->seconds));
     if (report.prediction) {

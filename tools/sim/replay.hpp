@@ -4,10 +4,12 @@
 
 #include "messages/errc.hpp"
 #include "simulation/replay/replay.hpp"
+#include "tools/options/job_options.hpp"
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace troupe {
@@ -28,19 +30,31 @@ struct replay_command {
   }
 };
 
+/// The options that ask for the change: "--aggregate 3 --repair 2,7".
+[[nodiscard]] std::string option_text(const replay_command& command);
+
 /// Reads the command line. @param arguments `arguments[0]` is "replay".
 /// Errors: invalid_argument, in a line that names the culprit.
 [[nodiscard]] expected<replay_command> parse_replay_options(int argument_count,
                                                             const char* const* arguments);
 
-/// A run of `troupe train` as its folder tells of it.
+/// A run as its folder tells of it.
 struct run_folder {
   recorded_run run;
   sync_options sync;
   uint64_t seed = 0;
 };
 
-/// Reads config.toml and ledger.csv. Errors: not_found, invalid_argument; as `read_ledger`.
+/// Reads the config.toml of a run. Errors: not_found, invalid_argument.
+[[nodiscard]] expected<job_options> read_run_options(const std::string& path);
+
+/// A run with these options and this ledger. @param name Of the ledger; begins error messages.
+/// Errors: malformed, if the ledger tells of more replicas; failed_precondition, if the number of
+/// backups was chosen anew for every step; as `read_ledger`.
+[[nodiscard]] expected<run_folder> run_of(const job_options& options, std::string_view ledger,
+                                          const std::string& name);
+
+/// Reads config.toml and ledger.csv. Errors: as `read_run_options` and `run_of`.
 [[nodiscard]] expected<run_folder> read_run_folder(const std::string& path);
 
 /// Steps of one replay.

@@ -6,6 +6,7 @@
 #include "kernels/updates/update_rules.hpp"
 #include "tools/images/image_model.hpp"
 #include "tools/language/language_model.hpp"
+#include "tools/model/training_defaults.hpp"
 #include "tools/options/job_options.hpp"
 #include "tools/options/option_origin.hpp"
 
@@ -22,29 +23,10 @@ namespace troupe {
 /// The defaults that are a choice rather than a matter of course; with them a run takes one to
 /// three minutes on two cores.
 namespace train_defaults {
-inline constexpr std::string_view text = "/usr/share/common-licenses/GPL-3";
 inline constexpr uint64_t steps = 25000;
 inline constexpr uint64_t image_steps = 1000; ///< With images.
 inline constexpr uint64_t batch = 64;
 inline constexpr std::string_view optimizer = rules::adam::name;
-
-/// Learning rates that suit most runs, for each optimizer, in the order of `update_rule`: the best
-/// of a few that were tried on 2500 steps.
-inline constexpr std::pair<std::string_view, double> learning_rates[] = {
-  {rules::sgd::name, 1},
-  {rules::momentum::name, 0.1},
-  {rules::adagrad::name, 1},
-  {rules::rmsprop::name, 0.01},
-  {rules::centered_rmsprop::name, 0.01},
-  {rules::adadelta::name, 10},
-  {rules::adam::name, 0.01},
-  {rules::adamw::name, 0.01},
-  {rules::adamax::name, 0.03},
-  {rules::nadam::name, 0.01},
-  {rules::ftrl::name, 1},
-  {rules::lars::name, 3},
-  {rules::lamb::name, 0.01},
-};
 } // namespace train_defaults
 
 /// What is learnt: a language, or images.
@@ -88,13 +70,6 @@ struct train_options : job_options {
 
   bool operator==(const train_options&) const = default;
 };
-
-/// The learning rate that suits most runs of the perceptron with this optimizer.
-[[nodiscard]] constexpr double default_learning_rate(std::string_view optimizer) {
-  for (const auto& [name, rate] : train_defaults::learning_rates)
-    if (name == optimizer) return rate;
-  return 0; // there is no such optimizer
-}
 
 /// The learning rate that suits most runs with these options: for a transformer and for images, a
 /// tenth of the perceptron's.

@@ -6,6 +6,8 @@
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
 
+#include <cmath>
+
 namespace ledger_file_test {
 
 TEST_SUITE("actors/recording/ledger_file") {
@@ -27,6 +29,33 @@ TEST_SUITE("actors/recording/ledger_file") {
                + "8,1,accepted,7,0,1.45,0.1,0.02,,,0.05,3,32\n"    //
                + "8,3,stale,5,2,1.3,0.1,0.02,,,,5,32\n"            //
                + "8,4,cancelled,7,0,1.5,0.1,0.02,,,,6,32\n");
+  }
+
+  TEST_CASE("reads a line back, and nothing out of a line that is none") {
+    auto line = read_ledger_line("8,2,accepted,7,0,1.2,0.1,0.02,1,0.25,0.3,4,32");
+    REQUIRE(line);
+    CHECK(line->step == 8);
+    CHECK(line->verdict == gradient_verdict::accepted);
+    CHECK(line->gradient.replica == 2);
+    CHECK(line->gradient.local_step == 7);
+    CHECK(line->gradient.arrived == 1200ms);
+    CHECK(line->gradient.compute == 100ms);
+    CHECK(line->gradient.waited == 20ms);
+    CHECK(line->gradient.loss == 4);
+    CHECK(line->gradient.examples == 32);
+    CHECK(line->idle == 300ms);
+    line = read_ledger_line("8,3,stale,5,2,1.3,0.1,0.02,,,,,32");
+    REQUIRE(line);
+    CHECK(line->verdict == gradient_verdict::stale);
+    CHECK(line->gradient.lag == 2);
+    CHECK(std::isnan(line->gradient.loss));
+    for (const char* wrong :
+         {"", "8,2,accepted,7,0,1.2,0.1,0.02,1,0.25,0.3,4,32,",
+          "8,2,accepted,8,0,1.2,0.1,0.02,,,0,4,32", "8,2,accepted,7,0,1.2,0.1,0.02,,,,4,32",
+          "8,2,accepted,7,0,1.2,0.1,0.02,,,-1,4,32", "8,2,used,7,0,1.2,0.1,0.02,,,0,4,32",
+          "8,2,stale,7,0,1e300,0.1,0.02,,,,4,32", "8,2000000,stale,7,0,1.2,0.1,0.02,,,,4,32",
+          "8,2,stale,7,0,1.2,0.1,0.02,,,,x,32"})
+      CHECK_FALSE_MESSAGE(read_ledger_line(wrong), wrong);
   }
 
   TEST_CASE("has no line for a step without gradients") {

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command `troupe report`: which run, and where the page goes.
+#include "tools/report/command.hpp"
+
+#include "actors/recording/readable.hpp"
+#include "tools/options/command_options.hpp"
+#include "tools/options/help.hpp"
+#include "tools/report/report.hpp"
+
+#include <fmt/format.h>
+#include <string>
+
+namespace troupe {
+
+namespace {
+
+constexpr const char* report_introduction
+  = "Writes a run as one page for a browser: report.html in its folder. The page needs\n"
+    "no network and stays below a megabyte, however long the run.\n"
+    "\n"
+    "Usage: troupe report [OPTIONS] RUN_DIR\n"
+    "\n"
+    "RUN_DIR is the folder of a run of troupe train, finished or killed; or one with\n"
+    "the ledger.csv and metrics.csv that troupe sim --ledger and --steps-csv write.\n";
+
+/// What the user asked for.
+struct report_options {
+  std::string run_dir;
+  std::string output;
+  std::string answer; ///< To be printed instead, if not empty.
+};
+
+expected<report_options> parse(int argument_count, const char* const* arguments) {
+  report_options options;
+  command_options all{report_introduction, "one run is shown on a page", "\n" + exit_codes_text()};
+  all.add("run", "", "", text_value(options.run_dir));
+  all.add("-o,--output", "FILE", "where the page goes", text_value(options.output),
+          "report.html in the folder of the run");
+  all.add_help();
+  auto answer = all.read(argument_count, arguments);
+  if (!answer) return tl::unexpected<error>(answer.error());
+  options.answer = *answer;
+  if (!options.answer.empty() || !options.run_dir.empty()) return options;
+  return misuse("which run? Give its folder: troupe report runs/NAME");
+}
+
+} // namespace
+
+int report_command_main(int argument_count, const char* const* arguments) {
+  auto options = parse(argument_count, arguments);
+  if (auto code = answered("report", options)) return *code;
+  std::filesystem::path folder{options->run_dir};
+  auto page
+    = options->output.empty() ? folder / report_name : std::filesystem::path{options->output};
+  auto report = write_report(folder, page);
+  if (!report) {
+    auto is_full = report.error().code == errc::resource;
+    return refuse("report", report.error(), is_full ? exit_code::user_error : exit_code::usage);
+  }
+  fmt::print("{}: {} steps, {} KB; open it in a browser\n", report->path.string(),
+             readable::count(report->step_count), (report->bytes + 999) / 1000);
+  return static_cast<int>(exit_code::finished);
+}
+
+} // namespace troupe

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the folder of a run to its page.
+#include "tools/report/report.hpp"
+
+#include "actors/recording/output_file.hpp"
+#include "tools/run/quality_measure.hpp"
+#include "tools/sim/replay.hpp"
+
+#include <chrono>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <numbers>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+constexpr std::string_view run_mark = "\"RUN\"";
+
+// A simulated run has no options: what can be told of it, its ledger tells.
+std::string setup_of(const run_view& view, const std::optional<job_options>& options) {
+  auto count = options ? options->replicas : view.totals().replicas().size();
+  auto text = fmt::format("{} replicas, {} gradients a step", count, view.last().needed);
+  if (!options) return text + ", simulated";
+  return text + ", "
+         + std::string{replicas_meet(options->strategy) ? to_string(options->strategy)
+                                                        : to_string(options->policy)};
+}
+
+std::string state_of(const run_files& files, const std::optional<job_options>& options) {
+  if (!options) return "simulated";
+  auto is_short = options->steps && files.view.last().step < *options->steps;
+  if (files.is_over) return is_short ? "ended before its last step" : "finished";
+  return "not finished: it was killed, or still runs";
+}
+
+const quality_measure* measure_named(std::string_view column) {
+  for (const auto* one : {&quality_measures::bits_per_byte, &quality_measures::error_rate})
+    if (one->column == column) return one;
+  return nullptr;
+}
+
+expected<std::optional<job_options>> options_of(const std::filesystem::path& folder) {
+  auto options = read_run_options(folder.native());
+  if (options) return std::optional{std::move(*options)};
+  if (options.error().code == errc::not_found) return std::nullopt;
+  return tl::unexpected<error>(options.error());
+}
+
+} // namespace
+
+std::string page_of(std::string_view run_json) {
+  std::string page{page_template};
+  return page.replace(page.find(run_mark), run_mark.size(), run_json);
+}
+
+run_heading heading_of(const std::filesystem::path& folder, const run_view& view,
+                       std::string_view measure, const std::optional<job_options>& options) {
+  std::error_code ignored;
+  auto whole = std::filesystem::weakly_canonical(folder, ignored);
+  run_heading heading{.name = whole.filename().string(),
+                      .written = fmt::format("{:%Y-%m-%d %H:%M:%S} UTC",
+                                             fmt::gmtime(std::chrono::system_clock::to_time_t(
+                                               std::chrono::system_clock::now()))),
+                      .setup = setup_of(view, options),
+                      .measure = std::string{measure}};
+  if (options) heading.step_count = options->steps;
+  if (const auto* known = measure_named(measure)) {
+    heading.measure = known->words;
+    heading.loss_unit = known->loss_unit;
+    heading.loss_scale = 1 / std::numbers::ln2; // recorded in nats
+  }
+  return heading;
+}
+
+expected<written_report> write_report(const std::filesystem::path& folder,
+                                      const std::filesystem::path& page,
+                                      const std::function<bool()>& is_wanted) {
+  auto options = options_of(folder);
+  if (!options) return tl::unexpected<error>(options.error());
+  auto files = read_run_files(folder);
+  if (!files) return tl::unexpected<error>(files.error());
+  what_if_table answers;
+  if (*options)
+    answers = what_if(folder, **options, slow_replicas(files->view), is_wanted);
+  else
+    answers.why_none = "a simulated run says nothing of its policy: ask troupe sim --sweep";
+  auto heading = heading_of(folder, files->view, files->measure, *options);
+  heading.state = state_of(*files, *options);
+  auto text = page_of(run_json(files->view, heading, &answers));
+  auto written = replace_file(page, text);
+  if (!written) return tl::unexpected<error>(written.error());
+  return written_report{page, files->view.step_count(), text.size()};
+}
+
+} // namespace troupe

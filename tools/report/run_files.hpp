@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run as its folder tells of it.
+#pragma once
+
+#include "messages/errc.hpp"
+#include "tools/report/run_view.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace troupe {
+
+/// What the files of a run say.
+struct run_files {
+  run_view view;
+  std::string measure;  ///< Of evaluations: "bits_per_byte"; empty: none were made.
+  bool is_over = false; ///< The run came to its end, as runs of `troupe train` note.
+  bool is_cut = false;  ///< The last line of the ledger is not whole.
+};
+
+/// Reads ledger.csv, and if they are there metrics.csv, evaluations.csv and notices.csv. What a
+/// process that was killed did not write any more is not there: the run ends with the last whole
+/// step of the ledger.
+/// Cost: reads every file once, a block at a time; memory as of `run_view`.
+/// Errors: not_found, if there is no ledger; malformed, naming file and line; failed_precondition,
+/// if no step was made; resource.
+[[nodiscard]] expected<run_files> read_run_files(const std::filesystem::path& folder);
+
+} // namespace troupe

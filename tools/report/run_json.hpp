@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run as the page reads it.
+#pragma once
+
+#include "tools/report/run_view.hpp"
+#include "tools/report/what_if.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// What a page says of a run beside its steps.
+struct run_heading {
+  std::string name;    ///< Of its folder.
+  std::string written; ///< When the page was made: "2026-11-25 20:13 UTC".
+  std::string state;   ///< In words: "finished", "not finished: it was killed, or goes on".
+  std::string setup;   ///< "4 replicas, 3 gradients a step, tensorflow"
+  std::optional<uint64_t> step_count; ///< Steps that were asked for.
+  std::string loss_unit;              ///< "bits/byte"; empty: the trainer's own.
+  double loss_scale = 1;              ///< From recorded losses to that unit.
+  std::string measure;                ///< Of evaluations, in words: "bits per byte".
+};
+
+/// Whether a replica does as the others do.
+enum class replica_health : uint8_t { well, slow, silent };
+
+/// How a replica does, in words.
+struct health_of_replica {
+  replica_health health = replica_health::well;
+  std::string words; ///< "takes 5.0 times as long as the others"
+};
+
+/// A replica is slow that takes so many times as long as the others, or of which steps use less
+/// than half as many gradients as of one like any other.
+constexpr double slow_from = 1.3;
+
+/// @pre There was a gradient of the replica.
+[[nodiscard]] health_of_replica health_of(const run_view& view, uint32_t replica);
+
+/// Replicas that are slow, the slowest first.
+[[nodiscard]] std::vector<uint32_t> slow_replicas(const run_view& view);
+
+/// Everything that the page shows, as one JSON object. It has at most `run_json_bytes_max` bytes,
+/// however long the run and however many its replicas; without letters that would end a script.
+/// @param answers Nothing, if they are not there yet.
+[[nodiscard]] std::string run_json(const run_view& view, const run_heading& heading,
+                                   const what_if_table* answers);
+
+/// Of what `run_json` gives.
+constexpr size_t run_json_bytes_max = size_t{600} << 10;
+
+} // namespace troupe

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adding up the steps of a run.
+#include "tools/report/run_view.hpp"
+
+#include "actors/recording/seconds.hpp"
+#include "actors/recording/step_figures.hpp"
+
+#include <utility>
+
+namespace troupe {
+
+void run_view::add(const step_record& step) {
+  if (step_count() == 0) {
+    first_step_ = step.step - 1;
+    began_ = step.began;
+  }
+  slow_downs_.add(step_count(), step);
+  totals_.add(step);
+  last_loss_ = mean_loss(step);
+  losses_.add(step.step, last_loss_);
+  step_seconds_.add(step.step, seconds(step_duration(step)));
+  add_gradients(step);
+  last_ = {.step = step.step,
+           .began = step.began,
+           .ended = step.ended,
+           .apply = step.apply,
+           .needed = step.needed,
+           .live = step.live};
+}
+
+void run_view::add_evaluation(uint64_t step, double value) {
+  last_evaluation_ = value;
+  evaluations_.add(step, value);
+}
+
+void run_view::add_notice(run_notice notice) {
+  notices_.push_back(std::move(notice));
+  if (notices_.size() > notices_max) notices_.pop_front();
+}
+
+void run_view::add_gradients(const step_record& step) {
+  for (const auto* part : {&step.accepted, &step.stale, &step.cancelled})
+    for (const auto& one : *part) {
+      if (one.replica >= last_steps_.size()) last_steps_.resize(one.replica + 1);
+      last_steps_[one.replica] = step.step;
+    }
+  // All tables have the same rows, whether or not a step has waited for a replica.
+  if (!last_steps_.empty()) arrivals_.make_room(last_steps_.size() - 1, 0);
+  if (!last_steps_.empty()) waits_.make_room(last_steps_.size() - 1, last_steps_.size() - 1);
+  const auto* last = completing_contribution(step);
+  for (size_t k = 0; k < step.accepted.size(); ++k) {
+    const auto& one = step.accepted[k];
+    arrivals_.add(one.replica, k, 1);
+    if (one.replica != last->replica)
+      waits_.add(one.replica, last->replica, seconds(waited_for_completion(step, one)));
+  }
+}
+
+} // namespace troupe

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Choosing changes, and replaying a ledger with them.
+#include "tools/report/what_if.hpp"
+
+#include "actors/recording/input_file.hpp"
+#include "actors/recording/ledger_file.hpp"
+#include "messages/failure.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <set>
+#include <span>
+
+namespace troupe {
+
+namespace {
+
+constexpr size_t repaired_max = 2; // replicas that get a row of their own
+
+std::string in_words(const replay_command& change, uint64_t replicas) {
+  if (change.policy) return fmt::format("policy {}", to_string(*change.policy));
+  if (change.replicas) return fmt::format("{} replicas", *change.replicas);
+  if (change.aggregate && *change.aggregate == replicas) return "wait for all replicas";
+  if (change.aggregate) return fmt::format("wait for {} gradients", *change.aggregate);
+  return fmt::format("repair replica {}", change.repaired.front());
+}
+
+what_if_answer answer_of(const run_folder& run, const replay_command& change) {
+  auto report = replay(run, change);
+  const auto& changed = *report.changed;
+  what_if_answer answer{.change = in_words(change, run.sync.total_num_replicas),
+                        .option = option_text(change),
+                        .needed = report.changed_sync.replicas_to_aggregate,
+                        .mean_step_seconds = estimate_of(changed.seconds).mean,
+                        .prediction = report.prediction,
+                        .is_lower_bound = report.is_lower_bound};
+  if (changed.stalled) answer.stalled = changed.stalled->reason;
+  return answer;
+}
+
+// Where the first step begins of which no line is cut off.
+size_t first_whole_step(std::string_view text) {
+  auto begin = text.find('\n') + 1;
+  auto step_at = [&](size_t at) { return text.substr(at, text.find(',', at) - at); };
+  for (auto at = begin; at < text.size();) {
+    auto next = text.find('\n', at);
+    if (next == std::string_view::npos || next + 1 == text.size()) break;
+    if (step_at(next + 1) != step_at(at)) return next + 1;
+    at = next + 1;
+  }
+  return text.size();
+}
+
+} // namespace
+
+expected<std::string> ledger_end(const std::filesystem::path& ledger, uint64_t bytes_max) {
+  auto file = input_file::open(ledger);
+  if (!file) return tl::unexpected<error>(file.error());
+  auto count = std::min(file->bytes(), bytes_max);
+  std::string text(count, '\0');
+  auto done = file->read_at(file->bytes() - count, std::as_writable_bytes(std::span{text}));
+  if (!done) return tl::unexpected<error>(done.error());
+  if (count == file->bytes()) return text;
+  return std::string{ledger_file::header} + text.substr(first_whole_step(text));
+}
+
+std::vector<replay_command> changes_worth_asking(const job_options& options,
+                                                 const std::vector<uint32_t>& slow) {
+  std::vector<replay_command> changes;
+  if (!replicas_meet(options.strategy)) {
+    const auto all = options.replicas;
+    const auto needed = options.aggregate;
+    std::set<uint64_t> others;
+    for (auto other : {needed - 1, needed + 1, all - 1, all})
+      if (other >= 1 && other <= all && other != needed) others.insert(other);
+    for (auto other : others)
+      changes.push_back({.aggregate = other});
+    changes.push_back({.replicas = all + 1});
+    for (auto policy : policies_that(&policy_traits::is_synchronous))
+      if (policy != options.policy && needed < all) changes.push_back({.policy = policy});
+  }
+  for (size_t i = 0; i < std::min(slow.size(), repaired_max); ++i)
+    changes.push_back({.repaired = {slow[i]}});
+  return changes;
+}
+
+what_if_table what_if(const std::filesystem::path& folder, const job_options& options,
+                      const std::vector<uint32_t>& slow, const std::function<bool()>& is_wanted) {
+  what_if_table table;
+  auto path = folder / "ledger.csv";
+  auto text = ledger_end(path, what_if_bytes_max);
+  auto run = text ? run_of(options, *text, path.native()) : tl::unexpected<error>(text.error());
+  if (!run) {
+    table.why_none = run.error().message;
+    return table;
+  }
+  table.first_step = run->run.first_step + 1;
+  table.last_step = run->run.first_step + run->run.step_count();
+  table.mean_step_seconds = estimate_of(run->run.step_seconds()).mean;
+  table.needed = run->sync.replicas_to_aggregate;
+  for (const auto& change : changes_worth_asking(options, slow)) {
+    if (is_wanted && !is_wanted()) {
+      table.why_none
+        = "the run was asked to stop before its ledger was replayed: troupe report does it";
+      break;
+    }
+    try {
+      table.answers.push_back(answer_of(*run, change));
+    } catch (const failure& failed) {
+      table.why_none = failed.reason().message;
+    }
+  }
+  if (!table.answers.empty()) table.why_none.clear();
+  return table;
+}
+
+} // namespace troupe
