@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Beside other libraries, without a copy: examples come in and results go out through DLPack, Eigen
-// computes gradients in place, and so does the autograd of libtorch where it is installed.
+// Beside other libraries, without a copy: examples come in and results go out through DLPack, and
+// Eigen computes gradients in place.
 #include "kernels/tensor/dlpack.hpp"
 #include "kernels/tensor/eigen.hpp"
 #include "strategies/jobs/training.hpp"
-
-#if TROUPE_HAS_LIBTORCH
-// Tensors, autograd and DLPack: all that is needed here, and sooner compiled than <torch/torch.h>.
-#  include <ATen/ATen.h>
-#  include <ATen/DLConvertor.h>
-#endif
 
 #include <array>
 #include <cmath>
@@ -69,26 +63,7 @@ tensor gradient_by_eigen(const tensor& slope, const batch& given) {
   return result;
 }
 
-#if TROUPE_HAS_LIBTORCH
-// The same elements as a tensor of libtorch, which gives them back when it is done.
-at::Tensor to_torch(const tensor& value) {
-  return at::fromDLPack(value_or_throw(to_dlpack(value)).release());
-}
-
-tensor gradient_by_libtorch(const tensor& slope, const batch& given) {
-  // A variable's value is read-only, which DLPack cannot say: so it lends a copy.
-  auto parameter = to_torch(slope.clone()).requires_grad_();
-  auto error = to_torch(given.places).matmul(parameter) - to_torch(given.heights);
-  error.square().mean().backward();
-  return value_or_throw(from_dlpack(dlpack_handle{at::toDLPack(parameter.grad())}));
-}
-#endif
-
-// ---- one trainer for both ----
-
-using gradient_function = tensor (*)(const tensor& slope, const batch& given);
-
-bool train_with(const char* name, gradient_function gradient_of, const batch& all) {
+bool train_by_eigen(const batch& all) {
   auto world = world::threads({.seed = 1});
   parameter_server_strategy strategy{world, {.replicas = replicas}};
   auto slope = strategy.make_variable("slope", zeros({2}));
@@ -104,7 +79,8 @@ bool train_with(const char* name, gradient_function gradient_of, const batch& al
     auto rows = place_count / replicas;
     auto begin = rows * context.replica_id_in_sync_group();
     batch mine{all.places.slice(begin, begin + rows), all.heights.slice(begin, begin + rows)};
-    auto computing = context.compute([=](std::stop_token) { return gradient_of(value, mine); });
+    auto computing
+      = context.compute([=](std::stop_token) { return gradient_by_eigen(value, mine); });
     auto gradient = co_await computing;
     auto applying = optimizer.apply_gradients(context, gradient, slope);
     co_await applying;
@@ -113,7 +89,7 @@ bool train_with(const char* name, gradient_function gradient_of, const batch& al
 
   auto trained = strategy.read(slope).clone();
   auto lent = value_or_throw(to_dlpack(trained));
-  std::printf("%s: height = %.3f east %+.3f north\n", name, first_element_of(*lent),
+  std::printf("height = %.3f east %+.3f north\n", first_element_of(*lent),
               vector_of<float>(trained)[1]);
   return !report.failure && (vector_of<float>(trained) - Eigen::Vector2f{3, -2}).norm() < 1e-3f;
 }
@@ -122,11 +98,5 @@ int main() {
   batch all{value_or_throw(from_dlpack(dlpack_handle{lend_places()})), zeros({place_count})};
   mutable_vector_of<float>(all.heights) = matrix_of<float>(all.places) * Eigen::Vector2f{3, -2};
 
-  bool is_right = train_with("Eigen", gradient_by_eigen, all);
-#if TROUPE_HAS_LIBTORCH
-  is_right = train_with("libtorch", gradient_by_libtorch, all) && is_right;
-#else
-  std::printf("libtorch: absent when this was built; Debian calls it libtorch-dev\n");
-#endif
-  return is_right ? 0 : 1;
+  return train_by_eigen(all) ? 0 : 1;
 }

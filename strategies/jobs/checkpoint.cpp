@@ -4,7 +4,11 @@
 
 #include "actors/checkpoint/checkpoint_directory.hpp"
 #include "actors/checkpoint/job_file.hpp"
+#include "actors/checkpoint/safetensors_file.hpp"
 #include "actors/world/ask.hpp"
+#include "kernels/math/cast.hpp"
+#include "kernels/tensor/gradient_sum.hpp"
+#include "messages/refuse.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/strategy_extended.hpp"
 #include "strategies/jobs/checkpoint_saver_hook.hpp"
@@ -137,7 +141,39 @@ struct saved_variables {
   }
 };
 
+// The array of a file that is a variable's, as that variable holds it.
+tensor value_for(const variable& wanted, const std::vector<named_tensor>& arrays,
+                 const std::filesystem::path& file) {
+  auto found = std::ranges::find(arrays, wanted.name(), &named_tensor::name);
+  if (found == arrays.end())
+    refuse(errc::not_found, "{} has no array '{}'", file.string(), wanted.name());
+  const auto& value = found->value;
+  if (value.extents() != wanted.extents())
+    refuse(errc::invalid_argument, "'{}' has shape {} in {}, but {} here", wanted.name(),
+           to_string(value.extents()), file.string(), to_string(wanted.extents()));
+  if (value.type() == wanted.type()) return value;
+  if (!is_floating(value.type()) || !widens_to(value.type(), wanted.type()))
+    refuse(errc::type_mismatch, "'{}' is {} in {}, which does not widen to the {} that it is here",
+           wanted.name(), to_string(value.type()), file.string(), to_string(wanted.type()));
+  return cast(value, wanted.type());
+}
+
 } // namespace
+
+std::vector<std::string> load_variables(strategy& strategy, const std::filesystem::path& file,
+                                        std::span<const variable> variables) {
+  context_check::blocking("load_variables", strategy);
+  auto arrays = value_or_throw(read_safetensors(file)).tensors;
+  std::vector<tensor> values;
+  for (const auto& each : variables)
+    values.push_back(value_for(each, arrays, file));
+  for (size_t i = 0; i < values.size(); ++i)
+    strategy.assign(variables[i], values[i]);
+  std::vector<std::string> others;
+  for (const auto& [name, value] : arrays)
+    if (std::ranges::count(variables, name, &variable::name) == 0) others.push_back(name);
+  return others;
+}
 
 job_snapshot take_snapshot(strategy& strategy, uint64_t step,
                            std::span<const sharded_variable> sharded) {

@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace troupe {
 
@@ -37,6 +39,16 @@ void save_checkpoint(strategy& strategy, const std::filesystem::path& folder, ui
 [[nodiscard]] std::optional<uint64_t>
 restore_checkpoint(strategy& strategy, const std::filesystem::path& folder,
                    std::span<const sharded_variable> sharded = {});
+
+/// Gives variables the arrays that a safetensors file has under their names, whichever program
+/// wrote it: the weights of a model, as PyTorch saves them. Narrower numbers become those of the
+/// variable: bf16 and f16 f32, all of them f64. Slots stay as they are.
+/// @returns The names of the arrays that are none of these variables'.
+/// Errors: throws `failure`: wrong_context; not_found for a variable that is not in the file;
+/// invalid_argument for one of another shape there; type_mismatch for numbers that the variable
+/// cannot hold all of; as `read_safetensors`. Then no variable is changed.
+std::vector<std::string> load_variables(strategy& strategy, const std::filesystem::path& file,
+                                        std::span<const variable> variables);
 
 /// What `save_checkpoint` writes. All processes have to make the call if copies of variables are to
 /// be combined. Errors: throws `failure` with wrong_context.

@@ -61,6 +61,7 @@ ROOMS = {
         "coordinator": ["data", "values", "contexts"],
         "optimizers": ["reduce", "contexts", "variables", "coordinator"],
         "jobs": ["values", "reduce", "contexts", "variables", "optimizers"],
+        "torch": ["contexts", "optimizers", "jobs"],
     },
     "simulation": {
         "distributions": [],

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: what is saved under one strategy goes on under another. Method: files in a scratch folder.
+#include "actors/checkpoint/safetensors_file.hpp"
 #include "strategies/jobs/checkpoint.hpp"
 #include "strategies/optimizers/optimizer.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/small_arrays.hpp"
 #include "tests/strategies/every_strategy.hpp"
 #include "tests/strategies/small_job.hpp"
+
+#include <fstream>
 
 namespace checkpoint_test {
 
@@ -196,6 +199,61 @@ TEST_SUITE("strategies/jobs/checkpoint") {
       = refusal_of([&] { static_cast<void>(restore_checkpoint(strategy, folder.path())); });
     CHECK(refused.code == errc::not_found);
     CHECK(refused.message == "the checkpoint of step 1 has no variable 'w'");
+  }
+
+  TEST_CASE("variables take the arrays of their names from the file of another program") {
+    scratch_folder folder;
+    auto file = folder.path() / "model.safetensors";
+    // As Python's safetensors writes what PyTorch calls a state dict.
+    std::string header = R"({"__metadata__":{"format":"pt"},)"
+                         R"("w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+                         R"("half":{"dtype":"BF16","shape":[2],"data_offsets":[8,12]},)"
+                         R"("steps":{"dtype":"I64","shape":[],"data_offsets":[12,20]}})";
+    header.resize(232, ' ');
+    const std::vector<unsigned char> payload{0,  0,   0, 63, 0, 0, 0, 192, 128, 63,
+                                             64, 192, 7, 0,  0, 0, 0, 0,   0,   0};
+    std::ofstream out{file, std::ios::binary};
+    const uint64_t length = header.size();
+    out.write(reinterpret_cast<const char*>(&length), sizeof length) << header;
+    out.write(reinterpret_cast<const char*>(payload.data()),
+              static_cast<std::streamsize>(payload.size()));
+    out.close();
+    for_every_strategy([&](troupe::strategy& strategy) {
+      const std::vector<variable> both{strategy.make_variable("w", zeros({2})),
+                                       strategy.make_variable("half", zeros({2}))};
+      CHECK(load_variables(strategy, file, both) == std::vector<std::string>{"steps"});
+      CHECK(numbers_of(strategy.read(both[0])) == numbers{0.5, -2});
+      CHECK(numbers_of(strategy.read(both[1])) == numbers{1, -3});
+    });
+  }
+
+  TEST_CASE("a file of another program that does not fit changes nothing") {
+    scratch_folder folder;
+    auto file = (folder.path() / "model.safetensors").string();
+    value_or_throw(
+      write_safetensors(file, std::vector<named_tensor>{{"w", make_tensor({1}, {1})},
+                                                        {"b", zeros({2}, dtype::f64)}}));
+    auto world = world::virtual_time();
+    one_device_strategy strategy{world};
+    auto w = strategy.make_variable("w", zeros({1}));
+    auto refusal_with = [&](const variable& other) {
+      auto loading = [&] {
+        static_cast<void>(load_variables(strategy, file, std::vector{w, other}));
+      };
+      return refusal_of(loading);
+    };
+    CHECK(refusal_with(strategy.make_variable("c", zeros({1})))
+          == error{errc::not_found, file + " has no array 'c'"});
+    CHECK(refusal_with(strategy.make_variable("b", zeros({2})))
+          == error{errc::type_mismatch,
+                   "'b' is f64 in " + file + ", which does not widen to the f32 that it is here"});
+    one_device_strategy another{world};
+    auto wide = another.make_variable("w", zeros({3}));
+    CHECK(refusal_of([&] { static_cast<void>(load_variables(another, file, std::vector{wide})); })
+          == error{errc::invalid_argument, "'w' has shape [1] in " + file + ", but [3] here"});
+    CHECK(number_in(strategy, w) == 0);
+    CHECK(refusal_of([&] { static_cast<void>(load_variables(strategy, file + ".none", {})); }).code
+          == errc::not_found);
   }
 }
 

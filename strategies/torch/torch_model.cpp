@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of replicas that train a module of PyTorch.
+#include "strategies/torch/torch_model.hpp"
+
+namespace troupe {
+
+namespace {
+
+template <class Optimizer>
+step_function make_step(torch_modules model, module_loss loss, Optimizer optimizer,
+                        uint32_t examples) {
+  return [=](replica_context& context) -> task<void> {
+    auto computing = model.compute_gradients(context, loss);
+    auto computed = co_await computing;
+    context.report(computed.loss, examples);
+    auto applying = optimizer.apply_gradients(context, std::move(computed.gradients_and_variables));
+    co_await applying;
+  };
+}
+
+} // namespace
+
+step_function torch_step(torch_modules model, module_loss loss, sync_replicas_optimizer optimizer,
+                         uint32_t examples) {
+  return make_step(std::move(model), std::move(loss), std::move(optimizer), examples);
+}
+
+step_function torch_step(torch_modules model, module_loss loss, optimizer optimizer,
+                         uint32_t examples) {
+  return make_step(std::move(model), std::move(loss), std::move(optimizer), examples);
+}
+
+step_function torch_step(torch_modules model, module_loss loss, optimizer optimizer,
+                         uint32_t examples, gradient_buckets buckets) {
+  return [=](replica_context& context) -> task<void> {
+    auto marker = buckets.begin(context);
+    auto take = [marker](const variable& of, const gradient& final) { marker.ready(of, final); };
+    auto computing = model.compute_gradients(context, loss, gradient_taker{take});
+    auto value = co_await computing;
+    context.report(value, examples);
+    auto reducing = buckets.reduced(context);
+    auto sums = co_await reducing;
+    auto applying = optimizer.apply_reduced_gradients(context, std::move(sums));
+    co_await applying;
+  };
+}
+
+} // namespace troupe

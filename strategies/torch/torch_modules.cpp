@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which replica has which module, and what it is lent.
+#include "strategies/torch/torch_modules.hpp"
+
+#include "messages/refuse.hpp"
+#include "strategies/torch/lent_module.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+// What replicas learn must not depend on which of them made its module first.
+void check_equal(uint32_t replica, const std::vector<parameter_form>& forms,
+                 const std::vector<parameter_form>& wanted) {
+  if (forms == wanted) return;
+  auto describe = [](const std::vector<parameter_form>& all, size_t i) {
+    return i < all.size()
+             ? fmt::format("'{}', {} {}{}", all[i].name, to_string(all[i].type),
+                           to_string(all[i].extents), all[i].trained ? "" : ", not trained")
+             : "none";
+  };
+  size_t first = 0;
+  while (first < forms.size() && first < wanted.size() && forms[first] == wanted[first])
+    ++first;
+  refuse(errc::invalid_argument,
+         "the module of replica {} differs from the first that was made: parameter {} is {}, not "
+         "{}; have the function make equal modules",
+         replica, first, describe(forms, first), describe(wanted, first));
+}
+
+} // namespace
+
+struct torch_modules::shared_state {
+  random_key initial;
+  module_maker make;
+  lent_module first; ///< The one that evaluates.
+  std::mutex evaluating;
+  std::vector<variable> variables;
+  std::vector<std::unique_ptr<lent_module>> by_replica; ///< Each is looked at by its replica alone.
+
+  shared_state(strategy& of, module_maker given)
+    : initial(of.world().seed(), "initial variables"), make(std::move(given)), first(make, initial),
+      by_replica(of.num_replicas_in_sync()) {
+    auto values = first.give_initial_values();
+    for (size_t i = 0; i < values.size(); ++i)
+      variables.push_back(of.make_variable(first.forms()[i].name, values[i],
+                                           {.trainable = first.forms()[i].trained}));
+  }
+
+  lent_module& module_of(uint32_t replica) {
+    auto& own = by_replica[replica];
+    if (own) return *own;
+    auto made = std::make_unique<lent_module>(make, initial);
+    check_equal(replica, made->forms(), first.forms());
+    static_cast<void>(made->give_initial_values());
+    own = std::move(made);
+    return *own;
+  }
+};
+
+torch_modules::torch_modules(strategy& of, module_maker make)
+  : state_(std::make_shared<shared_state>(of, std::move(make))) {}
+
+const std::vector<variable>& torch_modules::variables() const {
+  return state_->variables;
+}
+
+std::vector<variable> torch_modules::trained() const {
+  std::vector<variable> trained;
+  std::ranges::copy_if(state_->variables, std::back_inserter(trained), &variable::trainable);
+  return trained;
+}
+
+task<computed_gradients> torch_modules::compute_gradients(replica_context& context,
+                                                          module_loss loss) const {
+  auto found = std::make_shared<std::vector<gradient_and_variable>>();
+  auto take = [found](const variable& of, const gradient& final) { found->push_back({final, of}); };
+  auto computing = compute_gradients(context, std::move(loss), gradient_taker{take});
+  auto value = co_await computing;
+  std::ranges::sort(*found, {}, [](const auto& one) { return one.variable.index(); });
+  co_return computed_gradients{value, std::move(*found)};
+}
+
+task<double> torch_modules::compute_gradients(replica_context& context, module_loss loss,
+                                              gradient_taker take) const {
+  auto state = state_;
+  auto replica = context.replica_id_in_sync_group();
+  auto reading = context.read(state->variables);
+  auto values = co_await reading;
+  auto batch = context.random("batch");
+  auto draws = context.random("libtorch");
+  auto computing = context.compute([=](const std::stop_token& stop) {
+    auto ready
+      = [&](size_t parameter, const gradient& final) { take(state->variables[parameter], final); };
+    return state->module_of(replica).differentiate(values, loss, batch, draws, ready, stop);
+  });
+  auto value = co_await computing;
+  co_return value;
+}
+
+double torch_modules::evaluate(std::span<const tensor> values,
+                               const std::function<double(torch::nn::Module&)>& measure) const {
+  std::scoped_lock alone{state_->evaluating};
+  return state_->first.evaluate(values, state_->initial.derive("evaluation"), measure);
+}
+
+} // namespace troupe
