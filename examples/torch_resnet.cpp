@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t classes = 10, batch_size = 16;
 
-/// 3 x 3. Groups are normalised rather than batches, whose statistics replicas would not share.
+/// 3 x 3. Groups are normalised rather than batches: replicas would not share statistics of those.
 struct convolution : torch::nn::Module {
   convolution(int64_t from, int64_t to, int64_t stride)
     : weights(register_module(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A module of PyTorch whose parameters are lent to it for each computation.
+// A module of PyTorch that is lent its parameters for each computation.
 #pragma once
 
 #include "strategies/torch/torch_modules.hpp"

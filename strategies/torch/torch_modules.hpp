@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modules of PyTorch, one for each replica, whose parameters are the variables of a strategy.
+// Modules of PyTorch, one for each replica; their parameters are the variables of a strategy.
 #pragma once
 
 #include "kernels/tensor/random.hpp"
