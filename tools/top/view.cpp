@@ -43,7 +43,7 @@ std::string text_of(const nlohmann::json& json, const char* key) {
   return found != json.end() && found->is_string() ? printable(found->get<std::string>()) : "";
 }
 
-double number_of(const nlohmann::json& json, const char* key) {
+double number_at(const nlohmann::json& json, const char* key) {
   auto found = json.find(key);
   return found != json.end() && found->is_number() ? found->get<double>() : 0;
 }
@@ -63,7 +63,7 @@ top_actor actor_of(const nlohmann::json& json) {
   if (last == json.end() || !last->is_object()) return actor;
   auto from = text_of(*last, "from");
   actor.last_message = text_of(*last, "kind") + (from.empty() ? "" : " from " + from);
-  actor.age_seconds = number_of(*last, "age_seconds");
+  actor.age_seconds = number_at(*last, "age_seconds");
   return actor;
 }
 
