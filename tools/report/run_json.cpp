@@ -19,7 +19,7 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr size_t replica_lines_max = 64; // of the table of single replicas
-constexpr size_t text_bytes_max = 400;   // of one notice, or a name
+constexpr size_t shown_bytes_max = 400;  // of one notice, or a name
 
 // To five digits, which is more than a screen shows. What is not finite is null.
 json rounded(double number, int digits = 5) {
@@ -30,7 +30,7 @@ json rounded(double number, int digits = 5) {
 }
 
 std::string shortened(const std::string& text) {
-  return text.size() <= text_bytes_max ? text : text.substr(0, text_bytes_max) + "...";
+  return text.size() <= shown_bytes_max ? text : text.substr(0, shown_bytes_max) + "...";
 }
 
 // [first step, mean, least, greatest] of every stretch.
