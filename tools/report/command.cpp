@@ -20,7 +20,7 @@ constexpr const char* report_introduction
     "\n"
     "Usage: troupe report [OPTIONS] RUN_DIR\n"
     "\n"
-    "RUN_DIR is the folder of a run of troupe train, finished or killed; or one with\n"
+    "RUN_DIR is the folder of a run, finished or killed; or one with\n"
     "the ledger.csv and metrics.csv that troupe sim --ledger and --steps-csv write.\n";
 
 /// What the user asked for.
@@ -30,7 +30,7 @@ struct report_options {
   std::string answer; ///< To be printed instead, if not empty.
 };
 
-expected<report_options> parse(int argument_count, const char* const* arguments) {
+expected<report_options> parse_report(int argument_count, const char* const* arguments) {
   report_options options;
   command_options all{report_introduction, "one run is shown on a page", "\n" + exit_codes_text()};
   all.add("run", "", "", text_value(options.run_dir));
@@ -47,15 +47,16 @@ expected<report_options> parse(int argument_count, const char* const* arguments)
 } // namespace
 
 int report_command_main(int argument_count, const char* const* arguments) {
-  auto options = parse(argument_count, arguments);
-  if (auto code = answered("report", options)) return *code;
+  auto options = parse_report(argument_count, arguments);
+  if (auto code = answered("troupe report", options)) return *code;
   std::filesystem::path folder{options->run_dir};
   auto page
     = options->output.empty() ? folder / report_name : std::filesystem::path{options->output};
   auto report = write_report(folder, page);
   if (!report) {
     auto is_full = report.error().code == errc::resource;
-    return refuse("report", report.error(), is_full ? exit_code::user_error : exit_code::usage);
+    return refuse("troupe report", report.error(),
+                  is_full ? exit_code::user_error : exit_code::usage);
   }
   fmt::print("{}: {} steps, {} KB; open it in a browser\n", report->path.string(),
              readable::count(report->step_count), (report->bytes + 999) / 1000);
