@@ -17,7 +17,7 @@ using nlohmann::json;
 
 namespace {
 
-contribution gradient(uint32_t replica, job_time arrived, job_time compute) {
+contribution contributed(uint32_t replica, job_time arrived, job_time compute) {
   return {.replica = replica, .arrived = arrived, .compute = compute, .loss = 1, .examples = 8};
 }
 
@@ -27,8 +27,8 @@ step_record step_of_three(uint64_t number) {
   step_record step{.step = number, .began = began, .ended = began + 1s, .needed = 2, .live = 3};
   auto first = static_cast<uint32_t>(number % 2);
   step.accepted
-    = {gradient(first, began + 700ms, 600ms), gradient(1 - first, began + 900ms, 600ms)};
-  if (number % 3 == 0) step.stale = {gradient(2, began + 800ms, 1800ms)};
+    = {contributed(first, began + 700ms, 600ms), contributed(1 - first, began + 900ms, 600ms)};
+  if (number % 3 == 0) step.stale = {contributed(2, began + 800ms, 1800ms)};
   return step;
 }
 
