@@ -98,7 +98,7 @@ using replica_list = std::vector<uint32_t>;
 /// Computes `gradient`, which takes as long as the pace says, and gives it.
 [[nodiscard]] inline task<apply_outcome> give(replica_context& context,
                                               sync_replicas_optimizer optimizer, variable weights,
-                                              gradient gradient) {
+                                              troupe::gradient gradient) {
   auto computing = context.compute([gradient](std::stop_token) { return gradient; });
   auto computed = co_await computing;
   std::vector<gradient_and_variable> gradients{{computed, weights}};
