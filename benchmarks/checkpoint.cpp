@@ -15,7 +15,7 @@ using namespace troupe;
 
 namespace {
 
-constexpr int64_t elements = 25'000'000; // 100 MB, and as many for momentum
+constexpr int64_t element_count = 25'000'000; // 100 MB, and as many for momentum
 constexpr uint64_t every_steps = 40;
 
 double milliseconds(job_time time) {
@@ -24,7 +24,7 @@ double milliseconds(job_time time) {
 
 /// Seconds for a file of the same size, written in one go and fsynced.
 double plain_write(const std::filesystem::path& path) {
-  std::vector<float> bytes(2 * elements, 1.F);
+  std::vector<float> bytes(2 * element_count, 1.F);
   auto began = clock_type::now();
   auto file = open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
   const auto* from = reinterpret_cast<const char*>(bytes.data());
@@ -46,9 +46,9 @@ int main() {
                 / ("troupe-checkpoint-bench-" + std::to_string(getpid()));
   auto world = world::threads();
   parameter_server_strategy strategy{world, {.replicas = 2}};
-  auto large = strategy.make_variable("large", zeros({elements}));
+  auto large = strategy.make_variable("large", zeros({element_count}));
   sync_replicas_optimizer optimizer{rules::momentum{}, {2, 2, sync_policy::latest_token}};
-  auto gradient = zeros({elements});
+  auto gradient = zeros({element_count});
   step_function step = [=](replica_context& context) -> task<void> {
     auto applying = optimizer.apply_gradients(context, gradient, large);
     co_await applying;
