@@ -67,20 +67,29 @@ reader_actor::behavior_type failing_reader(observed_pointer<reader_actor, reader
   }};
 }
 
-// Why an actor ends, from a monitor at a station, which then says something to it.
-std::shared_ptr<news<error>> end_of(station& at, const caf::actor& watched,
-                                    const caf::message& said = {}) {
-  auto heard = std::make_shared<news<error>>();
-  at.world.system().spawn([watched, said, heard](caf::event_based_actor* self) {
-    self->monitor(watched);
-    if (!said.empty()) self->send(watched, said);
-    self->set_down_handler([self, heard](const caf::down_msg& down) {
-      heard->tell(from_caf(down.reason));
-      self->quit();
-    });
-    return caf::behavior{[](int) {}};
-  });
-  return heard;
+/// An actor that monitors another one. CAF ends it if it is not held.
+struct watcher {
+  caf::actor actor;
+  std::shared_ptr<news<error>> heard = std::make_shared<news<error>>();
+
+  // Why the watched actor ends.
+  [[nodiscard]] error wait() const { return heard->wait(); }
+};
+
+// A watcher at a station, which then says something to the watched actor.
+watcher watch(station& at, const caf::actor& watched, const caf::message& said = {}) {
+  watcher made;
+  made.actor
+    = at.world.system().spawn([watched, said, heard = made.heard](caf::event_based_actor* self) {
+        self->monitor(watched);
+        if (!said.empty()) self->send(watched, said);
+        self->set_down_handler([self, heard](const caf::down_msg& down) {
+          heard->tell(from_caf(down.reason));
+          self->quit();
+        });
+        return caf::behavior{[](int) {}};
+      });
+  return made;
 }
 
 void end(const caf::actor& actor) {
@@ -551,13 +560,13 @@ TEST_SUITE("actors/net/sockets/socket_network") {
       return {[self](const msg<trial::Opinion>&) { return self->make_response_promise(); }};
     });
     auto far = chief.find(1, "silence");
-    auto ended = end_of(chief, far);
+    auto watching = watch(chief, far);
     auto failed = std::async([&] {
       return ask<msg<trial::Count>>(chief.world, far, make_opinion(0, zeros({9}))).error();
     });
     worker->network.reset();
     CHECK(failed.get() == error{errc::unavailable, "worker:0 is gone: it has left"});
-    CHECK(ended->wait().code == errc::unavailable);
+    CHECK(watching.wait().code == errc::unavailable);
   }
 
   TEST_CASE("whoever monitors an actor of another node is told where it threw") {
@@ -566,7 +575,8 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     auto reader = chief.world.system().spawn(failing_reader);
     chief.network->here()->publish("reader", caf::actor_cast<caf::strong_actor_ptr>(reader));
     auto far = worker.find(0, "reader");
-    auto why = end_of(worker, far, caf::make_message(make_token(7)))->wait();
+    auto watching = watch(worker, far, caf::make_message(make_token(7)));
+    auto why = watching.wait();
     CHECK(why == error{errc::user_code, "record 7 is broken, while it handled Token of step 7"});
     CHECK(why.throw_site.starts_with("chief, actor 'reader'"));
   }
