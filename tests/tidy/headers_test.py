@@ -48,6 +48,16 @@ class CompiledSources(unittest.TestCase):
         proved = [h for h in ("a/x.hpp", "a/y.hpp", "b/z.hpp", "b/w.hpp") if headers.proves_itself(h, sources)]
         self.assertEqual(proved, ["b/z.hpp"])
 
+    def test_headers_of_tests_that_are_not_compiled_here_are_left_out(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("tests/torch/a.cpp", "tests/shared/only.hpp", "tests/net/b.cpp", "torch/c.cpp"):
+                (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
+                (Path(folder) / name).touch()
+            flags = {Path("tests/net"): ["c++"]}
+            built = [h for h in ("tests/torch/a.hpp", "tests/shared/only.hpp", "tests/net/b.hpp", "torch/c.hpp")
+                     if headers.is_built(h, Path(folder), flags)]
+        self.assertEqual(built, ["tests/shared/only.hpp", "tests/net/b.hpp", "torch/c.hpp"])
+
 
 if __name__ == "__main__":
     unittest.main()
