@@ -4,8 +4,12 @@
 
 #include "messages/limits.hpp"
 
+#include <capnp/any.h>
+
+#include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <unordered_map>
 #include <vector>
@@ -13,6 +17,8 @@
 namespace troupe {
 namespace {
 
+using capnp::AnyPointer;
+using capnp::AnyStruct;
 using capnp::DynamicEnum;
 using capnp::DynamicList;
 using capnp::DynamicStruct;
@@ -25,32 +31,87 @@ bool may_have_faults(capnp::schema::Type::Which type) {
          || type == Type::DATA;
 }
 
+struct visit_plan;
+
+/// A field that may have faults, and where it lies in its struct.
+struct visited_field {
+  capnp::schema::Type::Which type;
+  bool is_group = false; ///< A struct whose fields lie in this one.
+  uint32_t offset = 0;   ///< Among the pointers; of an enumerator in the data, in 16 bits.
+  uint16_t usual = 0;    ///< An enumerator is stored as what differs from this.
+  const visit_plan* inner = nullptr; ///< Of a struct.
+  capnp::ListSchema list;            ///< Of a list.
+  capnp::EnumSchema enumeration;     ///< Of an enumerator.
+  uint32_t enumerators = 0;          ///< Of which there are so many.
+};
+
 /// What there is to visit in a struct of one schema. To ask the schema for it takes longer than to
 /// visit a short message.
 struct visit_plan {
-  explicit visit_plan(capnp::StructSchema of) : members(of.getFields().size()) {
-    for (auto field : of.getNonUnionFields())
-      if (may_have_faults(field.getType().which())) fields.push_back(field);
-    for (auto field : of.getUnionFields())
-      members[field.getIndex()] = may_have_faults(field.getType().which());
-  }
-
-  std::vector<capnp::StructSchema::Field> fields; ///< That every such struct has.
-  std::vector<bool> members;                      ///< Of the union, by index, if active.
+  std::vector<visited_field> fields;                 ///< That every such struct has.
+  uint32_t union_offset = 0;                         ///< Of the active member's number, in 16 bits.
+  std::vector<std::optional<visited_field>> members; ///< Of the union, by that number.
 };
 
-/// Made at the first visit, and kept: there are as many as there are schemas in this program.
-const visit_plan& plan_for(capnp::StructSchema schema) {
-  static std::shared_mutex mutex;
-  static std::unordered_map<uint64_t, std::unique_ptr<const visit_plan>> plans;
-  auto id = schema.getProto().getId();
-  {
-    std::shared_lock reading{mutex};
-    if (auto found = plans.find(id); found != plans.end()) return *found->second;
+/// The plans of all schemas in this program that have been met, each made once.
+class visit_plans {
+public:
+  const visit_plan& of(capnp::StructSchema schema) {
+    auto id = schema.getProto().getId();
+    {
+      std::shared_lock reading{mutex_};
+      if (auto found = plans_.find(id); found != plans_.end()) return *found->second;
+    }
+    std::lock_guard writing{mutex_};
+    return make(schema);
   }
-  auto plan = std::make_unique<const visit_plan>(schema);
-  std::lock_guard writing{mutex};
-  return *plans.emplace(id, std::move(plan)).first->second;
+
+private:
+  /// @pre `mutex_` is held, until the plans of all inner structs are made, too.
+  const visit_plan& make(capnp::StructSchema schema) {
+    auto [at, is_new] = plans_.emplace(schema.getProto().getId(), nullptr);
+    if (!is_new) return *at->second;
+    auto& plan = *(at->second = std::make_unique<visit_plan>());
+    for (auto field : schema.getNonUnionFields())
+      if (auto visited = make(field)) plan.fields.push_back(*visited);
+    plan.union_offset = schema.getProto().getStruct().getDiscriminantOffset();
+    plan.members.resize(schema.getUnionFields().size());
+    for (auto field : schema.getUnionFields())
+      plan.members[field.getProto().getDiscriminantValue()] = make(field);
+    return plan;
+  }
+
+  std::optional<visited_field> make(capnp::StructSchema::Field field) {
+    auto type = field.getType();
+    if (!may_have_faults(type.which())) return std::nullopt;
+    visited_field visited{.type = type.which(), .is_group = field.getProto().isGroup()};
+    if (!visited.is_group) visited.offset = field.getProto().getSlot().getOffset();
+    if (type.isStruct()) visited.inner = &make(type.asStruct());
+    if (type.isList()) visited.list = type.asList();
+    if (type.isEnum()) {
+      visited.enumeration = type.asEnum();
+      visited.enumerators = visited.enumeration.getEnumerants().size();
+      visited.usual = field.getProto().getSlot().getDefaultValue().getEnum();
+    }
+    return visited;
+  }
+
+  std::shared_mutex mutex_;
+  std::unordered_map<uint64_t, std::unique_ptr<visit_plan>> plans_;
+};
+
+const visit_plan& plan_for(capnp::StructSchema schema) {
+  static visit_plans plans;
+  return plans.of(schema);
+}
+
+/// 16 bits of a struct's data; 0 where its sender has known no such field.
+uint16_t bits_of(const AnyStruct::Reader& value, uint32_t offset) {
+  auto data = value.getDataSection();
+  uint16_t bits = 0;
+  if ((offset + size_t{1}) * sizeof bits > data.size()) return bits;
+  std::memcpy(&bits, data.begin() + offset * sizeof bits, sizeof bits);
+  return bits;
 }
 
 /// One walk; after the first failure nothing is visited any more.
@@ -58,36 +119,63 @@ class walker {
 public:
   explicit walker(const fault_listener& listener) : listener_(listener) {}
 
-  void visit(DynamicStruct::Reader value) {
-    const auto& plan = plan_for(value.getSchema());
-    for (auto field : plan.fields)
+  void visit(const AnyStruct::Reader& value, const visit_plan& plan) {
+    for (const auto& field : plan.fields)
       visit(value, field);
-    KJ_IF_MAYBE (field, value.which())
-      if (plan.members[field->getIndex()]) visit(value, *field);
+    if (plan.members.empty()) return;
+    auto active = bits_of(value, plan.union_offset);
+    if (active < plan.members.size() && plan.members[active]) visit(value, *plan.members[active]);
   }
 
-  [[nodiscard]] expected<void> result() && { return std::move(result_); }
+  [[nodiscard]] expected<void> result() && {
+    static_cast<void>(failed()); // the last visit may have been to a fault
+    return std::move(result_);
+  }
 
 private:
-  /// Most fields are numbers, which need no visit; a field that is absent has no faults either.
-  void visit(const DynamicStruct::Reader& parent, capnp::StructSchema::Field field) {
-    if (failed() || !parent.has(field)) return;
-    visit(parent.get(field));
+  void visit(const AnyStruct::Reader& parent, const visited_field& field) {
+    if (failed()) return;
+    if (field.is_group) return visit(parent, *field.inner);
+    if (field.type == capnp::schema::Type::ENUM)
+      return check_enumerator(field.enumeration, field.enumerators,
+                              bits_of(parent, field.offset) ^ field.usual);
+    auto pointers = parent.getPointerSection();
+    if (field.offset >= pointers.size()) return;
+    auto pointer = pointers[field.offset];
+    if (!pointer.isNull()) visit(pointer, field); // a field that is absent has no faults
   }
 
-  void visit(const DynamicValue::Reader& value) {
+  void visit(const AnyPointer::Reader& pointer, const visited_field& field) {
+    switch (field.type) {
+    case capnp::schema::Type::STRUCT:
+      return visit(pointer.getAs<AnyStruct>(), *field.inner);
+    case capnp::schema::Type::LIST:
+      return visit(pointer.getAs<DynamicList>(field.list));
+    case capnp::schema::Type::TEXT:
+      return check_text(pointer.getAs<capnp::Text>());
+    default:
+      return check_blob(pointer.getAs<capnp::Data>());
+    }
+  }
+
+  void visit(const DynamicValue::Reader& element) {
     if (failed()) return;
-    switch (value.getType()) {
-    case DynamicValue::STRUCT:
-      return visit(value.as<DynamicStruct>());
+    switch (element.getType()) {
+    case DynamicValue::STRUCT: {
+      auto value = element.as<DynamicStruct>();
+      return visit(value, plan_for(value.getSchema()));
+    }
     case DynamicValue::LIST:
-      return visit(value.as<DynamicList>());
-    case DynamicValue::ENUM:
-      return visit(value.as<DynamicEnum>());
+      return visit(element.as<DynamicList>());
+    case DynamicValue::ENUM: {
+      auto value = element.as<DynamicEnum>();
+      return check_enumerator(value.getSchema(), value.getSchema().getEnumerants().size(),
+                              value.getRaw());
+    }
     case DynamicValue::TEXT:
-      return check_size("text", value.as<capnp::Text>().size(), limits::text_bytes_max);
+      return check_text(element.as<capnp::Text>());
     case DynamicValue::DATA:
-      return check_size("blob", value.as<capnp::Data>().size(), limits::part_bytes_max);
+      return check_blob(element.as<capnp::Data>());
     default:
       return;
     }
@@ -100,11 +188,19 @@ private:
       visit(list[i]);
   }
 
-  void visit(DynamicEnum value) {
-    if (value.getEnumerant() != nullptr) return;
-    auto name = value.getSchema().getShortDisplayName();
-    fail_with(errc::malformed, "no " + std::string(name.cStr()) + " has the value "
-                                 + std::to_string(value.getRaw()));
+  void check_enumerator(capnp::EnumSchema schema, uint32_t count, uint32_t value) {
+    if (value < count) return;
+    auto name = schema.getShortDisplayName();
+    fail_with(errc::malformed,
+              "no " + std::string(name.cStr()) + " has the value " + std::to_string(value));
+  }
+
+  void check_text(capnp::Text::Reader text) {
+    check_size("text", text.size(), limits::text_bytes_max);
+  }
+
+  void check_blob(capnp::Data::Reader blob) {
+    check_size("blob", blob.size(), limits::part_bytes_max);
   }
 
   void check_size(const char* what, size_t size, size_t size_max) {
@@ -141,7 +237,7 @@ void fault_listener::hear(const kj::Exception& fault) {
 
 expected<void> walk(DynamicStruct::Reader root, const fault_listener& listener) {
   walker visitor(listener);
-  visitor.visit(root);
+  visitor.visit(root, plan_for(root.getSchema()));
   return std::move(visitor).result();
 }
 
