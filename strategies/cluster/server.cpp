@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <fmt/format.h>
 #include <span>
 
@@ -112,6 +113,7 @@ socket_network_options network_of(const resolved_cluster& cluster, const cluster
                                  .tls = std::move(options.tls),
                                  .insecure_network = options.insecure_network,
                                  .window_bytes = options.window_bytes};
+  network.spin = options.spin ? options.spin : value_or_throw(spin_of(process_environment()));
   if (network.job.empty()) network.job = job_name(cluster, process_environment());
   for (const auto& task : cluster.tasks)
     if (task.type != "evaluator")
@@ -256,6 +258,20 @@ std::string job_name(const resolved_cluster& cluster, const environment_reader& 
   for (const auto& task : cluster.tasks)
     tasks += fmt::format("{}:{}={};", task.type, task.index, task.address);
   return fmt::format("cluster-{:08x}", cpu::crc32c(std::as_bytes(std::span{tasks})));
+}
+
+expected<std::optional<std::chrono::microseconds>> spin_of(const environment_reader& environment) {
+  auto text = environment("TROUPE_SPIN_US");
+  if (!text || text->empty()) return std::nullopt;
+  uint32_t number = 0;
+  const auto* end = text->data() + text->size();
+  auto [behind, failed] = std::from_chars(text->data(), end, number);
+  if (failed == std::errc{} && behind == end) return std::chrono::microseconds{number};
+  return fail(
+    errc::invalid_argument,
+    fmt::format("TROUPE_SPIN_US is '{}'; give it a whole number of microseconds for which "
+                "to look for messages before sleeping, 0 for none, or unset it",
+                *text));
 }
 
 } // namespace troupe

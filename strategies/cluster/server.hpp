@@ -32,7 +32,9 @@ struct server_options {
   std::string interface {};
   std::optional<tls_files> tls{};
   bool insecure_network = false; ///< Whether to listen beyond this machine without TLS.
-  uint64_t window_bytes = usual_window_bytes();       ///< As in `socket_network_options`.
+  uint64_t window_bytes = usual_window_bytes(); ///< As in `socket_network_options`.
+  /// As in `socket_network_options`; without: what the environment says (TROUPE_SPIN_US).
+  std::optional<std::chrono::microseconds> spin{};
   job_time start_deadline = std::chrono::seconds{60}; ///< How long others are waited for.
 
   /// Messages of schemas of one's own that travel between processes: `.messages = known`, the same
@@ -165,5 +167,11 @@ private:
 /// tasks' addresses.
 [[nodiscard]] std::string job_name(const resolved_cluster& cluster,
                                    const environment_reader& environment);
+
+/// The `spin` of a process that was given none: TROUPE_SPIN_US, in microseconds; none if that is
+/// not set, or empty.
+/// Errors: invalid_argument if it is no number of microseconds.
+[[nodiscard]] expected<std::optional<std::chrono::microseconds>>
+spin_of(const environment_reader& environment);
 
 } // namespace troupe

@@ -22,6 +22,14 @@ option_value window_value(uint64_t& bytes) {
     [](uint64_t) { return std::string{}; }));
 }
 
+option_value spin_value(std::optional<std::chrono::microseconds>& spin) {
+  constexpr option_range range{.low = 0, .high = 1'000'000};
+  return single_value(
+    spin, toml_form::number, "microseconds " + to_string(range),
+    [range](std::string_view text) { return whole_of(text, range); },
+    [](std::chrono::microseconds bound) { return std::to_string(bound.count()); });
+}
+
 } // namespace
 
 void add_options(command_options& all, cluster_options& options) {
@@ -69,6 +77,9 @@ void add_options(command_options& all, server_options& options) {
           "so much of what one other task has sent may wait here to be used; more than what "
           "it sends in a step",
           window_value(options.window_bytes), "a quarter of the memory, at most 4096");
+  all.add("--spin", "MICROSECONDS",
+          "so long the network's thread looks for messages before it sleeps; 0: not at all",
+          spin_value(options.spin), "TROUPE_SPIN_US; else 50, or 0 where processors are few");
 }
 
 expected<void> settle(server_options& options) {

@@ -16,11 +16,16 @@
 
 namespace troupe {
 
+using std::chrono::steady_clock;
+
 namespace {
 
 // Between two looks of the watcher: so seldom that it costs nothing, and so often that the time in
 // which no thread reads does not matter.
 constexpr std::chrono::milliseconds watcher_period{1};
+
+// A reader of this process looks, and does not sleep.
+std::atomic_flag looks_somewhere;
 
 } // namespace
 
@@ -87,8 +92,9 @@ private:
   std::atomic<caf::resumable*> next_ = nullptr;
 };
 
-reading_threads::reading_threads(caf::actor_system& system, boost::asio::io_context& io)
-  : system_(system), io_(io) {}
+reading_threads::reading_threads(caf::actor_system& system, boost::asio::io_context& io,
+                                 std::chrono::microseconds spin)
+  : system_(system), io_(io), spin_(spin) {}
 
 caf::execution_unit* reading_threads::host(uint64_t message_bytes) const {
   // A segment of a collective, and what is said of it.
@@ -119,7 +125,7 @@ void reading_threads::join() {
 void reading_threads::read(woken_actor& woken) {
   woken.begin();
   woken_ = &woken;
-  while (io_.run_one() > 0) {
+  while (handle_next() > 0) {
     auto* actor = woken.take();
     if (actor == nullptr) continue;
     auto with_actors = ++turn_;
@@ -130,6 +136,28 @@ void reading_threads::read(woken_actor& woken) {
   woken.end();
   is_over_ = true;
   rouse_watcher();
+}
+
+// Calls one handler: the next that there is. @returns How many that were; 0: there will be none.
+size_t reading_threads::handle_next() {
+  if (look()) return 1;
+  auto began = steady_clock::now();
+  auto handled = io_.run_one();
+  spin_.has_slept(steady_clock::now() - began);
+  return handled;
+}
+
+// Calls a handler if there is one soon.
+bool reading_threads::look() {
+  if (!spin_.begins(steady_clock::now()) || looks_somewhere.test_and_set()) return false;
+  auto has_found = false;
+  do {
+    has_found = io_.poll_one() > 0;
+    if (!has_found) std::this_thread::yield();
+  } while (!has_found && spin_.goes_on(steady_clock::now()));
+  looks_somewhere.clear();
+  if (has_found) spin_.has_found();
+  return has_found;
 }
 
 // Until the reader is with actors for two looks, or there is nothing left to do.

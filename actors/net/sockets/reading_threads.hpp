@@ -2,10 +2,13 @@
 // The threads that read what comes, and the actors that it wakes.
 #pragma once
 
+#include "actors/net/sockets/spin.hpp"
+
 #include <boost/asio/io_context.hpp>
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -24,11 +27,13 @@ namespace troupe {
 /// that are woken by short messages, and those that these wake, one after the other; the other
 /// watches. If this takes longer than two looks of the watcher, they change places: the watcher
 /// reads on, has the scheduler resume the next actor, and the former reader watches when its actor
-/// has returned. The watcher sleeps while nothing comes.
+/// has returned. The watcher sleeps while nothing comes. The reader looks for a while before it
+/// does, as its `spin_policy` has it; in a process with several networks, one reader at a time.
 class reading_threads {
 public:
-  /// @param system Outlives it. @param io Likewise.
-  reading_threads(caf::actor_system& system, boost::asio::io_context& io);
+  /// @param system, io Outlive it. @param spin Of a `spin_policy`.
+  reading_threads(caf::actor_system& system, boost::asio::io_context& io,
+                  std::chrono::microseconds spin);
 
   reading_threads(const reading_threads&) = delete;
   reading_threads& operator=(const reading_threads&) = delete;
@@ -49,13 +54,16 @@ private:
   class woken_actor;
 
   void read(woken_actor& woken);
+  size_t handle_next();
+  bool look();
   void watch(woken_actor& readers);
   void rouse_watcher();
   void sleep_until_roused(uint64_t seen);
 
   caf::actor_system& system_;
   boost::asio::io_context& io_;
-  woken_actor* woken_ = nullptr; ///< Set and used by the reader alone.
+  woken_actor* woken_ = nullptr; ///< Set and used by the reader alone, as is what follows.
+  spin_policy spin_;
   /// Goes up when the reader turns to an actor, and again when a thread reads on: odd in between.
   std::atomic<uint64_t> turn_ = 0;
   std::atomic<bool> is_over_ = false;

@@ -71,7 +71,7 @@ public:
       door_(
         *io_, [this](stream_socket socket) { let_in(std::move(socket)); },
         [this](const std::string& line) { warn(line); }),
-      threads_(system, *io_) {
+      threads_(system, *io_, options_.spin.value_or(usual_spin(processors_of_this_process()))) {
     for (auto& member : members_)
       member.arrival = member.arrived.get_future().share();
     members_[options_.self].address = here_->address();

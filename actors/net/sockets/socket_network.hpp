@@ -71,6 +71,10 @@ struct socket_network_options {
   uint64_t message_bytes_max = uint64_t{16} << 30; ///< Of one message.
   uint64_t part_bytes_max = uint64_t{1} << 20; ///< Longer messages are cut; others go in between.
 
+  /// How long the thread that reads looks for messages before it sleeps, which costs processor time
+  /// and saves the time of waking; 0: not at all; without: `usual_spin`.
+  std::optional<std::chrono::microseconds> spin{};
+
   /// Told what is wrong but can go on, in one line. Thread: one of its own, which may have to wait.
   std::function<void(const std::string&)> on_warning{};
 };

@@ -10,6 +10,7 @@
 #include "actors/net/sockets/socket_network.hpp"
 #include "actors/world/world.hpp"
 #include "messages/training_message.hpp"
+#include "tests/actors/net/forced_spin.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
@@ -48,7 +49,8 @@ socket_network_options network_of(node_index self, uint16_t port, uint64_t windo
           .nodes = {{"reader", fmt::format("127.0.0.1:{}", port)}, {"sender", ""}},
           .self = self,
           .window_bytes = window_mb * 1'000'000,
-          .message_bytes_max = 4'000'000};
+          .message_bytes_max = 4'000'000,
+          .spin = test::forced_spin()};
 }
 
 /// The other node is gone, and why.

@@ -5,6 +5,7 @@
 #include "actors/net/sockets/socket_network.hpp"
 #include "actors/world/ask.hpp"
 #include "messages/training_message.hpp"
+#include "tests/actors/net/forced_spin.hpp"
 #include "tests/doctest.hpp"
 
 #include <atomic>
@@ -76,7 +77,8 @@ struct station {
 // The first of `count` nodes listens wherever there is room.
 inline socket_network_options options_of(node_index self, const std::string& first = "127.0.0.1:0",
                                          node_index count = 2) {
-  socket_network_options options{.job = "test", .nodes = {{"chief", first}}, .self = self};
+  socket_network_options options{
+    .job = "test", .nodes = {{"chief", first}}, .self = self, .spin = forced_spin()};
   for (node_index i = 1; i < count; ++i)
     options.nodes.push_back({"worker:" + std::to_string(i - 1), ""});
   options.talk = [](node_index one, node_index other) { return one == 0 || other == 0; };

@@ -360,6 +360,22 @@ TEST_SUITE("strategies/cluster/server") {
     cluster.tasks[1].address = "c:1";
     CHECK(name({}) != drawn);
   }
+
+  TEST_CASE("how long a process looks for messages is what the environment says, if anything") {
+    auto spin = [](std::map<std::string, std::string> variables) {
+      return spin_of(fixed_environment(std::move(variables)));
+    };
+    CHECK(spin({}).value() == std::nullopt);
+    CHECK(spin({{"TROUPE_SPIN_US", ""}}).value() == std::nullopt);
+    CHECK(spin({{"TROUPE_SPIN_US", "0"}}).value() == 0us);
+    CHECK(spin({{"TROUPE_SPIN_US", "200"}}).value() == 200us);
+    for (const auto* text : {"-1", "1.5", "fast", "5us", " 5", "99999999999"}) {
+      auto refused = spin({{"TROUPE_SPIN_US", text}});
+      REQUIRE_FALSE(refused);
+      CHECK(refused.error().code == errc::invalid_argument);
+      CHECK(refused.error().message.find("TROUPE_SPIN_US is '" + std::string{text} + "'") == 0);
+    }
+  }
 }
 
 } // namespace server_test

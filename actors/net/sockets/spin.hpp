@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long a thread that waits for messages looks for them before it sleeps: decided without
+// threads.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace troupe {
+
+/// What a process may use of its machine.
+struct processor_facts {
+  uint32_t processors = 1;       ///< It may run on so many.
+  std::optional<double> quota{}; ///< So many on average; none: as many as there are.
+};
+
+/// Of this process: its affinity, and the smallest quota of its control groups.
+[[nodiscard]] processor_facts processors_of_this_process();
+
+/// Units: processors. @param cpu_max A control group's quota and period, as in its `cpu.max`:
+/// "150000 100000" is 1.5. None if there is no limit, or this is something else.
+[[nodiscard]] std::optional<double> quota_of(std::string_view cpu_max);
+
+/// The bound of a `spin_policy` that the user leaves to Troupe. 0 on one processor, where peers run
+/// only if this process does not; and under a quota that is less than the processors, where a
+/// process that has looked is stopped later, when it has something to do.
+[[nodiscard]] std::chrono::microseconds usual_spin(const processor_facts& facts);
+
+/// To wake a thread takes 25 to 60 us on a virtual machine, so a thread that sleeps between short
+/// messages spends its time on that; one that looks for the next message has it in 2. But a thread
+/// that looks keeps a processor from threads that have something to do. So it looks for a bounded
+/// time, offers its processor to others after each look, and stops to look for a while where
+/// that is of no use:
+/// - after looks that found nothing, for 1, 3, 7, ... and at most 63 waits, until a message comes
+///   so soon that a look would have found it;
+/// - if another thread kept its processor for a millisecond, as those do that compute and do not
+///   wait, for 16 ms, and twice as long, up to 1 s, if that is so again.
+///
+/// Thread: one at a time.
+class spin_policy {
+public:
+  using time_point = std::chrono::steady_clock::time_point;
+  using duration = std::chrono::steady_clock::duration;
+
+  /// @param bound Of the thread's own time for each wait; 0: it never looks.
+  explicit spin_policy(duration bound) : bound_(bound) {}
+
+  /// A wait begins. @returns Whether to look before the thread sleeps.
+  [[nodiscard]] bool begins(time_point now);
+
+  /// A look has found nothing, and the thread has offered its processor to others.
+  /// @returns Whether to look again.
+  [[nodiscard]] bool goes_on(time_point now);
+
+  /// A look has found something.
+  void has_found();
+
+  /// Something has come while the thread slept. @param slept So long.
+  void has_slept(duration slept);
+
+private:
+  void lose_processor(time_point now);
+
+  duration bound_;
+  time_point looked_{};         ///< Last.
+  duration spent_{0};           ///< In this wait.
+  uint32_t fruitless_ = 0;      ///< Waits in a row in which nothing was found.
+  uint32_t skipped_ = 0;        ///< Waits in which the thread is to sleep at once.
+  duration pause_{0};           ///< The last one.
+  time_point is_alone_at_ = {}; ///< When the last pause ends.
+};
+
+} // namespace troupe
