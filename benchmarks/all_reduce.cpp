@@ -2,11 +2,12 @@
 // An all-reduce by communicators, one process for each rank.
 //
 // all_reduce RANK ADDRESSES BYTES ROUNDS [ALGORITHM [any]]   rank 0 prints the seconds of each
-// round; ADDRESSES: where each rank listens, as host:port,host:port; "any" leaves the order of
-// additions open
+// round, each rank the processor's seconds of all; ADDRESSES: where each rank listens, as
+// host:port,host:port; "any" leaves the order of additions open. TROUPE_SPIN_US as for a server.
 #include "actors/collective/collective_group.hpp"
 #include "actors/net/cluster_placement.hpp"
 #include "actors/net/sockets/socket_network.hpp"
+#include "benchmarks/processor_time.hpp"
 #include "benchmarks/stopwatch.hpp"
 #include "messages/failure.hpp"
 
@@ -56,6 +57,8 @@ std::vector<std::string> words_of(const std::string& list) {
 
 std::unique_ptr<socket_network> open_network(world& world, const task_settings& task) {
   socket_network_options options{.job = "all_reduce", .self = task.rank, .insecure_network = true};
+  if (const auto* spin = std::getenv("TROUPE_SPIN_US"))
+    options.spin = std::chrono::microseconds{std::atoi(spin)};
   for (const auto& address : task.addresses)
     options.nodes.push_back({fmt::format("worker:{}", options.nodes.size()), address});
   return value_or_throw(socket_network::open(world.system(), options));
@@ -103,10 +106,13 @@ void run(const task_settings& task) {
                         .fixed_order = task.fixed_order},
                .rounds = task.rounds};
   auto over = calls.over.get_future();
+  auto used = processor_seconds();
   auto actor = in_process.system().spawn([&](caf::event_based_actor* self) { calls.next(self); });
   over.wait();
+  used = processor_seconds() - used;
   for (auto lap : calls.laps)
     if (task.rank == 0) std::printf("%.9f\n", lap);
+  std::printf("processor %.9f\n", used);
   caf::anon_send_exit(members[task.rank], caf::exit_reason::user_shutdown);
   network->leave(std::chrono::seconds{5});
 }

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An all-reduce between processes beside Gloo and Open MPI over TCP: all in turns, medians of rounds and turns.
+"""An all-reduce between processes beside its peers, all in turns, medians of rounds and turns: rows of docs/performance.md.
 
-all_reduce.py ALL_REDUCE [GLOO_ALL_REDUCE] [MPI_ALL_REDUCE]   an empty path: that peer is absent
-TURNS, SIZES, RANKS, ALGORITHMS, PLACES in the environment: fewer, or others; algorithms as "ring:any,direct"; places are
-"loopback", where ours goes by local sockets, and "hosts", each process in a network namespace of its own, which takes root
+all_reduce.py ALL_REDUCE RAW_ALL_REDUCE TORCH_SCRIPT [GLOO_ALL_REDUCE] [MPI_ALL_REDUCE]   an empty path: that peer is absent
+TURNS, SIZES, RANKS, ALGORITHMS, PLACES, PEERS in the environment: fewer, or others; algorithms as "ring:any,direct", of which the
+first is compared; places are "loopback", where ours goes by local sockets, and "hosts", each process in a network namespace of its
+own, which takes root; peers are "Gloo,PyTorch,Open MPI,shared memory,sockets", of which the last are bare TCP sockets whose
+threads sleep between messages. TORCH_PYTHON: an interpreter that has PyTorch
 """
 
 import os
-import statistics
 import sys
 import tempfile
+from functools import partial
 
+from laps import laps_of, medians
 from places import each_place, run_each
+from torch_interpreter import interpreter_with_torch
 
 TURNS = int(os.environ.get('TURNS', '5'))
 RANKS = [int(text) for text in os.environ.get('RANKS', '2,4').split(',')]
@@ -19,66 +23,90 @@ SIZES = [int(text) for text in os.environ.get(
     'SIZES', '4,1024,16384,65536,262144,1048576,10485760,104857600').split(',')]
 ALGORITHMS = os.environ.get('ALGORITHMS', 'automatic').split(',')
 PLACES = os.environ.get('PLACES', 'loopback,hosts').split(',')
+PEERS = os.environ.get('PEERS', 'Gloo,PyTorch,Open MPI,shared memory,sockets').split(',')
 
 
 def rounds_for(size):
     return max(10, min(500, (100 << 20) // (size + 1)))
 
 
-def median_of(output):
-    laps = [float(line) for line in output.split()]
-    return statistics.median(laps[len(laps) // 10:])
+def run(place, commands, environments=None):
+    return laps_of(''.join(run_each(place, commands, environments)))
 
 
-def run_all(place, commands):
-    return median_of(run_each(place, commands)[0])
-
-
-def run_ours(program, place, size, algorithm):
+def run_ours(program, algorithm, place, size):
     addresses = place.addresses()
-    return run_all(place, [[program, str(rank), ','.join(addresses), str(size), str(rounds_for(size)), *algorithm.split(':')]
-                           for rank in range(len(addresses))])
+    return run(place, [[program, str(rank), ','.join(addresses), str(size), str(rounds_for(size)), *algorithm.split(':')]
+                       for rank in range(len(addresses))])
+
+
+def run_sockets(program, place, size):
+    addresses = place.addresses()
+    return run(place, [[program, str(rank), ','.join(addresses), str(size), str(rounds_for(size))]
+                       for rank in range(len(addresses))])
 
 
 def run_gloo(program, place, size):
     with tempfile.TemporaryDirectory() as folder:
-        return run_all(place, [[program, str(rank), str(len(place.ips)), str(size), str(rounds_for(size)), folder, host]
-                               for rank, host in enumerate(place.ips)])
+        return run(place, [[program, str(rank), str(len(place.ips)), str(size), str(rounds_for(size)), folder, host]
+                           for rank, host in enumerate(place.ips)])
 
 
-def run_mpi(program, place, size):
-    return run_all(place, [['mpirun', '--allow-run-as-root', *place.mpirun_options(), '--mca', 'btl', 'tcp,self',
-                            '-n', str(len(place.ips)), program, str(size), str(rounds_for(size))]])
+def run_torch(python, script, place, size):
+    host, port = place.addresses()[0].split(':')
+    ranks = len(place.ips)
+    return run(place, [[python, script, str(size), str(rounds_for(size))]] * ranks,
+               [{'MASTER_ADDR': host, 'MASTER_PORT': port, 'RANK': str(rank), 'WORLD_SIZE': str(ranks),
+                 'GLOO_SOCKET_IFNAME': place.card} for rank in range(ranks)])
 
 
-def print_line(line, seconds):
-    for name, value in seconds.items():
-        line += f'  {name} {value * 1e6:10.1f}'
-        if name in ('Gloo', 'Open MPI'):
-            line += f' ({seconds[ALGORITHMS[0]] / value:.2f})'
-    print(line, flush=True)
+def run_mpi(program, layers, place, size):
+    return run(place, [['mpirun', '--allow-run-as-root', *place.mpirun_options(), '--mca', 'btl', layers, '-n', str(len(place.ips)),
+                        program, str(size), str(rounds_for(size))]])
 
 
-def measure(programs, place, line):
-    ours, gloo, mpi = programs
+def peers_of(sockets, torch_script, gloo, mpi):
+    """What runs each, by name; those that are absent are said and left out."""
+    python = interpreter_with_torch()
+    found = {'Gloo': gloo and partial(run_gloo, gloo), 'PyTorch': python and partial(run_torch, python, torch_script),
+             'Open MPI': mpi and partial(run_mpi, mpi, 'tcp,self'),
+             'shared memory': mpi and partial(run_mpi, mpi, 'vader,self'), 'sockets': partial(run_sockets, sockets)}
+    for name in PEERS:
+        if not found[name]:
+            print(f'{name} is not installed here: left out')
+    return {name: found[name] for name in PEERS if found[name]}
+
+
+def row(ranks, place, size, laps):
+    """Our times, then our time over each peer's, by the clock and by the processors."""
+    ours = laps[ALGORITHMS[0]]
+    cells = [str(ranks), place, f'{size:,}', f'{ours.seconds * 1e6:,.0f}', f'{size / ours.seconds / 1e9:.3g}',
+             f'{ours.processor * 1e6:,.0f}']
+    for name, peer in laps.items():
+        if name != ALGORITHMS[0]:
+            cells.append(f'{ours.seconds / peer.seconds:.2f}, {ours.processor / max(peer.processor, 1e-9):.2f}')
+    return f'| {" | ".join(cells)} |'
+
+
+def measure(programs, place, name):
+    programs = {peer: run_one for peer, run_one in programs.items() if (peer, name) != ('shared memory', 'hosts')}
+    titles = ['processes', 'place', 'bytes', 'us', 'GB/s', 'processor us', *(f'/ {peer}' for peer in [*programs][1:])]
+    print(f'| {" | ".join(titles)} |\n{"|---" * len(titles)}|', flush=True)
     for size in SIZES:
-        turns = {}
+        turns = {peer: [] for peer in programs}
         for _ in range(TURNS):
-            for algorithm in ALGORITHMS:
-                turns.setdefault(algorithm, []).append(run_ours(ours, place, size, algorithm))
-            if gloo:
-                turns.setdefault('Gloo', []).append(run_gloo(gloo, place, size))
-            if mpi:
-                turns.setdefault('Open MPI', []).append(run_mpi(mpi, place, size))
-        print_line(f'{line} {size:10} bytes', {name: statistics.median(values) for name, values in turns.items()})
+            for peer, run_one in programs.items():
+                turns[peer].append(run_one(place, size))
+        print(row(len(place.ips), name, size, {peer: medians(laps) for peer, laps in turns.items()}), flush=True)
 
 
 def main():
-    programs = (sys.argv[1:] + ['', ''])[:3]
-    print('all_reduce between processes: microseconds, and our time over the peer\'s')
+    ours, sockets, torch_script, gloo, mpi = (sys.argv[1:] + ['', ''])[:5]
+    programs = {algorithm: partial(run_ours, ours, algorithm) for algorithm in ALGORITHMS}
+    programs.update(peers_of(sockets, torch_script, gloo, mpi))
     for ranks in RANKS:
         for name, place in each_place(PLACES, ranks):
-            measure(programs, place, f'  {ranks} processes on {name:8}')
+            measure(programs, place, name)
 
 
 main()

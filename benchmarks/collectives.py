@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tempfile
 
+from laps import laps_of
+
 TURNS = 5
 SIZES = [4, 1024, 65536, 1 << 20, 10 << 20, 100 << 20]
 
@@ -17,21 +19,17 @@ def rounds_for(size):
     return max(5, min(2000, (200 << 20) // (size + 1)))
 
 
-def median_of(output):
-    laps = [float(line) for line in output.split()]
-    return statistics.median(laps[len(laps) // 10:])
-
-
 def run(*command):
-    return median_of(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return laps_of(subprocess.run(command, check=True, capture_output=True, text=True).stdout).seconds
 
 
 def run_gloo(program, ranks, size):
     with tempfile.TemporaryDirectory() as folder:
-        peers = [subprocess.Popen([program, str(rank), str(ranks), str(size), str(rounds_for(size)), folder],
+        peers = [subprocess.Popen([program, str(rank), str(ranks), str(size), str(rounds_for(size)), folder,
+                                   '127.0.0.1'],
                                   stdout=subprocess.PIPE, text=True) for rank in range(ranks)]
         outputs = [peer.communicate()[0] for peer in peers]
-    return median_of(outputs[0])
+    return laps_of(outputs[0]).seconds
 
 
 def run_mpi(program, ranks, size):

@@ -70,7 +70,7 @@ def main():
     troupe, script, model = sys.argv[1:4]
     job = JOBS[model]
     job.steps = int(os.environ.get('STEPS', job.steps))
-    python = os.environ.get('TORCH_PYTHON') or interpreter_with_torch()
+    python = interpreter_with_torch()
     if python is None:
         print('skipped: no PyTorch here; TORCH_PYTHON may name an interpreter that has it')
         sys.exit(SKIPPED)
