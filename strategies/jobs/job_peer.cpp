@@ -5,6 +5,7 @@
 #include "strategies/jobs/checkpoint.hpp"
 #include "strategies/jobs/completion.hpp"
 #include "strategies/jobs/job_runner.hpp"
+#include "strategies/jobs/replica_check.hpp"
 #include "strategies/jobs/replica_life.hpp"
 #include "strategies/jobs/restore.hpp"
 #include "strategies/jobs/spread_snapshot.hpp"
@@ -161,6 +162,7 @@ private:
       hooks_.after_step(record);
     }
     conclude(all, report);
+    check();
     evaluate();
     save();
   }
@@ -200,6 +202,12 @@ private:
     }
     auto goes_on = [](const told_step& one) { return one.goes_on == going_on::yes; };
     is_over_ = report.stopped || !std::ranges::all_of(all, goes_on);
+  }
+
+  void check() {
+    auto every = options_.check_replicas_every;
+    if (every > 0 && (made_ % every == 0 || is_over_))
+      check_replicas(strategy_, strategy_.variables(), made_);
   }
 
   void evaluate() const {

@@ -31,6 +31,10 @@ void check(const strategy& strategy, const sync_replicas_optimizer& optimizer,
            "sync_replicas_optimizer, or use a parameter_server strategy",
            strategy.layout().name);
   check_steps(options);
+  if (options.check_replicas_every > 0)
+    refuse(errc::invalid_argument,
+           "check_replicas_every has no meaning where a chief applies updates: there are no copies "
+           "that could differ; leave it out");
   auto expected_replicas = optimizer.options().total_num_replicas;
   if (strategy.num_replicas_in_sync() != expected_replicas)
     refuse(errc::invalid_argument,

@@ -68,6 +68,10 @@ struct training_options {
   /// enough replicas are left.
   bool stops_on_loss = false;
 
+  /// After how many steps processes compare their copies of the variables, as `check_replicas`,
+  /// where replicas of several processes make every step together; 0: never. The same in all.
+  uint64_t check_replicas_every = 0;
+
   /// How long a replica computes beside the time it took: stragglers, and virtual computing times.
   std::function<job_time(uint32_t replica, uint64_t iteration, job_time elapsed)> pace;
 
@@ -123,7 +127,7 @@ job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
 /// Thread: the one that made the world.
 /// @returns How the job ended; variables hold what they had been trained to.
 /// Errors: in the report: as `strategy::run`, then this process has left the others (see
-/// `strategy::leave_others`); what a hook threw. Throws `failure` with invalid_argument if there
+/// `strategy::leave_others`); as `check_replicas`, in all processes; what a hook threw. Throws `failure` with invalid_argument if there
 /// are no variables or steps, or for an option that means nothing here: `dead_replicas`,
 /// `ask_again_after`, `rejoin_patience`, `stops_on_loss`; unimplemented for a strategy that does
 /// not `run`; failed_precondition if `resume` is of another seed; as `spread_snapshot` and

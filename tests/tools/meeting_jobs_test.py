@@ -65,9 +65,9 @@ class Agreement(Meeting):
         self.assertAlmostEqual(sum(met[-50:]), sum(served[-50:]), delta=0.05 * sum(served[-50:]))
         self.assertLess(met[-1], met[0] / 2)
 
-    def test_a_ring_adds_in_an_order_of_its_own_and_trains_as_well(self):
+    def test_a_ring_adds_in_an_order_of_its_own_the_same_everywhere_and_trains_as_well(self):
         options = MEETING + ["--steps", "60"]
-        self.launch("run", 2, *options, "--communication", "ring").ends(0)
+        self.launch("run", 2, *options, "--communication", "ring", "--check-replicas", "7").ends(0)
         self.alone(*options)
         self.assertEqual(self.losses("run")[0], self.losses("alone")[0])
         self.assertAlmostEqual(self.losses("run")[-1], self.losses("alone")[-1], delta=0.05)
@@ -191,11 +191,12 @@ class Refused(Meeting):
                 command = [TROUPE, "train", *SMALL, "--strategy", strategy, *option.split()]
                 Process(self, option, command, PLAIN).ends(2, f"{option.split()[0]} has no meaning under strategy {strategy}")
 
-    def test_communication_has_no_meaning_where_processes_do_not_add_up_gradients(self):
+    def test_what_is_of_processes_that_meet_has_no_meaning_where_they_do_not(self):
         for strategy in ("mirrored", "parameter_server"):
-            with self.subTest(strategy=strategy):
-                command = [TROUPE, "train", *SMALL, "--strategy", strategy, "--communication", "ring"]
-                Process(self, strategy, command, PLAIN).ends(2, f"--communication has no meaning under strategy {strategy}")
+            for option, value in (("--communication", "ring"), ("--check-replicas", "5")):
+                with self.subTest(strategy=strategy, option=option):
+                    command = [TROUPE, "train", *SMALL, "--strategy", strategy, option, value]
+                    Process(self, strategy + option, command, PLAIN).ends(2, f"{option} has no meaning under strategy {strategy}")
 
     def test_nccl_where_there_is_no_gpu_is_refused_before_anything_is_written(self):
         for device, why in (("cpu", "--communication nccl adds up gradients on GPUs"), ("gpu:99", "--device gpu:99: ")):

@@ -348,6 +348,7 @@ training_options running_job::training_of_all() {
   training.deadline = to_job_time(options.deadline_seconds);
   training.rejoin_patience = to_job_time(options.rejoin_patience_seconds);
   training.stops_on_loss = options.on_loss == loss_reaction::stop;
+  training.check_replicas_every = options.check_replicas;
   training.pace = pace_of(options);
   training.on_warning = [this](const std::string& line) { say(line); };
   training.on_failure = [](const error&) {}; // the last line says it

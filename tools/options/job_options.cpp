@@ -28,10 +28,11 @@ constexpr std::array<std::string_view, 2> world_names{"threads", "virtual"};
 constexpr std::array<std::string_view, 2> arithmetic_names{"done", "skipped"};
 constexpr std::array<std::string_view, 2> loss_names{"go_on", "stop"};
 
-// Those of parameter_server come first, then the one of multi_worker_mirrored.
-constexpr std::array<std::string_view, 10> of_one_strategy{
-  "aggregate", "policy",  "backups",         "curvature",        "initial-tokens",
-  "slack",     "on-loss", "rejoin-patience", "replicate-owners", "communication"};
+// Where a chief takes the first gradients; and where processes make every step together.
+constexpr std::array<std::string_view, 11> of_one_strategy{
+  "aggregate", "policy",          "backups",          "curvature",     "initial-tokens", "slack",
+  "on-loss",   "rejoin-patience", "replicate-owners", "communication", "check-replicas"};
+constexpr size_t of_processes_that_meet = 2; ///< The last ones.
 
 constexpr option_range replica_counts{1, 100'000};
 constexpr option_range counts{0, 1e9};
@@ -120,6 +121,11 @@ void add_replica_options(command_options& all, job_options& options) {
           "in the order of replicas), ring, halving_doubling or tree (messages, in an order of "
           "their own), nccl (GPUs; needs --device)",
           choice_value(options.communication, communication_names));
+  all.add(
+    "--check-replicas", "STEPS",
+    "for strategy multi_worker_mirrored: how often processes compare their copies of the "
+    "variables, by checksums; a difference ends the job, naming variable and process; 0: never",
+    whole_value(options.check_replicas, counts));
 }
 
 void add_seed_options(command_options& all, job_options& options) {
@@ -184,8 +190,10 @@ void add_run_options(command_options& all, job_options& options) {
 
 std::span<const std::string_view> without_meaning(strategy_kind strategy) {
   const std::span all{of_one_strategy};
-  if (strategy == strategy_kind::parameter_server) return all.last(1);
-  return strategy == strategy_kind::multi_worker_mirrored ? all.first(all.size() - 1) : all;
+  if (strategy == strategy_kind::parameter_server) return all.last(of_processes_that_meet);
+  return strategy == strategy_kind::multi_worker_mirrored
+           ? all.first(all.size() - of_processes_that_meet)
+           : all;
 }
 
 sync_options sync_of(const job_options& options) {

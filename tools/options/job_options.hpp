@@ -79,6 +79,7 @@ struct job_options {
   std::string variable_device; ///< Likewise: where variables lie; empty: as `find_devices` has it.
   /// What adds up gradients of several processes; `multi_worker_mirrored` only.
   communication_implementation communication = communication_implementation::automatic;
+  uint64_t check_replicas = 0; ///< As `training_options::check_replicas_every`; likewise.
 
   std::optional<uint64_t> steps; ///< Updates to make.
   uint64_t seed = 1;

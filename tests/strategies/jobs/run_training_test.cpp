@@ -4,6 +4,7 @@
 // processes played by threads.
 #include "strategies/contexts/gathered_texts.hpp"
 #include "strategies/jobs/hooks.hpp"
+#include "strategies/jobs/replica_check.hpp"
 #include "strategies/jobs/spread_snapshot.hpp"
 #include "strategies/jobs/training.hpp"
 #include "strategies/optimizers/optimizer.hpp"
@@ -156,6 +157,54 @@ TEST_SUITE("strategies/jobs/run_training") {
         CHECK(each.values == alone.values);
         CHECK(each.report.step == 5);
       }
+  }
+
+  TEST_CASE("processes that compare their copies go on while these are the same") {
+    auto unwatched = trained_alone({.steps = 4});
+    for (const auto& seen : trained_in(
+           2, [](uint32_t) { return training_options{.steps = 4, .check_replicas_every = 1}; })) {
+      CHECK_FALSE(seen.report.failure);
+      CHECK(seen.values == unwatched.values);
+    }
+  }
+
+  TEST_CASE("copies that differ end the job in all processes, with the name of each") {
+    constexpr uint32_t processes = 4;
+    std::vector<job_report> reports(processes);
+    auto thrown = play(processes, [&](played_worker& worker) {
+      multi_worker_mirrored_strategy strategy{worker.world, worker.options(1)};
+      auto weights = strategy.make_variable("w", zeros({3}));
+      auto drifting = strategy.make_variable("drifting", zeros({3}));
+      auto step = [drifting, body = drawn_step(weights)](replica_context& context) -> task<void> {
+        auto running = body(context);
+        co_await running;
+        if (context.replica_id_in_sync_group() != 2 || context.local_step() < 2) co_return;
+        auto writing = context.assign(drifting, array({3}, {0, 0, 0x1p-20F}));
+        co_await writing;
+      };
+      reports[worker.rank] = train(
+        strategy, step, {.steps = 9, .check_replicas_every = 2, .on_failure = [](const error&) {}});
+    });
+    for (const auto& report : reports) {
+      CHECK(report.step == 4);
+      REQUIRE(report.failure);
+      CHECK(report.failure->code == errc::failed_precondition);
+      CHECK(report.failure->message.find(
+              "after step 4, variable 'drifting' of worker:2 is not that of the other processes")
+            == 0);
+    }
+  }
+
+  TEST_CASE(
+    "those differ that have not what most have, and where none has, not what the first has") {
+    using ranks = std::vector<size_t>;
+    auto differ = [](std::vector<int64_t> sums) { return ranks_that_differ(sums); };
+    CHECK(differ({7}).empty());
+    CHECK(differ({7, 7, 7}).empty());
+    CHECK(differ({7, 8, 7, 9}) == ranks{1, 3});
+    CHECK(differ({7, 8, 8}) == ranks{0});
+    CHECK(differ({7, 8}) == ranks{1});
+    CHECK(differ({7, 8, 9}) == ranks{1, 2});
   }
 
   TEST_CASE("a job that goes on from a snapshot makes the steps of one that was never stopped") {

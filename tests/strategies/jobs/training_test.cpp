@@ -43,8 +43,7 @@ tensor number(double value) {
 } // namespace
 
 TEST_SUITE("strategies/jobs/training") {
-  TEST_CASE(
-    "a job without variables, without steps or with another number of replicas is refused") {
+  TEST_CASE("a job that cannot begin, or is told what has no meaning for it, is refused") {
     auto world = world::virtual_time();
     parameter_server_strategy strategy{world, {.replicas = 2}};
     sync_replicas_optimizer optimizer{rules::sgd{}, {1, 2}};
@@ -58,6 +57,10 @@ TEST_SUITE("strategies/jobs/training") {
     CHECK(failure_of([&] { train(strategy, other, never_called, {}); })
           == error{errc::invalid_argument,
                    "the strategy has 2 replicas, the optimizer expects 3; make them agree"});
+    auto compared
+      = failure_of([&] { train(strategy, optimizer, never_called, {.check_replicas_every = 5}); });
+    CHECK(compared.code == errc::invalid_argument);
+    CHECK(compared.message.find("check_replicas_every has no meaning") == 0);
   }
 
   TEST_CASE("an optimizer that cannot work is refused when it is made") {

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checksums of variables, compared over processes.
+#include "strategies/jobs/replica_check.hpp"
+
+#include "kernels/tensor/crc32c.hpp"
+#include "messages/refuse.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace troupe {
+
+namespace {
+
+std::vector<variable> held_by_all(std::span<const variable> variables) {
+  std::vector<variable> held;
+  std::ranges::copy_if(variables, std::back_inserter(held), [](const variable& one) {
+    return one.synchronization() != variable_synchronization::on_read;
+  });
+  return held;
+}
+
+uint32_t checksum_of(const tensor& value) {
+  auto whole = value.contiguous();
+  return cpu::crc32c({static_cast<const std::byte*>(whole.data()), whole.bytes()});
+}
+
+// Shape: [1, variables] i64
+tensor checksums_of(strategy& strategy, std::span<const variable> variables) {
+  tensor row{dtype::i64, {1, static_cast<int64_t>(variables.size())}};
+  std::ranges::transform(
+    variables, row.mutable_values<int64_t>().begin(),
+    [&strategy](const variable& one) { return checksum_of(strategy.read(one)); });
+  return row;
+}
+
+} // namespace
+
+std::vector<size_t> ranks_that_differ(std::span<const int64_t> checksums) {
+  auto most = std::ranges::max_element(
+    checksums, {}, [checksums](int64_t sum) { return std::ranges::count(checksums, sum); });
+  std::vector<size_t> ranks;
+  for (size_t rank = 0; rank < checksums.size(); ++rank)
+    if (checksums[rank] != *most) ranks.push_back(rank);
+  return ranks;
+}
+
+void check_replicas(strategy& strategy, std::span<const variable> variables, uint64_t step) {
+  const auto& group = strategy.layout().group;
+  auto held = held_by_all(variables);
+  if (!group || held.empty()) return;
+  const std::string what = "checksums of variables";
+  auto row = checksums_of(strategy, held);
+  auto all = strategy.cross_replica([row, what](cross_replica_context& context) {
+    return context.reducing().gather_rows(what, {row});
+  });
+  auto sums = all.front().values<int64_t>();
+  if (sums.size() != group->size * held.size())
+    refuse(errc::malformed, "{}: {} have come from {} processes; there are {} variables", what,
+           sums.size(), group->size, held.size());
+  for (size_t i = 0; i < held.size(); ++i) {
+    std::vector<int64_t> of_one;
+    for (size_t rank = 0; rank < group->size; ++rank)
+      of_one.push_back(sums[rank * held.size() + i]);
+    auto ranks = ranks_that_differ(of_one);
+    if (ranks.empty()) continue;
+    std::vector<std::string> names;
+    for (auto rank : ranks)
+      names.push_back(group->names[rank]);
+    refuse(errc::failed_precondition,
+           "after step {}, variable '{}' of {} is not that of the other processes: a step changes "
+           "it there by what the others are not told, or a processor errs; go on from an older "
+           "checkpoint, and compare after every step to see which one it is",
+           step, held[i].name(), fmt::join(names, ", "));
+  }
+}
+
+} // namespace troupe
