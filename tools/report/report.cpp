@@ -4,7 +4,7 @@
 
 #include "actors/recording/output_file.hpp"
 #include "tools/run/quality_measure.hpp"
-#include "tools/sim/replay.hpp"
+#include "tools/replay/run_folder.hpp"
 
 #include <chrono>
 #include <fmt/chrono.h>
