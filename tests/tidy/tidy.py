@@ -85,7 +85,7 @@ ROOMS = {
         "launch": ["system", "options"],
         "top": ["system", "options"],
         "sim": ["system", "options", "run", "replay", "model", "language"],
-        "train": ["system", "options", "run", "job", "model", "images", "language", "report"],
+        "train": ["system", "options", "run", "job", "model", "images", "language"],
         "": ["options", "launch", "report", "sim", "top", "train"],
         "package": ["job"],
     },
