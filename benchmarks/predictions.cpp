@@ -148,7 +148,8 @@ struct outcome {
 
 outcome measure(const experiment& one, uint64_t seed, const std::filesystem::path& ledger_path) {
   const auto& [times, sync, change] = one;
-  run_folder folder{run_job(sync, times.expression, seed, ledger_path), sync, seed};
+  run_folder folder{ledger_path.native(), run_job(sync, times.expression, seed, ledger_path), sync,
+                    seed};
   auto command = command_of(change);
   auto report = replay(folder, command);
   if (!report.prediction)

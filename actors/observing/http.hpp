@@ -19,28 +19,50 @@ struct http_answer {
   std::string body;
 };
 
+/// A text that changes, for browsers that look on.
+/// Source: WHATWG, "HTML", section 9.2, server-sent events.
+struct http_news {
+  std::string path; ///< The answer to it has no end: an event whenever the text is another one.
+  /// The text as it is now, on one line. Called on the server's thread; throws nothing.
+  std::function<std::shared_ptr<const std::string>()> text;
+};
+
 /// Where a server listens, and how much of it clients may use.
 struct http_server_options {
   std::string address = "127.0.0.1";        ///< IPv4 or IPv6, of this machine.
   uint16_t port = 0;                        ///< 0 = any that is free.
   size_t clients_max = 32;                  ///< At a time; one more is sent away.
   std::chrono::milliseconds deadline{5000}; ///< For a client to ask, and again to take the answer.
+  /// A client proves that it knows it by "Authorization: Bearer TOKEN", or "?token=TOKEN" in a
+  /// browser; empty: every client is answered.
+  std::string token{};
+  size_t news_clients_max = 16;                ///< Of the clients, those that are told news.
+  std::chrono::milliseconds news_period{1000}; ///< How often they are told.
 };
 
+/// Whether an address can be reached from this machine alone; false for a text that is no address.
+[[nodiscard]] bool is_loopback(const std::string& address);
+
 /// A job must not feel its observers. This server has one thread of its own, answers one request a
-/// connection, and cuts clients that are slow, talk too long or are too many.
+/// connection, and cuts clients that are slow, talk too long or are too many. A client that is told
+/// news has one text at most on its way, and misses those that came meanwhile.
 class http_server {
 public:
   /// Answers GET of a path. Called on the server's thread; throws nothing.
   using handler = std::function<http_answer(const std::string& path)>;
 
-  /// Listens from now on. Requests with other methods than GET are answered with 405.
+  /// Listens from now on. Requests with other methods than GET are answered with 405, without the
+  /// token with 401, and for news beyond `news_clients_max` with 503.
+  /// @param news Without a path: there are none.
   /// Errors: resource, if the address is none of this machine or the port is taken or forbidden;
   /// the line names both.
-  [[nodiscard]] static expected<std::unique_ptr<http_server>> start(http_server_options options,
-                                                                    handler answer);
+  [[nodiscard]] static expected<std::unique_ptr<http_server>>
+  start(http_server_options options, handler answer, http_news news = {});
 
+  /// Tells the last news to those that are told any, for `last_news_max` at most.
   virtual ~http_server() = default;
+
+  static constexpr std::chrono::milliseconds last_news_max{1000};
 
   /// Where it listens: "127.0.0.1:9464", "[::1]:9464".
   [[nodiscard]] virtual std::string endpoint() const = 0;

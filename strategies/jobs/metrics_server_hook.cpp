@@ -6,11 +6,15 @@
 #include "actors/world/world.hpp"
 #include "messages/failure.hpp"
 
+#include <utility>
+
 namespace troupe {
 
-metrics_server_hook::metrics_server_hook(const http_server_options& options)
-  : server_(value_or_throw(
-    http_server::start(options, [this](const std::string& path) { return answer(path); }))) {}
+metrics_server_hook::metrics_server_hook(const http_server_options& options,
+                                         http_server::handler others, http_news news)
+  : others_(std::move(others)),
+    server_(value_or_throw(http_server::start(
+      options, [this](const std::string& path) { return answer(path); }, std::move(news)))) {}
 
 void metrics_server_hook::begin(session_plan& plan) {
   std::lock_guard guard{mutex_};
@@ -38,6 +42,7 @@ http_answer metrics_server_hook::answer(const std::string& path) {
   if (path == "/metrics")
     return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = metrics()};
   if (path == "/actors") return {.content_type = "application/json", .body = actors()};
+  if (others_) return others_(path);
   if (path == "/") return {.body = "a training job: /metrics for Prometheus, /actors as JSON\n"};
   return {.status = 404, .body = "there is /metrics and /actors\n"};
 }

@@ -21,13 +21,16 @@ class observatory;
 /// |----------|-----------------------------------------------------------------|
 /// | /metrics | figures of the job, its replicas and its actors, for Prometheus |
 /// | /actors  | every actor with its mailbox and its last message, as JSON      |
-/// | /        | a line that says so                                             |
+/// | /        | a line that says so, or what the program has there              |
 ///
 /// and 404 else; before and after the job with what it has. Training does not wait for clients.
 class metrics_server_hook final : public session_hook {
 public:
-  /// Listens from now on. Errors: throws `failure` as `http_server::start`.
-  explicit metrics_server_hook(const http_server_options& options = {});
+  /// Listens from now on. @param others Answers all other paths; empty: they are 404.
+  /// @param news Of the program, at a path of its own. Both outlive the hook.
+  /// Errors: throws `failure` as `http_server::start`.
+  explicit metrics_server_hook(const http_server_options& options = {},
+                               http_server::handler others = {}, http_news news = {});
 
   /// Where: "127.0.0.1:9464".
   [[nodiscard]] std::string endpoint() const { return server_->endpoint(); }
@@ -42,6 +45,7 @@ private:
   [[nodiscard]] std::string metrics();
   [[nodiscard]] std::string actors();
 
+  http_server::handler others_;
   world* world_ = nullptr;
   std::mutex mutex_;
   const observatory* observed_ = nullptr; ///< While the job runs.

@@ -2,6 +2,7 @@
 # Goal: a trainer of one's own is a job like `troupe train`: files, options, refusals, signals, processes, restarts.
 # Method: runs one in empty folders, as its user would.  Usage: job_test.py PATH/TO/troupe PATH/TO/trainer
 import csv
+import json
 import os
 import pathlib
 import re
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.request
 
 TROUPE, TRAINER = (os.path.abspath(path) for path in sys.argv[1:3])
 PROGRAM = os.path.basename(TRAINER)
@@ -58,7 +60,7 @@ class Trainer(unittest.TestCase):
         (self.folder / "text").write_text("the quick brown fox jumps over the lazy dog; " * 60)
         theirs = self.run_in_folder(TROUPE, "train", "--text", "text", "--steps", "40", "--run-dir", "theirs")
         self.assertEqual(theirs.returncode, 0, theirs.stderr)
-        self.assertEqual(self.files("run") | {"report.html"}, self.files("theirs"))
+        self.assertEqual(self.files("run"), self.files("theirs"))
         self.assertEqual([int(line["step"]) for line in self.table("metrics.csv")], list(range(1, 41)))
         accepted = [line for line in self.table("ledger.csv") if line["verdict"] == "accepted"]
         self.assertGreaterEqual(len(accepted), 3 * 40)  # those that come as a step closes count, too
@@ -123,13 +125,27 @@ class Trainer(unittest.TestCase):
         self.assertEqual(replayed.returncode, 0, replayed.stderr)
         self.assertIn("200 steps, 4 replicas, 3 gradients a step, latest_token", replayed.stdout)
 
-    def test_a_signal_ends_it_with_its_summary(self):
-        command = [TRAINER, "--steps", "100000000", "--run-dir", "run"]
+    def started(self, *options):
+        """A trainer that goes on until it is ended, and what it said before its first step."""
+        command = [TRAINER, "--steps", "100000000", "--run-dir", "run", *options]
         process = subprocess.Popen(command, cwd=self.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=PLAIN)
+        self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
-        for line in process.stderr:
-            if line.startswith("step"):
-                break
+        said = ""
+        while not (line := process.stderr.readline()).startswith("step"):
+            self.assertNotEqual(line, "", said)
+            said += line
+        return process, said
+
+    def test_has_a_page_while_it_runs(self):
+        _, said = self.started("--metrics-port", "0")
+        with urllib.request.urlopen(re.search(r"^page +(\S+)$", said, re.M)[1], timeout=60) as answer:
+            page = answer.read().decode()
+        run = json.loads(re.search(r'id="run">(.*)</script>', page)[1])
+        self.assertEqual((run["name"], run["is_live"], run["progress"]["step_count"]), ("run", True, 100000000))
+
+    def test_a_signal_ends_it_with_its_summary(self):
+        process, _ = self.started()
         process.send_signal(signal.SIGTERM)
         output, complaints = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 128 + signal.SIGTERM)

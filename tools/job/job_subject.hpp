@@ -8,7 +8,6 @@
 #include "tools/run/quality_measure.hpp"
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <span>
@@ -31,10 +30,6 @@ struct job_subject {
   std::function<expected<double>(std::span<const tensor>)> evaluate{};
   std::string others{}; ///< Lines below the result: what others need for the same.
   std::vector<plot_baseline> baselines{};
-  /// Leaves more in the run's folder, once its files are whole, and says so; empty: nothing.
-  /// `goes_on` is false once a signal has asked the process to end.
-  std::function<void(const std::filesystem::path& folder, const std::function<bool()>& goes_on)>
-    leave_more{};
 
   std::map<std::string, std::string> notes{}; ///< What checkpoints say beside the job.
   /// Whether a job may go on with a checkpoint; the reason goes on behind the folder's name.

@@ -17,6 +17,7 @@
 #include "tools/job/saved_values.hpp"
 #include "tools/job/waiting_step.hpp"
 #include "tools/options/help.hpp"
+#include "tools/report/report.hpp"
 #include "tools/run/learning_rate.hpp"
 
 #include <chrono>
@@ -32,17 +33,6 @@ namespace {
 
 job_time to_job_time(double seconds) {
   return std::chrono::duration_cast<job_time>(std::chrono::duration<double>{seconds});
-}
-
-expected<std::shared_ptr<metrics_server_hook>> serve(const job_options& options) {
-  if (!options.metrics_port) return nullptr;
-  try {
-    return std::make_shared<metrics_server_hook>(http_server_options{
-      .address = options.metrics_address, .port = static_cast<uint16_t>(*options.metrics_port)});
-  } catch (const failure& failed) {
-    return fail(errc::resource,
-                fmt::format("--metrics-port, --metrics-address: {}", failed.reason().message));
-  }
 }
 
 // How more gradients than replicas come about.
@@ -109,7 +99,9 @@ int running_job::lead(const std::function<void()>& body) {
   hand_over_checkpoint(beginning_, directory_->checkpoints());
   auto thrown = call(body);
   leave();
-  return conclude(thrown);
+  const auto code = conclude(thrown);
+  if (service_) service_->page->finish(std::move(last_page_));
+  return code;
 }
 
 // Everything that has to be right before a run may write its first byte. @returns The exit code, if
@@ -124,12 +116,17 @@ std::optional<int> running_job::prepare_run() {
   if (!beginning) return refuse(program, beginning.error(), exit_code::bad_checkpoint);
   beginning_ = std::move(*beginning);
   options.resume = beginning_.folder;
-  auto metrics = serve(options);
-  if (!metrics) return refuse(program, metrics.error());
-  metrics_ = std::move(*metrics);
+  if (options.metrics_port) {
+    auto planned = options;
+    planned.steps = steps();
+    auto service = serve_job(planned, subject_.measure, process_environment());
+    if (!service) return refuse(program, service.error());
+    service_ = std::move(*service);
+  }
   auto directory = make_directory();
   if (!directory) return refuse(program, directory.error());
   directory_ = std::move(*directory);
+  if (service_) service_->page->open(directory_->path());
   return std::nullopt;
 }
 
@@ -160,8 +157,7 @@ void running_job::announce() const {
   for (const auto& device : devices_.holding)
     fmt::print(stderr, "variables {}\n", device->name());
   announce_cluster();
-  if (metrics_)
-    fmt::print(stderr, "metrics   http://{0}/metrics, or: troupe top {0}\n", metrics_->endpoint());
+  if (service_) fmt::print(stderr, "{}", service_->text());
   if (beginning_.resume)
     fmt::print(stderr, "resume    {} from step {}\n", beginning_.folder, beginning_.resume->step);
 }
@@ -185,7 +181,7 @@ int running_job::conclude(const std::optional<error>& thrown) {
                       beginning_.resume ? exit_code::bad_checkpoint : exit_code::usage);
   }
   if (auto line = early_end(request_.program, *report_, steps()); !line.empty()) {
-    folder_->keep_notice(line);
+    keep_notice(line);
     fmt::print(stderr, "{}\n", line);
   }
   fmt::print("{}", folder_->totals().text());
@@ -195,11 +191,23 @@ int running_job::conclude(const std::optional<error>& thrown) {
   if (!report_->failure) print_what_if(options, report_->step, *folder_);
   draw(directory_->path(), subject_,
        folder_->has_losses() || last_evaluation_ ? plots_of::losses_and_steps : plots_of::steps);
-  if (subject_.leave_more && folder_->totals().step_times().count() > 0)
-    subject_.leave_more(directory_->path(), [this] { return signals_->signal_number() == 0; });
+  if (folder_->totals().step_times().count() > 0) leave_page();
   if (thrown && !report_->failure)
     return refuse(request_.program, *thrown, exit_code_of(thrown->code));
   return code_of(*report_, signals_->signal_number());
+}
+
+// A job that is asked to stop ends without the replays, which `troupe report` can make later.
+void running_job::leave_page() {
+  const auto& folder = directory_->path();
+  auto report
+    = write_report(folder, folder / report_name, [this] { return signals_->signal_number() == 0; });
+  if (!report) {
+    fmt::print("no report: {}\n", report.error().message);
+    return;
+  }
+  fmt::print("report: {}\n", report->path.string());
+  last_page_ = std::move(report->run_json);
 }
 
 // It writes no files, and ends as the job does.
@@ -269,6 +277,11 @@ void running_job::say(const std::string& line) const {
     progress_->say(whole);
   else
     fmt::print(stderr, "{}\n", whole);
+}
+
+void running_job::keep_notice(std::string_view line) const {
+  folder_->keep_notice(line);
+  if (service_) service_->page->keep_notice(line);
 }
 
 // ---- what the options make ----
@@ -385,7 +398,7 @@ job_report running_job::train_as_leader(troupe::strategy& strategy, const job_op
                        .on_warning = [this](const std::string& line) {
                          progress_->show(fmt::format("{}: {}", request_.program, line));
                        }});
-  progress_->keep_by([folder = folder_](std::string_view line) { folder->keep_notice(line); });
+  progress_->keep_by([this](std::string_view line) { keep_notice(line); });
   auto options = training_of_all();
   if (saved) options.steps -= saved->step;
   options.resume = saved;
@@ -396,8 +409,7 @@ job_report running_job::train_as_leader(troupe::strategy& strategy, const job_op
          .evaluate = [this](std::span<const tensor> values) { return evaluate(values); },
          .on_result =
            [this, &strategy](uint64_t step, double value) {
-             folder_->on_evaluation(step, strategy.world().now(), value);
-             last_evaluation_ = {step, value};
+             keep_evaluation(step, strategy.world().now(), value);
            }};
   auto report = train_with(strategy, optimizer, step, options);
   throw_unless_begun(report);
@@ -413,7 +425,7 @@ std::vector<std::shared_ptr<session_hook>> running_job::hooks_of_leader() {
     directory_->flight(), [this](const std::string& line) { say(line); });
   signals_->on_user_signal([flight] { flight->record("SIGUSR1"); });
   std::vector<std::shared_ptr<session_hook>> hooks{flight};
-  if (metrics_) hooks.push_back(metrics_);
+  if (service_) hooks.push_back(service_->server);
   if (options.checkpoint_every > 0)
     hooks.push_back(std::make_shared<checkpoint_saver_hook>(
       directory_->checkpoints(),
@@ -423,6 +435,7 @@ std::vector<std::shared_ptr<session_hook>> running_job::hooks_of_leader() {
                          .on_warning = [this](const std::string& line) { say(line); }}));
   hooks.insert(hooks.end(), hooks_.begin(), hooks_.end());
   hooks.push_back(folder_);
+  if (service_) hooks.push_back(service_->page);
   hooks.push_back(progress_);
   return hooks;
 }
@@ -434,14 +447,19 @@ double running_job::evaluate(std::span<const tensor> values) const {
   return result.value_or(std::numeric_limits<double>::quiet_NaN());
 }
 
+void running_job::keep_evaluation(uint64_t step, job_time when, double value) {
+  last_evaluation_ = {step, value};
+  folder_->on_evaluation(step, when, value);
+  if (service_) service_->page->on_evaluation(step, value);
+}
+
 void running_job::evaluate_at_the_end(troupe::strategy& strategy, job_report& report) {
   if (last_evaluation_ && last_evaluation_->first == report.step) return;
   try {
     std::vector<tensor> values;
     for (const auto& variable : strategy.variables())
       values.push_back(strategy.read(variable));
-    last_evaluation_ = {report.step, evaluate(values)};
-    folder_->on_evaluation(report.step, strategy.world().now(), last_evaluation_->second);
+    keep_evaluation(report.step, strategy.world().now(), evaluate(values));
   } catch (const failure& failed) { // variables went with the process that held them
     if (!report.failure) report.failure = failed.reason();
   }

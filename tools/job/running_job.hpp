@@ -4,11 +4,11 @@
 
 #include "strategies/cluster/resolved_cluster.hpp"
 #include "strategies/cluster/server.hpp"
-#include "strategies/jobs/metrics_server_hook.hpp"
 #include "strategies/jobs/training.hpp"
 #include "tools/job/job_devices.hpp"
 #include "tools/job/job_optimizer.hpp"
 #include "tools/job/job_request.hpp"
+#include "tools/job/job_service.hpp"
 #include "tools/job/job_subject.hpp"
 #include "tools/job/resumption.hpp"
 #include "tools/options/job_options.hpp"
@@ -23,6 +23,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -88,10 +89,12 @@ private:
   void announce() const;
   void announce_cluster() const;
   [[nodiscard]] int conclude(const std::optional<error>& thrown);
+  void leave_page();
 
   [[nodiscard]] std::optional<error> call(const std::function<void()>& body);
   void leave();
   void say(const std::string& line) const;
+  void keep_notice(std::string_view line) const;
 
   [[nodiscard]] std::unique_ptr<troupe::strategy> make_strategy();
   void agree(troupe::strategy& strategy);
@@ -102,6 +105,7 @@ private:
   [[nodiscard]] job_report train_as_evaluator(const troupe::strategy& strategy);
   [[nodiscard]] std::vector<std::shared_ptr<session_hook>> hooks_of_leader();
   [[nodiscard]] double evaluate(std::span<const tensor> values) const;
+  void keep_evaluation(uint64_t step, job_time when, double value);
   void evaluate_at_the_end(troupe::strategy& strategy, job_report& report);
 
   job_request request_;
@@ -113,11 +117,12 @@ private:
 
   // Of the leader.
   job_beginning beginning_;
-  std::shared_ptr<metrics_server_hook> metrics_; ///< Null if the job is not served.
+  std::optional<job_service> service_; ///< If the job is served.
   std::optional<run_directory> directory_;
   std::shared_ptr<progress_hook> progress_;
   std::shared_ptr<run_folder_hook> folder_;                    ///< Null before training.
   std::optional<std::pair<uint64_t, double>> last_evaluation_; ///< Of which step, and what.
+  std::string last_page_; ///< What the report shows, as `run_json`; empty before it is written.
 
   std::string agreement_;
   std::optional<job_report> report_; ///< Once it has trained, or tried to.

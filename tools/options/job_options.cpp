@@ -180,11 +180,12 @@ void add_run_options(command_options& all, job_options& options) {
           "second, fourth, eighth step is shown, and so on",
           whole_value(options.timeline_bytes, {100'000, 1e12}));
   all.add("--metrics-port", "PORT",
-          "serve /metrics (Prometheus) and /actors (JSON, for troupe top) there; 0: on any "
-          "port that is free",
+          "serve the run's page, for a browser, and /metrics (Prometheus) and /actors (JSON, for "
+          "troupe top) there; 0: on any port that is free",
           whole_value(options.metrics_port, {0, 65535}), "not served");
   all.add("--metrics-address", "ADDRESS",
-          "address of this machine to serve them on; every program that reaches it can read them",
+          "address of this machine to serve them on; beyond loopback clients need a token, which "
+          "TROUPE_METRICS_TOKEN gives, or else the job draws and prints",
           text_value(options.metrics_address));
 }
 

@@ -63,6 +63,9 @@ struct slow_replica {
   bool operator==(const slow_replica&) const = default;
 };
 
+/// In the environment of a job and of `troupe top`: what clients of --metrics-port have to know.
+inline constexpr const char* metrics_token_variable = "TROUPE_METRICS_TOKEN";
+
 /// How a job runs. Once the command line is read, every field has its final value.
 struct job_options {
   strategy_kind strategy = strategy_kind::parameter_server;

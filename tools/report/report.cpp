@@ -3,8 +3,8 @@
 #include "tools/report/report.hpp"
 
 #include "actors/recording/output_file.hpp"
+#include "tools/replay/run_folder.hpp"
 #include "tools/run/quality_measure.hpp"
-#include "tools/sim/replay.hpp"
 
 #include <chrono>
 #include <fmt/chrono.h>
@@ -88,10 +88,11 @@ expected<written_report> write_report(const std::filesystem::path& folder,
     answers.why_none = "a simulated run says nothing of its policy: ask troupe sim --sweep";
   auto heading = heading_of(folder, files->view, files->measure, *options);
   heading.state = state_of(*files, *options);
-  auto text = page_of(run_json(files->view, heading, &answers));
+  auto shown = run_json(files->view, heading, &answers);
+  auto text = page_of(shown);
   auto written = replace_file(page, text);
   if (!written) return tl::unexpected<error>(written.error());
-  return written_report{page, files->view.step_count(), text.size()};
+  return written_report{page, std::move(shown), files->view.step_count(), text.size()};
 }
 
 } // namespace troupe

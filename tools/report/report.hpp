@@ -31,6 +31,7 @@ inline constexpr std::string_view report_name = "report.html";
 /// What a report says in a line.
 struct written_report {
   std::filesystem::path path;
+  std::string run_json; ///< What it shows.
   uint64_t step_count = 0;
   uint64_t bytes = 0;
 };

@@ -197,6 +197,7 @@ json heading_json(const run_heading& heading) {
   return {{"name", shortened(heading.name)},
           {"written", heading.written},
           {"state", heading.state},
+          {"is_live", heading.is_live},
           {"setup", heading.setup}};
 }
 

@@ -14,10 +14,11 @@ namespace troupe {
 
 /// What a page says of a run beside its steps.
 struct run_heading {
-  std::string name;    ///< Of its folder.
-  std::string written; ///< When the page was made: "2026-11-25 20:13 UTC".
-  std::string state;   ///< In words: "finished", "not finished: it was killed, or goes on".
-  std::string setup;   ///< "4 replicas, 3 gradients a step, tensorflow"
+  std::string name;     ///< Of its folder.
+  std::string written;  ///< When the page was made: "2026-11-25 20:13 UTC".
+  std::string state;    ///< In words: "finished", "not finished: it was killed, or goes on".
+  bool is_live = false; ///< Whether a server has news of it.
+  std::string setup;    ///< "4 replicas, 3 gradients a step, tensorflow"
   std::optional<uint64_t> step_count; ///< Steps that were asked for.
   std::string loss_unit;              ///< "bits/byte"; empty: the trainer's own.
   double loss_scale = 1;              ///< From recorded losses to that unit.

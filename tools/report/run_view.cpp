@@ -5,6 +5,7 @@
 #include "actors/recording/seconds.hpp"
 #include "actors/recording/step_figures.hpp"
 
+#include <cmath>
 #include <utility>
 
 namespace troupe {
@@ -29,6 +30,7 @@ void run_view::add(const step_record& step) {
 }
 
 void run_view::add_evaluation(uint64_t step, double value) {
+  if (!std::isfinite(value)) return;
   last_evaluation_ = value;
   evaluations_.add(step, value);
 }

@@ -35,7 +35,8 @@ public:
   /// Adds a step. @pre Steps come in ascending order.
   void add(const step_record& step);
 
-  /// The held-out data were evaluated. @param value In the measure of the run.
+  /// The held-out data were evaluated. @param value In the measure of the run; one that is not
+  /// finite counts for nothing.
   void add_evaluation(uint64_t step, double value);
 
   void add_notice(run_notice notice);

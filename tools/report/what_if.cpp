@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t repaired_max = 2; // replicas that get a row of their own
 
-std::string in_words(const replay_command& change, uint64_t replicas) {
+std::string in_words(const replay_change& change, uint64_t replicas) {
   if (change.policy) return fmt::format("policy {}", to_string(*change.policy));
   if (change.replicas) return fmt::format("{} replicas", *change.replicas);
   if (change.aggregate && *change.aggregate == replicas) return "wait for all replicas";
@@ -26,7 +26,7 @@ std::string in_words(const replay_command& change, uint64_t replicas) {
   return fmt::format("repair replica {}", change.repaired.front());
 }
 
-what_if_answer answer_of(const run_folder& run, const replay_command& change) {
+what_if_answer answer_of(const run_folder& run, const replay_change& change) {
   auto report = replay(run, change);
   const auto& changed = *report.changed;
   what_if_answer answer{.change = in_words(change, run.sync.total_num_replicas),
@@ -65,9 +65,9 @@ expected<std::string> ledger_end(const std::filesystem::path& ledger, uint64_t b
   return std::string{ledger_file::header} + text.substr(first_whole_step(text));
 }
 
-std::vector<replay_command> changes_worth_asking(const job_options& options,
-                                                 const std::vector<uint32_t>& slow) {
-  std::vector<replay_command> changes;
+std::vector<replay_change> changes_worth_asking(const job_options& options,
+                                                const std::vector<uint32_t>& slow) {
+  std::vector<replay_change> changes;
   if (!replicas_meet(options.strategy)) {
     const auto all = options.replicas;
     const auto needed = options.aggregate;

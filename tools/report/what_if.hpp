@@ -3,7 +3,7 @@
 #pragma once
 
 #include "messages/errc.hpp"
-#include "tools/sim/replay.hpp"
+#include "tools/replay/changed_run.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -47,8 +47,8 @@ constexpr uint64_t what_if_bytes_max = uint64_t{2} << 20;
 
 /// Changes worth asking for: all needed, one more or one less, other policies, repaired replicas
 /// that are slow. @param slow The slowest first.
-[[nodiscard]] std::vector<replay_command> changes_worth_asking(const job_options& options,
-                                                               const std::vector<uint32_t>& slow);
+[[nodiscard]] std::vector<replay_change> changes_worth_asking(const job_options& options,
+                                                              const std::vector<uint32_t>& slow);
 
 /// Replays the end of a run's ledger with each of the changes.
 /// @param is_wanted Asked before each replay; false: the answers so far are enough.

@@ -1,33 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading a run's folder, replaying it, and telling how well that went.
+// A replay as a command, and what it says in words and as JSON.
 #include "tools/sim/replay.hpp"
 
 #include "messages/failure.hpp"
-#include "simulation/on_threads.hpp"
 #include "strategies/jobs/exit_codes.hpp"
-#include "tools/options/config_file.hpp"
+#include "tools/options/command_options.hpp"
 #include "tools/options/help.hpp"
 #include "tools/sim/report.hpp"
-#include "tools/system/file_content.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
-#include <numbers>
-#include <thread>
 
 namespace troupe {
 
 namespace {
 
 using json = nlohmann::ordered_json;
-
-constexpr size_t resampled_runs = 20;
-constexpr uint64_t ledger_bytes_max = uint64_t{4} << 30;
 
 // ---- the command line ----
 
@@ -54,55 +45,6 @@ option_value repair_value(std::vector<uint32_t>& place) {
     return {};
   };
   return unwritten({store, {}});
-}
-
-// ---- replaying ----
-
-replayed_steps steps_of(const recorded_run& run, const replay_options& options) {
-  auto report = simulate(replay_of(run, options));
-  replayed_steps steps{.drop_fraction = report.drop_fraction(),
-                       .wasted_replica_seconds
-                       = std::chrono::duration<double>(report.wasted).count(),
-                       .stalled = report.stalled};
-  for (auto time : report.step_times)
-    steps.seconds.push_back(std::chrono::duration<double>(time).count());
-  return steps;
-}
-
-sync_options changed_sync(const run_folder& folder, const replay_command& command) {
-  auto sync = folder.sync;
-  sync.total_num_replicas
-    = static_cast<uint32_t>(command.replicas.value_or(sync.total_num_replicas));
-  sync.replicas_to_aggregate
-    = static_cast<uint32_t>(command.aggregate.value_or(sync.replicas_to_aggregate));
-  sync.policy = command.policy.value_or(sync.policy);
-  if (auto valid = sync.validate(); !valid) throw failure{valid.error()};
-  return sync;
-}
-
-// What other runs that this one might have been make of the change. They differ by chance, and by
-// what was estimated of them; a run that is really made differs by chance as much again.
-std::optional<interval_estimate> prediction_of(const run_folder& folder,
-                                               const replay_options& options, double mean) {
-  if (folder.run.step_count() < 2 * resampled_blocks) return std::nullopt;
-  std::vector<double> means(resampled_runs);
-  for_each_on_threads(means.size(), std::max(1U, std::thread::hardware_concurrency()),
-                      [&](size_t i) {
-                        auto again = resampled(folder.run, folder.seed + i);
-                        means[i] = estimate_of(steps_of(again, options).seconds).mean;
-                      });
-  auto error = estimate_of(means).standard_error * std::sqrt(static_cast<double>(means.size()));
-  if (!std::isfinite(error)) return std::nullopt;
-  auto half = student_quantile(resampled_blocks - 1) * std::numbers::sqrt2 * error;
-  return interval_estimate{mean, error, std::max(0.0, mean - half), mean + half, means.size()};
-}
-
-double difference_of_halves(const std::vector<double>& seconds) {
-  auto half = static_cast<ptrdiff_t>(seconds.size() / 2);
-  std::vector<double> first{seconds.begin(), seconds.begin() + half};
-  std::vector<double> second{seconds.begin() + half, seconds.end()};
-  auto whole = estimate_of(seconds).mean;
-  return (estimate_of(second).mean - estimate_of(first).mean) / whole;
 }
 
 // A prediction in shares of what the recorded steps took.
@@ -222,88 +164,6 @@ expected<replay_command> parse_replay_options(int argument_count, const char* co
   command.answer = *answer;
   if (!command.answer.empty() || !command.run_dir.empty()) return command;
   return misuse("which run? Give its folder: troupe sim replay runs/NAME");
-}
-
-std::string option_text(const replay_command& command) {
-  std::vector<std::string> words;
-  if (command.replicas) words.push_back(fmt::format("--replicas {}", *command.replicas));
-  if (command.aggregate) words.push_back(fmt::format("--aggregate {}", *command.aggregate));
-  if (command.policy) words.push_back(fmt::format("--policy {}", to_string(*command.policy)));
-  if (!command.repaired.empty())
-    words.push_back(fmt::format("--repair {}", fmt::join(command.repaired, ",")));
-  return fmt::format("{}", fmt::join(words, " "));
-}
-
-expected<job_options> read_run_options(const std::string& path) {
-  job_options options;
-  command_options all;
-  add_options(all, options);
-  auto config_path = (std::filesystem::path{path} / "config.toml").string();
-  if (std::error_code unknown; !std::filesystem::exists(config_path, unknown))
-    return fail(errc::not_found,
-                fmt::format("not the folder of a run: there is no {}", config_path));
-  auto config = read_known_options(config_path, "--config", all);
-  if (!config)
-    return fail(config.error().code,
-                fmt::format("not the folder of a run: {}", config.error().message));
-  return options;
-}
-
-expected<run_folder> run_of(const job_options& options, std::string_view ledger,
-                            const std::string& name) {
-  auto run = read_ledger(ledger, name);
-  if (!run) return tl::unexpected<error>(run.error());
-  auto replicas = static_cast<uint32_t>(options.replicas);
-  if (run->times.size() > replicas)
-    return fail(errc::malformed, fmt::format("{}: tells of replica {}, but the run had {}", name,
-                                             run->times.size() - 1, replicas));
-  run->set_replica_count(replicas);
-  if (options.backups == backup_kind::dynamic) {
-    return fail(errc::failed_precondition,
-                fmt::format("{}: that run chose its number of backups anew for every step, by what "
-                            "its gradients were; no ledger tells of that",
-                            name));
-  }
-  return run_folder{std::move(*run), sync_of(options), options.seed};
-}
-
-expected<run_folder> read_run_folder(const std::string& path) {
-  auto options = read_run_options(path);
-  if (!options) return tl::unexpected<error>(options.error());
-  auto ledger = (std::filesystem::path{path} / "ledger.csv").string();
-  auto text = file_content(ledger, ledger_bytes_max);
-  if (!text) return tl::unexpected<error>(text.error());
-  return run_of(*options, *text, ledger);
-}
-
-replay_report replay(const run_folder& folder, const replay_command& command) {
-  replay_report report{.recorded_sync = folder.sync,
-                       .changed_sync = changed_sync(folder, command),
-                       .recorded = folder.run.step_seconds()};
-  report.unchanged = steps_of(folder.run, {.sync = folder.sync, .seed = folder.seed});
-  if (report.unchanged.seconds.empty()) {
-    auto why = report.unchanged.stalled ? report.unchanged.stalled->reason : "it has no steps";
-    throw failure{{errc::stalled, fmt::format("{}: the ledger does not say enough to replay a "
-                                              "single step: {}",
-                                              command.run_dir, why)}};
-  }
-  report.error = error_of(report.recorded, report.unchanged.seconds);
-  report.halves = difference_of_halves(report.recorded);
-  if (!command.has_change()) return report;
-  replay_options options{
-    .sync = report.changed_sync, .repaired = command.repaired, .seed = folder.seed};
-  report.changed = steps_of(folder.run, options);
-  if (report.changed->seconds.empty()) return report;
-  auto mean = estimate_of(report.changed->seconds).mean;
-  report.cut = cut_estimate_of(folder.run, options);
-  const auto& sync = report.changed_sync;
-  report.is_lower_bound
-    = sync.replicas_to_aggregate + report.cut.unknown.size() > sync.total_num_replicas;
-  if (!report.is_lower_bound) report.prediction = prediction_of(folder, options, mean);
-  if (report.cut.beyond == 0) return report;
-  options.no_longer_than_seen = true;
-  report.at_least = estimate_of(steps_of(folder.run, options).seconds).mean;
-  return report;
 }
 
 std::string replay_text(const replay_command& command, const run_folder& folder,

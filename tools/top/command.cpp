@@ -6,6 +6,7 @@
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/options/command_options.hpp"
 #include "tools/options/help.hpp"
+#include "tools/options/job_options.hpp"
 #include "tools/system/terminal.hpp"
 #include "tools/top/view.hpp"
 
@@ -13,6 +14,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <fmt/format.h>
 #include <poll.h>
 #include <termios.h>
@@ -31,12 +33,13 @@ constexpr const char* top_introduction
     "\n"
     "Usage: troupe top [OPTIONS] HOST:PORT\n"
     "\n"
-    "HOST:PORT is what the job's --metrics-port serves.\n";
+    "HOST:PORT is what the job's --metrics-port serves. Beyond loopback the job wants\n"
+    "its token, in the environment: TROUPE_METRICS_TOKEN.\n";
 constexpr const char* top_exit_codes
   = "\n"
     "Exit codes:\n"
     "  0      ended by 'q' or Ctrl-C, or printed one look\n"
-    "  1      what answers there is no job of troupe\n"
+    "  1      what answers there is no job of troupe, or wants a token\n"
     "  2      an argument is not as it must be\n"
     "  4      nothing answers there, or nothing does any more: the job is over\n";
 
@@ -77,10 +80,28 @@ expected<top_options> parse(int argument_count, const char* const* arguments) {
   return misuse(fmt::format("'{}' is no HOST:PORT, as in 127.0.0.1:9464", options.endpoint));
 }
 
+expected<std::string> ask(const top_options& options, const std::string& path) {
+  const char* token = std::getenv(metrics_token_variable);
+  auto reply = http_ask({.host = options.host,
+                         .port = options.port,
+                         .path = path,
+                         .authorization = token != nullptr ? fmt::format("Bearer {}", token) : "",
+                         .deadline = answer_deadline});
+  if (!reply) return tl::unexpected<error>(reply.error());
+  if (reply->status == 200) return std::move(reply->body);
+  if (reply->status == 401)
+    return fail(
+      errc::failed_precondition,
+      fmt::format("{} answers those that know its token, which the job has printed: set {}",
+                  options.endpoint, metrics_token_variable));
+  return fail(errc::not_found,
+              fmt::format("{} answered with status {}", options.endpoint, reply->status));
+}
+
 expected<top_sample> look(const top_options& options) {
-  auto metrics = http_get(options.host, options.port, "/metrics", answer_deadline);
+  auto metrics = ask(options, "/metrics");
   if (!metrics) return tl::unexpected<error>(metrics.error());
-  auto actors = http_get(options.host, options.port, "/actors", answer_deadline);
+  auto actors = ask(options, "/actors");
   if (!actors) return tl::unexpected<error>(actors.error());
   return read_top_sample(*metrics, *actors);
 }

@@ -7,15 +7,12 @@
 #include "tools/job/job_request.hpp"
 #include "tools/options/command_options.hpp"
 #include "tools/options/help.hpp"
-#include "tools/report/report.hpp"
 #include "tools/train/command_line.hpp"
 #include "tools/train/learning_problem.hpp"
 #include "tools/train/plan.hpp"
 #include "tools/train/saved_job.hpp"
 
-#include <filesystem>
 #include <fmt/format.h>
-#include <functional>
 #include <utility>
 #include <vector>
 
@@ -30,22 +27,12 @@ std::string announcement_of(const learning_problem& problem) {
                      problem.model.description, element_count(problem.model.variables));
 }
 
-// A job that is asked to stop ends without the replays, which `troupe report` can make later.
-void write_page(const std::filesystem::path& folder, const std::function<bool()>& goes_on) {
-  auto report = write_report(folder, folder / report_name, goes_on);
-  if (report)
-    fmt::print("report: {}\n", report->path.string());
-  else
-    fmt::print("no report: {}\n", report.error().message);
-}
-
 // What a job is told of a problem. @param options, problem Outlive the job.
 job_subject subject_of(const train_options& options, const learning_problem& problem) {
   return {.announcement = announcement_of(problem),
           .steps = step_count(options, problem),
           .measure = problem.measure,
           .evaluate = problem.evaluate,
-          .leave_more = write_page,
           .notes = notes_of(problem),
           .can_resume
           = [&](const found_checkpoint& found) { return can_resume(found, options, problem); },

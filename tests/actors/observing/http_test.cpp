@@ -6,8 +6,10 @@
 #include "tests/actors/net/free_addresses.hpp"
 #include "tests/doctest.hpp"
 
+#include <algorithm>
 #include <arpa/inet.h>
-#include <atomic>
+#include <memory>
+#include <mutex>
 #include <netinet/in.h>
 #include <string_view>
 #include <sys/socket.h>
@@ -34,6 +36,31 @@ std::unique_ptr<http_server> serve(http_server_options options = {}) {
   return std::move(*server);
 }
 
+/// A text that changes, and a server that has news of it at /news.
+struct news_room {
+  explicit news_room(std::string first, http_server_options options = {})
+    : text(std::make_shared<const std::string>(std::move(first))) {
+    options.news_period = 1ms;
+    auto started = http_server::start(
+      std::move(options), [](const std::string& path) { return http_answer{.body = path}; },
+      {.path = "/news", .text = [this] {
+         std::lock_guard guard{mutex};
+         return text;
+       }});
+    REQUIRE(started);
+    server = std::move(*started);
+  }
+
+  void change(std::string other) {
+    std::lock_guard guard{mutex};
+    text = std::make_shared<const std::string>(std::move(other));
+  }
+
+  std::mutex mutex;
+  std::shared_ptr<const std::string> text;
+  std::unique_ptr<http_server> server; ///< Last: its thread reads the text.
+};
+
 std::string port_of(const http_server& server) {
   auto endpoint = server.endpoint();
   return endpoint.substr(endpoint.rfind(':') + 1);
@@ -55,14 +82,32 @@ public:
 
   ~bare_client() { close(socket_); }
 
-  /// What the server answers until it closes the connection.
-  [[nodiscard]] std::string ask(std::string_view request) const {
+  void say(std::string_view request) const {
     send(socket_, request.data(), request.size(), MSG_NOSIGNAL);
+  }
+
+  /// What the server answers until it closes the connection, or up to an end.
+  [[nodiscard]] std::string hear(std::string_view end = {}) const {
     std::string answer;
     char block[1024];
-    for (ssize_t count = 0; (count = recv(socket_, block, sizeof block, 0)) > 0;)
+    for (ssize_t count = 0; (count = recv(socket_, block, sizeof block, 0)) > 0;) {
       answer.append(block, static_cast<size_t>(count));
+      if (!end.empty() && answer.ends_with(end)) break;
+    }
     return answer;
+  }
+
+  /// The beginning of an answer: "HTTP/1.1 200".
+  [[nodiscard]] std::string hear_status() const {
+    std::string status(12, '\0');
+    status.resize(static_cast<size_t>(
+      std::max<ssize_t>(0, recv(socket_, status.data(), status.size(), MSG_WAITALL))));
+    return status;
+  }
+
+  [[nodiscard]] std::string ask(std::string_view request) const {
+    say(request);
+    return hear();
   }
 
 private:
@@ -135,6 +180,90 @@ TEST_SUITE("actors/observing/http") {
     REQUIRE(!asked);
     CHECK(asked.error().code == errc::unavailable);
     CHECK(asked.error().message.find(address) != std::string::npos);
+  }
+
+  TEST_CASE("without the token every path is 401") {
+    auto server = serve({.token = "a-secret-of-some-length"});
+    auto ask = [&](const std::string& target, const std::string& headers = "") {
+      return bare_client{*server}
+        .ask("GET " + target + " HTTP/1.1\r\n" + headers + "\r\n")
+        .substr(0, 12);
+    };
+    CHECK(ask("/page") == "HTTP/1.1 401");
+    CHECK(ask("/other") == "HTTP/1.1 401");
+    CHECK(ask("/page?token=a-secret-of-some-lengtX") == "HTTP/1.1 401");
+    CHECK(ask("/page", "Authorization: Basic a-secret-of-some-length\r\n") == "HTTP/1.1 401");
+    CHECK(ask("/page?token=a-secret-of-some-length") == "HTTP/1.1 200");
+    CHECK(ask("/other?token=a-secret-of-some-length") == "HTTP/1.1 404");
+    CHECK(ask("/page", "Authorization: Bearer a-secret-of-some-length\r\n") == "HTTP/1.1 200");
+    CHECK(bare_client{*server}.ask("GET /page HTTP/1.1\r\n\r\n").find("?token=TOKEN")
+          != std::string::npos);
+  }
+
+  TEST_CASE("an address is loopback if no other machine reaches it") {
+    for (const auto* address : {"127.0.0.1", "127.1.2.3", "::1"})
+      CHECK(is_loopback(address));
+    for (const auto* address : {"0.0.0.0", "::", "10.0.0.1", "nowhere", ""})
+      CHECK_FALSE(is_loopback(address));
+  }
+
+  TEST_CASE("a text is told whenever it is another one, and the last as the server ends") {
+    news_room room{"one"};
+    bare_client client{*room.server};
+    client.say("GET /news?x=1 HTTP/1.1\r\n\r\n");
+    auto begin = client.hear("data: one\n\n");
+    CHECK(begin.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"));
+    CHECK(begin.find("Content-Length") == std::string::npos);
+    room.change("two");
+    CHECK(client.hear("data: two\n\n").ends_with("data: two\n\n"));
+    bare_client later{*room.server};
+    later.say("GET /news HTTP/1.1\r\n\r\n");
+    CHECK(later.hear("data: two\n\n").ends_with("\r\n\r\ndata: two\n\n"));
+    room.change("three");
+    room.server.reset();
+    CHECK(client.hear().ends_with("data: three\n\n"));
+    CHECK(later.hear().ends_with("data: three\n\n"));
+  }
+
+  TEST_CASE("beyond so many clients none is told news, until one of them has gone") {
+    news_room room{"one", {.news_clients_max = 1}};
+    auto ask_for_news = [&] {
+      bare_client other{*room.server};
+      other.say("GET /news HTTP/1.1\r\n\r\n");
+      return other.hear_status();
+    };
+    {
+      bare_client first{*room.server};
+      first.say("GET /news HTTP/1.1\r\n\r\n");
+      CHECK(first.hear("data: one\n\n").starts_with("HTTP/1.1 200"));
+      CHECK(ask_for_news() == "HTTP/1.1 503");
+      CHECK(bare_client{*room.server}.ask("GET /page HTTP/1.1\r\n\r\n").ends_with("/page"));
+    }
+    while (ask_for_news() != "HTTP/1.1 200") {
+    } // the server is told of the end by the kernel
+  }
+
+  TEST_CASE("a client that reads no news is cut, and others are told theirs") {
+    news_room room{std::string(32 << 20, 'x'), {.deadline = 50ms, .news_clients_max = 2}};
+    bare_client silent{*room.server};
+    silent.say("GET /news HTTP/1.1\r\n\r\n");
+    bare_client second{*room.server};
+    second.say("GET /news HTTP/1.1\r\n\r\n");
+    auto ask_for_news = [&] {
+      bare_client other{*room.server};
+      other.say("GET /news HTTP/1.1\r\n\r\n");
+      return other.hear_status();
+    };
+    while (ask_for_news() != "HTTP/1.1 200") {
+    }
+  }
+
+  TEST_CASE("a server ends though a client takes no news") {
+    news_room room{std::string(32 << 20, 'x'), {.deadline = 1h}};
+    bare_client silent{*room.server};
+    silent.say("GET /news HTTP/1.1\r\n\r\n");
+    CHECK(silent.hear_status() == "HTTP/1.1 200");
+    room.server.reset();
   }
 
   TEST_CASE("a server that ends leaves clients behind without waiting for them") {

@@ -77,8 +77,8 @@ TEST_SUITE("tools/sim/replay") {
     CHECK(command.repaired == std::vector<uint32_t>{7, 2});
     CHECK(command.policy == sync_policy::cancel);
     CHECK(command.json == "-");
-    CHECK(command.has_change());
-    CHECK_FALSE(parsed({"runs/a"}).has_change());
+    CHECK_FALSE(command.is_none());
+    CHECK(parsed({"runs/a"}).is_none());
     CHECK(parsed({"--help"}).answer.find("--repair") != std::string::npos);
   }
 

@@ -50,6 +50,11 @@ function ticks(low, high, wanted, whole = false) {
   return found;
 }
 
+// A window that is being opened has no room yet, and is drawn anew as it gets some.
+function widthOf(place) {
+  return Math.max(200, place.clientWidth);
+}
+
 // -- the tip that follows the pointer --
 
 const tip = document.getElementById('tip');
@@ -115,7 +120,7 @@ function valueAxis(low, top, wanted, [size, name], whole = false) {
 
 // `curves`: {name, points: [first step, mean, least, greatest], width, paint, band, dots}.
 function lineChart(place, {curves, label, low, top, unit = [1, ''], last}) {
-  const width = place.clientWidth || 600;
+  const width = widthOf(place);
   const height = Math.round(Math.min(Math.max(0.4 * width, 190), 300));
   const {yTicks, yTexts} = valueAxis(low, top, 5, unit);
   const left = Math.max(...yTexts.map(text => text.length)) * letterWidth + 12;
@@ -173,7 +178,7 @@ function lineChart(place, {curves, label, low, top, unit = [1, ''], last}) {
 // `paint(row, column)` gives a colour or nothing, `text` what stands in a cell that has room for it, `tell` the tip.
 // `marks` are [column, text] below the map, instead of a label for each column.
 function heatMap(place, {rows, columns, rowLabels, columnLabels, marks, columnTitle, label, paint, text, tell, gapBefore}) {
-  const width = place.clientWidth || 600;
+  const width = widthOf(place);
   const title = 18; // of the rows, on its side
   const left = title + Math.max(...rowLabels.map(name => name.length)) * letterWidth + 8;
   const gap = gapBefore === undefined ? 0 : 8;
@@ -236,7 +241,7 @@ function heatMap(place, {rows, columns, rowLabels, columnLabels, marks, columnTi
 // -- columns: a replica's total, in parts that lie on each other --
 
 function stackedColumns(place, {values, paints, names, columnName, columnLabels, title, label, format, unit = [1, '']}) {
-  const width = place.clientWidth || 600;
+  const width = widthOf(place);
   const height = Math.round(Math.min(Math.max(0.5 * width, 190), 280));
   const top = Math.max(...values.map(parts => parts.reduce((sum, part) => sum + part, 0))) || 1;
   const {yTicks, yTexts} = valueAxis(0, top, 4, unit, !unit[1]);

@@ -46,8 +46,10 @@ function showHeading(run) {
   document.title = `${run.name} · troupe run`;
   document.getElementById('name').textContent = run.name;
   document.getElementById('setup').textContent = run.setup;
-  document.getElementById('written').textContent = `written ${run.written}`;
-  document.getElementById('state').textContent = run.state;
+  document.getElementById('written').textContent = `${run.is_live ? 'as of' : 'written'} ${run.written}`;
+  const state = document.getElementById('state');
+  state.textContent = run.state;
+  state.className = `state ${run.is_lost ? 'lost' : run.is_live ? 'live' : ''}`;
 }
 
 function showTiles(run) {
@@ -57,7 +59,8 @@ function showTiles(run) {
   const planned = progress.step_count;
   const late = run.replicas.filter(replica => replica.health !== 'well');
   const worst = late.sort((one, other) => (other.slow_down || 0) - (one.slow_down || 0))[0];
-  const took = duration(progress.seconds);
+  const left = run.is_live && planned ? (planned - progress.step) / progress.steps_per_second : 0;
+  const took = duration(progress.seconds) + (left > 0 ? `, ${duration(left)} left` : '');
   document.getElementById('tiles').replaceChildren(
     tile('steps', 'Steps', count(progress.step), planned ? `of ${count(planned)}, in ${took}` : `in ${took}`,
       planned ? progress.step / planned : undefined),
@@ -116,7 +119,7 @@ function showSlowDowns(run) {
   place.append(rampLegend('as the others ', ` ${quantity(most)} times as long`, 'heat'));
   heatMap(place, {rows: rows.count, columns: columns.count, label: 'Slow-downs by replica and step',
     rowLabels: replicaLabels(rows), columnTitle: 'step',
-    marks: ticks(first, run.progress.step, Math.max(2, place.clientWidth / 110), true).map(step => [(step - first) / columns.width, count(step)]),
+    marks: ticks(first, run.progress.step, Math.max(2, widthOf(place) / 110), true).map(step => [(step - first) / columns.width, count(step)]),
     paint: (row, column) => cells[row][column] && scale(Math.log2(Math.max(cells[row][column] / 100, 1)) / Math.log2(most)),
     tell: (row, column) => {
       const from = first + column * columns.width;
@@ -218,12 +221,16 @@ function showNotices(run) {
   place.append(table(['#step', 'what was said'], run.notices.map(([step, text]) => [count(step), text]).reverse()));
 }
 
-// -- all of it, now and whenever the window changes --
+// -- all of it, now and whenever the window or the run changes --
 
-const run = JSON.parse(document.getElementById('run').textContent);
+let run = JSON.parse(document.getElementById('run').textContent);
 
 function showAll() {
+  const hasSteps = run.progress.steps > 0;
   showHeading(run);
+  document.getElementById('no_step').hidden = hasSteps;
+  document.querySelector('main').hidden = !hasSteps;
+  if (!hasSteps) return;
   showTiles(run);
   showLoss(run);
   showStepTime(run);
@@ -248,3 +255,18 @@ addEventListener('resize', () => {
   shownWidth = innerWidth;
 });
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', showAll);
+
+// The job that serves this page tells what is new, until it is over. A browser would ask a job that is gone for ever.
+const news = run.is_live ? new EventSource(`events${location.search}`) : null;
+if (news) {
+  news.onmessage = event => {
+    run = JSON.parse(event.data);
+    if (!run.is_live) news.close();
+    showAll();
+  };
+  news.onerror = () => {
+    news.close();
+    run = {...run, is_lost: true, state: `${run.state} when it was seen last: the job does not answer`};
+    showHeading(run);
+  };
+}

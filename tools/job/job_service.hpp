@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a running job can be looked at.
+#pragma once
+
+#include "strategies/cluster/environment.hpp"
+#include "strategies/jobs/metrics_server_hook.hpp"
+#include "tools/options/job_options.hpp"
+#include "tools/report/live_page.hpp"
+#include "tools/run/quality_measure.hpp"
+
+#include <memory>
+#include <string>
+
+namespace troupe {
+
+/// What `--metrics-port` serves: the page, and the figures beside it. Both are hooks of the job.
+struct job_service {
+  std::shared_ptr<live_page> page; ///< Before the server, which asks it until it ends.
+  std::shared_ptr<metrics_server_hook> server;
+  std::string token; ///< That clients have to know; empty: none.
+
+  /// Lines that say where.
+  [[nodiscard]] std::string text() const;
+};
+
+/// Serves a job at its --metrics-address, from now on. Where other machines reach it, or if
+/// TROUPE_METRICS_TOKEN says so, clients need a token: that one, or one that is drawn.
+/// @param options With a port.
+/// Errors: invalid_argument, if the token is none; resource, if the server cannot listen there. The
+/// line names the variable or the options.
+[[nodiscard]] expected<job_service> serve_job(const job_options& options,
+                                              const quality_measure& measure,
+                                              const environment_reader& environment);
+
+} // namespace troupe

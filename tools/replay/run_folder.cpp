@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// From config.toml and ledger.csv to a run that can be replayed.
+#include "tools/replay/run_folder.hpp"
+
+#include "tools/options/command_options.hpp"
+#include "tools/options/config_file.hpp"
+#include "tools/system/file_content.hpp"
+
+#include <filesystem>
+#include <fmt/format.h>
+#include <system_error>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+constexpr uint64_t ledger_bytes_max = uint64_t{4} << 30;
+
+} // namespace
+
+expected<job_options> read_run_options(const std::string& path) {
+  job_options options;
+  command_options all;
+  add_options(all, options);
+  auto config_path = (std::filesystem::path{path} / "config.toml").string();
+  if (std::error_code unknown; !std::filesystem::exists(config_path, unknown))
+    return fail(errc::not_found,
+                fmt::format("not the folder of a run: there is no {}", config_path));
+  auto config = read_known_options(config_path, "--config", all);
+  if (!config)
+    return fail(config.error().code,
+                fmt::format("not the folder of a run: {}", config.error().message));
+  return options;
+}
+
+expected<run_folder> run_of(const job_options& options, std::string_view ledger,
+                            const std::string& name) {
+  auto run = read_ledger(ledger, name);
+  if (!run) return tl::unexpected<error>(run.error());
+  auto replicas = static_cast<uint32_t>(options.replicas);
+  if (run->times.size() > replicas)
+    return fail(errc::malformed, fmt::format("{}: tells of replica {}, but the run had {}", name,
+                                             run->times.size() - 1, replicas));
+  run->set_replica_count(replicas);
+  if (options.backups == backup_kind::dynamic) {
+    return fail(errc::failed_precondition,
+                fmt::format("{}: that run chose its number of backups anew for every step, by what "
+                            "its gradients were; no ledger tells of that",
+                            name));
+  }
+  return run_folder{name, std::move(*run), sync_of(options), options.seed};
+}
+
+expected<run_folder> read_run_folder(const std::string& path) {
+  auto options = read_run_options(path);
+  if (!options) return tl::unexpected<error>(options.error());
+  auto ledger = (std::filesystem::path{path} / "ledger.csv").string();
+  auto text = file_content(ledger, ledger_bytes_max);
+  if (!text) return tl::unexpected<error>(text.error());
+  return run_of(*options, *text, ledger);
+}
+
+} // namespace troupe

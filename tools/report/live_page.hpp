@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page of a run that goes on, for a browser.
+#pragma once
+
+#include "actors/observing/http.hpp"
+#include "strategies/optimizers/session_hook.hpp"
+#include "tools/options/job_options.hpp"
+#include "tools/report/run_view.hpp"
+#include "tools/report/what_if.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace troupe {
+
+/// A run can be looked at before it has written its report. A live page answers
+///
+/// | path    | with                                                               |
+/// |---------|--------------------------------------------------------------------|
+/// | /       | the page as it is now, which asks for /events by itself            |
+/// | /events | news: what the page shows, whenever it is asked and has changed    |
+///
+/// While a browser looks, the end of the ledger is replayed now and then by a thread that gets only
+/// time that nothing else wants. Thread: any; the run is told of a step in microseconds, and waits
+/// for neither writing nor replays.
+class live_page final : public session_hook {
+public:
+  /// @param measure The column of the run's evaluations. @param options The run's.
+  live_page(std::string_view measure, job_options options)
+    : measure_(measure), options_(std::move(options)) {}
+
+  /// Stops a replay that is going on, and waits for it.
+  ~live_page() override;
+
+  /// Names the folder of the run, where its ledger is. Before the job begins.
+  void open(const std::filesystem::path& folder);
+
+  // ---- for the server's thread ----
+
+  /// As `http_server::handler`.
+  [[nodiscard]] http_answer answer(const std::string& path);
+
+  /// Where the page looks for news. They refer to the page.
+  [[nodiscard]] http_news news();
+
+  // ---- for the run ----
+
+  void after_step(const session_control& session, const step_record& step) override;
+
+  /// Training is over; the run's files are not whole yet.
+  void end(const job_report& report) override;
+
+  /// The variables were evaluated as they were after `step`.
+  void on_evaluation(uint64_t step, double quality);
+
+  /// Something was said beside the progress.
+  void keep_notice(std::string_view line);
+
+  /// The run is over. @param report What its report shows, as `run_json`; empty: there is none.
+  void finish(std::string report);
+
+private:
+  using steady = std::chrono::steady_clock;
+  using shown_text = std::shared_ptr<const std::string>;
+
+  enum class phase : uint8_t { running, ending, over };
+
+  [[nodiscard]] shown_text text();
+  [[nodiscard]] bool take_answers();
+  void replay_now_and_then(const std::filesystem::path& folder, const run_view& view);
+
+  const std::string measure_;
+  const job_options options_;
+
+  std::mutex mutex_; ///< Of the members up to `report_`. The replaying thread never holds it.
+  std::filesystem::path folder_;
+  run_view view_;
+  uint64_t version_ = 0; ///< Counts what has changed.
+  phase phase_ = phase::running;
+  shown_text report_; ///< What is shown from now on, once there is one.
+
+  // Of the server's thread alone.
+  shown_text shown_;
+  uint64_t shown_version_ = 0;
+  std::optional<what_if_table> answers_;
+  steady::time_point answered_;
+
+  std::stop_source stop_;
+  std::future<what_if_table> replay_; ///< Last: its thread ends before the others do.
+};
+
+} // namespace troupe
