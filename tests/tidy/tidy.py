@@ -82,10 +82,11 @@ ROOMS = {
         "images": ["job", "model"],
         "launch": ["system", "options"],
         "top": ["system", "options"],
+        "flight": ["system", "options"],
         "sim": ["system", "options", "run", "model", "language"],
         "report": ["options", "run", "sim"],
         "train": ["system", "options", "run", "job", "model", "images", "language", "report"],
-        "": ["options", "launch", "report", "sim", "top", "train"],
+        "": ["options", "flight", "launch", "report", "sim", "top", "train"],
         "package": ["job"],
     },
 }

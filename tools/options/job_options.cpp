@@ -180,6 +180,11 @@ void add_run_options(command_options& all, job_options& options) {
   all.add("--metrics-address", "ADDRESS",
           "address of this machine to serve them on; every program that reaches it can read them",
           text_value(options.metrics_address));
+  all.add(
+    "--observe-period", "SECONDS",
+    "how often the chief's process asks the others what their actors do; 0: never, and flight "
+    "records are its own only",
+    real_value(options.observe_period_seconds, {0, 3600}));
 }
 
 std::span<const std::string_view> without_meaning(strategy_kind strategy) {
