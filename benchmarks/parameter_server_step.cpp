@@ -2,9 +2,11 @@
 // A step of synchronous training that computes nothing, in several processes: every replica reads
 // all variables and pushes a gradient for each.
 //
-// troupe launch -n 4 --ps 2 -- parameter_server_step BYTES STEPS [HOLDERS]   the chief prints the
-// seconds of each step; with 2 HOLDERS of each variable, owners are replicated. Any other way to
-// start a cluster does as well.
+// troupe launch -n 4 --ps 2 -- parameter_server_step BYTES STEPS [HOLDERS [REPLICAS PERIOD]]
+//
+// The chief prints the seconds of each step. With 2 HOLDERS of each variable, owners are
+// replicated. REPLICAS are those of the job, 0: one for each worker; with a PERIOD in seconds, the
+// chief's process observes the others so often. Any other way to start a cluster does as well.
 #include "messages/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster/server.hpp"
@@ -14,6 +16,7 @@
 #include <cstdlib>
 #include <fmt/format.h>
 #include <memory>
+#include <optional>
 #include <vector>
 
 using namespace troupe;
@@ -22,14 +25,25 @@ namespace {
 
 constexpr int variables = 8;
 
-int take_part(int64_t bytes, uint64_t steps, uint32_t holders) {
+struct step_job {
+  int64_t bytes = 0; ///< Of all variables.
+  uint64_t steps = 0;
+  uint32_t holders = 1;
+  uint32_t replicas = 0;
+  std::optional<job_time> observe_period; ///< Nothing: actors are not observed at all.
+};
+
+int take_part(const step_job& job) {
+  auto holders = job.holders;
   auto cluster = resolve({}, process_environment());
-  auto world = world::threads({.observed = false});
-  server server{world, cluster, {.replicate_owners = holders, .insecure_network = true}};
+  auto world = world::threads({.observed = job.observe_period.has_value()});
+  server server{world,
+                cluster,
+                {.replicas = job.replicas, .replicate_owners = holders, .insecure_network = true}};
   parameter_server_strategy strategy{
     world,
     {.replicas = server.replicas(), .placement = server.placement(), .replicate_owners = holders}};
-  auto elements = bytes / 4 / variables;
+  auto elements = job.bytes / 4 / variables;
   for (int i = 0; i < variables; ++i)
     strategy.make_variable(fmt::format("v{}", i), zeros({elements}));
   std::vector<variable> all{strategy.variables().begin(), strategy.variables().end()};
@@ -46,7 +60,8 @@ int take_part(int64_t bytes, uint64_t steps, uint32_t holders) {
     auto applying = optimizer.apply_gradients(context, std::move(pairs));
     co_await applying;
   };
-  training_options options{.steps = steps};
+  training_options options{.steps = job.steps};
+  options.observe_period = job.observe_period.value_or(job_time{0});
   options.on_step = [](const step_record& record) {
     std::printf("%.9f\n", std::chrono::duration<double>(record.ended - record.began).count());
   };
@@ -58,11 +73,17 @@ int take_part(int64_t bytes, uint64_t steps, uint32_t holders) {
 } // namespace
 
 int main(int count, char** arguments) {
-  if (count != 3 && count != 4) return EXIT_FAILURE;
-  auto holders = count == 4 ? static_cast<uint32_t>(std::atoi(arguments[3])) : 1;
+  if (count != 3 && count != 4 && count != 6) return EXIT_FAILURE;
+  step_job job{.bytes = std::atoll(arguments[1]),
+               .steps = static_cast<uint64_t>(std::atoll(arguments[2]))};
+  if (count > 3) job.holders = static_cast<uint32_t>(std::atoi(arguments[3]));
+  if (count > 4) {
+    job.replicas = static_cast<uint32_t>(std::atoi(arguments[4]));
+    job.observe_period = std::chrono::duration_cast<job_time>(
+      std::chrono::duration<double>{std::atof(arguments[5])});
+  }
   try {
-    return take_part(std::atoll(arguments[1]), static_cast<uint64_t>(std::atoll(arguments[2])),
-                     holders);
+    return take_part(job);
   } catch (const failure& failed) {
     std::fprintf(stderr, "%s\n", failed.what());
     return EXIT_FAILURE;

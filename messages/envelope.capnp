@@ -14,6 +14,7 @@ using Cluster = import "cluster.capnp";
 using Collective = import "collective.capnp";
 using Coordinator = import "coordinator.capnp";
 using Link = import "link.capnp";
+using Observing = import "observing.capnp";
 using Replication = import "replication.capnp";
 using Training = import "training.capnp";
 $Cxx.namespace("troupe::wire");
@@ -113,5 +114,7 @@ struct Envelope {
     ownersMirrored @63 :Replication.OwnersMirrored;
     countMissing @64 :Training.CountMissing;
     actorMade @65 :Link.ActorMade;
+    readTask @66 :Observing.ReadTask;
+    taskReport @67 :Observing.TaskReport;
   }
 }

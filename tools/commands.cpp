@@ -21,6 +21,7 @@ std::string troupe_help() {
          "  sample     print text that the model of a run writes\n"
          "  report     write a run as one page for a browser\n"
          "  top        show a running job in the terminal\n"
+         "  flight     merge the last messages of all tasks of a run, and name the slow one\n"
          "  sim        simulate what stragglers and backups cost\n"
          "  cluster    show the cluster that a job started here would be part of\n"
          "\n"
@@ -32,8 +33,9 @@ std::string troupe_help() {
 }
 
 std::string unknown_command(std::string_view command) {
-  constexpr std::array<std::string_view, 9> known{"train", "launch",  "sample", "report",   "top",
-                                                  "sim",   "cluster", "--help", "--version"};
+  constexpr std::array<std::string_view, 10> known{"train",  "launch",   "sample", "report",
+                                                   "top",    "flight",   "sim",    "cluster",
+                                                   "--help", "--version"};
   return fmt::format(
     "unknown command '{}'; the nearest known one is '{}' (troupe --help lists all)", command,
     nearest_name(command, known));

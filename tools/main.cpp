@@ -3,6 +3,7 @@
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/cluster.hpp"
 #include "tools/commands.hpp"
+#include "tools/flight/command.hpp"
 #include "tools/launch/command.hpp"
 #include "tools/report/command.hpp"
 #include "tools/sim/command.hpp"
@@ -31,6 +32,7 @@ int run(int argument_count, char** arguments) {
   if (command == "sample") return troupe::sample_command_main(argument_count - 1, arguments + 1);
   if (command == "report") return troupe::report_command_main(argument_count - 1, arguments + 1);
   if (command == "top") return troupe::top_command_main(argument_count - 1, arguments + 1);
+  if (command == "flight") return troupe::flight_command_main(argument_count - 1, arguments + 1);
   if (command == "sim") return troupe::sim_command_main(argument_count - 1, arguments + 1);
   if (command == "cluster") return troupe::cluster_command_main(argument_count - 1, arguments + 1);
   if (command == "--help" || command == "-h") {

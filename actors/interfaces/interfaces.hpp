@@ -285,7 +285,29 @@ using roll_call_actor = caf::typed_actor<
 /// Stands for a process at the roll call.
 using member_actor = caf::typed_actor<
   // The process is done with the job.
-  caf::reacts_to<msg<wire::LeaveJob>>>;
+  caf::reacts_to<msg<wire::LeaveJob>>,
+  // What the actors of the process do.
+  caf::replies_to<msg<wire::ReadTask>>::with<msg<wire::TaskReport>>>;
+
+/// A process of the job has entered it.
+struct observe_task {
+  uint32_t member = 0; ///< Position of its node in the job's list.
+  member_actor who;
+};
+
+/// The last messages of all processes are wanted.
+struct collect_flight_records {
+  std::string reason; ///< One line for people.
+};
+
+/// Looks at the other processes of a job, and shows what their actors do where the chief stands.
+using task_observer_actor = caf::typed_actor<
+  // A process to look at from now on.
+  caf::reacts_to<observe_task>,
+  // The last messages of all of them.
+  caf::reacts_to<collect_flight_records>,
+  // Time to look; sent by the actor to itself.
+  caf::reacts_to<watch_tick>>;
 
 /// Combines arrays with its peers, one in each process of a group.
 using communicator_actor = caf::typed_actor<
@@ -407,6 +429,8 @@ TROUPE_LOCAL_MESSAGE(troupe::come_back)
 TROUPE_LOCAL_MESSAGE(troupe::holder_found)
 TROUPE_LOCAL_MESSAGE(troupe::watch_owner)
 TROUPE_LOCAL_MESSAGE(troupe::watch_job)
+TROUPE_LOCAL_MESSAGE(troupe::observe_task)
+TROUPE_LOCAL_MESSAGE(troupe::collect_flight_records)
 TROUPE_LOCAL_MESSAGE(troupe::merge_arrival)
 TROUPE_LOCAL_MESSAGE(troupe::merge_result)
 TROUPE_LOCAL_MESSAGE(troupe::departure)

@@ -81,6 +81,8 @@ std::vector<message_kind> make_kinds() {
     local_kind<use_mirror>("use_mirror"),
     local_kind<watch_owner>("watch_owner"),
     local_kind<watch_job>("watch_job"),
+    local_kind<observe_task>("observe_task"),
+    local_kind<collect_flight_records>("collect_flight_records"),
     local_kind<merge_arrival>("merge_arrival"),
     local_kind<merge_result>("merge_result"),
     local_kind<departure>("departure"),

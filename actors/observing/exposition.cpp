@@ -4,13 +4,12 @@
 
 #include "actors/recording/seconds.hpp"
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <fmt/format.h>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sys/resource.h>
-#include <unistd.h>
 #include <unordered_map>
 
 namespace troupe {
@@ -96,7 +95,8 @@ void write_replicas(exposition& out, const job_figures& job, const Value& value)
 }
 
 void write_replicas(exposition& out, const job_figures& job) {
-  out.family("troupe_replica_gradients_total", "counter", "Gradients of a replica, likewise.");
+  out.family("troupe_replica_gradients_total", "counter",
+             "Gradients of a replica, by what became of them.");
   for (const auto& [index, replica] : job.replicas)
     write_verdicts(out, replica.gradients, fmt::format("replica=\"{}\",", index));
   out.family("troupe_replica_computing_seconds_total", "counter", "Time spent on gradients.");
@@ -108,50 +108,101 @@ void write_replicas(exposition& out, const job_figures& job) {
   write_replicas(out, job, [](const auto& replica) { return replica.lag; });
 }
 
-using sights_by_name = std::map<std::string, actor_sight>;
+/// The labels of an actor: its time series.
+std::string labels_of(const std::string& task, const std::string& name) {
+  auto label = fmt::format("name=\"{}\"", escaped_label(name));
+  return task.empty() ? label : fmt::format("task=\"{}\",{}", escaped_label(task), label);
+}
 
-// A name stands for one time series, so what has one name is added up.
-sights_by_name living(std::span<const actor_sight> actors) {
-  sights_by_name result;
-  for (const auto& actor : actors) {
-    if (actor.doing == actor_doing::ended) continue;
-    auto& sum = result[actor.name];
-    sum.mailbox_depth += actor.mailbox_depth;
-    sum.handled += actor.handled;
-    sum.errors += actor.errors;
-    sum.timed += actor.timed;
-    sum.timed_total += actor.timed_total;
+using sights_by_labels = std::map<std::string, actor_sight>;
+
+// Labels stand for one time series, so what has the same labels is added up; of the states, the
+// last one counts.
+sights_by_labels living(std::span<const task_sight> tasks) {
+  sights_by_labels result;
+  for (const auto& task : tasks) {
+    for (const auto& actor : task.actors) {
+      if (actor.doing == actor_doing::ended) continue;
+      auto& sum = result[labels_of(task.task, actor.name)];
+      sum.doing = actor.doing;
+      sum.since = actor.since;
+      sum.mailbox_depth += actor.mailbox_depth;
+      sum.handled += actor.handled;
+      sum.errors += actor.errors;
+      sum.timed += actor.timed;
+      sum.timed_total += actor.timed_total;
+    }
   }
   return result;
 }
 
-std::string label_of(const std::string& name) {
-  return fmt::format("name=\"{}\"", escaped_label(name));
-}
-
-void write_processing_times(exposition& out, const sights_by_name& actors) {
+void write_processing_times(exposition& out, const sights_by_labels& actors) {
   out.family("caf_actor_processing_time_seconds", "summary",
              "Time that an actor takes for a message; one message of 64 is timed.");
-  for (const auto& [name, actor] : actors) {
-    out.sample(seconds(actor.timed_total), label_of(name), "_sum");
-    out.sample(actor.timed, label_of(name), "_count");
+  for (const auto& [labels, actor] : actors) {
+    out.sample(seconds(actor.timed_total), labels, "_sum");
+    out.sample(actor.timed, labels, "_count");
   }
 }
 
-void write_actors(exposition& out, const sights_by_name& actors, size_t running) {
+double age_in_seconds(job_time since, job_time now) {
+  return seconds(std::max(now - since, job_time{0}));
+}
+
+void write_states(exposition& out, const sights_by_labels& actors, job_time now) {
+  out.family("troupe_actor_computing", "gauge", "1 for an actor that computes, else 0.");
+  for (const auto& [labels, actor] : actors)
+    out.sample(uint64_t{actor.doing == actor_doing::computing}, labels);
+  out.family("troupe_actor_state_seconds", "gauge", "Time since an actor began what it does.");
+  for (const auto& [labels, actor] : actors)
+    out.sample(age_in_seconds(actor.since, now), labels);
+}
+
+void write_actors(exposition& out, const sights_by_labels& actors, job_time now) {
   out.single("caf_system_running_actors", "gauge", "Actors that have not ended.",
-             uint64_t{running});
+             uint64_t{actors.size()});
   out.family("caf_actor_mailbox_size", "gauge", "Messages that wait in an actor's mailbox.");
-  for (const auto& [name, actor] : actors)
-    out.sample(actor.mailbox_depth, label_of(name));
+  for (const auto& [labels, actor] : actors)
+    out.sample(actor.mailbox_depth, labels);
   write_processing_times(out, actors);
   out.family("troupe_actor_messages_total", "counter", "Messages that an actor has handled.");
-  for (const auto& [name, actor] : actors)
-    out.sample(actor.handled, label_of(name));
+  for (const auto& [labels, actor] : actors)
+    out.sample(actor.handled, labels);
   out.family("troupe_actor_errors_total", "counter",
              "Requests of an actor that were answered with an error.");
-  for (const auto& [name, actor] : actors)
-    out.sample(actor.errors, label_of(name));
+  for (const auto& [labels, actor] : actors)
+    out.sample(actor.errors, labels);
+  write_states(out, actors, now);
+}
+
+template <class Value>
+void write_tasks(exposition& out, std::span<const task_sight> tasks, const Value& value) {
+  for (const auto& task : tasks)
+    if (task.seen) out.sample(value(task), fmt::format("task=\"{}\"", escaped_label(task.task)));
+}
+
+void write_tasks(exposition& out, std::span<const task_sight> tasks, job_time now) {
+  out.family("troupe_task_up", "gauge", "1 for a process that is there, 0 for one that is lost.");
+  for (const auto& task : tasks)
+    out.sample(uint64_t{!task.is_lost}, fmt::format("task=\"{}\"", escaped_label(task.task)));
+  out.family("troupe_task_report_age_seconds", "gauge", "Age of what is known of a process.");
+  write_tasks(out, tasks, [now](const auto& task) { return age_in_seconds(*task.seen, now); });
+  out.family("troupe_task_resident_memory_bytes", "gauge", "Memory of a process.");
+  write_tasks(out, tasks, [](const auto& task) { return task.process.resident_bytes; });
+  out.family("troupe_task_cpu_seconds_total", "counter", "Processor time of a process.");
+  write_tasks(out, tasks, [](const auto& task) { return task.process.cpu_seconds; });
+}
+
+/// The figures of "replica 3"; null for an actor that is none, or has none yet.
+const replica_figures* figures_of(const std::string& name, const job_figures& job) {
+  constexpr std::string_view role = "replica ";
+  if (!name.starts_with(role)) return nullptr;
+  uint32_t index = 0;
+  const auto* end = name.data() + name.size();
+  auto read = std::from_chars(name.data() + role.size(), end, index);
+  if (read.ec != std::errc{} || read.ptr != end) return nullptr;
+  auto found = job.replicas.find(index);
+  return found != job.replicas.end() ? &found->second : nullptr;
 }
 
 using names_by_actor = std::unordered_map<uint64_t, std::string>;
@@ -168,47 +219,47 @@ nlohmann::ordered_json to_json(const sighting& seen, job_time now, const names_b
     json["step"] = seen.step;
   else
     json["step"] = nullptr;
-  json["age_seconds"] = seconds(std::max(now - seen.when, job_time{0}));
+  json["age_seconds"] = age_in_seconds(seen.when, now);
   return json;
 }
 
-nlohmann::ordered_json to_json(const actor_sight& actor, job_time now,
+nlohmann::ordered_json to_json(const actor_sight& actor, const task_sight& task, job_time now,
                                const names_by_actor& names) {
   nlohmann::ordered_json json{{"name", actor.name},
+                              {"task", nullptr},
                               {"id", actor.actor},
-                              {"state", to_string(actor.doing)},
+                              {"state", task.is_lost ? "lost" : to_string(actor.doing)},
+                              {"state_seconds", age_in_seconds(actor.since, now)},
                               {"mailbox_depth", actor.mailbox_depth},
                               {"received", actor.received},
                               {"handled", actor.handled},
                               {"errors", actor.errors},
+                              {"late", nullptr},
+                              {"task_age_seconds", age_in_seconds(task.seen.value_or(now), now)},
                               {"last_message", nullptr}};
+  if (!task.task.empty()) json["task"] = task.task;
   if (actor.last) json["last_message"] = to_json(*actor.last, now, names);
   return json;
 }
 
-} // namespace
-
-process_figures look_at_process() {
-  process_figures figures;
-  uint64_t pages_in_all = 0;
-  uint64_t pages = 0;
-  if (std::ifstream{"/proc/self/statm"} >> pages_in_all >> pages)
-    figures.resident_bytes = pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  rusage usage{};
-  if (getrusage(RUSAGE_SELF, &usage) == 0)
-    for (const auto& part : {usage.ru_utime, usage.ru_stime})
-      figures.cpu_seconds += static_cast<double>(part.tv_sec) + 1e-6 * double(part.tv_usec);
-  return figures;
+// A name is told once a process: ids of actors mean nothing elsewhere.
+names_by_actor names_in(const task_sight& task) {
+  names_by_actor names;
+  for (const auto& actor : task.actors)
+    names[actor.actor] = actor.name;
+  return names;
 }
 
-std::string prometheus_text(const job_figures& job, std::span<const actor_sight> actors,
-                            const process_figures& process) {
+} // namespace
+
+std::string prometheus_text(const job_figures& job, std::span<const task_sight> tasks,
+                            job_time now) {
   exposition out;
   write_job(out, job);
   write_replicas(out, job);
-  auto running = std::count_if(actors.begin(), actors.end(),
-                               [](const auto& actor) { return actor.doing != actor_doing::ended; });
-  write_actors(out, living(actors), static_cast<size_t>(running));
+  write_actors(out, living(tasks), now);
+  if (tasks.size() > 1) write_tasks(out, tasks, now);
+  auto process = tasks.empty() ? look_at_process() : tasks.front().process;
   out.single("process_resident_memory_bytes", "gauge", "Memory of the process.",
              process.resident_bytes);
   out.single("process_cpu_seconds_total", "counter", "Processor time of the process.",
@@ -216,15 +267,17 @@ std::string prometheus_text(const job_figures& job, std::span<const actor_sight>
   return out.take();
 }
 
-std::string actors_json(std::span<const actor_sight> actors, job_time now) {
-  names_by_actor names;
-  for (const auto& actor : actors)
-    names[actor.actor] = actor.name;
+std::string actors_json(const job_figures& job, std::span<const task_sight> tasks, job_time now) {
   std::string text = "[";
-  for (const auto& actor : actors) {
-    text += text.size() > 1 ? ",\n " : "\n ";
-    text += to_json(actor, now, names)
-              .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  for (const auto& task : tasks) {
+    auto names = names_in(task);
+    for (const auto& actor : task.actors) {
+      auto json = to_json(actor, task, now, names);
+      if (const auto* figures = figures_of(actor.name, job))
+        json["late"] = figures->gradients.stale;
+      text += text.size() > 1 ? ",\n " : "\n ";
+      text += json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    }
   }
   return text + "\n]\n";
 }

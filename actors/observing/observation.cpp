@@ -16,6 +16,7 @@ void observation::begin_anew(uint64_t actor) {
   for (auto* counter : {&received_, &begun_, &written_, &done_, &errors_, &timed_})
     counter->store(0, std::memory_order_relaxed);
   timed_total_.store(0, std::memory_order_relaxed);
+  end_computing();
   role_.store(nullptr, std::memory_order_relaxed);
   name_.store(nullptr, std::memory_order_relaxed);
   actor_.store(actor, std::memory_order_relaxed);
@@ -41,6 +42,7 @@ void observation::set_name(const std::string& name) {
 
 actor_doing observation::doing() const {
   if (ended_.load(std::memory_order_acquire)) return actor_doing::ended;
+  if (computing_since()) return actor_doing::computing;
   auto done = done_.load(std::memory_order_relaxed);
   return begun_.load(std::memory_order_relaxed) > done ? actor_doing::working
                                                        : actor_doing::waiting;
@@ -51,6 +53,11 @@ uint64_t observation::packed(const sighting& seen) {
   auto kind = seen.kind != nullptr ? seen.kind - message_kinds().data() + 1 : 0;
   auto sender = seen.sender < sender_end ? seen.sender : 0;
   return static_cast<uint64_t>(kind) | sender << 8 | std::min(seen.step, packed_no_step) << 32;
+}
+
+std::optional<job_time> observation::computing_since() const {
+  auto since = computing_since_.load(std::memory_order_relaxed);
+  return since == not_computing ? std::nullopt : std::optional{job_time{since}};
 }
 
 sighting observation::unpacked(job_time when, uint64_t what) {

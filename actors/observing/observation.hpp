@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace troupe {
@@ -21,11 +22,16 @@ struct sighting {
 };
 
 /// What an actor is doing.
-enum class actor_doing : uint8_t { waiting, working, ended };
+enum class actor_doing : uint8_t {
+  waiting,   ///< For a message.
+  working,   ///< It handles a message.
+  computing, ///< It waits for work of its own: a replica's gradient, with the delay of its pace.
+  ended,
+};
 
-/// "waiting", "working" or "ended".
+/// "waiting", "working", "computing" or "ended".
 [[nodiscard]] constexpr const char* to_string(actor_doing doing) {
-  constexpr const char* names[] = {"waiting", "working", "ended"};
+  constexpr const char* names[] = {"waiting", "working", "computing", "ended"};
   return names[static_cast<size_t>(doing)];
 }
 
@@ -66,6 +72,14 @@ public:
   /// The message was put back: it is as if it had not been taken out.
   void put_back_message();
 
+  /// Work begins that the actor waits for while others do it.
+  void begin_computing(job_time when) {
+    computing_since_.store(when.count(), std::memory_order_relaxed);
+  }
+
+  /// The work is done.
+  void end_computing() { computing_since_.store(not_computing, std::memory_order_relaxed); }
+
   /// How long a message took; told of some of them.
   void add_timed(job_time took);
 
@@ -86,6 +100,9 @@ public:
   [[nodiscard]] uint64_t actor() const { return actor_.load(std::memory_order_relaxed); }
 
   [[nodiscard]] actor_doing doing() const;
+
+  /// When its work began; nothing if it does not compute.
+  [[nodiscard]] std::optional<job_time> computing_since() const;
 
   /// Messages that came, those in the mailbox included.
   [[nodiscard]] uint64_t received() const { return received_.load(std::memory_order_relaxed); }
@@ -150,6 +167,9 @@ private:
   std::atomic<uint64_t> timed_{0};
   std::atomic<int64_t> timed_total_{0};
   std::atomic<bool> ended_{false};
+
+  static constexpr int64_t not_computing = -1;
+  std::atomic<int64_t> computing_since_{not_computing};
 
   // What is written once.
   alignas(64) std::atomic<uint64_t> actor_{0};

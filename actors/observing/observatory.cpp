@@ -16,7 +16,7 @@ std::string name_in(const observation& seen) {
   return fmt::format("{} {}", role != nullptr ? role : "actor", seen.actor());
 }
 
-actor_sight sight_of(const observation& seen) {
+actor_sight sight_of(const observation& seen, size_t messages_wanted) {
   actor_sight sight{.name = name_in(seen),
                     .actor = seen.actor(),
                     .doing = seen.doing(),
@@ -27,7 +27,11 @@ actor_sight sight_of(const observation& seen) {
                     .timed = seen.timed(),
                     .timed_total = seen.timed_total()};
   std::array<sighting, observation::messages_kept> messages;
-  if (auto count = seen.last_messages(messages); count > 0) sight.last = messages[count - 1];
+  auto count = seen.last_messages(messages);
+  if (count > 0) sight.last = messages[count - 1];
+  sight.since = seen.computing_since().value_or(sight.last ? sight.last->when : job_time{0});
+  auto first = count - std::min(count, messages_wanted);
+  sight.messages.assign(messages.begin() + first, messages.begin() + count);
   return sight;
 }
 
@@ -74,13 +78,19 @@ void observatory::introduce(uint64_t actor, const std::string& name) {
   if (auto found = by_actor_.find(actor); found != by_actor_.end()) found->second->set_name(name);
 }
 
-std::vector<actor_sight> observatory::look() const {
+std::vector<actor_sight> observatory::look(size_t messages) const {
   std::lock_guard guard{mutex_};
   std::vector<actor_sight> sights;
   for (const auto& one : all_)
-    sights.push_back(sight_of(*one));
+    sights.push_back(sight_of(*one, messages));
   std::ranges::sort(sights, {}, &actor_sight::actor);
   return sights;
+}
+
+observation* observatory::find(uint64_t actor) const {
+  std::lock_guard guard{mutex_};
+  auto found = by_actor_.find(actor);
+  return found != by_actor_.end() ? found->second : nullptr;
 }
 
 std::string observatory::name_of(uint64_t actor) const {

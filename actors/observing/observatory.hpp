@@ -21,13 +21,15 @@ struct actor_sight {
   std::string name; ///< "replica 3"; "token_queue 17" for one that was not introduced.
   uint64_t actor = 0;
   actor_doing doing = actor_doing::waiting;
+  job_time since{0}; ///< When it began to: with its work, or with its last message.
   uint64_t mailbox_depth = 0;
   uint64_t received = 0;
   uint64_t handled = 0;
   uint64_t errors = 0;
   uint64_t timed = 0;
   job_time timed_total{0};
-  std::optional<sighting> last; ///< The message that it handled last, or handles.
+  std::optional<sighting> last;   ///< The message that it handled last, or handles.
+  std::vector<sighting> messages; ///< The last ones, oldest first: as many as were asked for.
 };
 
 /// A hung job has to be asked what hangs, and a crashed one what it did. An observatory has an
@@ -59,8 +61,11 @@ public:
   /// The world's time.
   [[nodiscard]] job_time now() const { return clock_(); }
 
-  /// Every actor, in the order of ids.
-  [[nodiscard]] std::vector<actor_sight> look() const;
+  /// Every actor, in the order of ids. @param messages Of each, the last so many.
+  [[nodiscard]] std::vector<actor_sight> look(size_t messages = 0) const;
+
+  /// The observation of an actor, for the actor itself; null if it is not observed.
+  [[nodiscard]] observation* find(uint64_t actor) const;
 
   /// What people call an actor; "nobody" for 0.
   [[nodiscard]] std::string name_of(uint64_t actor) const;

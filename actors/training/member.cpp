@@ -2,6 +2,9 @@
 // The member: one question after the other.
 #include "actors/training/member.hpp"
 
+#include "actors/observing/task_view.hpp"
+#include "messages/observing_message.hpp"
+
 #include <utility>
 
 namespace troupe {
@@ -59,7 +62,13 @@ void leave(member_pointer self) {
 member_actor::behavior_type member(member_pointer self, member_config config) {
   self->state.config = std::move(config);
   enter(self);
-  return {[self](const msg<wire::LeaveJob>&) { leave(self); }};
+  return {
+    [self](const msg<wire::LeaveJob>&) { leave(self); },
+    [self](const msg<wire::ReadTask>& asked) {
+      return make_task_report(
+        report_here(*self->state.config.observed, asked.reader().getMessages()));
+    },
+  };
 }
 
 } // namespace troupe

@@ -15,6 +15,7 @@ namespace troupe {
 struct member_config {
   roll_call_actor roll;
   entrance who;
+  const observatory* observed = nullptr; ///< Of this process, to be asked; outlives the actor.
   /// The job begins. Errors: why it does not; unavailable, if the chief's process is gone.
   std::function<void(expected<msg<wire::JobBegins>>)> on_begin;
   /// The job is over. Errors: unavailable, if the chief's process is gone.
@@ -23,7 +24,7 @@ struct member_config {
   std::function<void(expected<job_ending>)> on_left;
 };
 
-/// A member has no state but what it waits for.
+/// A member has no state but what it waits for, and answers what the actors of its process do.
 struct member_state {
   static inline const char* name = "member";
   member_config config;

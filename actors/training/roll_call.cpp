@@ -82,6 +82,8 @@ caf::result<msg<wire::JobBegins>> on_enter(roll_call_pointer self,
   member = {.who = sender, .life = life, .begins = promise};
   state.clock = std::max(state.clock, who.clock);
   auto wrong = state.check(who);
+  if (!wrong && state.config.on_here)
+    state.config.on_here(who.member, caf::actor_cast<member_actor>(sender));
   if (state.now_in >= roll_call_phase::leaving)
     tell(member.begins, to_caf(why_it_did_not_begin(state)));
   else if (state.now_in == roll_call_phase::playing)

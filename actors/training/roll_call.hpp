@@ -36,6 +36,8 @@ struct roll_call_config {
   /// Called with a line every ten seconds that members are missing before the job begins, if that
   /// is not empty.
   std::function<void(const std::string& line)> on_waiting;
+  /// Called when a member has entered, again or for the first time, if that is not empty.
+  std::function<void(uint32_t member, const member_actor& who)> on_here;
   /// Called when a member is lost while the job goes on, if that is not empty.
   std::function<void(uint32_t member, const error& reason)> on_lost;
   /// Called once, last: how the job ended for all.

@@ -40,6 +40,7 @@ work_done failed_work(uint64_t ticket, const caf::error& reason) {
 void activity::begin(work_of_two_kinds work, std::coroutine_handle<> waiter) {
   TROUPE_ASSERT(phase_ == phase::idle);
   phase_ = phase::working;
+  if (seen_ != nullptr) seen_->begin_computing(world_.now());
   waiter_ = waiter;
   outcome_ = {};
   if (stop_.stop_requested()) stop_ = std::stop_source{}; // else it is as good as new
@@ -203,6 +204,7 @@ void activity::restore(const replica_progress& saved) {
 
 void activity::finish() {
   phase_ = phase::idle;
+  if (seen_ != nullptr) seen_->end_computing();
   outcome_.cancelled = is_cancelled();
   resume(waiter_);
 }

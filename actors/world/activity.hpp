@@ -52,7 +52,8 @@ struct work_outcome {
 class activity {
 public:
   activity(replica_actor::pointer self, troupe::world& world, pace_function pace)
-    : self_(self), world_(world), pace_(std::move(pace)) {}
+    : self_(self), world_(world), seen_(world.observatory().find(self->id())),
+      pace_(std::move(pace)) {}
 
   activity(const activity&) = delete;
   activity& operator=(const activity&) = delete;
@@ -337,6 +338,7 @@ private:
 
   replica_actor::pointer self_;
   troupe::world& world_;
+  observation* seen_; ///< The actor's; null if it is not observed.
   pace_function pace_;
   job_time patience_{0};
 

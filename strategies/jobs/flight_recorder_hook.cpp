@@ -2,24 +2,81 @@
 // When a flight record is written.
 #include "strategies/jobs/flight_recorder_hook.hpp"
 
+#include "actors/observing/flight_lines.hpp"
 #include "actors/observing/flight_record.hpp"
+#include "actors/recording/output_file.hpp"
 #include "actors/world/world.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <system_error>
 
 namespace troupe {
+
+namespace {
+
+expected<void> save(const std::filesystem::path& path, const std::string& text) {
+  auto file = output_file::create(path);
+  if (!file) return tl::unexpected<error>(file.error());
+  return file->write_at(0, text);
+}
+
+std::filesystem::path folder_beside(const std::filesystem::path& file) {
+  return file.parent_path() / "flight";
+}
+
+expected<void> save(const std::filesystem::path& folder, const flight_records& all) {
+  for (const auto& task : all.silent)
+    if (auto saved = save(folder / flight_file_name(task), silent_flight_line(task, all.reason));
+        !saved)
+      return saved;
+  for (const auto& task : all.tasks)
+    if (auto saved = save(folder / flight_file_name(task.task), flight_lines(task, all.reason));
+        !saved)
+      return saved;
+  return {};
+}
+
+} // namespace
+
+void flight_recorder_hook::say(const std::string& line) const {
+  if (say_) say_(line);
+}
 
 void flight_recorder_hook::record(const std::string& reason) {
   std::lock_guard guard{mutex_};
   if (observed_ == nullptr) return;
   auto saved = save_flight_record(*observed_, reason, path_);
-  if (!say_) return;
-  say_(saved ? fmt::format("what every actor did last stands in {}", path_.string())
-             : saved.error().message);
+  say(saved ? fmt::format("what every actor did last stands in {}", path_.string())
+            : saved.error().message);
+  if (collect_) begin_collection(reason);
+}
+
+// This process's part is written now, while its actors are as they were.
+void flight_recorder_hook::begin_collection(const std::string& reason) {
+  auto folder = folder_beside(path_);
+  std::error_code failed;
+  std::filesystem::create_directory(folder, failed);
+  auto here = look_here(*observed_, tasks_->here(), observation::messages_kept);
+  auto saved = save(folder / flight_file_name(here.task), flight_lines(here, reason));
+  if (!saved) return say(saved.error().message);
+  collect_(reason);
+}
+
+void flight_recorder_hook::on_flight_records(const flight_records& records) {
+  auto folder = folder_beside(path_);
+  auto saved = save(folder, records);
+  if (!saved) return say(saved.error().message);
+  auto missing = records.silent.empty()
+                   ? std::string{}
+                   : fmt::format("; {} did not answer", fmt::join(records.silent, ", "));
+  say(fmt::format("the last messages of all tasks stand in {}{}", folder.string(), missing));
 }
 
 void flight_recorder_hook::begin(session_plan& plan) {
   world_ = &plan.world;
+  tasks_ = plan.tasks;
+  collect_ = plan.collect_flight_records;
 }
 
 // Only now is it sure that `end` will come.

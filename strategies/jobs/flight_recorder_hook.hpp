@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -15,7 +16,9 @@ namespace troupe {
 
 /// After a job has hung or died, users want to know what its actors did last. This writes it into a
 /// file when a replica is lost, when a step does not end, when the process crashes, and on request.
-/// The newest record replaces the one before it.
+/// The newest record replaces the one before it. Where the job's other processes are observed,
+/// their last messages go into files of the folder `flight` beside that file, one for each process;
+/// a process that does not answer within 5 s is named.
 class flight_recorder_hook final : public session_hook {
 public:
   /// @param path Of the file. @param say Told in one line that it was written, or why it could
@@ -31,14 +34,20 @@ public:
   void begin(session_plan& plan) override;
   void after_create_session(const session_control& session) override;
   void on_trouble(const std::string& what) override;
+  void on_flight_records(const flight_records& records) override;
   void end(const job_report& report) override;
 
 private:
+  void say(const std::string& line) const;
+  void begin_collection(const std::string& reason); ///< With the lock held.
+
   std::filesystem::path path_;
   std::function<void(const std::string&)> say_;
   world* world_ = nullptr;
   std::mutex mutex_;
-  const observatory* observed_ = nullptr; ///< While the job runs.
+  const observatory* observed_ = nullptr;  ///< While the job runs.
+  std::shared_ptr<const task_view> tasks_; ///< Null, if other processes are not observed.
+  std::function<void(const std::string& reason)> collect_; ///< Empty likewise.
   std::optional<crash_recorder> crashes_;
 };
 

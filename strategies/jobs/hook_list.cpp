@@ -51,6 +51,10 @@ void hook_list::on_trouble(const std::string& what) {
   tell_each([&](session_hook& hook) { hook.on_trouble(what); });
 }
 
+void hook_list::on_flight_records(const flight_records& records) {
+  tell_each([&](session_hook& hook) { hook.on_flight_records(records); });
+}
+
 void hook_list::end(const job_report& report) {
   tell_each([&](session_hook& hook) { hook.end(report); });
 }

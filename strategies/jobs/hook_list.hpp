@@ -29,6 +29,7 @@ public:
   [[nodiscard]] bool wants_snapshot(uint64_t step, job_time now, bool last);
   void after_snapshot(const job_snapshot& snapshot);
   void on_trouble(const std::string& what);
+  void on_flight_records(const flight_records& records);
   void end(const job_report& report);
 
   /// What the first hook to fail threw.

@@ -104,7 +104,8 @@ private:
       end(std::move(ended));
       over({});
     };
-    member_ = world_.system().spawn(member, member_config{roll, own, begin_, on_end, left_});
+    member_ = world_.system().spawn(
+      member, member_config{roll, own, &world_.observatory(), begin_, on_end, left_});
     world_.introduce(member_.id(), fmt::format("member {}", own.member));
   }
 

@@ -42,6 +42,7 @@ job_runner::phase job_runner::pass(phase now) {
 
 void job_runner::begin() {
   session_plan plan{.world = world_, .first_step = restore(), .steps = options_.steps};
+  show_tasks(plan);
   hooks_.begin(plan);
   prepare(plan);
 }

@@ -66,6 +66,9 @@ private:
   /// @returns Nothing, if the job begins; else how it ends in this process.
   [[nodiscard]] virtual std::optional<job_report> gather() { return std::nullopt; }
 
+  /// Says how hooks see the other processes of the job, where they are observed.
+  virtual void show_tasks(session_plan&) {}
+
   /// Brings variables and clock to where the job begins.
   /// @returns Updates made before.
   [[nodiscard]] virtual uint64_t restore() = 0;

@@ -3,12 +3,22 @@
 #include "strategies/jobs/metrics_server_hook.hpp"
 
 #include "actors/observing/exposition.hpp"
+#include "actors/observing/task_view.hpp"
 #include "actors/world/world.hpp"
 #include "messages/failure.hpp"
 
 #include <utility>
 
 namespace troupe {
+
+namespace {
+
+// This process's look is the newest one.
+job_time now_of(const std::vector<task_sight>& tasks) {
+  return tasks.empty() ? job_time{0} : tasks.front().seen.value_or(job_time{0});
+}
+
+} // namespace
 
 metrics_server_hook::metrics_server_hook(const http_server_options& options,
                                          http_server::handler others, http_news news)
@@ -19,6 +29,7 @@ metrics_server_hook::metrics_server_hook(const http_server_options& options,
 void metrics_server_hook::begin(session_plan& plan) {
   std::lock_guard guard{mutex_};
   world_ = &plan.world;
+  tasks_ = plan.tasks;
   figures_ = {.step = plan.first_step};
 }
 
@@ -47,21 +58,30 @@ http_answer metrics_server_hook::answer(const std::string& path) {
   return {.status = 404, .body = "there is /metrics and /actors\n"};
 }
 
+// This process and the others, while the job runs.
+std::vector<task_sight> metrics_server_hook::look() const {
+  if (observed_ == nullptr) return {};
+  std::vector<task_sight> tasks;
+  if (tasks_) tasks = tasks_->look();
+  tasks.insert(tasks.begin(), look_here(*observed_, tasks_ ? tasks_->here() : ""));
+  return tasks;
+}
+
 // Figures are copied under the lock, and written down without it.
 std::string metrics_server_hook::metrics() {
   std::unique_lock guard{mutex_};
   auto figures = figures_;
-  auto sights = observed_ != nullptr ? observed_->look() : std::vector<actor_sight>{};
+  auto tasks = look();
   guard.unlock();
-  return prometheus_text(figures, sights, look_at_process());
+  return prometheus_text(figures, tasks, now_of(tasks));
 }
 
 std::string metrics_server_hook::actors() {
   std::unique_lock guard{mutex_};
-  auto now = observed_ != nullptr ? observed_->now() : job_time{0};
-  auto sights = observed_ != nullptr ? observed_->look() : std::vector<actor_sight>{};
+  auto figures = figures_;
+  auto tasks = look();
   guard.unlock();
-  return actors_json(sights, now);
+  return actors_json(figures, tasks, now_of(tasks));
 }
 
 } // namespace troupe

@@ -9,10 +9,12 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 namespace troupe {
 
 class observatory;
+struct task_sight;
 
 /// A job that runs for days is looked at from elsewhere. While a metrics_server_hook is there, it
 /// answers
@@ -23,6 +25,7 @@ class observatory;
 /// | /actors  | every actor with its mailbox and its last message, as JSON      |
 /// | /        | a line that says so, or what the program has there              |
 ///
+/// of all processes, where `training_options::observe_period` has the others looked at,
 /// and 404 else; before and after the job with what it has. Training does not wait for clients.
 class metrics_server_hook final : public session_hook {
 public:
@@ -41,6 +44,7 @@ public:
   void end(const job_report& report) override;
 
 private:
+  [[nodiscard]] std::vector<task_sight> look() const; ///< With the lock held.
   [[nodiscard]] http_answer answer(const std::string& path);
   [[nodiscard]] std::string metrics();
   [[nodiscard]] std::string actors();
@@ -48,7 +52,8 @@ private:
   http_server::handler others_;
   world* world_ = nullptr;
   std::mutex mutex_;
-  const observatory* observed_ = nullptr; ///< While the job runs.
+  const observatory* observed_ = nullptr;  ///< While the job runs.
+  std::shared_ptr<const task_view> tasks_; ///< Null if there are no others.
   job_figures figures_;
   std::unique_ptr<http_server> server_; ///< Last: its thread uses the others.
 };

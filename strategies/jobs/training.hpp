@@ -72,6 +72,10 @@ struct training_options {
   /// where replicas of several processes make every step together; 0: never. The same in all.
   uint64_t check_replicas_every = 0;
 
+  /// How often the chief's process asks the others what their actors do, for hooks that show it; 0
+  /// = never.
+  job_time observe_period{0};
+
   /// How long a replica computes beside the time it took: stragglers, and virtual computing times.
   std::function<job_time(uint32_t replica, uint64_t iteration, job_time elapsed)> pace;
 

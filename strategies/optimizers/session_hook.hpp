@@ -8,13 +8,16 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 namespace troupe {
 
+class task_view;
 class world;
+struct flight_records;
 
 /// How a job is going to run; a hook's `begin` may change it.
 struct session_plan {
@@ -25,6 +28,11 @@ struct session_plan {
   std::optional<uint32_t> init_tokens;
   bool takes_snapshots = false; ///< Whether a hook will ever want one.
   bool has_chief = true;        ///< Whether a chief closes steps; without one none would end.
+  /// The job's other processes and their actors, where they are observed; else null.
+  std::shared_ptr<const task_view> tasks;
+  /// Has the last messages of the other processes collected, for `on_flight_records`; empty if they
+  /// are not observed. Thread: any.
+  std::function<void(const std::string& reason)> collect_flight_records;
 };
 
 /// How a hook ends the job that it watches.
@@ -44,8 +52,8 @@ private:
 /// beginning, of every step and of the end, in that order.
 ///
 /// A hook that throws `failure` from `begin` refuses the job; from any later member it ends the
-/// job, whose report then has the failure. Thread: one member at a time, but for `wants_snapshot`
-/// and `on_trouble`, which may be called beside the others.
+/// job, whose report then has the failure. Thread: one member at a time, but for
+/// `wants_snapshot`, `on_trouble` and `on_flight_records`, which may be called beside the others.
 class session_hook {
 public:
   session_hook() = default;
@@ -71,6 +79,10 @@ public:
   /// A replica was lost, or the job is about to end badly; the actors are still as they were.
   /// @param what One line, naming what is at fault. The chief waits until this returns.
   virtual void on_trouble(const std::string& /*what*/) {}
+
+  /// The last messages of other processes have been collected; a process that did not answer within
+  /// 5 s is named. Perhaps after `end`.
+  virtual void on_flight_records(const flight_records&) {}
 
   /// The job is over, well or not.
   virtual void end(const job_report&) {}

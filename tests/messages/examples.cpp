@@ -7,6 +7,7 @@
 #include "messages/collective_message.hpp"
 #include "messages/coordinator_message.hpp"
 #include "messages/link_message.hpp"
+#include "messages/observing_message.hpp"
 #include "messages/replication_message.hpp"
 #include "messages/training_message.hpp"
 
@@ -161,6 +162,23 @@ void add_replication_messages(std::vector<message_example>& examples) {
   add(examples, make_owners_lost("ps:1 is gone"));
 }
 
+void add_observing_messages(std::vector<message_example>& examples) {
+  seen_message last{.when = nanoseconds(7'000), .kind = "TakeToken", .sender = 5, .step = 3};
+  actor_report replica{.name = "replica 2",
+                       .actor = 6,
+                       .doing = 2,
+                       .since = nanoseconds(8'000),
+                       .mailbox_depth = 1,
+                       .received = 10,
+                       .handled = 9,
+                       .errors = 1,
+                       .timed = 2,
+                       .timed_total = nanoseconds(600),
+                       .messages = {last}};
+  add(examples, make_read_task(1));
+  add(examples, make_task_report({nanoseconds(9'000), 4096, 1.5, {replica}, 3}));
+}
+
 std::vector<message_example> make_examples() {
   std::vector<message_example> examples;
   add(examples, make_unimplemented(40));
@@ -182,6 +200,7 @@ std::vector<message_example> make_examples() {
   add(examples, make_owners_mirrored("held twice again: 'w'"));
   add(examples, make_count_missing(2, 7));
   add(examples, make_actor_made("trainer, made 3"));
+  add_observing_messages(examples);
   return examples;
 }
 

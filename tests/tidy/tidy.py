@@ -84,9 +84,10 @@ ROOMS = {
         "images": ["job", "model"],
         "launch": ["system", "options"],
         "top": ["system", "options"],
+        "flight": ["system", "options"],
         "sim": ["system", "options", "run", "replay", "model", "language"],
         "train": ["system", "options", "run", "job", "model", "images", "language"],
-        "": ["options", "launch", "report", "sim", "top", "train"],
+        "": ["options", "flight", "launch", "report", "sim", "top", "train"],
         "package": ["job"],
     },
 }

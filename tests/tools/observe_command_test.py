@@ -177,7 +177,7 @@ class Observe(unittest.TestCase):
         self.assertEqual(late.returncode, 5, late.stderr)
         record = (self.folder / "run" / "flight.txt").read_text()
         self.assertIn("still missing: replica 2", record.splitlines()[0])
-        self.assertIn("\nreplica 2: waiting, 0 in the mailbox", record)
+        self.assertIn("\nreplica 2: computing, 0 in the mailbox", record)
 
 
 if __name__ == "__main__":

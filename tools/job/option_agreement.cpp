@@ -16,8 +16,8 @@ namespace troupe {
 
 namespace {
 
-constexpr std::array<std::string_view, 5> own_matters{"resume", "run-dir", "timeline-bytes",
-                                                      "metrics-port", "metrics-address"};
+constexpr std::array<std::string_view, 6> own_matters{
+  "resume", "run-dir", "timeline-bytes", "metrics-port", "metrics-address", "observe-period"};
 
 // Where there is a chief, these are its own, or those of the process that computes.
 constexpr std::array<std::string_view, 9> matters_beside_chief{

@@ -359,6 +359,7 @@ training_options running_job::training_of_all() {
   training.steps = steps();
   training.agreement = agreement_;
   training.deadline = to_job_time(options.deadline_seconds);
+  training.observe_period = to_job_time(options.observe_period_seconds);
   training.rejoin_patience = to_job_time(options.rejoin_patience_seconds);
   training.stops_on_loss = options.on_loss == loss_reaction::stop;
   training.check_replicas_every = options.check_replicas;

@@ -187,6 +187,11 @@ void add_run_options(command_options& all, job_options& options) {
           "address of this machine to serve them on; beyond loopback clients need a token, which "
           "TROUPE_METRICS_TOKEN gives, or else the job draws and prints",
           text_value(options.metrics_address));
+  all.add(
+    "--observe-period", "SECONDS",
+    "how often the chief's process asks the others what their actors do; 0: never, and flight "
+    "records are its own only",
+    real_value(options.observe_period_seconds, {0, 3600}));
 }
 
 std::span<const std::string_view> without_meaning(strategy_kind strategy) {

@@ -105,6 +105,7 @@ struct job_options {
   std::optional<uint64_t>
     metrics_port; ///< Where the running job can be looked at; 0: any that is free.
   std::string metrics_address = "127.0.0.1";
+  double observe_period_seconds = 1; ///< How often other processes are looked at; 0: never.
 
   bool operator==(const job_options&) const = default;
 };

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
@@ -43,6 +44,44 @@ std::string text_of(const nlohmann::json& json, const char* key) {
   return found != json.end() && found->is_string() ? printable(found->get<std::string>()) : "";
 }
 
+/// A sample of a family with one label.
+struct labelled_sample {
+  std::string label; ///< Its value.
+  double value = 0;
+};
+
+// Only for labels without escapes, as those of tasks are.
+std::vector<labelled_sample> samples(std::string_view metrics, std::string_view family) {
+  std::vector<labelled_sample> all;
+  auto begin = fmt::format("\n{}{{task=\"", family);
+  for (auto at = metrics.find(begin); at != std::string_view::npos;
+       at = metrics.find(begin, at + 1)) {
+    auto label = metrics.substr(at + begin.size());
+    label = label.substr(0, label.find('"'));
+    auto name = metrics.substr(at + 1, begin.size() - 1 + label.size() + 2);
+    all.push_back(
+      {printable(std::string{label}), sample(metrics.substr(at + 1), name).value_or(0)});
+  }
+  return all;
+}
+
+// What is asked every second or so is old after this time.
+constexpr double silent_after_seconds = 5;
+
+void read_tasks(std::string_view metrics, top_sample& into) {
+  std::map<std::string, double> ages;
+  for (const auto& [task, age] : samples(metrics, "troupe_task_report_age_seconds"))
+    ages[task] = age;
+  auto tasks = samples(metrics, "troupe_task_up");
+  into.tasks = tasks.size();
+  for (const auto& [task, is_up] : tasks) {
+    top_task one{.name = task, .is_lost = is_up == 0, .age_seconds = {}};
+    if (auto age = ages.find(task); age != ages.end()) one.age_seconds = age->second;
+    if (one.is_lost || one.age_seconds.value_or(silent_after_seconds) >= silent_after_seconds)
+      into.silent.push_back(std::move(one));
+  }
+}
+
 double number_at(const nlohmann::json& json, const char* key) {
   auto found = json.find(key);
   return found != json.end() && found->is_number() ? found->get<double>() : 0;
@@ -55,21 +94,27 @@ uint64_t count_of(const nlohmann::json& json, const char* key) {
 
 top_actor actor_of(const nlohmann::json& json) {
   top_actor actor{.name = text_of(json, "name"),
+                  .task = text_of(json, "task"),
                   .state = text_of(json, "state"),
+                  .last_message = {},
                   .mailbox_depth = count_of(json, "mailbox_depth"),
                   .handled = count_of(json, "handled"),
-                  .errors = count_of(json, "errors")};
+                  .errors = count_of(json, "errors"),
+                  .late = {},
+                  .state_seconds = number_at(json, "state_seconds")};
+  if (auto late = json.find("late"); late != json.end() && late->is_number_unsigned())
+    actor.late = late->get<uint64_t>();
   auto last = json.find("last_message");
   if (last == json.end() || !last->is_object()) return actor;
   auto from = text_of(*last, "from");
   actor.last_message = text_of(*last, "kind") + (from.empty() ? "" : " from " + from);
-  actor.age_seconds = number_at(*last, "age_seconds");
   return actor;
 }
 
 bool comes_before(const top_actor& one, const top_actor& other) {
   auto place = [](const top_actor& actor) {
-    return std::tuple{actor.state == "ended", ~actor.mailbox_depth, actor.name};
+    return std::tuple{actor.state == "ended", ~actor.mailbox_depth, actor.state != "computing",
+                      actor.name};
   };
   return place(one) < place(other);
 }
@@ -79,22 +124,52 @@ std::string fitted(std::string text, size_t width) {
   return text + "\n";
 }
 
-std::string line(std::string_view name, size_t name_width, std::string_view state,
-                 std::string_view mailbox, std::string_view handled, std::string_view age,
-                 std::string_view last_message) {
-  return fmt::format("{:{}.{}}  {:7}  {:>7}  {:>9}  {:>10}  {}", name, name_width, name_width,
-                     state, mailbox, handled, age, last_message);
+std::string duration_text(double in_seconds) {
+  auto time = std::chrono::duration<double>(std::clamp(in_seconds, 0.0, 1e9));
+  return readable::duration(std::chrono::duration_cast<job_time>(time));
 }
 
-std::string row(const top_actor& actor, size_t name_width) {
-  auto age = std::chrono::duration<double>(std::clamp(actor.age_seconds, 0.0, 1e9));
+/// The widths of columns that depend on what stands in them.
+struct top_widths {
+  size_t name = 5;
+  size_t task = 0; ///< 0: there is no such column.
+};
+
+std::string line(const top_widths& widths, std::string_view name, std::string_view task,
+                 std::string_view state, std::string_view duration, std::string_view late,
+                 std::string_view mailbox, std::string_view handled,
+                 std::string_view last_message) {
+  auto task_column
+    = widths.task > 0 ? fmt::format("{:{}.{}}  ", task, widths.task, widths.task) : "";
+  return fmt::format("{:{}.{}}  {}{:9}  {:>8}  {:>6}  {:>7}  {:>9}  {}", name, widths.name,
+                     widths.name, task_column, state, duration, late, mailbox, handled,
+                     last_message);
+}
+
+std::string row(const top_actor& actor, const top_widths& widths) {
   auto last = actor.last_message;
   if (actor.errors > 0) last += fmt::format("  ({} errors)", readable::count(actor.errors));
-  return line(
-    actor.name, name_width, actor.state, readable::count(actor.mailbox_depth),
-    readable::count(actor.handled),
-    actor.last_message.empty() ? "" : readable::duration(std::chrono::duration_cast<job_time>(age)),
-    last);
+  return line(widths, actor.name, actor.task, actor.state, duration_text(actor.state_seconds),
+              actor.late ? readable::count(*actor.late) : "", readable::count(actor.mailbox_depth),
+              readable::count(actor.handled), last);
+}
+
+std::string row(const top_task& task) {
+  if (!task.age_seconds) return fmt::format("{}: has not reported yet", task.name);
+  return fmt::format("{}: {}, last seen {} ago", task.name, task.is_lost ? "lost" : "silent",
+                     duration_text(*task.age_seconds));
+}
+
+// A few stand for all, or actors would have no room.
+std::vector<std::string> rows(const std::vector<top_task>& silent) {
+  constexpr size_t shown_max = 5;
+  auto shown = silent.size() > shown_max ? shown_max - 1 : silent.size();
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < shown; ++i)
+    texts.push_back(row(silent[i]));
+  if (shown < silent.size())
+    texts.push_back(fmt::format("and {} more tasks", silent.size() - shown));
+  return texts;
 }
 
 std::string speed(const top_sample& now, std::optional<double> steps_per_second) {
@@ -110,12 +185,16 @@ uint64_t whole(double number) {
   return number > 0 && number < 1e18 ? static_cast<uint64_t>(number) : 0;
 }
 
-// Names get a third of a narrow window.
-size_t name_width_of(const std::vector<top_actor>& actors, size_t window_width) {
-  size_t width = 5;
-  for (const auto& actor : actors)
-    width = std::max(width, actor.name.size());
-  return std::min(width, std::max<size_t>(window_width / 3, 5));
+// Names get a third of a narrow window, tasks a sixth.
+top_widths widths_of(const std::vector<top_actor>& actors, size_t window_width) {
+  top_widths widths;
+  for (const auto& actor : actors) {
+    widths.name = std::max(widths.name, actor.name.size());
+    widths.task = std::max(widths.task, actor.task.size());
+  }
+  widths.name = std::min(widths.name, std::max<size_t>(window_width / 3, 5));
+  widths.task = std::min(widths.task, std::max<size_t>(window_width / 6, 5));
+  return widths;
 }
 
 } // namespace
@@ -135,6 +214,7 @@ expected<top_sample> read_top_sample(std::string_view metrics, std::string_view 
                  .cancelled = value("troupe_gradients_total{verdict=\"cancelled\"}")};
   if (auto count = value("troupe_step_seconds_count"); count > 0)
     now.mean_step_seconds = value("troupe_step_seconds_sum") / count;
+  read_tasks(metrics, now);
   for (const auto& json : list)
     if (json.is_object()) now.actors.push_back(actor_of(json));
   std::ranges::sort(now.actors, comes_before);
@@ -148,19 +228,24 @@ std::string top_page(std::string_view endpoint, const top_sample& now,
                          readable::count(whole(now.step)), speed(now, steps_per_second), loss(now),
                          whole(now.live), whole(now.needed)),
              window.width);
+  auto processes = now.tasks > 0 ? fmt::format(" of {} tasks", now.tasks) : "";
   page
-    += fitted(fmt::format("gradients: {} accepted, {} stale, {} cancelled; {} actors",
+    += fitted(fmt::format("gradients: {} accepted, {} stale, {} cancelled; {} actors{}",
                           readable::count(whole(now.accepted)), readable::count(whole(now.stale)),
-                          readable::count(whole(now.cancelled)), now.actors.size()),
+                          readable::count(whole(now.cancelled)), now.actors.size(), processes),
               window.width);
-  auto name_width = name_width_of(now.actors, window.width);
+  auto silent = rows(now.silent);
+  for (const auto& text : silent)
+    page += fitted(text, window.width);
+  auto widths = widths_of(now.actors, window.width);
   page += "\n";
-  page += fitted(line("actor", name_width, "state", "mailbox", "handled", "age", "last message"),
-                 window.width);
-  constexpr size_t lines_above = 4;
+  page += fitted(
+    line(widths, "actor", "task", "state", "for", "late", "mailbox", "handled", "last message"),
+    window.width);
+  auto lines_above = 4 + silent.size();
   auto rows = std::min(now.actors.size(), window.height - std::min(window.height, lines_above));
   for (size_t i = 0; i < rows; ++i)
-    page += fitted(row(now.actors[i], name_width), window.width);
+    page += fitted(row(now.actors[i], widths), window.width);
   return page;
 }
 

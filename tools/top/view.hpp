@@ -16,12 +16,21 @@ namespace troupe {
 /// An actor in a row.
 struct top_actor {
   std::string name;
+  std::string task; ///< Empty, if the job has but one process.
   std::string state;
   std::string last_message; ///< Its kind and its sender; empty if there was none.
   uint64_t mailbox_depth = 0;
   uint64_t handled = 0;
   uint64_t errors = 0;
-  double age_seconds = 0; ///< Of the last message.
+  std::optional<uint64_t> late; ///< Gradients of a replica that came too late.
+  double state_seconds = 0;     ///< How long it has been in its state.
+};
+
+/// A process that is lost, or has not reported for long.
+struct top_task {
+  std::string name;
+  bool is_lost = false;
+  std::optional<double> age_seconds; ///< Of what is known of it; nothing if it never reported.
 };
 
 /// A job at some moment.
@@ -34,6 +43,8 @@ struct top_sample {
   double stale = 0;
   double cancelled = 0;
   double mean_step_seconds = 0; ///< Since the job began; 0 if no step is over.
+  size_t tasks = 0;             ///< Processes; 0 if the job has but one.
+  std::vector<top_task> silent;
   std::vector<top_actor> actors;
 };
 
@@ -49,8 +60,9 @@ struct top_window {
   size_t height = std::numeric_limits<size_t>::max(); ///< Lines; rows that do not fit are left out.
 };
 
-/// The page: a heading, and a row for each actor; the fullest mailboxes come first, those that
-/// ended last. @param steps_per_second What was measured; nothing: the mean since the job began.
+/// The page: a heading, the processes that are lost or silent, and a row for each actor; the
+/// fullest mailboxes come first, then actors that compute, those that ended last. @param
+/// steps_per_second What was measured; nothing: the mean since the job began.
 [[nodiscard]] std::string top_page(std::string_view endpoint, const top_sample& now,
                                    std::optional<double> steps_per_second, top_window window);
 

@@ -48,11 +48,28 @@ std::vector<actor_sight> two_actors() {
           {.name = "gone", .actor = 5, .doing = actor_doing::ended}};
 }
 
+// The only process of a job.
+std::vector<task_sight> here(std::vector<actor_sight> actors) {
+  return {{.seen = 3s, .actors = std::move(actors)}};
+}
+
+// Two processes: replica 1 computes in one that is silent, and is late; the third is lost.
+std::vector<task_sight> three_tasks() {
+  actor_sight replica{
+    .name = "replica 1", .actor = 4, .doing = actor_doing::computing, .since = 1s};
+  return {{.task = "chief", .seen = 10s, .actors = {{.name = "replica 0", .actor = 4}}},
+          {.task = "worker:0", .seen = 3s, .actors = {replica}},
+          {.task = "worker:1", .is_lost = true, .seen = 2s, .actors = {{.name = "member 2"}}},
+          {.task = "worker:2"}};
+}
+
 } // namespace
 
 TEST_SUITE("actors/observing/exposition") {
   TEST_CASE("figures of a job are samples of their families") {
-    auto text = prometheus_text(two_steps(), {}, {.resident_bytes = 4096, .cpu_seconds = 1.5});
+    auto text = prometheus_text(
+      two_steps(), std::vector{task_sight{.process = {.resident_bytes = 4096, .cpu_seconds = 1.5}}},
+      0s);
     for (const auto* line :
          {"# TYPE troupe_global_step gauge", "troupe_global_step 2", "troupe_loss 2.5",
           "troupe_live_replicas 2", "troupe_needed_gradients 1", "troupe_examples_total 16",
@@ -67,7 +84,7 @@ TEST_SUITE("actors/observing/exposition") {
   }
 
   TEST_CASE("the classes of step times add up") {
-    auto text = prometheus_text(two_steps(), {}, {});
+    auto text = prometheus_text(two_steps(), {}, 0s);
     CHECK(has_line(text, "troupe_step_seconds_bucket{le=\"0.0025\"} 0"));
     CHECK(has_line(text, "troupe_step_seconds_bucket{le=\"0.005\"} 1"));
     CHECK(has_line(text, "troupe_step_seconds_bucket{le=\"60\"} 1"));
@@ -77,11 +94,11 @@ TEST_SUITE("actors/observing/exposition") {
   }
 
   TEST_CASE("a job without steps has no loss, which Prometheus spells NaN") {
-    CHECK(has_line(prometheus_text({}, {}, {}), "troupe_loss NaN"));
+    CHECK(has_line(prometheus_text({}, {}, 0s), "troupe_loss NaN"));
   }
 
   TEST_CASE("labels are escaped, and actors that ended are left out") {
-    auto text = prometheus_text({}, two_actors(), {});
+    auto text = prometheus_text({}, here(two_actors()), 3s);
     CHECK(has_line(text, R"(caf_actor_mailbox_size{name="a \"b\"\\\n"} 3)"));
     CHECK(has_line(text, R"(caf_actor_processing_time_seconds_sum{name="a \"b\"\\\n"} 0.002)"));
     CHECK(has_line(text, "caf_system_running_actors 1"));
@@ -91,7 +108,7 @@ TEST_SUITE("actors/observing/exposition") {
   TEST_CASE("no series comes twice, even if two actors have one name") {
     std::vector<actor_sight> twins{{.name = "twin", .actor = 1, .mailbox_depth = 2},
                                    {.name = "twin", .actor = 2, .mailbox_depth = 3}};
-    auto text = prometheus_text(two_steps(), twins, {});
+    auto text = prometheus_text(two_steps(), here(twins), 0s);
     CHECK(has_line(text, "caf_actor_mailbox_size{name=\"twin\"} 5"));
     std::set<std::string> series;
     std::istringstream lines{text};
@@ -100,7 +117,7 @@ TEST_SUITE("actors/observing/exposition") {
   }
 
   TEST_CASE("actors are a JSON array, with their last messages") {
-    auto json = nlohmann::json::parse(actors_json(two_actors(), 3s));
+    auto json = nlohmann::json::parse(actors_json({}, here(two_actors()), 3s));
     REQUIRE(json.size() == 2);
     CHECK(json[0]["name"] == "a \"b\"\\\n");
     CHECK(json[0]["state"] == "working");
@@ -111,12 +128,37 @@ TEST_SUITE("actors/observing/exposition") {
     CHECK(json[0]["last_message"]["age_seconds"] == 2.0);
     CHECK(json[1]["state"] == "ended");
     CHECK(json[1]["last_message"].is_null());
-    CHECK(nlohmann::json::parse(actors_json({}, 0s)).empty());
+    CHECK(nlohmann::json::parse(actors_json({}, {}, 0s)).empty());
+  }
+
+  TEST_CASE("series of several processes have their task, and each process its own") {
+    auto text = prometheus_text(two_steps(), three_tasks(), 10s);
+    for (const auto* line :
+         {"troupe_actor_computing{task=\"worker:0\",name=\"replica 1\"} 1",
+          "troupe_actor_computing{task=\"chief\",name=\"replica 0\"} 0",
+          "troupe_actor_state_seconds{task=\"worker:0\",name=\"replica 1\"} 9",
+          "troupe_task_up{task=\"worker:0\"} 1", "troupe_task_up{task=\"worker:1\"} 0",
+          "troupe_task_report_age_seconds{task=\"worker:1\"} 8"})
+      CHECK_MESSAGE(has_line(text, line), line);
+    CHECK(text.find("troupe_task_report_age_seconds{task=\"worker:2\"}") == std::string::npos);
+  }
+
+  TEST_CASE("an actor has its process, the time in its state, and a replica its late gradients") {
+    auto json = nlohmann::json::parse(actors_json(two_steps(), three_tasks(), 10s));
+    REQUIRE(json.size() == 3);
+    CHECK(json[0]["late"] == 0);
+    CHECK(json[1]["task"] == "worker:0");
+    CHECK(json[1]["state"] == "computing");
+    CHECK(json[1]["state_seconds"] == 9.0);
+    CHECK(json[1]["late"] == 2);
+    CHECK(json[1]["task_age_seconds"] == 7.0);
+    CHECK(json[2]["state"] == "lost");
+    CHECK(json[2]["late"].is_null());
   }
 
   TEST_CASE("a name that is no UTF-8 does not make the JSON unreadable") {
     std::vector<actor_sight> odd{{.name = "\xff\xfe", .actor = 1}};
-    CHECK(nlohmann::json::parse(actors_json(odd, 0s)).size() == 1);
+    CHECK(nlohmann::json::parse(actors_json({}, here(odd), 0s)).size() == 1);
   }
 
   TEST_CASE("the process has memory") {

@@ -52,6 +52,18 @@ TEST_SUITE("actors/observing/observation") {
     CHECK(seen.received() == 2);
   }
 
+  TEST_CASE("an actor computes until its work is done, whatever it handles meanwhile") {
+    observation seen{1};
+    CHECK_FALSE(seen.computing_since());
+    seen.begin_computing(job_time{0});
+    CHECK(seen.doing() == actor_doing::computing);
+    CHECK(seen.computing_since() == job_time{0});
+    handle(seen, 0);
+    CHECK(seen.doing() == actor_doing::computing);
+    seen.end_computing();
+    CHECK(seen.doing() == actor_doing::waiting);
+  }
+
   TEST_CASE("a message that is put back waits again") {
     observation seen{1};
     seen.receive();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: an observer sees a job as it is, and changes nothing of it. Method: jobs in virtual time
 // with the hooks that look on, and without.
+#include "actors/observing/flight_lines.hpp"
 #include "actors/observing/http_client.hpp"
 #include "strategies/jobs/flight_recorder_hook.hpp"
 #include "strategies/jobs/metrics_server_hook.hpp"
@@ -123,6 +124,22 @@ TEST_SUITE("strategies/jobs/observing") {
     CHECK(has(text, "still missing: replica 1"));
     CHECK(has(text, "\nreplica 0: waiting"));
     CHECK(has(text, "Token                      3  token queue\n"));
+  }
+
+  TEST_CASE("records of other tasks have a file each, and a task that did not answer is named") {
+    scratch_folder scratch;
+    std::vector<std::string> lines;
+    flight_recorder_hook hook{scratch / "flight.txt",
+                              [&](const std::string& line) { lines.push_back(line); }};
+    std::filesystem::create_directory(scratch / "flight");
+    hook.on_flight_records(
+      {.reason = "a test", .tasks = {{.task = "worker:0", .seen = 1s}}, .silent = {"worker:1"}});
+    CHECK(content(scratch / "flight" / "worker-0.jsonl")
+          == "{\"task\":\"worker:0\",\"reason\":\"a test\",\"seconds\":1.0,\"lost\":false}\n");
+    CHECK(content(scratch / "flight" / "worker-1.jsonl")
+          == "{\"task\":\"worker:1\",\"reason\":\"a test\",\"seconds\":null,\"lost\":true}\n");
+    REQUIRE(lines.size() == 1);
+    CHECK(has(lines[0], "; worker:1 did not answer"));
   }
 
   TEST_CASE("a job that ends well leaves none, and none is written after it") {

@@ -22,10 +22,10 @@ constexpr std::string_view metrics = "# HELP troupe_global_step Updates.\n"
 
 constexpr std::string_view actors
   = R"([{"name":"chief","state":"waiting","mailbox_depth":0,"handled":9,"errors":0,
-         "last_message":{"kind":"watch_tick","from":null,"age_seconds":0.25}},
+         "state_seconds":0.25,"last_message":{"kind":"watch_tick","from":null}},
         {"name":"gone","state":"ended","mailbox_depth":0,"handled":1,"errors":1},
-        {"name":"replica 1","state":"working","mailbox_depth":0,"handled":5,"errors":0,
-         "last_message":{"kind":"Token","from":"token queue","age_seconds":1.5}},
+        {"name":"replica 1","state":"computing","mailbox_depth":0,"handled":5,"errors":0,"late":17,
+         "state_seconds":1.5,"last_message":{"kind":"Token","from":"token queue"}},
         {"name":"owner w","state":"working","mailbox_depth":12,"handled":7,"errors":0}])";
 
 } // namespace
@@ -34,15 +34,15 @@ TEST_SUITE("tools/top/view") {
   TEST_CASE("a page has a heading and a row for each actor, the fullest mailbox first") {
     auto now = read_top_sample(metrics, actors);
     REQUIRE(now);
-    CHECK(top_page("here:1", *now, std::nullopt, {})
+    CHECK(top_page("here:1", *now, std::nullopt, {.width = 100})
           == "troupe top here:1  step 1,200  50.0 steps/s  loss 2.5  live 4/3\n"
              "gradients: 3,600 accepted, 17 stale, 0 cancelled; 4 actors\n"
              "\n"
-             "actor      state    mailbox    handled         age  last message\n"
-             "owner w    working       12          7\n"
-             "chief      waiting        0          9      250 ms  watch_tick\n"
-             "replica 1  working        0          5      1.50 s  Token from token queue\n"
-             "gone       ended          0          1                (1 errors)\n");
+             "actor      state           for    late  mailbox    handled  last message\n"
+             "owner w    working        0 ns               12          7\n"
+             "replica 1  computing    1.50 s      17        0          5  Token from token queue\n"
+             "chief      waiting      250 ms                0          9  watch_tick\n"
+             "gone       ended          0 ns                0          1    (1 errors)\n");
   }
 
   TEST_CASE("the page fits into its window") {
@@ -56,6 +56,40 @@ TEST_SUITE("tools/top/view") {
       for (size_t at = 0; at < page.size(); at = page.find('\n', at) + 1)
         CHECK(page.find('\n', at) - at <= 20);
     }
+  }
+
+  TEST_CASE("a job of several tasks has a column for them, and says which are lost or silent") {
+    auto tasks = std::string{metrics}
+                 + "troupe_task_up{task=\"chief\"} 1\n"
+                   "troupe_task_up{task=\"worker:0\"} 0\n"
+                   "troupe_task_up{task=\"worker:1\"} 1\n"
+                   "troupe_task_up{task=\"worker:2\"} 1\n"
+                   "troupe_task_report_age_seconds{task=\"chief\"} 0\n"
+                   "troupe_task_report_age_seconds{task=\"worker:0\"} 12\n"
+                   "troupe_task_report_age_seconds{task=\"worker:1\"} 6\n";
+    auto now = read_top_sample(
+      tasks, R"([{"name":"replica 1","task":"worker:0","state":"lost","state_seconds":20}])");
+    REQUIRE(now);
+    auto page = top_page("x", *now, 3.25, {});
+    CHECK(page.find("1 actors of 4 tasks\n"
+                    "worker:0: lost, last seen 12.0 s ago\n"
+                    "worker:1: silent, last seen 6.00 s ago\n"
+                    "worker:2: has not reported yet\n"
+                    "\n"
+                    "actor      task      state")
+          != std::string::npos);
+    CHECK(page.find("replica 1  worker:0  lost         20.0 s") != std::string::npos);
+  }
+
+  TEST_CASE("of many tasks that are lost the first are named") {
+    std::string tasks{metrics};
+    for (int i = 0; i < 9; ++i)
+      tasks += "troupe_task_up{task=\"worker:" + std::to_string(i) + "\"} 0\n";
+    auto now = read_top_sample(tasks, "[]");
+    REQUIRE(now);
+    auto page = top_page("x", *now, 3.25, {});
+    CHECK(page.find("worker:3: has not reported yet\nand 5 more tasks\n") != std::string::npos);
+    CHECK(page.find("worker:4") == std::string::npos);
   }
 
   TEST_CASE("what was measured stands for the mean speed") {
@@ -73,9 +107,9 @@ TEST_SUITE("tools/top/view") {
 
   TEST_CASE("an age that cannot be is none") {
     auto now = read_top_sample(
-      metrics, R"([{"name":"a","last_message":{"kind":"Token","age_seconds":-1e300}}])");
+      metrics, R"([{"name":"a","state_seconds":-1e300,"last_message":{"kind":"Token"}}])");
     REQUIRE(now);
-    CHECK(top_page("x", *now, std::nullopt, {}).find(" 0 ns  Token\n") != std::string::npos);
+    CHECK(top_page("x", *now, std::nullopt, {}).find(" 0 ns ") != std::string::npos);
   }
 
   TEST_CASE("names cannot write to the terminal") {

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Building and reading what processes tell of their actors.
+#include "messages/observing_message.hpp"
+
+#include "messages/message_builder.hpp"
+
+namespace troupe {
+
+namespace {
+
+using std::chrono::nanoseconds;
+
+nanoseconds to_nanoseconds(uint64_t count) {
+  constexpr auto most = static_cast<uint64_t>(nanoseconds::max().count());
+  return nanoseconds{static_cast<int64_t>(std::min(count, most))};
+}
+
+uint64_t to_count(nanoseconds time) {
+  return static_cast<uint64_t>(std::max<int64_t>(time.count(), 0));
+}
+
+void write_message(wire::SeenMessage::Builder to, const seen_message& seen) {
+  to.setWhenNanoseconds(to_count(seen.when));
+  to.setKind(seen.kind);
+  to.setSender(seen.sender);
+  to.setStep(seen.step);
+}
+
+void write_actor(wire::ActorReport::Builder to, const actor_report& actor) {
+  to.setName(actor.name);
+  to.setActor(actor.actor);
+  to.setDoing(actor.doing);
+  to.setSinceNanoseconds(to_count(actor.since));
+  to.setMailboxDepth(actor.mailbox_depth);
+  to.setReceived(actor.received);
+  to.setHandled(actor.handled);
+  to.setErrors(actor.errors);
+  to.setTimed(actor.timed);
+  to.setTimedNanoseconds(to_count(actor.timed_total));
+  auto messages = to.initMessages(static_cast<capnp::uint>(actor.messages.size()));
+  for (capnp::uint i = 0; i < messages.size(); ++i)
+    write_message(messages[i], actor.messages[i]);
+}
+
+seen_message read_message(wire::SeenMessage::Reader from) {
+  return {.when = to_nanoseconds(from.getWhenNanoseconds()),
+          .kind = from.getKind(),
+          .sender = from.getSender(),
+          .step = from.getStep()};
+}
+
+actor_report read_actor(wire::ActorReport::Reader from) {
+  actor_report actor{.name = from.getName(),
+                     .actor = from.getActor(),
+                     .doing = from.getDoing(),
+                     .since = to_nanoseconds(from.getSinceNanoseconds()),
+                     .mailbox_depth = from.getMailboxDepth(),
+                     .received = from.getReceived(),
+                     .handled = from.getHandled(),
+                     .errors = from.getErrors(),
+                     .timed = from.getTimed(),
+                     .timed_total = to_nanoseconds(from.getTimedNanoseconds())};
+  for (auto message : from.getMessages())
+    actor.messages.push_back(read_message(message));
+  return actor;
+}
+
+} // namespace
+
+msg<wire::ReadTask> make_read_task(uint32_t messages) {
+  message_builder<wire::ReadTask> message;
+  message.body.setMessages(messages);
+  return std::move(message).finish();
+}
+
+msg<wire::TaskReport> make_task_report(const task_report& what) {
+  message_builder<wire::TaskReport> message;
+  message.body.setClockNanoseconds(to_count(what.clock));
+  message.body.setResidentBytes(what.resident_bytes);
+  message.body.setCpuSeconds(what.cpu_seconds);
+  auto actors = message.body.initActors(static_cast<capnp::uint>(what.actors.size()));
+  for (capnp::uint i = 0; i < actors.size(); ++i)
+    write_actor(actors[i], what.actors[i]);
+  message.body.setLeftOut(what.left_out);
+  return std::move(message).finish();
+}
+
+task_report read_task_report(wire::TaskReport::Reader from) {
+  task_report what{.clock = to_nanoseconds(from.getClockNanoseconds()),
+                   .resident_bytes = from.getResidentBytes(),
+                   .cpu_seconds = from.getCpuSeconds(),
+                   .actors = {},
+                   .left_out = from.getLeftOut()};
+  for (auto actor : from.getActors())
+    what.actors.push_back(read_actor(actor));
+  return what;
+}
+
+} // namespace troupe

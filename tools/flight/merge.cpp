@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading JSON lines, and comparing replicas.
+#include "tools/flight/merge.hpp"
+
+#include "actors/recording/readable.hpp"
+#include "actors/recording/records.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+namespace troupe {
+
+namespace {
+
+using json = nlohmann::json;
+
+std::string text_at(const json& line, const char* key) {
+  auto found = line.find(key);
+  if (found == line.end() || !found->is_string()) return {};
+  auto text = found->get<std::string>();
+  std::ranges::replace_if(
+    text, [](unsigned char letter) { return letter < ' ' || letter == 0x7f; }, '?');
+  return text;
+}
+
+std::optional<double> number_at(const json& line, const char* key) {
+  auto found = line.find(key);
+  if (found == line.end() || !found->is_number()) return std::nullopt;
+  return std::clamp(found->get<double>(), -1e9, 1e9);
+}
+
+std::optional<uint64_t> step_at(const json& line) {
+  auto found = line.find("step");
+  if (found == line.end() || !found->is_number_unsigned()) return std::nullopt;
+  return found->get<uint64_t>();
+}
+
+// The first line says which task it is, the others are of actors and of their messages.
+bool read_line(const json& line, flight_task& into) {
+  if (!line.is_object()) return false;
+  if (line.contains("task")) {
+    auto lost = line.find("lost");
+    into.task = text_at(line, "task");
+    into.reason = text_at(line, "reason");
+    into.is_lost = lost != line.end() && lost->is_boolean() && lost->get<bool>();
+    into.seconds = number_at(line, "seconds");
+    return !into.task.empty();
+  }
+  auto actor = text_at(line, "actor");
+  if (into.task.empty() || actor.empty()) return false;
+  if (line.contains("state")) {
+    into.actors.push_back({.name = actor,
+                           .state = text_at(line, "state"),
+                           .since = number_at(line, "since").value_or(0),
+                           .step = std::nullopt});
+    return true;
+  }
+  auto seconds = number_at(line, "seconds");
+  if (!seconds || into.actors.empty() || into.actors.back().name != actor) return false;
+  flight_message message{.seconds = *seconds,
+                         .actor = actor,
+                         .message = text_at(line, "message"),
+                         .step = step_at(line),
+                         .from = text_at(line, "from")};
+  auto& newest = into.actors.back().step;
+  if (message.step) newest = std::max(newest.value_or(0), *message.step);
+  into.messages.push_back(std::move(message));
+  return true;
+}
+
+std::string duration_text(double seconds) {
+  auto time = std::chrono::duration<double>(std::clamp(seconds, 0.0, 1e9));
+  return readable::duration(std::chrono::duration_cast<job_time>(time));
+}
+
+/// A replica, and where it is.
+struct placed_replica {
+  const flight_task* task;
+  const flight_actor* actor;
+
+  [[nodiscard]] bool computes() const { return actor->state == "computing"; }
+
+  [[nodiscard]] uint64_t step() const { return actor->step.value_or(0); }
+
+  [[nodiscard]] auto place() const { return std::tuple{step(), !computes(), actor->since}; }
+};
+
+std::vector<placed_replica> replicas_of(std::span<const flight_task> tasks) {
+  std::vector<placed_replica> replicas;
+  for (const auto& task : tasks)
+    for (const auto& actor : task.actors)
+      if (actor.name.starts_with("replica ") && actor.state != "ended")
+        replicas.push_back({&task, &actor});
+  std::ranges::sort(replicas, {}, &placed_replica::place);
+  return replicas;
+}
+
+std::string finding_of(const placed_replica& last, uint64_t furthest) {
+  auto moment = last.task->seconds.value_or(last.actor->since);
+  return fmt::format(
+    "{} fell behind: {} has been {} for {}, at step {}; the furthest replica is at "
+    "step {}",
+    last.task->task, last.actor->name, last.actor->state, duration_text(moment - last.actor->since),
+    last.step(), furthest);
+}
+
+std::string spelled(const std::optional<uint64_t>& step) {
+  return step ? fmt::format("{}", *step) : "-";
+}
+
+/// A message, and its task.
+struct placed_message {
+  const flight_task* task;
+  const flight_message* message;
+};
+
+std::vector<placed_message> by_time(std::span<const flight_task> tasks) {
+  std::vector<placed_message> all;
+  for (const auto& task : tasks)
+    for (const auto& message : task.messages)
+      all.push_back({&task, &message});
+  std::ranges::stable_sort(all, {}, [](const auto& one) { return one.message->seconds; });
+  return all;
+}
+
+std::string table(std::span<const placed_message> messages) {
+  size_t task_width = 4;
+  size_t actor_width = 5;
+  for (const auto& [task, message] : messages) {
+    task_width = std::max(task_width, task->task.size());
+    actor_width = std::max(actor_width, message->actor.size());
+  }
+  auto line = [&](std::string_view seconds, std::string_view task, std::string_view actor,
+                  std::string_view message, std::string_view step, std::string_view from) {
+    auto text = fmt::format("{:>14}  {:{}}  {:{}}  {:18}  {:>8}  {}", seconds, task, task_width,
+                            actor, actor_width, message, step, from);
+    text.resize(text.find_last_not_of(' ') + 1);
+    return text + "\n";
+  };
+  auto text = line("seconds", "task", "actor", "message", "step", "from");
+  for (const auto& [task, message] : messages)
+    text += line(fmt::format("{:.6f}", message->seconds), task->task, message->actor,
+                 message->message, spelled(message->step), message->from);
+  return text;
+}
+
+} // namespace
+
+expected<flight_task> read_flight_task(std::string_view text, const std::string& file) {
+  flight_task task;
+  for (size_t number = 1; !text.empty(); ++number) {
+    auto line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (!read_line(json::parse(line, nullptr, false), task))
+      return fail(errc::malformed,
+                  fmt::format("{}:{}: not a line of a flight record", file, number));
+  }
+  if (task.task.empty()) return fail(errc::malformed, file + ": an empty flight record");
+  return task;
+}
+
+std::vector<std::string> flight_findings(std::span<const flight_task> tasks) {
+  std::vector<std::string> findings;
+  for (const auto& task : tasks) {
+    if (!task.is_lost) continue;
+    findings.push_back(task.seconds ? fmt::format("{} is lost; it reported last at {:.3f} s",
+                                                  task.task, *task.seconds)
+                                    : fmt::format("{} did not answer", task.task));
+  }
+  auto replicas = replicas_of(tasks);
+  if (replicas.empty()) return findings;
+  const auto& last = replicas.front();
+  auto furthest = std::ranges::max(replicas, {}, &placed_replica::step).step();
+  auto is_alone = last.computes() && !std::ranges::all_of(replicas, &placed_replica::computes);
+  findings.push_back(last.step() < furthest || is_alone ? finding_of(last, furthest)
+                                                        : "no task fell behind");
+  return findings;
+}
+
+std::string flight_page(std::span<const flight_task> tasks, size_t last) {
+  auto messages = by_time(tasks);
+  auto page = fmt::format("flight records of {} tasks: {}\n", tasks.size(), tasks.front().reason);
+  for (const auto& finding : flight_findings(tasks))
+    page += finding + "\n";
+  auto shown = std::min(last, messages.size());
+  if (shown == 0) return page;
+  page += fmt::format("\nthe last {} of {} messages\n\n", shown, readable::count(messages.size()));
+  return page + table(std::span{messages}.last(shown));
+}
+
+} // namespace troupe

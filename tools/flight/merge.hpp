@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flight records of several tasks as one.
+#pragma once
+
+#include "messages/errc.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+/// A message that an actor began to handle.
+struct flight_message {
+  double seconds = 0; ///< Since the job began.
+  std::string actor;
+  std::string message;
+  std::optional<uint64_t> step;
+  std::string from; ///< Empty if not known.
+};
+
+/// An actor when the record was made.
+struct flight_actor {
+  std::string name;
+  std::string state;
+  double since = 0;             ///< Seconds since the job began.
+  std::optional<uint64_t> step; ///< The newest that a message of it is about.
+};
+
+/// The record of one task.
+struct flight_task {
+  std::string task;
+  std::string reason;
+  bool is_lost = false;
+  std::optional<double> seconds; ///< When the task told this; nothing if it did not.
+  std::vector<flight_actor> actors;
+  std::vector<flight_message> messages;
+};
+
+/// Reads a file of JSON lines as `flight_lines` writes it. What is no printable character in its
+/// texts becomes '?'. @param file Its name, for errors.
+/// Errors: malformed, naming file and line.
+[[nodiscard]] expected<flight_task> read_flight_task(std::string_view text,
+                                                     const std::string& file);
+
+/// Which tasks did not answer, and which one fell behind, at what: a line each. The last of the
+/// replicas is the one with the oldest step; of those, one that computes, and for longest.
+[[nodiscard]] std::vector<std::string> flight_findings(std::span<const flight_task> tasks);
+
+/// The findings, and the last messages of all tasks by time. @pre There is a task.
+[[nodiscard]] std::string flight_page(std::span<const flight_task> tasks, size_t last);
+
+} // namespace troupe
