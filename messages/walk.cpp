@@ -36,7 +36,7 @@ struct visit_plan;
 /// A field that may have faults, and where it lies in its struct.
 struct visited_field {
   capnp::schema::Type::Which type;
-  bool is_group = false; ///< A struct whose fields lie in this one.
+  bool is_group = false; ///< A struct with its fields in this one.
   uint32_t offset = 0;   ///< Among the pointers; of an enumerator in the data, in 16 bits.
   uint16_t usual = 0;    ///< An enumerator is stored as what differs from this.
   const visit_plan* inner = nullptr; ///< Of a struct.

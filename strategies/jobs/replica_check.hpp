@@ -22,7 +22,7 @@ namespace troupe {
 /// `cross_replica_context::exchanged`.
 void check_replicas(strategy& strategy, std::span<const variable> variables, uint64_t step);
 
-/// The processes whose checksum is not that of most, or of the first where none is that of most.
+/// The ranks with a checksum that is not that of most, or of the first where none is that of most.
 [[nodiscard]] std::vector<size_t> ranks_that_differ(std::span<const int64_t> checksums);
 
 } // namespace troupe

@@ -131,11 +131,11 @@ job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
 /// Thread: the one that made the world.
 /// @returns How the job ended; variables hold what they had been trained to.
 /// Errors: in the report: as `strategy::run`, then this process has left the others (see
-/// `strategy::leave_others`); as `check_replicas`, in all processes; what a hook threw. Throws `failure` with invalid_argument if there
-/// are no variables or steps, or for an option that means nothing here: `dead_replicas`,
-/// `ask_again_after`, `rejoin_patience`, `stops_on_loss`; unimplemented for a strategy that does
-/// not `run`; failed_precondition if `resume` is of another seed; as `spread_snapshot` and
-/// `restore_snapshot`.
+/// `strategy::leave_others`); as `check_replicas`, in all processes; what a hook threw. Throws
+/// `failure` with invalid_argument if there are no variables or steps, or for an option that means
+/// nothing here: `dead_replicas`, `ask_again_after`, `rejoin_patience`, `stops_on_loss`;
+/// unimplemented for a strategy that does not `run`; failed_precondition if `resume` is of another
+/// seed; as `spread_snapshot` and `restore_snapshot`.
 job_report train(strategy& strategy, const step_function& step, const training_options& options);
 
 } // namespace troupe
