@@ -3,6 +3,7 @@
 #include "messages/cluster_message.hpp"
 
 #include "messages/message_builder.hpp"
+#include "messages/nanoseconds.hpp"
 #include "messages/training_message.hpp"
 
 namespace troupe {
@@ -10,7 +11,7 @@ namespace troupe {
 msg<wire::EnterJob> make_enter_job(const entrance& who) {
   message_builder<wire::EnterJob> message;
   message.body.setMember(who.member);
-  message.body.setClockNanoseconds(static_cast<uint64_t>(who.clock.count()));
+  message.body.setClockNanoseconds(to_count(who.clock));
   message.body.setSeed(who.seed);
   message.body.setReplicas(who.replicas);
   message.body.setAgreement(std::string{cut_text(who.agreement)});
@@ -21,7 +22,7 @@ msg<wire::JobBegins> make_job_begins(uint64_t first_step, std::chrono::nanosecon
                                      std::span<const replica_progress> replicas, uint32_t life) {
   message_builder<wire::JobBegins> message;
   message.body.setFirstStep(first_step);
-  message.body.setClockNanoseconds(static_cast<uint64_t>(clock.count()));
+  message.body.setClockNanoseconds(to_count(clock));
   auto written = message.body.initReplicas(static_cast<capnp::uint>(replicas.size()));
   for (capnp::uint i = 0; i < written.size(); ++i)
     write_progress(*message.storage, written[i], replicas[i]);
@@ -55,7 +56,7 @@ msg<wire::LeaveJob> make_leave_job(uint32_t member) {
 
 entrance read_enter_job(wire::EnterJob::Reader from) {
   return {.member = from.getMember(),
-          .clock = std::chrono::nanoseconds{static_cast<int64_t>(from.getClockNanoseconds())},
+          .clock = to_length(from.getClockNanoseconds()),
           .seed = from.getSeed(),
           .replicas = from.getReplicas(),
           .agreement = from.getAgreement()};

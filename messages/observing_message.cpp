@@ -3,21 +3,11 @@
 #include "messages/observing_message.hpp"
 
 #include "messages/message_builder.hpp"
+#include "messages/nanoseconds.hpp"
 
 namespace troupe {
 
 namespace {
-
-using std::chrono::nanoseconds;
-
-nanoseconds to_nanoseconds(uint64_t count) {
-  constexpr auto most = static_cast<uint64_t>(nanoseconds::max().count());
-  return nanoseconds{static_cast<int64_t>(std::min(count, most))};
-}
-
-uint64_t to_count(nanoseconds time) {
-  return static_cast<uint64_t>(std::max<int64_t>(time.count(), 0));
-}
 
 void write_message(wire::SeenMessage::Builder to, const seen_message& seen) {
   to.setWhenNanoseconds(to_count(seen.when));
@@ -43,7 +33,7 @@ void write_actor(wire::ActorReport::Builder to, const actor_report& actor) {
 }
 
 seen_message read_message(wire::SeenMessage::Reader from) {
-  return {.when = to_nanoseconds(from.getWhenNanoseconds()),
+  return {.when = to_length(from.getWhenNanoseconds()),
           .kind = from.getKind(),
           .sender = from.getSender(),
           .step = from.getStep()};
@@ -53,13 +43,13 @@ actor_report read_actor(wire::ActorReport::Reader from) {
   actor_report actor{.name = from.getName(),
                      .actor = from.getActor(),
                      .doing = from.getDoing(),
-                     .since = to_nanoseconds(from.getSinceNanoseconds()),
+                     .since = to_length(from.getSinceNanoseconds()),
                      .mailbox_depth = from.getMailboxDepth(),
                      .received = from.getReceived(),
                      .handled = from.getHandled(),
                      .errors = from.getErrors(),
                      .timed = from.getTimed(),
-                     .timed_total = to_nanoseconds(from.getTimedNanoseconds())};
+                     .timed_total = to_length(from.getTimedNanoseconds())};
   for (auto message : from.getMessages())
     actor.messages.push_back(read_message(message));
   return actor;
@@ -86,7 +76,7 @@ msg<wire::TaskReport> make_task_report(const task_report& what) {
 }
 
 task_report read_task_report(wire::TaskReport::Reader from) {
-  task_report what{.clock = to_nanoseconds(from.getClockNanoseconds()),
+  task_report what{.clock = to_length(from.getClockNanoseconds()),
                    .resident_bytes = from.getResidentBytes(),
                    .cpu_seconds = from.getCpuSeconds(),
                    .actors = {},

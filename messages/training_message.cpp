@@ -3,23 +3,13 @@
 #include "messages/training_message.hpp"
 
 #include "messages/message_builder.hpp"
+#include "messages/nanoseconds.hpp"
 #include "messages/tensor_message.hpp"
-
-#include <algorithm>
 
 namespace troupe {
 namespace {
 
 using std::chrono::nanoseconds;
-
-/// A negative length of time can only come from a clock that ran backwards; it counts as none.
-uint64_t to_count(nanoseconds length) {
-  return static_cast<uint64_t>(std::max<int64_t>(length.count(), 0));
-}
-
-nanoseconds to_length(uint64_t count) {
-  return nanoseconds(static_cast<int64_t>(std::min<uint64_t>(count, INT64_MAX)));
-}
 
 void write_origin(wire::Origin::Builder target, const origin& from) {
   target.setReplica(from.replica);
@@ -258,7 +248,7 @@ applied_update read_update_applied(wire::UpdateApplied::Reader from) {
   return {.version = from.getVersion(),
           .step = from.getStep(),
           .applied = nanoseconds(from.getAppliedNanoseconds()),
-          .took = nanoseconds(static_cast<int64_t>(from.getTookNanoseconds())),
+          .took = to_length(from.getTookNanoseconds()),
           .squared_norm = from.getSquaredNorm(),
           .mean_squared_norm = from.getMeanSquaredNorm()};
 }
