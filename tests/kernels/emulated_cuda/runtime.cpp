@@ -11,8 +11,10 @@
 #include <deque>
 #include <limits>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <pthread.h>
 #include <set>
 #include <thread>
 #include <vector>
@@ -123,6 +125,13 @@ void finish(CUevent_st& event) {
 /// and all that is queued where a caller looks whether it is done.
 class driver {
 public:
+  // Tests fork: a child must not find the mutex locked by the driver's thread, which it has not.
+  driver() {
+    ::pthread_atfork(
+      [] { mutex.lock(); }, [] { mutex.unlock(); },
+      [] { std::construct_at(&mutex); }); // the child's thread is not the one that locked
+  }
+
   void wake_for(CUstream_st* stream) {
     waiting_.push_back(stream);
     if (!thread_.joinable()) thread_ = std::thread{[this] { run(); }};
