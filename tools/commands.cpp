@@ -21,7 +21,7 @@ std::string troupe_help() {
          "  sample     print text that the model of a run writes\n"
          "  report     write a run as one page for a browser\n"
          "  top        show a running job in the terminal\n"
-         "  flight     merge the last messages of all tasks of a run, and name the slow one\n"
+         "  flight     merge the last messages of a run's tasks, and name the slow one\n"
          "  sim        simulate what stragglers and backups cost\n"
          "  cluster    show the cluster that a job started here would be part of\n"
          "\n"
