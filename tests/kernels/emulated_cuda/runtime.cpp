@@ -125,11 +125,13 @@ void finish(CUevent_st& event) {
 /// and all that is queued where a caller looks whether it is done.
 class driver {
 public:
-  // Tests fork: a child must not find the mutex locked by the driver's thread, which it has not.
+  // Tests fork: a child must not find locked what the driver's thread has locked, which it has not.
   driver() {
-    ::pthread_atfork(
-      [] { mutex.lock(); }, [] { mutex.unlock(); },
-      [] { std::construct_at(&mutex); }); // the child's thread is not the one that locked
+    ::pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); },
+                     [] {
+                       std::construct_at(&mutex);
+                       std::construct_at(&get().woken_); // has a mutex of its own
+                     });
   }
 
   void wake_for(CUstream_st* stream) {
