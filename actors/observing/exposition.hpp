@@ -20,7 +20,7 @@ namespace troupe {
 [[nodiscard]] std::string prometheus_text(const job_figures& job, std::span<const task_sight> tasks,
                                           job_time now);
 
-/// All actors as a JSON array of objects, one line each. @param tasks, now Likewise.
+/// All actors as a JSON array of objects, one line each. @param tasks, now As above.
 [[nodiscard]] std::string actors_json(const job_figures& job, std::span<const task_sight> tasks,
                                       job_time now);
 

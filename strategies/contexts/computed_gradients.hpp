@@ -78,8 +78,8 @@ private:
 /// Told of a gradient that nothing more is added to. Thread: a computing one.
 using gradient_taker = std::function<void(const variable& of, const gradient& final)>;
 
-/// Likewise, but hands out each gradient as soon as it is final, those of the last layers first; on
-/// a GPU, once all have come to the host.
+/// The same gradients, each handed out as soon as it is final, those of the last layers first; on a
+/// GPU, once all have come to the host.
 /// @returns The loss of this replica's batch.
 /// Errors: as above, and what `take` throws.
 [[nodiscard]] task<double> compute_gradients(replica_context& context, loss_function loss,

@@ -15,23 +15,19 @@ namespace troupe {
 
 namespace {
 
-expected<void> save(const std::filesystem::path& path, const std::string& text) {
-  auto file = output_file::create(path);
-  if (!file) return tl::unexpected<error>(file.error());
-  return file->write_at(0, text);
-}
-
 std::filesystem::path folder_beside(const std::filesystem::path& file) {
   return file.parent_path() / "flight";
 }
 
 expected<void> save(const std::filesystem::path& folder, const flight_records& all) {
   for (const auto& task : all.silent)
-    if (auto saved = save(folder / flight_file_name(task), silent_flight_line(task, all.reason));
+    if (auto saved
+        = replace_file(folder / flight_file_name(task), silent_flight_line(task, all.reason));
         !saved)
       return saved;
   for (const auto& task : all.tasks)
-    if (auto saved = save(folder / flight_file_name(task.task), flight_lines(task, all.reason));
+    if (auto saved
+        = replace_file(folder / flight_file_name(task.task), flight_lines(task, all.reason));
         !saved)
       return saved;
   return {};
@@ -58,7 +54,7 @@ void flight_recorder_hook::begin_collection(const std::string& reason) {
   std::error_code failed;
   std::filesystem::create_directory(folder, failed);
   auto here = look_here(*observed_, tasks_->here(), observation::messages_kept);
-  auto saved = save(folder / flight_file_name(here.task), flight_lines(here, reason));
+  auto saved = replace_file(folder / flight_file_name(here.task), flight_lines(here, reason));
   if (!saved) return say(saved.error().message);
   collect_(reason);
 }

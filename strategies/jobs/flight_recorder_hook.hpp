@@ -47,7 +47,7 @@ private:
   std::mutex mutex_;
   const observatory* observed_ = nullptr;  ///< While the job runs.
   std::shared_ptr<const task_view> tasks_; ///< Null, if other processes are not observed.
-  std::function<void(const std::string& reason)> collect_; ///< Empty likewise.
+  std::function<void(const std::string& reason)> collect_; ///< Empty then, too.
   std::optional<crash_recorder> crashes_;
 };
 

@@ -414,7 +414,7 @@ private:
   const session_function& session_;
   roll_call_actor roll_;             ///< Null, if there are no members, or they have left.
   std::shared_ptr<task_view> tasks_; ///< Null, if other processes are not observed.
-  task_observer_actor observer_;     ///< Likewise.
+  task_observer_actor observer_;     ///< Null then, too.
   completion<job_time> entered_;
   completion<job_ending> left_;
   std::shared_ptr<lost_members> losses_ = std::make_shared<lost_members>();

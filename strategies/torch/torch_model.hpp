@@ -57,11 +57,11 @@ public:
 [[nodiscard]] step_function torch_step(torch_modules model, module_loss loss,
                                        sync_replicas_optimizer optimizer, uint32_t examples);
 
-/// Likewise, where replicas meet.
+/// The step where replicas meet.
 [[nodiscard]] step_function torch_step(torch_modules model, module_loss loss, optimizer optimizer,
                                        uint32_t examples);
 
-/// Likewise; gradients are combined while others are still computed.
+/// The step where replicas meet, and gradients are combined while others are still computed.
 /// @param buckets Of `model.trained()`.
 [[nodiscard]] step_function torch_step(torch_modules model, module_loss loss, optimizer optimizer,
                                        uint32_t examples, gradient_buckets buckets);

@@ -66,7 +66,7 @@ public:
   [[nodiscard]] task<computed_gradients> compute_gradients(replica_context& context,
                                                            module_loss loss) const;
 
-  /// Likewise, but hands out each gradient as soon as it is final, those of the last layers first.
+  /// The same gradients, each handed out as soon as it is final, those of the last layers first.
   /// @returns The loss. Errors: as above, and what `take` throws.
   [[nodiscard]] task<double> compute_gradients(replica_context& context, module_loss loss,
                                                gradient_taker take) const;

@@ -20,7 +20,7 @@ namespace troupe {
 /// or i64; unimplemented for an array that is sparse or lies on a device.
 [[nodiscard]] tensor from_torch(const at::Tensor& value);
 
-/// Likewise for a gradient: one in coordinates, as of a sparse embedding, becomes rows.
+/// A gradient for Troupe: one in coordinates, as of a sparse embedding, becomes rows.
 /// Errors: as above; throws `failure` with unimplemented for coordinates of more than rows.
 [[nodiscard]] gradient gradient_from_torch(const at::Tensor& value);
 

@@ -60,6 +60,6 @@ finally:
         process.kill()
 codes = {name: process.returncode for name, process in tasks.items()}
 assert codes.pop(lost) == -signal.SIGKILL and codes["worker:0"] == LOST_PEER, (codes, said)
-for name, code in codes.items():  # a task that serves ends well when there is nobody to serve
+for name, code in codes.items():  # a task that serves ends well when no task is left to serve
     never_met = code == LATE and re.search(f"still waiting for .* at {lost} ", said[name])
     assert code in {0, LOST_PEER} or never_met, (codes, said)

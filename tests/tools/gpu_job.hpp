@@ -36,7 +36,7 @@ namespace troupe::test {
 struct language_job {
   language_model_config model = small_model();
   std::vector<std::shared_ptr<compute_device>> devices{}; ///< None: in the host's memory.
-  std::vector<std::shared_ptr<compute_device>> holding{}; ///< Of variables; likewise.
+  std::vector<std::shared_ptr<compute_device>> holding{}; ///< Where variables lie, in turn.
 };
 
 /// What a job came to.

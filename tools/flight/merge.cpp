@@ -4,6 +4,7 @@
 
 #include "actors/recording/readable.hpp"
 #include "actors/recording/records.hpp"
+#include "tools/system/json_fields.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -15,27 +16,6 @@ namespace troupe {
 namespace {
 
 using json = nlohmann::json;
-
-std::string text_at(const json& line, const char* key) {
-  auto found = line.find(key);
-  if (found == line.end() || !found->is_string()) return {};
-  auto text = found->get<std::string>();
-  std::ranges::replace_if(
-    text, [](unsigned char letter) { return letter < ' ' || letter == 0x7f; }, '?');
-  return text;
-}
-
-std::optional<double> number_at(const json& line, const char* key) {
-  auto found = line.find(key);
-  if (found == line.end() || !found->is_number()) return std::nullopt;
-  return std::clamp(found->get<double>(), -1e9, 1e9);
-}
-
-std::optional<uint64_t> step_at(const json& line) {
-  auto found = line.find("step");
-  if (found == line.end() || !found->is_number_unsigned()) return std::nullopt;
-  return found->get<uint64_t>();
-}
 
 // The first line says which task it is, the others are of actors and of their messages.
 bool read_line(const json& line, flight_task& into) {
@@ -62,7 +42,7 @@ bool read_line(const json& line, flight_task& into) {
   flight_message message{.seconds = *seconds,
                          .actor = actor,
                          .message = text_at(line, "message"),
-                         .step = step_at(line),
+                         .step = count_at(line, "step"),
                          .from = text_at(line, "from")};
   auto& newest = into.actors.back().step;
   if (message.step) newest = std::max(newest.value_or(0), *message.step);

@@ -3,6 +3,7 @@
 #include "tools/launch/output_collector.hpp"
 
 #include "tools/launch/task_process.hpp"
+#include "tools/system/printable.hpp"
 
 #include <boost/asio/write.hpp>
 
@@ -120,7 +121,7 @@ private:
       tell(dropped_text(name_, line->dropped));
       return true;
     }
-    const std::array lines{printable(std::move(line->text)) + '\n'};
+    const std::array lines{printable(std::move(line->text), "\t\r") + '\n'};
     collector_.events_.put(*task_, line->descriptor, lines);
     return true;
   }

@@ -57,17 +57,4 @@ std::string dropped_text(const std::string& task, uint64_t count) {
                      count, count == 1 ? "line" : "lines", task);
 }
 
-std::string printable(std::string text) {
-  auto before = '\0';
-  for (char& letter : text) {
-    auto code = static_cast<unsigned char>(letter);
-    auto is_kept = letter == '\t' || letter == '\r' || letter == '\n';
-    // U+0080 to U+009F are control characters, too, and two bytes in UTF-8.
-    auto is_second = before == '\xc2' && code >= 0x80 && code < 0xa0;
-    before = letter;
-    if ((code < 0x20 && !is_kept) || code == 0x7f || is_second) letter = '?';
-  }
-  return text;
-}
-
 } // namespace troupe

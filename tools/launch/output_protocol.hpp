@@ -57,8 +57,4 @@ struct output_line {
 /// What to tell about lines that were dropped.
 [[nodiscard]] std::string dropped_text(const std::string& task, uint64_t count);
 
-/// Text of another machine as it may be printed: a control character, with which a terminal could
-/// be told to do things, becomes '?'; tabs and carriage returns stay.
-[[nodiscard]] std::string printable(std::string text);
-
 } // namespace troupe

@@ -4,6 +4,7 @@
 
 #include "messages/assert.hpp"
 #include "tools/launch/task_process.hpp"
+#include "tools/system/printable.hpp"
 
 #include <boost/asio/connect.hpp>
 #include <boost/asio/read_until.hpp>

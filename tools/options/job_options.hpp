@@ -79,10 +79,10 @@ struct job_options {
   std::optional<uint64_t> slack;          ///< `ssp` only; nothing: 0.
   std::vector<slow_replica> slow;
   std::string device = "cpu";  ///< As `read_devices` takes it: what replicas compute on, in turn.
-  std::string variable_device; ///< Likewise: where variables lie; empty: as `find_devices` has it.
+  std::string variable_device; ///< Where variables lie; empty: as `find_devices` has it.
   /// What adds up gradients of several processes; `multi_worker_mirrored` only.
   communication_implementation communication = communication_implementation::automatic;
-  uint64_t check_replicas = 0; ///< As `training_options::check_replicas_every`; likewise.
+  uint64_t check_replicas = 0; ///< As `training_options::check_replicas_every`.
 
   std::optional<uint64_t> steps; ///< Updates to make.
   uint64_t seed = 1;

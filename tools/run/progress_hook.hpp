@@ -29,7 +29,7 @@ public:
   /// A line for people, above the progress line; kept, too.
   void say(std::string_view line);
 
-  /// Likewise, but not kept.
+  /// A line for people that is not kept.
   void show(std::string_view line);
 
   /// Has `keep` told of all lines that are said from now on. Thread of `keep`: any.

@@ -3,6 +3,8 @@
 #include "tools/top/view.hpp"
 
 #include "actors/recording/readable.hpp"
+#include "tools/system/json_fields.hpp"
+#include "tools/system/printable.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -30,18 +32,6 @@ std::optional<double> sample(std::string_view metrics, std::string_view name) {
     return std::numeric_limits<double>::quiet_NaN();
   }
   return std::nullopt;
-}
-
-std::string printable(std::string text) {
-  std::ranges::replace_if(
-    text, [](char letter) { return static_cast<unsigned char>(letter) < ' ' || letter == 0x7f; },
-    '?');
-  return text;
-}
-
-std::string text_of(const nlohmann::json& json, const char* key) {
-  auto found = json.find(key);
-  return found != json.end() && found->is_string() ? printable(found->get<std::string>()) : "";
 }
 
 /// A sample of a family with one label.
@@ -82,32 +72,20 @@ void read_tasks(std::string_view metrics, top_sample& into) {
   }
 }
 
-double number_at(const nlohmann::json& json, const char* key) {
-  auto found = json.find(key);
-  return found != json.end() && found->is_number() ? found->get<double>() : 0;
-}
-
-uint64_t count_of(const nlohmann::json& json, const char* key) {
-  auto found = json.find(key);
-  return found != json.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
-}
-
 top_actor actor_of(const nlohmann::json& json) {
-  top_actor actor{.name = text_of(json, "name"),
-                  .task = text_of(json, "task"),
-                  .state = text_of(json, "state"),
+  top_actor actor{.name = text_at(json, "name"),
+                  .task = text_at(json, "task"),
+                  .state = text_at(json, "state"),
                   .last_message = {},
-                  .mailbox_depth = count_of(json, "mailbox_depth"),
-                  .handled = count_of(json, "handled"),
-                  .errors = count_of(json, "errors"),
-                  .late = {},
-                  .state_seconds = number_at(json, "state_seconds")};
-  if (auto late = json.find("late"); late != json.end() && late->is_number_unsigned())
-    actor.late = late->get<uint64_t>();
+                  .mailbox_depth = count_at(json, "mailbox_depth").value_or(0),
+                  .handled = count_at(json, "handled").value_or(0),
+                  .errors = count_at(json, "errors").value_or(0),
+                  .late = count_at(json, "late"),
+                  .state_seconds = number_at(json, "state_seconds").value_or(0)};
   auto last = json.find("last_message");
   if (last == json.end() || !last->is_object()) return actor;
-  auto from = text_of(*last, "from");
-  actor.last_message = text_of(*last, "kind") + (from.empty() ? "" : " from " + from);
+  auto from = text_at(*last, "from");
+  actor.last_message = text_at(*last, "kind") + (from.empty() ? "" : " from " + from);
   return actor;
 }
 

@@ -63,7 +63,7 @@ void set_pinned_bytes(size_t bytes);
 /// Bytes so far that were copied from the host's memory to a device.
 [[nodiscard]] uint64_t bytes_to_device();
 
-/// Likewise the other way.
+/// Bytes so far that were copied from a device to the host's memory.
 [[nodiscard]] uint64_t bytes_to_host();
 
 /// Calls so far that concerned a stream, an event or a block of another device than the thread's

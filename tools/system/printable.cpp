@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finding control characters.
+#include "tools/system/printable.hpp"
+
+namespace troupe {
+
+std::string printable(std::string text, std::string_view kept) {
+  auto before = '\0';
+  for (char& letter : text) {
+    auto code = static_cast<unsigned char>(letter);
+    auto is_kept = kept.find(letter) != std::string_view::npos;
+    // U+0080 to U+009F are control characters, too, and two bytes in UTF-8.
+    auto is_second = before == '\xc2' && code >= 0x80 && code < 0xa0;
+    before = letter;
+    if ((code < 0x20 && !is_kept) || code == 0x7f || is_second) letter = '?';
+  }
+  return text;
+}
+
+} // namespace troupe

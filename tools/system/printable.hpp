@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text from elsewhere, for a terminal.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace troupe {
+
+/// UTF-8 text as it may be printed: a control character, with which a terminal could be told to do
+/// things, becomes '?'. @param kept Those that stay.
+[[nodiscard]] std::string printable(std::string text, std::string_view kept = {});
+
+} // namespace troupe
