@@ -7,6 +7,30 @@
 
 namespace troupe {
 
+uint32_t fewest_replicas(const sync_options& sync) {
+  auto may_repeat = traits_of(sync.policy).repeats && !sync.one_gradient_per_replica;
+  return may_repeat || sync.dynamic ? 1 : sync.replicas_to_aggregate;
+}
+
+expected<void> check_min_replicas(uint32_t min_replicas, const sync_options& sync) {
+  auto refused = [&](const std::string& why) {
+    return fail(errc::invalid_argument,
+                fmt::format("min_replicas is {}, but {}", min_replicas, why));
+  };
+  if (traits_of(sync.policy).counts_tokens())
+    return refused(fmt::format(
+      "policy {} puts tokens for all replicas into its queue: those of absent ones grow stale "
+      "there, and a replica that joins takes them; choose another policy, such as latest_token",
+      traits_of(sync.policy).name));
+  if (min_replicas > sync.total_num_replicas)
+    return refused(
+      fmt::format("there are {} replicas; choose at most as many", sync.total_num_replicas));
+  if (auto fewest = fewest_replicas(sync); min_replicas < fewest)
+    return refused(
+      fmt::format("a step needs the gradients of {} replicas; choose at least as many", fewest));
+  return {};
+}
+
 uint32_t choose_needed(const backup_choice& choice, uint32_t usual, bool is_first,
                        const replicas_present& replicas, job_time now) {
   if (is_first || replicas.live.empty()) return std::min(usual, std::max(replicas.left, 1U));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "actors/policies/backup_choice.hpp"
+#include "actors/policies/sync_options.hpp"
 #include "actors/recording/records.hpp"
 #include "messages/errc.hpp"
 
@@ -12,6 +13,15 @@
 #include <vector>
 
 namespace troupe {
+
+/// The fewest replicas with which every step can end: as many as it needs gradients, or 1 where one
+/// may give several, or where a step needs what there is.
+[[nodiscard]] uint32_t fewest_replicas(const sync_options& sync);
+
+/// Whether a job may begin, and go on, with that many of its replicas.
+/// Errors: invalid_argument, naming the culprit: more replicas than there are, fewer than a step
+/// needs, or a policy under which none may come late.
+[[nodiscard]] expected<void> check_min_replicas(uint32_t min_replicas, const sync_options& sync);
 
 /// The replicas of a job before a step begins.
 struct replicas_present {

@@ -327,8 +327,7 @@ void on_join(chief_pointer self, uint32_t index) {
   if (!self->current_sender() || !state.roster.has(index)) return; // it is none of the job's
   auto replica = caf::actor_cast<replica_actor>(self->current_sender());
   self->monitor(replica);
-  state.roster.join(index);
-  state.handles[index] = replica;
+  state.note_join(index, replica);
   if (!state.is_training()) self->send(replica, make_cancel_step(no_step_is_wanted));
 }
 
@@ -347,9 +346,13 @@ void on_leave(chief_pointer self, uint32_t index, error reason) {
   state.handles[index] = nullptr;
   tell_clocks(self, index);
   if (state.now_in == chief_phase::ending) return conclude_if_deserted(self);
+  if (state.may_leave(reason)) {
+    state.note_departure(index);
+    return need_no_more_than_are_left(self);
+  }
   const auto& lost = state.note_loss(index, std::move(reason));
   keep_deadlines(self);
-  if (state.config.stops_on_loss) return;
+  if (state.end.reason) return;
   if (!state.enough_live()) return finish(self, state.want_of_replicas(lost));
   state.warn_of(lost);
   need_no_more_than_are_left(self);

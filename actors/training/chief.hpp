@@ -25,12 +25,16 @@ namespace troupe {
 
 /// Whether a job with these options may go on after a replica was lost: the others give what a step
 /// needs, each once or several times.
-[[nodiscard]] bool may_lose_replicas(const sync_options& sync);
+/// @param min_replicas As `chief_config::min_replicas`.
+[[nodiscard]] bool may_lose_replicas(const sync_options& sync, uint32_t min_replicas = 0);
 
 /// What a chief leads.
 struct chief_config {
   sync_options sync;
-  std::vector<uint32_t> absent; ///< Of the replicas: those that will never come.
+  /// Replicas that are not there when the job begins: none waits for them, but they may join later.
+  std::vector<uint32_t> absent;
+  /// Replicas without which the job does not go on, even if a step needs fewer; 0: as a step needs.
+  uint32_t min_replicas = 0;
   uint64_t first_step = 0;
   uint64_t steps = 1;                          ///< Updates to make.
   std::vector<accumulator_actor> accumulators; ///< One for each variable; the chief ends them.
@@ -195,8 +199,22 @@ struct chief_state {
   /// The snapshot with all its parts.
   [[nodiscard]] job_snapshot close_snapshot();
 
+  /// A replica is there: tells the user of one that comes late, or again.
+  void note_join(uint32_t replica, replica_actor handle);
+
+  /// Whether a replica that says so leaves a job that goes on without it, or ends anyway.
+  /// @param reason Of its farewell: cancelled, if its process was asked to stop.
+  /// @pre It has left the roster.
+  [[nodiscard]] bool may_leave(const error& reason) const {
+    return reason.code == errc::cancelled && (end.asked || enough_live());
+  }
+
+  /// Tells the user of a replica that has left as it may.
+  void note_departure(uint32_t replica) const;
+
   /// A replica is gone: notes why, whether it is awaited, and whether the job is to end for it; and
-  /// tells the user of the trouble.
+  /// tells the user of the trouble. The job stops with its step if it lacks a replica because that
+  /// was asked to leave: nothing is lost that a last snapshot could not hold.
   /// @pre It has left the roster. @returns Its line of the report.
   const lost_replica& note_loss(uint32_t replica, error reason);
 
@@ -213,8 +231,8 @@ struct chief_state {
   /// chosen before one was lost: then it waits for as many as are left.
   [[nodiscard]] bool lowers_needed();
 
-  /// True if the replicas that are left can give enough gradients to the next step. Where one
-  /// replica may give several, only the token queue can tell.
+  /// True if the replicas that are left are as many as the job is to have, and can give enough
+  /// gradients to the next step. Where one replica may give several, only the token queue can tell.
   [[nodiscard]] bool enough_live() const;
 
   /// The chief may hear of other actors as ever, but not what a phase needs: what to say if that is

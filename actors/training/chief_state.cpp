@@ -19,21 +19,14 @@ job_time after(job_time begin, job_time patience) {
   return patience > job_time::max() - begin ? job_time::max() : begin + patience;
 }
 
-// One replica that is left may give all that a step needs, or a step needs what there is.
-bool needs_any_replica(const sync_options& sync) {
-  auto may_repeat = traits_of(sync.policy).repeats && !sync.one_gradient_per_replica;
-  return may_repeat || sync.dynamic.has_value();
-}
-
 std::string describe(const lost_replica& lost) {
   return fmt::format("replica {}: {}", lost.replica, lost.reason.message);
 }
 
 } // namespace
 
-bool may_lose_replicas(const sync_options& sync) {
-  if (needs_any_replica(sync)) return sync.total_num_replicas > 1;
-  return sync.total_num_replicas > sync.replicas_to_aggregate;
+bool may_lose_replicas(const sync_options& sync, uint32_t min_replicas) {
+  return sync.total_num_replicas > std::max(fewest_replicas(sync), min_replicas);
 }
 
 gradient_norms step_progress::all_norms() const {
@@ -113,20 +106,38 @@ job_snapshot chief_state::close_snapshot() {
 }
 
 bool chief_state::enough_live() const {
-  if (needs_any_replica(config.sync)) return roster.left() > 0;
-  return roster.left() >= config.sync.replicas_to_aggregate;
+  return roster.left() >= std::max(fewest_replicas(config.sync), config.min_replicas);
+}
+
+void chief_state::note_join(uint32_t replica, replica_actor handle) {
+  auto is_expected = roster.expects(replica);
+  roster.join(replica);
+  handles[replica] = std::move(handle);
+  if (is_expected || !is_training()) return;
+  config.on_warning(fmt::format("replica {} joins after step {}; the job goes on with {} of {} "
+                                "replicas",
+                                replica, step, live_count(), roster.size()));
+}
+
+void chief_state::note_departure(uint32_t replica) const {
+  config.on_warning(fmt::format("replica {} leaves after step {}, as its process is asked to; {}",
+                                replica, step, prospects()));
 }
 
 const lost_replica& chief_state::note_loss(uint32_t replica, error reason) {
+  auto is_asked = reason.code == errc::cancelled;
+  if (is_asked) reason = {errc::unavailable, "its process was asked to stop"};
   if (reason.code == errc::none)
     reason = {errc::user_code, "its function returned before the job was over"};
   if (reason.code == errc::unavailable && config.rejoin_patience > job_time{0})
     roster.await(replica, config.world->now());
   const auto& lost = end.report.lost.emplace_back(lost_replica{replica, std::move(reason)});
   config.on_trouble("lost " + describe(lost));
-  if (config.stops_on_loss && !end.reason) {
-    end.reason
-      = error{lost.reason.code, fmt::format("lost {}; the job stops for that", describe(lost))};
+  auto is_short = is_asked && !enough_live();
+  if (!end.reason && (config.stops_on_loss || is_short)) {
+    end.reason = is_short ? want_of_replicas(lost)
+                          : error{lost.reason.code,
+                                  fmt::format("lost {}; the job stops for that", describe(lost))};
     end.ask(config.world->now());
   }
   return lost;
@@ -149,6 +160,10 @@ std::string chief_state::prospects() const {
 }
 
 error chief_state::want_of_replicas(const lost_replica& lost) const {
+  if (roster.left() >= fewest_replicas(config.sync))
+    return {lost.reason.code,
+            fmt::format("the job needs {} replicas (min_replicas), but {} of {} are left; lost {}",
+                        config.min_replicas, roster.left(), roster.size(), describe(lost))};
   return {lost.reason.code,
           fmt::format("step {} needs {} gradients, but {} of {} replicas are left; lost {}",
                       step + 1, open.needed, roster.left(), roster.size(), describe(lost))};

@@ -32,7 +32,10 @@ task<void> live(replica_pointer self) {
   } catch (...) {
     reason = reason_to_leave(std::current_exception(), config.process);
   }
-  if (config.chief) self->send(config.chief, make_farewell(config.index, reason));
+  auto said = reason;
+  if (reason.code == errc::none && config.leave.stop_requested())
+    said = {errc::cancelled, "its process was asked to stop"};
+  if (config.chief) self->send(config.chief, make_farewell(config.index, said));
   self->quit(reason.code == errc::none ? caf::error{} : to_caf(reason));
 }
 

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 namespace troupe {
@@ -21,6 +22,7 @@ struct replica_config {
   job_time patience{0};           ///< As `activity::set_patience`.
   std::string process{}; ///< Where it stands, if others lose it by what is lost there; else empty.
   std::optional<troupe::processor> processor{}; ///< As `activity::set_processor`.
+  std::stop_token leave{}; ///< Asked for: a life that ends well then leaves the job to the others.
   /// The replica's life; it ends with the task. An exception that leaves it is reported to the
   /// chief as the reason.
   std::function<task<void>(activity&)> body;

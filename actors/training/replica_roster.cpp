@@ -10,10 +10,13 @@ replica_roster::replica_roster(uint32_t replicas, std::span<const uint32_t> abse
     static_cast<void>(leave(replica));
 }
 
+bool replica_roster::expects(uint32_t replica) const {
+  presence now = members_[replica].now_in;
+  return now == presence::live || now == presence::coming;
+}
+
 bool replica_roster::leave(uint32_t replica) {
-  if (!has(replica)) return false;
-  presence was = members_[replica].now_in;
-  if (was != presence::live && was != presence::coming) return false;
+  if (!has(replica) || !expects(replica)) return false;
   move(replica, presence::gone);
   return true;
 }

@@ -32,7 +32,7 @@ public:
 
   replica_roster() = default;
 
-  /// @param absent Replicas that will never come.
+  /// @param absent Replicas that are not expected.
   replica_roster(uint32_t replicas, std::span<const uint32_t> absent);
 
   /// Replicas that the job has, whatever became of them.
@@ -40,6 +40,9 @@ public:
 
   /// Whether the job has a replica of this index.
   [[nodiscard]] bool has(uint32_t replica) const { return replica < size(); }
+
+  /// Whether a replica is there, or to come for the first time. @pre has(replica).
+  [[nodiscard]] bool expects(uint32_t replica) const;
 
   /// A replica is there. @pre has(replica).
   void join(uint32_t replica) { move(replica, presence::live); }

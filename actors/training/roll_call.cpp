@@ -44,12 +44,30 @@ void refuse(roll_call_state& state, error reason) {
   state.config.on_entered(tl::unexpected<error>(std::move(reason)));
 }
 
-void begin_if_all_are_there(roll_call_state& state) {
-  if (state.now_in != roll_call_phase::entering
-      || state.members.size() < state.config.members.size())
-    return;
+// The last call, which ends with the deadline at the latest.
+bool is_awaiting_rest(roll_call_state& state) {
+  auto now = state.config.world->now();
+  auto missing = state.missing();
+  auto last_call = state.config.optional.last_call;
+  if (missing.empty()) return false;
+  if (!state.enough_since && state.config.on_waiting)
+    state.config.on_waiting(
+      fmt::format("enough replicas are there; the job waits {:.1f} s more for {} to enter",
+                  seconds(last_call), fmt::join(missing, ", ")));
+  state.enough_since = state.enough_since.value_or(now);
+  return now - *state.enough_since < last_call
+         && now - state.phase_began <= state.config.enter_deadline;
+}
+
+void begin_if_enough_are_there(roll_call_state& state) {
+  if (state.now_in != roll_call_phase::entering) return;
+  if (!state.may_begin()) return state.enough_since.reset();
+  if (is_awaiting_rest(state)) return;
+  roll_called done{.clock = state.clock};
+  for (const auto& [index, name] : state.config.members)
+    if (!state.is_there(index)) done.absent.insert(index);
   enter(state, roll_call_phase::entered);
-  state.config.on_entered(state.clock);
+  state.config.on_entered(std::move(done));
 }
 
 error why_it_did_not_begin(const roll_call_state& state) {
@@ -58,7 +76,7 @@ error why_it_did_not_begin(const roll_call_state& state) {
 }
 
 // The job has begun without it, or went on without it.
-void let_in_again(roll_call_state& state, roll_call_state::presence& member) {
+void let_in(roll_call_state& state, roll_call_state::presence& member) {
   auto now = state.config.world->now();
   tell(member.begins, make_job_begins(state.first_step, now, {}, member.life));
 }
@@ -78,7 +96,8 @@ caf::result<msg<wire::JobBegins>> on_enter(roll_call_pointer self,
   auto promise = self->make_response_promise<msg<wire::JobBegins>>();
   self->monitor(caf::actor_cast<caf::actor_addr>(sender));
   auto& member = state.members[who.member];
-  auto life = member.who ? member.life + 1 : 0;
+  auto is_late = state.now_in == roll_call_phase::playing;
+  auto life = member.who ? member.life + 1 : uint32_t{is_late}; // its replicas begin in midst
   member = {.who = sender, .life = life, .begins = promise};
   state.clock = std::max(state.clock, who.clock);
   auto wrong = state.check(who);
@@ -86,12 +105,12 @@ caf::result<msg<wire::JobBegins>> on_enter(roll_call_pointer self,
     state.config.on_here(who.member, caf::actor_cast<member_actor>(sender));
   if (state.now_in >= roll_call_phase::leaving)
     tell(member.begins, to_caf(why_it_did_not_begin(state)));
-  else if (state.now_in == roll_call_phase::playing)
-    wrong ? keep_out(member, *wrong) : let_in_again(state, member);
+  else if (is_late)
+    wrong ? keep_out(member, *wrong) : let_in(state, member);
   else if (wrong)
     refuse(state, std::move(*wrong));
   else
-    begin_if_all_are_there(state);
+    begin_if_enough_are_there(state);
   return promise;
 }
 
@@ -173,6 +192,9 @@ void on_down(roll_call_pointer self, const caf::down_msg& down) {
   gone->second.is_lost = true;
   auto why = from_caf(down.reason);
   if (why.code != errc::unavailable) why = {errc::unavailable, "has left"};
+  auto is_optional = state.config.optional.replicas.contains(gone->first);
+  if (is_optional && state.now_in == roll_call_phase::entering)
+    return begin_if_enough_are_there(state);
   if (state.now_in <= roll_call_phase::entered)
     refuse(state, {why.code, fmt::format("{} left before the job had begun: {}",
                                          state.name_of(gone->first), why.message)});
@@ -201,6 +223,7 @@ void watch(roll_call_pointer self) {
   auto& state = self->state;
   const auto& config = state.config;
   auto waited = config.world->now() - state.phase_began;
+  begin_if_enough_are_there(state);
   if (state.now_in == roll_call_phase::entering) tell_waiting(state, waited);
   if (state.now_in == roll_call_phase::entering && waited > config.enter_deadline)
     refuse(state, late(state, waited, "enter"));
@@ -240,14 +263,28 @@ std::optional<error> roll_call_state::check(const entrance& who) const {
   return std::nullopt;
 }
 
+bool roll_call_state::is_there(uint32_t member) const {
+  auto found = members.find(member);
+  return found != members.end() && !found->second.is_lost;
+}
+
+bool roll_call_state::may_begin() const {
+  uint32_t replicas = 0;
+  for (const auto& [index, name] : config.members) {
+    auto brought = config.optional.replicas.find(index);
+    auto is_optional = brought != config.optional.replicas.end();
+    if (!is_optional && !is_there(index)) return false;
+    if (is_optional && is_there(index)) replicas += brought->second;
+  }
+  return replicas >= config.optional.replicas_min;
+}
+
 std::vector<std::string> roll_call_state::missing() const {
   std::vector<std::string> names;
   for (const auto& [index, name] : config.members) {
-    auto found = members.find(index);
-    auto is_there = found != members.end();
     auto is_missing = now_in < roll_call_phase::leaving
-                        ? !is_there
-                        : is_there && !found->second.is_lost && !found->second.leaves;
+                        ? !is_there(index)
+                        : is_there(index) && !members.at(index).leaves;
     if (is_missing) names.push_back(name);
   }
   return names;
@@ -260,7 +297,6 @@ roll_call_actor::behavior_type roll_call(roll_call_pointer self, roll_call_confi
   enter(state, roll_call_phase::entering);
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
   watch(self);
-  begin_if_all_are_there(state);
   return {
     [self](const msg<wire::EnterJob>& said) { return on_enter(self, said); },
     [self](const msg<wire::AwaitEnd>& said) {

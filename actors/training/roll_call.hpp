@@ -18,6 +18,20 @@
 
 namespace troupe {
 
+/// Members that a job may begin without: workers, which may enter later.
+struct optional_members {
+  std::map<uint32_t, uint32_t> replicas; ///< That each of them brings, by member.
+  uint32_t replicas_min = 0; ///< That those of them which are there bring together, at least.
+  job_time last_call
+    = std::chrono::seconds{5}; ///< How long a job that may begin waits for the rest.
+};
+
+/// The roll call of a job that begins.
+struct roll_called {
+  job_time clock{0};         ///< The greatest on any clock.
+  std::set<uint32_t> absent; ///< Members that may enter later.
+};
+
 /// The members that a roll call waits for.
 struct roll_call_config {
   std::map<uint32_t, std::string> members; ///< Names by node: of all processes but the chief's.
@@ -26,15 +40,16 @@ struct roll_call_config {
   std::string agreement;                   ///< Lines; likewise, as far as a message holds them.
   /// Members that hold variables alone: one that is lost has lost them, and is not let in again.
   std::set<uint32_t> holders;
+  optional_members optional; ///< None of them holds variables alone.
   /// How long the job waits for its processes before it begins.
   job_time enter_deadline = std::chrono::seconds{60};
   /// And when it is over.
   job_time leave_deadline = std::chrono::seconds{30};
   job_time watch_period = std::chrono::milliseconds{100}; ///< How often it looks for missing ones.
-  /// Called once: with the greatest time on any clock, or why the job cannot begin.
-  std::function<void(expected<job_time>)> on_entered;
-  /// Called with a line every ten seconds that members are missing before the job begins, if that
-  /// is not empty.
+  /// Called once: with how the job begins, or why it cannot.
+  std::function<void(expected<roll_called>)> on_entered;
+  /// Called with a line every ten seconds that members are missing before the job begins, and when
+  /// it may begin without those that are missing, if that is not empty.
   std::function<void(const std::string& line)> on_waiting;
   /// Called when a member has entered, again or for the first time, if that is not empty.
   std::function<void(uint32_t member, const member_actor& who)> on_here;
@@ -49,7 +64,8 @@ struct roll_call_config {
 ///
 /// | phase    | until                                   | then                                   |
 /// |----------|-----------------------------------------|----------------------------------------|
-/// | entering | every member has entered                | entered                                |
+/// | entering | every member has entered, or enough and | entered                                |
+/// |          | the last call is over                   |                                        |
 /// |          | the deadline, or one is lost or differs | refused                                |
 /// | entered  | JobBegins                               | playing: members are told              |
 /// | playing  | JobEnded                                | leaving: members are told              |
@@ -57,8 +73,9 @@ struct roll_call_config {
 /// |          | the deadline                            | closing, and the job has failed        |
 /// | closing  | every member has ended, or the deadline | over: quit                             |
 ///
+/// An optional member that is lost before it is `entered` is missing as if it had not come.
 /// JobEnded leads from the first two and from `refused` to `leaving`, too. A member that was lost
-/// while the job is played may enter again, and is told at once.
+/// or absent while the job is played may enter, and is told at once.
 struct roll_call_state {
   static inline const char* name = "roll_call";
 
@@ -68,7 +85,7 @@ struct roll_call_state {
   struct presence {
     caf::strong_actor_ptr who;
     bool is_lost = false;
-    uint32_t life = 0; ///< How often it was lost before.
+    uint32_t life = 0; ///< How often it was lost or late before.
     std::optional<caf::typed_response_promise<msg<wire::JobBegins>>> begins;
     std::optional<caf::typed_response_promise<msg<wire::JobEnded>>> ends;
     std::optional<caf::typed_response_promise<msg<wire::JobEnded>>> leaves;
@@ -82,9 +99,16 @@ struct roll_call_state {
   uint64_t first_step = 0;              ///< From `playing` on.
   job_ending ending;                    ///< From `leaving` on.
   std::optional<waiting_lines> waiting; ///< While `entering`.
+  std::optional<job_time> enough_since; ///< While `entering`: when the last call began.
 
   /// What speaks against a member; nothing if it may enter.
   [[nodiscard]] std::optional<error> check(const entrance& who) const;
+
+  /// Whether those members are there without which no job begins.
+  [[nodiscard]] bool may_begin() const;
+
+  /// Whether a member has entered and is not lost.
+  [[nodiscard]] bool is_there(uint32_t member) const;
 
   /// The names of members: those that have not entered, or those that do not leave.
   [[nodiscard]] std::vector<std::string> missing() const;

@@ -15,7 +15,10 @@
 #include "strategies/jobs/replica_life.hpp"
 #include "strategies/jobs/restore.hpp"
 
+#include <algorithm>
 #include <cstdio>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <functional>
 #include <map>
 #include <memory>
@@ -152,16 +155,18 @@ public:
 
 private:
   std::optional<job_report> gather() override {
+    sites_ = enter_replicas(strategy_, options_);
     if (placement_ == nullptr) return std::nullopt;
     if (!placement_->others().empty()) {
       call_roll();
       std::stop_callback on_stop{options_.stop,
                                  [&] { tell_members({.stopped = "asked to stop"}); }};
-      auto clock = entered_.wait(world_);
-      if (!clock && clock.error().code == errc::cancelled)
+      auto called = entered_.wait(world_);
+      if (!called && called.error().code == errc::cancelled)
         return job_report{.stopped = "asked to stop"};
-      if (!clock) return job_report{.failure = clock.error()};
-      world_.set_clock(*clock);
+      if (!called) return job_report{.failure = called.error()};
+      world_.set_clock(called->clock);
+      absent_ = called->absent;
     }
     placement_->tell_spared(spared());
     return std::nullopt;
@@ -174,6 +179,7 @@ private:
                             .replicas = strategy_.num_replicas_in_sync(),
                             .agreement = options_.agreement,
                             .holders = holders_in(strategy_),
+                            .optional = optional(),
                             .enter_deadline = placement_->start_deadline(),
                             .world = &world_};
     config.on_entered = entered_;
@@ -209,6 +215,17 @@ private:
     };
   }
 
+  // The members that bring replicas, where the job does not need all.
+  [[nodiscard]] optional_members optional() const {
+    optional_members found;
+    if (options_.min_replicas == 0) return found;
+    uint32_t here = 0;
+    for (const auto& site : sites_)
+      site.is_here ? ++here : ++found.replicas[site.process];
+    found.replicas_min = std::max(options_.min_replicas, here) - here;
+    return found;
+  }
+
   // If its node is lost, which is simulated only, no actor is left to say which members are there.
   void watch_roll_call() {
     auto* roll = caf::actor_cast<caf::abstract_actor*>(roll_);
@@ -224,7 +241,8 @@ private:
   [[nodiscard]] spared_tasks spared() const {
     auto waits_for_return = options_.rejoin_patience > job_time{0};
     return {.workers = !options_.stops_on_loss
-                       && (waits_for_return || may_lose_replicas(optimizer_.options())),
+                       && (waits_for_return
+                           || may_lose_replicas(optimizer_.options(), options_.min_replicas)),
             .parameter_servers = strategy_.layout().owner_copies > 1};
   }
 
@@ -255,18 +273,35 @@ private:
     if (options_.evaluation.every_steps > 0)
       evaluator_.emplace(strategy_, options_.evaluation, *cast_);
     spawn_chief(plan);
-    replicas_.emplace(replica_surroundings{strategy_, options_, optimizer_, session_, cast_, chief_,
-                                           replicas_before_});
+    replicas_.emplace(
+      replica_surroundings{
+        strategy_, options_, optimizer_, session_, cast_, chief_, replicas_before_, {}},
+      sites_);
     for (auto index : replicas_->here())
       spawn_replica(index);
     losses_->tell([this](uint32_t member, const error& reason) { lose(member, reason); });
+    tell_absent();
+  }
+
+  void tell_absent() {
+    if (absent_.empty()) return;
+    std::vector<std::string> names;
+    for (auto member : absent_)
+      names.push_back(placement_->others().at(member));
+    auto is_absent = [this](const replica_site& site) { return absent_.contains(site.process); };
+    auto line = fmt::format("the job begins with {} of {} replicas; {} may enter later",
+                            sites_.size() - std::ranges::count_if(sites_, is_absent), sites_.size(),
+                            fmt::join(names, ", "));
+    hooks_.call([&] { tell_warning(options_, line); });
   }
 
   void spawn_chief(const session_plan& plan) {
     auto config = optimizer_.get_chief_queue_runner();
     if (plan.init_tokens) config.sync.initial_tokens = *plan.init_tokens;
-    for (uint32_t index = 0; index < strategy_.num_replicas_in_sync(); ++index)
-      if (is_dead(options_, index)) config.absent.push_back(index);
+    for (uint32_t index = 0; index < sites_.size(); ++index)
+      if (is_dead(options_, index) || absent_.contains(sites_[index].process))
+        config.absent.push_back(index);
+    config.min_replicas = options_.min_replicas;
     config.steps = plan.steps;
     config.recorder = spawn_recorder();
     config.deadline = options_.deadline;
@@ -412,10 +447,12 @@ private:
   placement* placement_;
   const sync_replicas_optimizer& optimizer_;
   const session_function& session_;
-  roll_call_actor roll_;             ///< Null, if there are no members, or they have left.
+  roll_call_actor roll_; ///< Null, if there are no members, or they have left.
+  std::vector<replica_site> sites_;
+  std::set<uint32_t> absent_;        ///< Members that were not there when the job began.
   std::shared_ptr<task_view> tasks_; ///< Null, if other processes are not observed.
   task_observer_actor observer_;     ///< Null then, too.
-  completion<job_time> entered_;
+  completion<roll_called> entered_;
   completion<job_ending> left_;
   std::shared_ptr<lost_members> losses_ = std::make_shared<lost_members>();
   std::vector<replica_progress> replicas_before_; ///< If the job goes on from a checkpoint.

@@ -50,9 +50,8 @@ class job_member final : public job_runner {
 public:
   job_member(troupe::strategy& strategy, const sync_replicas_optimizer& optimizer,
              const session_function& session, const training_options& options)
-    : job_runner(strategy, options, {}, session_control{[this](const std::string& reason) {
-                   if (chief_) caf::anon_send(chief_, make_stop_job(reason));
-                 }}),
+    : job_runner(strategy, options, {},
+                 session_control{[this](const std::string& reason) { ask_to_stop(reason); }}),
       placement_(*strategy.layout().placement), optimizer_(optimizer), session_(session) {}
 
   ~job_member() override {
@@ -109,6 +108,16 @@ private:
     world_.introduce(member_.id(), fmt::format("member {}", own.member));
   }
 
+  // Where a job goes on with fewer replicas, only those of this process stop.
+  void ask_to_stop(const std::string& reason) {
+    if (options_.min_replicas > 0 && replicas_ && !replicas_->here().empty()) {
+      leave_.request_stop();
+      count_->over(tl::unexpected<error>(asked_to_stop));
+    } else if (chief_) {
+      caf::anon_send(chief_, make_stop_job(reason));
+    }
+  }
+
   uint64_t restore() override {
     world_.set_clock(job_time{static_cast<int64_t>(begins_->reader().getClockNanoseconds())});
     return begins_->reader().getFirstStep();
@@ -133,8 +142,10 @@ private:
     if (life > 0) offer_all_again(strategy_);
     value_or_throw(placement_.enter("chief"));
     chief_ = value_or_throw(placement_.find<chief_actor>("member", "chief"));
-    auto& replicas = replicas_.emplace(replica_surroundings{
-      strategy_, options_, optimizer_, session_, cast_, chief_, read_replicas(*begins_)});
+    auto& replicas
+      = replicas_.emplace(replica_surroundings{strategy_, options_, optimizer_, session_, cast_,
+                                               chief_, read_replicas(*begins_), leave_.get_token()},
+                          enter_replicas(strategy_, options_));
     auto here = replicas.here();
     count_->reaching = here.size();
     for (auto index : here) {
@@ -147,6 +158,7 @@ private:
 
   job_report train() override {
     auto goes_on = count_->over.wait(world_);
+    if (!goes_on && goes_on.error() == asked_to_stop) return depart();
     auto is_over = goes_on || end_.comes(world_, word_timeout);
     clear();
     if (!is_over) return part(goes_on.error());
@@ -157,10 +169,11 @@ private:
   // After this no replica refers to the caller's functions any more.
   void clear() {
     if (!cast_) return;
-    if (replicas_)
+    count_->leave();
+    auto have_left = leave_.stop_requested() && count_->all_gone.comes(world_, leave_deadline);
+    if (replicas_ && !have_left)
       for (const auto& replica : replicas_->spawned())
         caf::anon_send(replica, make_cancel_step(no_step_is_wanted));
-    count_->leave();
     if (!count_->all_gone.comes(world_, leave_deadline)) replicas_->kill();
     last_step_ = std::max(cast_->step_heard->load(), newest_version());
     std::exchange(cast_, nullptr)->end();
@@ -177,6 +190,15 @@ private:
       if (snapshot) newest = std::max(newest, snapshot->reader().getVersion());
     }
     return newest;
+  }
+
+  // Its replicas finish their steps and leave, and the job goes on without this process.
+  job_report depart() {
+    clear();
+    if (auto ended = end_.peek()) return report_of(*ended);
+    leaves_alone_ = true;
+    strategy_.leave_others();
+    return {.step = last_step_, .stopped = "left the job, as it was asked to,"};
   }
 
   // The job may go on without this process, which has lost a peer that it cannot do without. A new
@@ -224,6 +246,7 @@ private:
   std::optional<msg<wire::JobBegins>> begins_;
   std::shared_ptr<const training_cast> cast_;
   std::optional<job_replicas> replicas_;
+  std::stop_source leave_; ///< Asked for: this process leaves the job, which goes on.
   std::shared_ptr<headcount> count_ = std::make_shared<headcount>();
   uint64_t last_step_ = 0;
   bool leaves_alone_ = false; ///< Without a word to the other processes.

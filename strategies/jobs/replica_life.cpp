@@ -49,7 +49,7 @@ private:
 // @param saved What it was at when the job was saved. @param life As in `job_replicas::spawn`.
 task<void> live(activity& activity, replica_context::place place,
                 std::optional<replica_progress> saved, uint64_t life,
-                std::shared_ptr<const replica_script> script) {
+                std::shared_ptr<const replica_script> script, std::stop_token leave) {
   attendance attends{place.at_work, place.replica};
   activity.set_local_step(place.cast->first_step);
   context_stack stack;
@@ -57,7 +57,7 @@ task<void> live(activity& activity, replica_context::place place,
   auto* owner = place.owner;
   replica_context context{activity, std::move(place)};
   stack.push({context_kind::replica, owner, &context});
-  training_session session{context, script->optimizer};
+  training_session session{context, script->optimizer, std::move(leave)};
   if (life > 0) {
     auto rejoining = session.rejoin(life);
     co_await rejoining;
@@ -81,15 +81,14 @@ std::optional<replica_progress> saved_of(std::span<const replica_progress> saved
 
 } // namespace
 
-job_replicas::job_replicas(replica_surroundings surroundings)
-  : with_(std::move(surroundings)), script_(std::make_shared<const replica_script>(replica_script{
-                                      with_.optimizer, with_.session, with_.options.pace})),
-    sites_(with_.strategy.num_replicas_in_sync()) {
-  auto* placement = with_.strategy.layout().placement;
+std::vector<replica_site> enter_replicas(const strategy& strategy,
+                                         const training_options& options) {
+  std::vector<replica_site> sites(strategy.num_replicas_in_sync());
+  auto* placement = strategy.layout().placement;
   std::map<uint32_t, uint32_t> counts; // by process
   std::map<uint32_t, std::shared_ptr<replicas_at_work>> at_work;
-  for (uint32_t index = 0; index < sites_.size(); ++index) {
-    auto& site = sites_[index];
+  for (uint32_t index = 0; index < sites.size(); ++index) {
+    auto& site = sites[index];
     if (placement != nullptr) {
       auto name = fmt::format("replica {}", index);
       site.is_here = value_or_throw(placement->enter(name));
@@ -98,13 +97,19 @@ job_replicas::job_replicas(replica_surroundings surroundings)
     auto& here = at_work[site.process];
     if (!here) here = std::make_shared<replicas_at_work>();
     site.at_work = here;
-    if (is_dead(with_.options, index)) continue;
+    if (is_dead(options, index)) continue;
     ++counts[site.process];
     here->enter(index); // before any of them begins
   }
-  for (auto& site : sites_)
+  for (auto& site : sites)
     site.replicas_here = counts[site.process];
+  return sites;
 }
+
+job_replicas::job_replicas(replica_surroundings surroundings, std::vector<replica_site> sites)
+  : with_(std::move(surroundings)), script_(std::make_shared<const replica_script>(replica_script{
+                                      with_.optimizer, with_.session, with_.options.pace})),
+    sites_(std::move(sites)) {}
 
 std::vector<uint32_t> job_replicas::here() const {
   std::vector<uint32_t> found;
@@ -127,6 +132,7 @@ replica_actor job_replicas::spawn(uint32_t index, uint64_t life) {
   replica_config config{.index = index, .chief = with_.chief, .world = &strategy.world()};
   config.processor = strategy.devices().processor_of(index);
   config.patience = with_.options.ask_again_after;
+  config.leave = with_.leave;
   if (placement != nullptr) {
     config.chief = value_or_throw(placement->find<chief_actor>(name, "chief"));
     config.process = placement->name_here();
@@ -143,9 +149,10 @@ replica_actor job_replicas::spawn(uint32_t index, uint64_t life) {
                                .at_work = sites_[index].at_work};
   if (placement != nullptr)
     place.cast = std::make_shared<training_cast>(cast_seen_from(name, strategy, *with_.cast));
-  config.body
-    = [place = std::move(place), saved = saved_of(with_.saved, index), life,
-       script = script_](activity& activity) { return live(activity, place, saved, life, script); };
+  config.body = [place = std::move(place), saved = saved_of(with_.saved, index), life,
+                 script = script_, leave = with_.leave](activity& activity) {
+    return live(activity, place, saved, life, script, leave);
+  };
   auto lives = strategy.world().system().spawn(replica, std::move(config));
   strategy.world().introduce(lives.id(), name);
   if (placement == nullptr) return lives;

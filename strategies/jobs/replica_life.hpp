@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 namespace troupe {
@@ -22,16 +23,29 @@ struct replica_surroundings {
   std::shared_ptr<const training_cast> cast;
   chief_actor chief;                   ///< Where there is no placement; else it is looked for.
   std::vector<replica_progress> saved; ///< Where they were, if the job goes on from a checkpoint.
+  std::stop_token leave;               ///< Asked for: those of this process leave the job.
 };
+
+/// Where a replica stands, and beside how many others.
+struct replica_site {
+  bool is_here = true;                       ///< Whether it is spawned in this process.
+  uint32_t process = 0;                      ///< By position.
+  uint32_t replicas_here = 0;                ///< That come, in that process.
+  std::shared_ptr<replicas_at_work> at_work; ///< Of those; of one process, one for all.
+};
+
+/// Has all replicas of a job enter its placement. @returns Their sites, by index.
+/// Errors: throws `failure`, as `placement::enter`.
+[[nodiscard]] std::vector<replica_site> enter_replicas(const strategy& strategy,
+                                                       const training_options& options);
 
 struct replica_script;
 
 /// The replicas of a job that has a chief, as one of its processes deals with them.
 class job_replicas {
 public:
-  /// Has all replicas of the job enter its placement.
-  /// Errors: throws `failure`, as `placement::enter`.
-  explicit job_replicas(replica_surroundings surroundings);
+  /// @param sites Of all replicas, by index.
+  job_replicas(replica_surroundings surroundings, std::vector<replica_site> sites);
 
   /// The replicas that come in this process, by index.
   [[nodiscard]] std::vector<uint32_t> here() const;
@@ -39,7 +53,8 @@ public:
   /// The replicas of another process, those that never come included.
   [[nodiscard]] std::vector<uint32_t> away_in(uint32_t process) const;
 
-  /// Spawns a replica in this process. @param life How often its node was gone before.
+  /// Spawns a replica in this process.
+  /// @param life How often its node was gone, or late, before: with 0 it begins where the job does.
   /// Errors: throws `failure`, as `placement::see`.
   replica_actor spawn(uint32_t index, uint64_t life);
 
@@ -50,17 +65,9 @@ public:
   void kill() const;
 
 private:
-  /// Where a replica stands, and beside how many others.
-  struct site {
-    bool is_here = true;                       ///< Whether it is spawned in this process.
-    uint32_t process = 0;                      ///< By position.
-    uint32_t replicas_here = 0;                ///< That come, in that process.
-    std::shared_ptr<replicas_at_work> at_work; ///< Of those; of one process, one for all.
-  };
-
   replica_surroundings with_;
   std::shared_ptr<const replica_script> script_;
-  std::vector<site> sites_; ///< Of all replicas, by index.
+  std::vector<replica_site> sites_;
   std::vector<replica_actor> spawned_;
 };
 

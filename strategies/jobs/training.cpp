@@ -2,6 +2,7 @@
 // Checks what a job is given, and runs it in the role that this process has.
 #include "strategies/jobs/training.hpp"
 
+#include "actors/policies/step_rules.hpp"
 #include "messages/refuse.hpp"
 #include "strategies/contexts/context.hpp"
 #include "strategies/jobs/job_runner.hpp"
@@ -40,6 +41,8 @@ void check(const strategy& strategy, const sync_replicas_optimizer& optimizer,
     refuse(errc::invalid_argument,
            "the strategy has {} replicas, the optimizer expects {}; make them agree",
            strategy.num_replicas_in_sync(), expected_replicas);
+  if (options.min_replicas > 0)
+    value_or_throw(check_min_replicas(options.min_replicas, optimizer.options()));
 }
 
 void check(const strategy& strategy, const training_options& options) {
@@ -53,6 +56,7 @@ void check(const strategy& strategy, const training_options& options) {
   const std::pair<bool, const char*> meaningless[]
     = {{!options.dead_replicas.empty(), "dead_replicas"},
        {options.ask_again_after > job_time{0}, "ask_again_after"},
+       {options.min_replicas > 0, "min_replicas"},
        {options.rejoin_patience > job_time{0}, "rejoin_patience"},
        {options.stops_on_loss, "stops_on_loss"}};
   for (const auto& [is_set, name] : meaningless)

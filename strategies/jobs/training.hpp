@@ -59,6 +59,16 @@ struct training_options {
   /// Choose a few times what a message takes there and back. 0: links are reliable, as TCP's are.
   job_time ask_again_after{0};
 
+  /// The fewest replicas that a job of several processes begins and goes on with; 0: it begins with
+  /// all, and goes on with as many as a step needs. Once so many are there, and those of the
+  /// chief's process and of parameter servers among them, the others are waited for 5 s more; they
+  /// may enter while the job goes on, each at the step that it is at then. If the `stop` of a
+  /// worker is asked for, it leaves: its replicas finish their steps, and the job goes on. If fewer
+  /// than `min_replicas` would be left, they are awaited (`rejoin_patience`), or else the job stops
+  /// with its step, and a last snapshot, and fails. At least as many as a step needs; not under
+  /// policy `tensorflow`. All processes of a job give the same number.
+  uint32_t min_replicas = 0;
+
   /// How long a replica on a lost node is expected back before the job goes on, or ends,
   /// without it; 0 = not at all. One that comes back later, while the job goes on, takes part
   /// again.
@@ -90,7 +100,7 @@ struct training_options {
   /// Told, before `train` returns, why the job has failed; empty: a line on standard error.
   std::function<void(const error&)> on_failure;
   troupe::evaluation evaluation;
-  std::stop_token stop; ///< Ends the job early, and cleanly.
+  std::stop_token stop; ///< Ends the job early, and cleanly; see `min_replicas`.
 };
 
 /// Trains all variables of a strategy. Puts the chief, the token queue, an accumulator for each
@@ -98,15 +108,16 @@ struct training_options {
 /// nothing to start by hand and nothing to forget.
 ///
 /// Where the strategy has the placement of a job of several processes, the job begins when all have
-/// called this, or ends with those that have not by its start deadline. Hooks, evaluation,
-/// snapshots and `on_step` are those of the process where the chief stands; the others run what
-/// stands in them, and all return the same step, failure and reason to stop.
+/// called this (or enough: `min_replicas`), or ends with those that have not by its start deadline.
+/// Hooks, evaluation, snapshots and `on_step` are those of the process where the chief stands; the
+/// others run what stands in them, and all return the same step, failure and reason to stop.
 ///
 /// Thread: the one that made the world.
 /// @returns How the job ended; variables hold what they had been trained to.
 /// Errors: in the report: stalled and deadline_exceeded, naming what is missing; user_code, if a
 /// replica threw and too few were left; what a hook threw. Throws `failure` with invalid_argument
-/// if the strategy has no variables, its replica count is not the optimizer's, or `steps` is 0;
+/// if the strategy has no variables, its replica count is not the optimizer's, `steps` is 0, or
+/// `min_replicas` does not go with the optimizer's options;
 /// failed_precondition if `resume` is of another job, or hooks leave the job without a chief.
 job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
                  const step_function& step, const training_options& options);
@@ -133,9 +144,9 @@ job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
 /// Errors: in the report: as `strategy::run`, then this process has left the others (see
 /// `strategy::leave_others`); as `check_replicas`, in all processes; what a hook threw. Throws
 /// `failure` with invalid_argument if there are no variables or steps, or for an option that means
-/// nothing here: `dead_replicas`, `ask_again_after`, `rejoin_patience`, `stops_on_loss`;
-/// unimplemented for a strategy that does not `run`; failed_precondition if `resume` is of another
-/// seed; as `spread_snapshot` and `restore_snapshot`.
+/// nothing here: `dead_replicas`, `ask_again_after`, `min_replicas`, `rejoin_patience`,
+/// `stops_on_loss`; unimplemented for a strategy that does not `run`; failed_precondition if
+/// `resume` is of another seed; as `spread_snapshot` and `restore_snapshot`.
 job_report train(strategy& strategy, const step_function& step, const training_options& options);
 
 } // namespace troupe

@@ -6,6 +6,8 @@
 #include "strategies/optimizers/sync_replicas_optimizer.hpp"
 
 #include <functional>
+#include <stop_token>
+#include <utility>
 
 namespace troupe {
 
@@ -23,11 +25,13 @@ using step_function = std::function<task<void>(replica_context&)>;
 /// There is nothing to start or to join: the job makes a session for every replica.
 class training_session {
 public:
-  training_session(replica_context& context, const sync_replicas_optimizer& optimizer)
-    : context_(context), optimizer_(optimizer) {}
+  /// @param leave Asked for when the replica is to leave the job after its step.
+  training_session(replica_context& context, const sync_replicas_optimizer& optimizer,
+                   std::stop_token leave = {})
+    : context_(context), optimizer_(optimizer), leave_(std::move(leave)) {}
 
-  /// True once the job is over.
-  [[nodiscard]] bool should_stop() const { return over_; }
+  /// True once the job is over, or goes on without this replica: its process is to leave it.
+  [[nodiscard]] bool should_stop() const { return over_ || leave_.stop_requested(); }
 
   /// The replica whose steps these are.
   [[nodiscard]] replica_context& context() { return context_; }
@@ -44,9 +48,9 @@ public:
   /// stale, and takes the next token.
   [[nodiscard]] task<void> resume(replica_progress saved);
 
-  /// Joins a job that goes on, in place of a replica that was lost with its node: begins with the
-  /// step that the variables are at, and with numbers that its former lives had not.
-  /// @param life How often the replica was lost.
+  /// Joins a job that goes on, late or in place of a replica that was lost with its node: begins
+  /// with the step that the variables are at, and with numbers that its former lives had not.
+  /// @param life How often the replica was lost or late.
   [[nodiscard]] task<void> rejoin(uint64_t life);
 
 private:
@@ -55,6 +59,7 @@ private:
 
   replica_context& context_;
   const sync_replicas_optimizer& optimizer_;
+  std::stop_token leave_;
   bool over_ = false;
 };
 

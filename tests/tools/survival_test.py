@@ -16,7 +16,7 @@ import time
 import unittest
 
 PROGRAM = os.path.abspath(sys.argv.pop(2))
-from job_processes import (A_BACKUP, ALL_FOUR, FOR_EVER, PATIENCE, PLAIN, TROUPE, WATCHED, Job, Process,  # noqa: E402
+from job_processes import (A_BACKUP, ALL_FOUR, FOR_EVER, PATIENCE, PLAIN, SMALL, TROUPE, WATCHED, Job, Process,  # noqa: E402
                            SideBySide, addresses, process_of)
 
 KILLS = int(os.environ.get("SURVIVAL_KILLS", "6"))
@@ -144,6 +144,30 @@ class Survival(Job):
         self.assertEqual(int(name.split("-")[1]), max(self.ledger("run")))
         self.start_all(cluster, *ALL_FOUR, "--resume", "run", "--steps", str(int(name.split("-")[1]) + 20),
                        "--run-dir", "more")["worker:0"].ends(0)
+
+    def test_workers_may_enter_a_job_that_goes_on_and_leave_it(self):
+        options = [*SMALL, "--policy", "latest_token", "--aggregate", "2", "--min-replicas", "2", *FOR_EVER, *WATCHED]
+        cluster = addresses(ps=1, worker=4)
+        job = {name: self.start(cluster, name, *options) for name in ("ps:0", "worker:0", "worker:1")}
+        chief = job["worker:0"]
+        chief.says("the job begins with 2 of 4 replicas; worker:2 .*, worker:3 .* may enter later")
+        chief.makes_steps(5, live=2)
+        for name in ("worker:2", "worker:3"):
+            job[name] = self.start(cluster, name, *options)
+        chief.makes_steps(5, live=4)
+        job["worker:2"].send(signal.SIGTERM)
+        job["worker:2"].ends(0, "left the job, as it was asked to, after step")
+        chief.says("replica 2 leaves after step .*; the job goes on with 3 of 4 replicas")
+        chief.makes_steps(5, live=3)
+        job["worker:3"].send(signal.SIGKILL)
+        chief.says("lost replica 3: .*; the job goes on with 2 of 4 replicas")
+        job["worker:2"] = self.start(cluster, "worker:2", *options)
+        chief.says("replica 2 joins after step", times=2)
+        chief.makes_steps(5, live=3)
+        chief.send(signal.SIGINT)
+        for name, code in (("worker:0", 130), ("worker:1", 0), ("worker:2", 0), ("ps:0", 0)):
+            job[name].ends(code)
+        self.assertEqual(self.trained()[0], f"checkpoint-{max(self.ledger('run'))}")
 
     def kill_many(self, job, others={}):
         """Kills workers that are started again, at moments of chance, and other tasks in the place of some."""

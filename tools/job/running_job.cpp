@@ -219,7 +219,10 @@ int running_job::follow(const std::function<void()>& body) {
   if (report_)
     if (auto line = early_end(request_.program, *report_, steps()); !line.empty())
       fmt::print(stderr, "{}\n", line);
-  if (report_ && (report_->failure || !thrown)) return code_of(*report_, signals_->signal_number());
+  // A worker that the job can do without has left it as it was asked to.
+  auto leaves = request_.options.min_replicas > 0 && cluster_->self().type == "worker";
+  if (report_ && (report_->failure || !thrown))
+    return code_of(*report_, leaves ? 0 : signals_->signal_number());
   if (!thrown) return static_cast<int>(exit_code::finished);
   return refuse_job(request_.program, *thrown, *cluster_, signals_->signal_number(),
                     report_ ? exit_code_of(thrown->code) : exit_code::usage);
@@ -360,6 +363,7 @@ training_options running_job::training_of_all() {
   training.agreement = agreement_;
   training.deadline = to_job_time(options.deadline_seconds);
   training.observe_period = to_job_time(options.observe_period_seconds);
+  training.min_replicas = static_cast<uint32_t>(options.min_replicas);
   training.rejoin_patience = to_job_time(options.rejoin_patience_seconds);
   training.stops_on_loss = options.on_loss == loss_reaction::stop;
   training.check_replicas_every = options.check_replicas;

@@ -3,6 +3,7 @@
 #include "tools/options/job_checks.hpp"
 
 #include "actors/gpu/device_list.hpp"
+#include "actors/policies/step_rules.hpp"
 #include "simulation/distributions/distribution.hpp"
 #include "tools/options/command_options.hpp"
 #include "tools/options/option_value.hpp"
@@ -55,6 +56,28 @@ expected<void> check_aggregate(const job_options& options, const option_origins&
                 "ends: raise {} from {}, lower --aggregate, or raise --replicas",
                 name, options.aggregate, needed, options.replicas,
                 spelling(origins, "initial-tokens"), *options.initial_tokens));
+}
+
+expected<void> check_min_replicas(const job_options& options, const option_origins& origins) {
+  if (options.min_replicas == 0) return {};
+  auto misuse_of = [&](const std::string& why) {
+    return misuse(
+      fmt::format("{} {}: {}", spelling(origins, "min-replicas"), options.min_replicas, why));
+  };
+  const auto sync = sync_of(options);
+  if (traits_of(options.policy).counts_tokens())
+    return misuse_of(fmt::format("policy {} puts tokens for all replicas into its queue; those of "
+                                 "absent ones grow stale there, and a replica that joins takes "
+                                 "them: take --policy latest_token",
+                                 to_string(options.policy)));
+  if (options.min_replicas > options.replicas)
+    return misuse_of(
+      fmt::format("there are {} replicas: lower it, or raise --replicas", options.replicas));
+  if (auto fewest = fewest_replicas(sync); options.min_replicas < fewest)
+    return misuse_of(fmt::format("a step needs the gradients of {} replicas: raise it to {}, or "
+                                 "lower --aggregate",
+                                 fewest, fewest));
+  return {};
 }
 
 expected<void> check_initial_tokens(const job_options& options, const option_origins& origins) {
@@ -175,8 +198,9 @@ void fit(job_options& options, const option_origins& origins, uint64_t workers) 
 }
 
 expected<void> check(const job_options& options, const option_origins& origins) {
-  for (auto* rule : {check_initial_tokens, check_backups, check_slack, check_aggregate, check_slow,
-                     check_device, check_variable_device, check_communication, check_virtual_time})
+  for (auto* rule :
+       {check_initial_tokens, check_backups, check_slack, check_aggregate, check_min_replicas,
+        check_slow, check_device, check_variable_device, check_communication, check_virtual_time})
     if (auto done = rule(options, origins); !done) return done;
   return {};
 }

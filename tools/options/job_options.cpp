@@ -29,9 +29,10 @@ constexpr std::array<std::string_view, 2> arithmetic_names{"done", "skipped"};
 constexpr std::array<std::string_view, 2> loss_names{"go_on", "stop"};
 
 // Where a chief takes the first gradients; and where processes make every step together.
-constexpr std::array<std::string_view, 11> of_one_strategy{
-  "aggregate", "policy",          "backups",          "curvature",     "initial-tokens", "slack",
-  "on-loss",   "rejoin-patience", "replicate-owners", "communication", "check-replicas"};
+constexpr std::array<std::string_view, 12> of_one_strategy{
+  "aggregate",     "policy",        "backups",      "curvature",       "initial-tokens",
+  "slack",         "on-loss",       "min-replicas", "rejoin-patience", "replicate-owners",
+  "communication", "check-replicas"};
 constexpr size_t of_processes_that_meet = 2; ///< The last ones.
 
 constexpr option_range replica_counts{1, 100'000};
@@ -80,6 +81,10 @@ void add_replica_options(command_options& all, job_options& options) {
           choice_value(options.strategy, strategy_names));
   all.add("--replicas", "COUNT", "replicas that compute gradients",
           whole_value(options.replicas, replica_counts));
+  all.add("--min-replicas", "COUNT",
+          "begin as soon as so many of the --replicas are there, and 5 s later at the latest; "
+          "workers may enter while the job goes on, and leave it (SIGTERM); 0: begin with all",
+          whole_value(options.min_replicas, {0, 100'000}));
   all.add("--aggregate", "COUNT",
           "gradients that each update averages, under policy ssp 1 unless it is given; replicas "
           "beyond that number are backups",

@@ -99,6 +99,8 @@ struct job_options {
   arithmetic_kind arithmetic = arithmetic_kind::done;
   double deadline_seconds = 60; ///< How long a step may take before the job counts as stalled.
   loss_reaction on_loss = loss_reaction::go_on;
+  /// The fewest replicas that the job begins and goes on with; 0: it begins with all.
+  uint64_t min_replicas = 0;
   double rejoin_patience_seconds = 0; ///< How long a lost worker is waited for.
   uint64_t replicate_owners = 1;      ///< Parameter servers that hold each variable.
   uint64_t timeline_bytes = job_defaults::timeline_bytes; ///< That timeline.json may have.

@@ -40,6 +40,23 @@ TEST_SUITE("actors/policies/step_rules") {
     CHECK(cancelled_by(step, {}).empty());
   }
 
+  TEST_CASE("a job may begin with as many replicas as a step needs, where none leaves tokens") {
+    CHECK(fewest_replicas({3, 4, sync_policy::latest_token}) == 3);
+    CHECK(fewest_replicas({3, 4, sync_policy::k_batch_async}) == 1);
+    CHECK(check_min_replicas(3, {3, 4, sync_policy::latest_token}));
+    CHECK(check_min_replicas(1, {1, 4, sync_policy::ssp}));
+    auto why = [](uint32_t least, sync_policy policy) {
+      return check_min_replicas(least, {3, 4, policy}).error().message;
+    };
+    CHECK(why(2, sync_policy::cancel)
+          == "min_replicas is 2, but a step needs the gradients of 3 replicas; choose at least as "
+             "many");
+    CHECK(why(5, sync_policy::cancel)
+          == "min_replicas is 5, but there are 4 replicas; choose at most as many");
+    CHECK(why(3, sync_policy::tensorflow).find("policy tensorflow puts tokens")
+          != std::string::npos);
+  }
+
   TEST_CASE("a stall says what the step lacks, and why no replica gives it") {
     stalled_step stalled{.step = 3, .needed = 4, .live = 2, .replicas = 5, .tokens = 0};
     CHECK(to_error(stalled).code == errc::stalled);

@@ -119,6 +119,36 @@ TEST_SUITE("actors/training/chief_state") {
     CHECK(state.is_last());
   }
 
+  TEST_CASE_FIXTURE(states, "a replica may leave a job that has enough, and join it again") {
+    auto state = state_of({.min_replicas = 3});
+    const error asked{errc::cancelled, "its process was asked to stop"};
+    REQUIRE(state.roster.leave(2));
+    REQUIRE(state.may_leave(asked));
+    CHECK_FALSE(state.may_leave({errc::unavailable, "its node is gone"}));
+    state.note_departure(2);
+    state.note_join(2, replica_actor{});
+    CHECK(warnings
+          == std::vector<std::string>{
+            "replica 2 leaves after step 6, as its process is asked to; the job goes on with 3 of "
+            "4 replicas",
+            "replica 2 joins after step 6; the job goes on with 4 of 4 replicas"});
+    CHECK(state.end.report.lost.empty());
+  }
+
+  TEST_CASE_FIXTURE(states, "a job that lacks a replica that was asked to leave stops") {
+    auto state = state_of({.min_replicas = 4});
+    const error asked{errc::cancelled, "its process was asked to stop"};
+    REQUIRE(state.roster.leave(2));
+    REQUIRE_FALSE(state.may_leave(asked));
+    state.note_loss(2, asked);
+    REQUIRE(state.end.reason);
+    CHECK(state.end.reason->message
+          == "the job needs 4 replicas (min_replicas), but 3 of 4 are left; lost replica 2: its "
+             "process was asked to stop");
+    CHECK(state.end.reason->code == errc::unavailable);
+    CHECK(state.is_last());
+  }
+
   TEST_CASE_FIXTURE(states, "a phase that lasts too long says what it waits for") {
     auto state = state_of({.deadline = 60s, .stop_patience = 5s});
     CHECK_FALSE(state.overdue(1h)); // the look at the queue says what is missing

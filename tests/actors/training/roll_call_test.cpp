@@ -25,16 +25,17 @@ struct told {
 };
 
 struct gathering : deterministic_world {
-  gathering() {
+  explicit gathering(optional_members optional = {}) {
     roll_call_config config{.members = {{1, "worker:1"}, {2, "worker:2"}},
                             .seed = 5,
                             .replicas = 4,
                             .agreement = "batch = 8\nhidden = [16]\n",
                             .holders = {2},
+                            .optional = std::move(optional),
                             .enter_deadline = 60s,
                             .leave_deadline = 30s,
                             .world = &world};
-    config.on_entered = [this](expected<job_time> clock) { entered = std::move(clock); };
+    config.on_entered = [this](expected<roll_called> how) { entered = std::move(how); };
     config.on_waiting = [this](const std::string& line) { waiting.push_back(line); };
     config.on_lost = [this](uint32_t member, const error& reason) { lost[member] = reason; };
     config.on_left = [this](const job_ending& how) { left = how; };
@@ -81,10 +82,15 @@ struct gathering : deterministic_world {
   roll_call_actor roll;
   std::map<uint32_t, member_actor> members;
   std::map<uint32_t, told> hears;
-  std::optional<expected<job_time>> entered;
+  std::optional<expected<roll_called>> entered;
   std::vector<std::string> waiting;
   std::map<uint32_t, error> lost;
   std::optional<job_ending> left;
+};
+
+/// Member 1 brings two replicas, which may come late.
+struct elastic_gathering : gathering {
+  elastic_gathering() : gathering({.replicas = {{1, 2}}, .replicas_min = 0, .last_call = 5s}) {}
 };
 
 const job_ending well{.step = 9};
@@ -97,7 +103,7 @@ TEST_SUITE("actors/training/roll_call") {
     CHECK_FALSE(entered);
     enter(2);
     REQUIRE(entered);
-    CHECK(entered->value() == 7s);
+    CHECK(entered->value().clock == 7s);
     CHECK_FALSE(hears[1].begins);
     say(make_job_begins(3, 8s, {}));
     CHECK(hears[1].begins->value().reader().getFirstStep() == 3);
@@ -113,6 +119,45 @@ TEST_SUITE("actors/training/roll_call") {
     REQUIRE(left);
     CHECK(*left == well);
     CHECK(lost.empty());
+  }
+
+  TEST_CASE_FIXTURE(elastic_gathering, "a job begins without a worker when its last call is over") {
+    enter(2);
+    CHECK_FALSE(entered);
+    CHECK(waiting
+          == std::vector<std::string>{
+            "enough replicas are there; the job waits 5.0 s more for worker:1 to enter"});
+    pass(6s);
+    REQUIRE(entered);
+    CHECK(entered->value().absent == std::set<uint32_t>{1});
+    say(make_job_begins(3, 8s, {}));
+    CHECK(hears[2].begins->value().reader().getLife() == 0);
+    enter(1);
+    REQUIRE(hears[1].begins);
+    CHECK(hears[1].begins->value().reader().getLife() == 1); // it begins where the others are
+    CHECK(lost.empty());
+  }
+
+  TEST_CASE_FIXTURE(elastic_gathering, "a worker that is lost before the job begins is absent") {
+    enter(1);
+    kill(1);
+    CHECK_FALSE(entered);
+    enter(2);
+    pass(6s);
+    CHECK(entered->value().absent == std::set<uint32_t>{1});
+    CHECK(lost.empty());
+  }
+
+  TEST_CASE_FIXTURE(elastic_gathering, "no last call waits for members that are all there") {
+    enter(1);
+    enter(2);
+    CHECK(entered->value().absent.empty());
+  }
+
+  TEST_CASE_FIXTURE(elastic_gathering, "a job does not begin without a member that it needs") {
+    enter(1);
+    pass(61s);
+    CHECK(entered->error().message.find("s for worker:2 to enter the job") != std::string::npos);
   }
 
   TEST_CASE_FIXTURE(gathering, "members that are missing are told of every ten seconds") {

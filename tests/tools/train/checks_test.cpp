@@ -37,6 +37,21 @@ TEST_SUITE("tools/train/checks") {
     CHECK(message.find("raise --initial-tokens from 1") != std::string::npos);
   }
 
+  TEST_CASE("refuses to begin with fewer replicas than a step needs, or where tokens grow stale") {
+    train_options options;
+    options.min_replicas = 3;
+    CHECK(message_of(options).find("--min-replicas 3: policy tensorflow puts tokens") == 0);
+    options.policy = sync_policy::latest_token;
+    CHECK(check(options, {}));
+    options.min_replicas = 2;
+    CHECK(message_of(options)
+          == "--min-replicas 2: a step needs the gradients of 3 replicas: raise it to 3, or lower "
+             "--aggregate");
+    options.min_replicas = 5;
+    CHECK(message_of(options)
+          == "--min-replicas 5: there are 4 replicas: lower it, or raise --replicas");
+  }
+
   TEST_CASE("refuses fewer replicas than needed under the other policies") {
     train_options options;
     options.aggregate = 5;
