@@ -4,15 +4,15 @@
 # Roles.  A job that runs as several processes has one where its chief stands, and there the *roll call*,
 # which knows the members that are in.  Every other process has a *member*.
 #
-#   chief  -> roll call  JobBegins  not answered; as soon as all may begin
+#   chief  -> roll call  JobBegins  not answered; as soon as those that are there may begin
 #   chief  -> roll call  JobEnded   not answered; when the job is over where the chief stands
-#   member -> roll call  EnterJob   answered by JobBegins, when all members have entered
+#   member -> roll call  EnterJob   answered by JobBegins, when all members have entered, or enough
 #   member -> roll call  AwaitEnd   answered by JobEnded, when the job is over
 #   member -> roll call  LeaveJob   answered by JobEnded, when all that are left want to leave
 #
 # A job that cannot begin answers EnterJob with an error of `Errc`.  A member that is gone is waited for
 # no more, and whether the job can do without it is the chief's to say.  When its process is started again,
-# it enters a job that goes on, and is answered at once.  The last JobEnded says how the job ended
+# or late where a job may begin with fewer, it enters a job that goes on, and is answered at once.  The last JobEnded says how the job ended
 # for every process: only then the first process may end.
 
 @0xda9e82878a1cfd30;
@@ -42,7 +42,7 @@ struct EnterJob {
 }
 
 struct JobBegins {
-  # All are there.
+  # All are there, or enough.
 
   firstStep @0 :Training.Step;
   # Updates that the variables include already.
@@ -54,7 +54,7 @@ struct JobBegins {
   # If the job goes on from a checkpoint: where its replicas were.  Each process takes its own.
 
   life @3 :UInt32;
-  # How often the receiver has been lost: 0 for members that are there when the job begins.
+  # How often the receiver has been lost, or late: 0 for members that are there when the job begins.
 }
 
 struct AwaitEnd {

@@ -92,8 +92,8 @@ struct Origin {
   # The step that the gradient was computed for: the replica's token, 0 before its first.
 
   iteration @3 :UInt64;
-  # How many gradients this replica had computed before this one.  A replica that comes back after its node
-  # was gone counts on from 2^32 for each such return: no gradient of it has a number of its former life.
+  # How many gradients this replica had computed before this one.  A replica that comes late, or back after its
+  # node was gone, counts on from 2^32 for each time: no gradient of it has a number of its former life.
 
   computeNanoseconds @4 :Nanoseconds;
   # What computing the gradient took, the barrier not included.

@@ -56,7 +56,7 @@ std::string_view reason_against_collectives(const scenario& what) {
   if (what.local_sgd.local_steps > 1) return "local steps";
   if (what.replicate_owners > 1) return "owners with mirrors";
   if (what.deadline < job_time::max()) return "a deadline";
-  if (!what.late_starts.empty()) return "late starts";
+  if (!what.late_starts.empty() || what.min_replicas > 0) return "late starts";
   if (what.network && what.network->service) return "service times";
   if (what.network && what.network->owners > 1) return "owners";
   if (what.network && what.network->model_bytes > 0) return "a model to be read";

@@ -58,6 +58,8 @@ struct scenario {
   std::optional<learning_options> learning = {}; ///< Nothing: gradients hold nothing.
   /// If the network has a roll call: by node, how long after the job's its process is started.
   std::map<node_index, job_time> late_starts = {};
+  /// As in `training_options`: of processes that meet at a roll call.
+  uint32_t min_replicas = 0;
   fault_plan faults = {}; ///< Needs a network; makes one that takes no time if there is none.
   /// As in `parameter_server_options`; 2 needs a network with as many owners, or more.
   uint32_t replicate_owners = 1;

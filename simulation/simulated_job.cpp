@@ -138,6 +138,7 @@ training_options simulated_job::options() {
   if (watch_) options.evaluation = watch_->during(world_);
   if (!network_) return options;
   options.ask_again_after = what_.ask_again_after;
+  options.min_replicas = what_.min_replicas;
   if (auto absence = what_.faults.longest_absence(network_->patience()); absence > job_time{0})
     options.rejoin_patience = absence + std::chrono::seconds{1};
   for (uint32_t replica = 0; replica < what_.sync.total_num_replicas; ++replica)

@@ -220,8 +220,10 @@ private:
     optional_members found;
     if (options_.min_replicas == 0) return found;
     uint32_t here = 0;
-    for (const auto& site : sites_)
-      site.is_here ? ++here : ++found.replicas[site.process];
+    for (uint32_t index = 0; index < sites_.size(); ++index) {
+      const auto& site = sites_[index];
+      (site.is_here ? here : found.replicas[site.process]) += is_dead(options_, index) ? 0 : 1;
+    }
     found.replicas_min = std::max(options_.min_replicas, here) - here;
     return found;
   }
@@ -298,9 +300,11 @@ private:
   void spawn_chief(const session_plan& plan) {
     auto config = optimizer_.get_chief_queue_runner();
     if (plan.init_tokens) config.sync.initial_tokens = *plan.init_tokens;
-    for (uint32_t index = 0; index < sites_.size(); ++index)
-      if (is_dead(options_, index) || absent_.contains(sites_[index].process))
-        config.absent.push_back(index);
+    for (uint32_t index = 0; index < sites_.size(); ++index) {
+      auto is_late = absent_.contains(sites_[index].process);
+      if (is_late) lives_[index] = 1; // it begins in midst, as one that returns
+      if (is_late || is_dead(options_, index)) config.absent.push_back(index);
+    }
     config.min_replicas = options_.min_replicas;
     config.steps = plan.steps;
     config.recorder = spawn_recorder();

@@ -2,6 +2,7 @@
 // Drawing a job and its faults, and writing down what happens.
 #include "tests/sim/drawn_job.hpp"
 
+#include "actors/policies/step_rules.hpp"
 #include "simulation/distributions/distribution.hpp"
 #include "tests/sim/dice.hpp"
 #include "tests/sim/stuck_alarm.hpp"
@@ -146,6 +147,14 @@ void draw_roll_call(dice& draw, scenario& job) {
     job.late_starts[1 + draw.below(nodes - 1)] = draw.between(0s, 8s);
 }
 
+// Half of the jobs that meet at a roll call may begin without some of their processes.
+void draw_fewer(dice& draw, scenario& job) {
+  if (!job.network->meets_at_roll_call || traits_of(job.sync.policy).counts_tokens()) return;
+  auto fewest = fewest_replicas(job.sync);
+  if (draw.one_in(2))
+    job.min_replicas = fewest + draw.below(job.sync.total_num_replicas - fewest + 1);
+}
+
 // Half of the jobs that can hold every variable twice do, and may lose one of the two holders.
 void draw_replication(dice& draw, scenario& job) {
   if (job.network->owners < 2 || draw.one_in(2)) return;
@@ -180,6 +189,7 @@ scenario draw_scenario(uint64_t seed) {
   if (draw.one_in(4)) job.faults.faults.push_back(draw_skew(draw, job));
   draw_roll_call(draw, job);
   draw_replication(draw, job);
+  draw_fewer(draw, job);
   return job;
 }
 

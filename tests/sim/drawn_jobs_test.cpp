@@ -6,8 +6,10 @@
 #include "tests/sim/checkers.hpp"
 #include "tests/sim/stuck_alarm.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <span>
 #include <string>
 
 namespace drawn_jobs_test {
@@ -49,6 +51,7 @@ constexpr const char* rare_paths[] = {"fault crash",
                                       "given up node",
                                       "delivered EnterJob",
                                       "late start",
+                                      "came late",
                                       "entered again",
                                       "refused",
                                       "left together",
@@ -56,6 +59,17 @@ constexpr const char* rare_paths[] = {"fault crash",
                                       "held twice over bad links",
                                       "delivered TookOver",
                                       "taken over over bad links"};
+
+// Whether it is the first life of its process in a job that had begun without it.
+bool came_late(const process_life& life, std::span<const process_life> all) {
+  return std::ranges::any_of(all, [&](const process_life& other) {
+           return other.attempt == life.attempt && other.began && *other.began < life.entered;
+         })
+         && std::ranges::none_of(all, [&](const process_life& other) {
+              return other.attempt == life.attempt && other.node == life.node
+                     && other.entered < life.entered;
+            });
+}
 
 void add(std::map<std::string, uint64_t>& reached, const evidence& course) {
   for (const auto& [what, count] : course.report.probes)
@@ -82,6 +96,7 @@ void add(std::map<std::string, uint64_t>& reached, const evidence& course) {
     reached["entered again"] += life.began && life.first_step > 0 ? 1 : 0;
     reached["refused"] += life.refused ? 1 : 0;
     reached["left together"] += life.left ? 1 : 0;
+    reached["came late"] += came_late(life, course.report.processes) ? 1 : 0;
   }
   if (!course.what.faults.is_empty()) reached["stale after a fault"] += course.report.stale;
 }

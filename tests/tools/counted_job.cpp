@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job that counts its gradients: counted_job POLICY AGGREGATE OWNER_COPIES. Each gradient
-// adds 1 to a row of its own, until SIGTERM. At the end the chief compares the rows with its
-// ledger: what it has as accepted is part of the variable exactly once, and nothing else is. What
-// happens is told on standard error, one line each.
+// A job that counts its gradients: counted_job POLICY AGGREGATE OWNER_COPIES MIN_REPLICAS. Each
+// gradient adds 1 to a row of its own, until SIGTERM. At the end the chief compares the rows with
+// its ledger: what it has as accepted is part of the variable exactly once, and nothing else is.
+// What happens is told on standard error, one line each.
 #include "messages/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster/server.hpp"
@@ -84,7 +84,7 @@ gradient one_at(int64_t row, const shape& rows) {
   return indexed_slices{index, make_tensor({1}, {-1.0F}), rows};
 }
 
-int take_part(sync_policy policy, uint32_t aggregate, uint32_t owner_copies,
+int take_part(sync_policy policy, uint32_t aggregate, uint32_t owner_copies, uint32_t min_replicas,
               const std::stop_token& stop) {
   auto cluster = resolve({}, process_environment());
   auto world = world::threads();
@@ -112,6 +112,7 @@ int take_part(sync_policy policy, uint32_t aggregate, uint32_t owner_copies,
   };
   ledger accepted;
   training_options training{.steps = steps_max - 1, .stop = stop};
+  training.min_replicas = min_replicas;
   training.rejoin_patience = std::chrono::seconds{60};
   training.on_warning = say;
   training.on_step = [&accepted](const step_record& record) { accepted.add(record); };
@@ -128,12 +129,12 @@ int take_part(sync_policy policy, uint32_t aggregate, uint32_t owner_copies,
 } // namespace
 
 int main(int count, char** arguments) {
-  if (count != 4) return static_cast<int>(exit_code::usage);
+  if (count != 5) return static_cast<int>(exit_code::usage);
   signal_watch signals;
   try {
     auto policy = parse_sync_policy(arguments[1]);
     return take_part(value_or_throw(std::move(policy)), std::stoul(arguments[2]),
-                     std::stoul(arguments[3]), signals.token());
+                     std::stoul(arguments[3]), std::stoul(arguments[4]), signals.token());
   } catch (const failure& failed) {
     say(failed.what());
     return static_cast<int>(exit_code_of(failed.reason().code));

@@ -213,7 +213,7 @@ class Counted(Job):
         return Process(self, task, [PROGRAM, *self.options], {**PLAIN, "TF_CONFIG": json.dumps(config)})
 
     def lose_one_after_the_other(self, tasks, policy, owner_copies, aggregate="3"):
-        self.cluster, self.options = addresses(ps=2, worker=4), [policy, aggregate, owner_copies]
+        self.cluster, self.options = addresses(ps=2, worker=4), [policy, aggregate, owner_copies, "0"]
         job = {f"{kind}:{index}": self.begin(f"{kind}:{index}")
                for kind, hosts in self.cluster.items() for index in range(len(hosts))}
         chief = job["worker:0"]
@@ -232,8 +232,31 @@ class Counted(Job):
             else:
                 job[task].says("^begins$")  # a chief that has left takes nobody in
             time.sleep(random.uniform(0.2, 0.6))
+        self.check_counts(chief, job.values())
+
+    def come_and_go(self, policy, aggregate):
+        """Two workers enter a job that goes on, and leave it as they are asked to, or are killed."""
+        self.cluster, self.options = addresses(ps=2, worker=4), [policy, aggregate, "1", "2"]
+        job = {task: self.begin(task) for task in ("ps:0", "ps:1", "worker:0", "worker:1")}
+        chief = job["worker:0"]
+        chief.says("the job begins with 2 of 4 replicas; worker:2 .*, worker:3 .* may enter later")
+        random.seed(KILLS)
+        for _ in range(min(2 * KILLS, 24)):
+            task = random.choice(("worker:2", "worker:3"))
+            if task in job:
+                how = random.choice((signal.SIGTERM, signal.SIGKILL))
+                job[task].send(how)
+                code = job.pop(task).process.wait(timeout=PATIENCE)
+                self.assertEqual(code, 0 if how == signal.SIGTERM else -how, self.story())
+            else:
+                job[task] = self.begin(task)
+                job[task].says("^begins$")
+            time.sleep(random.uniform(0.2, 0.6))
+        self.check_counts(chief, job.values())
+
+    def check_counts(self, chief, processes):
         chief.send(signal.SIGTERM)
-        for process in job.values():
+        for process in processes:
             process.process.wait(timeout=PATIENCE)
             self.assertEqual(process.process.returncode, 0, self.story())
         self.assertRegex(chief.errors(), r"\naccepted \d{3,}, missing 0, too many 0\n", self.story())
@@ -243,6 +266,11 @@ class Counted(Job):
             with self.subTest(policy=policy):
                 workers = [f"worker:{number % 3 + 1}" for number in range(KILLS // 2)]
                 self.lose_one_after_the_other(workers, policy, "1")
+
+    def test_what_was_accepted_of_workers_that_come_late_and_leave_counts_once(self):
+        for policy, aggregate in (("latest_token", "2"), ("cancel", "2"), ("k_async", "2"), ("ssp", "1")):
+            with self.subTest(policy=policy):
+                self.come_and_go(policy, aggregate)
 
     def test_and_so_it_does_where_parameter_servers_are_killed_that_have_mirrors(self):
         self.lose_one_after_the_other(["ps:0", "worker:1", "ps:1", "worker:2"], "latest_token", "2")

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -101,6 +102,44 @@ TEST_SUITE("simulation/faults") {
                                           })
                       == 1,
                     "node ", node);
+  }
+
+  TEST_CASE("a job that may begin with fewer replicas goes on with more as they come") {
+    for (auto policy : {sync_policy::latest_token, sync_policy::cancel, sync_policy::k_async}) {
+      auto what = job(2, 4, policy, 40);
+      what.network = network_options{.meets_at_roll_call = true};
+      what.late_starts = {{4, 12s}, {5, 15s}}; // replicas 2 and 3
+      what.min_replicas = 2;
+      std::map<uint32_t, job_time> joined; // replicas, and when their first gradients counted
+      std::map<uint64_t, uint32_t> live;   // replicas by step
+      counted_gradients counted{what};
+      what.on_step = [&, count = what.on_step](const step_record& step) {
+        count(step);
+        live[step.step] = step.live;
+        for (const auto& one : step.accepted)
+          joined.try_emplace(one.replica, step.ended);
+      };
+      auto report = simulate(what);
+      CHECK_FALSE(report.job.failure);
+      CHECK(counted.repeated == 0);
+      CHECK(live[1] == 2);
+      CHECK(live[40] == 4);
+      CHECK(joined[0] < 10s); // after a last call of 5 s
+      CHECK(joined[2] > 12s);
+      CHECK(joined[2] < 16s);
+      CHECK(joined[3] > 15s);
+      CHECK(joined[3] < 19s);
+    }
+  }
+
+  TEST_CASE("a job that may begin with fewer replicas waits for a return where fewer are left") {
+    auto what = job(2, 4, sync_policy::latest_token);
+    what.network = network_options{.meets_at_roll_call = true};
+    what.min_replicas = 4;
+    what.faults = plan({.at = 5500ms, .lasts = 10s, .who = {"replica 1"}});
+    auto report = simulate(what);
+    CHECK_FALSE(report.job.failure);
+    CHECK(std::ranges::max(step_seconds(report)) >= 10);
   }
 
   TEST_CASE("a process that is lost before it was to start is started once, when it is back") {

@@ -7,6 +7,10 @@
 #include "tests/strategies/data/numbers.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
+#include <sstream>
+#include <string>
 
 namespace dataset_test {
 
@@ -96,6 +100,15 @@ TEST_SUITE("strategies/data/dataset") {
     CHECK(range(0).repeat().size() == 0);
     CHECK(range(3).repeat(UINT64_MAX / 2).size() == dataset::infinite);
     CHECK(line_of(range(3).repeat().batch(2).skip(1).shard(2, 0).take(2)) == "[2 0] [0 1]");
+  }
+
+  TEST_CASE("deals the elements anew in every pass, where a shard follows the passes") {
+    std::set<std::string> read; // by three of four replicas
+    for (uint64_t replica : {0, 1, 3}) {
+      std::istringstream share{line_of(range(100).shuffle(100, 7).repeat(12).shard(4, replica))};
+      read.insert(std::istream_iterator<std::string>{share}, {});
+    }
+    CHECK(read.size() == 100);
   }
 
   TEST_CASE("zips until the shortest ends") {
