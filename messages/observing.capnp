@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the chief's process asks the others, to show the whole job at one place.
+# What the first process of a job asks the others, to show the whole job at one place.
 #
-# Roles.  The *task observer* stands beside the chief; each other process has a *member* (cluster.capnp).
+# Roles.  The *task observer* stands in the first process, beside the chief if there is one.  Each other process has a
+# *task reporter*; where there is a chief, that is its member (cluster.capnp).
 #
-#   task observer -> member  ReadTask  answered by TaskReport, at once
+#   task observer -> task reporter  ReadTask  answered by TaskReport, at once
 #
-# The observer never asks a member that has not answered yet, so a link carries at most one report of each kind,
+# The observer never asks a reporter that has not answered yet, so a link carries at most one report of each kind,
 # and a link that is full delays reports instead of collecting them.
 
 @0xad6360242f25e74a;

@@ -14,10 +14,6 @@ namespace troupe {
 
 namespace {
 
-std::string stage_name(uint32_t rank) {
-  return fmt::format("communicator {}", rank);
-}
-
 using communicators = std::vector<communicator_actor>;
 
 expected<communicators> put_on_stage(world& world, placement& place,
@@ -28,7 +24,7 @@ expected<communicators> put_on_stage(world& world, placement& place,
     names.push_back(rank < options.names.size() ? options.names[rank]
                                                 : fmt::format("worker:{}", rank));
   for (uint32_t rank = 0; rank < options.size; ++rank) {
-    auto name = stage_name(rank);
+    auto name = communicator_name(rank);
     auto is_here = place.enter(name);
     if (!is_here) return tl::unexpected<error>(is_here.error());
     if (!*is_here) continue;
@@ -51,13 +47,13 @@ expected<void> have_met(placement& place, const communicators& here, uint32_t ra
       met.peers.emplace_back();
       continue;
     }
-    auto found = place.see(stage_name(rank), stage_name(peer));
+    auto found = place.see(communicator_name(rank), communicator_name(peer));
     if (!found) return tl::unexpected<error>(found.error());
     if (!*found)
       return fail(errc::failed_precondition,
                   fmt::format("{} and {} do not talk to each other in this cluster; have its "
                               "workers meet (workers_meet)",
-                              stage_name(rank), stage_name(peer)));
+                              communicator_name(rank), communicator_name(peer)));
     met.peers.push_back(std::move(*found));
   }
   caf::anon_send(here[rank], std::move(met));
@@ -65,6 +61,10 @@ expected<void> have_met(placement& place, const communicators& here, uint32_t ra
 }
 
 } // namespace
+
+std::string communicator_name(uint32_t rank) {
+  return fmt::format("communicator {}", rank);
+}
 
 expected<communicators> join_collective_group(world& world, placement& place,
                                               const collective_group_options& options) {

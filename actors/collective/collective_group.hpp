@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace troupe {
@@ -19,9 +20,12 @@ struct collective_group_options {
   job_time deadline = std::chrono::seconds{60}; ///< Of a call that says nothing else.
 };
 
-/// Puts the communicators of a group on stage, as "communicator 0", "communicator 1", ..., and has
-/// those that stand in this process meet all others. Each process shows its own before it looks for
-/// others, so it does not matter which comes first; calls that are made before all have come wait.
+/// What a communicator goes by in a placement: "communicator 0".
+[[nodiscard]] std::string communicator_name(uint32_t rank);
+
+/// Puts the communicators of a group on stage, each by its `communicator_name`, and has those that
+/// stand in this process meet all others. Each process shows its own before it looks for others, so
+/// it does not matter which comes first; calls that are made before all have come wait.
 ///
 /// @param world, place Outlive the communicators, which end when they are sent an exit.
 /// @returns By rank; null for those of other processes. A job of several processes has one here, a

@@ -282,17 +282,20 @@ using roll_call_actor = caf::typed_actor<
   // Time to look which processes are missing; sent by the actor to itself.
   caf::reacts_to<watch_tick>>;
 
-/// Stands for a process at the roll call.
-using member_actor = caf::typed_actor<
-  // The process is done with the job.
-  caf::reacts_to<msg<wire::LeaveJob>>,
+/// Tells of the process where it stands.
+using task_reporter_actor = caf::typed_actor<
   // What the actors of the process do.
   caf::replies_to<msg<wire::ReadTask>>::with<msg<wire::TaskReport>>>;
 
+/// Stands for a process at the roll call, and tells of it.
+using member_actor = task_reporter_actor::extend<
+  // The process is done with the job.
+  caf::reacts_to<msg<wire::LeaveJob>>>;
+
 /// A process of the job has entered it.
 struct observe_task {
-  uint32_t member = 0; ///< Position of its node in the job's list.
-  member_actor who;
+  uint32_t number = 0; ///< Of the process, as the observer's view counts them.
+  task_reporter_actor who;
 };
 
 /// The last messages of all processes are wanted.

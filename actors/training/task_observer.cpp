@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The task observer: questions to members, and what becomes of the answers.
+// The task observer: questions to processes, and what becomes of the answers.
 #include "actors/training/task_observer.hpp"
 
 #include "messages/observing_message.hpp"
@@ -13,44 +13,44 @@ namespace {
 
 using task_observer_pointer = observed_pointer<task_observer_actor, task_observer_state>;
 
-void on_report(task_observer_pointer self, uint32_t member, const member_actor& who,
+void on_report(task_observer_pointer self, uint32_t number, const task_reporter_actor& who,
                const msg<wire::TaskReport>& report) {
   auto& state = self->state;
-  auto found = state.tasks.find(member);
+  auto found = state.tasks.find(number);
   if (found == state.tasks.end() || found->second.who != who) return; // of an earlier life
   found->second.is_asked = false;
-  state.config.view->fold(member, read_task_report(report.reader()), state.config.world->now());
+  state.config.view->fold(number, read_task_report(report.reader()), state.config.world->now());
 }
 
-void on_refusal(task_observer_state& state, uint32_t member, const member_actor& who) {
-  auto found = state.tasks.find(member);
+void on_refusal(task_observer_state& state, uint32_t number, const task_reporter_actor& who) {
+  auto found = state.tasks.find(number);
   if (found != state.tasks.end() && found->second.who == who) found->second.is_asked = false;
 }
 
 // A question that was refused is asked again.
-void ask(task_observer_pointer self, uint32_t member, task_observer_state::task& task) {
+void ask(task_observer_pointer self, uint32_t number, task_observer_state::task& task) {
   if (std::exchange(task.is_asked, true)) return;
   constexpr auto patience = caf::infinite; // the node answers for a process that is gone
   self->request(task.who, patience, make_read_task(1))
     .then(
-      [self, member, who = task.who](const msg<wire::TaskReport>& report) {
-        on_report(self, member, who, report);
+      [self, number, who = task.who](const msg<wire::TaskReport>& report) {
+        on_report(self, number, who, report);
       },
-      [self, member, who = task.who](const caf::error&) { on_refusal(self->state, member, who); });
+      [self, number, who = task.who](const caf::error&) { on_refusal(self->state, number, who); });
 }
 
 void look(task_observer_pointer self) {
-  for (auto& [member, task] : self->state.tasks)
-    ask(self, member, task);
+  for (auto& [number, task] : self->state.tasks)
+    ask(self, number, task);
   self->delayed_send(self, self->state.config.period, watch_tick{});
 }
 
 void on_here(task_observer_pointer self, const observe_task& entered) {
   auto& state = self->state;
   self->monitor(entered.who);
-  state.config.view->enter(entered.member);
-  auto& task = state.tasks[entered.member] = {.who = entered.who};
-  ask(self, entered.member, task);
+  state.config.view->enter(entered.number);
+  auto& task = state.tasks[entered.number] = {.who = entered.who};
+  ask(self, entered.number, task);
 }
 
 void on_down(task_observer_pointer self, const caf::down_msg& down) {
@@ -70,7 +70,8 @@ void end_one(task_observer_pointer self) {
     state.config.on_records(std::exchange(state.collected, flight_records{}));
 }
 
-void ask_for_record(task_observer_pointer self, const std::string& name, const member_actor& who) {
+void ask_for_record(task_observer_pointer self, const std::string& name,
+                    const task_reporter_actor& who) {
   self->request(who, self->state.config.record_deadline, make_read_task(observation::messages_kept))
     .then(
       [self, name](const msg<wire::TaskReport>& report) {
@@ -95,9 +96,9 @@ void collect(task_observer_pointer self, const collect_flight_records& wanted) {
     state.collected.silent.push_back(sight.task);
     state.collected.tasks.push_back(std::move(sight));
   }
-  for (const auto& [member, task] : state.tasks) {
+  for (const auto& [number, task] : state.tasks) {
     ++state.awaited;
-    ask_for_record(self, state.config.view->name_of(member), task.who);
+    ask_for_record(self, state.config.view->name_of(number), task.who);
   }
   end_one(self);
 }

@@ -31,7 +31,7 @@ struct task_observer_state {
 
   /// A process that has entered the job.
   struct task {
-    member_actor who;
+    task_reporter_actor who;
     bool is_asked = false; ///< It has not answered the last question, and is asked no more.
   };
 

@@ -4,7 +4,6 @@
 #include "actors/training/recorder.hpp"
 #include "actors/training/replica.hpp"
 #include "actors/training/roll_call.hpp"
-#include "actors/training/task_observer.hpp"
 #include "actors/training/token_queue.hpp"
 #include "messages/refuse.hpp"
 #include "messages/training_message.hpp"
@@ -12,6 +11,7 @@
 #include "strategies/contexts/training_cast.hpp"
 #include "strategies/jobs/completion.hpp"
 #include "strategies/jobs/job_runner.hpp"
+#include "strategies/jobs/observed_tasks.hpp"
 #include "strategies/jobs/replica_life.hpp"
 #include "strategies/jobs/restore.hpp"
 
@@ -150,7 +150,6 @@ public:
     losses_->tell({});
     static_cast<void>(job_leader::leave(
       {.failure = error{errc::failed_precondition, "the chief's process gave the job up"}}));
-    kill_and_await(world_, observer_);
   }
 
 private:
@@ -187,32 +186,19 @@ private:
     config.on_lost
       = [losses = losses_](uint32_t member, const error& reason) { losses->add(member, reason); };
     config.on_left = left_;
-    if (options_.observe_period > job_time{0}) config.on_here = observe_tasks();
+    if (options_.observe_period > job_time{0}) {
+      tasks_.emplace(world_, options_.observe_period, placement_->name_here(), placement_->others(),
+                     [this](const flight_records& all) { hooks_.on_flight_records(all); });
+      config.on_here = tasks_->adder();
+    }
     roll_ = world_.system().spawn(roll_call, std::move(config));
     world_.introduce(roll_.id(), "roll call");
     watch_roll_call();
     placement_->put("roll call", roll_);
   }
 
-  // @returns What the observer is to be told of members by.
-  std::function<void(uint32_t, const member_actor&)> observe_tasks() {
-    tasks_ = std::make_shared<task_view>(placement_->name_here(), placement_->others());
-    task_observer_config config{
-      .view = tasks_, .period = options_.observe_period, .on_records = {}, .world = &world_};
-    config.on_records = [this](const flight_records& all) { hooks_.on_flight_records(all); };
-    observer_ = world_.system().spawn(task_observer, std::move(config));
-    world_.introduce(observer_.id(), "task observer");
-    return [observer = observer_](uint32_t member, const member_actor& who) {
-      caf::anon_send(observer, observe_task{member, who});
-    };
-  }
-
   void show_tasks(session_plan& plan) override {
-    plan.tasks = tasks_;
-    if (!observer_) return;
-    plan.collect_flight_records = [observer = observer_](const std::string& reason) {
-      caf::anon_send(observer, collect_flight_records{reason});
-    };
+    if (tasks_) tasks_->show(plan);
   }
 
   // The members that bring replicas, where the job does not need all.
@@ -453,9 +439,8 @@ private:
   const session_function& session_;
   roll_call_actor roll_; ///< Null, if there are no members, or they have left.
   std::vector<replica_site> sites_;
-  std::set<uint32_t> absent_;        ///< Members that were not there when the job began.
-  std::shared_ptr<task_view> tasks_; ///< Null, if other processes are not observed.
-  task_observer_actor observer_;     ///< Null then, too.
+  std::set<uint32_t> absent_;           ///< Members that were not there when the job began.
+  std::optional<observed_tasks> tasks_; ///< Nothing, if other processes are not observed.
   completion<roll_called> entered_;
   completion<job_ending> left_;
   std::shared_ptr<lost_members> losses_ = std::make_shared<lost_members>();

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A job without a chief: one run for each step, in all processes that have replicas.
+#include "actors/collective/collective_group.hpp"
+#include "actors/training/task_reporter.hpp"
 #include "kernels/tensor/change.hpp"
 #include "messages/refuse.hpp"
 #include "strategies/jobs/checkpoint.hpp"
 #include "strategies/jobs/completion.hpp"
 #include "strategies/jobs/job_runner.hpp"
+#include "strategies/jobs/observed_tasks.hpp"
 #include "strategies/jobs/replica_check.hpp"
 #include "strategies/jobs/replica_life.hpp"
 #include "strategies/jobs/restore.hpp"
@@ -13,6 +16,9 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <map>
+#include <optional>
+#include <string>
 #include <utility>
 
 namespace troupe {
@@ -116,7 +122,34 @@ public:
                  session_control{wish}),
       body_(body), leads_(strategy.layout().should_checkpoint), wish_(std::move(wish)) {}
 
+  ~job_peer() override { kill_and_await(world_, reporter_); }
+
 private:
+  // The first process looks at the others, where it is to; they have come to the same point.
+  void show_tasks(session_plan& plan) override {
+    const auto& group = strategy_.layout().group;
+    if (!group) return;
+    auto& place = *group->placement;
+    auto name_of = [](uint32_t rank) { return fmt::format("task reporter {}", rank); };
+    for (uint32_t rank = 1; rank < group->size; ++rank) {
+      auto name = name_of(rank);
+      if (!value_or_throw(place.enter_beside(name, communicator_name(rank)))) continue;
+      reporter_ = world_.system().spawn(task_reporter, &world_.observatory());
+      world_.introduce(reporter_.id(), name);
+      place.put(name, reporter_);
+    }
+    if (group->rank > 0 || options_.observe_period == job_time{0}) return;
+    std::map<uint32_t, std::string> others;
+    for (uint32_t rank = 1; rank < group->size; ++rank)
+      others.emplace(rank, group->names[rank]);
+    tasks_.emplace(world_, options_.observe_period, group->names[0], std::move(others),
+                   [this](const flight_records& all) { hooks_.on_flight_records(all); });
+    for (uint32_t rank = 1; rank < group->size; ++rank)
+      tasks_->adder()(
+        rank, value_or_throw(place.find<task_reporter_actor>(communicator_name(0), name_of(rank))));
+    tasks_->show(plan);
+  }
+
   uint64_t restore() override {
     auto from = spread_snapshot(strategy_, options_.resume);
     if (from) troupe::restore(strategy_, *from);
@@ -258,6 +291,8 @@ private:
   std::vector<job_time> arrived_; ///< When each replica was done with its last computation.
   job_time ended_{0};             ///< When the last step was.
   bool is_over_ = false;
+  task_reporter_actor reporter_;        ///< Null in the first process, and where there is but one.
+  std::optional<observed_tasks> tasks_; ///< Nothing, if other processes are not observed here.
 };
 
 } // namespace

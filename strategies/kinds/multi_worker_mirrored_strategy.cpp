@@ -78,7 +78,8 @@ std::shared_ptr<const process_group> group_of(world& world, const options_type& 
                       .options = options.communication,
                       .fixed_order = options.fixed_order,
                       .timeout = options.deadline,
-                      .names = options.workers};
+                      .names = options.workers,
+                      .placement = options.placement};
   if (auto seconds = options.communication.timeout_seconds.value_or(0); seconds > 0)
     group.timeout = std::min(group.timeout, timeout_of(seconds));
   std::tie(group.communicator, group.rank) = join(world, options);

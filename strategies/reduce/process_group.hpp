@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/interfaces/interfaces.hpp"
+#include "actors/net/placement.hpp"
 #include "strategies/reduce/cross_device_ops.hpp"
 
 #include <cstddef>
@@ -16,15 +17,16 @@ namespace troupe {
 
 /// What this process needs to combine values with the others. All of them have as many replicas.
 struct process_group {
-  uint32_t rank = 0;                ///< Of this process.
-  uint32_t size = 1;                ///< Processes.
-  uint32_t replicas_each = 1;       ///< Replicas of one process.
-  communicator_actor communicator;  ///< This process's.
-  communication_options options{};  ///< Of calls that say nothing else.
-  bool fixed_order = true;          ///< As `collective_call::fixed_order`.
-  job_time timeout{0};              ///< Of a collective, unless options say otherwise.
-  std::vector<std::string> names{}; ///< Of the processes, by rank: "worker:2".
-  bool has_devices = false;         ///< Whether the communicators combine arrays on devices.
+  uint32_t rank = 0;                      ///< Of this process.
+  uint32_t size = 1;                      ///< Processes.
+  uint32_t replicas_each = 1;             ///< Replicas of one process.
+  communicator_actor communicator;        ///< This process's.
+  communication_options options{};        ///< Of calls that say nothing else.
+  bool fixed_order = true;                ///< As `collective_call::fixed_order`.
+  job_time timeout{0};                    ///< Of a collective, unless options say otherwise.
+  std::vector<std::string> names{};       ///< Of the processes, by rank: "worker:2".
+  bool has_devices = false;               ///< Whether the communicators combine arrays on devices.
+  troupe::placement* placement = nullptr; ///< Where the communicators are; outlives the group.
 
   [[nodiscard]] uint32_t replica_count() const { return size * replicas_each; }
 

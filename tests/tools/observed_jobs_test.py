@@ -10,7 +10,7 @@ import subprocess
 import unittest
 
 import job_processes
-from job_processes import A_BACKUP, FOR_EVER, PATIENCE, TROUPE, WATCHED
+from job_processes import A_BACKUP, FOR_EVER, PATIENCE, SMALL, TROUPE, WATCHED
 
 OFTEN = "--observe-period 0.1".split()
 TASKS = ["worker:0", "worker:1", "worker:2", "worker:3"]
@@ -85,6 +85,21 @@ class ObservedJobs(job_processes.Job):
         job["worker:0"].says("the last messages of all tasks .*; worker:3 did not answer")
         # Its loss, a moment later, has records collected again.
         self.assertRegex(self.command("flight", "run").stdout, r"(?m)^worker:3 (did not answer|is lost; it reported last at .*)$")
+
+    def test_where_there_is_no_chief_the_first_process_shows_all_tasks(self):
+        job = self.start_all(job_processes.addresses(worker=4), *SMALL, "--strategy", "multi_worker_mirrored", *FOR_EVER,
+                             *WATCHED, *OFTEN)
+        first = job["worker:0"]
+        first.makes_steps(3)
+        first.until(lambda: {task for task, _ in self.actors(first)} == set(TASKS), "reports of all tasks")
+        first.until(lambda: ("worker:3", "replica 3") in self.actors(first), "a report of a replica")
+        self.assertIn("of 4 tasks", self.command("top", "--once", self.endpoint(first)).stdout)
+        first.send(signal.SIGUSR1)
+        first.says("the last messages of all tasks stand in .*flight$")
+        self.assertEqual(len(list((self.folder / "run" / "flight").iterdir())), 4)
+        first.send(signal.SIGTERM)
+        for name in TASKS:
+            job[name].ends(143 if name == "worker:0" else 0)
 
     def test_observation_can_be_left_out(self):
         chief = self.start_slow_one("--observe-period", "0")["worker:0"]
