@@ -64,9 +64,9 @@ struct training_options {
   /// chief's process and of parameter servers among them, the others are waited for 5 s more; they
   /// may enter while the job goes on, each at the step that it is at then. If the `stop` of a
   /// worker is asked for, it leaves: its replicas finish their steps, and the job goes on. If fewer
-  /// than `min_replicas` would be left, they are awaited (`rejoin_patience`), or else the job stops
-  /// with its step, and a last snapshot, and fails. At least as many as a step needs; not under
-  /// policy `tensorflow`. All processes of a job give the same number.
+  /// than `min_replicas` are left, and no more within `rejoin_patience`, the job stops with its
+  /// step, and a last snapshot, and fails. At least as many as a step needs; not under policy
+  /// `tensorflow`. All processes of a job give the same number.
   uint32_t min_replicas = 0;
 
   /// How long a replica on a lost node is expected back before the job goes on, or ends,

@@ -9,7 +9,9 @@
 #include <cmath>
 #include <cstring>
 #include <fmt/format.h>
+#include <iterator>
 #include <map>
+#include <set>
 #include <vector>
 
 namespace troupe::test {
@@ -320,11 +322,26 @@ std::map<uint64_t, job_time> last_entrances(const evidence& course) {
   return last;
 }
 
+// Where a job may begin without some of its replicas: whether no more were missing.
+bool were_enough_there(const evidence& course, const process_life& began) {
+  std::set<node_index> there;
+  for (const auto& one : course.report.processes)
+    if (one.attempt == began.attempt && one.entered <= *began.began) there.insert(one.node);
+  auto owners = course.what.network->owners;
+  for (uint32_t replica : course.what.dead_replicas)
+    there.erase(1 + owners + replica);
+  return there.size() >= owners + course.what.min_replicas
+         && *std::next(there.begin(), owners - 1) == owners;
+}
+
 std::string nobody_begins_alone(const evidence& course) {
   auto last = last_entrances(course);
-  for (const auto& one : course.report.processes)
-    if (one.began && *one.began < last[one.attempt])
-      return what_a_process_saw(one, "it began before all were there");
+  for (const auto& one : course.report.processes) {
+    if (!one.began) continue;
+    if (course.what.min_replicas > 0 ? !were_enough_there(course, one)
+                                     : *one.began < last[one.attempt])
+      return what_a_process_saw(one, "it began before all were there that it needs");
+  }
   return {};
 }
 
@@ -376,7 +393,7 @@ constexpr std::array all_checkers{
   checker{"no token goes nowhere", all_tokens_handed_out},
   checker{"steps come one after the other, with as many gradients as they need",
           steps_one_after_the_other},
-  checker{"no process begins before all are there", nobody_begins_alone},
+  checker{"no process begins before all are there that it needs", nobody_begins_alone},
   checker{"all processes are told how the job ended", all_hear_of_one_ending},
   checker{"no process leaves before the job is over for all", nobody_leaves_before_the_end},
   checker{"every wait ends, and a failure has a reason", an_end_to_every_wait},

@@ -151,8 +151,8 @@ void draw_roll_call(dice& draw, scenario& job) {
 void draw_fewer(dice& draw, scenario& job) {
   if (!job.network->meets_at_roll_call || traits_of(job.sync.policy).counts_tokens()) return;
   auto fewest = fewest_replicas(job.sync);
-  if (draw.one_in(2))
-    job.min_replicas = fewest + draw.below(job.sync.total_num_replicas - fewest + 1);
+  auto most = job.sync.total_num_replicas - static_cast<uint32_t>(job.dead_replicas.size());
+  if (draw.one_in(2)) job.min_replicas = fewest + draw.below(most - fewest + 1);
 }
 
 // Half of the jobs that can hold every variable twice do, and may lose one of the two holders.

@@ -62,9 +62,11 @@ constexpr const char* rare_paths[] = {"fault crash",
 
 // Whether it is the first life of its process in a job that had begun without it.
 bool came_late(const process_life& life, std::span<const process_life> all) {
-  return std::ranges::any_of(all, [&](const process_life& other) {
-           return other.attempt == life.attempt && other.began && *other.began < life.entered;
-         })
+  return std::ranges::any_of(all,
+                             [&](const process_life& other) {
+                               return other.attempt == life.attempt && other.began
+                                      && *other.began < life.entered;
+                             })
          && std::ranges::none_of(all, [&](const process_life& other) {
               return other.attempt == life.attempt && other.node == life.node
                      && other.entered < life.entered;
