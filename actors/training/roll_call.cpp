@@ -65,7 +65,7 @@ void begin_if_enough_are_there(roll_call_state& state) {
   if (is_awaiting_rest(state)) return;
   roll_called done{.clock = state.clock};
   for (const auto& [index, name] : state.config.members)
-    if (!state.is_there(index)) done.absent.insert(index);
+    if (!state.is_there(index)) done.absent.emplace(index, name);
   enter(state, roll_call_phase::entered);
   state.config.on_entered(std::move(done));
 }

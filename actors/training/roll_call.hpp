@@ -28,8 +28,8 @@ struct optional_members {
 
 /// The roll call of a job that begins.
 struct roll_called {
-  job_time clock{0};         ///< The greatest on any clock.
-  std::set<uint32_t> absent; ///< Members that may enter later.
+  job_time clock{0};                      ///< The greatest on any clock.
+  std::map<uint32_t, std::string> absent; ///< Names of members that may enter later.
 };
 
 /// The members that a roll call waits for.

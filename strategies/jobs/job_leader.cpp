@@ -274,8 +274,8 @@ private:
   void tell_absent() {
     if (absent_.empty()) return;
     std::vector<std::string> names;
-    for (auto member : absent_)
-      names.push_back(placement_->others().at(member));
+    for (const auto& [member, name] : absent_)
+      names.push_back(name);
     auto is_absent = [this](const replica_site& site) { return absent_.contains(site.process); };
     auto line = fmt::format("the job begins with {} of {} replicas; {} may enter later",
                             sites_.size() - std::ranges::count_if(sites_, is_absent), sites_.size(),
@@ -439,8 +439,8 @@ private:
   const session_function& session_;
   roll_call_actor roll_; ///< Null, if there are no members, or they have left.
   std::vector<replica_site> sites_;
-  std::set<uint32_t> absent_;           ///< Members that were not there when the job began.
-  std::optional<observed_tasks> tasks_; ///< Nothing, if other processes are not observed.
+  std::map<uint32_t, std::string> absent_; ///< Members that were not there when the job began.
+  std::optional<observed_tasks> tasks_;    ///< Nothing, if other processes are not observed.
   completion<roll_called> entered_;
   completion<job_ending> left_;
   std::shared_ptr<lost_members> losses_ = std::make_shared<lost_members>();
