@@ -27,9 +27,22 @@ template <class... T>
   return ((reinterpret_cast<uintptr_t>(at) % alignment == 0) && ...);
 }
 
+/// Packet `i` of an array. By value, so that all of it is one load: behind a reference, the
+/// compiler loads each element where it is used.
+template <size_t width, class T>
+[[nodiscard]] __device__ packet<T, width> load(const T* from, size_t i) {
+  return reinterpret_cast<const packet<T, width>*>(from)[i];
+}
+
+/// Writes packet `i` of an array.
+template <size_t width, class T>
+__device__ void store(T* to, size_t i, const packet<T, width>& values) {
+  reinterpret_cast<packet<T, width>*>(to)[i] = values;
+}
+
 /// An element of the result each, side by side.
 template <class T, size_t count, class Function, class... In>
-__device__ packet<T, count> map_packet(Function function, const packet<In, count>&... in) {
+[[nodiscard]] __device__ packet<T, count> map_packet(Function function, packet<In, count>... in) {
   packet<T, count> result;
   for (size_t k = 0; k < count; ++k)
     result.values[k] = function(in.values[k]...);
@@ -41,8 +54,7 @@ template <size_t width, class Function, class T, class... In>
 __global__ void __launch_bounds__(block_threads)
   map_kernel(size_t whole, size_t count, Function function, T* out, const In*... in) {
   for (size_t i = thread_of_grid(); i < whole; i += threads_of_grid())
-    reinterpret_cast<packet<T, width>*>(out)[i]
-      = map_packet<T, width>(function, reinterpret_cast<const packet<In, width>*>(in)[i]...);
+    store(out, i, map_packet<T, width>(function, load<width>(in, i)...));
   for (size_t i = whole * width + thread_of_grid(); i < count; i += threads_of_grid())
     out[i] = function(in[i]...);
 }
