@@ -24,7 +24,7 @@ void mean_gradient(const context&, std::span<const T> output_gradient, std::span
 
 namespace cpu {
 
-/// As the reference, in 16 partial sums.
+/// As the reference, in the order of `sum`.
 template <class T>
 [[nodiscard]] T mean(const context&, std::span<const T> values);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mean in vector registers.
+// The mean in vector registers, on all cores.
 #include "kernels/math/mean.hpp"
 
-#include "kernels/tensor/vector_math.hpp"
+#include "kernels/math/reduce.hpp"
 #include "messages/assert.hpp"
 
 #include <algorithm>
@@ -10,10 +10,8 @@
 namespace troupe::cpu {
 
 template <class T>
-T mean(const context&, std::span<const T> values) {
-  const T* from = values.data();
-  auto sum = detail::sum_lanes<double>(values.size(), [&](size_t i) { return double{from[i]}; });
-  return static_cast<T>(sum / static_cast<double>(values.size()));
+T mean(const context& on, std::span<const T> values) {
+  return static_cast<T>(sum(on, values) / static_cast<double>(values.size()));
 }
 
 template <class T>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mean on a GPU: by one block, because all values are one chunk of the cpu twin's sum.
+// The mean on a GPU.
+#include "kernels/cuda/packet.cuh"
 #include "kernels/cuda/sums.cuh"
 #include "kernels/math/mean.hpp"
 
@@ -14,7 +15,7 @@ void mean(const context& on, std::span<const T> values, std::span<T> out) {
   auto element = [from = values.data()] __device__(size_t i) {
     return sum_values<1>{{static_cast<double>(from[i])}};
   };
-  sum_elements<1>(on, values.size(), std::max<size_t>(values.size(), 1), element, sum);
+  sum_elements<1>(on, values.size(), cpu::sum_chunk_elements, element, sum);
   auto divide = [sum, to = out.data(), count = static_cast<double>(values.size())] __device__(
                   size_t) { *to = static_cast<T>(*sum / count); };
   for_each(on, 1, divide);
@@ -35,11 +36,11 @@ T mean(const context& on, std::span<const T> values) {
 template <class T>
 void mean_gradient(const context& on, std::span<const T> output_gradient, std::span<T> gradient) {
   TROUPE_ASSERT(output_gradient.size() == 1, output_gradient.size());
-  auto share = [from = output_gradient.data(), to = gradient.data(),
-                count = static_cast<double>(gradient.size())] __device__(size_t i) {
-    to[i] = static_cast<T>(static_cast<double>(*from) / count);
-  };
-  for_each(on, gradient.size(), share);
+  auto share
+    = [from = output_gradient.data(), count = static_cast<double>(gradient.size())] __device__() {
+        return static_cast<T>(static_cast<double>(*from) / count);
+      };
+  map(on, gradient, share);
 }
 
 template void mean(const context&, std::span<const float>, std::span<float>);
