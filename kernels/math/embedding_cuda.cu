@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The embedding on a GPU.
+#include "kernels/cuda/matrix.cuh"
 #include "kernels/math/embedding.hpp"
 #include "kernels/math/row_gathering.cuh"
 
@@ -18,6 +19,28 @@ __global__ void __launch_bounds__(block_threads)
   for (size_t i = thread_of_grid(); i < count; i += threads_of_grid())
     if (static_cast<uint64_t>(indices[i]) >= end) atomicMin(found, static_cast<position>(i));
 }
+
+/// The rows of a table that indices name.
+template <class T>
+struct looked_up {
+  const T* table;
+  size_t rows;
+  size_t columns;
+  const int64_t* indices;
+  T* output;
+
+  template <size_t width>
+  __device__ void work_on(const packet_place& here) const {
+    auto row = static_cast<uint64_t>(indices[here.row]);
+    packet<T, width> values;
+    if (row < rows)
+      values = load<width>(table, row * (columns / width) + here.in_row);
+    else
+      for (size_t k = 0; k < width; ++k)
+        values.values[k] = std::numeric_limits<T>::quiet_NaN();
+    store(output, here.index, values);
+  }
+};
 
 } // namespace
 
@@ -43,16 +66,9 @@ void embedding(const context& on, std::span<const T> table, std::span<const int6
   if (indices.empty()) return;
   auto columns = output.size() / indices.size();
   if (columns == 0) return;
-  auto table_rows = table.size() / columns;
-  const T* from = table.data();
-  const int64_t* index_of = indices.data();
-  T* to = output.data();
-  auto look_up = [=] __device__(size_t i) {
-    auto row = static_cast<uint64_t>(index_of[i / columns]);
-    to[i]
-      = row < table_rows ? from[row * columns + i % columns] : std::numeric_limits<T>::quiet_NaN();
-  };
-  for_each(on, output.size(), look_up);
+  for_packets<T>(
+    on, indices.size(), columns, are_aligned(packet_bytes, table.data(), output.data()),
+    looked_up<T>{table.data(), table.size() / columns, columns, indices.data(), output.data()});
 }
 
 template <class T>

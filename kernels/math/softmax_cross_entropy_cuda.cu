@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax cross-entropy on a GPU.
+#include "kernels/cuda/matrix.cuh"
 #include "kernels/cuda/rows.cuh"
 #include "kernels/math/softmax_cross_entropy.hpp"
 #include "kernels/tensor/vector_math.hpp"
@@ -35,6 +36,27 @@ __global__ void __launch_bounds__(block_threads)
   });
 }
 
+/// The gradient of the logits.
+template <class T>
+struct logits_derived {
+  const T* probabilities;
+  const int64_t* labels;
+  const T* losses_gradient;
+  T* logits_gradient;
+
+  template <size_t width>
+  __device__ void work_on(const packet_place& here) const {
+    auto values = load<width>(probabilities, here.index);
+    auto label = static_cast<size_t>(labels[here.row]);
+    T scale = losses_gradient[here.row];
+    for (size_t k = 0; k < width; ++k) {
+      bool is_label = here.in_row * width + k == label;
+      values.values[k] = (is_label ? values.values[k] - 1 : values.values[k]) * scale;
+    }
+    store(logits_gradient, here.index, values);
+  }
+};
+
 } // namespace
 
 template <class T>
@@ -60,17 +82,10 @@ void softmax_cross_entropy_gradient(const context& on, std::span<const T> probab
                 logits_gradient.size());
   TROUPE_ASSERT(losses_gradient.size() == labels.size(), losses_gradient.size(), labels.size());
   if (labels.empty()) return;
-  auto classes = probabilities.size() / labels.size();
-  const T* from = probabilities.data();
-  const int64_t* label_of = labels.data();
-  const T* scale_of = losses_gradient.data();
-  T* to = logits_gradient.data();
-  auto derive = [=] __device__(size_t i) {
-    size_t row = i / classes;
-    bool is_label = i % classes == static_cast<size_t>(label_of[row]);
-    to[i] = (is_label ? from[i] - 1 : from[i]) * scale_of[row];
-  };
-  for_each(on, probabilities.size(), derive);
+  bool aligned = are_aligned(packet_bytes, probabilities.data(), logits_gradient.data());
+  for_packets<T>(on, labels.size(), probabilities.size() / labels.size(), aligned,
+                 logits_derived<T>{probabilities.data(), labels.data(), losses_gradient.data(),
+                                   logits_gradient.data()});
 }
 
 template void softmax_cross_entropy(const context&, std::span<const float>,

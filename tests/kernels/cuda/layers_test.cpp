@@ -214,7 +214,8 @@ TEST_SUITE("kernels/cuda/layers") {
           CHECK(first_not_close(got.span(), losses.span(), {roundings<T>(8), roundings<T>(64)})
                 == rows);
           auto losses_gradient = normal<T>(rows, 2);
-          device_array<T> same{logits}, far_losses_gradient{losses_gradient};
+          device_array<T> same{logits, with_extremes ? 1U : 0U};
+          device_array<T> far_losses_gradient{losses_gradient};
           cpu::softmax_cross_entropy_gradient<T>(fast, logits.view(), labels,
                                                  losses_gradient.view(), logits.span());
           cuda::softmax_cross_entropy_gradient<T>(gpu(), same.view(), far_labels.view(),
@@ -242,10 +243,12 @@ TEST_SUITE("kernels/cuda/layers") {
           auto table = normal<T>(table_rows * columns, 1), found = guarded<T>{rows * columns};
           auto indices = draw_indices(rows, table_rows, 3);
           auto far_indices = on_gpu(indices);
-          device_array<T> far_table{table}, far_found{found};
+          device_array<T> far_table{table}, far_found{found, 1}, far_aligned{found};
           reference::embedding<T>(plain, table.view(), indices, found.span());
           cuda::embedding<T>(gpu(), far_table.view(), far_indices.view(), far_found.span());
           CHECK(holds_bits(far_found, found));
+          cuda::embedding<T>(gpu(), far_table.view(), far_indices.view(), far_aligned.span());
+          CHECK(holds_bits(far_aligned, found));
           reference::embedding_gradient<T>(plain, found.view(), indices, table.span());
           cuda::embedding_gradient<T>(gpu(), far_found.view(), indices, far_table.span());
           CHECK(holds_bits(far_table, table));

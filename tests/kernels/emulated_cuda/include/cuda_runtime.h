@@ -21,6 +21,7 @@
   static const troupe::emulated::shared_array name##_of_block(&name, sizeof name)
 #define __launch_bounds__(...)
 #define TROUPE_GRID_BLOCKS_MAX 3
+#define TROUPE_NARROW_COUNT_MAX 1000
 
 struct uint3 {
   unsigned x = 0, y = 0, z = 0;
