@@ -47,7 +47,8 @@ template <class T>
 void add_bias(const context&, std::span<const T> input, std::span<const T> bias,
               std::span<T> output);
 
-/// As the reference, bit for bit.
+/// As the reference, but for the order of additions, which depends on the extents alone: groups and
+/// chunks of rows (kernels/cuda/columns.cuh).
 template <class T>
 void bias_gradient(const context&, std::span<const T> output_gradient, std::span<T> bias_gradient);
 

@@ -1,10 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bias on a GPU.
-#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/columns.cuh"
+#include "kernels/cuda/matrix.cuh"
 #include "kernels/math/bias.hpp"
 #include "messages/assert.hpp"
 
 namespace troupe::cuda {
+
+namespace {
+
+template <class T>
+struct biased {
+  const T* input;
+  const T* bias;
+  T* output;
+
+  template <size_t width>
+  __device__ void work_on(const packet_place& here) const {
+    auto sum = [](T value, T added) { return value + added; };
+    store(
+      output, here.index,
+      map_packet<T, width>(sum, load<width>(input, here.index), load<width>(bias, here.in_row)));
+  }
+};
+
+} // namespace
 
 template <class T>
 void add_bias(const context& on, std::span<const T> input, std::span<const T> bias,
@@ -12,10 +32,10 @@ void add_bias(const context& on, std::span<const T> input, std::span<const T> bi
   auto columns = bias.size();
   TROUPE_ASSERT(input.size() == output.size(), input.size(), output.size());
   TROUPE_ASSERT(columns == 0 ? input.empty() : input.size() % columns == 0, input.size(), columns);
-  const T *from = input.data(), *added = bias.data();
-  T* to = output.data();
-  auto add = [=] __device__(size_t i) { to[i] = from[i] + added[i % columns]; };
-  for_each(on, input.size(), add);
+  if (columns == 0) return;
+  bool aligned = are_aligned(packet_bytes, input.data(), bias.data(), output.data());
+  for_packets<T>(on, input.size() / columns, columns, aligned,
+                 biased<T>{input.data(), bias.data(), output.data()});
 }
 
 template <class T>
@@ -24,16 +44,12 @@ void bias_gradient(const context& on, std::span<const T> output_gradient,
   auto columns = bias_gradient.size();
   TROUPE_ASSERT(columns == 0 ? output_gradient.empty() : output_gradient.size() % columns == 0,
                 output_gradient.size(), columns);
-  const T *from = output_gradient.data(), *end = from + output_gradient.size();
-  T* to = bias_gradient.data();
-  // A thread for each column: neighbours read neighbours.
-  auto add_up = [=] __device__(size_t column) {
-    T sum = 0;
-    for (const T* at = from + column; at < end; at += columns)
-      sum += *at;
-    to[column] = sum;
+  if (columns == 0) return;
+  auto element = [from = output_gradient.data()] __device__(size_t, size_t i) {
+    return std::array<T, 1>{from[i]};
   };
-  for_each(on, columns, add_up);
+  sum_columns(on, output_gradient.size() / columns, columns, element,
+              column_sums<1, T>{{bias_gradient.data()}});
 }
 
 template void add_bias(const context&, std::span<const float>, std::span<const float>,

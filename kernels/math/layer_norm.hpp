@@ -82,7 +82,8 @@ void layer_norm(const context&, T epsilon, std::span<const T> input,
                 const layer_norm_parameters<T>& parameters, std::span<T> output,
                 const layer_norm_statistics<T>& statistics);
 
-/// As the cpu twin, bit for bit.
+/// As the cpu twin: the input's gradient bit for bit, those of gain and bias but for the order of
+/// additions, which depends on the extents alone (kernels/cuda/columns.cuh).
 template <class T>
 void layer_norm_gradient(const context&, std::span<const T> input, std::span<const T> gain,
                          const layer_norm_statistics<T>& statistics,

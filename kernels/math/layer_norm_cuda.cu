@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layer normalisation on a GPU.
+#include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/rows.cuh"
 #include "kernels/math/layer_norm.hpp"
 #include "messages/assert.hpp"
@@ -83,21 +84,14 @@ void layer_norm_gradient(const context& on, std::span<const T> input, std::span<
   TROUPE_ASSERT(gradients.gain.size() == columns, gradients.gain.size(), columns);
   TROUPE_ASSERT(gradients.bias.size() == columns, gradients.bias.size(), columns);
   // Before the input's gradient, which may take the place of what this reads.
-  auto add_up_columns
-    = [=, from = input.data(), arriving = output_gradient.data(), means = statistics.means.data(),
-       inverses = statistics.inverse_deviations.data(), gain_sums = gradients.gain.data(),
-       bias_sums = gradients.bias.data()] __device__(size_t column) {
-        T gain_sum = 0, bias_sum = 0;
-        for (size_t row = 0; row < rows; ++row) {
-          T g = arriving[row * columns + column];
-          T h = (from[row * columns + column] - means[row]) * inverses[row];
-          gain_sum += g * h;
-          bias_sum += g;
-        }
-        gain_sums[column] = gain_sum;
-        bias_sums[column] = bias_sum;
+  auto of_element
+    = [from = input.data(), arriving = output_gradient.data(), means = statistics.means.data(),
+       inverses = statistics.inverse_deviations.data()] __device__(size_t row, size_t i) {
+        T g = arriving[i];
+        return std::array<T, 2>{g * ((from[i] - means[row]) * inverses[row]), g};
       };
-  for_each(on, columns, add_up_columns);
+  sum_columns(on, rows, columns, of_element,
+              column_sums<2, T>{{gradients.gain.data(), gradients.bias.data()}});
   launch(on, blocks_for(rows, rows_at_once), block_threads, input_gradient_kernel<T>, rows, columns,
          input.data(), gain.data(), statistics.means.data(), statistics.inverse_deviations.data(),
          output_gradient.data(), gradients.input.data());

@@ -55,7 +55,8 @@ template <class T>
 void rms_norm(const context&, T epsilon, std::span<const T> input, std::span<const T> gain,
               std::span<T> output, std::span<T> inverse_roots);
 
-/// As the cpu twin, bit for bit.
+/// As the cpu twin: the input's gradient bit for bit, that of the gain but for the order of
+/// additions, which depends on the extents alone (kernels/cuda/columns.cuh).
 template <class T>
 void rms_norm_gradient(const context&, std::span<const T> input, std::span<const T> gain,
                        std::span<const T> inverse_roots, std::span<const T> output_gradient,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Root mean square normalisation on a GPU.
+#include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/rows.cuh"
 #include "kernels/math/rms_norm.hpp"
 #include "messages/assert.hpp"
@@ -67,15 +68,11 @@ void rms_norm_gradient(const context& on, std::span<const T> input, std::span<co
   TROUPE_ASSERT(input_gradient.size() == rows * columns, input_gradient.size(), rows, columns);
   TROUPE_ASSERT(gain_gradient.size() == columns, gain_gradient.size(), columns);
   // Before the input's gradient, which may take the place of what this reads.
-  auto add_up_columns
-    = [=, from = input.data(), arriving = output_gradient.data(), inverses = inverse_roots.data(),
-       sums = gain_gradient.data()] __device__(size_t column) {
-        T sum = 0;
-        for (size_t row = 0; row < rows; ++row)
-          sum += arriving[row * columns + column] * (from[row * columns + column] * inverses[row]);
-        sums[column] = sum;
-      };
-  for_each(on, columns, add_up_columns);
+  auto of_element = [from = input.data(), arriving = output_gradient.data(),
+                     inverses = inverse_roots.data()] __device__(size_t row, size_t i) {
+    return std::array<T, 1>{arriving[i] * (from[i] * inverses[row])};
+  };
+  sum_columns(on, rows, columns, of_element, column_sums<1, T>{{gain_gradient.data()}});
   launch(on, blocks_for(rows, rows_at_once), block_threads, rms_norm_gradient_kernel<T>, rows,
          columns, input.data(), gain.data(), inverse_roots.data(), output_gradient.data(),
          input_gradient.data());
