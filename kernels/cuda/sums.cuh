@@ -39,6 +39,9 @@ __device__ inline double join_lanes(double* lanes) {
 template <size_t sums, class Element>
 __global__ void __launch_bounds__(block_threads)
   sum_chunks_kernel(size_t count, size_t chunk_elements, Element element, double* partial) {
+  // Elements of each thread that are on their way at once; an element of two sums takes registers
+  // enough.
+  constexpr unsigned at_once = sums == 1 ? sum_tile / block_threads : 1;
   TROUPE_SHARED(double, tile, [sums][sum_tile]);
   TROUPE_SHARED(double, lanes, [sums][sum_lanes]);
   size_t chunks = (count + chunk_elements - 1) / chunk_elements;
@@ -49,10 +52,17 @@ __global__ void __launch_bounds__(block_threads)
     double sum = 0;
     for (size_t begin = chunk * chunk_elements; begin < end; begin += sum_tile) {
       unsigned held = end - begin < sum_tile ? static_cast<unsigned>(end - begin) : sum_tile;
-      for (unsigned i = threadIdx.x; i < held; i += blockDim.x) {
-        sum_values<sums> value = element(begin + i);
-        for (size_t q = 0; q < sums; ++q)
-          tile[q][i] = value.values[q];
+#pragma unroll 1
+      for (unsigned first = threadIdx.x; first < held; first += at_once * block_threads) {
+        sum_values<sums> taken[at_once]{};
+#pragma unroll
+        for (unsigned k = 0; k < at_once; ++k)
+          if (first + k * block_threads < held)
+            taken[k] = element(begin + first + k * block_threads);
+#pragma unroll
+        for (unsigned k = 0; k < at_once; ++k)
+          for (size_t q = 0; q < sums; ++q)
+            tile[q][first + k * block_threads] = taken[k].values[q];
       }
       __syncthreads();
       if (which < sums)

@@ -90,9 +90,22 @@ static_assert(norm_block == cpu::block_elements);
 constexpr unsigned norm_blocks_at_once = block_threads / sum_lanes;
 constexpr unsigned norm_tile = norm_blocks_at_once * norm_block;
 
+/// Writes the squares of the elements of packet `at`.
+template <size_t width, class T>
+__device__ void write_squares(const gathered<T>& from, size_t at, double* to) {
+  auto values = combine<width>(from, at);
+  for (size_t k = 0; k < width; ++k) {
+    double value = values.values[k];
+    to[k] = value * value;
+  }
+}
+
+/// partial[chunk] = the sum of squares over a chunk. @param aligned Whether packets may be read.
 template <class T>
 __global__ void __launch_bounds__(block_threads)
-  squared_norm_kernel(size_t count, gathered<T> from, double* partial) {
+  squared_norm_kernel(size_t count, bool aligned, gathered<T> from, double* partial) {
+  constexpr unsigned width = gathered_width<T>;
+  static_assert(norm_tile % width == 0);
   TROUPE_SHARED(double, tile, [norm_tile]);
   TROUPE_SHARED(double, lanes, [block_threads]);
   size_t chunks = (count + cpu::sum_chunk_elements - 1) / cpu::sum_chunk_elements;
@@ -102,10 +115,11 @@ __global__ void __launch_bounds__(block_threads)
     double sum = 0;
     for (size_t begin = chunk * cpu::sum_chunk_elements; begin < end; begin += norm_tile) {
       unsigned held = end - begin < norm_tile ? static_cast<unsigned>(end - begin) : norm_tile;
-      for (unsigned i = threadIdx.x; i < held; i += blockDim.x) {
-        double value = combine<1>(from, begin + i).values[0];
-        tile[i] = value * value;
-      }
+      unsigned whole = aligned ? held / width : 0;
+      for (unsigned i = threadIdx.x; i < whole; i += blockDim.x)
+        write_squares<width>(from, begin / width + i, tile + i * width);
+      for (unsigned i = whole * width + threadIdx.x; i < held; i += blockDim.x)
+        write_squares<1>(from, begin + i, tile + i);
       __syncthreads();
       unsigned first = threadIdx.x / sum_lanes * norm_block;
       unsigned last = held < first + norm_block ? held : first + norm_block;
@@ -190,8 +204,8 @@ double squared_norm(const context& on, const gradient_sum& gradient) {
   if (room == nullptr) return fetch(on, nullptr);
   auto* total = reinterpret_cast<double*>(room.get());
   if (count > 0)
-    launch(on, blocks_for(chunks, 1), block_threads, squared_norm_kernel<T>, count, gathering.from,
-           total + 1);
+    launch(on, blocks_for(chunks, 1), block_threads, squared_norm_kernel<T>, count,
+           are_aligned(gathering.from), gathering.from, total + 1);
   add_halves(on, 1, chunks, total + 1, total);
   return fetch(on, total);
 }

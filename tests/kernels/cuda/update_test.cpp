@@ -250,11 +250,12 @@ TEST_SUITE("kernels/cuda/reduce") {
         CHECK(cuda::sum(gpu(), far.view()) == cpu::sum(fast, values.view()));
         CHECK(cuda::squared_norm(gpu(), far.view()) == cpu::squared_norm(fast, values.view()));
       }
-    for (size_t count : {0, 1, 127, 129, 2047, 16385, 49153}) {
-      sources gradients{count, 3, false, true, 0};
-      CHECK(cuda::squared_norm<T>(gpu(), gradients.mean_there())
-            == cpu::squared_norm<T>(fast, gradients.mean_here()));
-    }
+    for (size_t count : {0, 1, 127, 129, 2047, 16385, 49153})
+      for (size_t offset : {0, 1}) {
+        sources gradients{count, 3, false, true, offset};
+        CHECK(cuda::squared_norm<T>(gpu(), gradients.mean_there())
+              == cpu::squared_norm<T>(fast, gradients.mean_here()));
+      }
   }
 
   TEST_CASE("a sum of more chunks than a block has threads has the bits of the cpu twin") {
