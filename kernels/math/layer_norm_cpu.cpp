@@ -2,6 +2,7 @@
 // Layer normalisation with vectorised sums.
 #include "kernels/math/layer_norm.hpp"
 
+#include "kernels/tensor/parallel.hpp"
 #include "kernels/tensor/vector_math.hpp"
 #include "messages/assert.hpp"
 
@@ -12,9 +13,11 @@ namespace troupe::cpu {
 
 namespace {
 
+/// The mean of f(0), f(1), ... over a row. Functions capture by value: what they refer to would be
+/// read from memory for each element.
 template <class T, class Function>
-T row_sum(size_t columns, Function f) {
-  return detail::sum_lanes<T>(columns, f);
+T row_mean(size_t columns, Function f) {
+  return detail::sum_lanes<T>(columns, f) / static_cast<T>(columns);
 }
 
 } // namespace
@@ -31,18 +34,21 @@ void layer_norm(const context&, T epsilon, std::span<const T> input,
   TROUPE_ASSERT(statistics.inverse_deviations.size() == rows, rows);
   const T* gain = parameters.gain.data();
   const T* bias = parameters.bias.data();
-  for (size_t row = 0; row < rows; ++row) {
-    const T* from = input.data() + row * columns;
-    T* to = output.data() + row * columns;
-    T mean = row_sum<T>(columns, [&](size_t i) { return from[i]; }) / static_cast<T>(columns);
-    T variance = row_sum<T>(columns, [&](size_t i) { return (from[i] - mean) * (from[i] - mean); })
-                 / static_cast<T>(columns);
-    T inverse = T{1} / std::sqrt(variance + epsilon);
-    for (size_t i = 0; i < columns; ++i)
-      to[i] = (from[i] - mean) * inverse * gain[i] + bias[i];
-    statistics.means[row] = mean;
-    statistics.inverse_deviations[row] = inverse;
-  }
+  vectorised([=] {
+    for (size_t row = 0; row < rows; ++row) {
+      const T* from = input.data() + row * columns;
+      T* to = output.data() + row * columns;
+      T mean = row_mean<T>(columns, [=](size_t i) { return from[i]; });
+      T variance
+        = row_mean<T>(columns, [=](size_t i) { return (from[i] - mean) * (from[i] - mean); });
+      T inverse = T{1} / std::sqrt(variance + epsilon);
+      TROUPE_INDEPENDENT
+      for (size_t i = 0; i < columns; ++i)
+        to[i] = (from[i] - mean) * inverse * gain[i] + bias[i];
+      statistics.means[row] = mean;
+      statistics.inverse_deviations[row] = inverse;
+    }
+  });
 }
 
 template <class T>
@@ -57,27 +63,29 @@ void layer_norm_gradient(const context&, std::span<const T> input, std::span<con
   TROUPE_ASSERT(gradients.input.size() == rows * columns, gradients.input.size(), rows, columns);
   std::fill(gradients.gain.begin(), gradients.gain.end(), T{0});
   std::fill(gradients.bias.begin(), gradients.bias.end(), T{0});
-  for (size_t row = 0; row < rows; ++row) {
-    const T* from = input.data() + row * columns;
-    const T* arriving = output_gradient.data() + row * columns;
-    T* leaving = gradients.input.data() + row * columns;
-    T* gain_sum = gradients.gain.data();
-    T* bias_sum = gradients.bias.data();
-    T mean = statistics.means[row];
-    T inverse = statistics.inverse_deviations[row];
-    auto normal = [&](size_t i) { return (from[i] - mean) * inverse; };
-    T mean_g = row_sum<T>(columns, [&](size_t i) { return arriving[i] * gain[i]; })
-               / static_cast<T>(columns);
-    T mean_gh = row_sum<T>(columns, [&](size_t i) { return arriving[i] * gain[i] * normal(i); })
-                / static_cast<T>(columns);
-    for (size_t i = 0; i < columns; ++i) {
-      T g = arriving[i];
-      T h = normal(i);
-      gain_sum[i] += g * h;
-      bias_sum[i] += g;
-      leaving[i] = (g * gain[i] - mean_g - h * mean_gh) * inverse;
+  vectorised([=, factors = gain.data()] {
+    for (size_t row = 0; row < rows; ++row) {
+      const T* from = input.data() + row * columns;
+      const T* arriving = output_gradient.data() + row * columns;
+      T* leaving = gradients.input.data() + row * columns;
+      T* gain_sum = gradients.gain.data();
+      T* bias_sum = gradients.bias.data();
+      T mean = statistics.means[row];
+      T inverse = statistics.inverse_deviations[row];
+      auto normal = [=](size_t i) { return (from[i] - mean) * inverse; };
+      auto scaled = [=](size_t i) { return arriving[i] * factors[i]; };
+      T mean_g = row_mean<T>(columns, scaled);
+      T mean_gh = row_mean<T>(columns, [=](size_t i) { return scaled(i) * normal(i); });
+      TROUPE_INDEPENDENT
+      for (size_t i = 0; i < columns; ++i) {
+        T g = arriving[i];
+        T h = normal(i);
+        gain_sum[i] += g * h;
+        bias_sum[i] += g;
+        leaving[i] = (g * factors[i] - mean_g - h * mean_gh) * inverse;
+      }
     }
-  }
+  });
 }
 
 template void layer_norm(const context&, float, std::span<const float>,

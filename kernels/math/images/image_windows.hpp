@@ -43,6 +43,19 @@ struct image_windows {
 
   static constexpr size_t no_pixel = static_cast<size_t>(-1);
 
+  /// [begin, end)
+  struct range {
+    size_t begin;
+    size_t end;
+  };
+
+  /// The rows of an image that windows in row `y` of the output take in, and its columns likewise.
+  [[nodiscard]] constexpr range rows_of(size_t y) const { return within(y, window_height, height); }
+
+  [[nodiscard]] constexpr range columns_of(size_t x) const {
+    return within(x, window_width, width);
+  }
+
   /// The pixel at `offset` of a window, among all pixels; `no_pixel` where the padding is.
   [[nodiscard]] constexpr size_t pixel_of(size_t window, size_t offset) const {
     const auto row = window / output_width() % output_height() * stride + offset / window_width;
@@ -56,14 +69,14 @@ struct image_windows {
   /// `offset` is the pixel's position in the window.
   template <class Body>
   constexpr void for_pixels_of(size_t window, Body body) const {
-    const auto top = window / output_width() % output_height() * stride;
-    const auto left = window % output_width() * stride;
+    const auto y = window / output_width() % output_height();
+    const auto x = window % output_width();
     const auto image = window / output_width() / output_height();
-    for (size_t row = 0; row < window_height; ++row)
-      for (size_t column = 0; column < window_width; ++column)
-        if (is_within(top + row, left + column))
-          body((image * height + top + row - padding) * width + left + column - padding,
-               row * window_width + column);
+    const auto rows = rows_of(y), columns = columns_of(x);
+    for (size_t row = rows.begin; row < rows.end; ++row)
+      for (size_t column = columns.begin; column < columns.end; ++column)
+        body((image * height + row) * width + column,
+             (row + padding - y * stride) * window_width + column + padding - x * stride);
   }
 
   /// Calls `body(window, offset)` for each window that takes in a pixel, in the order of windows;
@@ -82,16 +95,16 @@ struct image_windows {
   }
 
 private:
-  /// [begin, end)
-  struct range {
-    size_t begin;
-    size_t end;
-  };
-
   // Whether a position of the padded image is one of the image.
   [[nodiscard]] constexpr bool is_within(size_t row, size_t column) const {
     return row >= padding && row < height + padding && column >= padding
            && column < width + padding;
+  }
+
+  // Pixels, out of `count` in a line, that window `at` of the line takes in.
+  [[nodiscard]] constexpr range within(size_t at, size_t window, size_t count) const {
+    const auto begin = at * stride, end = begin + window;
+    return {begin < padding ? 0 : begin - padding, end < count + padding ? end - padding : count};
   }
 
   // Windows, out of `count` in a line, that take in position `at` of the padded image.

@@ -12,9 +12,11 @@ namespace troupe {
 
 /// Whether a number takes the place of the largest one before it: of equal ones the first counts,
 /// and the first NaN more than every number, so that a computation that has failed stays visible.
+/// @tparam T f32, f64 or a vector of them, which is compared element by element.
 template <class T>
-[[nodiscard]] constexpr bool is_larger(T candidate, T largest) {
-  return candidate > largest || (candidate != candidate && largest == largest);
+[[nodiscard]] constexpr auto is_larger(const T& candidate, const T& largest) {
+  // Neither is the candidate at most the largest, which a NaN never is, nor the largest a NaN.
+  return (candidate <= largest) == (largest != largest);
 }
 
 // output[window, c] = the largest input[pixel, c] of the window's pixels within the image, as
@@ -39,8 +41,9 @@ void max_pool_gradient(const context&, const image_windows& windows, std::span<c
 
 namespace cpu {
 
-// As the reference, channels side by side; the calling thread alone. oneDNN's pooling has other
-// rules for equal numbers and NaN, and wants memory kept from the forward pass to the gradient.
+// As the reference, channels side by side; the calling thread alone. oneDNN's pooling, which is no
+// faster, passes NaN over (a window of NaN becomes the lowest f32, and so does one of -infinity),
+// and wants memory kept from the forward pass to the gradient.
 
 template <class T>
 void max_pool(const context&, const image_windows& windows, std::span<const T> input,

@@ -2,51 +2,103 @@
 // The largest number of each window, many channels at a time.
 #include "kernels/math/images/max_pool.hpp"
 
+#include "kernels/tensor/parallel.hpp"
 #include "messages/assert.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdint>
+#include <cstring>
+#include <limits>
 
 namespace troupe::cpu {
 
 namespace {
 
-/// Channels that are worked on at a time: what is known of them stays in the cache.
-constexpr size_t channels_at_once = 64;
-
-/// The largest numbers so far of some channels of a window, and where they lie.
-template <class T>
-struct largest_numbers {
-  std::array<T, channels_at_once> values;
-  std::array<uint32_t, channels_at_once> places; ///< Fits: see `image_elements_max`.
-
-  largest_numbers(const image_windows& windows, std::span<const T> input, size_t window,
-                  size_t first_channel, size_t count) {
-    bool is_first = true;
-    windows.for_pixels_of(window, [&](size_t pixel, size_t) {
-      const auto begin = pixel * windows.channels + first_channel;
-      const T* from = input.data() + begin;
-      for (size_t i = 0; i < count; ++i) {
-        const auto takes_over = is_first || is_larger(from[i], values[i]);
-        values[i] = takes_over ? from[i] : values[i];
-        places[i] = takes_over ? static_cast<uint32_t>(begin + i) : places[i];
-      }
-      is_first = false;
-    });
-  }
+/// The pixels of a window that lie within the image.
+struct rectangle {
+  size_t first; ///< At the upper left, among all pixels.
+  size_t rows;
+  size_t columns;
 };
 
-/// Calls `body(largest, output, count)` for all channels of all windows; `output` is where the
-/// first of `count` channels lies in the output.
-template <class T, class Body>
-void for_channels(const image_windows& windows, std::span<const T> input, Body body) {
-  for (size_t window = 0; window < windows.windows(); ++window)
-    for (size_t first = 0; first < windows.channels; first += channels_at_once) {
-      const auto count = std::min(channels_at_once, windows.channels - first);
-      body(largest_numbers<T>{windows, input, window, first, count},
-           window * windows.channels + first, count);
+/// Calls `body(window, rectangle)` for all windows, in their order: loops in place of the divisions
+/// that a window's number would take.
+template <class Body>
+void for_rectangles(const image_windows& windows, Body body) {
+  const auto height = windows.output_height(), width = windows.output_width();
+  size_t window = 0;
+  for (size_t image = 0; image < windows.batch; ++image)
+    for (size_t y = 0; y < height; ++y) {
+      const auto rows = windows.rows_of(y);
+      const auto row = image * windows.height + rows.begin;
+      for (size_t x = 0; x < width; ++x) {
+        const auto columns = windows.columns_of(x);
+        body(window++, rectangle{row * windows.width + columns.begin, rows.end - rows.begin,
+                                 columns.end - columns.begin});
+      }
     }
+}
+
+/// Calls `body(place)` for each pixel; its first channel lies at `place`.
+template <class Body>
+void for_pixels(const rectangle& of, const image_windows& windows, Body body) {
+  for (size_t row = 0; row < of.rows; ++row)
+    for (size_t column = 0; column < of.columns; ++column)
+      body((of.first + row * windows.width + column) * windows.channels);
+}
+
+/// Channels that lie side by side. The compiler's vectors keep what is known of them in registers,
+/// as arrays would not, and compare and choose channel by channel.
+template <class T>
+struct vector_of {
+  using type [[gnu::vector_size(32)]] = T;
+};
+
+/// Calls `body(zeros, first)` for all channels: as many of them, from the `first` one, as there are
+/// zeros in a vector, or one.
+template <class T, class Body>
+void for_channels(size_t channels, Body body) {
+  using vector = typename vector_of<T>::type;
+  constexpr size_t width = sizeof(vector) / sizeof(T);
+  size_t first = 0;
+  for (; first + width <= channels; first += width)
+    body(vector{}, first);
+  for (; first < channels; ++first)
+    body(T{}, first);
+}
+
+template <class Values, class T>
+Values load(const T* from) {
+  Values values;
+  std::memcpy(&values, from, sizeof values);
+  return values;
+}
+
+template <class Values, class T>
+void store(T* to, const Values& values) {
+  std::memcpy(to, &values, sizeof values);
+}
+
+template <class Values, class T>
+Values largest_of(const rectangle& pixels, const image_windows& windows, const T* input) {
+  auto largest = Values{} - std::numeric_limits<T>::infinity();
+  for_pixels(pixels, windows, [&](size_t place) {
+    const auto candidate = load<Values>(input + place);
+    largest = is_larger(candidate, largest) ? candidate : largest;
+  });
+  return largest;
+}
+
+/// Adds a window's gradient to that of the first pixel that has the largest number.
+template <class Values, class T>
+void pass_on(const rectangle& pixels, const image_windows& windows, const T* input, Values gradient,
+             T* sums) {
+  const auto largest = largest_of<Values>(pixels, windows, input);
+  for_pixels(pixels, windows, [&](size_t place) {
+    const auto value = load<Values>(input + place);
+    const auto has_it = (value == largest) | ((value != value) & (largest != largest));
+    store(sums + place, load<Values>(sums + place) + (has_it ? gradient : Values{}));
+    gradient = has_it ? Values{} : gradient; // nothing is left for those that are equal
+  });
 }
 
 } // namespace
@@ -57,8 +109,13 @@ void max_pool(const context&, const image_windows& windows, std::span<const T> i
   const auto channels = windows.channels;
   TROUPE_ASSERT(input.size() == windows.pixels() * channels, input.size(), windows.pixels());
   TROUPE_ASSERT(output.size() == windows.windows() * channels, output.size(), windows.windows());
-  for_channels(windows, input, [&](const largest_numbers<T>& largest, size_t to, size_t count) {
-    std::copy_n(largest.values.begin(), count, output.begin() + static_cast<ptrdiff_t>(to));
+  vectorised([=, from = input.data(), to = output.data()] {
+    for_rectangles(windows, [=](size_t window, const rectangle& pixels) {
+      for_channels<T>(channels, [=](auto zeros, size_t first) {
+        const auto largest = largest_of<decltype(zeros)>(pixels, windows, from + first);
+        store(to + window * channels + first, largest);
+      });
+    });
   });
 }
 
@@ -70,10 +127,15 @@ void max_pool_gradient(const context&, const image_windows& windows, std::span<c
   TROUPE_ASSERT(output_gradient.size() == windows.windows() * channels, output_gradient.size());
   TROUPE_ASSERT(input_gradient.size() == input.size(), input_gradient.size(), input.size());
   std::ranges::fill(input_gradient, T{0});
-  for_channels(windows, input, [&](const largest_numbers<T>& largest, size_t from, size_t count) {
-    for (size_t i = 0; i < count; ++i)
-      input_gradient[largest.places[i]] += output_gradient[from + i];
-  });
+  vectorised(
+    [=, from = input.data(), arriving = output_gradient.data(), to = input_gradient.data()] {
+      for_rectangles(windows, [=](size_t window, const rectangle& pixels) {
+        for_channels<T>(channels, [=](auto zeros, size_t first) {
+          const auto gradient = load<decltype(zeros)>(arriving + window * channels + first);
+          pass_on(pixels, windows, from + first, gradient, to + first);
+        });
+      });
+    });
 }
 
 template void max_pool(const context&, const image_windows&, std::span<const float>,

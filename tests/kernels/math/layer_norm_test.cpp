@@ -80,6 +80,31 @@ TEST_SUITE("kernels/math/layer_norm") {
     }
   }
 
+  TEST_CASE_TEMPLATE("the output may take the input's place, and a gradient that of another", T,
+                     float, double) {
+    for (auto shape : shapes) {
+      CAPTURE(shape.columns);
+      auto size = shape.rows * shape.columns;
+      auto input = normal<T>(size, 1), gradient = normal<T>(size, 2);
+      auto gain = normal<T>(shape.columns, 3), bias = normal<T>(shape.columns, 4);
+      layer_norm_results<T> apart{shape}, in_place{shape};
+      cpu::layer_norm<T>(fast, T{0.01}, input.view(), {gain.view(), bias.view()},
+                         apart.output.span(), apart.statistics());
+      cpu::layer_norm_gradient<T>(fast, input.view(), gain.view(), apart.statistics(),
+                                  gradient.view(), apart.gradients());
+      in_place.input_gradient = gradient;
+      cpu::layer_norm_gradient<T>(fast, input.view(), gain.view(), apart.statistics(),
+                                  in_place.input_gradient.view(), in_place.gradients());
+      in_place.output = input;
+      cpu::layer_norm<T>(fast, T{0.01}, in_place.output.view(), {gain.view(), bias.view()},
+                         in_place.output.span(), in_place.statistics());
+      CHECK(same_bits(in_place.output, apart.output));
+      CHECK(same_bits(in_place.input_gradient, apart.input_gradient));
+      CHECK(same_bits(in_place.gain_gradient, apart.gain_gradient));
+      CHECK(same_bits(in_place.bias_gradient, apart.bias_gradient));
+    }
+  }
+
   TEST_CASE("the gradients are those that differences show") {
     constexpr extents shape{3, 5};
     auto input = normal<double>(15, 1), arriving = normal<double>(15, 2);

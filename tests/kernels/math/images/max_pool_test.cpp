@@ -44,6 +44,19 @@ void check_twins(const image_windows& windows, guarded<T> input) {
   CHECK(same_bits(got_gradient, wanted_gradient));
 }
 
+/// Windows of all kinds: apart, overlapping, padded, with few channels and with more than a vector.
+image_windows drawn_windows(std::mt19937_64& engine) {
+  auto below = [&](size_t limit) { return engine() % limit; };
+  image_windows windows{below(3), 1 + below(9), 1 + below(9), 1 + below(20)};
+  windows.window_height = 1 + below(4);
+  windows.window_width = 1 + below(4);
+  windows.stride = 1 + below(4);
+  windows.padding = below(std::min(windows.window_height, windows.window_width));
+  windows.height = std::max(windows.height, windows.window_height);
+  windows.width = std::max(windows.width, windows.window_width);
+  return windows;
+}
+
 } // namespace
 
 TEST_SUITE("kernels/math/images/max_pool") {
@@ -55,6 +68,17 @@ TEST_SUITE("kernels/math/images/max_pool") {
       check_twins(windows, normal<T>(size, 1));
       check_twins(windows, extreme<T>(size, 2));
       check_twins(windows, few_values<T>(size, 3));
+    }
+  }
+
+  TEST_CASE_TEMPLATE("both twins have the same bits for drawn windows", T, float, double) {
+    std::mt19937_64 engine{1};
+    for (uint64_t drawn = 0; drawn < 200; ++drawn) {
+      CAPTURE(drawn);
+      const auto windows = drawn_windows(engine);
+      const auto size = windows.pixels() * windows.channels;
+      check_twins(windows, extreme<T>(size, drawn));
+      check_twins(windows, few_values<T>(size, drawn));
     }
   }
 
