@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A data-parallel step beside PyTorch's DistributedDataParallel, which has a process for each replica, in turns; medians.
 
-data_parallel_step.py OURS TORCH_SCRIPT
-TURNS, REPLICAS, BATCHES, PLACES in the environment: fewer, or others; replicas as "2x1,1x4": processes x replicas of each;
-places as in all_reduce.py
+data_parallel_step.py OURS TORCH_SCRIPT REPLICAS BATCHES [ARGUMENT...]   with arguments for the script; replicas as "2x1,1x4":
+    processes x replicas of each
+TURNS, STEPS, REPLICAS, BATCHES, PLACES in the environment: fewer, or others; places as in all_reduce.py
 """
 
 import os
@@ -14,10 +14,8 @@ from places import each_place, run_cluster, run_each
 from torch_interpreter import interpreter_with_torch
 
 TURNS = int(os.environ.get('TURNS', '3'))
-SPLITS = os.environ.get('REPLICAS', '1x1,1x2,2x1,1x4,4x1').split(',')
-BATCHES = [int(text) for text in os.environ.get('BATCHES', '4,32,128').split(',')]
 PLACES = os.environ.get('PLACES', 'loopback,hosts').split(',')
-STEPS = 8
+STEPS = os.environ.get('STEPS', '8')
 
 
 def seconds(printed):
@@ -25,13 +23,13 @@ def seconds(printed):
 
 
 def run_ours(place, program, processes, replicas, batch):
-    return seconds(run_cluster(place, [program, str(replicas), str(batch), str(STEPS)], processes))
+    return seconds(run_cluster(place, [program, str(replicas), batch, STEPS], processes))
 
 
-def run_peer(place, python, script, batch):
+def run_peer(place, command, batch, more):
     host, port = place.addresses()[0].split(':')
     ranks = len(place.ips)
-    return seconds(run_each(place, [[python, script, str(batch), str(STEPS)]] * ranks,
+    return seconds(run_each(place, [[*command, batch, STEPS, *more]] * ranks,
                             [{'MASTER_ADDR': host, 'MASTER_PORT': port, 'RANK': str(rank), 'WORLD_SIZE': str(ranks),
                               'GLOO_SOCKET_IFNAME': place.card} for rank in range(ranks)]))
 
@@ -50,18 +48,19 @@ def measure(place, line, ours, peer):
 
 
 def main():
-    program, script = sys.argv[1:3]
+    program, script, splits, batches, *more = sys.argv[1:]
+    splits, batches = os.environ.get('REPLICAS', splits), os.environ.get('BATCHES', batches)
     python = interpreter_with_torch()
     if python is None:
         print('PyTorch is not installed (python3-torch): only our own step is measured')
-    for split in SPLITS:
+    for split in splits.split(','):
         processes, replicas = (int(text) for text in split.split('x'))
         places = [name for name in PLACES if name == 'loopback' or processes > 1]
         for name, place in each_place(places, processes * replicas):
-            for batch in BATCHES:
-                measure(place, f'{processes} processes x {replicas} replicas on {name:8}, batch {batch:4}',
+            for batch in batches.split(','):
+                measure(place, f'{processes} processes x {replicas} replicas on {name:8}, batch {batch:>4}',
                         lambda there: run_ours(there, program, processes, replicas, batch),
-                        python and (lambda there: run_peer(there, python, script, batch)))
+                        python and (lambda there: run_peer(there, [python, script], batch, more)))
 
 
 main()

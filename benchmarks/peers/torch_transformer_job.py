@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The main job by PyTorch: the transformer of `troupe train`, trained by Adam, windows drawn from the same text.
 
-torch_transformer_job.py BATCH STEPS THREADS   prints the seconds of each step; where RANK and WORLD_SIZE are set, a process of
-    DistributedDataParallel over Gloo
+torch_transformer_job.py BATCH STEPS [THREADS [LAYERS]]   prints the seconds of each step; where RANK and WORLD_SIZE are set,
+    a process of DistributedDataParallel over Gloo
 """
 
 import os
@@ -14,23 +14,23 @@ import torch
 from torch_transformer import BYTES, initial_parameters, mean_loss
 
 TEXT = '/usr/share/common-licenses/GPL-3'
-CONTEXT, LAYERS, HEADS, WIDTH = 64, 2, 4, 128
+CONTEXT, HEADS, WIDTH = 64, 4, 128
 
 
 class Model(torch.nn.Module):
-    def __init__(self):
+    def __init__(self, layers):
         super().__init__()
-        self.variables = torch.nn.ParameterList(initial_parameters(CONTEXT, LAYERS, WIDTH))
+        self.variables = torch.nn.ParameterList(initial_parameters(CONTEXT, layers, WIDTH))
 
     def forward(self, contexts, following):
         return mean_loss(list(self.variables), HEADS, contexts, following)
 
 
-def train(batch, steps, threads):
+def train(batch, steps, threads=1, layers=2):
     torch.set_num_threads(threads)
     torch.set_num_interop_threads(1)
     torch.manual_seed(1 + int(os.environ.get('RANK', '0')))
-    model = Model()
+    model = Model(layers)
     if 'RANK' in os.environ:
         torch.distributed.init_process_group('gloo')
         model = torch.nn.parallel.DistributedDataParallel(model)
@@ -51,4 +51,4 @@ def train(batch, steps, threads):
 
 
 if __name__ == '__main__':
-    train(*(int(argument) for argument in sys.argv[1:4]))
+    train(*(int(argument) for argument in sys.argv[1:5]))
