@@ -49,9 +49,10 @@ struct image_windows {
     size_t end;
   };
 
-  /// The rows of an image that windows in row `y` of the output take in, and its columns likewise.
+  /// The rows of an image that windows in row `y` of the output take in.
   [[nodiscard]] constexpr range rows_of(size_t y) const { return within(y, window_height, height); }
 
+  /// The columns of an image that windows in column `x` of the output take in.
   [[nodiscard]] constexpr range columns_of(size_t x) const {
     return within(x, window_width, width);
   }
