@@ -2,6 +2,7 @@
 // Root mean square normalisation with vectorised sums.
 #include "kernels/math/rms_norm.hpp"
 
+#include "kernels/tensor/parallel.hpp"
 #include "kernels/tensor/vector_math.hpp"
 #include "messages/assert.hpp"
 
@@ -17,16 +18,19 @@ void rms_norm(const context&, T epsilon, std::span<const T> input, std::span<con
   auto columns = gain.size();
   TROUPE_ASSERT(input.size() == rows * columns, input.size(), rows, columns);
   TROUPE_ASSERT(output.size() == rows * columns, output.size(), rows, columns);
-  for (size_t row = 0; row < rows; ++row) {
-    const T* from = input.data() + row * columns;
-    T* to = output.data() + row * columns;
-    T mean = detail::sum_lanes<T>(columns, [&](size_t i) { return from[i] * from[i]; })
-             / static_cast<T>(columns);
-    T inverse = T{1} / std::sqrt(mean + epsilon);
-    for (size_t i = 0; i < columns; ++i)
-      to[i] = from[i] * inverse * gain[i];
-    inverse_roots[row] = inverse;
-  }
+  vectorised([=, factors = gain.data()] {
+    for (size_t row = 0; row < rows; ++row) {
+      const T* from = input.data() + row * columns;
+      T* to = output.data() + row * columns;
+      T mean = detail::sum_lanes<T>(columns, [=](size_t i) { return from[i] * from[i]; })
+               / static_cast<T>(columns);
+      T inverse = T{1} / std::sqrt(mean + epsilon);
+      TROUPE_INDEPENDENT
+      for (size_t i = 0; i < columns; ++i)
+        to[i] = from[i] * inverse * factors[i];
+      inverse_roots[row] = inverse;
+    }
+  });
 }
 
 template <class T>
@@ -40,22 +44,23 @@ void rms_norm_gradient(const context&, std::span<const T> input, std::span<const
   TROUPE_ASSERT(input_gradient.size() == rows * columns, input_gradient.size(), rows, columns);
   TROUPE_ASSERT(gain_gradient.size() == columns, gain_gradient.size(), columns);
   std::ranges::fill(gain_gradient, T{0});
-  for (size_t row = 0; row < rows; ++row) {
-    const T* from = input.data() + row * columns;
-    const T* arriving = output_gradient.data() + row * columns;
-    T* leaving = input_gradient.data() + row * columns;
-    T* gain_sum = gain_gradient.data();
-    T inverse = inverse_roots[row];
-    T mean = detail::sum_lanes<T>(
-               columns, [&](size_t i) { return arriving[i] * gain[i] * (from[i] * inverse); })
-             / static_cast<T>(columns);
-    for (size_t i = 0; i < columns; ++i) {
-      T g = arriving[i];
-      T h = from[i] * inverse;
-      gain_sum[i] += g * h;
-      leaving[i] = (g * gain[i] - h * mean) * inverse;
+  vectorised([=, factors = gain.data(), gain_sum = gain_gradient.data()] {
+    for (size_t row = 0; row < rows; ++row) {
+      const T* from = input.data() + row * columns;
+      const T* arriving = output_gradient.data() + row * columns;
+      T* leaving = input_gradient.data() + row * columns;
+      T inverse = inverse_roots[row];
+      auto product = [=](size_t i) { return arriving[i] * factors[i] * (from[i] * inverse); };
+      T mean = detail::sum_lanes<T>(columns, product) / static_cast<T>(columns);
+      TROUPE_INDEPENDENT
+      for (size_t i = 0; i < columns; ++i) {
+        T g = arriving[i];
+        T h = from[i] * inverse;
+        gain_sum[i] += g * h;
+        leaving[i] = (g * factors[i] - h * mean) * inverse;
+      }
     }
-  }
+  });
 }
 
 template void rms_norm(const context&, float, std::span<const float>, std::span<const float>,
