@@ -89,8 +89,8 @@ std::string simulated_network::name_of(node_index node) const {
 }
 
 node_index simulated_network::node_of(const std::string& actor) const {
-  if (actor.starts_with("replica ") || actor.starts_with("communicator "))
-    return replica_node(trailing_number(actor));
+  for (auto of_process : {"replica ", "communicator ", "task reporter "})
+    if (actor.starts_with(of_process)) return replica_node(trailing_number(actor));
   if (actor.starts_with("owner ") || actor.starts_with("accumulator "))
     return owner_node(trailing_number(actor) % options_.owners);
   if (actor.starts_with("mirror "))
