@@ -87,7 +87,7 @@ void causal_self_attention_gradient(const context&, const attention_extents& ext
 
 namespace cuda {
 
-/// As the reference: 16 threads for each position and head. Sums have a fixed order.
+/// As the reference, by tiles of 64 positions, of f64 32. Sums have a fixed order.
 template <class T>
 void causal_self_attention(const context&, const attention_extents& extents,
                            std::span<const T> packed, std::span<T> output, std::span<T> log_sums);

@@ -223,7 +223,10 @@ TEST_SUITE("kernels/cuda/layers") {
                                 {1, 1, 1, 1},
                                 {2, 3, 2, 5},
                                 {3, 17, 1, 33},
-                                {1, 7, 5, 2}}) {
+                                {1, 7, 5, 2},
+                                {1, 64, 1, 16},
+                                {1, 130, 2, 9},
+                                {1, 70, 1, 65}}) { // the last ones need several tiles
       CAPTURE(extents.context);
       CAPTURE(extents.heads);
       auto size = extents.positions() * extents.width();
