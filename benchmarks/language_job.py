@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The main job, `troupe train` with all of its replicas needed, beside PyTorch in one process and as DistributedDataParallel
-with a process for each replica; in turns, medians.
+in several; in turns, medians.
 
 language_job.py TROUPE PEER_SCRIPT MODEL   TORCH_PYTHON in the environment: an interpreter that has PyTorch; TURNS, STEPS
 """
@@ -28,10 +28,11 @@ class Job:
     batch: int  # examples of a replica
     guesses: int  # bytes of an example that are learned
     steps: int
+    processes: tuple  # of DistributedDataParallel, which share the examples of all replicas
 
 
-JOBS = {'perceptron': Job([], 4, 64, 1, 1500),
-        'transformer': Job(['--model', 'transformer', '--hidden-dropout', '0'], 2, 16, 64, 100)}
+JOBS = {'perceptron': Job([], 4, 64, 1, 1500, (4,)),
+        'transformer': Job(['--model', 'transformer', '--layers', '4', '--hidden-dropout', '0'], 4, 8, 64, 50, (2, 4))}
 
 
 def median_step(seconds):
@@ -49,17 +50,18 @@ def ours(troupe, job):
 
 
 def one_process(python, script, job):
-    done = subprocess.run([python, script, str(job.replicas * job.batch), str(job.steps), str(os.cpu_count())], check=True,
-                          stdout=subprocess.PIPE, text=True)
+    done = subprocess.run([python, script, str(job.replicas * job.batch), str(job.steps), str(len(os.sched_getaffinity(0)))],
+                          check=True, stdout=subprocess.PIPE, text=True)
     return median_step([float(line) for line in done.stdout.split()])
 
 
-def processes(python, script, job):
+def distributed(python, script, job, processes):
+    batch = job.replicas * job.batch // processes
     with socket.create_server(('127.0.0.1', 0)) as free:
         port = str(free.getsockname()[1])
-    cluster = {'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': port, 'WORLD_SIZE': str(job.replicas), 'GLOO_SOCKET_IFNAME': 'lo'}
-    started = [subprocess.Popen([python, script, str(job.batch), str(job.steps), '1'], stdout=subprocess.PIPE, text=True,
-                                env=os.environ | cluster | {'RANK': str(rank)}) for rank in range(job.replicas)]
+    cluster = {'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': port, 'WORLD_SIZE': str(processes), 'GLOO_SOCKET_IFNAME': 'lo'}
+    started = [subprocess.Popen([python, script, str(batch), str(job.steps), '1'], stdout=subprocess.PIPE, text=True,
+                                env=os.environ | cluster | {'RANK': str(rank)}) for rank in range(processes)]
     printed = [process.communicate()[0] for process in started]
     if any(process.returncode for process in started):
         sys.exit('a process of DistributedDataParallel failed')
@@ -77,18 +79,21 @@ def main():
     version = subprocess.run([python, '-c', 'import torch; print(torch.__version__)'], check=True, stdout=subprocess.PIPE,
                              text=True).stdout.strip()
     print(f'PyTorch {version}, {model}, {job.replicas} replicas of {job.batch}, {job.steps} steps, {TURNS} turns; median step, milliseconds')
-    own, single, many = [], [], []
+    ways = {'one process': lambda: one_process(python, script, job)}
+    for count in job.processes:
+        ways[f'{count} processes'] = lambda count=count: distributed(python, script, job, count)
+    own, others = [], {way: [] for way in ways}
     for turn in range(TURNS):
         own.append(ours(troupe, job))
-        single.append(one_process(python, script, job))
-        many.append(processes(python, script, job))
-        print(f'turn {turn + 1}: {own[-1] * 1e3:7.2f}, one process {single[-1] * 1e3:7.2f}, '
-              f'DistributedDataParallel {many[-1] * 1e3:7.2f}', flush=True)
+        for way, measure in ways.items():
+            others[way].append(measure())
+        print(f'turn {turn + 1}: {own[-1] * 1e3:7.2f}; ' + ', '.join(f'{way} {times[-1] * 1e3:7.2f}' for way, times in others.items()),
+              flush=True)
     speed = job.replicas * job.batch * job.guesses / statistics.median(own)
     print(f'ours: {speed:.0f} bytes learned a second')
-    for name, times in (('one process', single), ('DistributedDataParallel', many)):
+    for way, times in others.items():
         ratio = statistics.median(other / mine for other, mine in zip(times, own))
-        print(f'PyTorch, {name:24}: {ratio:.2f} times ours')
+        print(f'PyTorch, {way:12}: {ratio:.2f} times ours')
 
 
 if __name__ == '__main__':

@@ -26,7 +26,7 @@ class Model(torch.nn.Module):
         return mean_loss(list(self.variables), HEADS, contexts, following)
 
 
-def train(batch, steps, threads=1, layers=2):
+def train(batch, steps, threads=1, layers=4):
     torch.set_num_threads(threads)
     torch.set_num_interop_threads(1)
     torch.manual_seed(1 + int(os.environ.get('RANK', '0')))
