@@ -62,8 +62,8 @@ template <class T>
 void embedding(const context&, std::span<const T> table, std::span<const int64_t> indices,
                std::span<T> output);
 
-/// As the reference, bit for bit. The indices are memory of the host, as those of sparse gradients:
-/// they are sorted there (`order_rows`), and their order is copied to the device.
+/// As the reference, bit for bit; an index outside the table adds nothing.
+/// Cost: a comparison of each lookup with each lookup and each row of the table.
 template <class T>
 void embedding_gradient(const context&, std::span<const T> output_gradient,
                         std::span<const int64_t> indices, std::span<T> table_gradient);

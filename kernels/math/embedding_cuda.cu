@@ -2,11 +2,10 @@
 // The embedding on a GPU.
 #include "kernels/cuda/matrix.cuh"
 #include "kernels/math/embedding.hpp"
-#include "kernels/math/row_gathering.cuh"
+#include "messages/assert.hpp"
 
 #include <algorithm>
 #include <limits>
-#include <vector>
 
 namespace troupe::cuda {
 
@@ -42,6 +41,49 @@ struct looked_up {
   }
 };
 
+/// Lookups of a table, sorted by its rows; those of a row in the order in which they were made.
+struct lookup_order {
+  uint32_t* lookups;
+  uint32_t* starts; ///< First of each row, then their number.
+};
+
+/// One that is outside comes after all rows, where no row is looked for.
+__device__ uint32_t row_of(int64_t index, size_t rows) {
+  return static_cast<uint64_t>(index) < rows ? static_cast<uint32_t>(index) : 0xffffffff;
+}
+
+// Each lookup, and each row after them, counts those that come before it. That is a comparison of
+// each with each, which takes less than sorting would, and waits for nothing of the host: so a
+// graph can have it.
+__global__ void __launch_bounds__(block_threads)
+  order_lookups_kernel(size_t count, size_t rows, const int64_t* indices, lookup_order to) {
+  TROUPE_SHARED(uint32_t, staged, [block_threads]);
+  for (size_t first = blockIdx.x * static_cast<size_t>(block_threads); first < count + rows + 1;
+       first += threads_of_grid()) {
+    size_t item = first + threadIdx.x;
+    bool is_lookup = item < count;
+    auto row = is_lookup ? row_of(indices[item], rows) : static_cast<uint32_t>(item - count);
+    uint32_t earlier_limit = is_lookup ? row + 1 : row, before = 0;
+    for (size_t begin = 0; begin < count; begin += block_threads) {
+      unsigned held
+        = count - begin < block_threads ? static_cast<unsigned>(count - begin) : block_threads;
+      __syncthreads();
+      if (threadIdx.x < held) staged[threadIdx.x] = row_of(indices[begin + threadIdx.x], rows);
+      __syncthreads();
+      uint32_t limit = begin < first ? earlier_limit : row;
+      unsigned mixed = begin == first && threadIdx.x < held ? threadIdx.x : 0;
+      for (unsigned k = 0; k < mixed; ++k)
+        before += staged[k] < earlier_limit ? 1 : 0;
+      for (unsigned k = mixed; k < held; ++k)
+        before += staged[k] < limit ? 1 : 0;
+    }
+    if (is_lookup && row < rows)
+      to.lookups[before] = static_cast<uint32_t>(item);
+    else if (!is_lookup && item <= count + rows)
+      to.starts[item - count] = before;
+  }
+}
+
 } // namespace
 
 size_t find_outside(const context& on, std::span<const int64_t> indices, int64_t limit) {
@@ -75,20 +117,34 @@ template <class T>
 void embedding_gradient(const context& on, std::span<const T> output_gradient,
                         std::span<const int64_t> indices, std::span<T> table_gradient) {
   if (indices.empty() || output_gradient.empty()) return;
-  const row_source sources[] = {{indices, elements{output_gradient}}};
-  std::vector<row_entry> entries(2 * indices.size());
-  std::vector<size_t> starts(indices.size() + 1);
-  const sparse_sum lookups{.sources = sources,
-                           .order = order_rows(sources, entries, starts),
-                           .width = output_gradient.size() / indices.size()};
-  check<T>(lookups, table_gradient.size());
-  auto rows = gather_rows<T>(on, lookups);
+  auto count = indices.size(), columns = output_gradient.size() / count;
+  auto rows = table_gradient.size() / columns;
+  TROUPE_ASSERT(std::max(count, rows) < std::numeric_limits<uint32_t>::max(), count, rows);
+  auto room = on.workspace((count + rows + 1) * sizeof(uint32_t));
+  if (room == nullptr) return;
+  auto* lookups = reinterpret_cast<uint32_t*>(room.get());
+  const lookup_order order{lookups, lookups + count};
+  launch(on, blocks_for(count + rows + 1, block_threads), block_threads, order_lookups_kernel,
+         count, rows, indices.data(), order);
+  const T* from = output_gradient.data();
   T* out = table_gradient.data();
-  auto add = [out, from = rows.from] __device__(size_t i) {
-    size_t place = from.place(i);
-    out[place] = from.added_to(out[place], i);
+  auto add = [=] __device__(size_t i) {
+    constexpr unsigned at_once = 16; // values on their way: each takes as long as the memory is far
+    size_t row = i / columns, column = i % columns;
+    uint32_t end = order.starts[row + 1];
+    T sum = out[i];
+    for (uint32_t begin = order.starts[row]; begin < end; begin += at_once) {
+      T values[at_once]{};
+#pragma unroll
+      for (unsigned k = 0; k < at_once; ++k)
+        if (begin + k < end) values[k] = from[order.lookups[begin + k] * columns + column];
+#pragma unroll
+      for (unsigned k = 0; k < at_once; ++k)
+        if (begin + k < end) sum = sum + values[k];
+    }
+    out[i] = sum;
   };
-  for_each(on, rows.from.element_count(), add);
+  for_each(on, rows * columns, add);
 }
 
 template void embedding(const context&, std::span<const float>, std::span<const int64_t>,

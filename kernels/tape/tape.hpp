@@ -246,11 +246,17 @@ private:
     uint32_t stands_for = expression::none; ///< The node that it is computed again for.
   };
 
+  /// What a lookup tells its table.
+  struct arrived_rows {
+    indexed_slices rows; ///< Their indices lie on the host.
+    tensor indices;      ///< Where the tape computes.
+  };
+
   /// What has arrived at a node on the way back.
   struct arrived {
     bool has_dense = false;
     tensor dense;
-    std::vector<indexed_slices> sparse;
+    std::vector<arrived_rows> sparse;
   };
 
   [[nodiscard]] const tensor& at(expression of) const { return nodes_[of.index].value; }
@@ -269,7 +275,7 @@ private:
   expression record(tensor value, std::initializer_list<expression> operands,
                     const backward_function& backward);
   void contribute(expression to, tensor dense);
-  void contribute(expression to, const indexed_slices& rows);
+  void contribute_rows(expression to, const arrived_rows& from);
   void contribute_product(expression to, const matmul_form& form, const tensor& a, const tensor& b);
   expected<void> check_gradients(expression loss, std::span<const expression> parameters);
   expected<void> walk_back(expression loss, const std::function<void(uint32_t)>& on_passed = {});

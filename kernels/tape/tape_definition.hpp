@@ -210,11 +210,11 @@ expression basic_tape<Context>::embedding(expression table, const tensor& given,
   auto there
     = placed.data() == nullptr ? detail::placed(on_, indices) : placed.reshape(indices.extents());
   auto output = detail::looked_up(on_, at(table), there);
-  return record(std::move(output), {table}, [this, table, indices](const tensor& g) {
+  return record(std::move(output), {table}, [this, table, indices, there](const tensor& g) {
     auto rows = static_cast<int64_t>(indices.element_count());
     auto extents = at(table).extents();
-    contribute(table,
-               indexed_slices{indices.reshape({rows}), g.reshape({rows, extents[1]}), extents});
+    contribute_rows(table,
+                    {{indices.reshape({rows}), g.reshape({rows, extents[1]}), extents}, there});
   });
 }
 
@@ -535,15 +535,15 @@ void basic_tape<Context>::contribute(expression to, tensor dense) {
 }
 
 template <class Context>
-void basic_tape<Context>::contribute(expression to, const indexed_slices& rows) {
+void basic_tape<Context>::contribute_rows(expression to, const arrived_rows& from) {
   if (!is_differentiable(to)) return;
   auto& here = arrived_[to.index];
   if (nodes_[to.index].is_parameter) {
-    here.sparse.push_back(rows);
+    here.sparse.push_back(from);
     return;
   }
-  auto spread = detail::filled(on_, rows.values.type(), rows.dense_extents, 0);
-  detail::scatter(on_, rows, spread);
+  auto spread = detail::filled(on_, from.rows.values.type(), from.rows.dense_extents, 0);
+  detail::scatter(on_, from.rows.values, from.indices, spread);
   contribute(to, std::move(spread));
 }
 
@@ -568,10 +568,16 @@ uncombined_gradient basic_tape<Context>::collect(expression parameter) {
   auto& here = arrived_[parameter.index];
   if (!here.has_dense && here.sparse.empty())
     contribute(parameter, detail::filled(on_, at(parameter).type(), at(parameter).extents(), 0));
-  if (!here.has_dense) return here.sparse;
-  for (const auto& rows : std::exchange(here.sparse, {})) {
+  auto sparse = std::exchange(here.sparse, {});
+  if (!here.has_dense) {
+    std::vector<indexed_slices> lookups;
+    for (auto& from : sparse)
+      lookups.push_back(std::move(from.rows));
+    return lookups;
+  }
+  for (const auto& from : sparse) {
     if (!here.dense.is_unique()) here.dense = detail::copied(on_, here.dense);
-    detail::scatter(on_, rows, here.dense);
+    detail::scatter(on_, from.rows.values, from.indices, here.dense);
   }
   return here.dense;
 }

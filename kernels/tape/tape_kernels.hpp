@@ -174,13 +174,12 @@ tensor looked_up(const Context& on, const tensor& table, const tensor& indices) 
   return output;
 }
 
-/// table += rows.
+/// table[indices] += rows.
 template <class Context>
-void scatter(const Context& on, const indexed_slices& rows, tensor& table) {
+void scatter(const Context& on, const tensor& rows, const tensor& indices, tensor& table) {
   compute_in(table.type(), [&](auto zero) {
     using T = decltype(zero);
-    embedding_gradient(on, in<T>(on, rows.values), rows.indices.values<int64_t>(),
-                       out<T>(on, table));
+    embedding_gradient(on, in<T>(on, rows), in<int64_t>(on, indices), out<T>(on, table));
   });
 }
 

@@ -12,6 +12,12 @@ using namespace troupe::test;
 namespace {
 
 const auto model = small_model({17, 9});
+const language_model_config small_transformer{.kind = model_kind::transformer,
+                                              .context = 6,
+                                              .hidden_dropout = 0.2,
+                                              .layers = 2,
+                                              .heads = 2,
+                                              .width = 8};
 
 } // namespace
 
@@ -19,7 +25,9 @@ TEST_SUITE("tools/gpu_graph") {
   TEST_CASE("from the second step on a graph is launched, and each step has its own bits") {
     language_model_config lookups_only = model; // nothing but the table, and what is made of it
     lookups_only.hidden_sizes = {};
-    for (const auto& config : {model, lookups_only}) {
+    auto recomputed = small_transformer;
+    recomputed.recompute = true;
+    for (const auto& config : {model, lookups_only, small_transformer, recomputed}) {
       auto device = fresh_gpu();
       for (uint64_t step = 0; step < 5; ++step) {
         CAPTURE(step);

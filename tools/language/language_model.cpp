@@ -45,21 +45,9 @@ struct pass {
   random_key key{0, "no dropout"};
 };
 
-/// What a step is given, where it is computed; none of it: it is copied there.
-struct placed_inputs {
-  tensor contexts{};
-  tensor next{};
-  tensor keys{}; ///< As `dropout_keys`.
-
-  [[nodiscard]] tensor key(size_t layer) const {
-    if (keys.data() == nullptr) return {};
-    auto row = static_cast<int64_t>(layer);
-    return keys.slice(row, row + 1);
-  }
-};
-
-/// The key of each layer's dropout: the embedding's, then those of the hidden layers.
+/// The key of each dropout; of a perceptron the embedding's, then those of the hidden layers.
 std::vector<random_key> dropout_keys(const language_model_config& config, const random_key& key) {
+  if (config.kind == model_kind::transformer) return transformer_dropout_keys(config, key);
   std::vector<random_key> keys{key.derive("embedding")};
   auto layers = config.hidden_sizes.size() + 1;
   for (size_t layer = 0; layer + 1 < layers; ++layer)
@@ -73,7 +61,7 @@ expression logits_of(basic_tape<Context>& t, const language_model_config& config
                      std::span<const expression> variables, const tensor& contexts, const pass& how,
                      const placed_inputs& placed = {}) {
   if (config.kind == model_kind::transformer)
-    return transformer_logits(t, config, variables, contexts, {how.hidden_dropout, how.key});
+    return transformer_logits(t, config, variables, contexts, how.hidden_dropout, how.key, placed);
   auto rows = contexts.extents()[0];
   auto keys = dropout_keys(config, how.key);
   auto h = t.reshape(t.embedding(variables[0], contexts, placed.contexts),
@@ -227,9 +215,9 @@ bool is_of_bytes(const text_batch& batch) {
 // All that is the same from step to step: forward, and back to what each lookup is told.
 repeated_work dense_work(const language_model_config& config, const text_batch& batch,
                          const random_key& key) {
-  repeated_work work{.name = fmt::format("language model: {}, {}, {}, {}, {}", config.context,
-                                         config.embedding_size, fmt::join(config.hidden_sizes, " "),
-                                         config.embedding_dropout, config.hidden_dropout)};
+  repeated_work work{.name = fmt::format("{}, dropout {} and {}, recompute {}", describe(config),
+                                         config.embedding_dropout, config.hidden_dropout,
+                                         config.recompute)};
   work.queue
     = [&config, &batch, &key](const cuda::context& context, std::span<const tensor> variables,
                               std::span<const tensor> inputs,
@@ -266,14 +254,15 @@ expected<step_on_stream> differentiate_again(cuda_stream& on, const language_mod
   work.inputs = inputs;
   auto results = on.repeat(work, stop);
   if (!results) return tl::unexpected(results.error());
-  auto rows = batch.contexts.reshape({batch.contexts.extents().element_count()});
-  const basic_tape<cuda::context> after{stop, on.context()};
   transfer moved{on};
   step_on_stream result{moved.here(results->front()), {}};
-  result.gradients.push_back(moved.beside(
-    variables.front(),
-    after.combined(std::vector{indexed_slices{rows, (*results)[1], variables.front().extents()}})));
-  for (size_t i = 1; i < variables.size(); ++i) {
+  if (config.kind == model_kind::perceptron) {
+    auto rows = batch.contexts.reshape({batch.contexts.extents().element_count()});
+    const basic_tape<cuda::context> after{stop, on.context()};
+    auto lookups = std::vector{indexed_slices{rows, (*results)[1], variables.front().extents()}};
+    result.gradients.push_back(moved.beside(variables.front(), after.combined(lookups)));
+  }
+  for (size_t i = result.gradients.size(); i < variables.size(); ++i) {
     const auto results_own = std::span{*results}.subspan(i + 1, 1); // good until the next step only
     auto stays = variables[i].device() == on.where();
     result.gradients.push_back(
@@ -396,9 +385,8 @@ expected<step_on_stream> differentiate_on(compute_stream& on, const language_mod
     return differentiate_with(cpu::context{}, on, variables, stop, loss);
 #if TROUPE_CUDA
   if (auto* gpu = dynamic_cast<cuda_stream*>(&on))
-    return config.kind == model_kind::perceptron && is_of_bytes(batch)
-             ? differentiate_again(*gpu, config, variables, batch, key, stop)
-             : differentiate_with(gpu->context(), on, variables, stop, loss);
+    return is_of_bytes(batch) ? differentiate_again(*gpu, config, variables, batch, key, stop)
+                              : differentiate_with(gpu->context(), on, variables, stop, loss);
 #endif
   return fail(errc::unimplemented, "this build has no GPU support for the language model");
 }

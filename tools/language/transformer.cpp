@@ -40,4 +40,13 @@ std::vector<model_variable> transformer_variables(const language_model_config& c
   return result;
 }
 
+std::vector<random_key> transformer_dropout_keys(const language_model_config& config,
+                                                 const random_key& key) {
+  std::vector<random_key> keys{key.derive("embedding")};
+  for (int64_t layer = 0; layer < config.layers; ++layer)
+    for (const auto* sum : {"/projection", "/output"})
+      keys.push_back(key.derive("layer_" + std::to_string(layer) + sum));
+  return keys;
+}
+
 } // namespace troupe

@@ -6,16 +6,26 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace troupe {
 
-/// How a pass through the model differs between training and evaluation.
-struct transformer_pass {
-  double dropout = 0;
-  random_key key{0, "no dropout"}; ///< Names all masks of the pass.
+/// What a step is given, where it is computed; none of it: it is copied there.
+struct placed_inputs {
+  tensor contexts{};
+  tensor next{};
+  tensor keys{}; ///< As the model's dropouts take them.
+
+  [[nodiscard]] tensor key(size_t dropout) const {
+    if (keys.data() == nullptr) return {};
+    auto row = static_cast<int64_t>(dropout);
+    return keys.slice(row, row + 1);
+  }
 };
+
+/// The key of each dropout: the embedding's, then of each layer those of its two sums.
+[[nodiscard]] std::vector<random_key> transformer_dropout_keys(const language_model_config& config,
+                                                               const random_key& key);
 
 /// As `variables_of`. @pre The configuration is a transformer's, and valid.
 [[nodiscard]] std::vector<model_variable>
@@ -33,27 +43,29 @@ transformer_variables(const language_model_config& config);
 template <class Context>
 expression transformer_logits(basic_tape<Context>& t, const language_model_config& config,
                               std::span<const expression> variables, const tensor& contexts,
-                              const transformer_pass& how) {
+                              double dropout, const random_key& key, const placed_inputs& placed) {
   const auto windows = contexts.extents()[0], positions = contexts.extents()[1];
   const shape flat{windows * positions, config.width};
   auto norm = [&t](expression input, auto of) { return t.layer_norm(input, of[0], of[1]); };
   auto linear
     = [&t](expression input, auto of) { return t.add_bias(t.matmul(input, of[0]), of[1]); };
-  auto thinned = [&t, how](expression input, const std::string& name) {
-    return t.dropout(input, how.dropout, how.key.derive(name));
+  auto thinned = [&t, dropout, keys = transformer_dropout_keys(config, key),
+                  placed](expression input, size_t which) {
+    return t.dropout(input, dropout, keys[which], placed.key(which));
   };
-  auto h = t.reshape(t.add_bias(t.embedding(variables[0], contexts), variables[1]), flat);
-  h = thinned(h, "embedding");
+  auto embedded = t.embedding(variables[0], contexts, placed.contexts);
+  auto h = thinned(t.reshape(t.add_bias(embedded, variables[1]), flat), 0);
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     auto of = variables.subspan(2 + 12 * static_cast<size_t>(layer), 12);
-    auto write = [=, &t, heads = config.heads, name = "layer_" + std::to_string(layer)] {
+    auto first_sum = 1 + 2 * static_cast<size_t>(layer);
+    auto write = [=, &t, heads = config.heads] {
       auto packed = linear(norm(h, of), of.subspan(2));
       auto attended
         = t.causal_self_attention(t.reshape(packed, {windows, positions, 3 * flat[1]}), heads);
       auto projected = linear(t.reshape(attended, flat), of.subspan(4));
-      auto between = t.add(h, thinned(projected, name + "/projection"));
+      auto between = t.add(h, thinned(projected, first_sum));
       auto hidden = t.gelu(linear(norm(between, of.subspan(6)), of.subspan(8)));
-      return t.add(between, thinned(linear(hidden, of.subspan(10)), name + "/output"));
+      return t.add(between, thinned(linear(hidden, of.subspan(10)), first_sum + 1));
     };
     h = config.recompute ? t.recompute(write) : write();
   }
