@@ -3,6 +3,7 @@
 #include "actors/gpu/cuda_device.hpp"
 
 #include "actors/gpu/step_graphs.hpp"
+#include "kernels/cuda/array_copies.hpp"
 #include "kernels/cuda/device.hpp"
 #include "kernels/cuda/memory.hpp"
 #include "kernels/cuda/row_copy.hpp"
@@ -40,6 +41,17 @@ public:
     if (auto copied = copy_to_device(value, *there); !copied)
       return tl::unexpected<error>(copied.error());
     return there;
+  }
+
+  [[nodiscard]] expected<void> copy_there(std::span<const tensor> values,
+                                          std::span<const tensor> there) override {
+    std::vector<cuda::array_copy> copies;
+    for (size_t i = 0; i < values.size(); ++i) {
+      tensor to = there[i];
+      copies.push_back({values[i].data(), to.mutable_data(), to.bytes()});
+    }
+    cuda::copy_arrays(context_, copies);
+    return context_.status();
   }
 
   // Unlike the kernels' own, this one does not wait.

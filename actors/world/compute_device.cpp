@@ -145,10 +145,17 @@ bool is_same_memory(const tensor& a, const tensor& b) {
 
 // Memory that is held here cannot have been given to another value meanwhile, so its address tells
 // a value.
+expected<void> compute_stream::copy_there(std::span<const tensor> values,
+                                          std::span<const tensor> there) {
+  for (size_t i = 0; i < values.size(); ++i)
+    if (auto copied = copy_to_device(values[i], there[i]); !copied) return copied;
+  return {};
+}
+
 expected<std::vector<tensor>> compute_stream::resident(std::span<const tensor> values,
                                                        bool has_own_places) {
   residents_.resize(values.size());
-  std::vector<tensor> there;
+  std::vector<tensor> there, at_home, places;
   for (size_t i = 0; i < values.size(); ++i) {
     const auto& value = values[i];
     auto& kept = residents_[i];
@@ -167,13 +174,18 @@ expected<std::vector<tensor>> compute_stream::resident(std::span<const tensor> v
       if (!copied) return tl::unexpected<error>(copied.error());
       kept = {is_at_home ? tensor{} : value, std::move(*copied), is_at_home};
     }
-    if (!is_same_memory(kept.host, value)) {
+    if (kept.is_at_home) { // its owner must not find it shared
+      at_home.push_back(value);
+      places.push_back(kept.there);
+    } else if (!is_same_memory(kept.host, value)) {
       if (auto copied = copy_to_device(value, kept.there); !copied)
         return tl::unexpected<error>(copied.error());
-      if (!kept.is_at_home) kept.host = value; // else its owner would find it shared
+      kept.host = value;
     }
     there.push_back(kept.there);
   }
+  if (auto copied = copy_there(at_home, places); !copied)
+    return tl::unexpected<error>(copied.error());
   return there;
 }
 

@@ -41,6 +41,11 @@ public:
   /// Errors: as the device's.
   [[nodiscard]] virtual expected<void> copy_to_device(const tensor& value, tensor there) = 0;
 
+  /// Copies values of the device to where others lie there, as one piece of work. @pre They are
+  /// alike in pairs, row-major, and apart. Errors: as the device's.
+  [[nodiscard]] virtual expected<void> copy_there(std::span<const tensor> values,
+                                                  std::span<const tensor> there);
+
   /// The elements in memory of the host, row-major; the same tensor if they lie there already.
   [[nodiscard]] virtual expected<tensor> to_host(const tensor& value) = 0;
 

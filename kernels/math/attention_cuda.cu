@@ -4,6 +4,7 @@
 #include "kernels/cuda/packet.cuh"
 #include "kernels/cuda/rows.cuh"
 #include "kernels/math/attention.hpp"
+#include "kernels/tensor/host_device.hpp"
 #include "kernels/tensor/vector_math.hpp"
 #include "messages/assert.hpp"
 

@@ -262,13 +262,18 @@ expected<step_on_stream> differentiate_again(cuda_stream& on, const language_mod
     auto lookups = std::vector{indexed_slices{rows, (*results)[1], variables.front().extents()}};
     result.gradients.push_back(moved.beside(variables.front(), after.combined(lookups)));
   }
+  std::vector<tensor> staying, places; // the graph's own memory is good until the next step only
   for (size_t i = result.gradients.size(); i < variables.size(); ++i) {
-    const auto results_own = std::span{*results}.subspan(i + 1, 1); // good until the next step only
+    const auto& gradient = (*results)[i + 1];
     auto stays = variables[i].device() == on.where();
-    result.gradients.push_back(
-      moved.beside(variables[i], stays ? moved.take(on.sum(results_own)) : results_own.front()));
+    if (stays) {
+      staying.push_back(gradient);
+      places.push_back(moved.take(on.make(gradient.type(), gradient.extents())));
+    }
+    result.gradients.push_back(stays ? places.back() : moved.here(gradient));
   }
   if (moved.failure().code != errc::none) return tl::unexpected(moved.failure());
+  if (auto copied = on.copy_there(staying, places); !copied) return tl::unexpected(copied.error());
   return result;
 }
 #endif

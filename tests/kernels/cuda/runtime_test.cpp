@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: streams, events, graphs and contexts keep their order, and say what failed.
+#include "kernels/cuda/array_copies.hpp"
 #include "kernels/cuda/check.cuh"
 #include "kernels/cuda/context.hpp"
 #include "kernels/cuda/device.hpp"
@@ -74,6 +75,25 @@ TEST_SUITE("kernels/cuda/runtime") {
           CHECK(back->values<float>()[i] == expected);
         }
       }
+  }
+
+  TEST_CASE("many arrays are copied, and nothing behind them is touched") {
+    constexpr size_t sizes[] = {0, 1, 3, 4, 5, 8191, 8192, 8196, 20003};
+    std::vector<guarded<float>> from;
+    std::vector<device_array<float>> sources, results;
+    std::vector<cuda::array_copy> copies;
+    for (size_t i = 0; i < 70; ++i) { // more than one kernel takes; some do not begin at a packet
+      auto size = sizes[i % std::size(sizes)];
+      from.push_back(normal<float>(size, i));
+      guarded<float> nothing{size};
+      sources.emplace_back(from[i], i % 3 == 1 ? 1 : 0);
+      results.emplace_back(nothing, i % 4 == 1 ? 1 : 0);
+      copies.push_back({sources[i].view().data(), results[i].span().data(), size * sizeof(float)});
+    }
+    cuda::copy_arrays(gpu(), copies);
+    cuda::copy_arrays(gpu(), {});
+    for (size_t i = 0; i < from.size(); ++i)
+      CHECK(holds_bits(results[i], from[i]));
   }
 
   TEST_CASE("a pool hands out the memory that was freed, and a step needs no more than the first") {
