@@ -194,6 +194,27 @@ TEST_SUITE("kernels/emulated_cuda") {
     CHECK(emulated::kernels_run() > before);
   }
 
+  TEST_CASE("a stream waits for an event as it was recorded last before, and for no more") {
+    auto writer = cuda::context::create(0), reader = cuda::context::create(0);
+    REQUIRE(writer);
+    REQUIRE(reader);
+    auto value = writer->make(dtype::f32, {8});
+    auto write = [&](float each, const cuda::event& mark) {
+      cuda::fill<float>(*writer, value.mutable_values<float>(writer->device()), each);
+      REQUIRE(writer->stream().record(mark));
+    };
+    {
+      auto mark = cuda::event::create(0);
+      REQUIRE(mark);
+      write(1, *mark);
+      REQUIRE(reader->stream().wait_for(*mark));
+      write(2, *mark);
+      CHECK(cuda::sum(*reader, elements{value}) == 8);
+      REQUIRE(reader->stream().wait_for(*mark));
+    } // an event may end before the streams that wait for it have come to it
+    CHECK(cuda::sum(*reader, elements{value}) == 16);
+  }
+
   TEST_CASE("pinned memory is freed after what is queued, host functions included") {
     auto on = cuda::context::create(0);
     REQUIRE(on);

@@ -34,8 +34,9 @@ struct CUstream_st {
 struct CUevent_st {
   int device = 0;
   CUstream_st* recorded_on = nullptr;
-  uint64_t recorded = 0; ///< How often; a wait is for the last time.
-  uint64_t passed = 0;
+  uint64_t recorded = 0; ///< How often; a wait is for the last time before it.
+  /// The last time that its stream has come to; outlives the event, since streams may wait for it.
+  std::shared_ptr<uint64_t> passed = std::make_shared<uint64_t>(0);
   std::chrono::steady_clock::time_point time;
 };
 
@@ -114,11 +115,14 @@ void finish(CUstream_st& stream) {
     step(stream);
 }
 
-void finish(CUevent_st& event) {
-  while (event.passed < event.recorded) {
-    TROUPE_ASSERT(!event.recorded_on->queued.empty());
-    step(*event.recorded_on);
-  }
+/// Does what lies before an event, as it is recorded now; to be called later, too.
+work wait_for(const CUevent_st& event) {
+  return [passed = event.passed, turn = event.recorded, stream = event.recorded_on] {
+    while (*passed < turn) {
+      TROUPE_ASSERT(!stream->queued.empty());
+      step(*stream);
+    }
+  };
 }
 
 /// The driver's own thread: does what lies before the host functions of streams, and calls them;
@@ -460,7 +464,8 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  return queue(stream, [event] { finish(*event); });
+  const runtime_call entered;
+  return queue(stream, wait_for(*event));
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*call)(void*), void* argument) {
@@ -490,7 +495,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   const runtime_call entered;
   note_place(event->device);
-  finish(*event);
+  wait_for (*event)();
   delete event;
   return result(cudaSuccess);
 }
@@ -500,7 +505,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (event->device != stream->device) return result(cudaErrorInvalidResourceHandle);
   event->recorded_on = stream;
   return queue(stream, [event, turn = ++event->recorded] {
-    event->passed = std::max(event->passed, turn);
+    *event->passed = std::max(*event->passed, turn);
     event->time = std::chrono::steady_clock::now();
   });
 }
@@ -508,14 +513,14 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   const runtime_call entered;
   note_place(event->device);
-  if (event->passed == event->recorded) return result(cudaSuccess);
+  if (*event->passed == event->recorded) return result(cudaSuccess);
   return ask(*event->recorded_on, false);
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   const runtime_call entered;
   note_place(event->device);
-  finish(*event);
+  wait_for (*event)();
   return result(cudaSuccess);
 }
 
