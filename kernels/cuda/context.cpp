@@ -7,6 +7,7 @@
 #include "kernels/cuda/memory.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <iterator>
@@ -89,6 +90,9 @@ struct context::state {
   buffer_pool host_memory;
   std::optional<buffer_pool> other_memory; ///< In place of `memory`, while a graph is written.
   std::deque<staged_copy> staged;          ///< In the order of the stream.
+  std::optional<event> published;          ///< The end of what was; recorded anew each time.
+  std::atomic<bool> has_published = false; ///< Other contexts may wait for that event.
+  uint64_t caught_up_with = 0;             ///< Publications, as the register counts them.
   expected<void> first_failure;
   cublasHandle_t blas = nullptr;
   std::shared_ptr<std::byte> blas_workspace;
@@ -110,20 +114,30 @@ public:
 
   void trim(int device_index) {
     free_rested();
+    for (const auto& one : all_on(device_index))
+      one->memory.trim();
+  }
+
+  /// Those with a handle. None is let go under the lock, which its end takes.
+  std::vector<std::shared_ptr<state>> all_on(int device_index) {
     std::vector<std::shared_ptr<state>> alive;
     {
       std::lock_guard lock{mutex_};
       for (const auto& one : all_)
         alive.push_back(one.lock());
     }
-    for (const auto& one : alive)
-      if (one != nullptr && one->stream.device_index() == device_index) one->memory.trim();
+    std::erase_if(alive, [device_index](const auto& one) {
+      return one == nullptr || one->stream.device_index() != device_index;
+    });
+    return alive;
   }
 
   static register_of_all& get() {
     static auto& one = *new register_of_all; // contexts in static objects may outlive it otherwise
     return one;
   }
+
+  std::atomic<uint64_t> publications{0}; ///< On all devices, so far.
 
 private:
   void retire(state* one) {
@@ -243,6 +257,26 @@ void context::forgive() const {
 
 expected<void> context::status() const {
   return state_->first_failure;
+}
+
+void context::publish() const {
+  auto& mark = state_->published;
+  if (!mark) {
+    auto made = event::create(device().index);
+    if (!made) return static_cast<void>(note(tl::unexpected(made.error())));
+    mark = std::move(*made);
+  }
+  note(state_->stream.record(*mark));
+  state_->has_published = true;
+  ++register_of_all::get().publications;
+}
+
+void context::catch_up() const {
+  auto& contexts = register_of_all::get();
+  auto published = contexts.publications.load();
+  if (std::exchange(state_->caught_up_with, published) == published) return;
+  for (const auto& one : contexts.all_on(device().index))
+    if (one != state_ && one->has_published) note(state_->stream.wait_for(*one->published));
 }
 
 expected<void> context::synchronise() const {

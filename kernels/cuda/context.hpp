@@ -76,6 +76,15 @@ public:
   /// The first failure so far, without waiting.
   [[nodiscard]] expected<void> status() const;
 
+  /// Has other contexts of the device that `catch_up` after this come past what is queued here now
+  /// before they do what is queued there then; so memory that one writes is read by others, and no
+  /// host waits.
+  void publish() const;
+
+  /// What is queued here from now on is done after all that was published on the device. Cost:
+  /// nothing, if nothing was since the last time.
+  void catch_up() const;
+
   /// Waits for all queued work. Errors: the first failure; resource if memory ran out, unavailable
   /// if the device is lost.
   [[nodiscard]] expected<void> synchronise() const;

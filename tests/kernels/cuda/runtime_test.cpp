@@ -96,6 +96,21 @@ TEST_SUITE("kernels/cuda/runtime") {
       CHECK(holds_bits(results[i], from[i]));
   }
 
+  TEST_CASE("what a context publishes is done before what another does once it has caught up") {
+    auto writer = cuda::context::create(0), reader = cuda::context::create(0);
+    REQUIRE(writer);
+    REQUIRE(reader);
+    auto value = cuda::to_device(*writer, zeros({1000}));
+    REQUIRE(value);
+    for (float each : {1.F, 2.F}) {
+      cuda::fill<float>(*writer, value->mutable_values<float>(writer->device()), each);
+      writer->publish();
+      reader->catch_up();
+      CHECK(cuda::sum(*reader, elements{*value}) == 1000 * static_cast<double>(each));
+    }
+    CHECK(writer->synchronise());
+  }
+
   TEST_CASE("a pool hands out the memory that was freed, and a step needs no more than the first") {
     auto on = cuda::context::create(0);
     REQUIRE(on);
