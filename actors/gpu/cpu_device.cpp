@@ -9,12 +9,33 @@
 
 namespace troupe {
 
+namespace {
+
+std::shared_ptr<cpu_device_memory> memory_of(int index, const cpu_device_options& options) {
+  auto memory = std::make_shared<cpu_device_memory>();
+  memory->device = fmt::format("{}:{}", options.plays_gpu ? "gpu" : "cpu", index);
+  memory->bytes_max = options.bytes_max;
+  return memory;
+}
+
+cpu_device_options with_streams(cpu_device_options options, uint32_t streams) {
+  options.streams = streams;
+  return options;
+}
+
+} // namespace
+
 cpu_device::cpu_device(int index, cpu_device_options options)
-  : where_{options.plays_gpu ? device_kind::cuda : device_kind::cpu, index},
-    options_(std::move(options)) {
+  : cpu_device({options.plays_gpu ? device_kind::cuda : device_kind::cpu, index}, options,
+               memory_of(index, options)) {}
+
+cpu_device::cpu_device(const cpu_device& same, uint32_t streams)
+  : cpu_device(same.where_, with_streams(same.options_, streams), same.memory_) {}
+
+cpu_device::cpu_device(troupe::device where, cpu_device_options options,
+                       std::shared_ptr<cpu_device_memory> memory)
+  : where_(where), options_(std::move(options)), memory_(std::move(memory)) {
   TROUPE_ASSERT(options_.streams > 0);
-  memory_->device = fmt::format("{}:{}", options_.plays_gpu ? "gpu" : "cpu", index);
-  memory_->bytes_max = options_.bytes_max;
   for (uint32_t i = 0; i < options_.streams; ++i)
     streams_.push_back(std::make_unique<cpu_stream>(where_, memory_));
 }
@@ -25,13 +46,14 @@ uint32_t cpu_device::stream_count() const {
 
 cpu_stream& cpu_device::stream(uint32_t index) {
   TROUPE_ASSERT(index < streams_.size(), index, streams_.size());
+  streams_[index]->catch_up();
   return *streams_[index];
 }
 
 expected<void> cpu_device::notify(uint32_t stream, std::function<void()> done) {
   if (auto why = loss()) return tl::unexpected<error>(*why);
   if (options_.ready) done = [ready = options_.ready, done = std::move(done)] { ready(done); };
-  this->stream(stream).ask(std::move(done));
+  streams_[stream]->ask(std::move(done));
   return {};
 }
 

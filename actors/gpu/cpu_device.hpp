@@ -30,12 +30,18 @@ public:
   /// @param index The 1 of "cpu:1", or of "gpu:1". @pre options.streams > 0
   explicit cpu_device(int index, cpu_device_options options = {});
 
+  /// Another handle to a device, with streams of its own; the memory is one. It is lost alone.
+  cpu_device(const cpu_device& same, uint32_t streams);
+
   [[nodiscard]] std::string name() const override { return memory_->device; }
 
   [[nodiscard]] troupe::device where() const override { return where_; }
 
   [[nodiscard]] uint32_t stream_count() const override;
   [[nodiscard]] cpu_stream& stream(uint32_t index) override;
+
+  void publish(uint32_t stream) override { streams_[stream]->publish(); }
+
   [[nodiscard]] expected<void> notify(uint32_t stream, std::function<void()> done) override;
   [[nodiscard]] std::optional<error> loss() override;
 
@@ -54,9 +60,12 @@ public:
   [[nodiscard]] uint64_t bytes_to_host() const { return memory_->bytes_to_host; }
 
 private:
+  cpu_device(troupe::device where, cpu_device_options options,
+             std::shared_ptr<cpu_device_memory> memory);
+
   troupe::device where_;
   cpu_device_options options_;
-  std::shared_ptr<cpu_device_memory> memory_ = std::make_shared<cpu_device_memory>();
+  std::shared_ptr<cpu_device_memory> memory_;
   std::vector<std::unique_ptr<cpu_stream>> streams_;
   std::mutex loss_mutex_;
   std::optional<error> loss_;

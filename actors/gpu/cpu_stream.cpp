@@ -5,6 +5,7 @@
 #include "kernels/updates/update_pass.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <deque>
 #include <fmt/format.h>
@@ -33,29 +34,11 @@ std::vector<gradient> as_of_host(std::span<const gradient> gradients) {
   return all;
 }
 
-/// Says for as long as it lives that a variable's arrays lie in the host's memory.
-class seen_by_host {
-public:
-  seen_by_host(variable_state& variable, troupe::device where)
-    : variable_(variable), where_(where) {
-    move_to({});
-  }
-
-  seen_by_host(const seen_by_host&) = delete;
-  seen_by_host& operator=(const seen_by_host&) = delete;
-
-  ~seen_by_host() { move_to(where_); }
-
-private:
-  void move_to(troupe::device where) {
-    for (auto* array : arrays_of(variable_))
-      *array = tensor::wrap_on(where, array->mutable_data(), array->type(), array->extents(),
-                               array->owner());
-  }
-
-  variable_state& variable_;
-  troupe::device where_;
-};
+// An array that is said to lie elsewhere: the host's memory is what this device has.
+tensor seen_at(troupe::device where, tensor array, std::shared_ptr<const void> owner) {
+  return tensor::wrap_on(where, array.mutable_data(), array.type(), array.extents(),
+                         std::move(owner));
+}
 
 } // namespace
 
@@ -65,6 +48,41 @@ expected<std::shared_ptr<std::byte>> cpu_device_memory::allocate(size_t bytes) {
                                             device, bytes, pool.bytes_in_use(), bytes_max));
   return pool.allocate(bytes);
 }
+
+/// Thread: any.
+class cpu_mark {
+public:
+  /// The stream has come there.
+  void pass() {
+    std::vector<std::function<void()>> told;
+    {
+      std::lock_guard guard{mutex_};
+      has_passed_ = true;
+      told.swap(waiting_);
+    }
+    for (const auto& tell : told)
+      tell();
+  }
+
+  /// Has `what` called when it has; now, if it has already.
+  void when_passed(std::function<void()> what) {
+    {
+      std::lock_guard guard{mutex_};
+      if (!has_passed_) return waiting_.push_back(std::move(what));
+    }
+    what();
+  }
+
+  [[nodiscard]] bool has_passed() {
+    std::lock_guard guard{mutex_};
+    return has_passed_;
+  }
+
+private:
+  std::mutex mutex_;
+  bool has_passed_ = false;
+  std::vector<std::function<void()>> waiting_;
+};
 
 /// What was asked of a stream and is not done. One thread at a time does it, without the lock.
 class cpu_stream::queue : public std::enable_shared_from_this<queue> {
@@ -121,6 +139,26 @@ void cpu_stream::ask(std::function<void()> what) {
 
 void cpu_stream::hold(std::function<void(std::function<void()> let_go)> what) {
   queue_->add(std::move(what));
+}
+
+void cpu_stream::publish() {
+  auto mark = std::make_shared<cpu_mark>();
+  {
+    std::lock_guard guard{memory_->marks_mutex};
+    memory_->marks.push_back(mark);
+  }
+  ask([mark] { mark->pass(); });
+}
+
+void cpu_stream::catch_up() {
+  std::vector<std::shared_ptr<cpu_mark>> ahead;
+  {
+    std::lock_guard guard{memory_->marks_mutex};
+    std::erase_if(memory_->marks, [](const auto& mark) { return mark->has_passed(); });
+    ahead = memory_->marks;
+  }
+  for (const auto& mark : ahead)
+    hold([mark](std::function<void()> let_go) { mark->when_passed(std::move(let_go)); });
 }
 
 expected<tensor> cpu_stream::make(dtype type, const shape& extents) {
@@ -197,29 +235,41 @@ expected<tensor> cpu_stream::combine(const sparse_sum& rows, dtype type) {
 
 expected<void> cpu_stream::prepare(variable_state& variable, const update_plan& plan) {
   if (auto idle = wait(); !idle) return idle;
-  {
-    seen_by_host seen{variable, where_};
-    troupe::prepare(cpu::context{}, variable, plan);
-  }
-  for (auto* array : arrays_of(variable)) { // new ones were made in the host's memory
-    if (lies_here(*array)) continue;
-    auto there = make(array->type(), array->extents());
+  auto prepared = variable;
+  for (auto* array : arrays_of(prepared))
+    *array = seen_at({}, *array, array->owner());
+  troupe::prepare(cpu::context{}, prepared, plan);
+  for (auto* array : arrays_of(prepared)) {
+    if (lies_here(*array)) {
+      *array = seen_at(where_, *array, array->owner());
+      continue;
+    }
+    auto there = make(array->type(), array->extents()); // it was made in the host's memory
     if (!there) return tl::unexpected<error>(there.error());
-    if (auto copied = copy_to_device(as_of_host(*array), *there); !copied) return copied;
+    if (auto copied = copy_to_device(*array, *there); !copied) return copied;
     *array = std::move(*there);
   }
+  variable = std::move(prepared);
   return {};
 }
 
-// Where nothing is shared, the kernels write where the arrays lie, in this device's memory.
+// Each array has a holder of its own when it comes to the update, so that the kernels write where
+// it lies. What a program's rule throws is told unless something holds the stream.
 expected<void> cpu_stream::update(variable_state& variable, const update_plan& plan,
                                   const gradient_mean& mean) {
-  if (auto idle = wait(); !idle) return idle;
   for (auto* array : arrays_of(variable))
     if (auto unshared = unshare(*array); !unshared) return unshared;
-  auto gradients = as_of_host(mean.gradients);
-  seen_by_host seen{variable, where_};
-  update_variable(cpu::context{}, variable, plan, {gradients, mean.divisor, mean.scale});
+  auto work = std::make_shared<std::packaged_task<void()>>(
+    [state = variable, plan, divisor = mean.divisor, scale = mean.scale,
+     gradients = as_of_host(mean.gradients)]() mutable {
+      for (auto* array : arrays_of(state))
+        *array = seen_at({}, *array, std::make_shared<tensor>(*array));
+      update_variable(cpu::context{}, state, plan, {gradients, divisor, scale});
+    });
+  auto done = work->get_future();
+  ask([work] { (*work)(); });
+  if (done.wait_for(std::chrono::seconds{0}) == std::future_status::ready) done.get();
+  ++variable.version;
   return {};
 }
 
@@ -244,7 +294,9 @@ expected<void> cpu_stream::unshare(tensor& values) {
   if (values.is_unique()) return {};
   auto own = make(values.type(), values.extents());
   if (!own) return tl::unexpected<error>(own.error());
-  if (values.bytes() > 0) std::memcpy(own->mutable_data(), values.data(), values.bytes());
+  ask([from = values, to = *own]() mutable {
+    if (from.bytes() > 0) std::memcpy(to.mutable_data(), from.data(), from.bytes());
+  });
   values = std::move(*own);
   return {};
 }

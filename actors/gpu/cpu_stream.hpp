@@ -8,10 +8,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 namespace troupe {
+
+/// A point in a stream, for others to wait for.
+class cpu_mark;
 
 /// The memory of a `cpu_device`: what its streams have in common.
 struct cpu_device_memory {
@@ -21,6 +25,8 @@ struct cpu_device_memory {
   std::atomic<uint64_t> uploads{0}; ///< Values that came from the host.
   std::atomic<uint64_t> bytes_from_host{0};
   std::atomic<uint64_t> bytes_to_host{0};
+  std::mutex marks_mutex;
+  std::vector<std::shared_ptr<cpu_mark>> marks; ///< What was published, and is not done yet.
 
   /// Errors: resource.
   [[nodiscard]] expected<std::shared_ptr<std::byte>> allocate(size_t bytes);
@@ -55,6 +61,12 @@ public:
 
   /// Likewise; then nothing more is done until the function that `what` is given is called.
   void hold(std::function<void(std::function<void()> let_go)> what);
+
+  /// As `compute_device::publish`.
+  void publish();
+
+  /// What it is asked for from now on is done after all that was published.
+  void catch_up();
 
 private:
   class queue;

@@ -168,12 +168,16 @@ public:
     return std::exchange(staged_, {});
   }
 
-  // A failure stays in its context; one that is not the device's end needs a new one.
+  // A failure stays in its context; one that is not the device's end needs a new one, which goes
+  // on after what the old one was asked for, and has published what that has.
   [[nodiscard]] expected<void> renew() {
     forget_residents();
     graphs_.clear();
     auto fresh = cuda::context::create(where().index);
     if (!fresh) return tl::unexpected<error>(fresh.error());
+    context_.publish();
+    fresh->catch_up();
+    fresh->publish();
     context_ = std::move(*fresh);
     staged_.clear(); // the old context keeps these blocks until it has come to rest
     return {};
@@ -241,8 +245,11 @@ public:
 
   [[nodiscard]] compute_stream& stream(uint32_t index) override {
     TROUPE_ASSERT(index < streams_.size(), index, streams_.size());
+    streams_[index]->context().catch_up();
     return *streams_[index];
   }
+
+  void publish(uint32_t stream) override { streams_[stream]->context().publish(); }
 
   [[nodiscard]] expected<void> notify(uint32_t index, std::function<void()> done) override {
     auto& stream = *streams_[index];

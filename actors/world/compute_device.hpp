@@ -139,8 +139,15 @@ public:
 
   [[nodiscard]] virtual uint32_t stream_count() const = 0;
 
-  /// One of its streams. It lives as long as the device. @pre index < stream_count()
+  /// One of its streams, to be asked: what it is asked for from now on is done after all that was
+  /// published. There is no other way to a stream, so that no reader can forget to wait. It lives
+  /// as long as the device. Thread: that of the stream. @pre index < stream_count()
   [[nodiscard]] virtual compute_stream& stream(uint32_t index) = 0;
+
+  /// Has other streams, those of other handles to the same device, too, come past what this one was
+  /// asked for so far before they do what they are asked for from now on (`stream`). Nothing waits
+  /// on the host. Thread: that of the stream. Errors: `notify` tells them.
+  virtual void publish(uint32_t stream) = 0;
 
   /// Has `done` called, once, when all is done that was asked of a stream so far; never, if the
   /// device is lost before. Thread: that of the stream; `done` runs on any, and must not turn to

@@ -4,6 +4,7 @@
 #include "actors/gpu/cpu_device.hpp"
 #include "tests/doctest.hpp"
 
+#include <functional>
 #include <vector>
 
 namespace cpu_device_test {
@@ -94,6 +95,26 @@ TEST_SUITE("actors/gpu/cpu_device") {
     CHECK(host_stream().to_device(value)->data() == value.data());
     CHECK(host_stream().to_host(value)->data() == value.data());
     CHECK(host_stream().where() == device{});
+  }
+
+  TEST_CASE("what a stream publishes is done before what others are asked for then") {
+    cpu_device holding{0, {.plays_gpu = true}};
+    cpu_device computing{holding, 1};
+    std::function<void()> go_on;
+    auto source = copied(holding.stream(0), make_tensor({1}, {1}));
+    auto read = [&] { return *computing.stream(0).to_host(source); };
+    holding.stream(0).hold([&](std::function<void()> let_go) { go_on = std::move(let_go); });
+    REQUIRE(holding.stream(0).copy_to_device(make_tensor({1}, {2}), source));
+    CHECK(floats(read()) == std::vector<float>{1});
+    holding.publish(0);
+    auto seen = read();
+    auto is_done = false;
+    REQUIRE(computing.notify(0, [&] { is_done = true; }));
+    CHECK_FALSE(is_done);
+    go_on();
+    CHECK(is_done);
+    CHECK(floats(seen) == std::vector<float>{2});
+    CHECK(floats(read()) == std::vector<float>{2});
   }
 
   TEST_CASE("a device that is lost stays so, and tells nobody that anything is done") {

@@ -130,6 +130,28 @@ TEST_SUITE("actors/gpu/emulated_device") {
     CHECK(saved->average->values.values<float>()[1] == 3.5F);
   }
 
+  TEST_CASE("a stream of another handle reads what was published, though no host has waited") {
+    auto holding = *open_cuda_device(0, 1), computing = *open_cuda_device(0, 1);
+    variable_copies copies{{.name = "w", .device = holding}, filled(dtype::f32, {100}, 5)};
+    const update_plan plan{.rule = rules::sgd{.learning_rate = 1}};
+    REQUIRE(copies.prepare(plan));
+    auto gradients = copies.placed({filled(dtype::f32, {100}, 2)}).value();
+    for (float expected : {3.F, 1.F, -1.F}) {
+      CAPTURE(expected);
+      REQUIRE(copies.update(plan, {gradients}));
+      auto value = copies.read_in_place().value();
+      holding->publish(0);
+      if (expected < 0) { // the stream begins anew, and what it published is not forgotten
+        CHECK(!holding->stream(0).make(dtype::f32, {int64_t{1} << 40}));
+        CHECK(!holding->notify(0, [] {}));
+      }
+      auto& stream = computing->stream(0);
+      auto seen = *stream.to_host(value);
+      REQUIRE(stream.wait());
+      CHECK(seen.values<float>()[99] == expected);
+    }
+  }
+
   TEST_CASE("pinned memory of the host is copied from as it is") {
     auto device = *open_cuda_device(0, 1);
     auto& stream = device->stream(0);
