@@ -21,11 +21,17 @@ using gpu_pointer = observed_pointer<gpu_actor, gpu_state>;
 // How often a deadline is looked at the device: one that is lost does not say so by itself.
 constexpr int work_looks = 8;
 
+// An asker that was answered when its work was queued is told no more.
+template <class Answer>
+void answer(gpu_state::open_work& work, Answer what) {
+  if (work.answer.pending()) work.answer.deliver(std::move(what));
+}
+
 // All that waits is told why, and all that comes: nothing can be asked of the device any more.
 void give_up_device(gpu_state& state, const error& reason) {
   state.lost = to_caf(reason);
   for (auto& [ticket, work] : std::exchange(state.open, {}))
-    work.answer.deliver(*state.lost);
+    answer(work, *state.lost);
 }
 
 // Whether the device is of no use any more.
@@ -46,6 +52,7 @@ void launch_on(const std::shared_ptr<compute_device>& device, const world& world
   work_launched told{ticket, world.now(), {}};
   try {
     work.launch(device->stream(work.stream));
+    if (work.is_answered_when_queued) device->publish(work.stream);
   } catch (...) {
     told.thrown = std::current_exception();
   }
@@ -126,9 +133,9 @@ void complete(gpu_state& state, const work_completed& told) {
   state.ledger.complete(told.ticket, now);
   auto work = std::move(state.open.extract(told.ticket).mapped());
   if (told.refused.code != errc::none)
-    work.answer.deliver(to_caf(told.refused));
+    answer(work, to_caf(told.refused));
   else
-    work.answer.deliver(device_work_done{now - work.began, work.thrown});
+    answer(work, device_work_done{now - work.began, work.thrown});
 }
 
 void on_launched(gpu_pointer self, const work_launched& told) {
@@ -142,7 +149,10 @@ void on_launched(gpu_pointer self, const work_launched& told) {
   work.thrown = told.thrown;
   work.is_launched = true;
   launch_next(self, work.work->stream);
-  if (auto completed = work.completed) complete(state, *completed);
+  if (auto completed = work.completed)
+    complete(state, *completed);
+  else if (work.work->is_answered_when_queued)
+    answer(work, device_work_done{state.config.world->now() - work.began, work.thrown});
   leave_if_done(self);
 }
 

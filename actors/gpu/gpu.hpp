@@ -28,7 +28,9 @@ struct gpu_config {
 
 /// No thread that runs actors may wait for a device. Work is launched on a computing thread, one
 /// piece of a stream at a time and in the order in which it was asked for; the device says by a
-/// message when it is done, and until then its asker, a coroutine, is suspended.
+/// message when it is done, and until then its asker, a coroutine, is suspended. An asker that is
+/// answered when its work is queued has been told by then what the launch came to; the work stays
+/// open, and is watched, until the device has done it.
 ///
 /// | what goes wrong                      | the asker is told                                   |
 /// |--------------------------------------|-----------------------------------------------------|
@@ -41,10 +43,10 @@ struct gpu_state {
 
   using promise = caf::typed_response_promise<device_work_done>;
 
-  /// Work that is not answered yet.
+  /// Work that the device has not done yet.
   struct open_work {
     std::shared_ptr<const device_work> work; ///< The device may need what it refers to.
-    promise answer;
+    promise answer;                          ///< Not pending any more, once it is given.
     job_time began{0};
     std::exception_ptr thrown{};
     bool is_launched = false;                  ///< The device has been told all of it.

@@ -20,12 +20,15 @@ struct device_work {
   uint32_t stream = 0;
   std::string what; ///< For errors: "a step of replica 3".
   /// Asks the stream for everything; need not wait for it. Thread: one that computes. What it
-  /// throws is the asker's, not the device's. What it refers to lives until the answer.
+  /// throws is the asker's, not the device's. What it refers to lives until the device is done.
   std::function<void(compute_stream&)> launch;
   job_time timeout{0}; ///< 0: the actor's own deadline.
+  /// Whether the answer comes as soon as the work is queued. All that is launched on the device
+  /// after the answer comes after the work, so that only the host has to wait for its end.
+  bool is_answered_when_queued = false;
 };
 
-/// The device has done some work.
+/// The device has done some work, or has been told all of it if that is when the asker is answered.
 struct device_work_done {
   job_time elapsed{0};       ///< From the beginning of the launch, on the world's clock.
   std::exception_ptr thrown; ///< What the launch threw, if it did.

@@ -2,6 +2,7 @@
 // The variable owner: reading, choosing the optimizer, applying updates.
 #include "actors/training/variable_owner.hpp"
 
+#include "actors/world/compute_device.hpp"
 #include "messages/failure.hpp"
 #include "messages/replication_message.hpp"
 #include "messages/training_message.hpp"
@@ -65,8 +66,17 @@ void on_device_end(variable_owner_state& state, const caf::error& end) {
     tell(end);
 }
 
-// The device's actor does one request of a stream after the other, and keeps what each refers to
-// until the device has done it.
+// Whether a request is answered when the device is told of it: what comes of it stays on the
+// device, where all that is launched later comes after it. Other answers are looked at by the host.
+template <class Message>
+bool stays_there(const msg<Message>& wanted, device where) {
+  if constexpr (std::is_same_v<Message, wire::ReadVariable>)
+    return computes_at(wanted.reader(), where);
+  return std::is_same_v<Message, wire::ApplyUpdate> || std::is_same_v<Message, wire::ReleaseUpdate>;
+}
+
+// The device's actor does one request of a stream after the other, and keeps what each refers to,
+// gradients above all, until the device has done it.
 // @param ask A method of the variable.
 template <class Message, class Reply>
 caf::result<msg<Reply>>
@@ -77,7 +87,8 @@ ask_device(variable_owner_pointer self, const msg<Message>& wanted,
   device_work work{.stream = config.place->stream,
                    .what = fmt::format("what is asked of variable '{}'", config.variable.name),
                    .launch = [variable = self->state.variable, wanted, ask, answer](
-                               compute_stream&) { *answer = (variable.get()->*ask)(wanted); }};
+                               compute_stream&) { *answer = (variable.get()->*ask)(wanted); },
+                   .is_answered_when_queued = stays_there(wanted, config.place->owned->where())};
   auto promise = self->make_response_promise<msg<Reply>>();
   self
     ->request(config.place->device, caf::infinite, std::move(work)) // it has a deadline of its own

@@ -42,6 +42,9 @@ struct variable_owner_config {
   std::optional<processor> place{};
 };
 
+/// Whether a reader can look at memory of a device. The host's may be looked at anywhere.
+[[nodiscard]] bool computes_at(wire::ReadVariable::Reader reader, device where);
+
 /// A reader of a variable holds the owner's memory, without a copy, for as long as it likes; and
 /// the owner must still be free to apply the next update. So an update writes the variable where it
 /// lies if no reader holds it, and into fresh memory if one does.
@@ -197,7 +200,8 @@ private:
 /// that is lost with an owner, and made once more later.
 ///
 /// The owner of a variable on a device has nothing of that. It hands each request on to the
-/// device's actor, which makes them one after the other, and answers when the device has done it.
+/// device's actor, which makes them one after the other. It answers when the device has done it;
+/// but an update, and a read of a replica that computes there, when they are queued.
 ///
 /// An owner or mirror that comes back in a new life is a mirror of the one that holds the variable
 /// then, which tells it all there is between two changes: from then on it is like any other.

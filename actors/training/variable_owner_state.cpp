@@ -112,13 +112,6 @@ std::vector<made_change> kept(std::vector<made_change> changes) {
   return changes;
 }
 
-// Whether a reader can look at memory of a device. The host's may be looked at anywhere.
-bool computes_at(wire::ReadVariable::Reader reader, device where) {
-  return where.kind != device_kind::cpu
-         && reader.getDeviceKind() == static_cast<uint8_t>(where.kind)
-         && reader.getDeviceIndex() == where.index;
-}
-
 int64_t rows_in(const shape& extents) {
   return extents.rank() == 0 ? 0 : extents.dims().front();
 }
@@ -126,6 +119,12 @@ int64_t rows_in(const shape& extents) {
 } // namespace
 
 // ---- the variable ----
+
+bool computes_at(wire::ReadVariable::Reader reader, device where) {
+  return where.kind != device_kind::cpu
+         && reader.getDeviceKind() == static_cast<uint8_t>(where.kind)
+         && reader.getDeviceIndex() == where.index;
+}
 
 owned_variable::owned_variable(const variable_owner_config& config)
   : form_(config.variable), rule_(config.rule), world_(config.world),

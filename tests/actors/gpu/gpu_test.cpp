@@ -42,6 +42,15 @@ struct staged_gpu : deterministic_world {
     return asked;
   }
 
+  /// Likewise, but it is answered when its work is queued.
+  answers queue(std::function<void(compute_stream&)> launch) {
+    auto asked = user.ask<device_work_done>(
+      actor,
+      device_work{.what = "work", .launch = std::move(launch), .is_answered_when_queued = true});
+    settle();
+    return asked;
+  }
+
   /// Work that writes down its name.
   answers note(const std::string& name, uint32_t stream = 0) {
     return ask([this, name](compute_stream&) { begun.push_back(name); }, stream);
@@ -176,6 +185,46 @@ TEST_SUITE("actors/gpu/gpu") {
     CHECK(value.use_count() > 1);
     stage.finish_one();
     CHECK(value.use_count() == 1);
+  }
+
+  TEST_CASE("an asker that need not wait is answered when its work is queued") {
+    staged_gpu stage{true};
+    auto value = std::make_shared<int>(1);
+    auto asked = stage.queue([value](compute_stream&) {});
+    CHECK(asked.value().thrown == nullptr);
+    CHECK(value.use_count() > 1); // the device may still read it
+    auto alive = stage.actors_alive();
+    stage.send_away();
+    CHECK(stage.actors_alive() == alive);
+    stage.finish_one();
+    CHECK(value.use_count() == 1);
+    CHECK(stage.actors_alive() == alive - 1);
+  }
+
+  TEST_CASE("such an asker is told what the launch threw, and that the device refused it") {
+    staged_gpu stage;
+    auto thrown = stage.queue([](compute_stream&) { throw std::runtime_error{"of the user"}; });
+    CHECK_THROWS_WITH(std::rethrow_exception(thrown.value().thrown), "of the user");
+    auto refused = stage.queue([&](compute_stream&) {
+      stage.device->lose({errc::unavailable, "CUDA error 700"});
+    });
+    CHECK(refused.error() == error{errc::unavailable, "cpu:0 is lost: CUDA error 700"});
+  }
+
+  TEST_CASE("work that was answered when it was queued is watched until its end") {
+    for (bool is_lost : {false, true}) {
+      staged_gpu stage{true};
+      witness watcher{stage};
+      auto asked = stage.queue([](compute_stream&) {});
+      CHECK(asked.has_come());
+      if (is_lost) stage.device->lose({errc::unavailable, "CUDA error 700"});
+      stage.pass(8s);
+      REQUIRE(watcher.seen());
+      CHECK(watcher.seen()->message
+            == (is_lost ? "cpu:0 is lost: CUDA error 700"
+                        : "cpu:0 has not done work in 8.0 s, and nothing can stop it"));
+      CHECK(reason_of_a_replica(stage) == *watcher.seen());
+    }
   }
 
   TEST_CASE("a stream that is not there is refused") {

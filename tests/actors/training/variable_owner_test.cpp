@@ -122,6 +122,60 @@ indexed_slices slices(const std::vector<int64_t>& rows, const tensor& values, sh
   return {indices, values, std::move(whole)};
 }
 
+/// An owner of a variable on a device that stands still, and a replica's handle to that.
+struct placed_ownership : deterministic_world {
+  placed_ownership() {
+    spawn_owner();
+    ask<wire::OptimizerInUse>(make_use_optimizer({"sgd", {{"learning_rate", 1}}, {}}));
+    device->stream(0).hold([this](std::function<void()> let_go) { go_on = std::move(let_go); });
+  }
+
+  ~placed_ownership() {
+    for (const auto& one : std::initializer_list<caf::actor>{
+           caf::actor_cast<caf::actor>(owner), caf::actor_cast<caf::actor>(holding),
+           caf::actor_cast<caf::actor>(computing)})
+      caf::anon_send_exit(one, caf::exit_reason::user_shutdown);
+  }
+
+  void spawn_owner() {
+    owner = spawn(variable_owner,
+                  variable_owner_config{.variable = {"w", dtype::f32, {1000}},
+                                        .initial = filled(dtype::f32, {1000}, 5),
+                                        .world = &world,
+                                        .place = processor{.device = holding, .owned = device}});
+  }
+
+  template <class Reply, class Message>
+  answer<msg<Reply>> ask(const Message& message) {
+    auto result = trainer.ask<msg<Reply>>(owner, message);
+    settle();
+    return result;
+  }
+
+  answer<msg<wire::UpdateApplied>> apply(const tensor& gradient) {
+    const std::vector<msg<wire::PushGradient>> pushes{make_push_gradient({}, gradient)};
+    return ask<wire::UpdateApplied>(make_apply_update(0, 0, pushes));
+  }
+
+  /// @param where A replica computes.
+  answer<msg<wire::VariableSnapshot>> read(troupe::device where) {
+    return ask<wire::VariableSnapshot>(make_read_variable(whole_variable, where));
+  }
+
+  std::shared_ptr<cpu_device> device
+    = std::make_shared<cpu_device>(0, cpu_device_options{.plays_gpu = true});
+  std::shared_ptr<cpu_device> replicas = std::make_shared<cpu_device>(*device, 1);
+  gpu_actor holding = spawn(gpu, gpu_config{device, std::chrono::seconds{8}, &world});
+  gpu_actor computing = spawn(gpu, gpu_config{replicas, std::chrono::seconds{60}, &world});
+  replicated_owner_actor owner;
+  std::function<void()> go_on;
+  puppet trainer{world};
+};
+
+tensor value_of(const answer<msg<wire::VariableSnapshot>>& read) {
+  return read_tensor(read.value().reader().getValue(), read.value().owner());
+}
+
 } // namespace
 
 TEST_SUITE("actors/training/variable_owner") {
@@ -441,6 +495,73 @@ TEST_SUITE("actors/training/variable_owner") {
       stage.settle();
       CHECK(answer.error() == error{errc::unavailable, "gpu:0 is lost: CUDA error 700"});
       caf::anon_send_exit(owner, caf::exit_reason::user_shutdown);
+    }
+  }
+
+  TEST_CASE("an owner on a device answers before the device has made the update, and readers there "
+            "compute with what comes of it") {
+    placed_ownership held;
+    auto applied = held.apply(filled(dtype::f32, {1000}, 2));
+    CHECK(applied.value().reader().getVersion() == 1);
+    auto there = held.read(held.device->where());
+    CHECK(there.value().reader().getVersion() == 1);
+    tensor seen;
+    auto computed = held.trainer.ask<device_work_done>(
+      held.computing, device_work{.what = "a step", .launch = [&](compute_stream& on) {
+                                    const tensor twice[] = {value_of(there), value_of(there)};
+                                    seen = *on.to_host(*on.sum(twice));
+                                  }});
+    held.settle();
+    auto here = held.read({});
+    auto state = held.ask<wire::VariableState>(make_read_state());
+    CHECK_FALSE(computed.has_come());
+    CHECK_FALSE(here.has_come());
+    CHECK_FALSE(state.has_come());
+    held.go_on();
+    held.settle();
+    CHECK(computed.has_come());
+    CHECK(floats(seen) == std::vector<float>(1000, 6));
+    CHECK(floats(value_of(here)) == std::vector<float>(1000, 3));
+    CHECK(read_state(state.value().reader(), state.value().owner()).version == 1);
+  }
+
+  TEST_CASE("updates that are queued one after the other come to what they come to one by one") {
+    placed_ownership held;
+    for (uint64_t version : {1U, 2U, 3U})
+      CHECK(held.apply(filled(dtype::f32, {1000}, 1)).value().reader().getVersion() == version);
+    auto here = held.read({});
+    held.go_on();
+    held.settle();
+    CHECK(floats(value_of(here)) == std::vector<float>(1000, 2));
+  }
+
+  TEST_CASE("a gradient stays until the device has made the update that reads it") {
+    placed_ownership held;
+    std::weak_ptr<const void> memory;
+    {
+      auto there = *held.replicas->stream(0).to_device(filled(dtype::f32, {1000}, 2));
+      memory = there.owner();
+      CHECK(held.apply(there).has_come());
+    }
+    CHECK_FALSE(memory.expired());
+    held.go_on();
+    held.settle();
+    CHECK(memory.expired());
+  }
+
+  TEST_CASE("an update that was answered and is never made ends the device's actor, and the owner "
+            "says so from then on") {
+    for (bool is_lost : {false, true}) {
+      placed_ownership held;
+      CHECK(held.apply(filled(dtype::f32, {1000}, 2)).has_come());
+      if (is_lost) held.device->lose({errc::unavailable, "CUDA error 700"});
+      held.pass(std::chrono::seconds{9});
+      error reason{errc::deadline_exceeded, "gpu:0 has not done what is asked of variable 'w' in "
+                                            "8.0 s, and nothing can stop it"};
+      if (is_lost) reason = {errc::unavailable, "gpu:0 is lost: CUDA error 700"};
+      CHECK(held.read(held.device->where()).error() == reason);
+      CHECK(held.apply(filled(dtype::f32, {1000}, 2)).error() == reason);
+      held.go_on();
     }
   }
 
