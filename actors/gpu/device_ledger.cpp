@@ -22,14 +22,15 @@ uint64_t device_ledger::add(uint32_t stream, std::string what, job_time timeout,
   return tickets_;
 }
 
-std::optional<uint64_t> device_ledger::begin_next(uint32_t stream) {
+std::vector<uint64_t> device_ledger::begin_waiting(uint32_t stream) {
+  std::vector<uint64_t> tickets;
   for (auto& [ticket, one] : works_) {
     if (one.stream != stream || one.at == phase::running) continue;
-    if (one.at == phase::launching) return std::nullopt;
+    if (one.at == phase::launching) return {}; // it came before all that waits
     one.at = phase::launching;
-    return ticket;
+    tickets.push_back(ticket);
   }
-  return std::nullopt;
+  return tickets;
 }
 
 void device_ledger::launched(uint64_t ticket) {

@@ -12,11 +12,12 @@
 
 namespace troupe {
 
-/// Work waits for what was asked of its stream before, and for nothing else. It is launched by one
-/// thread at a time, and then the next may be launched while the device still works on it: a device
-/// that had to wait for the host after each piece would stand still half of the time.
+/// Work waits for what was asked of its stream before, and for nothing else. All that waits is
+/// launched by one thread, piece after piece, and then the next may be launched while the device
+/// still works on it: a device that had to wait for the host after each piece would stand still
+/// half of the time.
 ///
-///     add -> waiting -- begin_next --> launching -- launched --> running -- complete --> gone
+///     add -> waiting -- begin_waiting --> launching -- launched --> running -- complete --> gone
 ///
 /// Time counts from the moment when nothing of its stream was before it: work must not be blamed
 /// for what it waited for.
@@ -25,8 +26,8 @@ public:
   /// New work for a stream. @returns Its ticket. @param timeout From then on; positive.
   uint64_t add(uint32_t stream, std::string what, job_time timeout, job_time now);
 
-  /// The first work of a stream that waits, unless another of it is being launched.
-  [[nodiscard]] std::optional<uint64_t> begin_next(uint32_t stream);
+  /// All work of a stream that waits, in order, unless another of it is being launched.
+  [[nodiscard]] std::vector<uint64_t> begin_waiting(uint32_t stream);
 
   /// The device has been told all of a piece of work.
   void launched(uint64_t ticket);

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <utility>
+#include <vector>
 
 namespace troupe {
 
@@ -63,15 +64,18 @@ void launch_on(const std::shared_ptr<compute_device>& device, const world& world
   caf::anon_send(owner, std::move(told));
 }
 
-void launch_next(gpu_pointer self, uint32_t stream) {
+void launch_waiting(gpu_pointer self, uint32_t stream) {
   auto& state = self->state;
-  auto ticket = state.ledger.begin_next(stream);
-  if (!ticket) return;
-  ++state.launching;
-  state.config.world->submit(
-    [device = state.config.device, world = state.config.world,
-     owner = caf::actor_cast<gpu_actor>(self), ticket = *ticket,
-     work = state.open.at(*ticket).work] { launch_on(device, *world, owner, ticket, *work); });
+  std::vector<std::pair<uint64_t, std::shared_ptr<const device_work>>> works;
+  for (auto ticket : state.ledger.begin_waiting(stream))
+    works.emplace_back(ticket, state.open.at(ticket).work);
+  if (works.empty()) return;
+  state.launching += works.size();
+  state.config.world->submit([device = state.config.device, world = state.config.world,
+                              owner = caf::actor_cast<gpu_actor>(self), works = std::move(works)] {
+    for (const auto& [ticket, work] : works)
+      launch_on(device, *world, owner, ticket, *work);
+  });
 }
 
 void plan_watch(gpu_pointer self) {
@@ -123,7 +127,7 @@ caf::result<device_work_done> on_work(gpu_pointer self, const device_work& asked
   auto now = state.config.world->now();
   auto ticket = state.ledger.add(asked.stream, asked.what, timeout, now);
   state.open.emplace(ticket, gpu_state::open_work{std::make_shared<device_work>(asked), answer});
-  launch_next(self, asked.stream);
+  launch_waiting(self, asked.stream);
   plan_watch(self);
   return answer;
 }
@@ -148,7 +152,7 @@ void on_launched(gpu_pointer self, const work_launched& told) {
   work.began = told.began;
   work.thrown = told.thrown;
   work.is_launched = true;
-  launch_next(self, work.work->stream);
+  launch_waiting(self, work.work->stream);
   if (auto completed = work.completed)
     complete(state, *completed);
   else if (work.work->is_answered_when_queued)

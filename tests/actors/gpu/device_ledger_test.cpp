@@ -9,19 +9,27 @@ namespace device_ledger_test {
 using namespace troupe;
 using namespace std::chrono_literals;
 
+using tickets = std::vector<uint64_t>;
+
 TEST_SUITE("actors/gpu/device_ledger") {
-  TEST_CASE("the next work of a stream is begun once the one before it is launched") {
+  TEST_CASE("all that waits in a stream is begun once the work before it is launched") {
     device_ledger ledger;
     auto first = ledger.add(0, "a", 1s, 0s);
-    auto second = ledger.add(0, "b", 1s, 0s);
-    CHECK(ledger.begin_next(0) == first);
-    CHECK(ledger.begin_next(0) == std::nullopt);
+    CHECK(ledger.begin_waiting(0) == tickets{first});
+    auto second = ledger.add(0, "b", 1s, 0s), third = ledger.add(0, "c", 1s, 0s);
+    CHECK(ledger.begin_waiting(0).empty());
     ledger.launched(first);
-    CHECK(ledger.begin_next(0) == second);
+    CHECK(ledger.begin_waiting(0) == tickets{second, third});
+    auto fourth = ledger.add(0, "d", 1s, 0s);
     ledger.complete(first, 0s);
     ledger.launched(second);
-    ledger.complete(second, 0s);
-    CHECK(ledger.begin_next(0) == std::nullopt);
+    CHECK(ledger.begin_waiting(0).empty());
+    ledger.launched(third);
+    CHECK(ledger.begin_waiting(0) == tickets{fourth});
+    ledger.launched(fourth);
+    for (auto ticket : {second, third, fourth})
+      ledger.complete(ticket, 0s);
+    CHECK(ledger.begin_waiting(0).empty());
     CHECK(ledger.is_empty());
   }
 
@@ -29,8 +37,8 @@ TEST_SUITE("actors/gpu/device_ledger") {
     device_ledger ledger;
     auto first = ledger.add(0, "a", 1s, 0s);
     auto second = ledger.add(1, "b", 1s, 0s);
-    CHECK(ledger.begin_next(0) == first);
-    CHECK(ledger.begin_next(1) == second);
+    CHECK(ledger.begin_waiting(0) == tickets{first});
+    CHECK(ledger.begin_waiting(1) == tickets{second});
   }
 
   TEST_CASE("what waits behind other work is not late: its time begins with its turn") {
