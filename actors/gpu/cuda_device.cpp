@@ -28,7 +28,16 @@ namespace {
 
 class gpu_stream final : public cuda_stream {
 public:
-  explicit gpu_stream(cuda::context on) : context_(std::move(on)) {}
+  [[nodiscard]] static expected<std::unique_ptr<gpu_stream>> create(int device_index) {
+    auto context = cuda::context::create(device_index);
+    if (!context) return tl::unexpected<error>(context.error());
+    auto bell = cuda::stream::create(device_index);
+    if (!bell) return tl::unexpected<error>(bell.error());
+    auto end = cuda::event::create(device_index);
+    if (!end) return tl::unexpected<error>(end.error());
+    return std::unique_ptr<gpu_stream>{
+      new gpu_stream{std::move(*context), std::move(*bell), std::move(*end)}};
+  }
 
   [[nodiscard]] troupe::device where() const override { return context_.device(); }
 
@@ -163,9 +172,17 @@ public:
     return graphs_.run(work, *this, context_, *residents, stop);
   }
 
-  // Where values wait that the stream has not copied yet: for a caller that knows when it has.
-  [[nodiscard]] std::vector<std::shared_ptr<std::byte>> take_staged() {
-    return std::exchange(staged_, {});
+  // Has `done` called when all is done that was asked for so far. The stream itself does not wait
+  // for that call, as it would if it made it. Staged memory is free before, since `done` may tell a
+  // caller that stages more.
+  [[nodiscard]] expected<void> notify(std::function<void()> done) {
+    if (auto so_far = context_.status(); !so_far) return so_far;
+    if (auto recorded = context_.stream().record(end_); !recorded) return recorded;
+    if (auto waits = bell_.wait_for(end_); !waits) return waits;
+    return bell_.call([done = std::move(done), staged = std::exchange(staged_, {})]() mutable {
+      staged.clear();
+      done();
+    });
   }
 
   // A failure stays in its context; one that is not the device's end needs a new one, which goes
@@ -184,6 +201,9 @@ public:
   }
 
 private:
+  gpu_stream(cuda::context on, cuda::stream bell, cuda::event end)
+    : context_(std::move(on)), bell_(std::move(bell)), end_(std::move(end)) {}
+
   [[nodiscard]] expected<std::shared_ptr<std::byte>> pinned(size_t bytes) const {
     try {
       return context_.host_memory().allocate(bytes);
@@ -228,6 +248,8 @@ private:
   cuda::context context_;
   step_graphs graphs_;
   std::vector<std::shared_ptr<std::byte>> staged_; ///< Pinned, and perhaps not copied yet.
+  cuda::stream bell_; ///< Makes the calls of `notify`, and nothing else.
+  cuda::event end_;   ///< Of what is asked for, when one is wanted.
 };
 
 class gpu_device final : public compute_device {
@@ -253,14 +275,7 @@ public:
 
   [[nodiscard]] expected<void> notify(uint32_t index, std::function<void()> done) override {
     auto& stream = *streams_[index];
-    auto asked = stream.context().status();
-    // Staged memory is free before `done` tells a caller that stages more.
-    if (asked)
-      asked = stream.context().stream().call(
-        [done = std::move(done), staged = stream.take_staged()]() mutable {
-          staged.clear();
-          done();
-        });
+    auto asked = stream.notify(std::move(done));
     if (asked) return asked;
     if (asked.error().code == errc::unavailable) {
       lose(asked.error());
@@ -302,9 +317,9 @@ expected<std::shared_ptr<compute_device>> open_cuda_device(int index, uint32_t s
   if (!probe) return tl::unexpected<error>(probe.error());
   std::vector<std::unique_ptr<gpu_stream>> opened;
   for (uint32_t i = 0; i < streams; ++i) {
-    auto context = cuda::context::create(index);
-    if (!context) return tl::unexpected<error>(context.error());
-    opened.push_back(std::make_unique<gpu_stream>(std::move(*context)));
+    auto stream = gpu_stream::create(index);
+    if (!stream) return tl::unexpected<error>(stream.error());
+    opened.push_back(std::move(*stream));
   }
   return std::make_shared<gpu_device>(fmt::format("gpu:{} ({})", index, properties->name),
                                       std::move(*probe), std::move(opened));
