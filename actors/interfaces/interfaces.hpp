@@ -335,9 +335,9 @@ using communicator_actor = caf::typed_actor<
 /// Owns a device that computes, and has it do what others ask for.
 using gpu_actor = caf::typed_actor<
   // Work for one of its streams, in the order of the messages; answered when the device has done
-  // it. Errors: invalid_argument, if there is no such stream; resource, if the device refuses;
-  // unavailable, if it is lost, and deadline_exceeded: all that is open is answered with these, and
-  // they are the reason of its end.
+  // it, or is told of it (`is_answered_when_queued`). Errors: invalid_argument, if there is no such
+  // stream; resource, if the device refuses; unavailable, if it is lost, and deadline_exceeded: all
+  // that waits is answered with these, and they are the reason of its end.
   caf::replies_to<device_work>::with<device_work_done>,
   // The device has been told all of some work; sent by the thread that launched it.
   caf::reacts_to<work_launched>,

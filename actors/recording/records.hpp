@@ -31,7 +31,7 @@ struct contribution {
 struct variable_update {
   std::string variable; ///< Its name.
   job_time ended{0};    ///< When its owner was done.
-  job_time took{0};     ///< What the pass over memory took.
+  job_time took{0};     ///< What the pass over memory took; on a GPU, to queue it.
 };
 
 /// One synchronous step: one update of all variables.
