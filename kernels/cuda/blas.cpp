@@ -32,7 +32,9 @@ expected<blas_library> load() {
       && find(library, "cublasSgemm_v2", found.sgemm)
       && find(library, "cublasDgemm_v2", found.dgemm)
       && find(library, "cublasSgemmStridedBatched", found.sgemm_batched)
-      && find(library, "cublasDgemmStridedBatched", found.dgemm_batched))
+      && find(library, "cublasDgemmStridedBatched", found.dgemm_batched)
+      && find(library, "cublasGemmEx", found.gemm_ex)
+      && find(library, "cublasGemmStridedBatchedEx", found.gemm_batched_ex))
     return found; // never unloaded: handles may live until the end of the process
   return fail(errc::resource, name + " lacks functions that every cuBLAS has; install it anew");
 }

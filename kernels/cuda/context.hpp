@@ -89,7 +89,8 @@ public:
   /// if the device is lost.
   [[nodiscard]] expected<void> synchronise() const;
 
-  /// cuBLAS on this stream, in full precision and without atomic additions; made at the first call.
+  /// cuBLAS on this stream, in full precision unless a call says otherwise, and without atomic
+  /// additions; made at the first call.
   /// Null after a failure; resource if the library is not installed.
   [[nodiscard]] cublasContext* blas() const;
 

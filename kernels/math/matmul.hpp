@@ -2,6 +2,7 @@
 // The product of two matrices, or of each pair in a batch, either of them transposed on the way.
 #pragma once
 
+#include "kernels/math/product_precision.hpp"
 #include "kernels/tensor/context.hpp"
 
 #include <cstddef>
@@ -21,6 +22,8 @@ struct matmul_form {
   double alpha = 1;
   double beta = 0;
   size_t batch = 1; ///< Products, of matrices that lie one after the other in a, b and c.
+  /// What a and b are rounded to first, before alpha; c is not.
+  product_precision precision = product_precision::full;
 };
 
 /// Largest extent that the twins for CPUs and GPUs take: cuBLAS counts in 32 bits.
@@ -32,7 +35,7 @@ namespace reference {
 ///        b  [batch, inner, columns]  row-major; each matrix may be its transpose
 ///        c  [batch, rows, columns]   row-major; aliases neither
 /// Cost: 2 * batch * rows * columns * inner operations.
-/// @pre Every extent is at most `matmul_extent_max`.
+/// @pre Every extent is at most `matmul_extent_max`; in f64, the precision is full.
 template <class T>
 void matmul(const context&, const matmul_form& form, std::span<const T> a, std::span<const T> b,
             std::span<T> c);
@@ -44,7 +47,9 @@ namespace cpu {
 /// As the reference: f32 through oneDNN, f64 through Eigen. The calling thread computes alone:
 /// replicas are what runs in parallel here, and a product that is always computed by one thread
 /// always adds up in the same order. Another kind of processor may add up in another one. The
-/// products of a batch have the bits that each has alone.
+/// products of a batch have the bits that each has alone. Operands that are rounded are copied
+/// first, so that other precisions than the full one are no faster: they show what they do to a
+/// result.
 /// Thread: any; calls do not wait for each other.
 template <class T>
 void matmul(const context&, const matmul_form& form, std::span<const T> a, std::span<const T> b,
@@ -57,8 +62,9 @@ void matmul(const context&, const matmul_form& form, std::span<const T> a, std::
 
 namespace cuda {
 
-/// As the reference, through cuBLAS: in full precision (no TF32), and always in the same order on
-/// one kind of device and version of the library.
+/// As the reference, through cuBLAS, and always in the same order on one kind of device and version
+/// of the library. Operands of 16 bits are made by `cast`, in workspaces of the context. For tf32
+/// the library rounds them itself, and does not say which way: some devices cut the last bits off.
 template <class T>
 void matmul(const context&, const matmul_form& form, std::span<const T> a, std::span<const T> b,
             std::span<T> c);

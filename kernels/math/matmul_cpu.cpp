@@ -4,10 +4,12 @@
 
 #include "kernels/math/matmul_blocks.hpp"
 #include "kernels/math/one_openmp_thread.hpp"
+#include "kernels/tensor/parallel.hpp"
 #include "messages/assert.hpp"
 
 #include <Eigen/Core>
 #include <algorithm>
+#include <memory>
 #include <oneapi/dnnl/dnnl.h>
 
 namespace troupe::cpu {
@@ -36,6 +38,33 @@ void with_matrix(bool transposed, size_t rows, size_t columns,
   if (transposed) return function(in_columns{block.data, height, width, step});
   function(in_rows{block.data, height, width, step});
 }
+
+/// An operand as the product takes it: where it is, or rounded.
+template <class T>
+class operand {
+public:
+  operand(std::span<const T> values, product_precision precision) : first_(values.data()) {
+    if (precision != product_precision::full) round(values, precision);
+  }
+
+  /// From its n-th element on.
+  [[nodiscard]] const T* at(size_t n) const { return first_ + n; }
+
+private:
+  void round(std::span<const double>, product_precision) {} // no product has that
+
+  void round(std::span<const float> values, product_precision precision) {
+    rounded_ = std::make_unique_for_overwrite<T[]>(values.size());
+    vectorised([values, precision, out = rounded_.get()] {
+      for (size_t i = 0; i < values.size(); ++i)
+        out[i] = rounded(values[i], precision);
+    });
+    first_ = rounded_.get();
+  }
+
+  std::unique_ptr<T[]> rounded_;
+  const T* first_;
+};
 
 /// A whole matrix, row after row.
 template <class T>
@@ -80,13 +109,15 @@ void matmul(const context&, const matmul_form& form, std::span<const T> a, std::
   TROUPE_ASSERT(c.size() == batch * rows * columns, c.size(), batch, rows, columns);
   TROUPE_ASSERT(std::max({rows, columns, inner, batch}) <= matmul_extent_max, rows, columns, inner,
                 batch);
+  TROUPE_ASSERT(has_precision(dtype_of<T>, form.precision), to_string(form.precision));
   if (c.empty()) return;
   if (inner == 0) return scale(form.beta, c);
   auto one = form;
   one.batch = 1;
+  const operand<T> left{a, form.precision}, right{b, form.precision};
   for (size_t i = 0; i < batch; ++i)
-    detail::multiply(one, whole(a.data() + i * rows * inner, form.transpose_a, rows, inner),
-                     whole(b.data() + i * inner * columns, form.transpose_b, inner, columns),
+    detail::multiply(one, whole(left.at(i * rows * inner), form.transpose_a, rows, inner),
+                     whole(right.at(i * inner * columns), form.transpose_b, inner, columns),
                      whole(c.data() + i * rows * columns, false, rows, columns));
 }
 

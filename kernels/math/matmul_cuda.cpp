@@ -5,10 +5,13 @@
 #include "kernels/cuda/blas.cuh"
 #include "kernels/cuda/check.cuh"
 #include "kernels/cuda/context.hpp"
+#include "kernels/math/cast.hpp"
 #include "kernels/math/elementwise.hpp"
 #include "messages/assert.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <type_traits>
 #include <utility>
 
 namespace troupe::cuda {
@@ -21,9 +24,9 @@ cublasOperation_t flag(bool transposed) {
 
 /// Calls one of cuBLAS' functions, which store columns one after the other: to them, every matrix
 /// of ours is its transpose, and c^T = op(b)^T op(a)^T.
-template <class T, class Gemm, class BatchedGemm>
+template <class T, class Operand, class Gemm, class BatchedGemm>
 expected<void> call(cublasHandle_t handle, Gemm gemm, BatchedGemm batched_gemm,
-                    const matmul_form& form, const T* a, const T* b, T* c) {
+                    const matmul_form& form, const Operand* a, const Operand* b, T* c) {
   auto rows = static_cast<int>(form.rows), columns = static_cast<int>(form.columns);
   auto inner = static_cast<int>(form.inner);
   auto alpha = static_cast<T>(form.alpha), beta = static_cast<T>(form.beta);
@@ -39,14 +42,65 @@ expected<void> call(cublasHandle_t handle, Gemm gemm, BatchedGemm batched_gemm,
                                         distance(rows, columns), static_cast<int>(form.batch)));
 }
 
-expected<void> product(cublasHandle_t handle, const matmul_form& form, const float* a,
-                       const float* b, float* c) {
-  return call(handle, blas()->sgemm, blas()->sgemm_batched, form, a, b, c);
+/// Sums in f32 of products of operands that cuBLAS knows as `type`.
+expected<void> product_of(cudaDataType type, cublasComputeType_t how, cublasHandle_t handle,
+                          const matmul_form& form, const void* a, const void* b, float* c) {
+  auto gemm = [=](auto on, auto flag_a, auto flag_b, int m, int n, int k, const float* alpha,
+                  const void* left, int left_step, const void* right, int right_step,
+                  const float* beta, float* out, int out_step) {
+    return blas()->gemm_ex(on, flag_a, flag_b, m, n, k, alpha, left, type, left_step, right, type,
+                           right_step, beta, out, CUDA_R_32F, out_step, how, CUBLAS_GEMM_DEFAULT);
+  };
+  auto batched_gemm
+    = [=](auto on, auto flag_a, auto flag_b, int m, int n, int k, const float* alpha,
+          const void* left, int left_step, long long left_distance, const void* right,
+          int right_step, long long right_distance, const float* beta, float* out, int out_step,
+          long long out_distance, int count) {
+        return blas()->gemm_batched_ex(on, flag_a, flag_b, m, n, k, alpha, left, type, left_step,
+                                       left_distance, right, type, right_step, right_distance, beta,
+                                       out, CUDA_R_32F, out_step, out_distance, count, how,
+                                       CUBLAS_GEMM_DEFAULT);
+      };
+  return call(handle, gemm, batched_gemm, form, a, b, c);
 }
 
-expected<void> product(cublasHandle_t handle, const matmul_form& form, const double* a,
-                       const double* b, double* c) {
-  return call(handle, blas()->dgemm, blas()->dgemm_batched, form, a, b, c);
+/// The same numbers in 16 bits. The stream's order keeps the memory for what is queued next.
+template <class T>
+std::shared_ptr<std::byte> narrowed(const context& on, std::span<const float> values) {
+  auto block = on.workspace(values.size() * sizeof(T));
+  if (block != nullptr)
+    cast(on, elements{values}, std::span{reinterpret_cast<T*>(block.get()), values.size()});
+  return block;
+}
+
+template <class T>
+void multiply_narrowed(const context& on, cublasHandle_t handle, const matmul_form& form,
+                       std::span<const float> a, std::span<const float> b, std::span<float> c) {
+  auto left = narrowed<T>(on, a), right = narrowed<T>(on, b);
+  if (!on.status()) return;
+  auto type = std::is_same_v<T, bfloat16> ? CUDA_R_16BF : CUDA_R_16F;
+  on.note(product_of(type, CUBLAS_COMPUTE_32F, handle, form, left.get(), right.get(), c.data()));
+}
+
+void multiply(const context& on, cublasHandle_t handle, const matmul_form& form,
+              std::span<const float> a, std::span<const float> b, std::span<float> c) {
+  switch (form.precision) {
+  case product_precision::full:
+    return static_cast<void>(on.note(
+      call(handle, blas()->sgemm, blas()->sgemm_batched, form, a.data(), b.data(), c.data())));
+  case product_precision::tf32:
+    return static_cast<void>(on.note(product_of(CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, handle,
+                                                form, a.data(), b.data(), c.data())));
+  case product_precision::bf16:
+    return multiply_narrowed<bfloat16>(on, handle, form, a, b, c);
+  case product_precision::f16:
+    return multiply_narrowed<float16>(on, handle, form, a, b, c);
+  }
+}
+
+void multiply(const context& on, cublasHandle_t handle, const matmul_form& form,
+              std::span<const double> a, std::span<const double> b, std::span<double> c) {
+  on.note(call(handle, blas()->dgemm, blas()->dgemm_batched, form, a.data(), b.data(), c.data()));
 }
 
 } // namespace
@@ -60,10 +114,11 @@ void matmul(const context& on, const matmul_form& form, std::span<const T> a, st
   TROUPE_ASSERT(c.size() == batch * rows * columns, c.size(), batch, rows, columns);
   TROUPE_ASSERT(std::max({rows, columns, inner, batch}) <= matmul_extent_max, rows, columns, inner,
                 batch);
+  TROUPE_ASSERT(has_precision(dtype_of<T>, form.precision), to_string(form.precision));
   if (c.empty()) return;
   if (inner == 0 && form.beta == 0) return fill<T>(on, c, 0);
   if (inner == 0) return scale<T>(on, static_cast<T>(form.beta), c, c);
-  if (auto* handle = on.blas()) on.note(product(handle, form, a.data(), b.data(), c.data()));
+  if (auto* handle = on.blas()) multiply(on, handle, form, a, b, c);
 }
 
 template void matmul(const context&, const matmul_form&, std::span<const float>,

@@ -4,15 +4,28 @@
 
 #include "messages/assert.hpp"
 
+#include <type_traits>
+
 namespace troupe::reference {
+
+namespace {
+
+template <class T>
+T operand(T value, product_precision precision) {
+  if constexpr (std::is_same_v<T, float>) return rounded(value, precision);
+  return value;
+}
+
+} // namespace
 
 template <class T>
 void matmul(const context&, const matmul_form& form, std::span<const T> a, std::span<const T> b,
             std::span<T> c) {
-  auto [rows, columns, inner, transpose_a, transpose_b, alpha, beta, batch] = form;
+  auto [rows, columns, inner, transpose_a, transpose_b, alpha, beta, batch, precision] = form;
   TROUPE_ASSERT(a.size() == batch * rows * inner, a.size(), batch, rows, inner);
   TROUPE_ASSERT(b.size() == batch * inner * columns, b.size(), batch, inner, columns);
   TROUPE_ASSERT(c.size() == batch * rows * columns, c.size(), batch, rows, columns);
+  TROUPE_ASSERT(has_precision(dtype_of<T>, precision), to_string(precision));
   for (size_t matrix = 0; matrix < batch; ++matrix) {
     const T* left = a.data() + matrix * rows * inner;
     const T* right = b.data() + matrix * inner * columns;
@@ -20,8 +33,9 @@ void matmul(const context&, const matmul_form& form, std::span<const T> a, std::
       for (size_t column = 0; column < columns; ++column) {
         T sum = 0;
         for (size_t i = 0; i < inner; ++i)
-          sum += (transpose_a ? left[i * rows + row] : left[row * inner + i])
-                 * (transpose_b ? right[column * inner + i] : right[i * columns + column]);
+          sum
+            += operand(left[transpose_a ? i * rows + row : row * inner + i], precision)
+               * operand(right[transpose_b ? column * inner + i : i * columns + column], precision);
         auto& out = c[(matrix * rows + row) * columns + column];
         auto kept = beta == 0 ? T{0} : static_cast<T>(beta) * out;
         out = static_cast<T>(alpha) * sum + kept;

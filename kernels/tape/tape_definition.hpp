@@ -43,7 +43,7 @@ expression basic_tape<Context>::matmul(expression a, expression b, transposition
   auto output = detail::make(on_, at(a).type(), shape(extents));
   detail::product(on_, *form, at(a), at(b), output);
   return record(std::move(output), {a, b}, [this, a, b, form = *form](const tensor& g) {
-    auto [m, n, k, ta, tb, alpha, beta, batch] = form;
+    auto [m, n, k, ta, tb, alpha, beta, batch, precision] = form;
     // With c = op(a) op(b): op(a)' = g op(b)^T and op(b)' = op(a)^T g, transposed where stored so.
     matmul_form by_a{.rows = m, .columns = k, .inner = n, .transpose_b = !tb};
     matmul_form by_b{.rows = k, .columns = n, .inner = m, .transpose_a = !ta};

@@ -13,6 +13,11 @@
 #include "tests/kernels/closeness.hpp"
 #include "tests/kernels/cuda/device_arrays.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <ranges>
+#include <utility>
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -389,5 +394,43 @@ TEST_SUITE("kernels/cuda/layers") {
             CHECK(first_not_close(got.span(), c.span(), {roundings<T>(64), roundings<T>(64)})
                   == c.span().size());
           }
+  }
+
+  TEST_CASE("a matrix product of less precision agrees with the reference, in all its forms") {
+    // Units for 16 bits may cut sums off where others round; those for tf32 may do so with
+    // operands, each of which then differs by up to 2^-10.
+    constexpr auto of_sums = roundings<float>(256);
+    constexpr std::pair<product_precision, double> precisions[]
+      = {{product_precision::tf32, 0x1p-9 + of_sums},
+         {product_precision::bf16, of_sums},
+         {product_precision::f16, of_sums}};
+    auto magnitudes = [](guarded<float> of) {
+      for (auto& value : of.span())
+        value = std::abs(value);
+      return of;
+    };
+    for (auto [precision, share] : precisions)
+      for (size_t rows : {0, 1, 33})
+        for (size_t columns : {1, 8, 31})
+          for (size_t inner : {0, 1, 31, 160})
+            for (int variant = 0; variant < 16; ++variant) {
+              matmul_form form{rows, columns, inner, variant % 2 != 0, variant / 2 % 2 != 0};
+              form.beta = variant / 4 % 2;
+              form.batch = variant < 8 ? 1 : 3;
+              form.precision = precision;
+              auto a = normal<float>(form.batch * rows * inner, 1);
+              auto b = normal<float>(form.batch * inner * columns, 2);
+              auto c = normal<float>(form.batch * rows * columns, 3);
+              auto allowed = magnitudes(c), a_sizes = magnitudes(a), b_sizes = magnitudes(b);
+              device_array<float> far_a{a}, far_b{b}, far_c{c};
+              reference::matmul<float>(plain, form, a.view(), b.view(), c.span());
+              reference::matmul<float>(plain, form, a_sizes.view(), b_sizes.view(), allowed.span());
+              cuda::matmul<float>(gpu(), form, far_a.view(), far_b.view(), far_c.span());
+              auto got = far_c.fetch();
+              auto is_close = [&, share = share](size_t i) {
+                return std::abs(got[i] - c[i]) <= share * allowed[i];
+              };
+              CHECK(std::ranges::all_of(std::views::iota(size_t{0}, c.span().size()), is_close));
+            }
   }
 }

@@ -7,6 +7,7 @@
 #include "kernels/math/clip.hpp"
 #include "kernels/math/elementwise.hpp"
 #include "kernels/math/embedding.hpp"
+#include "kernels/math/matmul.hpp"
 #include "kernels/math/reduce.hpp"
 #include "tests/kernels/cuda/device_arrays.hpp"
 #include "tests/kernels/emulated_cuda/emulator.hpp"
@@ -259,6 +260,37 @@ TEST_SUITE("kernels/emulated_cuda") {
     CHECK(other->memory().bytes_kept() == 0);
     CHECK(cuda::sum(*other, elements{*value}) == 10);
     CHECK(one->synchronise());
+  }
+
+  TEST_CASE("a product has the bits of the reference in all precisions") {
+    constexpr size_t rows = 7, columns = 9, inner = 31;
+    auto a = normal<float>(rows * inner, 1), b = normal<float>(inner * columns, 2);
+    device_array<float> far_a{a}, far_b{b};
+    for (auto precision : {product_precision::full, product_precision::tf32,
+                           product_precision::bf16, product_precision::f16}) {
+      const matmul_form form{
+        .rows = rows, .columns = columns, .inner = inner, .precision = precision};
+      guarded<float> wanted{rows * columns};
+      device_array<float> got{wanted};
+      reference::matmul<float>({}, form, a.view(), b.view(), wanted.span());
+      cuda::matmul<float>(gpu(), form, far_a.view(), far_b.view(), got.span());
+      CHECK(holds_bits(got, wanted));
+    }
+  }
+
+  TEST_CASE("a product without memory for its rounded operands fails, and the context says why") {
+    auto on = cuda::context::create(0);
+    REQUIRE(on);
+    constexpr size_t side = 64;
+    auto values = normal<float>(side * side, 1);
+    device_array<float> a{values}, c{values};
+    matmul_form form{.rows = side, .columns = side, .inner = side};
+    cuda::matmul<float>(*on, form, a.view(), a.view(), c.span()); // cuBLAS has its memory now
+    form.precision = product_precision::bf16;
+    emulated::set_memory_bytes(0);
+    cuda::matmul<float>(*on, form, a.view(), a.view(), c.span());
+    emulated::set_memory_bytes(size_t{1} << 30);
+    CHECK(on->synchronise().error().code == errc::resource);
   }
 
   TEST_CASE("without pinned memory numbers do not come back, and the context says why") {

@@ -2,11 +2,13 @@
 // Goal: the product through oneDNN or Eigen is the plain one, up to the order in which it adds.
 // Method: both twins over a table of extents, all transpositions, alpha and beta, NaN and infinity;
 // then the same products on many threads, and at all places of memory, for their bits.
+#include "kernels/math/cast.hpp"
 #include "kernels/math/matmul.hpp"
 #include "tests/kernels/arrays.hpp"
 #include "tests/kernels/closeness.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <iterator>
 #include <thread>
@@ -43,6 +45,45 @@ template <class T>
 bound bound_of(const matmul_form& form) {
   auto n = static_cast<double>(form.inner);
   return {.absolute = roundings<T>(n + 3) * (36 * n + 6)};
+}
+
+constexpr product_precision less_than_full[]
+  = {product_precision::tf32, product_precision::bf16, product_precision::f16};
+
+/// Values as a cast to the format and back leaves them; tf32 by arithmetic, since no type has it.
+guarded<float> in_format(product_precision format, guarded<float> values) {
+  if (format == product_precision::tf32) {
+    for (auto& value : values.span()) {
+      int exponent = 0;
+      auto fraction = std::frexp(value, &exponent);
+      value = std::ldexp(std::nearbyint(std::ldexp(fraction, 11)), exponent - 11);
+    }
+    return values;
+  }
+  auto type = format == product_precision::bf16 ? dtype::bf16 : dtype::f16;
+  tensor there{type, {static_cast<int64_t>(values.span().size())}};
+  reference::cast(plain, values.view(), mutable_elements{there});
+  reference::cast(plain, elements{there}, values.span());
+  return values;
+}
+
+/// Calls `function(form, a, b, c)` for all shapes, transpositions and precisions, batches among
+/// them.
+template <class Function>
+void for_all_precisions(const Function& function) {
+  for (auto precision : less_than_full)
+    for (auto form : extents)
+      for (int variant = 0; variant < 16; ++variant) {
+        form.precision = precision;
+        form.transpose_a = (variant & 1) != 0;
+        form.transpose_b = (variant & 2) != 0;
+        form.beta = (variant & 4) != 0 ? -1 : 0;
+        form.batch = (variant & 8) != 0 ? 3 : 1;
+        CAPTURE(to_string(precision));
+        function(form, normal<float>(form.batch * form.rows * form.inner, 1),
+                 normal<float>(form.batch * form.inner * form.columns, 2),
+                 normal<float>(form.batch * form.rows * form.columns, 3));
+      }
 }
 
 template <class T>
@@ -182,6 +223,59 @@ TEST_SUITE("kernels/math/matmul") {
     CHECK(threads_now() == threads);
     CHECK(same_bits(alone, among_many));
     omp_set_num_threads(before);
+  }
+
+  TEST_CASE("tf32 is the nearest number with 10 bits of fraction, ties to even") {
+    auto values = normal<float>(10'000, 1);
+    auto wanted = in_format(product_precision::tf32, values);
+    for (auto& value : values.span())
+      value = to_tf32(value);
+    CHECK(same_bits(values, wanted));
+    CHECK(to_tf32(1 + 0x1p-11F) == 1);
+    CHECK(to_tf32(1 + 0x3p-11F) == 1 + 0x1p-9F);
+    CHECK(to_tf32(-1 - 0x1.8p-11F) == -1 - 0x1p-10F);
+    using limits = std::numeric_limits<float>;
+    CHECK(to_tf32(limits::max()) == limits::infinity());
+    CHECK(to_tf32(-limits::infinity()) == -limits::infinity());
+    CHECK(std::isnan(to_tf32(std::bit_cast<float>(0x7f800001))));
+    CHECK(std::isnan(to_tf32(limits::quiet_NaN())));
+  }
+
+  TEST_CASE("a product of less precision is the one of rounded operands, in both twins") {
+    for_all_precisions([](matmul_form form, guarded<float> a, guarded<float> b, guarded<float> c) {
+      auto rounded_a = in_format(form.precision, a), rounded_b = in_format(form.precision, b);
+      auto plain_c = c, plain_wanted = c, wanted = c;
+      reference::matmul(plain, form, a.view(), b.view(), plain_c.span());
+      cpu::matmul(fast, form, a.view(), b.view(), c.span());
+      form.precision = product_precision::full;
+      reference::matmul(plain, form, rounded_a.view(), rounded_b.view(), plain_wanted.span());
+      cpu::matmul(fast, form, rounded_a.view(), rounded_b.view(), wanted.span());
+      CHECK(same_bits(plain_c, plain_wanted));
+      CHECK(same_bits(c, wanted));
+    });
+  }
+
+  TEST_CASE("both twins agree in all precisions") {
+    for_all_precisions([](const matmul_form& form, const auto& a, const auto& b, const auto& c) {
+      compare(form, a, b, c, bound_of<float>(form));
+    });
+  }
+
+  TEST_CASE("an operand that f16 cannot hold makes the product infinite, in no other precision") {
+    constexpr float large = 65520, tiny = 0x1p-25F;
+    auto product = [](product_precision precision, float a) {
+      const float two = 2;
+      float c = -1;
+      cpu::matmul<float>(fast, {.rows = 1, .columns = 1, .inner = 1, .precision = precision},
+                         {&a, 1}, {&two, 1}, {&c, 1});
+      return c;
+    };
+    CHECK(std::isinf(product(product_precision::f16, large)));
+    CHECK(product(product_precision::f16, tiny) == 0);
+    CHECK(product(product_precision::bf16, large) == 131072);
+    CHECK(product(product_precision::bf16, tiny) == 0x1p-24F);
+    CHECK(product(product_precision::tf32, large) == 131072);
+    CHECK(product(product_precision::full, large) == 131040);
   }
 
   TEST_CASE("the instruction set of the products has a name") {

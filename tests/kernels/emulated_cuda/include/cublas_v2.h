@@ -12,8 +12,12 @@ enum cublasStatus_t {
   CUBLAS_STATUS_ALLOC_FAILED = 3,
   CUBLAS_STATUS_INVALID_VALUE = 7,
   CUBLAS_STATUS_EXECUTION_FAILED = 13,
+  CUBLAS_STATUS_NOT_SUPPORTED = 15,
 };
 enum cublasOperation_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 };
+enum cudaDataType { CUDA_R_32F = 0, CUDA_R_16F = 2, CUDA_R_16BF = 14 };
+enum cublasComputeType_t { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_32F_FAST_TF32 = 77 };
+enum cublasGemmAlgo_t { CUBLAS_GEMM_DEFAULT = -1 };
 
 cublasStatus_t cublasCreate_v2(cublasHandle_t* handle);
 cublasStatus_t cublasDestroy_v2(cublasHandle_t handle);
@@ -39,3 +43,17 @@ cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t handle, cublasOperation_
                                          long long a_distance, const double* b, int b_step,
                                          long long b_distance, const double* beta, double* c,
                                          int c_step, long long c_distance, int batch);
+cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t a_form,
+                            cublasOperation_t b_form, int m, int n, int k, const void* alpha,
+                            const void* a, cudaDataType a_type, int a_step, const void* b,
+                            cudaDataType b_type, int b_step, const void* beta, void* c,
+                            cudaDataType c_type, int c_step, cublasComputeType_t how,
+                            cublasGemmAlgo_t algorithm);
+cublasStatus_t
+cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t a_form,
+                           cublasOperation_t b_form, int m, int n, int k, const void* alpha,
+                           const void* a, cudaDataType a_type, int a_step, long long a_distance,
+                           const void* b, cudaDataType b_type, int b_step, long long b_distance,
+                           const void* beta, void* c, cudaDataType c_type, int c_step,
+                           long long c_distance, int batch, cublasComputeType_t how,
+                           cublasGemmAlgo_t algorithm);
