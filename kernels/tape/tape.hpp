@@ -64,7 +64,10 @@ class basic_tape {
 public:
   /// @param stop Asked before each operation, forward and backward; then the failure is
   /// `cancelled`.
-  explicit basic_tape(std::stop_token stop = {}, Context on = {});
+  /// @param precision Of all matrix products, forward and backward. Those within attention and
+  /// convolutions are full.
+  explicit basic_tape(std::stop_token stop = {}, Context on = {},
+                      product_precision precision = product_precision::full);
 
   basic_tape(const basic_tape&) = delete;
   basic_tape& operator=(const basic_tape&) = delete;
@@ -76,7 +79,8 @@ public:
   /// A value that is given, like the examples. One of the host comes to where the tape computes.
   expression constant(const tensor& value);
 
-  /// The product of two matrices, or of each pair of a batch.
+  /// The product of two matrices, or of each pair of a batch, in the tape's precision; f64 has the
+  /// full one alone.
   /// Shape: a [rows, inner], b [inner, columns] (or their transposes) -> [rows, columns];
   ///        a [batch, rows, inner], b [batch, inner, columns] -> [batch, rows, columns]
   expression matmul(expression a, expression b, transposition transposed = {});
@@ -117,14 +121,15 @@ public:
   /// Shape: input [..., columns], gain [columns] -> as input
   expression rms_norm(expression input, expression gain, double epsilon = 1e-5);
 
-  /// Each position of a sequence takes what it needs from those up to it, apart for each head.
+  /// Each position of a sequence takes what it needs from those up to it, apart for each head. Its
+  /// products are full in every precision of the tape.
   /// Shape: packed [batch, context, 3 * width] -> [batch, context, width], where queries, keys and
   ///        values lie side by side, each of them head by head
   /// Errors: invalid_argument, if the heads are none, or do not divide the width.
   expression causal_self_attention(expression packed, int64_t heads);
 
   /// Each window of an image, weighed and added up for each output channel. For a bias of each
-  /// channel, add it with `add_bias`.
+  /// channel, add it with `add_bias`. Full in every precision of the tape.
   /// Shape: input [batch, height, width, channels],
   ///        weights [window height, window width, channels, outputs]
   ///        -> [batch, (height + 2 * padding - window height) / stride + 1, ..., outputs]
@@ -272,6 +277,8 @@ private:
   expression refuse(error why);
   expression leaf(std::string_view operation, const tensor& value, bool is_parameter);
   expression run(const tape_part& part, uint32_t stands_for = expression::none);
+  expression multiply_matrices(expression a, expression b, transposition transposed,
+                               product_precision precision);
   expression record(tensor value, std::initializer_list<expression> operands,
                     const backward_function& backward);
   void contribute(expression to, tensor dense);
@@ -290,6 +297,7 @@ private:
 
   Context on_;
   std::stop_token stop_;
+  product_precision precision_;
   std::deque<node> nodes_;       ///< Stay in place when a part is computed again behind them.
   std::vector<arrived> arrived_; ///< One for each node while `gradients` runs.
   running_part part_;

@@ -96,8 +96,13 @@ expected<void> check_leaf(std::string_view operation, const tensor& value, devic
                                      + std::string(to_string(value.type())) + "; cast the tensor");
 }
 
-expected<matmul_form> check_matmul(const tensor& a, const tensor& b, transposition transposed) {
+expected<matmul_form> check_matmul(const tensor& a, const tensor& b, transposition transposed,
+                                   product_precision precision) {
   if (a.type() != b.type()) return refuse_types("matmul", a, b);
+  if (!has_precision(a.type(), precision))
+    return fail(errc::type_mismatch, "matmul: " + describe(a) + " and " + describe(b)
+                                       + " have a product of full precision alone, not of "
+                                       + std::string(to_string(precision)) + "; cast them to f32");
   auto is_batch = a.rank() == 3;
   auto batch = is_batch ? a.extents()[0] : 1;
   if ((a.rank() != 2 && !is_batch) || a.rank() != b.rank() || (is_batch && b.extents()[0] != batch))
@@ -120,7 +125,8 @@ expected<matmul_form> check_matmul(const tensor& a, const tensor& b, transpositi
                    .inner = static_cast<size_t>(inner),
                    .transpose_a = transposed.a,
                    .transpose_b = transposed.b,
-                   .batch = static_cast<size_t>(batch)};
+                   .batch = static_cast<size_t>(batch),
+                   .precision = precision};
   // With nothing to add up, operands without memory have a result as large as one likes.
   if (has_more_elements({form.batch, form.rows, form.columns}, product_elements_max))
     return refuse("matmul", product + ": the result has more than 2^59 elements");

@@ -20,9 +20,11 @@ namespace troupe::detail {
 [[nodiscard]] expected<void> check_leaf(std::string_view operation, const tensor& value,
                                         device where);
 
-/// Two matrices of one type, or two batches of as many, with inner extents that agree.
+/// Two matrices of one type, or two batches of as many, with inner extents that agree; of a type
+/// that has the precision.
 [[nodiscard]] expected<matmul_form> check_matmul(const tensor& a, const tensor& b,
-                                                 transposition transposed);
+                                                 transposition transposed,
+                                                 product_precision precision);
 
 /// As the last extents of `input`, one or more.
 [[nodiscard]] expected<void> check_bias(const tensor& input, const tensor& bias);

@@ -16,8 +16,8 @@
 namespace troupe {
 
 template <class Context>
-basic_tape<Context>::basic_tape(std::stop_token stop, Context on)
-  : on_(std::move(on)), stop_(std::move(stop)) {}
+basic_tape<Context>::basic_tape(std::stop_token stop, Context on, product_precision precision)
+  : on_(std::move(on)), stop_(std::move(stop)), precision_(precision) {}
 
 // -- operations -----------------------------------------------------------------------------------
 
@@ -34,8 +34,15 @@ expression basic_tape<Context>::constant(const tensor& value) {
 
 template <class Context>
 expression basic_tape<Context>::matmul(expression a, expression b, transposition transposed) {
+  return multiply_matrices(a, b, transposed, precision_);
+}
+
+template <class Context>
+expression basic_tape<Context>::multiply_matrices(expression a, expression b,
+                                                  transposition transposed,
+                                                  product_precision precision) {
   if (!usable("matmul", {a, b})) return {};
-  auto form = detail::check_matmul(at(a), at(b), transposed);
+  auto form = detail::check_matmul(at(a), at(b), transposed, precision);
   if (!form) return refuse(form.error());
   auto extents = at(a).extents().dims();
   extents.rbegin()[1] = static_cast<int64_t>(form->rows);
@@ -50,6 +57,7 @@ expression basic_tape<Context>::matmul(expression a, expression b, transposition
     if (ta) by_a = {.rows = k, .columns = m, .inner = n, .transpose_a = tb, .transpose_b = true};
     if (tb) by_b = {.rows = n, .columns = k, .inner = m, .transpose_a = true, .transpose_b = ta};
     by_a.batch = by_b.batch = batch;
+    by_a.precision = by_b.precision = precision;
     contribute_product(a, by_a, ta ? at(b) : g, ta ? g : at(b));
     contribute_product(b, by_b, tb ? g : at(a), tb ? at(a) : g);
   });
@@ -272,7 +280,7 @@ expression basic_tape<Context>::row_sums(expression input) {
   const shape rows{extents};
   auto ones = constant(detail::filled(on_, at(input).type(), {columns, 1}, 1));
   auto matrix = reshape(input, {rows.element_count(), columns});
-  return reshape(matmul(matrix, ones), rows);
+  return reshape(multiply_matrices(matrix, ones, {}, product_precision::full), rows); // sums
 }
 
 template <class Context>
