@@ -92,6 +92,10 @@ template <class T>
 /// As the reference; waits for its result.
 [[nodiscard]] size_t count_non_finite(const context&, const elements& values);
 
+/// number[0] = that of all arrays together, on the device; waits for nothing.
+/// Shape: number  [1]
+void count_non_finite(const context&, std::span<const elements> arrays, std::span<double> number);
+
 } // namespace cuda
 
 } // namespace troupe

@@ -64,9 +64,9 @@ struct non_finite_element {
   }
 };
 
-/// totals[i] = the sum over array i; waits once for all of them.
+/// Queues total[i] = the sum over array i. @returns Where the totals are; null after a failure.
 template <template <class> class Element>
-void sum_over(const context& on, std::span<const elements> arrays, std::span<double> totals) {
+std::shared_ptr<std::byte> queue_sums(const context& on, std::span<const elements> arrays) {
   auto room = room_for_sums(on, arrays.size());
   auto* at = reinterpret_cast<double*>(room.get());
   for (size_t i = 0; i < arrays.size() && room != nullptr; ++i)
@@ -74,7 +74,14 @@ void sum_over(const context& on, std::span<const elements> arrays, std::span<dou
       sum_elements<1>(on, arrays[i].count, cpu::sum_chunk_elements,
                       Element<T>{arrays[i].as<T>().data()}, at + i);
     });
-  fetch(on, at, totals);
+  return room;
+}
+
+/// totals[i] = the sum over array i; waits once for all of them.
+template <template <class> class Element>
+void sum_over(const context& on, std::span<const elements> arrays, std::span<double> totals) {
+  auto room = queue_sums<Element>(on, arrays);
+  fetch(on, reinterpret_cast<const double*>(room.get()), totals);
 }
 
 template <template <class> class Element>
@@ -213,6 +220,14 @@ double squared_norm(const context& on, const gradient_sum& gradient) {
 size_t count_non_finite(const context& on, const elements& values) {
   double count = sum_over<non_finite_element>(on, values);
   return count > 0 ? static_cast<size_t>(count) : 0; // NaN after a failure
+}
+
+void count_non_finite(const context& on, std::span<const elements> arrays,
+                      std::span<double> number) {
+  TROUPE_ASSERT(number.size() == 1, number.size());
+  auto room = queue_sums<non_finite_element>(on, arrays);
+  if (room == nullptr) return;
+  add_halves(on, 1, arrays.size(), reinterpret_cast<const double*>(room.get()), number.data());
 }
 
 #define TROUPE_INSTANTIATE(T)                                                                      \

@@ -268,8 +268,13 @@ TEST_SUITE("kernels/cuda/reduce") {
     for (auto count : device_sizes) {
       auto values = extreme<T>(count, 3);
       device_array<T> far{values, 1};
-      CHECK(cuda::count_non_finite(gpu(), far.view())
-            == reference::count_non_finite(plain, values.view()));
+      auto wanted = reference::count_non_finite(plain, values.view());
+      CHECK(cuda::count_non_finite(gpu(), far.view()) == wanted);
+      guarded<double> number{1};
+      device_array<double> of_both{number};
+      const elements both[] = {far.view(), far.view()};
+      cuda::count_non_finite(gpu(), both, of_both.span());
+      CHECK(of_both.fetch()[0] == 2 * static_cast<double>(wanted));
     }
   }
 
