@@ -32,6 +32,12 @@ struct expression {
 /// again and again.
 using uncombined_gradient = std::variant<tensor, std::vector<indexed_slices>>;
 
+/// Gradients of a loss that was multiplied by a scale before it was differentiated.
+struct unscaled_gradients {
+  std::vector<gradient> gradients; ///< Of the loss itself.
+  tensor non_finite; ///< How many of their elements are infinite or NaN. Shape: []  f64
+};
+
 /// Which operands of a product are taken transposed: `t.matmul(h, table, {.b = true})`.
 struct transposition {
   bool a = false;
@@ -232,6 +238,11 @@ public:
 
   /// The rows of all lookups added up, each index once, ascending; arrays as they are.
   [[nodiscard]] gradient combined(const uncombined_gradient& of) const;
+
+  /// Divides the gradients of `scale` times a loss by the scale, and counts what is no finite
+  /// number: see strategies/optimizers/loss_scale.hpp. The results lie where the tape computes, in
+  /// memory that no other handle looks at, and nothing waits for them.
+  [[nodiscard]] unscaled_gradients unscaled(std::vector<gradient> scaled, double scale) const;
 
 private:
   /// Hands the gradient of an operation's output on to its operands; may reuse the memory.

@@ -376,6 +376,12 @@ gradient basic_tape<Context>::combined(const uncombined_gradient& of) const {
 }
 
 template <class Context>
+unscaled_gradients basic_tape<Context>::unscaled(std::vector<gradient> scaled, double scale) const {
+  auto non_finite = detail::unscale(on_, scaled, scale);
+  return {std::move(scaled), std::move(non_finite)};
+}
+
+template <class Context>
 expected<std::vector<uncombined_gradient>>
 basic_tape<Context>::uncombined_gradients(expression loss, std::span<const expression> parameters) {
   if (auto checked = check_gradients(loss, parameters); !checked)

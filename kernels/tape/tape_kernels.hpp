@@ -13,6 +13,7 @@
 #include "kernels/math/layer_norm.hpp"
 #include "kernels/math/matmul.hpp"
 #include "kernels/math/mean.hpp"
+#include "kernels/math/reduce.hpp"
 #include "kernels/math/rms_norm.hpp"
 #include "kernels/math/softmax_cross_entropy.hpp"
 #include "kernels/math/sparse.hpp"
@@ -67,6 +68,20 @@ void mean_into(const cuda::context& on, std::span<const T> values, std::span<T> 
   mean(on, values, out);
 }
 
+/// number[0] = the elements of all arrays that are infinite or NaN.
+template <class Context>
+void count_non_finite_into(const Context& on, std::span<const elements> arrays,
+                           std::span<double> number) {
+  number[0] = 0;
+  for (const auto& values : arrays)
+    number[0] += static_cast<double>(count_non_finite(on, values));
+}
+
+inline void count_non_finite_into(const cuda::context& on, std::span<const elements> arrays,
+                                  std::span<double> number) {
+  count_non_finite(on, arrays, number);
+}
+
 /// c = form(a, b); `c` keeps its part if form.beta is not 0.
 template <class Context>
 void product(const Context& on, const matmul_form& form, const tensor& a, const tensor& b,
@@ -102,6 +117,21 @@ tensor scaled(const Context& on, const tensor& input, double factor, tensor into
     scale(on, static_cast<T>(factor), in<T>(on, input), out<T>(on, into));
   });
   return into;
+}
+
+/// Divides gradients by a scale. @returns How many of their elements are infinite or NaN, in f64.
+template <class Context>
+tensor unscale(const Context& on, std::vector<gradient>& gradients, double scale) {
+  auto non_finite = make(on, dtype::f64, shape{});
+  std::vector<elements> arrays;
+  for (auto& one : gradients) {
+    auto* rows = std::get_if<indexed_slices>(&one);
+    auto& values = rows == nullptr ? std::get<tensor>(one) : rows->values;
+    values = scaled(on, values, 1 / scale, reuse(on, values));
+    arrays.emplace_back(values);
+  }
+  count_non_finite_into(on, arrays, out<double>(on, non_finite));
+  return non_finite;
 }
 
 template <class Context>

@@ -6,6 +6,7 @@
 #include "tests/doctest.hpp"
 #include "tests/kernels/closeness.hpp"
 
+#include <algorithm>
 #include <functional>
 
 namespace precision_test {
@@ -169,6 +170,36 @@ TEST_SUITE("kernels/tape") {
           [](auto& t, auto p, auto) { return t.row_sums(t.causal_self_attention(p, 2)); });
     check(random_tensor({2, 4, 4, 1}, "images"), random_tensor({3, 3, 1, 2}, "weights"),
           [](auto& t, auto p, auto q) { return t.conv2d(p, q); });
+  }
+
+  TEST_CASE_TEMPLATE("gradients are divided by the scale of their loss, and numbers are told",
+                     Context, reference::context, cpu::context) {
+    tensor indices{dtype::i64, {3}};
+    std::ranges::fill(indices.mutable_values<int64_t>(), 1);
+    auto table = random_tensor({2, 3}, "table"), factors = random_tensor({3, 3}, "factors");
+    auto gradients_of = [&](auto& t, double scale) {
+      auto p = t.parameter(table), q = t.parameter(factors);
+      auto loss = t.mean(t.multiply(t.embedding(p, indices), q));
+      auto gradients = t.gradients(t.scale(loss, scale), {p, q});
+      REQUIRE(gradients);
+      return *gradients;
+    };
+    basic_tape<Context> t;
+    auto plain = gradients_of(t, 1);
+    auto unscaled = t.unscaled(gradients_of(t, 1024), 1024);
+    CHECK(unscaled.non_finite.template values<double>()[0] == 0);
+    auto numbers = [](const gradient& of) {
+      const auto* rows = std::get_if<indexed_slices>(&of);
+      auto values
+        = (rows == nullptr ? std::get<tensor>(of) : rows->values).template values<float>();
+      return std::vector(values.begin(), values.end());
+    };
+    CHECK(std::holds_alternative<indexed_slices>(unscaled.gradients[0]));
+    for (size_t i = 0; i < 2; ++i)
+      CHECK(numbers(unscaled.gradients[i]) == numbers(plain[i]));
+    // One row of three columns, and nine factors: beyond f32, every element is infinite.
+    auto lost = t.unscaled(gradients_of(t, 1e39), 1e39);
+    CHECK(lost.non_finite.template values<double>()[0] == 12);
   }
 
   TEST_CASE("products of f64 are refused in any precision but the full one") {
