@@ -73,6 +73,27 @@ void loss_scale::restore(const loss_scale_state& state) {
   state_ = state;
 }
 
+tensor to_tensor(const loss_scale_state& state) {
+  tensor result{dtype::f64, {2}};
+  auto numbers = result.mutable_values<double>();
+  numbers[0] = state.scale;
+  numbers[1] = static_cast<double>(state.finite_steps);
+  return result;
+}
+
+loss_scale_state to_loss_scale_state(const tensor& kept) {
+  constexpr double steps_max = 0x1p53;
+  if (kept.type() == dtype::f64 && kept.extents() == shape{2}) {
+    auto whole = kept.contiguous();
+    auto numbers = whole.values<double>();
+    if (numbers[1] >= 0 && numbers[1] <= steps_max)
+      return {numbers[0], static_cast<uint64_t>(numbers[1])};
+  }
+  throw failure{{errc::invalid_argument,
+                 fmt::format("loss scale: what was kept, {} of {}, is no scale and its steps",
+                             to_string(kept.extents()), to_string(kept.type()))}};
+}
+
 bool all_finite(const std::vector<gradient>& gradients) {
   return std::ranges::all_of(gradients, [](const gradient& one) {
     return cpu::count_non_finite({}, elements{values_of(one).contiguous()}) == 0;

@@ -25,6 +25,13 @@ struct loss_scale_state {
   bool operator==(const loss_scale_state&) const = default;
 };
 
+/// The state as what a replica keeps (`replica_context::keep`). Shape: [2] f64
+[[nodiscard]] tensor to_tensor(const loss_scale_state& state);
+
+/// The state that was kept.
+/// Errors: throws `failure` with invalid_argument for a tensor that is none.
+[[nodiscard]] loss_scale_state to_loss_scale_state(const tensor& kept);
+
 /// In f16 gradients below 6e-8 are 0, and most numbers above 65504 are never used. So the loss is
 /// multiplied before it is differentiated, and the gradients divided by the same number after, in
 /// f32:

@@ -98,6 +98,21 @@ TEST_SUITE("strategies/optimizers/loss_scale") {
     CHECK(second.value() == 32768);
   }
 
+  TEST_CASE(
+    "a scale that was kept as a tensor goes on where it was, and other tensors are refused") {
+    const loss_scale_state state{512, 7};
+    CHECK(to_loss_scale_state(to_tensor(state)) == state);
+    auto refused
+      = [](const tensor& kept) { return refusal([&] { (void)to_loss_scale_state(kept); }); };
+    CHECK(refused(zeros({2})) == errc::invalid_argument);
+    CHECK(refused(zeros({3}, dtype::f64)) == errc::invalid_argument);
+    for (auto steps : {-1.0, 1e300, std::nan("")}) {
+      auto kept = to_tensor(state);
+      kept.mutable_values<double>()[1] = steps;
+      CHECK(refused(kept) == errc::invalid_argument);
+    }
+  }
+
   TEST_CASE("dense and sparse gradients of all types are divided, and looked through") {
     tensor indices{dtype::i64, {1}};
     indices.mutable_values<int64_t>()[0] = 1;
