@@ -10,12 +10,11 @@ namespace troupe {
 
 expected<step_on_stream> differentiate_on_gpu([[maybe_unused]] compute_stream& on,
                                               [[maybe_unused]] std::span<const tensor> variables,
-                                              [[maybe_unused]] const std::stop_token& stop,
-                                              [[maybe_unused]] const cuda_loss& loss,
-                                              [[maybe_unused]] double scale) {
+                                              [[maybe_unused]] const differentiation& how,
+                                              [[maybe_unused]] const cuda_loss& loss) {
 #if TROUPE_CUDA
   if (auto* gpu = dynamic_cast<cuda_stream*>(&on))
-    return differentiate_with(gpu->context(), on, variables, stop, loss, scale);
+    return differentiate_with(gpu->context(), on, variables, how, loss);
 #endif
   return fail(errc::unimplemented, "there is no tape for " + to_string(on.where()) + " here");
 }

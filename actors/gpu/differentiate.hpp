@@ -7,7 +7,6 @@
 
 #include <functional>
 #include <span>
-#include <stop_token>
 
 namespace troupe {
 
@@ -19,7 +18,7 @@ using cuda_loss = std::function<expression(cuda_tape&, std::span<const expressio
 /// support.
 [[nodiscard]] expected<step_on_stream> differentiate_on_gpu(compute_stream& on,
                                                             std::span<const tensor> variables,
-                                                            const std::stop_token& stop,
-                                                            const cuda_loss& loss, double scale);
+                                                            const differentiation& how,
+                                                            const cuda_loss& loss);
 
 } // namespace troupe

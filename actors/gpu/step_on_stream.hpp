@@ -7,6 +7,7 @@
 #include "kernels/tensor/tensor.hpp"
 #include "messages/errc.hpp"
 
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <utility>
@@ -20,12 +21,24 @@ namespace troupe {
   return loss.type() == dtype::f64 ? loss.values<double>()[0] : loss.values<float>()[0];
 }
 
+/// How a loss is differentiated.
+struct differentiation {
+  std::stop_token stop{}; ///< Asked before each operation, forward and backward.
+  product_precision precision = product_precision::full; ///< Of the tape.
+  double scale = 1; ///< The gradient of the loss itself, by which all gradients are multiplied.
+  /// The loss is multiplied by it on its way back, and the gradients divided by it afterwards.
+  std::optional<double> loss_scale{};
+};
+
 /// What a stream was asked for in one step; to be looked at when the stream has done it.
 struct step_on_stream {
   tensor loss; ///< Shape [], on the host. Units: nats.
   /// In the order of the variables. That of a variable on the stream's device lies there, too, but
   /// for numbers of rows; the others lie on the host.
   std::vector<gradient> gradients;
+  /// How many of their elements are infinite or NaN, on the host; nothing without a loss scale.
+  /// Shape: []  f64
+  tensor non_finite{};
 };
 
 /// Results that a device leaves where they are wanted; the first failure stays.
@@ -66,25 +79,30 @@ private:
 /// The loss that `build(tape, parameters)` writes down, and its gradients by the variables, on the
 /// device of a stream and by the tape of its context: variables of the host go there once for each
 /// version, and their gradients come back.
-/// @param scale All gradients are multiplied by it.
 /// Errors: as the tape's and the stream's.
 template <class Context, class Build>
-[[nodiscard]] expected<step_on_stream>
-differentiate_with(Context context, compute_stream& on, std::span<const tensor> variables,
-                   const std::stop_token& stop, Build build, double scale = 1) {
+[[nodiscard]] expected<step_on_stream> differentiate_with(Context context, compute_stream& on,
+                                                          std::span<const tensor> variables,
+                                                          const differentiation& how, Build build) {
   transfer moved{on};
   auto values = moved.take(on.resident(variables));
   if (moved.failure().code != errc::none) return tl::unexpected(moved.failure());
-  basic_tape<Context> t{stop, std::move(context)};
+  basic_tape<Context> t{how.stop, std::move(context), how.precision};
   std::vector<expression> parameters;
   for (const auto& value : values)
     parameters.push_back(t.parameter(value));
   auto loss = build(t, parameters);
   auto value = t.value(loss);
   if (!value) return tl::unexpected(value.error());
+  const auto scale = how.scale * how.loss_scale.value_or(1);
   auto gradients = t.gradients(scale == 1 ? loss : t.scale(loss, scale), parameters);
   if (!gradients) return tl::unexpected(gradients.error());
   step_on_stream result{moved.here(*value), {}};
+  if (how.loss_scale) {
+    auto unscaled = t.unscaled(std::move(*gradients), *how.loss_scale);
+    *gradients = std::move(unscaled.gradients);
+    result.non_finite = moved.here(unscaled.non_finite);
+  }
   for (size_t i = 0; i < variables.size(); ++i)
     result.gradients.push_back(moved.beside(variables[i], (*gradients)[i]));
   if (moved.failure().code != errc::none) return tl::unexpected(moved.failure());

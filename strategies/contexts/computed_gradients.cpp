@@ -10,7 +10,7 @@ namespace {
 double differentiate(const loss_function& loss, const std::vector<variable>& variables,
                      const std::vector<tensor>& values, const gradient_taker& take,
                      const std::stop_token& stop) {
-  tape on{stop};
+  tape on{stop, {}, loss.precision()};
   std::vector<expression> parameters;
   for (const auto& value : values)
     parameters.push_back(on.parameter(value));
@@ -38,9 +38,10 @@ expected<step_on_stream> loss_function::differentiate(compute_stream& on,
                                                       std::span<const tensor> variables,
                                                       const std::stop_token& stop,
                                                       double scale) const {
+  const differentiation how{stop, precision_, scale};
   if (on.where().kind == device_kind::cpu)
-    return differentiate_with(cpu::context{}, on, variables, stop, on_host_, scale);
-  if (on_gpu_) return differentiate_on_gpu(on, variables, stop, on_gpu_, scale);
+    return differentiate_with(cpu::context{}, on, variables, how, on_host_);
+  if (on_gpu_) return differentiate_on_gpu(on, variables, how, on_gpu_);
   return fail(errc::failed_precondition,
               "the replica computes on " + to_string(on.where())
                 + ", and its loss is written for a tape of the CPU: have it take any tape (auto& "

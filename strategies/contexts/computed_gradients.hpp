@@ -32,17 +32,27 @@ struct computed_gradients {
 ///     [=](auto& t, std::span<const expression> variables) { return t.mean(...); }
 ///
 /// One for any tape, as this, is computed on the replica's device. One for a `tape&` alone is
-/// refused where that is a GPU; so is each, where Troupe has no GPU support.
+/// refused where that is a GPU; so is each, where Troupe has no GPU support. The tape's precision
+/// goes with it:
+///
+///     auto step = optimizer.minimize(context, {loss, product_precision::bf16}, variables);
 class loss_function {
 public:
   template <class Loss>
 
   requires std::is_invocable_r_v<expression, Loss&, tape&, std::span<const expression>>
-  loss_function(Loss loss) : on_host_(loss) { // NOLINT(google-explicit-constructor)
+  loss_function(Loss loss, // NOLINT(google-explicit-constructor)
+                product_precision precision = product_precision::full)
+    : on_host_(loss), precision_(precision) {
 #if TROUPE_CUDA
     if constexpr (std::is_invocable_r_v<expression, Loss&, cuda_tape&, std::span<const expression>>)
       on_gpu_ = std::move(loss);
 #endif
+  }
+
+  /// Of the tape that it is computed on.
+  [[nodiscard]] product_precision precision() const {
+    return precision_;
   }
 
   /// Writes it down on a tape of the host.
@@ -61,6 +71,7 @@ public:
 private:
   std::function<expression(tape&, std::span<const expression>)> on_host_;
   cuda_loss on_gpu_;
+  product_precision precision_;
 };
 
 /// The loss of a replica's batch and its gradients, computed where `context.compute` computes: a

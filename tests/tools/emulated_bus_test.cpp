@@ -16,15 +16,17 @@ struct traffic {
   uint64_t down = 0;
 };
 
-traffic of_jobs(const language_model_config& model, uint64_t steps) {
+traffic of_jobs(const language_model_config& model, product_precision precision, uint64_t steps) {
   auto up = emulated::bytes_to_device(), down = emulated::bytes_to_host();
-  CHECK(
-    !learn({.model = model, .devices = {first_gpu(3)}, .holding = {first_gpu(2)}}, steps).failure);
+  const language_job job{
+    .model = model, .devices = {first_gpu(3)}, .holding = {first_gpu(2)}, .precision = precision};
+  CHECK(!learn(job, steps).failure);
   return {emulated::bytes_to_device() - up, emulated::bytes_to_host() - down};
 }
 
-traffic of_a_step(const language_model_config& model) {
-  auto few = of_jobs(model, 5), many = of_jobs(model, 15);
+traffic of_a_step(const language_model_config& model,
+                  product_precision precision = product_precision::full) {
+  auto few = of_jobs(model, precision, 5), many = of_jobs(model, precision, 15);
   return {(many.up - few.up) / 10, (many.down - few.down) / 10};
 }
 
@@ -52,5 +54,10 @@ TEST_SUITE("tools/emulated_bus") {
       auto batch = examples * (is_transformer ? 5 + 5 : 3 + 1) * sizeof(int64_t);
       CHECK(seen[0].up < 4 * replicas * batch);
     }
+  }
+
+  TEST_CASE("a loss scale has one number more cross the bus, beside the loss") {
+    CHECK(of_a_step(small_model(), product_precision::f16).down
+          == 3 * (sizeof(float) + sizeof(double)));
   }
 }

@@ -4,6 +4,7 @@
 // a fresh one; graphs are counted; the GPU may be emulated.
 #include "tests/tools/graph_steps.hpp"
 
+#include <cmath>
 #include <stop_token>
 
 using namespace troupe;
@@ -50,6 +51,33 @@ TEST_SUITE("tools/gpu_graph") {
     CHECK(graphs_launched() - before == 4);
   }
 
+  TEST_CASE("each precision has a graph of its own, whatever the loss scale") {
+    auto device = fresh_gpu();
+    for (auto precision :
+         {product_precision::full, product_precision::bf16, product_precision::f16})
+      for (uint64_t step = 0; step < 3; ++step) {
+        CAPTURE(to_string(precision));
+        differentiation how{.precision = precision};
+        if (precision == product_precision::f16) how.loss_scale = 512 << step;
+        auto before = graphs_launched();
+        auto repeated = step_on(*device, model, step, 16, how);
+        CHECK(graphs_launched() - before == (step == 0 ? 0 : 1));
+        check_same(repeated, step_on(*fresh_gpu(), model, step, 16, how));
+      }
+  }
+
+  TEST_CASE("a loss scale that is too large for f16 is seen by a number beside the loss") {
+    auto device = fresh_gpu();
+    for (uint64_t step = 0; step < 4; ++step) {
+      differentiation how{.precision = product_precision::f16, .loss_scale = 1024};
+      if (step % 2 == 1) how.loss_scale = 0x1p60;
+      auto result = step_on(*device, model, step, 16, how);
+      REQUIRE(result);
+      CHECK(std::isfinite(nats_of(result->loss)));
+      CHECK((result->non_finite.values<double>()[0] > 0) == (step % 2 == 1));
+    }
+  }
+
   TEST_CASE("a step that is to stop is not launched") {
     auto device = fresh_gpu();
     for (uint64_t step = 0; step < 2; ++step)
@@ -57,7 +85,7 @@ TEST_SUITE("tools/gpu_graph") {
     std::stop_source stop;
     stop.request_stop();
     auto before = graphs_launched();
-    auto refused = step_on(*device, model, 2, 16, stop.get_token());
+    auto refused = step_on(*device, model, 2, 16, {.stop = stop.get_token()});
     REQUIRE(!refused);
     CHECK(refused.error().code == errc::cancelled);
     CHECK(graphs_launched() == before);

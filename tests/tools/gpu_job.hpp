@@ -37,6 +37,7 @@ struct language_job {
   language_model_config model = small_model();
   std::vector<std::shared_ptr<compute_device>> devices{}; ///< None: in the host's memory.
   std::vector<std::shared_ptr<compute_device>> holding{}; ///< Where variables lie, in turn.
+  product_precision precision = product_precision::full;
 };
 
 /// What a job came to.
@@ -65,9 +66,10 @@ struct language_course {
       sum += one.loss;
     seen.losses.push_back(sum / static_cast<double>(step.accepted.size()));
   };
-  auto report = train(
-    strategy, optimizer,
-    training_step(language_step({job.model, 16, small_text}), 16, optimizer, variables), options);
+  auto report = train(strategy, optimizer,
+                      training_step(language_step({job.model, 16, small_text}), 16, optimizer,
+                                    variables, job.precision),
+                      options);
   seen.failure = report.failure;
   for (const auto& variable : variables)
     seen.variables.push_back(strategy.read(variable));

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <stop_token>
 #include <string>
 #include <variant>
 
@@ -29,10 +28,10 @@ namespace troupe::test {
 [[nodiscard]] inline expected<step_on_stream> step_on(compute_device& device,
                                                       const language_model_config& config,
                                                       uint64_t step, size_t examples = 16,
-                                                      const std::stop_token& stop = {}) {
+                                                      const differentiation& how = {}) {
   auto batch = draw_batch(config, small_text, examples, {step, "batch"});
   auto result = differentiate_on(device.stream(0), config, variables_of(config, step), batch,
-                                 {step, "dropout"}, stop);
+                                 {step, "dropout"}, how);
   finish(device);
   return result;
 }
@@ -56,6 +55,7 @@ inline void check_same(const expected<step_on_stream>& one, const expected<step_
   REQUIRE_MESSAGE(one, (one ? std::string{} : one.error().message));
   REQUIRE_MESSAGE(other, (other ? std::string{} : other.error().message));
   CHECK(has_same_bits(one->loss, other->loss));
+  CHECK(has_same_bits(one->non_finite, other->non_finite));
   REQUIRE(one->gradients.size() == other->gradients.size());
   for (size_t i = 0; i < one->gradients.size(); ++i)
     CHECK(has_same_bits(one->gradients[i], other->gradients[i]));

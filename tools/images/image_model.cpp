@@ -161,14 +161,14 @@ image_batch images_at(const labelled_images& from, size_t begin, size_t end) {
 
 expected<step_on_stream> differentiate_on(compute_stream& on, const image_model& model,
                                           std::span<const tensor> variables,
-                                          const image_batch& batch, const std::stop_token& stop) {
+                                          const image_batch& batch, const differentiation& how) {
   if (auto ok = check_count(model, variables); !ok) return tl::unexpected(ok.error());
   auto with = [&](auto context) {
     auto loss = [&](auto& t, const auto& given) {
       auto logits = logits_of(t, model, given, t.constant(batch.pixels), batch.labels.extents()[0]);
       return t.softmax_cross_entropy(logits, batch.labels);
     };
-    return differentiate_with(context, on, variables, stop, loss);
+    return differentiate_with(context, on, variables, how, loss);
   };
   if (on.where().kind == device_kind::cpu) return with(cpu::context{});
 #if TROUPE_CUDA

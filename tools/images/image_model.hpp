@@ -11,7 +11,6 @@
 
 #include <cstdint>
 #include <span>
-#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -69,12 +68,12 @@ struct image_batch {
 [[nodiscard]] image_batch images_at(const labelled_images& from, size_t begin, size_t end);
 
 /// The loss of a batch and its gradients, on the device of a stream.
-/// Errors: cancelled, once `stop` was asked to; invalid_argument, if the variables are not of this
-/// model; as the stream's; unimplemented, if this build has no GPU support and the stream is a
+/// Errors: cancelled, once `how.stop` was asked to; invalid_argument, if the variables are not of
+/// this model; as the stream's; unimplemented, if this build has no GPU support and the stream is a
 /// GPU's.
 [[nodiscard]] expected<step_on_stream>
 differentiate_on(compute_stream& on, const image_model& model, std::span<const tensor> variables,
-                 const image_batch& batch, const std::stop_token& stop = {});
+                 const image_batch& batch, const differentiation& how = {});
 
 /// Images that `error_rate` evaluates at once, so that memory is bounded: 256, or fewer if they are
 /// large or if filters are many. @pre `validate(model)` has a value.

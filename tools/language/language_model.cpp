@@ -214,22 +214,24 @@ bool is_of_bytes(const text_batch& batch) {
 
 // All that is the same from step to step: forward, and back to what each lookup is told.
 repeated_work dense_work(const language_model_config& config, const text_batch& batch,
-                         const random_key& key) {
-  repeated_work work{.name = fmt::format("{}, dropout {} and {}, recompute {}", describe(config),
-                                         config.embedding_dropout, config.hidden_dropout,
-                                         config.recompute)};
-  work.queue
-    = [&config, &batch, &key](const cuda::context& context, std::span<const tensor> variables,
-                              std::span<const tensor> inputs,
-                              const std::stop_token& stop) -> expected<std::vector<tensor>> {
-    basic_tape<cuda::context> t{stop, context};
+                         const random_key& key, product_precision precision) {
+  repeated_work work{.name
+                     = fmt::format("{}, dropout {} and {}, recompute {}, {}", describe(config),
+                                   config.embedding_dropout, config.hidden_dropout,
+                                   config.recompute, to_string(precision))};
+  work.queue = [&config, &batch, &key,
+                precision](const cuda::context& context, std::span<const tensor> variables,
+                           std::span<const tensor> inputs,
+                           const std::stop_token& stop) -> expected<std::vector<tensor>> {
+    basic_tape<cuda::context> t{stop, context, precision};
     std::vector<expression> parameters;
     for (const auto& value : variables)
       parameters.push_back(t.parameter(value));
     auto loss = loss_of(t, config, parameters, batch,
                         {config.embedding_dropout, config.hidden_dropout, key},
                         {inputs[0], inputs[1], inputs[2]});
-    auto gradients = t.uncombined_gradients(loss, parameters);
+    auto scaled = inputs.size() > 3 ? t.multiply(loss, t.constant(inputs[3])) : loss;
+    auto gradients = t.uncombined_gradients(scaled, parameters);
     if (!gradients) return tl::unexpected(gradients.error());
     std::vector<tensor> results{*t.value(loss)};
     for (const auto& one : *gradients)
@@ -246,31 +248,39 @@ repeated_work dense_work(const language_model_config& config, const text_batch& 
 expected<step_on_stream> differentiate_again(cuda_stream& on, const language_model_config& config,
                                              std::span<const tensor> variables,
                                              const text_batch& batch, const random_key& key,
-                                             const std::stop_token& stop) {
+                                             const differentiation& how) {
   auto keys = as_tensor(dropout_keys(config, key));
-  const tensor inputs[] = {batch.contexts, batch.next, keys};
-  auto work = dense_work(config, batch, key);
+  std::vector<tensor> inputs{batch.contexts, batch.next, keys};
+  if (how.loss_scale) inputs.push_back(make_tensor({}, {static_cast<float>(*how.loss_scale)}));
+  auto work = dense_work(config, batch, key, how.precision);
   work.residents = variables;
   work.inputs = inputs;
-  auto results = on.repeat(work, stop);
+  auto results = on.repeat(work, how.stop);
   if (!results) return tl::unexpected(results.error());
+  const basic_tape<cuda::context> after{how.stop, on.context()};
   transfer moved{on};
   step_on_stream result{moved.here(results->front()), {}};
+  std::vector<gradient> gradients(results->begin() + 1, results->end());
   if (config.kind == model_kind::perceptron) {
     auto rows = batch.contexts.reshape({batch.contexts.extents().element_count()});
-    const basic_tape<cuda::context> after{stop, on.context()};
     auto lookups = std::vector{indexed_slices{rows, (*results)[1], variables.front().extents()}};
-    result.gradients.push_back(moved.beside(variables.front(), after.combined(lookups)));
+    gradients.front() = after.combined(lookups);
   }
-  std::vector<tensor> staying, places; // the graph's own memory is good until the next step only
-  for (size_t i = result.gradients.size(); i < variables.size(); ++i) {
-    const auto& gradient = (*results)[i + 1];
-    auto stays = variables[i].device() == on.where();
-    if (stays) {
-      staying.push_back(gradient);
-      places.push_back(moved.take(on.make(gradient.type(), gradient.extents())));
+  if (how.loss_scale) {
+    auto unscaled = after.unscaled(std::move(gradients), *how.loss_scale);
+    gradients = std::move(unscaled.gradients);
+    result.non_finite = moved.here(unscaled.non_finite);
+  }
+  std::vector<tensor> staying, places; // what is the graph's own is good until the next step only
+  for (size_t i = 0; i < variables.size(); ++i) {
+    const auto* own = how.loss_scale ? nullptr : std::get_if<tensor>(&gradients[i]);
+    if (own == nullptr || variables[i].device() != on.where()) {
+      result.gradients.push_back(moved.beside(variables[i], gradients[i]));
+      continue;
     }
-    result.gradients.push_back(stays ? places.back() : moved.here(gradient));
+    staying.push_back(*own);
+    places.push_back(moved.take(on.make(own->type(), own->extents())));
+    result.gradients.push_back(places.back());
   }
   if (moved.failure().code != errc::none) return tl::unexpected(moved.failure());
   if (auto copied = on.copy_there(staying, places); !copied) return tl::unexpected(copied.error());
@@ -370,7 +380,7 @@ expected<loss_and_gradients> differentiate(const language_model_config& config,
                                            std::span<const tensor> variables,
                                            const text_batch& batch, const random_key& key,
                                            std::stop_token stop) {
-  return differentiate_on(host_stream(), config, variables, batch, key, stop)
+  return differentiate_on(host_stream(), config, variables, batch, key, {std::move(stop)})
     .map([](step_on_stream done) {
       return loss_and_gradients{nats_of(done.loss), std::move(done.gradients)};
     });
@@ -379,7 +389,7 @@ expected<loss_and_gradients> differentiate(const language_model_config& config,
 expected<step_on_stream> differentiate_on(compute_stream& on, const language_model_config& config,
                                           std::span<const tensor> variables,
                                           const text_batch& batch, const random_key& key,
-                                          const std::stop_token& stop) {
+                                          const differentiation& how) {
   if (auto ok = check_variables(config, variables); !ok) return tl::unexpected(ok.error());
   // Indices and labels stay on the host: every tape takes them from there.
   auto loss = [&](auto& t, std::span<const expression> parameters) {
@@ -387,11 +397,11 @@ expected<step_on_stream> differentiate_on(compute_stream& on, const language_mod
                    {config.embedding_dropout, config.hidden_dropout, key});
   };
   if (on.where().kind == device_kind::cpu)
-    return differentiate_with(cpu::context{}, on, variables, stop, loss);
+    return differentiate_with(cpu::context{}, on, variables, how, loss);
 #if TROUPE_CUDA
   if (auto* gpu = dynamic_cast<cuda_stream*>(&on))
-    return is_of_bytes(batch) ? differentiate_again(*gpu, config, variables, batch, key, stop)
-                              : differentiate_with(gpu->context(), on, variables, stop, loss);
+    return is_of_bytes(batch) ? differentiate_again(*gpu, config, variables, batch, key, how)
+                              : differentiate_with(gpu->context(), on, variables, how, loss);
 #endif
   return fail(errc::unimplemented, "this build has no GPU support for the language model");
 }

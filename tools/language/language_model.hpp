@@ -130,7 +130,7 @@ differentiate(const language_model_config& config, std::span<const tensor> varia
 [[nodiscard]] expected<step_on_stream>
 differentiate_on(compute_stream& on, const language_model_config& config,
                  std::span<const tensor> variables, const text_batch& batch, const random_key& key,
-                 const std::stop_token& stop = {});
+                 const differentiation& how = {});
 
 /// How well the model guesses text[begin, end of text), each byte from those before it, which may
 /// lie before `begin`. A transformer takes windows of `context` bytes, the last one shorter: within

@@ -6,9 +6,9 @@ namespace troupe {
 
 batch_work language_step(const language_step_options& options) {
   return [options](compute_stream& on, std::span<const tensor> variables, const batch_draws& draws,
-                   const std::stop_token& stop) {
+                   const differentiation& how) {
     auto batch = draw_batch(options.model, options.text, options.batch, draws.examples);
-    return differentiate_on(on, options.model, variables, batch, draws.dropout, stop);
+    return differentiate_on(on, options.model, variables, batch, draws.dropout, how);
   };
 }
 

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <functional>
 #include <span>
-#include <stop_token>
 #include <vector>
 
 namespace troupe {
@@ -22,17 +21,22 @@ struct batch_draws {
 };
 
 /// Draws a batch and differentiates its loss. Called by the computing threads of all replicas at
-/// once.
+/// once, with the precision that the step was given.
 /// Errors: in what is returned.
 using batch_work
   = std::function<expected<step_on_stream>(compute_stream& on, std::span<const tensor> variables,
-                                           const batch_draws& draws, const std::stop_token& stop)>;
+                                           const batch_draws& draws, const differentiation& how)>;
 
 /// Reads the variables, has their gradients computed for a batch of its own on the replica's
 /// device, and hands them to the optimizer.
 /// @param examples In a batch.
 /// @param variables In the order that the work expects.
+/// @param precision Of matrix products. With f16, each replica has a dynamic `loss_scale`, which
+/// checkpoints hold. If a gradient is not finite, the replica computes its batch again with half
+/// the scale, and hands on none before. It throws `failure` with failed_precondition, if a scale of
+/// 1 does not help.
 [[nodiscard]] step_function training_step(batch_work work, uint32_t examples,
-                                          job_optimizer optimizer, std::vector<variable> variables);
+                                          job_optimizer optimizer, std::vector<variable> variables,
+                                          product_precision precision = product_precision::full);
 
 } // namespace troupe

@@ -59,7 +59,7 @@ learning_problem problem_of(const train_options& options,
           .example_guesses = static_cast<uint64_t>(guesses_per_example(model)),
           .work = [corpus, compute = std::move(compute)](
                     compute_stream& on, std::span<const tensor> variables, const batch_draws& draws,
-                    const std::stop_token& stop) { return compute(on, variables, draws, stop); },
+                    const differentiation& how) { return compute(on, variables, draws, how); },
           .evaluate =
             [model, corpus](std::span<const tensor> variables) {
               return bits_per_byte(model, variables, corpus->whole(), corpus->training().size());
@@ -80,30 +80,29 @@ comparison compare_with_one_class(const labelled_images& held_out) {
 
 learning_problem problem_of(const train_options& options, const image_model& model,
                             const std::shared_ptr<const image_set>& images) {
-  return {.model = {model.describe(), variables_of(model)},
-          .data = {.kind = "image set",
-                   .note = "troupe.images",
-                   .option = "--data",
-                   .place = options.data,
-                   .sizes = fmt::format("{} images to train on, {} held out",
-                                        images->training.size(), images->held_out.size()),
-                   .fingerprint = fingerprint(*images)},
-          .measure = quality_measures::error_rate,
-          .pass_guesses = images->training.size(),
-          .work =
-            [model, images,
-             batch = options.batch](compute_stream& on, std::span<const tensor> variables,
-                                    const batch_draws& draws, const std::stop_token& stop) {
-              auto drawn = draw_images(images->training, batch, draws.examples);
-              return differentiate_on(on, model, variables, drawn, stop);
-            },
-          .evaluate =
-            [model, images](std::span<const tensor> variables) {
-              return error_rate(model, variables, images->held_out);
-            },
-          .compare = [images]() -> expected<comparison> {
-            return compare_with_one_class(images->held_out);
-          }};
+  return {
+    .model = {model.describe(), variables_of(model)},
+    .data = {.kind = "image set",
+             .note = "troupe.images",
+             .option = "--data",
+             .place = options.data,
+             .sizes = fmt::format("{} images to train on, {} held out", images->training.size(),
+                                  images->held_out.size()),
+             .fingerprint = fingerprint(*images)},
+    .measure = quality_measures::error_rate,
+    .pass_guesses = images->training.size(),
+    .work =
+      [model, images, batch = options.batch](compute_stream& on, std::span<const tensor> variables,
+                                             const batch_draws& draws, const differentiation& how) {
+        auto drawn = draw_images(images->training, batch, draws.examples);
+        return differentiate_on(on, model, variables, drawn, how);
+      },
+    .evaluate =
+      [model, images](std::span<const tensor> variables) {
+        return error_rate(model, variables, images->held_out);
+      },
+    .compare
+    = [images]() -> expected<comparison> { return compare_with_one_class(images->held_out); }};
 }
 
 expected<learning_problem> load_image_problem(const train_options& options) {

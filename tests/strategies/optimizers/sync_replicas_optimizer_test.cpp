@@ -291,6 +291,29 @@ TEST_SUITE("strategies/optimizers/sync_replicas_optimizer") {
     CHECK(values.values<float>()[1] == -0.5F);
   }
 
+  TEST_CASE("a loss brings the precision of its products along") {
+    auto world = world::virtual_time();
+    parameter_server_strategy strategy{world, {.replicas = 1}};
+    const auto value = make_tensor({1, 1}, {1 + 0x1p-9F});
+    auto weights = strategy.make_variable("weights", value);
+    sync_replicas_optimizer optimizer{rules::sgd{.learning_rate = 0},
+                                      {1, 1, sync_policy::latest_token}};
+    auto step = [=](replica_context& context) -> task<void> {
+      auto given = [=](tape& t, std::span<const expression> variables) {
+        return t.mean(t.matmul(variables[0], t.constant(value)));
+      };
+      loss_function full = given, rounded{given, product_precision::bf16};
+      auto computing = optimizer.compute_gradients(context, full, {weights});
+      auto exact = co_await computing;
+      CHECK(exact.loss == (1 + 0x1p-9F) * (1 + 0x1p-9F));
+      auto minimizing = optimizer.minimize(context, rounded, {weights}, 1);
+      co_await minimizing;
+    };
+    auto seen = play(strategy, optimizer, step, {.steps = 1});
+    REQUIRE(seen.steps.size() == 1);
+    CHECK(seen.steps[0].accepted[0].loss == 1);
+  }
+
   TEST_CASE("where losses are sums, a replica with fewer examples weighs less") {
     auto world = world::virtual_time();
     parameter_server_strategy strategy{world, {.replicas = 2}};
