@@ -166,6 +166,37 @@ class Train(unittest.TestCase):
         last = [self.table("metrics.csv", run)[-1]["loss"] for run in ("whole", "rest")]
         self.assertEqual(last[0], last[1])
 
+    def test_a_run_in_less_precision_says_so_keeps_it_and_has_the_same_bits_in_both_worlds(self):
+        def losses(run):
+            return [line["loss"] for line in self.table("metrics.csv", run)]
+
+        alike = ["--steps", "20", "--aggregate", "4", "--policy", "latest_token"]
+        self.assertNotIn("precision", self.trained(*alike, "--run-dir", "full").stderr)
+        for precision in ("tf32", "bf16", "f16"):
+            result = self.trained(*alike, "--precision", precision, "--run-dir", precision)
+            self.assertIn(f"\nprecision {precision}: operands of matrix products are rounded to it, ", result.stderr)
+            self.assertIn(f'\nprecision = "{precision}" ', (self.folder / precision / "config.toml").read_text())
+            self.trained(*alike, "--precision", precision, "--world", "virtual", "--run-dir", "virtual-" + precision)
+            self.assertEqual(losses(precision), losses("virtual-" + precision))
+            self.assertNotEqual(losses(precision), losses("full"))
+            for rounded, exact in zip(losses(precision), losses("full")):
+                self.assertLess(abs(float(rounded) - float(exact)), 0.05)
+        more = self.train("--resume", "bf16", "--steps", "30", "--run-dir", "more")
+        self.assertIn("\nprecision bf16: ", more.stderr)
+
+    def test_a_transformer_learns_in_f16_under_the_other_strategy_and_goes_on_as_if_it_had_not_ended(self):
+        alike = ["--world", "virtual", "--strategy", "mirrored", "--learning-rate-decay", "none", "--precision", "f16"]
+        for steps, folder in (("20", "half"), ("40", "whole")):
+            self.assertEqual(self.train(*TINY_TRANSFORMER, *alike, "--steps", steps, "--run-dir", folder).returncode, 0)
+        self.assertEqual(self.train("--resume", "half", "--steps", "40", "--run-dir", "rest").returncode, 0)
+        last = [self.table("metrics.csv", run)[-1]["loss"] for run in ("whole", "rest")]
+        self.assertEqual(last[0], last[1])
+
+    def test_a_precision_that_there_is_not_is_refused_by_name(self):
+        refused = self.train(*SMALL, "--precision", "fp8")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("troupe train: --precision must be one of full, tf32, bf16, f16, not 'fp8'", refused.stderr)
+
     def test_a_model_writes_text(self):
         def sample(run, *options):
             return subprocess.run([TROUPE, "sample", run, *options], cwd=self.folder, capture_output=True, timeout=100)

@@ -20,16 +20,21 @@ namespace troupe {
 
 namespace {
 
-std::string announcement_of(const learning_problem& problem) {
-  return fmt::format("{:<9} {}: {}\n"
-                     "model     {}: {} parameters\n",
-                     problem.data.kind, problem.data.place, problem.data.sizes,
-                     problem.model.description, element_count(problem.model.variables));
+std::string announcement_of(const train_options& options, const learning_problem& problem) {
+  auto lines = fmt::format("{:<9} {}: {}\n"
+                           "model     {}: {} parameters\n",
+                           problem.data.kind, problem.data.place, problem.data.sizes,
+                           problem.model.description, element_count(problem.model.variables));
+  if (options.precision != product_precision::full)
+    lines += fmt::format("precision {}: operands of matrix products are rounded to it, sums and "
+                         "variables are f32\n",
+                         to_string(options.precision));
+  return lines;
 }
 
 // What a job is told of a problem. @param options, problem Outlive the job.
 job_subject subject_of(const train_options& options, const learning_problem& problem) {
-  return {.announcement = announcement_of(problem),
+  return {.announcement = announcement_of(options, problem),
           .steps = step_count(options, problem),
           .measure = problem.measure,
           .evaluate = problem.evaluate,
@@ -49,7 +54,7 @@ void train_model(job& job, const train_options& options, const learning_problem&
   const auto plan = value_or_throw(plan_of(options, step_count(options, problem)));
   const auto optimizer = job.optimizer(plan);
   job.train(optimizer, training_step(problem.work, static_cast<uint32_t>(options.batch), optimizer,
-                                     variables));
+                                     variables, options.precision));
 }
 
 } // namespace

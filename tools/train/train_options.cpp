@@ -28,6 +28,10 @@ constexpr std::array<std::string_view, 3> of_perceptrons{"embedding", "hidden",
 constexpr std::array<std::string_view, 4> of_transformers{"layers", "heads", "width", "recompute"};
 constexpr std::array<std::string_view, 2> switch_names{"off", "on"};
 
+constexpr std::array precision_names{
+  to_string(product_precision::full), to_string(product_precision::tf32),
+  to_string(product_precision::bf16), to_string(product_precision::f16)};
+
 constexpr option_range extents{1, language_model_extent_max};
 constexpr option_range image_extents{1, image_model_extent_max};
 constexpr option_range counts{0, 1e9};
@@ -114,6 +118,12 @@ void add_training_options(command_options& all, train_options& options) {
           choice_value(options.learning_rate_decay, decay_names));
   all.add("--warm-up", "COUNT", "steps in which the learning rate rises from 0, before it decays",
           whole_value(options.warm_up, counts));
+  all.add(
+    "--precision", "NAME",
+    "what operands of matrix products are rounded to: full (not at all), tf32, bf16, or f16 "
+    "(with a dynamic loss scale); sums, variables and all else stay f32; faster on GPUs, while "
+    "a CPU shows what it does to a loss",
+    choice_value(options.precision, precision_names));
   add_seed_options(all, options);
 }
 

@@ -64,6 +64,8 @@ struct train_options : job_options {
   std::optional<double> learning_rate;
   decay_kind learning_rate_decay = decay_kind::linear;
   uint64_t warm_up = 0; ///< Steps in which the learning rate rises from 0.
+  /// Of the matrix products of a step; evaluations are in full precision.
+  product_precision precision = product_precision::full;
 
   language_model_config model;
   image_model_config images;

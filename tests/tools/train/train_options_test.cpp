@@ -46,6 +46,7 @@ TEST_SUITE("tools/train/train_options") {
     options.learning_rate = 1e-20;
     options.learning_rate_decay = decay_kind::cosine;
     options.warm_up = 100;
+    options.precision = product_precision::f16;
     options.seed = 9'200'000'000'000'000'000u;
     options.evaluate_every = 0;
     options.model = {.context = 32,
