@@ -5,6 +5,7 @@
 #include "kernels/tape/tape.hpp"
 #include "tests/doctest.hpp"
 #include "tests/kernels/closeness.hpp"
+#include "tests/kernels/tape/drawn.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -20,14 +21,6 @@ constexpr product_precision less_than_full[]
   = {product_precision::tf32, product_precision::bf16, product_precision::f16};
 
 constexpr int64_t rows = 5, inner = 7, columns = 3;
-
-tensor random_tensor(shape extents, std::string_view name) {
-  tensor result(dtype::f32, std::move(extents));
-  random_stream stream{random_key{1, name}};
-  for (auto& value : result.mutable_values<float>())
-    value = static_cast<float>(stream.normal());
-  return result;
-}
 
 /// A matrix by its elements, so that one reads it transposed by other indices.
 using matrix = std::function<float(int64_t row, int64_t column)>;
@@ -106,9 +99,9 @@ TEST_SUITE("kernels/tape") {
         const bool ta = variant % 2 != 0, tb = variant / 2 != 0;
         CAPTURE(to_string(precision));
         CAPTURE(variant);
-        auto a = random_tensor(ta ? shape{inner, rows} : shape{rows, inner}, "a");
-        auto b = random_tensor(tb ? shape{columns, inner} : shape{inner, columns}, "b");
-        auto weights = random_tensor({rows, columns}, "weights");
+        auto a = drawn<float>(ta ? shape{inner, rows} : shape{rows, inner}, "a");
+        auto b = drawn<float>(tb ? shape{columns, inner} : shape{inner, columns}, "b");
+        auto weights = drawn<float>({rows, columns}, "weights");
         basic_tape<Context> t{{}, {}, precision};
         auto p = t.parameter(a), q = t.parameter(b);
         auto c = t.matmul(p, q, {ta, tb});
@@ -133,7 +126,7 @@ TEST_SUITE("kernels/tape") {
   }
 
   TEST_CASE("a product of a batch has the precision in each matrix") {
-    auto a = random_tensor({2, rows, inner}, "a"), b = random_tensor({2, inner, columns}, "b");
+    auto a = drawn<float>({2, rows, inner}, "a"), b = drawn<float>({2, inner, columns}, "b");
     auto batch = [](auto& t, auto p, auto q) { return t.matmul(p, q); };
     auto apart = [](auto& t, auto p, auto q) {
       auto one = [&](int64_t i) {
@@ -147,7 +140,7 @@ TEST_SUITE("kernels/tape") {
   }
 
   TEST_CASE("a part that is computed again has the precision again") {
-    auto a = random_tensor({rows, inner}, "a"), b = random_tensor({inner, columns}, "b");
+    auto a = drawn<float>({rows, inner}, "a"), b = drawn<float>({inner, columns}, "b");
     auto once = [](auto& t, auto p, auto q) { return t.tanh(t.matmul(p, q)); };
     auto again = [](auto& t, auto p, auto q) {
       return t.recompute([&t, p, q] { return t.tanh(t.matmul(p, q)); });
@@ -166,9 +159,9 @@ TEST_SUITE("kernels/tape") {
       for (auto precision : less_than_full)
         CHECK(outcome_of(precision, first, second, build) == wanted);
     };
-    check(random_tensor({2, 4, 12}, "packed"), random_tensor({1}, "unused"),
+    check(drawn<float>({2, 4, 12}, "packed"), drawn<float>({1}, "unused"),
           [](auto& t, auto p, auto) { return t.row_sums(t.causal_self_attention(p, 2)); });
-    check(random_tensor({2, 4, 4, 1}, "images"), random_tensor({3, 3, 1, 2}, "weights"),
+    check(drawn<float>({2, 4, 4, 1}, "images"), drawn<float>({3, 3, 1, 2}, "weights"),
           [](auto& t, auto p, auto q) { return t.conv2d(p, q); });
   }
 
@@ -176,7 +169,7 @@ TEST_SUITE("kernels/tape") {
                      Context, reference::context, cpu::context) {
     tensor indices{dtype::i64, {3}};
     std::ranges::fill(indices.mutable_values<int64_t>(), 1);
-    auto table = random_tensor({2, 3}, "table"), factors = random_tensor({3, 3}, "factors");
+    auto table = drawn<float>({2, 3}, "table"), factors = drawn<float>({3, 3}, "factors");
     auto gradients_of = [&](auto& t, double scale) {
       auto p = t.parameter(table), q = t.parameter(factors);
       auto loss = t.mean(t.multiply(t.embedding(p, indices), q));

@@ -4,6 +4,7 @@
 // tensors come from; refusals one by one.
 #include "kernels/tape/tape.hpp"
 #include "tests/doctest.hpp"
+#include "tests/kernels/tape/drawn.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -13,16 +14,9 @@
 namespace recompute_test {
 
 using namespace troupe;
+using troupe::test::drawn;
 
 namespace {
-
-tensor drawn(shape extents, std::string_view name) {
-  tensor result(dtype::f32, std::move(extents));
-  random_stream stream{random_key{1, name}};
-  for (auto& value : result.mutable_values<float>())
-    value = static_cast<float>(stream.normal());
-  return result;
-}
 
 /// Which parts of a model are computed again: none, each layer, or all layers and each of them.
 enum class parts : uint8_t { none, layers, nested };
@@ -36,8 +30,9 @@ constexpr int64_t rows = 9, width = 5;
 
 /// The values that `model` is given: a table, weights that all layers share, and each layer's own.
 std::vector<tensor> model_values() {
-  return {drawn({7, width}, "table"), drawn({width}, "gain"), drawn({width, width}, "shared"),
-          drawn({width, width}, "first"), drawn({width, width}, "second")};
+  return {drawn<float>({7, width}, "table"), drawn<float>({width}, "gain"),
+          drawn<float>({width, width}, "shared"), drawn<float>({width, width}, "first"),
+          drawn<float>({width, width}, "second")};
 }
 
 /// Two layers, each of which looks up in the table again, with dropout and a sum past it.
@@ -118,7 +113,7 @@ struct deep_model {
   static constexpr size_t weight_bytes = 16 * 16 * sizeof(float);
 
   explicit deep_model(bool again) {
-    auto input = drawn({256, 16}, "input"), weights = drawn({16, 16}, "weights");
+    auto input = drawn<float>({256, 16}, "input"), weights = drawn<float>({16, 16}, "weights");
     before = cpu_pool().bytes_in_use();
     h = t.constant(input);
     w = t.parameter(weights);
@@ -140,7 +135,7 @@ struct deep_model {
 
 std::string refusal(const std::function<expression(tape&, expression)>& build) {
   tape t;
-  auto x = t.parameter(drawn({2, 2}, "x"));
+  auto x = t.parameter(drawn<float>({2, 2}, "x"));
   auto gradients = t.gradients(t.mean(build(t, x)), {x});
   REQUIRE_FALSE(gradients.has_value());
   CHECK(gradients.error().code == errc::invalid_argument);
@@ -172,7 +167,8 @@ TEST_SUITE("kernels/tape/recompute") {
 
   TEST_CASE("a gradient is told of when nothing more is added to it, though a part adds the last") {
     tape t;
-    auto first = t.parameter(drawn({2, 2}, "first")), last = t.parameter(drawn({2, 2}, "last"));
+    auto first = t.parameter(drawn<float>({2, 2}, "first")),
+         last = t.parameter(drawn<float>({2, 2}, "last"));
     auto h = t.recompute([&t, first] { return t.tanh(t.tanh(t.tanh(first))); });
     auto loss = t.mean(t.matmul(t.tanh(t.tanh(h)), last));
     std::vector<size_t> told;
@@ -183,7 +179,7 @@ TEST_SUITE("kernels/tape/recompute") {
 
   TEST_CASE("a part may return what it took, or depend on no parameter") {
     tape t;
-    auto x = t.parameter(drawn({3}, "x")), c = t.constant(drawn({3}, "c"));
+    auto x = t.parameter(drawn<float>({3}, "x")), c = t.constant(drawn<float>({3}, "c"));
     auto same = t.recompute([x] { return x; });
     CHECK(same.index == x.index);
     auto given = t.recompute([&t, c] { return t.tanh(c); });
@@ -195,7 +191,7 @@ TEST_SUITE("kernels/tape/recompute") {
   TEST_CASE("a stop while a part is computed again ends it, and no gradient is told of") {
     std::stop_source stop;
     tape t{stop.get_token()};
-    auto x = t.parameter(drawn({2, 2}, "x"));
+    auto x = t.parameter(drawn<float>({2, 2}, "x"));
     int calls = 0;
     auto loss = t.mean(t.recompute([&t, &calls, &stop, x] {
       if (++calls == 2) stop.request_stop();
@@ -209,7 +205,9 @@ TEST_SUITE("kernels/tape/recompute") {
 
   TEST_CASE("a part that cannot be computed again is refused, and the line says why") {
     CHECK(refusal([](tape& t, expression x) {
-            return t.recompute([&t, x] { return t.multiply(x, t.parameter(drawn({2, 2}, "w"))); });
+            return t.recompute([&t, x] {
+              return t.multiply(x, t.parameter(drawn<float>({2, 2}, "w")));
+            });
           })
           == "parameter: make it before a part that is computed again, not within it");
     CHECK(refusal([](tape& t, expression x) {
@@ -234,7 +232,7 @@ TEST_SUITE("kernels/tape/recompute") {
 
   TEST_CASE("gradients are asked for outside of parts") {
     tape t;
-    auto x = t.parameter(drawn({2}, "x"));
+    auto x = t.parameter(drawn<float>({2}, "x"));
     error inside;
     auto h = t.recompute([&] {
       inside = t.gradients(t.mean(x), {x}).error();
@@ -247,7 +245,7 @@ TEST_SUITE("kernels/tape/recompute") {
   TEST_CASE("a part that throws, at first or when it is computed again, leaves the tape usable") {
     for (int fails_at : {1, 2}) {
       tape t;
-      auto x = t.parameter(drawn({2}, "x"));
+      auto x = t.parameter(drawn<float>({2}, "x"));
       int calls = 0;
       auto compute = [&, x] {
         auto h = t.tanh(x);

@@ -4,6 +4,7 @@
 #include "kernels/tape/tape.hpp"
 #include "kernels/tape/tape_checks.hpp"
 #include "tests/doctest.hpp"
+#include "tests/kernels/tape/drawn.hpp"
 
 #include <array>
 #include <cmath>
@@ -18,11 +19,7 @@ using namespace troupe;
 namespace {
 
 tensor random_tensor(shape extents, std::string_view name) {
-  tensor result(dtype::f64, std::move(extents));
-  random_stream stream{random_key{1, name}};
-  for (auto& value : result.mutable_values<double>())
-    value = stream.normal();
-  return result;
+  return test::drawn<double>(std::move(extents), name);
 }
 
 tensor integers(shape extents, std::initializer_list<int64_t> values) {
