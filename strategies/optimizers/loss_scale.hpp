@@ -38,7 +38,7 @@ struct loss_scale_state {
 ///
 ///     auto [gradients, finite] = scale.unscale(gradients_of(scale.value() * loss));
 ///     scale.update(finite);
-///     // not finite: the scale was too large; push no such gradient, take the next token
+///     // not finite: the scale was too large; push no such gradient, compute it again
 ///
 /// A dynamic scale is as large as the gradients allow: it grows after many finite steps, and falls,
 /// down to 1, with each that is not. A value: each replica has its own, or all take one from
