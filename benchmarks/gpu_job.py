@@ -22,18 +22,20 @@ class Job:
     batch: int  # examples of all replicas
     steps: int
     sizes: tuple = ()  # of a GPT: layers, width, heads, context
+    precision: str = 'full'  # of products
 
     def options(self):
         if not self.sizes:
             return []
         layers, width, heads, context = map(str, self.sizes)
         return ['--model', 'transformer', '--hidden-dropout', '0', '--layers', layers, '--width', width, '--heads', heads,
-                '--context', context]
+                '--context', context, '--precision', self.precision]
 
 
+LARGE = (12, 768, 12, 256)
 JOBS = [Job('perceptron', 256, 1000),
         Job('GPT, 4 layers of 128', 32, 300, (4, 128, 4, 64)),
-        Job('GPT, 12 layers of 768', 16, 40, (12, 768, 12, 256))]
+        *(Job('GPT, 12 layers of 768', 16, 40, LARGE, precision) for precision in ('full', 'tf32', 'bf16'))]
 
 
 def ours(troupe, text, job, replicas):
@@ -53,7 +55,8 @@ def ours(troupe, text, job, replicas):
 
 
 def theirs(python, script, text, job, replicas, way):
-    command = [python, script, text, str(replicas), str(job.batch // replicas), str(job.steps), way, *map(str, job.sizes)]
+    command = [python, script, text, str(replicas), str(job.batch // replicas), str(job.steps), way, job.precision,
+               *map(str, job.sizes)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return float(done.stdout)
 
@@ -62,9 +65,9 @@ def main():
     troupe, script, text = sys.argv[1:]
     python = interpreter_with_torch()
     print('milliseconds of a step; PyTorch by CUDA graphs: one of all examples, or four in streams of their own, each of a quarter')
-    print(f'{"":22} {"batch":>5} {"1 replica":>10} {"PyTorch":>10} {"ratio":>6} {"4 replicas":>10} {"PyTorch":>10} {"ratio":>6}')
+    print(f'{"":22} {"products":>8} {"batch":>5} {"1 replica":>10} {"PyTorch":>10} {"ratio":>6} {"4 replicas":>10} {"PyTorch":>10} {"ratio":>6}')
     for job in JOBS:
-        row = f'{job.name:22} {job.batch:5}'
+        row = f'{job.name:22} {job.precision:>8} {job.batch:5}'
         for replicas, way in (1, 'whole'), (4, 'streams'):
             own = ours(troupe, text, job, replicas)
             other = theirs(python, script, text, job, replicas, way) if python else float('nan')

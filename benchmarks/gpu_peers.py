@@ -2,7 +2,8 @@
 """A benchmark on a GPU beside the same work by PyTorch, in the same run: one table.
 
 gpu_peers.py OURS PEER_SCRIPT [ARGUMENT...]   the arguments go to both
-Each prints a line for each case, which begins with its number and the milliseconds that it took.
+Each prints a line for each case, which begins with its number and the milliseconds that it took; the peer, in as many columns as
+it has ways.
 """
 
 import subprocess
@@ -19,7 +20,7 @@ def run(*command):
 
 def milliseconds_by_case(lines):
     cases = [line.split() for line in lines]
-    return {fields[0]: float(fields[1]) for fields in cases if fields and fields[0].isdigit()}
+    return {fields[0]: [float(field) for field in fields[1:]] for fields in cases if fields and fields[0].isdigit()}
 
 
 def main():
@@ -31,8 +32,8 @@ def main():
     for line in own.stdout.splitlines():
         case = line.split()[0] if line.split() else ''
         if case in theirs:
-            ratio = theirs[case] / float(line.split()[1])
-            line += f'   PyTorch {theirs[case]:9.3f} ms, {ratio:5.2f} times ours'
+            mine = float(line.split()[1])
+            line += '   PyTorch' + ';'.join(f'{one:8.3f} ms, {one / mine:5.2f} times ours' for one in theirs[case])
         print(line)
     if own.returncode != 0:
         sys.exit(own.returncode)

@@ -7,11 +7,11 @@
 #include "benchmarks/stopwatch.hpp"
 #include "kernels/cuda/context.hpp"
 #include "kernels/cuda/device.hpp"
-#include "kernels/math/elementwise.hpp"
 #include "kernels/updates/update.hpp"
 
 #include <cstdio>
 #include <cstdlib>
+#include <random>
 
 using namespace troupe;
 
@@ -36,13 +36,14 @@ double seconds_of(const cuda::context& on, const Work& work) {
   return median(times);
 }
 
-std::vector<tensor> filled(const cuda::context& on, size_t how_many, int64_t count) {
+std::vector<tensor> drawn(const cuda::context& on, size_t how_many, int64_t count) {
+  tensor here{dtype::f32, {count}};
+  std::mt19937 engine{1};
+  for (auto& value : here.mutable_values<float>())
+    value = static_cast<float>(engine()) / static_cast<float>(std::mt19937::max());
   std::vector<tensor> result;
-  for (size_t i = 0; i < how_many; ++i) {
-    result.push_back(on.make(dtype::f32, {count}));
-    need(on.status());
-    cuda::fill<float>(on, result.back().mutable_values<float>(on.device()), 0.5F);
-  }
+  for (size_t i = 0; i < how_many; ++i)
+    result.push_back(need(cuda::to_device(on, here)));
   return result;
 }
 
@@ -59,8 +60,8 @@ int main(int argument_count, char** arguments) {
   auto properties = need(cuda::properties_of(0));
   std::printf("%s, %lld f32\n", properties.name.c_str(), static_cast<long long>(count));
 
-  auto arrays = filled(on, 3, count); // the variable, m and v
-  auto gradients = filled(on, 8, count);
+  auto arrays = drawn(on, 3, count); // the variable, m and v
+  auto gradients = drawn(on, 8, count);
   auto copy_seconds = seconds_of(on, [&] {
     on.note(
       on.stream().copy(gradients[0].data(), gradients[1].mutable_data(), gradients[0].bytes()));

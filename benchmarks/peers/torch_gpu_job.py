@@ -2,9 +2,10 @@
 """The work of gpu_job by PyTorch: every step is a replay of CUDA graphs. Batches are drawn on the host and copied, losses stay on
 the device, and the host waits for nothing.
 
-torch_gpu_job.py TEXT REPLICAS BATCH STEPS WAY [LAYERS WIDTH HEADS CONTEXT]   prints the milliseconds of a step: of a GPT of these
-    sizes, else of the perceptron
+torch_gpu_job.py TEXT REPLICAS BATCH STEPS WAY PRECISION [LAYERS WIDTH HEADS CONTEXT]   prints the milliseconds of a step: of a GPT
+    of these sizes, else of the perceptron
 WAY: whole, one graph for the examples of all replicas; or streams, a graph and a stream for each replica, and one for Adam
+PRECISION of products: full, tf32, or bf16 (autocast)
 """
 
 import sys
@@ -50,6 +51,8 @@ class Transformer:
 class Replica:
     """A batch in a place of its own, and the graph of what is computed of it."""
 
+    autocasts = False
+
     def __init__(self, model, text, batch, work):
         self.model, self.text, self.size = model, text, batch
         self.batch = [values.cuda() for values in model.draw(text, batch)]
@@ -68,7 +71,9 @@ class Replica:
         self.graph.replay()
 
     def differentiate(self):
-        return torch.autograd.grad(self.model.loss(*self.batch), self.model.parameters)
+        with torch.autocast('cuda', torch.bfloat16, enabled=self.autocasts):
+            loss = self.model.loss(*self.batch)
+        return torch.autograd.grad(loss, self.model.parameters)
 
 
 def whole_step(model, text, replicas, batch):
@@ -119,11 +124,13 @@ def step_by_streams(model, text, replicas, batch):
 
 
 def main():
-    path, replicas, batch, steps, way, *sizes = sys.argv[1:]
+    path, replicas, batch, steps, way, precision, *sizes = sys.argv[1:]
     if not torch.cuda.is_available():
         print('skipped: no GPU here')
         sys.exit(77)
     torch.manual_seed(1)
+    torch.backends.cuda.matmul.allow_tf32 = precision == 'tf32'
+    Replica.autocasts = precision == 'bf16'
     text = torch.frombuffer(bytearray(Path(path).read_bytes()), dtype=torch.uint8).to(torch.int64)
     model = Transformer(*map(int, sizes)) if sizes else Perceptron()
     make = {'whole': whole_step, 'streams': step_by_streams}[way]

@@ -62,6 +62,7 @@ RUNS = [
     training("nccl", "--strategy", "multi_worker_mirrored", "--communication", "nccl"),
     beside_pytorch("gpu_update", "torch_fused_adam.py"),
     beside_pytorch("gpu_step", "torch_language_step.py"),
+    Run("bench/gpu_job", [sys.executable, here("gpu_job.py"), here("troupe"), here("torch_gpu_job.py"), here("LICENSE")], 180),
     *(sanitized("memcheck", test) for test in TESTS),
     # Only our own kernels: those of cuBLAS are slow to check, and NCCL's are all that nccl_tests has.
     *(sanitized("racecheck", test, "--kernel-name", "kernel_substring=troupe") for test in TESTS if test != "nccl_tests"),
@@ -184,8 +185,9 @@ def perform_all(runs, seconds, logs):
 
 ROOT = HERE.parent.parent  # of the source tree
 CARRIED_FILES = [
-    "LICENSE", "tests/carry/carry.py", "benchmarks/gpu_peers.py", "benchmarks/torch_interpreter.py",
-    "benchmarks/peers/torch_fused_adam.py", "benchmarks/peers/torch_language_step.py"
+    "LICENSE", "tests/carry/carry.py", "benchmarks/gpu_job.py", "benchmarks/gpu_peers.py", "benchmarks/torch_interpreter.py",
+    "benchmarks/peers/torch_fused_adam.py", "benchmarks/peers/torch_gpu_job.py", "benchmarks/peers/torch_language_step.py",
+    "benchmarks/peers/torch_transformer.py"
 ]
 # The C library and its parts, which belong together; and what the kernel brings.
 OF_THE_SYSTEM = re.compile(r"(linux-vdso|ld-linux-[\w-]+|lib(c|m|dl|rt|pthread|resolv|util))\.so\.\d+")
