@@ -16,8 +16,8 @@ namespace troupe::cuda {
 namespace {
 
 // Source: Dao, "FlashAttention-2", 2023, algorithms 1 and 2; but a block for the gradients of
-// queries and one for those of keys and values work out the same weights, so that nothing is added
-// up by several blocks, in an order that nobody knows.
+// queries and one for those of keys and values work out the same weights, so that no
+// two blocks add to one number, in an order that changes from run to run.
 
 /// Rows and columns of a block's threads, each of which has as many rows and columns of a tile.
 inline constexpr unsigned side = 16;

@@ -234,8 +234,8 @@ def collect(folder, programs):
 
 def archive_of(folder):
     """The folder as one file beside it."""
-    path = folder.with_name(folder.name + ".tar.gz")
-    with tarfile.open(path, "w:gz", compresslevel=6) as archive:
+    path = folder.with_name(folder.name + ".tar.xz")
+    with tarfile.open(path, "w:xz", preset=2) as archive:
         archive.add(folder, arcname=folder.name)
     if path.stat().st_size > ARCHIVE_BYTES_MAX:
         raise SystemExit(f"{path}: {path.stat().st_size} bytes are too many to be carried; at most {ARCHIVE_BYTES_MAX}")
@@ -262,7 +262,7 @@ def chosen(names):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    packing = commands.add_parser("pack", help="collect programs, their libraries and this script, also as FOLDER.tar.gz")
+    packing = commands.add_parser("pack", help="collect programs, their libraries and this script, also as FOLDER.tar.xz")
     packing.add_argument("folder", type=Path)
     packing.add_argument("programs", type=Path, nargs="+")
     running = commands.add_parser(

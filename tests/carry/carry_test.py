@@ -28,7 +28,7 @@ class Packed(unittest.TestCase):
         carry.pack(pathlib.Path(cls.scratch.name) / "carried", PROGRAMS)
         there = pathlib.Path(cls.scratch.name).resolve() / "there"
         there.mkdir()
-        subprocess.run(["tar", "xf", f"{cls.scratch.name}/carried.tar.gz", "-C", there], check=True)
+        subprocess.run(["tar", "xf", f"{cls.scratch.name}/carried.tar.xz", "-C", there], check=True)
         cls.folder = there / "carried"
 
     @classmethod
