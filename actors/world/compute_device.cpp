@@ -143,8 +143,6 @@ bool is_same_memory(const tensor& a, const tensor& b) {
 
 } // namespace
 
-// Memory that is held here cannot have been given to another value meanwhile, so its address tells
-// a value.
 expected<void> compute_stream::copy_there(std::span<const tensor> values,
                                           std::span<const tensor> there) {
   for (size_t i = 0; i < values.size(); ++i)
@@ -152,6 +150,8 @@ expected<void> compute_stream::copy_there(std::span<const tensor> values,
   return {};
 }
 
+// Memory that is held here cannot have been given to another value meanwhile, so its address tells
+// a value.
 expected<std::vector<tensor>> compute_stream::resident(std::span<const tensor> values,
                                                        bool has_own_places) {
   residents_.resize(values.size());
