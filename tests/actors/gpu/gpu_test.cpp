@@ -42,7 +42,7 @@ struct staged_gpu : deterministic_world {
     return asked;
   }
 
-  /// Likewise, but it is answered when its work is queued.
+  /// The same, but answered when its work is queued.
   answers queue(std::function<void(compute_stream&)> launch) {
     auto asked = user.ask<device_work_done>(
       actor,
