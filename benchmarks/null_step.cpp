@@ -5,10 +5,14 @@
 // null_step                                      a table of medians
 // null_step REPLICAS VARIABLES ELEMENTS STEPS    the seconds of each step, by momentum
 //
+// In the table it is made once more with variables, replicas and gradients on a device: a part of
+// the processor that plays a GPU, so that what is measured are the messages by way of its actors.
+//
 // Beside it stands what TensorFlow's took with a worker on a machine each: 1.8 ms with one, 8.8 ms
 // with a hundred, and a straight line between.
 // Source: Abadi et al., "TensorFlow: A System for Large-Scale Machine Learning", OSDI 2016,
 // figure 6, curve "scalar": a number on each of 16 parameter servers.
+#include "actors/gpu/cpu_device.hpp"
 #include "benchmarks/stopwatch.hpp"
 #include "strategies/jobs/training.hpp"
 
@@ -26,6 +30,7 @@ struct job_size {
   int variables = 16;
   int64_t elements = 1; ///< Of each variable.
   uint64_t steps = 500;
+  bool on_device = false;
 };
 
 constexpr size_t warm_up_steps = 50;
@@ -34,17 +39,31 @@ constexpr double published_ms(uint32_t workers) {
   return 1.8 + (8.8 - 1.8) / 99 * (workers - 1);
 }
 
+parameter_server_options options_of(const job_size& size) {
+  if (!size.on_device) return {.replicas = size.workers};
+  auto streams = [](uint32_t count) {
+    return std::make_shared<cpu_device>(0, cpu_device_options{.streams = count, .plays_gpu = true});
+  };
+  return {.replicas = size.workers,
+          .compute_devices = {streams(size.workers)},
+          .variable_devices = {streams(1)}};
+}
+
 std::vector<double> seconds_of_steps(const job_size& size, const update_rule& rule,
                                      size_t left_out) {
   auto workers = size.workers;
   auto world = world::threads({.observed = false});
-  parameter_server_strategy strategy{world, {.replicas = workers}};
+  auto options = options_of(size);
+  parameter_server_strategy strategy{world, options};
   for (int i = 0; i < size.variables; ++i)
     strategy.make_variable(fmt::format("v{}", i), zeros({size.elements}));
   std::vector<variable> all{strategy.variables().begin(), strategy.variables().end()};
   sync_replicas_optimizer optimizer{rule, {workers, workers, sync_policy::latest_token}};
-  auto step = [=, nothing = zeros({size.elements})](replica_context& context) -> task<void> {
-    auto reading = context.read(all);
+  auto nothing = zeros({size.elements});
+  for (const auto& device : options.variable_devices)
+    nothing = *device->stream(0).to_device(nothing);
+  auto step = [=](replica_context& context) -> task<void> {
+    auto reading = context.read_on_device(all);
     auto values = co_await reading;
     std::vector<gradient_and_variable> gradients;
     for (const auto& each : all)
@@ -53,12 +72,12 @@ std::vector<double> seconds_of_steps(const job_size& size, const update_rule& ru
     co_await applying;
   };
   std::vector<double> seconds;
-  training_options options{.steps = size.steps};
-  options.on_step = [&](const step_record& record) {
+  training_options training{.steps = size.steps};
+  training.on_step = [&](const step_record& record) {
     if (record.step > left_out)
       seconds.push_back(std::chrono::duration<double>(record.ended - record.began).count());
   };
-  auto report = train(strategy, optimizer, step, options);
+  auto report = train(strategy, optimizer, step, training);
   if (report.failure) throw failure{*report.failure};
   return seconds;
 }
@@ -75,10 +94,13 @@ int main(int count, char** arguments) {
   }
   fmt::print("null step, {} scalar variables, all gradients needed; milliseconds\n",
              job_size{}.variables);
-  fmt::print("{:>8} {:>8} {:>8} {:>24}\n", "workers", "median", "p90", "TensorFlow, published");
+  fmt::print("{:>8} {:>8} {:>8} {:>12} {:>24}\n", "workers", "median", "p90", "on a device",
+             "TensorFlow, published");
   for (uint32_t workers = 1; workers <= 64; workers *= 2) {
-    auto seconds = seconds_of_steps({workers}, rules::sgd{.learning_rate = 0.1}, warm_up_steps);
-    fmt::print("{:>8} {:>8.3f} {:>8.3f} {:>24.2f}\n", workers, 1e3 * median(seconds),
-               1e3 * quantile(seconds, 0.9), published_ms(workers));
+    const rules::sgd rule{.learning_rate = 0.1};
+    auto seconds = seconds_of_steps({workers}, rule, warm_up_steps);
+    auto there = seconds_of_steps({.workers = workers, .on_device = true}, rule, warm_up_steps);
+    fmt::print("{:>8} {:>8.3f} {:>8.3f} {:>12.3f} {:>24.2f}\n", workers, 1e3 * median(seconds),
+               1e3 * quantile(seconds, 0.9), 1e3 * median(there), published_ms(workers));
   }
 }

@@ -42,6 +42,8 @@ public:
 
   void publish(uint32_t stream) override { streams_[stream]->publish(); }
 
+  [[nodiscard]] bool is_well(uint32_t /*stream*/) override { return !loss(); }
+
   [[nodiscard]] expected<void> notify(uint32_t stream, std::function<void()> done) override;
   [[nodiscard]] std::optional<error> loss() override;
 

@@ -273,6 +273,10 @@ public:
 
   void publish(uint32_t stream) override { streams_[stream]->context().publish(); }
 
+  [[nodiscard]] bool is_well(uint32_t stream) override {
+    return streams_[stream]->context().status().has_value();
+  }
+
   [[nodiscard]] expected<void> notify(uint32_t index, std::function<void()> done) override {
     auto& stream = *streams_[index];
     auto asked = stream.notify(std::move(done));

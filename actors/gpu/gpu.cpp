@@ -46,35 +46,66 @@ bool is_lost(gpu_state& state) {
   return true;
 }
 
-// Runs on a computing thread. The actor stays until it has heard of the end of this, and with it
-// the world.
-void launch_on(const std::shared_ptr<compute_device>& device, const world& world,
-               const gpu_actor& owner, uint64_t ticket, const device_work& work) {
-  work_launched told{ticket, world.now(), {}};
+using waiting_works = std::vector<std::pair<uint64_t, std::shared_ptr<const device_work>>>;
+
+// How many pieces of work have one end at most: those that ask for them hear of the first ones
+// while the next are launched.
+constexpr size_t works_with_one_end_max = 16;
+
+launched_work launch(compute_device& device, const world& world, uint64_t ticket,
+                     const device_work& work) {
+  launched_work launched{ticket, world.now(), {}};
   try {
-    work.launch(device->stream(work.stream));
-    if (work.is_answered_when_queued) device->publish(work.stream);
+    work.launch(device.stream(work.stream));
   } catch (...) {
-    told.thrown = std::current_exception();
+    launched.thrown = std::current_exception();
   }
-  auto asked = device->notify(work.stream, [owner, ticket] {
-    caf::anon_send(owner, work_completed{ticket, {}});
-  });
-  if (!asked) caf::anon_send(owner, work_completed{ticket, asked.error()});
-  caf::anon_send(owner, std::move(told));
+  return launched;
+}
+
+// What the device refuses is the last piece of work: it was well before.
+void ask_for_end(compute_device& device, const gpu_actor& owner, uint32_t stream,
+                 std::vector<uint64_t> tickets) {
+  auto asked
+    = device.notify(stream, [owner, tickets] { caf::anon_send(owner, work_completed{tickets}); });
+  if (asked) return;
+  auto refused = tickets.back();
+  tickets.pop_back();
+  caf::anon_send(owner, work_completed{{refused}, asked.error()});
+  if (!tickets.empty()) ask_for_end(device, owner, stream, std::move(tickets));
+}
+
+// Runs on a computing thread. The actor stays until it has heard of the end of this, and with it
+// the world. To ask the device for an end costs as much as a small update: pieces of work that are
+// answered when they are queued have one for several.
+void launch_all(compute_device& device, const world& world, const gpu_actor& owner,
+                const waiting_works& works) {
+  std::vector<launched_work> launched;
+  std::vector<uint64_t> tickets;
+  for (size_t i = 0; i < works.size(); ++i) {
+    const auto& [ticket, work] = works[i];
+    auto is_queued = [&](size_t at) { return works[at].second->is_answered_when_queued; };
+    launched.push_back(launch(device, world, ticket, *work));
+    tickets.push_back(ticket);
+    auto goes_on = is_queued(i) && i + 1 < works.size() && is_queued(i + 1)
+                   && tickets.size() < works_with_one_end_max && device.is_well(work->stream);
+    if (goes_on) continue;
+    if (is_queued(i)) device.publish(work->stream);
+    ask_for_end(device, owner, work->stream, std::exchange(tickets, {}));
+    caf::anon_send(owner, work_launched{work->stream, std::exchange(launched, {})});
+  }
 }
 
 void launch_waiting(gpu_pointer self, uint32_t stream) {
   auto& state = self->state;
-  std::vector<std::pair<uint64_t, std::shared_ptr<const device_work>>> works;
+  waiting_works works;
   for (auto ticket : state.ledger.begin_waiting(stream))
     works.emplace_back(ticket, state.open.at(ticket).work);
   if (works.empty()) return;
   state.launching += works.size();
   state.config.world->submit([device = state.config.device, world = state.config.world,
                               owner = caf::actor_cast<gpu_actor>(self), works = std::move(works)] {
-    for (const auto& [ticket, work] : works)
-      launch_on(device, *world, owner, ticket, *work);
+    launch_all(*device, *world, owner, works);
   });
 }
 
@@ -132,41 +163,48 @@ caf::result<device_work_done> on_work(gpu_pointer self, const device_work& asked
   return answer;
 }
 
-void complete(gpu_state& state, const work_completed& told) {
+void complete(gpu_state& state, uint64_t ticket, const error& refused) {
   auto now = state.config.world->now();
-  state.ledger.complete(told.ticket, now);
-  auto work = std::move(state.open.extract(told.ticket).mapped());
-  if (told.refused.code != errc::none)
-    answer(work, to_caf(told.refused));
+  state.ledger.complete(ticket, now);
+  auto work = std::move(state.open.extract(ticket).mapped());
+  if (refused.code != errc::none)
+    answer(work, to_caf(refused));
   else
     answer(work, device_work_done{now - work.began, work.thrown});
 }
 
-void on_launched(gpu_pointer self, const work_launched& told) {
-  auto& state = self->state;
-  --state.launching;
-  state.ledger.launched(told.ticket);
-  auto found = state.open.find(told.ticket);
-  if (found == state.open.end() || is_lost(state)) return leave_if_done(self);
-  auto& work = found->second;
+void answer_launched(gpu_state& state, const launched_work& told) {
+  auto& work = state.open.at(told.ticket);
   work.began = told.began;
   work.thrown = told.thrown;
   work.is_launched = true;
-  launch_waiting(self, work.work->stream);
   if (auto completed = work.completed)
-    complete(state, *completed);
+    complete(state, told.ticket, *completed);
   else if (work.work->is_answered_when_queued)
     answer(work, device_work_done{state.config.world->now() - work.began, work.thrown});
+}
+
+void on_launched(gpu_pointer self, const work_launched& told) {
+  auto& state = self->state;
+  state.launching -= told.works.size();
+  for (const auto& one : told.works)
+    state.ledger.launched(one.ticket);
+  if (is_lost(state)) return leave_if_done(self);
+  launch_waiting(self, told.stream);
+  for (const auto& one : told.works)
+    answer_launched(state, one);
   leave_if_done(self);
 }
 
 // The device may be faster than the thread that tells it what to do.
 void on_completed(gpu_pointer self, const work_completed& told) {
   auto& state = self->state;
-  auto found = state.open.find(told.ticket);
-  if (found == state.open.end() || is_lost(state)) return leave_if_done(self);
-  found->second.completed = told;
-  if (found->second.is_launched) complete(state, told);
+  if (is_lost(state)) return leave_if_done(self);
+  for (auto ticket : told.tickets) {
+    auto& work = state.open.at(ticket);
+    work.completed = told.refused;
+    if (work.is_launched) complete(state, ticket, told.refused);
+  }
   leave_if_done(self);
 }
 

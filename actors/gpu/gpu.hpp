@@ -49,8 +49,8 @@ struct gpu_state {
     promise answer;                          ///< Not pending any more, once it is given.
     job_time began{0};
     std::exception_ptr thrown{};
-    bool is_launched = false;                  ///< The device has been told all of it.
-    std::optional<work_completed> completed{}; ///< The device has done it, or refused.
+    bool is_launched = false;         ///< The device has been told all of it.
+    std::optional<error> completed{}; ///< The device has done it, or why it refuses.
   };
 
   gpu_config config;

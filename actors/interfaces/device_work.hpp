@@ -10,6 +10,7 @@
 #include <exception>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace troupe {
 
@@ -34,17 +35,24 @@ struct device_work_done {
   std::exception_ptr thrown; ///< What the launch threw, if it did.
 };
 
-/// The device has been told some work; what a gpu actor hears from where it was launched.
-struct work_launched {
+/// A piece of work that was launched.
+struct launched_work {
   uint64_t ticket = 0;
   job_time began{0};
   std::exception_ptr thrown;
 };
 
-/// The device has done it; what a gpu actor hears from the device.
+/// The device has been told some pieces of work, one after the other; what a gpu actor hears from
+/// where they were launched.
+struct work_launched {
+  uint32_t stream = 0;
+  std::vector<launched_work> works;
+};
+
+/// The device has done them; what a gpu actor hears from the device.
 struct work_completed {
-  uint64_t ticket = 0;
-  error refused; ///< Why it will not, if it said so.
+  std::vector<uint64_t> tickets;
+  error refused{}; ///< Why it will not, if it said so.
 };
 
 } // namespace troupe

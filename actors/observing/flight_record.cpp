@@ -161,9 +161,7 @@ std::string flight_record(const observatory& observed, const std::string& reason
 
 expected<void> save_flight_record(const observatory& observed, const std::string& reason,
                                   const std::filesystem::path& path) {
-  auto file = output_file::create(path);
-  if (!file) return tl::unexpected<error>(file.error());
-  return file->write_at(0, flight_record(observed, reason));
+  return replace_file(path, flight_record(observed, reason));
 }
 
 } // namespace troupe

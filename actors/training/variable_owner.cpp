@@ -53,15 +53,17 @@ void stamp(msg<Reply>& answer, job_time now, job_time took) {
 
 // The device's actor ended before it came to a request: its end says why, which is heard of as that
 // of any other actor.
-void on_bounced(variable_owner_pointer self, const caf::error& bounced,
-                std::function<void(const caf::error&)> fail) {
-  auto& waiting = self->state.bounced;
-  waiting.push_back(
-    [fail = std::move(fail), bounced](const caf::error& end) { fail(end ? end : bounced); });
-  if (waiting.size() == 1) self->monitor(self->state.config.place->device);
+void on_bounced(variable_owner_state& state, const caf::error& bounced,
+                const std::function<void(const caf::error&)>& fail) {
+  auto tell = [fail, bounced](const caf::error& end) { fail(end ? end : bounced); };
+  if (state.device_end)
+    tell(*state.device_end);
+  else
+    state.bounced.emplace_back(tell);
 }
 
 void on_device_end(variable_owner_state& state, const caf::error& end) {
+  state.device_end = end;
   for (const auto& tell : std::exchange(state.bounced, {}))
     tell(end);
 }
@@ -90,17 +92,21 @@ ask_device(variable_owner_pointer self, const msg<Message>& wanted,
                                compute_stream&) { *answer = (variable.get()->*ask)(wanted); },
                    .is_answered_when_queued = stays_there(wanted, config.place->owned->where())};
   auto promise = self->make_response_promise<msg<Reply>>();
+  ++self->state.at_device;
   self
     ->request(config.place->device, caf::infinite, std::move(work)) // it has a deadline of its own
     .then(
       [self, promise, answer](const device_work_done& done) mutable {
+        --self->state.at_device;
         if (done.thrown) *answer = tl::unexpected<error>(reason_of(done.thrown));
         if (*answer) stamp(**answer, self->state.config.world->now(), done.elapsed);
         *answer ? promise.deliver(std::move(**answer)) : promise.deliver(to_caf(answer->error()));
       },
       [self, promise](const caf::error& reason) mutable {
+        --self->state.at_device;
         auto tell = [promise](const caf::error& why) mutable { promise.deliver(why); };
-        reason == caf::sec::request_receiver_down ? on_bounced(self, reason, tell) : tell(reason);
+        reason == caf::sec::request_receiver_down ? on_bounced(self->state, reason, tell)
+                                                  : tell(reason);
       });
   return promise;
 }
@@ -130,6 +136,17 @@ caf::result<msg<Reply>> answer(variable_owner_pointer self, const msg<Message>& 
   else
     state.early.emplace_back(deliver);
   return promise;
+}
+
+// While the device has none of its requests, the owner answers a reader that computes there by
+// itself: the value stays where it is, and all that was asked of the device comes before what the
+// reader asks.
+caf::result<msg<wire::VariableSnapshot>> read(variable_owner_pointer self,
+                                              const msg<wire::ReadVariable>& wanted) {
+  const auto& state = self->state;
+  if (state.config.place && state.at_device == 0 && !state.device_end)
+    if (auto there = state.variable->read_there(wanted)) return *there;
+  return answer(self, wanted, &owned_variable::read);
 }
 
 // ---- telling the mirror ----
@@ -373,9 +390,10 @@ replicated_owner_actor::behavior_type variable_owner(variable_owner_pointer self
   self->state = variable_owner_state{std::move(config)};
   self->set_down_handler(
     [self](const caf::down_msg& down) { on_device_end(self->state, down.reason); });
+  if (const auto& place = self->state.config.place) self->monitor(place->device);
   using owned = owned_variable;
   return {
-    [self](const msg<wire::ReadVariable>& wanted) { return answer(self, wanted, &owned::read); },
+    [self](const msg<wire::ReadVariable>& wanted) { return read(self, wanted); },
     [self](const msg<wire::PullVariable>& wanted) { return answer(self, wanted, &owned::pull); },
     [self](const msg<wire::ChangeVariable>& wanted) {
       return change_by(self, wanted, &owned::change_once);

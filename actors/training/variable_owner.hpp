@@ -61,6 +61,11 @@ public:
   /// device, else in the host's memory. Errors: as `variable_copies::read`.
   [[nodiscard]] expected<msg<wire::VariableSnapshot>> read(const msg<wire::ReadVariable>& wanted);
 
+  /// The variable as it is now, for a reader that computes where its value lies already; nothing,
+  /// for others. Asks the device for nothing. Thread: any, while no other method runs.
+  [[nodiscard]] std::optional<msg<wire::VariableSnapshot>>
+  read_there(const msg<wire::ReadVariable>& wanted) const;
+
   /// What has changed since the variable had a revision. Errors: as `variable_copies::read`.
   [[nodiscard]] expected<msg<wire::VariableChanges>> pull(const msg<wire::PullVariable>& wanted);
 
@@ -201,7 +206,8 @@ private:
 ///
 /// The owner of a variable on a device has nothing of that. It hands each request on to the
 /// device's actor, which makes them one after the other. It answers when the device has done it;
-/// but an update, and a read of a replica that computes there, when they are queued.
+/// but an update, and a read of a replica that computes there, when they are queued. Such a read it
+/// answers by itself while the device has nothing else of it to do.
 ///
 /// An owner or mirror that comes back in a new life is a mirror of the one that holds the variable
 /// then, which tells it all there is between two changes: from then on it is like any other.
@@ -230,7 +236,9 @@ struct variable_owner_state {
   std::shared_ptr<owned_variable> variable; ///< Shared with the device, if that works on it.
   phase_in<phase, transitions> now_in{phase::holding};
   std::vector<std::function<void()>> early; ///< Answers that wait while it is `unsure`.
-  /// Requests that the device's actor did not come to: they are told what that ended with.
+  size_t at_device = 0;                 ///< Requests that the device's actor has not answered yet.
+  std::optional<caf::error> device_end; ///< What the device's actor ended with.
+  /// Requests that the device's actor did not come to: they are told what it ended with.
   std::vector<std::function<void(const caf::error&)>> bounced;
   std::optional<come_back> returned; ///< While `returning`.
   replicated_owner_actor mirror;     ///< Null: there is none.

@@ -136,15 +136,21 @@ owned_variable::owned_variable(const variable_owner_config& config)
 expected<msg<wire::VariableSnapshot>> owned_variable::read(const msg<wire::ReadVariable>& wanted) {
   auto component = wanted.reader().getComponent();
   if (copies_.has(component) && computes_at(wanted.reader(), copies_.where()))
-    return copies_.read_in_place().map([this](const tensor& value) {
-      return make_variable_snapshot(copies_.first().version, value);
-    });
+    return copies_.read_in_place().map([&](const tensor&) { return *read_there(wanted); });
   if (!snapshot_.is_empty() && copies_.has(component)) return snapshot_;
   auto value = copies_.read(component);
   if (!value) return tl::unexpected<error>(value.error());
   auto answer = make_variable_snapshot(copies_.first().version, *value);
   if (copies_.are_together() && rule_ == copy_rule::alike) snapshot_ = answer;
   return answer;
+}
+
+std::optional<msg<wire::VariableSnapshot>>
+owned_variable::read_there(const msg<wire::ReadVariable>& wanted) const {
+  const auto& first = copies_.first();
+  auto is_there = computes_at(wanted.reader(), first.value.device());
+  if (!is_there || !copies_.has(wanted.reader().getComponent())) return std::nullopt;
+  return make_variable_snapshot(first.version, first.value);
 }
 
 expected<msg<wire::VariableChanges>> owned_variable::pull(const msg<wire::PullVariable>& wanted) {

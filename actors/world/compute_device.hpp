@@ -149,6 +149,10 @@ public:
   /// on the host. Thread: that of the stream. Errors: `notify` tells them.
   virtual void publish(uint32_t stream) = 0;
 
+  /// Whether a stream did all that it was asked for so far; `notify` tells what it did not, and has
+  /// it go on. Looks, and does not wait. Thread: that of the stream.
+  [[nodiscard]] virtual bool is_well(uint32_t stream) = 0;
+
   /// Has `done` called, once, when all is done that was asked of a stream so far; never, if the
   /// device is lost before. Thread: that of the stream; `done` runs on any, and must not turn to
   /// the device.

@@ -20,12 +20,6 @@ std::vector<std::string_view> scripts_of(plots_of what) {
   return {loss_script_name, steps_script_name};
 }
 
-expected<void> write_script(const std::filesystem::path& path, std::string_view script) {
-  auto file = output_file::create(path);
-  if (!file) return tl::unexpected(file.error());
-  return file->write_at(0, script);
-}
-
 // A word as the shell takes it back whole.
 std::string shell_quoted(const std::string& word) {
   const auto is_plain = [](char letter) {
@@ -48,8 +42,8 @@ std::string shell_quoted(const std::string& word) {
 expected<void> write_plot_scripts(const std::filesystem::path& folder,
                                   const quality_measure& measure,
                                   std::vector<plot_baseline> baselines) {
-  auto done = write_script(folder / loss_script_name, loss_script(measure, std::move(baselines)));
-  if (done) done = write_script(folder / steps_script_name, steps_script());
+  auto done = replace_file(folder / loss_script_name, loss_script(measure, std::move(baselines)));
+  if (done) done = replace_file(folder / steps_script_name, steps_script());
   return done;
 }
 

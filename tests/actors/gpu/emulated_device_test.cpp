@@ -9,8 +9,10 @@
 #include "tests/doctest.hpp"
 #include "tests/kernels/emulated_cuda/emulator.hpp"
 
+#include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
+#include <functional>
 #include <future>
 #include <string>
 
@@ -18,6 +20,13 @@ using namespace troupe;
 using namespace std::chrono_literals;
 
 namespace {
+
+/// A launch that takes some bytes of the device's memory.
+std::function<void(compute_stream&)> taking(size_t bytes) {
+  return [bytes](compute_stream& on) {
+    static_cast<void>(on.make(dtype::f32, {static_cast<int64_t>(bytes / sizeof(float))}));
+  };
+}
 
 /// A gpu actor over the first emulated GPU.
 struct owned_gpu {
@@ -34,11 +43,8 @@ struct owned_gpu {
   }
 
   expected<device_work_done> ask_for(size_t bytes) {
-    device_work work{.what = "some memory"};
-    work.launch = [bytes](compute_stream& on) {
-      static_cast<void>(on.make(dtype::f32, {static_cast<int64_t>(bytes / sizeof(float))}));
-    };
-    return ask<device_work_done>(world, actor, std::move(work));
+    return ask<device_work_done>(world, actor,
+                                 device_work{.what = "some memory", .launch = taking(bytes)});
   }
 
   troupe::world world = world::threads({.threads = 2});
@@ -172,6 +178,30 @@ TEST_SUITE("actors/gpu/emulated_device") {
     auto seen = *stream.to_host(*there);
     finish(*device);
     CHECK(seen.values<float>()[0] == 5);
+  }
+
+  TEST_CASE("of work that is launched in one go, what finds no memory fails alone") {
+    owned_gpu stage;
+    caf::scoped_actor user{stage.world.system()};
+    auto ask = [&](std::function<void(compute_stream&)> launch) {
+      device_work work{.launch = std::move(launch), .is_answered_when_queued = true};
+      return user->request(stage.actor, caf::infinite, std::move(work));
+    };
+    auto code_of = [](auto& asked) {
+      auto code = errc::none;
+      asked.receive([](const device_work_done&) {},
+                    [&](const caf::error& why) { code = from_caf(why).code; });
+      return code;
+    };
+    std::promise<void> may_begin;
+    auto first = ask([&](compute_stream&) { may_begin.get_future().wait(); });
+    auto well = ask(taking(64)), starved = ask(taking(size_t{1} << 40)), next = ask(taking(64));
+    may_begin.set_value();
+    CHECK(code_of(first) == errc::none);
+    CHECK(code_of(well) == errc::none);
+    CHECK(code_of(starved) == errc::resource);
+    CHECK(code_of(next) == errc::none);
+    CHECK(!stage.device->loss());
   }
 
   TEST_CASE("work that finds no memory fails alone, and the GPU goes on") {

@@ -201,6 +201,52 @@ TEST_SUITE("actors/gpu/gpu") {
     CHECK(stage.actors_alive() == alive - 1);
   }
 
+  TEST_CASE("the device is asked once for the end of several pieces of work that were answered") {
+    staged_gpu stage{true};
+    auto ask = [&](bool is_answered) {
+      return stage.user.ask<device_work_done>(stage.actor,
+                                              device_work{.what = "work",
+                                                          .launch = [](compute_stream&) {},
+                                                          .is_answered_when_queued = is_answered});
+    };
+    auto launched_alone = ask(true);
+    std::vector<answers> queued;
+    for (int i = 0; i < 3; ++i)
+      queued.push_back(ask(true));
+    auto waits = ask(false);
+    auto after = ask(true);
+    stage.settle();
+    for (const auto& one : queued)
+      CHECK(one.has_come());
+    CHECK(launched_alone.has_come());
+    CHECK(after.has_come());
+    CHECK(stage.held_back.size() == 4);
+    auto alive = stage.actors_alive();
+    stage.send_away();
+    for (int i = 0; i < 3; ++i)
+      stage.finish_one();
+    CHECK(waits.has_come());
+    CHECK(stage.actors_alive() == alive);
+    stage.finish_one();
+    CHECK(stage.actors_alive() == alive - 1);
+  }
+
+  TEST_CASE("what one of them throws is told to its asker alone") {
+    staged_gpu stage;
+    std::vector<answers> queued;
+    for (int i = 0; i < 4; ++i)
+      queued.push_back(stage.user.ask<device_work_done>(
+        stage.actor, device_work{.what = "work",
+                                 .launch =
+                                   [i](compute_stream&) {
+                                     if (i == 2) throw std::runtime_error{"of the user"};
+                                   },
+                                 .is_answered_when_queued = true}));
+    stage.settle();
+    for (size_t i = 0; i < 4; ++i)
+      CHECK((queued[i].value().thrown != nullptr) == (i == 2));
+  }
+
   TEST_CASE("such an asker is told what the launch threw, and that the device refused it") {
     staged_gpu stage;
     auto thrown = stage.queue([](compute_stream&) { throw std::runtime_error{"of the user"}; });

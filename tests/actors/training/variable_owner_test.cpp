@@ -162,8 +162,12 @@ struct placed_ownership : deterministic_world {
     return ask<wire::VariableSnapshot>(make_read_variable(whole_variable, where));
   }
 
-  std::shared_ptr<cpu_device> device
-    = std::make_shared<cpu_device>(0, cpu_device_options{.plays_gpu = true});
+  uint64_t asked = 0; ///< How often the device said that something is done.
+  std::shared_ptr<cpu_device> device = std::make_shared<cpu_device>(
+    0, cpu_device_options{.plays_gpu = true, .ready = [this](const std::function<void()>& done) {
+                            ++asked;
+                            done();
+                          }});
   std::shared_ptr<cpu_device> replicas = std::make_shared<cpu_device>(*device, 1);
   gpu_actor holding = spawn(gpu, gpu_config{device, std::chrono::seconds{8}, &world});
   gpu_actor computing = spawn(gpu, gpu_config{replicas, std::chrono::seconds{60}, &world});
@@ -533,6 +537,26 @@ TEST_SUITE("actors/training/variable_owner") {
     held.go_on();
     held.settle();
     CHECK(floats(value_of(here)) == std::vector<float>(1000, 2));
+  }
+
+  TEST_CASE("a reader on the variable's device costs that nothing, and sees all updates that were "
+            "asked for before") {
+    placed_ownership held;
+    held.go_on();
+    CHECK(held.apply(filled(dtype::f32, {1000}, 2)).has_come());
+    auto asked = held.asked;
+    CHECK(held.read(held.device->where()).value().reader().getVersion() == 1);
+    CHECK(held.asked == asked);
+    const std::vector<msg<wire::PushGradient>> pushes{
+      make_push_gradient({}, filled(dtype::f32, {1000}, 2))};
+    auto applied
+      = held.trainer.ask<msg<wire::UpdateApplied>>(held.owner, make_apply_update(0, 0, pushes));
+    auto there = held.read(held.device->where());
+    CHECK(applied.has_come());
+    CHECK(there.value().reader().getVersion() == 2);
+    CHECK(held.asked == asked + 2);
+    auto absent = held.ask<wire::VariableSnapshot>(make_read_variable(1, held.device->where()));
+    CHECK(absent.error().code == errc::out_of_range);
   }
 
   TEST_CASE("a gradient stays until the device has made the update that reads it") {

@@ -24,12 +24,6 @@ constexpr std::chrono::minutes gnuplot_patience{2};
 
 constexpr uint64_t timeline_bytes_max = uint64_t{32} << 20;
 
-expected<void> write_text(const fs::path& path, std::string_view text) {
-  auto file = output_file::create(path);
-  if (!file) return tl::unexpected<error>(file.error());
-  return file->write_at(0, text);
-}
-
 expected<void> write_timeline_json(const fs::path& path, const replica_spans& collected) {
   timeline_options options{.job = "troupe sim", .file_bytes_max = timeline_bytes_max};
   for (uint32_t i = 0; i < collected.replica_count(); ++i)
@@ -60,8 +54,8 @@ expected<written_plots> write_all(const fs::path& folder, const std::vector<sim_
       written.refused += fmt::format("not drawn: {}: {}\n", plot.name, plot.why_not);
       continue;
     }
-    auto done = write_text(folder / (plot.name + ".csv"), plot.csv);
-    if (done) done = write_text(folder / (plot.name + ".gp"), plot.script);
+    auto done = replace_file(folder / (plot.name + ".csv"), plot.csv);
+    if (done) done = replace_file(folder / (plot.name + ".gp"), plot.script);
     if (!done) return tl::unexpected<error>(done.error());
     written.names.push_back(plot.name);
   }
