@@ -82,14 +82,14 @@ void launch_all(compute_device& device, const world& world, const gpu_actor& own
                 const waiting_works& works) {
   std::vector<launched_work> launched;
   std::vector<uint64_t> tickets;
+  auto is_queued
+    = [&](size_t i) { return i < works.size() && works[i].second->is_answered_when_queued; };
   for (size_t i = 0; i < works.size(); ++i) {
     const auto& [ticket, work] = works[i];
-    auto is_queued = [&](size_t at) { return works[at].second->is_answered_when_queued; };
     launched.push_back(launch(device, world, ticket, *work));
     tickets.push_back(ticket);
-    auto goes_on = is_queued(i) && i + 1 < works.size() && is_queued(i + 1)
-                   && tickets.size() < works_with_one_end_max && device.is_well(work->stream);
-    if (goes_on) continue;
+    auto shares_end = is_queued(i) && is_queued(i + 1) && tickets.size() < works_with_one_end_max;
+    if (shares_end && device.is_well(work->stream)) continue;
     if (is_queued(i)) device.publish(work->stream);
     ask_for_end(device, owner, work->stream, std::exchange(tickets, {}));
     caf::anon_send(owner, work_launched{work->stream, std::exchange(launched, {})});

@@ -44,11 +44,17 @@ struct staged_gpu : deterministic_world {
 
   /// The same, but answered when its work is queued.
   answers queue(std::function<void(compute_stream&)> launch) {
-    auto asked = user.ask<device_work_done>(
-      actor,
-      device_work{.what = "work", .launch = std::move(launch), .is_answered_when_queued = true});
+    auto asked = put(std::move(launch));
     settle();
     return asked;
+  }
+
+  /// Work that is asked for when the stage settles, with all that is put before and after it.
+  answers put(std::function<void(compute_stream&)> launch, bool is_answered_when_queued = true) {
+    return user.ask<device_work_done>(
+      actor, device_work{.what = "work",
+                         .launch = std::move(launch),
+                         .is_answered_when_queued = is_answered_when_queued});
   }
 
   /// Work that writes down its name.
@@ -203,18 +209,13 @@ TEST_SUITE("actors/gpu/gpu") {
 
   TEST_CASE("the device is asked once for the end of several pieces of work that were answered") {
     staged_gpu stage{true};
-    auto ask = [&](bool is_answered) {
-      return stage.user.ask<device_work_done>(stage.actor,
-                                              device_work{.what = "work",
-                                                          .launch = [](compute_stream&) {},
-                                                          .is_answered_when_queued = is_answered});
-    };
-    auto launched_alone = ask(true);
+    auto nothing = [](compute_stream&) {};
+    auto launched_alone = stage.put(nothing);
     std::vector<answers> queued;
     for (int i = 0; i < 3; ++i)
-      queued.push_back(ask(true));
-    auto waits = ask(false);
-    auto after = ask(true);
+      queued.push_back(stage.put(nothing));
+    auto waits = stage.put(nothing, false);
+    auto after = stage.put(nothing);
     stage.settle();
     for (const auto& one : queued)
       CHECK(one.has_come());
@@ -235,13 +236,9 @@ TEST_SUITE("actors/gpu/gpu") {
     staged_gpu stage;
     std::vector<answers> queued;
     for (int i = 0; i < 4; ++i)
-      queued.push_back(stage.user.ask<device_work_done>(
-        stage.actor, device_work{.what = "work",
-                                 .launch =
-                                   [i](compute_stream&) {
-                                     if (i == 2) throw std::runtime_error{"of the user"};
-                                   },
-                                 .is_answered_when_queued = true}));
+      queued.push_back(stage.put([i](compute_stream&) {
+        if (i == 2) throw std::runtime_error{"of the user"};
+      }));
     stage.settle();
     for (size_t i = 0; i < 4; ++i)
       CHECK((queued[i].value().thrown != nullptr) == (i == 2));
