@@ -17,7 +17,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <mutex>
 #include <optional>
 
@@ -204,6 +203,15 @@ struct leaving_bucket {
   process_exchange exchange;
   packed_calls packed;
   std::function<void(std::optional<error>)> settled; ///< Told when its sums are there, or why not.
+  std::vector<tensor> results{};                     ///< By call.
+  size_t answered = 0;                               ///< Calls.
+  std::optional<error> failed{};
+
+  void on_answer() {
+    if (++answered < packed.calls.size()) return;
+    if (!failed) exchange.settle(packed, results);
+    settled(failed);
+  }
 };
 
 using shared_bucket = std::shared_ptr<leaving_bucket>;
@@ -220,14 +228,19 @@ namespace {
 
 caf::behavior carry(caf::event_based_actor* self, communicator_actor communicator) {
   return {[self, communicator](const shared_bucket& bucket) {
-    self
-      ->request(communicator, caf::infinite, bucket->packed.calls.front()) // it has a deadline
-      .then(
-        [bucket](const collective_result& sum) {
-          bucket->exchange.settle(bucket->packed, {sum.value});
-          bucket->settled({});
-        },
-        [bucket](const caf::error& why) { bucket->settled(from_caf(why)); });
+    bucket->results.resize(bucket->packed.calls.size());
+    for (size_t i = 0; i < bucket->packed.calls.size(); ++i)
+      self
+        ->request(communicator, caf::infinite, bucket->packed.calls[i]) // it has a deadline
+        .then(
+          [bucket, i](const collective_result& sum) {
+            bucket->results[i] = sum.value;
+            bucket->on_answer();
+          },
+          [bucket](const caf::error& why) {
+            if (!bucket->failed) bucket->failed = from_caf(why);
+            bucket->on_answer();
+          });
   }};
 }
 
@@ -294,7 +307,7 @@ void gradient_buckets::marker::ready(const variable& of, const gradient& gradien
     }
     process_exchange exchange{*group, "gradient"};
     auto sums = state->sums_of(*bucket, &exchange);
-    exchange.prepare({.bytes_per_pack = std::numeric_limits<int64_t>::max()});
+    exchange.prepare({});
     auto packed = exchange.packed();
     // The courier may live longer than the buckets; what is on its way keeps them.
     auto settled = [state = std::weak_ptr{state}, at = *bucket, sums](std::optional<error> failed) {

@@ -58,7 +58,7 @@ public:
   class marker {
   public:
     /// A gradient that is written no more. Rows leave as the array that they are rows of.
-    /// Cost: the call that fills a bucket copies and sends it.
+    /// Cost: the call that fills a bucket sends it; it copies small gradients, as `pack` does.
     /// Errors: throws `failure`: invalid_argument for a variable that is in no bucket, another
     /// shape, or rows that there are not; type_mismatch for a dtype that does not widen to the
     /// variable's; failed_precondition for a gradient that is ready already.

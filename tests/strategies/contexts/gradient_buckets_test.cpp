@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: gradients that leave while others are computed come to the sums of those that wait for each
 // other. Method: the same small training both ways, for splits of four replicas.
+#include "kernels/tensor/change.hpp"
 #include "kernels/tensor/random.hpp"
 #include "strategies/contexts/gradient_buckets.hpp"
 #include "strategies/optimizers/optimizer.hpp"
+#include "strategies/reduce/process_group.hpp"
 #include "tests/doctest.hpp"
 #include "tests/small_arrays.hpp"
 #include "tests/strategies/played_workers.hpp"
@@ -14,6 +16,7 @@
 #include <chrono>
 #include <cmath>
 #include <optional>
+#include <string>
 #include <thread>
 
 namespace gradient_buckets_test {
@@ -236,6 +239,31 @@ TEST_SUITE("strategies/contexts/gradient_buckets") {
           + numbers_of(std::get<tensor>(reduced[1].gradient))[1];
       });
       CHECK(sums[0] == 40 + 8);
+    });
+  }
+
+  TEST_CASE("a bucket of large and small gradients has the sums of each") {
+    for_every_split([](strategy& strategy) {
+      constexpr int64_t many = lone_bytes / sizeof(float);
+      std::vector<variable> variables;
+      for (int64_t elements : {int64_t{3}, many, int64_t{2}, many + 1})
+        variables.push_back(strategy.make_variable(std::to_string(elements), zeros({elements})));
+      gradient_buckets buckets{strategy, variables, 16 * lone_bytes};
+      CHECK(buckets.layout() == layout{{3, 2, 1, 0}});
+      strategy.run([=](replica_context& context) -> task<void> {
+        auto marker = buckets.begin(context);
+        for (size_t i = 0; i < variables.size(); ++i)
+          marker.ready(variables[i],
+                       filled(dtype::f32, variables[i].extents(), static_cast<double>(i + 1)));
+        auto reducing = buckets.reduced(context);
+        auto reduced = co_await reducing;
+        for (size_t i = 0; i < variables.size(); ++i) {
+          auto sum = std::get<tensor>(reduced[i].gradient).contiguous();
+          CHECK(sum.extents() == variables[i].extents());
+          auto is_sum = [&](float value) { return value == 4 * static_cast<float>(i + 1); };
+          CHECK(std::ranges::all_of(sum.values<float>(), is_sum));
+        }
+      });
     });
   }
 
