@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A data-parallel step of a multilayer perceptron of 25 million parameters.
 //
-// data_parallel_step REPLICAS BATCH STEPS   prints the seconds of each step, as `time_steps` says
+// data_parallel_step REPLICAS BATCH STEPS [MIB]   prints the seconds of each step, as `time_steps`
+// says; MIB: gradients leave in buckets of this size while others are computed, not after all
 #include "benchmarks/timed_steps.hpp"
 #include "kernels/tensor/random.hpp"
+#include "strategies/contexts/gradient_buckets.hpp"
 #include "strategies/optimizers/optimizer.hpp"
 
 #include <cmath>
+#include <cstdlib>
 
 using namespace troupe;
 
@@ -43,7 +46,7 @@ loss_function make_loss(uint32_t replica, int64_t batch) {
   };
 }
 
-step_function make_step(strategy& of, int64_t batch) {
+std::vector<variable> make_weights(strategy& of) {
   std::vector<variable> weights;
   for (size_t i = 0; i + 1 < std::size(widths); ++i) {
     auto name = std::to_string(i);
@@ -52,13 +55,18 @@ step_function make_step(strategy& of, int64_t batch) {
       of.make_variable("weights" + name, random_values({widths[i], widths[i + 1]}, scale, name)));
     weights.push_back(of.make_variable("bias" + name, zeros({widths[i + 1]})));
   }
+  return weights;
+}
+
+/// @param what Variables, or buckets of them.
+template <class What>
+step_function step_of(strategy& of, int64_t batch, What what) {
   std::vector<loss_function> losses;
   for (uint32_t replica = 0; replica < of.num_replicas_in_sync(); ++replica)
     losses.push_back(make_loss(replica, batch));
   optimizer momentum{rules::momentum{.learning_rate = 0.01}, {.aggregation = reduce_op::mean}};
   return [=](replica_context& context) -> task<void> {
-    auto minimizing
-      = momentum.minimize(context, losses[context.replica_id_in_sync_group()], weights);
+    auto minimizing = momentum.minimize(context, losses[context.replica_id_in_sync_group()], what);
     co_await minimizing;
   };
 }
@@ -66,5 +74,10 @@ step_function make_step(strategy& of, int64_t batch) {
 } // namespace
 
 int main(int count, char** arguments) {
-  return time_steps(count, arguments, make_step);
+  auto bucket_bytes = count < 5 ? 0 : std::strtoull(arguments[4], nullptr, 10) << 20;
+  return time_steps(count, arguments, [=](strategy& of, int64_t batch) {
+    auto weights = make_weights(of);
+    if (bucket_bytes == 0) return step_of(of, batch, weights);
+    return step_of(of, batch, gradient_buckets{of, weights, bucket_bytes});
+  });
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the processes of a benchmark stand, by number: all on loopback, or each on a host of its own."""
+"""Where the processes of a benchmark stand, by number: "loopback", all of them there; "hosts", each on one of its own; "slow",
+the same with cards of 4 Gbit/s."""
 
 import contextlib
 import json
@@ -54,11 +55,20 @@ class Hosts(network_hosts.NetworkHosts):
                 '--mca', 'mpi_yield_when_idle', '1']  # as if it knew that the hosts share their processors
 
 
+class SlowHosts(Hosts):
+    """Their cards send 4 Gbit/s, which leaves processors time to compute."""
+
+    def _build(self):
+        super()._build()
+        for number in range(len(self.hosts)):
+            self.set_rate(number, '4gbit')
+
+
 def each_place(names, count):
     """Those that there can be, with their names; says why there can be no others."""
     for name in names:
         try:
-            with {'loopback': Loopback, 'hosts': Hosts}[name](count) as place:
+            with {'loopback': Loopback, 'hosts': Hosts, 'slow': SlowHosts}[name](count) as place:
                 yield name, place
         except OSError as reason:
             print(f'  no {name}: {reason}')

@@ -65,6 +65,13 @@ class NetworkHosts:
         """`how`: "up" or "down"."""
         self.ip("-n", self.hub, "link", "set", self.port(number), how)
 
+    def set_rate(self, number, rate):
+        """Lets a host send so much and no more: "4gbit"."""
+        there = ["tc", "-n", self.hosts[number], "qdisc", "replace", "dev", "card", "root", "tbf"]
+        done = subprocess.run([*there, "rate", rate, "burst", "1mb", "latency", "50ms"], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise OSError(f"no rate of {rate}: {done.stderr.strip()}")
+
     def there(self, number):
         """What comes before a command that is to run on a host."""
         return ["ip", "netns", "exec", self.hosts[number]]
