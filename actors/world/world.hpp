@@ -34,7 +34,7 @@ struct world_options {
 ///
 /// | world        | scheduler               | clock   | order of events at equal times |
 /// |--------------|-------------------------|---------|--------------------------------|
-/// | threads      | CAF, policy `sharing`   | real    | as it happens                  |
+/// | threads      | CAF's, by a `job_queue` | real    | as it happens                  |
 /// | virtual_time | one thread of our own   | virtual | drawn from the seed            |
 ///
 /// In the virtual world the seed ranks all actors anew at each moment, by their names, and the

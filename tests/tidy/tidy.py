@@ -33,7 +33,7 @@ ROOMS = {
         "policies": ["recording"],
         "net": ["recording", "interfaces", "policies"],
         "observing": ["recording", "interfaces", "net"],
-        "world": ["recording", "interfaces", "observing"],
+        "world": ["recording", "interfaces", "policies", "observing"],
         "groups": ["recording", "interfaces", "observing", "world"],
         "supervision": ["recording", "interfaces", "observing", "world"],
         "collective": ["recording", "interfaces", "net", "observing", "world"],

@@ -2,7 +2,7 @@
 // The threads that read what comes, and the actors that it wakes.
 #pragma once
 
-#include "actors/net/sockets/spin.hpp"
+#include "actors/policies/spin.hpp"
 
 #include <boost/asio/io_context.hpp>
 

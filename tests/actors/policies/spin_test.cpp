@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a thread looks for messages where that is of use, for a bounded time, and not where others
 // need its processor. Method: facts of machines, and times, that the test makes up.
-#include "actors/net/sockets/spin.hpp"
+#include "actors/policies/spin.hpp"
 #include "tests/doctest.hpp"
 
 #include <chrono>
@@ -56,7 +56,7 @@ struct waiting_thread {
 
 } // namespace
 
-TEST_SUITE("actors/net/sockets/spin") {
+TEST_SUITE("actors/policies/spin") {
   TEST_CASE("a control group's quota is its share of a period, and may be none") {
     CHECK(quota_of("150000 100000") == 1.5);
     CHECK(quota_of("200000 100000\n") == 2);

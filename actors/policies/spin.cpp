@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a process may use, and when looking is of use.
-#include "actors/net/sockets/spin.hpp"
+#include "actors/policies/spin.hpp"
 
 #include <algorithm>
 #include <charconv>
