@@ -33,6 +33,8 @@
 
 namespace troupe {
 
+class owned_variable;
+
 /// Holds one variable and its optimizer slots, and alone changes them.
 using variable_owner_actor = caf::typed_actor<
   // The variable as it is now; the memory is shared, and never changes while it is held.
@@ -60,7 +62,10 @@ using variable_owner_actor = caf::typed_actor<
 
 struct use_mirror;
 struct use_accumulator;
+struct use_bundle;
 struct come_back;
+struct lend_variable;
+struct lent_variable;
 
 /// An owner as its replication knows it. Where owners are replicated there are two of each
 /// variable: the owner, and a mirror in another process that repeats its changes.
@@ -71,6 +76,10 @@ using replicated_owner_actor = variable_owner_actor::extend<
   caf::reacts_to<use_accumulator>,
   // Its process was lost before: another one holds the variable, and is to have it for a mirror.
   caf::reacts_to<come_back>,
+  // What it holds, for a bundle, and where that lies.
+  caf::replies_to<lend_variable>::with<lent_variable>,
+  // The bundle that the variable is part of from now on, until that ends.
+  caf::reacts_to<use_bundle>,
   // The sender is the mirror from now on: it is told all there is, and each change.
   caf::reacts_to<msg<wire::RepeatChanges>>,
   // What the owner holds now, for its mirror. Errors: cancelled, of a mirror that has taken over;
@@ -110,6 +119,44 @@ using accumulator_actor = caf::typed_actor<
 struct use_accumulator {
   accumulator_actor accumulator;
 };
+
+/// One replica's gradients for all variables of a bundle, in that order.
+struct push_bundle {
+  std::vector<msg<wire::PushGradient>> gradients;
+};
+
+/// An accumulator of several variables collects their gradients together.
+using bundle_accumulator_actor = accumulator_actor::extend<
+  // As PushGradient, of all at once. Errors: invalid_argument, if they are not as many.
+  caf::replies_to<push_bundle>::with<msg<wire::PushReply>>>;
+
+/// The variables of a bundle are wanted, for work on their device.
+struct read_bundle {};
+
+/// Them, where they lie.
+struct bundle_values {
+  std::vector<tensor> values;
+};
+
+/// What a step consists of, for all variables of a bundle.
+struct apply_bundle {
+  uint64_t step = 0;
+  uint32_t divisor = 0;               ///< As in ApplyUpdate.
+  std::vector<push_bundle> gradients; ///< In the order in which they are added.
+};
+
+/// A variable of a bundle was changed by hand.
+struct bundle_changed {};
+
+/// The variables that lie on one stream of a device, for the steps of a job: however many there
+/// are, a step reads them by one message, and changes them by one.
+using bundle_actor = caf::typed_actor<
+  // The variables as they are now. Errors: as the device's actor.
+  caf::replies_to<read_bundle>::with<bundle_values>,
+  // One pass for each variable; answered when they are queued. Errors: as ApplyUpdate.
+  caf::replies_to<apply_bundle>::with<msg<wire::UpdateApplied>>,
+  // By its owner, and done.
+  caf::reacts_to<bundle_changed>>;
 
 /// A variable's holder has been found, or looked for in vain: then both are null.
 struct holder_found {
@@ -346,6 +393,21 @@ using gpu_actor = caf::typed_actor<
   // Time to look whether the device is still there; sent by the actor to itself.
   caf::reacts_to<watch_tick>>;
 
+/// A bundle is to be made, which needs what an owner holds.
+struct lend_variable {};
+
+/// It may be looked at, and changed, by work for that stream only: one piece at a time.
+struct lent_variable {
+  std::shared_ptr<owned_variable> variable;
+  gpu_actor device; ///< Null: the variable lies in the host's memory.
+  uint32_t stream = 0;
+};
+
+/// The bundle that an owner tells of changes by hand.
+struct use_bundle {
+  bundle_actor bundle;
+};
+
 /// The leaves of an argument: the same for all workers, or those of each, by index.
 using closure_argument
   = std::variant<std::vector<closure_value>, std::vector<std::vector<closure_value>>>;
@@ -428,6 +490,14 @@ using recorder_actor = caf::typed_actor<
 
 TROUPE_LOCAL_MESSAGE(troupe::use_mirror)
 TROUPE_LOCAL_MESSAGE(troupe::use_accumulator)
+TROUPE_LOCAL_MESSAGE(troupe::push_bundle)
+TROUPE_LOCAL_MESSAGE(troupe::read_bundle)
+TROUPE_LOCAL_MESSAGE(troupe::bundle_values)
+TROUPE_LOCAL_MESSAGE(troupe::apply_bundle)
+TROUPE_LOCAL_MESSAGE(troupe::bundle_changed)
+TROUPE_LOCAL_MESSAGE(troupe::lend_variable)
+TROUPE_LOCAL_MESSAGE(troupe::lent_variable)
+TROUPE_LOCAL_MESSAGE(troupe::use_bundle)
 TROUPE_LOCAL_MESSAGE(troupe::come_back)
 TROUPE_LOCAL_MESSAGE(troupe::holder_found)
 TROUPE_LOCAL_MESSAGE(troupe::watch_owner)

@@ -27,9 +27,9 @@ struct contribution {
   uint32_t examples = 0; ///< In the replica's batch; 0 if the trainer reports none.
 };
 
-/// One variable's part of an update.
+/// One variable's part of an update, or that of several on a device, which are updated together.
 struct variable_update {
-  std::string variable; ///< Its name.
+  std::string variable; ///< Its name; of several: "w and 3 more".
   job_time ended{0};    ///< When its owner was done.
   job_time took{0};     ///< What the pass over memory took; on a GPU, to queue it.
 };
@@ -45,7 +45,7 @@ struct step_record {
   std::vector<contribution> accepted;  ///< In order of arrival: the others waited for the last one.
   std::vector<contribution> stale;     ///< Dropped since the update before this one.
   std::vector<contribution> cancelled; ///< Told to stop, because the step had enough without them.
-  std::vector<variable_update> updates; ///< One for each variable, in order of completion.
+  std::vector<variable_update> updates; ///< Of all variables, in order of completion.
 };
 
 /// One happening on the timeline of one actor.

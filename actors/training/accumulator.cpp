@@ -18,7 +18,7 @@ namespace troupe {
 
 namespace {
 
-using accumulator_pointer = observed_pointer<accumulator_actor, accumulator_state>;
+using accumulator_pointer = observed_pointer<bundle_accumulator_actor, accumulator_state>;
 using update_promise = accumulator_state::update_promise;
 using aggregate_promise = accumulator_state::aggregate_promise;
 
@@ -31,21 +31,24 @@ void serve(accumulator_pointer self) {
     state.takes.pop_front();
     auto awaits = std::exchange(state.awaits, {});
     auto* asked = std::get_if<aggregate_promise>(&take.promise);
-    auto [report, update, aggregate] = state.close_step(asked != nullptr || !awaits.empty(), take);
+    auto closed = state.close_step(asked != nullptr || !awaits.empty(), take);
     for (auto& waiting : awaits)
-      waiting.promise.deliver(aggregate);
+      waiting.promise.deliver(closed.aggregate);
     if (asked != nullptr) {
-      asked->deliver(aggregate);
-    } else {
-      self->send(caf::actor_cast<chief_actor>(take.asker), report);
-      std::get<update_promise>(take.promise).delegate(state.config.owner, update);
+      asked->deliver(closed.aggregate);
+      continue;
     }
+    self->send(caf::actor_cast<chief_actor>(take.asker), closed.report);
+    auto& promise = std::get<update_promise>(take.promise);
+    if (state.config.bundle)
+      promise.delegate(state.config.bundle, std::move(closed.bundled));
+    else
+      promise.delegate(state.config.owner, closed.update);
   }
 }
 
-caf::result<msg<wire::PushReply>> push(accumulator_pointer self,
-                                       const msg<wire::PushGradient>& gradient) {
-  auto reply = self->state.push(gradient, self->state.config.world->now());
+caf::result<msg<wire::PushReply>> push(accumulator_pointer self, const push_bundle& pushed) {
+  auto reply = self->state.push(pushed, self->state.config.world->now());
   if (!reply) return to_caf(reply.error());
   serve(self);
   return std::move(*reply);
@@ -57,12 +60,17 @@ caf::result<msg<Reply>> take(accumulator_pointer self, uint32_t required, bool h
                              bool measure = false) {
   if (required == 0)
     return to_caf({errc::invalid_argument, "Argument num_required must be positive: it is 0"});
-  if (std::is_same_v<Reply, wire::UpdateApplied> && !self->state.config.owner)
+  const auto& config = self->state.config;
+  if (std::is_same_v<Reply, wire::UpdateApplied> && !config.owner && !config.bundle)
     return to_caf({errc::failed_precondition, "this accumulator has no owner to give gradients to; "
                                               "ask it for an aggregate"});
+  if (config.bundle && (hold || measure))
+    return to_caf({errc::unimplemented,
+                   fmt::format("variable '{}' is updated together with others, and no owner "
+                               "measures its gradients",
+                               config.variable.name)});
   if constexpr (std::is_same_v<Reply, wire::Aggregate>)
-    if (auto seen = check_aggregates(self->state.config.variable.name, self->state.config.place);
-        !seen)
+    if (auto seen = check_aggregates(config.variable.name, config.place); !seen)
       return to_caf(seen.error());
   auto asker = self->current_sender(); // the promise takes the sender out of the message
   auto promise = self->make_response_promise<msg<Reply>>();
@@ -103,6 +111,7 @@ void cancel(accumulator_pointer self, wire::CancelTakes::Reader said) {
 // No caller waits for an accumulator that is no more.
 void leave(accumulator_pointer self, caf::exit_msg& exit) {
   answer_cancelled(std::exchange(self->state.takes, {}), std::exchange(self->state.awaits, {}));
+  if (self->state.config.bundle) self->send_exit(self->state.config.bundle, exit.reason);
   self->quit(std::move(exit.reason));
 }
 
@@ -121,11 +130,24 @@ request_id request_of(const origin& from) {
   return {from.replica, from.iteration, from.iteration};
 }
 
-uint64_t examples_of(std::span<const msg<wire::PushGradient>> gradients) {
+// Of all gradients of a bundle it is the same.
+wire::PushGradient::Reader first_of(const push_bundle& pushed) {
+  return pushed.gradients.front().reader();
+}
+
+uint64_t examples_of(std::span<const push_bundle> gradients) {
   uint64_t sum = 0;
   for (const auto& one : gradients)
-    sum += one.reader().getOrigin().getExamples();
+    sum += first_of(one).getOrigin().getExamples();
   return sum;
+}
+
+// @pre They are of one variable each.
+std::vector<msg<wire::PushGradient>> only_ones_of(std::vector<push_bundle> given) {
+  std::vector<msg<wire::PushGradient>> gradients;
+  for (auto& one : given)
+    gradients.push_back(std::move(one.gradients.front()));
+  return gradients;
 }
 
 template <class List>
@@ -152,13 +174,20 @@ expected<void> check_aggregates(const std::string& variable, device place) {
                 variable, to_string(place)));
 }
 
-expected<void> accumulator_state::check(const msg<wire::PushGradient>& pushed) const {
-  auto given = pushed.reader().getGradient();
+expected<void> accumulator_state::check(const push_bundle& pushed) const {
   if (config.gradients_are_sums)
-    if (auto counted = check_examples(read_origin(pushed.reader().getOrigin())); !counted)
+    if (auto counted = check_examples(read_origin(first_of(pushed).getOrigin())); !counted)
       return counted;
-  if (auto fits = check_form(given); !fits || !config.requires_finite) return fits;
-  return check_finite(config.variable.name, *read_gradient(given, pushed.owner()));
+  for (size_t i = 0; i < pushed.gradients.size(); ++i) {
+    const auto& variable = i == 0 ? config.variable : config.behind[i - 1];
+    auto given = pushed.gradients[i].reader().getGradient();
+    if (auto fits = i == 0 ? check_form(given) : check_gradient(variable, given); !fits)
+      return fits;
+    if (!config.requires_finite) continue;
+    auto value = *read_gradient(given, pushed.gradients[i].owner());
+    if (auto finite = check_finite(variable.name, value); !finite) return finite;
+  }
+  return {};
 }
 
 // What divides an update has 32 bits.
@@ -179,7 +208,7 @@ expected<void> accumulator_state::check_examples(const origin& from) const {
 expected<void> accumulator_state::check_form(wire::Gradient::Reader gradient) const {
   if (!config.form) return check_gradient(config.variable, gradient);
   if (accepted.empty()) return check_gradient(*config.form, gradient, nullptr);
-  auto first = accumulated_shape(accepted.front().reader().getGradient());
+  auto first = accumulated_shape(first_of(accepted.front()).getGradient());
   return check_gradient(*config.form, gradient, &first);
 }
 
@@ -190,21 +219,25 @@ std::optional<msg<wire::PushReply>> accumulator_state::said_before(const origin&
   return std::nullopt;
 }
 
-expected<msg<wire::PushReply>> accumulator_state::push(const msg<wire::PushGradient>& gradient,
-                                                       job_time now) {
-  auto from = read_origin(gradient.reader().getOrigin());
-  if (!config.remembers) return judge(gradient, from, now);
+expected<msg<wire::PushReply>> accumulator_state::push(const push_bundle& pushed, job_time now) {
+  if (auto needed = 1 + config.behind.size(); pushed.gradients.size() != needed)
+    return fail(errc::invalid_argument,
+                fmt::format("variable '{}' and those updated with it are {}, and {} gradients were "
+                            "given; give one for each, in one call of apply_gradients",
+                            config.variable.name, needed, pushed.gradients.size()));
+  auto from = read_origin(first_of(pushed).getOrigin());
+  if (!config.remembers) return judge(pushed, from, now);
   if (auto said = said_before(from)) return *said;
-  auto reply = judge(gradient, from, now);
+  auto reply = judge(pushed, from, now);
   if (reply) remembered.add(request_of(from), *reply);
   return reply;
 }
 
-expected<msg<wire::PushReply>> accumulator_state::judge(const msg<wire::PushGradient>& gradient,
+expected<msg<wire::PushReply>> accumulator_state::judge(const push_bundle& pushed,
                                                         const origin& from, job_time now) {
   if (ledger.drop_if_late(from, now)) return make_push_reply(verdict::stale, ledger.step());
-  if (auto fits = check(gradient); !fits) return tl::unexpected<error>(fits.error());
-  accepted.push_back(gradient);
+  if (auto fits = check(pushed); !fits) return tl::unexpected<error>(fits.error());
+  accepted.push_back(pushed);
   return reply_to_accepted(ledger.accept(from, now));
 }
 
@@ -228,10 +261,10 @@ msg<wire::Aggregate> accumulator_state::sum_up(uint64_t step,
                         aggregate(gradients, update.reader().getDivisor(), declared));
 }
 
-std::vector<msg<wire::PushGradient>> accumulator_state::take_first(size_t count) {
+std::vector<push_bundle> accumulator_state::take_first(size_t count) {
   auto end = accepted.begin() + static_cast<ptrdiff_t>(count);
-  std::vector<msg<wire::PushGradient>> first{std::make_move_iterator(accepted.begin()),
-                                             std::make_move_iterator(end)};
+  std::vector<push_bundle> first{std::make_move_iterator(accepted.begin()),
+                                 std::make_move_iterator(end)};
   accepted.erase(accepted.begin(), end);
   return first;
 }
@@ -242,11 +275,16 @@ accumulator_state::taken accumulator_state::close_step(bool aggregates, const pe
   auto closed = ledger.close_step(take.required);
   auto gradients = take_first(closed.accepted.size());
   if (config.gradients_are_sums) divisor = static_cast<uint32_t>(examples_of(gradients));
-  auto report = make_taken_gradient(step, closed.accepted, closed.stale);
-  auto told = config.owner_is_replicated ? report : msg<wire::TakenGradient>{};
-  taken result{report, make_apply_update(step, divisor, gradients, take.hold, take.measure, told)};
-  if (aggregates) result.aggregate = sum_up(step, result.update);
   accepted_reply = {};
+  taken result{.report = make_taken_gradient(step, closed.accepted, closed.stale)};
+  if (config.bundle) {
+    result.bundled = {step, divisor, std::move(gradients)};
+    return result;
+  }
+  auto told = config.owner_is_replicated ? result.report : msg<wire::TakenGradient>{};
+  result.update = make_apply_update(step, divisor, only_ones_of(std::move(gradients)), take.hold,
+                                    take.measure, told);
+  if (aggregates) result.aggregate = sum_up(step, result.update);
   return result;
 }
 
@@ -272,13 +310,14 @@ msg<wire::AccumulatorStatus> accumulator_state::status() const {
                                  static_cast<uint32_t>(takes.size()));
 }
 
-accumulator_actor::behavior_type accumulator(accumulator_pointer self, accumulator_config config) {
+bundle_accumulator_actor::behavior_type accumulator(accumulator_pointer self,
+                                                    accumulator_config config) {
   self->state.ledger
     = gradient_ledger{config.first_step, config.one_gradient_per_replica, config.asynchronous};
   self->state.config = std::move(config);
   self->set_exit_handler([self](caf::exit_msg& exit) { leave(self, exit); });
   return {
-    [self](const msg<wire::PushGradient>& gradient) { return push(self, gradient); },
+    [self](const msg<wire::PushGradient>& gradient) { return push(self, {{gradient}}); },
     [self](const msg<wire::TakeGradient>& request) {
       auto asked = request.reader();
       return take<wire::UpdateApplied>(self, asked.getRequired(), asked.getHold(),
@@ -297,6 +336,7 @@ accumulator_actor::behavior_type accumulator(accumulator_pointer self, accumulat
     },
     [self](const msg<wire::ReadAccumulator>&) { return self->state.status(); },
     [self](const msg<wire::SetStep>& set) { set_step(self->state, set.reader().getStep()); },
+    [self](const push_bundle& pushed) { return push(self, pushed); },
   };
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The accumulator: collects the gradients of one variable, and drops those that come too late.
+// The accumulator: collects the gradients of one variable, or of those that are updated together,
+// and drops those that come too late.
 #pragma once
 
 #include "actors/interfaces/interfaces.hpp"
@@ -24,6 +25,10 @@ struct accumulator_config {
   variable_owner_actor owner;     ///< Gets the gradients of a step; may be null if `form` is given.
   uint64_t first_step = 0;        ///< The step that the job begins with.
   troupe::world* world = nullptr; ///< Tells when a gradient came. Outlives the actor.
+  /// Gets gradients in the owner's place, of `variable` and of those behind it; null: there is but
+  /// one.
+  bundle_actor bundle;
+  std::vector<variable_form> behind;    ///< In the order of the bundle.
   std::optional<accumulator_form> form; ///< Of an accumulator that stands alone.
   reduction how = reduction::mean;
   bool gradients_are_sums = false; ///< Over the examples that their origins say: so many divide.
@@ -76,7 +81,7 @@ struct accumulator_state {
 
   accumulator_config config;
   gradient_ledger ledger;
-  std::vector<msg<wire::PushGradient>> accepted; ///< Those that the ledger has, in its order.
+  std::vector<push_bundle> accepted; ///< Those that the ledger has, in its order.
 
   /// What was said of the last gradient of each replica: a client that numbers its iterations.
   request_table<msg<wire::PushReply>> remembered;
@@ -84,9 +89,9 @@ struct accumulator_state {
   std::vector<pending_await> awaits;
   msg<wire::PushReply> accepted_reply; ///< What every accepted push of this step is told.
 
-  /// Keeps or drops a gradient that came at `now`. Errors: as the two `check_gradient`.
-  [[nodiscard]] expected<msg<wire::PushReply>> push(const msg<wire::PushGradient>& gradient,
-                                                    job_time now);
+  /// Keeps or drops gradients that came at `now`, one for each variable.
+  /// Errors: as the two `check_gradient`; invalid_argument, if they are not as many.
+  [[nodiscard]] expected<msg<wire::PushReply>> push(const push_bundle& pushed, job_time now);
 
   /// True if the take at the head has what it needs.
   [[nodiscard]] bool can_serve() const {
@@ -97,6 +102,7 @@ struct accumulator_state {
   struct taken {
     msg<wire::TakenGradient> report;  ///< For the asker: the arrivals.
     msg<wire::ApplyUpdate> update;    ///< For the owner: the gradients.
+    apply_bundle bundled;             ///< For a bundle, in its place.
     msg<wire::Aggregate> aggregate{}; ///< For callers that want to see it; empty if none does.
   };
 
@@ -115,12 +121,12 @@ struct accumulator_state {
   [[nodiscard]] msg<wire::AccumulatorStatus> status() const;
 
 private:
-  [[nodiscard]] std::vector<msg<wire::PushGradient>> take_first(size_t count);
+  [[nodiscard]] std::vector<push_bundle> take_first(size_t count);
   [[nodiscard]] msg<wire::PushReply> reply_to_accepted(uint64_t next_step);
   [[nodiscard]] std::optional<msg<wire::PushReply>> said_before(const origin& from) const;
-  [[nodiscard]] expected<msg<wire::PushReply>> judge(const msg<wire::PushGradient>& gradient,
-                                                     const origin& from, job_time now);
-  [[nodiscard]] expected<void> check(const msg<wire::PushGradient>& pushed) const;
+  [[nodiscard]] expected<msg<wire::PushReply>> judge(const push_bundle& pushed, const origin& from,
+                                                     job_time now);
+  [[nodiscard]] expected<void> check(const push_bundle& pushed) const;
   [[nodiscard]] expected<void> check_examples(const origin& from) const;
   [[nodiscard]] expected<void> check_form(wire::Gradient::Reader gradient) const;
   [[nodiscard]] msg<wire::Aggregate> sum_up(uint64_t step,
@@ -128,7 +134,8 @@ private:
 };
 
 /// The behaviour of an accumulator.
-accumulator_actor::behavior_type
-accumulator(observed_pointer<accumulator_actor, accumulator_state> self, accumulator_config config);
+bundle_accumulator_actor::behavior_type
+accumulator(observed_pointer<bundle_accumulator_actor, accumulator_state> self,
+            accumulator_config config);
 
 } // namespace troupe

@@ -261,7 +261,7 @@ void on_applied(chief_pointer self, size_t index, const msg<wire::UpdateApplied>
   auto done = applied.reader();
   if (state.config.sync.measures() && !state.open.norms.contains(index))
     keep_norms(state, index, done);
-  state.open.applied.push_back({state.config.variables[index],
+  state.open.applied.push_back({state.config.collected[index],
                                 job_time{done.getAppliedNanoseconds()},
                                 job_time{done.getTookNanoseconds()}});
   state.now_in == chief_phase::taking_back ? end_if_taken_back(self) : end_step_if_complete(self);
@@ -411,7 +411,7 @@ void do_without(chief_pointer self, const std::vector<accumulator_progress>& pro
     self->send(config.accumulators[i], make_count_missing(lacking[i], progress[i].step));
     self->state.config.on_warning(
       fmt::format("'{}' does without {} gradients that lost replicas gave only in part",
-                  config.variables[i], lacking[i]));
+                  config.collected[i], lacking[i]));
   }
 }
 

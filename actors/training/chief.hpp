@@ -37,11 +37,13 @@ struct chief_config {
   uint32_t min_replicas = 0;
   uint64_t first_step = 0;
   uint64_t steps = 1;                          ///< Updates to make.
-  std::vector<accumulator_actor> accumulators; ///< One for each variable; the chief ends them.
-  std::vector<std::string> variables;          ///< Their names, in the same order.
-  std::vector<variable_owner_actor> owners;    ///< Likewise; asked for what they hold.
-  token_queue_actor tokens;                    ///< The chief ends it.
-  recorder_actor recorder;                     ///< Told of every step, and last of the job's end.
+  std::vector<accumulator_actor> accumulators; ///< Of all variables; the chief ends them.
+  /// What each of them collects the gradients of, for people: "w", or "w and 3 more".
+  std::vector<std::string> collected;
+  std::vector<variable_owner_actor> owners; ///< One for each variable; asked for what they hold.
+  std::vector<std::string> variables;       ///< Their names, in the same order.
+  token_queue_actor tokens;                 ///< The chief ends it.
+  recorder_actor recorder;                  ///< Told of every step, and last of the job's end.
   /// A step that takes longer ends the job, naming what is missing. A sixth of it brings a warning.
   job_time deadline = std::chrono::minutes{10};
   /// How often the chief looks for what is missing. In the virtual world, where a look costs more
@@ -94,9 +96,9 @@ struct step_progress {
   /// The sum of what owners have measured, in the order of variables.
   [[nodiscard]] gradient_norms all_norms() const;
 
-  /// Those of `variables` whose owners have not said yet that they have applied the update.
+  /// Those of `collected` of which it was not said yet that the update is applied.
   [[nodiscard]] std::vector<std::string>
-  not_applied(const std::vector<std::string>& variables) const;
+  not_applied(const std::vector<std::string>& collected) const;
 };
 
 /// A snapshot that is being taken.

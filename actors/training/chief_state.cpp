@@ -39,9 +39,9 @@ gradient_norms step_progress::all_norms() const {
 }
 
 std::vector<std::string>
-step_progress::not_applied(const std::vector<std::string>& variables) const {
+step_progress::not_applied(const std::vector<std::string>& collected) const {
   std::vector<std::string> names;
-  for (const auto& name : variables)
+  for (const auto& name : collected)
     if (std::ranges::find(applied, name, &variable_update::variable) == applied.end())
       names.push_back(name);
   return names;
@@ -51,7 +51,8 @@ chief_state::chief_state(chief_config from)
   : config(std::move(from)), step(config.first_step),
     ledger(config.accumulators.size(), asynchronous_rule::patience(config.sync)),
     roster(config.sync.total_num_replicas, config.absent), handles(config.sync.total_num_replicas) {
-  TROUPE_ASSERT(config.accumulators.size() == config.variables.size(), config.variables.size());
+  TROUPE_ASSERT(config.accumulators.size() == config.collected.size(), config.collected.size());
+  TROUPE_ASSERT(config.owners.size() == config.variables.size(), config.variables.size());
   for (auto* tell : {&config.on_warning, &config.on_trouble})
     if (!*tell) *tell = [](const std::string&) {};
   if (config.sync.dynamic) choice.emplace(*config.sync.dynamic, config.learning_rate);
@@ -201,7 +202,7 @@ std::optional<error> chief_state::overdue(job_time now) const {
   if (now_in == phase::applying && now - open.began > config.deadline)
     return too_late(fmt::format("step {} is not over after {:.1f} s; not updated yet: {}", step + 1,
                                 seconds(now - open.began),
-                                fmt::join(open.not_applied(config.variables), ", ")));
+                                fmt::join(open.not_applied(config.collected), ", ")));
   if (now_in == phase::saving && now - phase_began > config.deadline)
     return too_late(fmt::format("{} of those asked for a checkpoint of step {} did not answer",
                                 saving.missing, step));

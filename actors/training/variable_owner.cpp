@@ -51,21 +51,12 @@ void stamp(msg<Reply>& answer, job_time now, job_time took) {
   }
 }
 
-// The device's actor ended before it came to a request: its end says why, which is heard of as that
-// of any other actor.
-void on_bounced(variable_owner_state& state, const caf::error& bounced,
-                const std::function<void(const caf::error&)>& fail) {
-  auto tell = [fail, bounced](const caf::error& end) { fail(end ? end : bounced); };
-  if (state.device_end)
-    tell(*state.device_end);
+// That of the device's actor, or of the bundle that the variable is part of.
+void on_end(variable_owner_state& state, const caf::down_msg& down) {
+  if (state.bundle && down.source == state.bundle.address())
+    state.bundle = nullptr;
   else
-    state.bounced.emplace_back(tell);
-}
-
-void on_device_end(variable_owner_state& state, const caf::error& end) {
-  state.device_end = end;
-  for (const auto& tell : std::exchange(state.bounced, {}))
-    tell(end);
+    state.end.come(down.reason);
 }
 
 // Whether a request is answered when the device is told of it: what comes of it stays on the
@@ -76,6 +67,14 @@ bool stays_there(const msg<Message>& wanted, device where) {
     return computes_at(wanted.reader(), where);
   return std::is_same_v<Message, wire::ApplyUpdate> || std::is_same_v<Message, wire::ReleaseUpdate>;
 }
+
+// Whether a request leaves the variable as a bundle knows it.
+template <class Message>
+constexpr bool reads
+  = std::is_same_v<
+      Message,
+      wire::
+        ReadVariable> || std::is_same_v<Message, wire::PullVariable> || std::is_same_v<Message, wire::ReadAverage> || std::is_same_v<Message, wire::ReadState>;
 
 // The device's actor does one request of a stream after the other, and keeps what each refers to,
 // gradients above all, until the device has done it.
@@ -100,13 +99,13 @@ ask_device(variable_owner_pointer self, const msg<Message>& wanted,
         --self->state.at_device;
         if (done.thrown) *answer = tl::unexpected<error>(reason_of(done.thrown));
         if (*answer) stamp(**answer, self->state.config.world->now(), done.elapsed);
+        if (!reads<Message> && self->state.bundle) self->send(self->state.bundle, bundle_changed{});
         *answer ? promise.deliver(std::move(**answer)) : promise.deliver(to_caf(answer->error()));
       },
-      [self, promise](const caf::error& reason) mutable {
+      [self, promise](const caf::error& failure) {
         --self->state.at_device;
-        auto tell = [promise](const caf::error& why) mutable { promise.deliver(why); };
-        reason == caf::sec::request_receiver_down ? on_bounced(self->state, reason, tell)
-                                                  : tell(reason);
+        self->state.end.explain(failure,
+                                [promise](const caf::error& why) mutable { promise.deliver(why); });
       });
   return promise;
 }
@@ -144,7 +143,7 @@ caf::result<msg<Reply>> answer(variable_owner_pointer self, const msg<Message>& 
 caf::result<msg<wire::VariableSnapshot>> read(variable_owner_pointer self,
                                               const msg<wire::ReadVariable>& wanted) {
   const auto& state = self->state;
-  if (state.config.place && state.at_device == 0 && !state.device_end)
+  if (state.config.place && state.at_device == 0 && !state.end.has_come() && !state.bundle)
     if (auto there = state.variable->read_there(wanted)) return *there;
   return answer(self, wanted, &owned_variable::read);
 }
@@ -335,6 +334,19 @@ void use(variable_owner_pointer self, const accumulator_actor& accumulator) {
       [](const caf::error&) {});
 }
 
+// ---- being part of a bundle ----
+
+lent_variable lend(const variable_owner_state& state) {
+  const auto& place = state.config.place;
+  if (!place) return {state.variable, {}, 0};
+  return {state.variable, place->device, place->stream};
+}
+
+void use(variable_owner_pointer self, const bundle_actor& bundle) {
+  self->state.bundle = bundle;
+  self->monitor(bundle);
+}
+
 // ---- coming back ----
 
 template <class Then>
@@ -388,8 +400,7 @@ caf::result<msg<wire::TookOver>> take_over(variable_owner_pointer self, uint64_t
 replicated_owner_actor::behavior_type variable_owner(variable_owner_pointer self,
                                                      variable_owner_config config) {
   self->state = variable_owner_state{std::move(config)};
-  self->set_down_handler(
-    [self](const caf::down_msg& down) { on_device_end(self->state, down.reason); });
+  self->set_down_handler([self](const caf::down_msg& down) { on_end(self->state, down); });
   if (const auto& place = self->state.config.place) self->monitor(place->device);
   using owned = owned_variable;
   return {
@@ -414,6 +425,8 @@ replicated_owner_actor::behavior_type variable_owner(variable_owner_pointer self
     [self](const use_mirror& told) { begin_with(self, told.mirror); },
     [self](const use_accumulator& told) { use(self, told.accumulator); },
     [self](const come_back& told) { return_as_mirror(self, told); },
+    [self](const lend_variable&) { return lend(self->state); },
+    [self](const use_bundle& told) { use(self, told.bundle); },
     [self](const msg<wire::RepeatChanges>& said) {
       repeat_to_sender(self, said.reader().getMirror());
     },

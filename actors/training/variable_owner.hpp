@@ -9,6 +9,7 @@
 #include "actors/training/gradient_check.hpp"
 #include "actors/training/variable_copies.hpp"
 #include "actors/world/activity.hpp"
+#include "actors/world/device_end.hpp"
 #include "actors/world/phases.hpp"
 #include "actors/world/world.hpp"
 #include "messages/payload.hpp"
@@ -66,6 +67,9 @@ public:
   [[nodiscard]] std::optional<msg<wire::VariableSnapshot>>
   read_there(const msg<wire::ReadVariable>& wanted) const;
 
+  /// The variable as it is now, where it lies.
+  [[nodiscard]] expected<tensor> value_in_place() { return copies_.read_in_place(); }
+
   /// What has changed since the variable had a revision. Errors: as `variable_copies::read`.
   [[nodiscard]] expected<msg<wire::VariableChanges>> pull(const msg<wire::PullVariable>& wanted);
 
@@ -89,6 +93,10 @@ public:
   /// as `check_gradient`; user_code if a program's rule throws, which leaves a part of the update;
   /// cancelled, as `change_once`.
   [[nodiscard]] expected<msg<wire::UpdateApplied>> apply_once(const msg<wire::ApplyUpdate>& update);
+
+  /// One update, of gradients that were checked; as `apply_once`, but it is neither measured nor
+  /// held. @param divisor As in ApplyUpdate.
+  [[nodiscard]] expected<void> update(std::vector<gradient> gradients, uint32_t divisor);
 
   /// The update that is held. Errors: failed_precondition if there is none.
   [[nodiscard]] expected<msg<wire::UpdateApplied>> release(const msg<wire::ReleaseUpdate>& wanted);
@@ -207,7 +215,8 @@ private:
 /// The owner of a variable on a device has nothing of that. It hands each request on to the
 /// device's actor, which makes them one after the other. It answers when the device has done it;
 /// but an update, and a read of a replica that computes there, when they are queued. Such a read it
-/// answers by itself while the device has nothing else of it to do.
+/// answers by itself while the device has nothing else of it to do. If the variable is part of a
+/// bundle, which asks that actor, too, it does not, and tells the bundle of each change by hand.
 ///
 /// An owner or mirror that comes back in a new life is a mirror of the one that holds the variable
 /// then, which tells it all there is between two changes: from then on it is like any other.
@@ -236,10 +245,9 @@ struct variable_owner_state {
   std::shared_ptr<owned_variable> variable; ///< Shared with the device, if that works on it.
   phase_in<phase, transitions> now_in{phase::holding};
   std::vector<std::function<void()>> early; ///< Answers that wait while it is `unsure`.
-  size_t at_device = 0;                 ///< Requests that the device's actor has not answered yet.
-  std::optional<caf::error> device_end; ///< What the device's actor ended with.
-  /// Requests that the device's actor did not come to: they are told what it ended with.
-  std::vector<std::function<void(const caf::error&)>> bounced;
+  size_t at_device = 0;              ///< Requests that the device's actor has not answered yet.
+  device_end end;                    ///< Of the device's actor.
+  bundle_actor bundle;               ///< That the variable is part of; null: of none.
   std::optional<come_back> returned; ///< While `returning`.
   replicated_owner_actor mirror;     ///< Null: there is none.
   uint32_t mirror_number = 0;        ///< Which one it is, as the directory counts them.

@@ -313,6 +313,13 @@ owned_variable::apply_once(const msg<wire::ApplyUpdate>& update) {
   return answer;
 }
 
+expected<void> owned_variable::update(std::vector<gradient> gradients, uint32_t divisor) {
+  if (auto ready = check_ready(); !ready) return ready;
+  auto placed = copies_.placed(std::move(gradients));
+  if (!placed) return tl::unexpected<error>(placed.error());
+  return apply({*placed, divisor});
+}
+
 // Only owners that are replicated are told which replicas' gradients they get.
 void owned_variable::keep_closed(wire::ApplyUpdate::Reader update, const applied_update& done) {
   if (!update.hasTaken()) return;

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
+#include <iterator>
 #include <numeric>
 
 namespace troupe {
@@ -147,9 +148,48 @@ task<std::vector<tensor>> replica_context::read(std::vector<variable> variables)
   return read_for(std::move(variables), {});
 }
 
+// Those of a bundle are read all together, the others each by itself.
 task<std::vector<tensor>> replica_context::read_on_device(std::vector<variable> variables) {
   const auto& device = activity_.computes_at().owned;
-  return read_for(std::move(variables), device ? device->where() : troupe::device{});
+  auto where = device ? device->where() : troupe::device{};
+  auto reading_bundles = read_bundles(where);
+  auto bundled = co_await reading_bundles;
+  std::vector<variable> alone;
+  std::ranges::copy_if(variables, std::back_inserter(alone),
+                       [&](const variable& one) { return !bundled.contains(one.index()); });
+  auto reading = read_for(std::move(alone), where);
+  auto others = co_await reading;
+  auto next = others.begin();
+  std::vector<tensor> values;
+  values.reserve(variables.size());
+  for (const auto& one : variables) {
+    auto found = bundled.find(one.index());
+    values.push_back(std::move(found == bundled.end() ? *next++ : found->second));
+  }
+  co_return values;
+}
+
+task<std::map<size_t, tensor>> replica_context::read_bundles(troupe::device where) {
+  std::map<size_t, tensor> found;
+  if (!place_.cast) co_return found;
+  const auto& cast = *place_.cast;
+  std::vector<std::pair<bundle_actor, read_bundle>> requests;
+  std::vector<size_t> indices;
+  for (const auto& bundle : cast.bundles) {
+    if (cast.variables[bundle.variables.front()].place() != where) continue;
+    requests.emplace_back(bundle.holder, read_bundle{});
+    for (auto position : bundle.variables)
+      indices.push_back(cast.variables[position].index());
+  }
+  auto reading = activity_.request_all<bundle_values>(std::move(requests));
+  auto replies = co_await reading;
+  auto next = indices.begin();
+  for (auto& reply : replies) {
+    auto read = value_or_throw(std::move(reply));
+    for (auto& value : read.values)
+      found.emplace(*next++, std::move(value));
+  }
+  co_return found;
 }
 
 task<std::vector<tensor>> replica_context::read_for(std::vector<variable> variables,

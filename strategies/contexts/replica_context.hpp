@@ -214,6 +214,9 @@ private:
   [[nodiscard]] task<std::vector<tensor>> read_for(std::vector<variable> variables,
                                                    troupe::device computes_on);
 
+  /// The values of the bundles that lie on a device, where they lie, by the index of the variable.
+  [[nodiscard]] task<std::map<size_t, tensor>> read_bundles(troupe::device where);
+
   /// The actor to ask for a variable: in a job, as this replica knows it.
   [[nodiscard]] const variable_owner_actor& owner_of(const variable& source) const;
 

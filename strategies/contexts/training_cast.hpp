@@ -18,6 +18,14 @@
 
 namespace troupe {
 
+/// Variables that lie together on a device: a replica reads them, and gives gradients for them, at
+/// once.
+struct bundle_of_variables {
+  bundle_actor holder;
+  bundle_accumulator_actor collector; ///< Their only accumulator.
+  std::vector<size_t> variables;      ///< Positions in the cast, rising.
+};
+
 /// The actors of one training job, as its replicas know them. Each optimizer in each job has a cast
 /// of its own, so two of them in one program never meet.
 struct training_cast {
@@ -25,7 +33,8 @@ struct training_cast {
   std::optional<asynchronous_rule> asynchronous; ///< Where training is.
   token_queue_actor tokens;
   std::vector<variable> variables;             ///< What the job trains.
-  std::vector<accumulator_actor> accumulators; ///< One for each of `variables`, in that order.
+  std::vector<accumulator_actor> accumulators; ///< Of each of `variables`, in that order.
+  std::vector<bundle_of_variables> bundles;    ///< Those of several variables each.
   std::vector<variable_owner_actor> owners; ///< Likewise, where they are not those of `variables`.
   std::shared_ptr<const void> stand_ins;    ///< They end with the last reference; may be null.
   std::vector<caf::actor> here;             ///< Its actors that stand in this process, to be ended.
@@ -42,6 +51,12 @@ struct training_cast {
   /// The cast as the actor with the name `viewer` knows it. Errors: throws `failure`, as
   /// `placement::see`.
   [[nodiscard]] training_cast seen_from(const std::string& viewer, placement& placement) const;
+
+  /// The position of a variable. Errors: not_found, naming it, if the job does not train it.
+  [[nodiscard]] expected<size_t> position_of(const variable& trained) const;
+
+  /// The bundle that a variable is part of; null: of none. @param position Of the variable.
+  [[nodiscard]] const bundle_of_variables* bundle_of(size_t position) const;
 
   /// The owner of a variable.
   [[nodiscard]] const variable_owner_actor& owner_of(const variable& trained) const;

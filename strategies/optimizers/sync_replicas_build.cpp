@@ -2,6 +2,7 @@
 // The chief's side of a synchronous job: its actors, and how it begins.
 #include "actors/training/optimizer_settings.hpp"
 #include "actors/training/token_queue.hpp"
+#include "actors/training/variable_bundle.hpp"
 #include "actors/world/ask.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/owner_replication.hpp"
@@ -48,6 +49,48 @@ std::string accumulator_name(const variable& of, size_t place) {
   return fmt::format("{}accumulator {}", place_prefixes[place], of.name());
 }
 
+// An owner lends its variable within its process. A step that looks at norms asks each owner.
+bool may_bundle(const strategy& strategy, const sync_options& options) {
+  return strategy.layout().placement == nullptr && options.clip_global_norm == 0
+         && !options.measures();
+}
+
+/// Variables that lie on one stream of a device.
+struct lent_variables {
+  gpu_actor device;
+  uint32_t stream = 0;
+  std::vector<size_t> positions; ///< Among those of the job.
+  std::vector<std::shared_ptr<owned_variable>> variables;
+};
+
+// Those that are more than one.
+std::vector<lent_variables> lent_together(strategy& strategy,
+                                          const std::vector<variable>& variables) {
+  std::vector<lent_variables> found;
+  for (size_t i = 0; i < variables.size(); ++i) {
+    if (variables[i].place().kind == device_kind::cpu) continue;
+    auto lent = value_or_throw(
+      ask<lent_variable>(strategy.world(), variables[i].owners_here()[0], lend_variable{}));
+    auto together = std::ranges::find_if(found, [&lent](const lent_variables& others) {
+      return others.device == lent.device && others.stream == lent.stream;
+    });
+    if (together == found.end())
+      together = found.insert(found.end(), {lent.device, lent.stream, {}, {}});
+    together->positions.push_back(i);
+    together->variables.push_back(std::move(lent.variable));
+  }
+  std::erase_if(found, [](const lent_variables& lent) { return lent.positions.size() == 1; });
+  return found;
+}
+
+// Of one variable, or of the bundle that it begins.
+std::string name_of(const training_cast& cast, size_t position) {
+  const auto& name = cast.variables[position].name();
+  const auto* bundle = cast.bundle_of(position);
+  return bundle == nullptr ? name
+                           : fmt::format("{} and {} more", name, bundle->variables.size() - 1);
+}
+
 /// Spawns those of a cast that stand in this process, and ends them again if that comes to nothing.
 class cast_builder {
 public:
@@ -72,6 +115,25 @@ public:
     world_.introduce(lives.id(), name);
     if (placement_ != nullptr) placement_->put(name, lives);
     return lives;
+  }
+
+  /// Puts variables together. @param config Of the first one's accumulator.
+  void add_bundle(const lent_variables& lent, accumulator_config config) {
+    auto first = lent.positions.front();
+    auto& bundle = cast_.bundles.emplace_back(bundle_of_variables{.variables = lent.positions});
+    auto name = name_of(cast_, first);
+    bundle.holder = config.bundle
+      = spawn<bundle_actor>("bundle of " + name, variable_bundle,
+                            bundle_config{name, lent.variables, lent.device, lent.stream, &world_});
+    config.owner = nullptr;
+    for (auto position : lent.positions)
+      if (position != first) config.behind.push_back(cast_.variables[position].form());
+    bundle.collector = spawn<bundle_accumulator_actor>(accumulator_name(cast_.variables[first], 0),
+                                                       accumulator, std::move(config));
+    for (auto position : lent.positions) {
+      cast_.accumulators[position] = bundle.collector;
+      caf::anon_send(cast_.variables[position].owners_here()[0], use_bundle{bundle.holder});
+    }
   }
 
   /// Finds the accumulators that the chief needs and that stand elsewhere.
@@ -135,18 +197,26 @@ void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> va
   }
   auto is_replicated = strategy.layout().owner_copies > 1;
   cast->tokens = builder.spawn<token_queue_actor>("token queue", token_queue, queue);
-  for (const auto& variable : variables) {
+  cast->variables = std::move(variables);
+  cast->accumulators.resize(cast->variables.size());
+  if (may_bundle(strategy, options_))
+    for (const auto& lent : lent_together(strategy, cast->variables)) {
+      const auto& first = cast->variables[lent.positions.front()];
+      builder.add_bundle(lent, collects(strategy, first, *global_step, links));
+    }
+  for (size_t i = 0; i < cast->variables.size(); ++i) {
+    if (cast->bundle_of(i) != nullptr) continue;
+    const auto& variable = cast->variables[i];
     auto config = collects(strategy, variable, *global_step, links);
     for (size_t place = 0; place < (is_replicated ? 2 : 1); ++place) {
       if (is_replicated) config.owner = variable.owners_here()[place];
-      auto spawned
-        = builder.spawn<accumulator_actor>(accumulator_name(variable, place), accumulator, config);
+      auto spawned = builder.spawn<bundle_accumulator_actor>(accumulator_name(variable, place),
+                                                             accumulator, config);
       if (is_replicated && spawned)
         caf::anon_send(variable.owners_here()[place], use_accumulator{spawned});
-      if (place == 0) cast->accumulators.push_back(std::move(spawned));
+      if (place == 0) cast->accumulators[i] = std::move(spawned);
     }
   }
-  cast->variables = std::move(variables);
   builder.complete();
   *job_ = cast;
 }
@@ -197,11 +267,14 @@ chief_config sync_replicas_optimizer::get_chief_queue_runner() const {
   config.sync = options_;
   config.learning_rate = only_rate_of(*plan_, options_);
   config.first_step = job->first_step;
-  config.accumulators = job->accumulators;
   config.tokens = job->tokens;
-  for (const auto& variable : job->variables) {
-    config.variables.push_back(variable.name());
-    config.owners.push_back(variable.owner());
+  for (size_t i = 0; i < job->variables.size(); ++i) {
+    config.variables.push_back(job->variables[i].name());
+    config.owners.push_back(job->variables[i].owner());
+    if (const auto* bundle = job->bundle_of(i); bundle != nullptr && bundle->variables.front() != i)
+      continue;
+    config.accumulators.push_back(job->accumulators[i]);
+    config.collected.push_back(name_of(*job, i));
   }
   return config;
 }

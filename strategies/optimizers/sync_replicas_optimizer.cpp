@@ -21,18 +21,62 @@ namespace {
 
 using push = std::pair<accumulator_actor, msg<wire::PushGradient>>;
 
-std::vector<push> make_pushes(const training_cast& cast, const origin& from,
-                              const std::vector<gradient_and_variable>& gradients) {
-  std::vector<push> pushes;
-  pushes.reserve(gradients.size());
-  for (const auto& [gradient, variable] : gradients) {
-    pushes.emplace_back(value_or_throw(cast.accumulator_of(variable)),
-                        make_push_gradient(from, completed(gradient, variable.extents())));
+/// Gradients on their way: each by itself, or those of a bundle together.
+struct pushes_of_step {
+  std::vector<push> alone;
+  std::vector<std::pair<bundle_accumulator_actor, push_bundle>> bundled;
+};
+
+// @param given By position in the cast; those of the bundle are taken out.
+// @returns None, if no gradient is of the bundle.
+std::optional<push_bundle> take_bundle(const training_cast& cast, const bundle_of_variables& bundle,
+                                       std::vector<msg<wire::PushGradient>>& given) {
+  push_bundle pushed;
+  const variable* missing = nullptr;
+  const variable* present = nullptr;
+  for (auto position : bundle.variables) {
+    auto& gradient = given[position];
+    (gradient.is_empty() ? missing : present) = &cast.variables[position];
+    if (!gradient.is_empty()) pushed.gradients.push_back(std::move(gradient));
   }
-  if (pushes.empty())
+  if (present == nullptr) return std::nullopt;
+  if (missing == nullptr) return pushed;
+  throw failure{{errc::invalid_argument,
+                 fmt::format("apply_gradients got no gradient for variable '{}', which is updated "
+                             "together with '{}'; give those of a step in one call",
+                             missing->name(), present->name())}};
+}
+
+pushes_of_step make_pushes(const training_cast& cast, const origin& from,
+                           const std::vector<gradient_and_variable>& gradients) {
+  if (gradients.empty())
     throw failure{{errc::invalid_argument,
                    "Must supply at least one variable: apply_gradients got no gradient"}};
+  pushes_of_step pushes;
+  std::vector<msg<wire::PushGradient>> of_bundles(cast.variables.size());
+  for (const auto& [gradient, variable] : gradients) {
+    auto position = value_or_throw(cast.position_of(variable));
+    auto message = make_push_gradient(from, completed(gradient, variable.extents()));
+    if (cast.bundle_of(position) == nullptr)
+      pushes.alone.emplace_back(cast.accumulators[position], std::move(message));
+    else
+      of_bundles[position] = std::move(message);
+  }
+  for (const auto& bundle : cast.bundles)
+    if (auto taken = take_bundle(cast, bundle, of_bundles))
+      pushes.bundled.emplace_back(bundle.collector, std::move(*taken));
   return pushes;
+}
+
+// @returns The replies, to bundles last.
+task<std::vector<expected<msg<wire::PushReply>>>> push_all(activity& by, pushes_of_step pushes) {
+  auto bundled = by.begin_requests<msg<wire::PushReply>>(std::move(pushes.bundled));
+  auto pushing = by.request_all<msg<wire::PushReply>>(std::move(pushes.alone));
+  auto replies = co_await pushing;
+  auto settling = by.settled(bundled);
+  auto of_bundles = co_await settling;
+  std::ranges::move(of_bundles, std::back_inserter(replies));
+  co_return replies;
 }
 
 // Whether an owner takes an array of a gradient as it lies on a device: on its own, and if a
@@ -90,11 +134,22 @@ std::optional<gradient> gradient_of(const expected<msg<wire::Aggregate>>& aggreg
 
 } // namespace
 
-expected<accumulator_actor> training_cast::accumulator_of(const variable& trained) const {
+expected<size_t> training_cast::position_of(const variable& trained) const {
   for (size_t i = 0; i < variables.size(); ++i)
-    if (variables[i] == trained) return accumulators[i];
+    if (variables[i] == trained) return i;
   return fail(errc::not_found,
               fmt::format("this job does not train variable '{}'", trained.name()));
+}
+
+expected<accumulator_actor> training_cast::accumulator_of(const variable& trained) const {
+  return position_of(trained).map([this](size_t position) { return accumulators[position]; });
+}
+
+const bundle_of_variables* training_cast::bundle_of(size_t position) const {
+  auto found = std::ranges::find_if(bundles, [&](const bundle_of_variables& bundle) {
+    return std::ranges::binary_search(bundle.variables, position);
+  });
+  return found == bundles.end() ? nullptr : &*found;
 }
 
 const variable_owner_actor& training_cast::owner_of(const variable& trained) const {
@@ -195,27 +250,32 @@ sync_replicas_optimizer::apply_gradients(replica_context& context,
     co_await bringing;
   }
   auto pushes = make_pushes(cast, origin_of(context), gradients_and_variables);
+  std::vector<size_t> counts(pushes.alone.size(), 1); // of variables, by reply
+  for (const auto& [collector, pushed] : pushes.bundled)
+    counts.push_back(pushed.gradients.size());
   gradients_and_variables.clear(); // from here on the messages hold the gradients
   context.has_token_ = false;
   // Asked before the push, so that the step cannot be over before the question is there.
   std::shared_ptr<activity::pending_replies<msg<wire::Aggregate>>> aggregates;
   if (options.read_aggregates)
     aggregates = context.activity_.begin_requests<msg<wire::Aggregate>>(
-      make_awaits(pushes, context.local_step()));
-  if (traits_of(options_.policy).cancels()) context.activity_.when_cancelled(recall_of(pushes));
-  auto pushing = context.activity_.request_all<msg<wire::PushReply>>(std::move(pushes));
+      make_awaits(pushes.alone, context.local_step()));
+  if (traits_of(options_.policy).cancels())
+    context.activity_.when_cancelled(recall_of(pushes.alone));
+  auto pushing = push_all(context.activity_, std::move(pushes));
   auto replies = co_await pushing;
   context.activity_.when_cancelled({});
   apply_outcome outcome;
   std::vector<uint64_t> next_steps;
-  for (auto& reply : replies) {
-    if (was_recalled(reply)) {
-      ++outcome.stale;
+  for (size_t i = 0; i < replies.size(); ++i) {
+    if (was_recalled(replies[i])) {
+      outcome.stale += counts[i];
       continue;
     }
-    auto judged = value_or_throw(std::move(reply));
+    auto judged = value_or_throw(std::move(replies[i]));
     if (auto next = judged.reader().getNextStep(); next > 0) next_steps.push_back(next);
-    ++(judged.reader().getVerdict() == wire::Verdict::ACCEPTED ? outcome.accepted : outcome.stale);
+    auto is_accepted = judged.reader().getVerdict() == wire::Verdict::ACCEPTED;
+    (is_accepted ? outcome.accepted : outcome.stale) += counts[i];
   }
   auto waiting = take_token(context, asynchronous_rule::join(options_.policy, next_steps));
   outcome.global_step = co_await waiting;
@@ -253,10 +313,15 @@ task<uint64_t> sync_replicas_optimizer::take_token(replica_context& context,
 }
 
 task<void> sync_replicas_optimizer::push_nothing(replica_context& context) const {
-  std::vector<push> pushes;
-  for (const auto& accumulator : context.place_.cast->accumulators)
-    pushes.emplace_back(accumulator, make_push_gradient(origin_of(context), {}));
-  auto pushing = context.activity_.request_all<msg<wire::PushReply>>(std::move(pushes));
+  const auto& cast = *context.place_.cast;
+  auto nothing = make_push_gradient(origin_of(context), {});
+  pushes_of_step pushes;
+  for (size_t i = 0; i < cast.accumulators.size(); ++i)
+    if (cast.bundle_of(i) == nullptr) pushes.alone.emplace_back(cast.accumulators[i], nothing);
+  for (const auto& bundle : cast.bundles)
+    pushes.bundled.emplace_back(bundle.collector,
+                                push_bundle{std::vector(bundle.variables.size(), nothing)});
+  auto pushing = push_all(context.activity_, std::move(pushes));
   co_await pushing;
 }
 

@@ -45,6 +45,7 @@ struct job : deterministic_world {
     for (const auto& name : variables)
       add_variable(name, config, kind);
     config.accumulators = accumulators;
+    config.collected = variables;
     config.variables = variables;
     config.tokens = tokens
       = spawn(token_queue, token_queue_config{config.sync.policy, config.first_step});

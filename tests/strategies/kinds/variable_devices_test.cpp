@@ -150,6 +150,42 @@ TEST_SUITE("strategies/kinds/variable_devices") {
     CHECK(many.second - few.second == 20 * replicas * loss.bytes());
   }
 
+  TEST_CASE("variables on one stream are updated together, and gradients of some alone refused") {
+    auto world = world::virtual_time();
+    parameter_server_strategy strategy{
+      world, {.variable_devices = {played_gpu(2)}}}; // whose streams variables get in turn
+    for (const auto* name : {"a", "b", "c", "d", "e"})
+      strategy.make_variable(name, zeros({2}));
+    const auto all = strategy.trainable_variables();
+    sync_replicas_optimizer optimizer{rules::sgd{.learning_rate = 1}, {1, 1}};
+    std::vector<std::string> updated;
+    training_options options{.steps = 1};
+    options.on_step = [&](const step_record& record) {
+      for (const auto& update : record.updates)
+        updated.push_back(update.variable);
+    };
+    auto train_some = [&](size_t count) {
+      auto step = [&, count](replica_context& context) -> task<void> {
+        std::vector<gradient_and_variable> gradients;
+        for (size_t i = 0; i < count; ++i)
+          gradients.push_back({array({2}, {1, 1}), all[i]});
+        auto applying = optimizer.apply_gradients(context, std::move(gradients));
+        co_await applying;
+      };
+      return play(strategy, optimizer, step, options).report.failure;
+    };
+    CHECK_FALSE(train_some(5));
+    std::ranges::sort(updated);
+    CHECK(updated == std::vector<std::string>{"a and 2 more", "b and 1 more"});
+    for (const auto& each : all)
+      CHECK(numbers_of(strategy.read(each)) == numbers{-1, -1});
+    auto failure = train_some(4);
+    REQUIRE(failure);
+    CHECK(failure->message.find("apply_gradients got no gradient for variable 'e', which is "
+                                "updated together with 'c'; give those of a step in one call")
+          != std::string::npos);
+  }
+
   TEST_CASE("what is read, changed by hand and averaged is seen in the host's memory") {
     auto world = world::virtual_time();
     parameter_server_strategy strategy{world, with_variables_on({played_gpu(1)})};

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bundle: the variables of one stream of a device, read and changed together by the steps of a
+// job.
+#pragma once
+
+#include "actors/interfaces/interfaces.hpp"
+#include "actors/observing/observed.hpp"
+#include "actors/training/variable_owner.hpp"
+#include "actors/world/device_end.hpp"
+#include "actors/world/world.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// What a bundle holds.
+struct bundle_config {
+  std::string name; ///< For errors: "'w' and 3 more".
+  /// Lent by their owners. At least one; all lie on the same stream.
+  std::vector<std::shared_ptr<owned_variable>> variables;
+  gpu_actor device; ///< Where they lie.
+  uint32_t stream = 0;
+  troupe::world* world = nullptr; ///< Outlives the actor.
+};
+
+/// A small step on a device takes as long as its messages: some ten for each variable, if each is
+/// read, accumulated and updated by itself. A bundle stands where owners stand in a step, and an
+/// accumulator collects for all of its variables, so that there are ten in all.
+///
+/// Owners hold the variables as ever, and answer all other requests. What they do to a variable,
+/// and what the bundle does, is asked of one stream, which comes to one after the other.
+///
+/// A bundle knows the values after its last request, and gives them to readers without one. It
+/// holds them between two updates only: an update writes a variable where it lies if no reader has
+/// it. It ends when the device's actor has answered all that it asked for.
+struct bundle_state {
+  static inline const char* name = "variable_bundle";
+
+  bundle_config config;
+  std::vector<tensor> values; ///< As they are; empty: they have to be asked for.
+  size_t at_device = 0;       ///< Requests that the device's actor has not answered yet.
+  std::vector<caf::typed_response_promise<bundle_values>> readers; ///< That wait for one of them.
+  device_end end;
+  bool is_leaving = false;
+};
+
+/// The behaviour of a bundle.
+bundle_actor::behavior_type variable_bundle(observed_pointer<bundle_actor, bundle_state> self,
+                                            bundle_config config);
+
+} // namespace troupe
