@@ -20,8 +20,9 @@ T normalise(std::span<const T> in, size_t label, std::span<T> out) {
   for (size_t i = 0; i < in.size(); ++i)
     out[i] = detail::exp(in[i] - largest);
   T sum = detail::sum_lanes<T>(out.size(), [&](size_t i) { return out[i]; });
+  T scale = T{1} / sum; // one division for the row
   for (auto& value : out)
-    value /= sum;
+    value *= scale;
   return std::log(sum) - (at_label - largest);
 }
 

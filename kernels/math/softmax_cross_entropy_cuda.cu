@@ -30,8 +30,9 @@ __global__ void __launch_bounds__(block_threads)
     at_label = __shfl_sync(0xffffffff, at_label, 0, sum_lanes);
     T sum
       = sum_row<T>(columns, [=](size_t i) { return out[i] = cpu::detail::exp(in[i] - largest); });
+    T scale = T{1} / sum;
     for (size_t i = lane_of_row(); i < columns; i += sum_lanes)
-      out[i] /= sum;
+      out[i] *= scale;
     if (lane_of_row() == 0 && row < rows) losses[row] = std::log(sum) - (at_label - largest);
   });
 }
