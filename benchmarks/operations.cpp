@@ -12,6 +12,7 @@
 #include "kernels/math/layer_norm.hpp"
 #include "kernels/math/matmul.hpp"
 #include "kernels/math/one_openmp_thread.hpp"
+#include "kernels/math/rms_norm.hpp"
 #include "kernels/math/softmax_cross_entropy.hpp"
 #include "kernels/tensor/random.hpp"
 
@@ -231,6 +232,28 @@ void compare_layer_norm(size_t rows, size_t columns) {
   compare("its gradient", "ours", ours_back, onednn_back);
 }
 
+/// oneDNN 2.6 has no such normalisation; the least that one can take is a copy of the input, and of
+/// the two that the gradient reads.
+void compare_rms_norm(size_t rows, size_t columns) {
+  auto input = drawn(rows * columns), gain = drawn(columns), arriving = drawn(2 * rows * columns);
+  numbers output(rows * columns), roots(rows), leaving(2 * rows * columns), by_gain(columns);
+  auto copy_of = [](numbers& from, numbers& to) {
+    auto all = laid_out({static_cast<memory::dim>(from.size())}, memory::format_tag::a);
+    auto source = array(all, from), target = array(all, to);
+    return running(dnnl::reorder{source, target}, {{DNNL_ARG_FROM, source}, {DNNL_ARG_TO, target}});
+  };
+  auto ours = [&] { cpu::rms_norm<float>(here, 1e-5F, input, gain, output, roots); };
+  compare("RMS normalisation of " + std::to_string(rows) + " x " + std::to_string(columns)
+            + ", beside a copy",
+          "ours", ours, copy_of(input, output));
+  auto ours_back = [&] {
+    cpu::rms_norm_gradient<float>(here, input, gain, roots,
+                                  std::span{arriving}.first(rows * columns),
+                                  std::span{leaving}.first(rows * columns), by_gain);
+  };
+  compare("its gradient, beside two copies", "ours", ours_back, copy_of(arriving, leaving));
+}
+
 // ---- element by element ----
 
 void compare_activation(activation kind, dnnl::algorithm as, size_t count) {
@@ -324,6 +347,7 @@ int main(int argc, char** argv) {
   compare_softmax(64, 256);
   compare_softmax(1024, 256);
   compare_layer_norm(1024, 128);
+  compare_rms_norm(1024, 128);
   compare_activation(activation::gelu, dnnl::algorithm::eltwise_gelu_tanh, 64 * 512);
   compare_activation(activation::gelu, dnnl::algorithm::eltwise_gelu_tanh, 1024 * 512);
   compare_activation(activation::tanh, dnnl::algorithm::eltwise_tanh, 64 * 512);
