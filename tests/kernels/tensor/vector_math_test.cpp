@@ -7,6 +7,7 @@
 #include "tests/kernels/closeness.hpp"
 
 #include <bit>
+#include <utility>
 #include <vector>
 
 namespace vector_math_test {
@@ -39,14 +40,19 @@ TEST_SUITE("kernels/tensor/vector_math") {
     }
   }
 
-  TEST_CASE("the largest value is found in every place") {
-    for (size_t count : {1, 15, 16, 17, 33})
-      for (size_t place = 0; place < count; ++place) {
-        std::vector<float> values(count, -3);
-        values[place] = -1;
-        CHECK(cpu::detail::max_lanes<float>(values) == -1);
-      }
-    CHECK(cpu::detail::max_lanes<float>({}) == -std::numeric_limits<float>::infinity());
+  TEST_CASE_TEMPLATE("the largest value is found in every place, on either side of 0", T, float,
+                     double) {
+    constexpr auto infinity = std::numeric_limits<T>::infinity();
+    const std::vector<std::pair<T, T>> cases{{-3, -1},        {-3, 2},   {1, 2},
+                                             {-infinity, -3}, {-0.5, 0}, {1, infinity}};
+    for (auto [others, largest] : cases)
+      for (size_t count : {1, 15, 16, 17, 33})
+        for (size_t place = 0; place < count; ++place) {
+          std::vector<T> values(count, others);
+          values[place] = largest;
+          CHECK(cpu::detail::max_lanes<T>(values) == largest);
+        }
+    CHECK(cpu::detail::max_lanes<T>({}) == -infinity);
   }
 
   TEST_CASE("lane 0 takes every sixteenth element, and distant lanes join first") {
