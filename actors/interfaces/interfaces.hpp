@@ -142,7 +142,7 @@ struct bundle_values {
 struct apply_bundle {
   uint64_t step = 0;
   uint32_t divisor = 0;               ///< As in ApplyUpdate.
-  std::vector<push_bundle> gradients; ///< In the order in which they are added.
+  std::vector<push_bundle> gradients; ///< In the order of replicas, and added so.
 };
 
 /// A variable of a bundle was changed by hand.

@@ -135,6 +135,12 @@ wire::PushGradient::Reader first_of(const push_bundle& pushed) {
   return pushed.gradients.front().reader();
 }
 
+// As an update adds them: whichever came first, the bits are the same.
+std::pair<uint32_t, uint64_t> order_of(const push_bundle& pushed) {
+  auto from = first_of(pushed).getOrigin();
+  return {from.getReplica(), from.getIteration()};
+}
+
 uint64_t examples_of(std::span<const push_bundle> gradients) {
   uint64_t sum = 0;
   for (const auto& one : gradients)
@@ -278,6 +284,7 @@ accumulator_state::taken accumulator_state::close_step(bool aggregates, const pe
   accepted_reply = {};
   taken result{.report = make_taken_gradient(step, closed.accepted, closed.stale)};
   if (config.bundle) {
+    std::ranges::sort(gradients, {}, order_of);
     result.bundled = {step, divisor, std::move(gradients)};
     return result;
   }

@@ -142,6 +142,15 @@ TEST_SUITE("actors/training/variable_bundle") {
     CHECK(two.owned(1) == 3);
   }
 
+  TEST_CASE("gradients are added in the order of replicas, whichever came first") {
+    bundled_variables two;
+    two.push(2, 3);
+    two.push(0, 1e9);
+    two.push(1, -1e9);
+    CHECK(two.take(3).has_come());
+    CHECK(two.values() == numbers{4, 4}); // 3 + 1e9 would have been 1e9
+  }
+
   TEST_CASE("a bundle answers when the update is queued, and gradients stay until it is done") {
     bundled_variables two;
     two.hold();
