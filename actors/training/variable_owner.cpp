@@ -59,22 +59,22 @@ void on_end(variable_owner_state& state, const caf::down_msg& down) {
     state.end.come(down.reason);
 }
 
+template <class Message, class... Others>
+constexpr bool is_one_of = (std::is_same_v<Message, Others> || ...);
+
 // Whether a request is answered when the device is told of it: what comes of it stays on the
 // device, where all that is launched later comes after it. Other answers are looked at by the host.
 template <class Message>
 bool stays_there(const msg<Message>& wanted, device where) {
   if constexpr (std::is_same_v<Message, wire::ReadVariable>)
     return computes_at(wanted.reader(), where);
-  return std::is_same_v<Message, wire::ApplyUpdate> || std::is_same_v<Message, wire::ReleaseUpdate>;
+  return is_one_of<Message, wire::ApplyUpdate, wire::ReleaseUpdate>;
 }
 
 // Whether a request leaves the variable as a bundle knows it.
 template <class Message>
-constexpr bool reads
-  = std::is_same_v<
-      Message,
-      wire::
-        ReadVariable> || std::is_same_v<Message, wire::PullVariable> || std::is_same_v<Message, wire::ReadAverage> || std::is_same_v<Message, wire::ReadState>;
+constexpr bool is_read
+  = is_one_of<Message, wire::ReadVariable, wire::PullVariable, wire::ReadAverage, wire::ReadState>;
 
 // The device's actor does one request of a stream after the other, and keeps what each refers to,
 // gradients above all, until the device has done it.
@@ -99,7 +99,8 @@ ask_device(variable_owner_pointer self, const msg<Message>& wanted,
         --self->state.at_device;
         if (done.thrown) *answer = tl::unexpected<error>(reason_of(done.thrown));
         if (*answer) stamp(**answer, self->state.config.world->now(), done.elapsed);
-        if (!reads<Message> && self->state.bundle) self->send(self->state.bundle, bundle_changed{});
+        if (!is_read<Message> && self->state.bundle)
+          self->send(self->state.bundle, bundle_changed{});
         *answer ? promise.deliver(std::move(**answer)) : promise.deliver(to_caf(answer->error()));
       },
       [self, promise](const caf::error& failure) {

@@ -59,8 +59,13 @@ pushes_of_step make_pushes(const training_cast& cast, const origin& from,
     auto message = make_push_gradient(from, completed(gradient, variable.extents()));
     if (cast.bundle_of(position) == nullptr)
       pushes.alone.emplace_back(cast.accumulators[position], std::move(message));
-    else
+    else if (of_bundles[position].is_empty())
       of_bundles[position] = std::move(message);
+    else
+      throw failure{{errc::invalid_argument,
+                     fmt::format("apply_gradients got two gradients for variable '{}'; give their "
+                                 "sum or mean",
+                                 variable.name())}};
   }
   for (const auto& bundle : cast.bundles)
     if (auto taken = take_bundle(cast, bundle, of_bundles))
