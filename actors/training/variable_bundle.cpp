@@ -76,8 +76,14 @@ void ask_device(bundle_pointer self, std::shared_ptr<const apply_bundle> update,
       [self, values, answered](const device_work_done& done) {
         --self->state.at_device;
         if (done.thrown) *values = tl::unexpected<error>(reason_of(done.thrown));
-        if (*values && self->state.at_device == 0) self->state.values = **values;
-        *values ? answered(queued_work{**values, done.elapsed}) : answered(to_caf(values->error()));
+        if (*values) {
+          // The work, which stays until the device has done it, is to have no share in them.
+          queued_work queued{std::move(**values), done.elapsed};
+          if (self->state.at_device == 0) self->state.values = queued.values;
+          answered(queued);
+        } else {
+          answered(to_caf(values->error()));
+        }
         leave_if_done(self);
       },
       [self, answered](const caf::error& failure) {

@@ -169,6 +169,24 @@ TEST_SUITE("actors/training/variable_bundle") {
     CHECK(two.values() == numbers{4, 4});
   }
 
+  TEST_CASE("updates write where the variables lie, unless a reader holds them") {
+    bundled_variables two;
+    auto read
+      = [&two] { return two.ask<bundle_values>(two.bundle, read_bundle{}).value().values.front(); };
+    auto update = [&two](uint64_t step) {
+      two.push(0, 1, step);
+      CHECK(two.take(1).has_come());
+    };
+    update(0); // it has brought them to the device
+    const auto* address = read().data();
+    update(1);
+    CHECK(read().data() == address);
+    auto held = read();
+    update(2);
+    CHECK(read().data() != address);
+    CHECK(first_of(*two.device->stream(0).to_host(held)) == 3);
+  }
+
   TEST_CASE("gradients of a past step are dropped all together") {
     bundled_variables two;
     two.push(0, 1);
