@@ -94,7 +94,7 @@ void job_queue::look() {
       pause_briefly();
     }
     is_away_ = true;
-    std::this_thread::yield();
+    if (count_ == 0) std::this_thread::yield(); // else it came before this thread was seen away
     is_away_ = false;
   } while (spin_.goes_on(steady_clock::now()));
 }

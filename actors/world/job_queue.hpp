@@ -39,7 +39,7 @@ public:
   /// The first one; waits until there is one.
   [[nodiscard]] caf::resumable* take();
 
-  /// Likewise; null, if there is none.
+  /// The first one; null, if there is none.
   [[nodiscard]] caf::resumable* try_take();
 
 private:
