@@ -6,6 +6,9 @@
 #include "messages/nanoseconds.hpp"
 #include "messages/tensor_message.hpp"
 
+#include <algorithm>
+#include <vector>
+
 namespace troupe {
 namespace {
 
@@ -47,27 +50,6 @@ std::vector<std::pair<std::string, double>> read_settings(capnp::List<wire::Sett
   for (auto setting : from)
     settings.emplace_back(setting.getName(), setting.getValue());
   return settings;
-}
-
-/// A push, and what it is ordered by.
-struct sortable_push {
-  uint32_t replica;
-  uint64_t iteration;
-  const msg<wire::PushGradient>* push;
-};
-
-/// The pushes by replica, then by iteration.
-std::vector<sortable_push> in_order_of_origin(std::span<const msg<wire::PushGradient>> pushes) {
-  std::vector<sortable_push> order;
-  order.reserve(pushes.size());
-  for (const auto& push : pushes) {
-    auto from = push.reader().getOrigin();
-    order.push_back({from.getReplica(), from.getIteration(), &push});
-  }
-  std::stable_sort(order.begin(), order.end(), [](const auto& left, const auto& right) {
-    return std::pair(left.replica, left.iteration) < std::pair(right.replica, right.iteration);
-  });
-  return order;
 }
 
 } // namespace
@@ -210,6 +192,11 @@ msg<wire::TakenGradient> make_taken_gradient(uint64_t step, std::span<const arri
   return std::move(message).finish();
 }
 
+std::pair<uint32_t, uint64_t> place_in_update(const msg<wire::PushGradient>& push) {
+  auto from = push.reader().getOrigin();
+  return {from.getReplica(), from.getIteration()};
+}
+
 msg<wire::ApplyUpdate> make_apply_update(uint64_t step, uint32_t divisor,
                                          std::span<const msg<wire::PushGradient>> pushes, bool hold,
                                          bool measure, const msg<wire::TakenGradient>& taken) {
@@ -220,10 +207,11 @@ msg<wire::ApplyUpdate> make_apply_update(uint64_t step, uint32_t divisor,
   message.body.setStep(step);
   message.body.setDivisor(divisor);
   auto gradients = message.body.initGradients(static_cast<capnp::uint>(pushes.size()));
+  std::vector<msg<wire::PushGradient>> ordered{pushes.begin(), pushes.end()};
+  std::ranges::stable_sort(ordered, {}, place_in_update);
   capnp::uint index = 0;
-  for (const auto& [replica, iteration, push] : in_order_of_origin(pushes))
-    write_gradient(*message.storage, gradients[index++], push->reader().getGradient(),
-                   push->owner());
+  for (const auto& push : ordered)
+    write_gradient(*message.storage, gradients[index++], push.reader().getGradient(), push.owner());
   return std::move(message).finish();
 }
 

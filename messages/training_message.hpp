@@ -9,6 +9,7 @@
 
 #include <span>
 #include <string_view>
+#include <utility>
 
 namespace troupe {
 
@@ -93,8 +94,12 @@ struct variable_changes {
                                                            std::span<const arrival> stale,
                                                            bool amends = false);
 
+/// What orders the gradients of an update, so that its bits do not depend on which came first:
+/// the replica, then its iteration.
+[[nodiscard]] std::pair<uint32_t, uint64_t> place_in_update(const msg<wire::PushGradient>& push);
+
 /// An accumulator asks the owner to apply gradients. The message refers to the gradients where the
-/// pushes hold them, keeps the pushes alive, and orders them by replica, then by iteration.
+/// pushes hold them, keeps the pushes alive, and orders them by `place_in_update`.
 /// @param divisor What the sum is divided by; 0 = the number of gradients.
 /// @param measure Whether the owner is to measure the gradients, too.
 /// @param taken Which gradients they are, for an owner that is replicated; else empty.

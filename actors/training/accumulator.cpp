@@ -47,8 +47,8 @@ void serve(accumulator_pointer self) {
   }
 }
 
-caf::result<msg<wire::PushReply>> push(accumulator_pointer self, const push_bundle& pushed) {
-  auto reply = self->state.push(pushed, self->state.config.world->now());
+caf::result<msg<wire::PushReply>> push(accumulator_pointer self, push_bundle pushed) {
+  auto reply = self->state.push(std::move(pushed), self->state.config.world->now());
   if (!reply) return to_caf(reply.error());
   serve(self);
   return std::move(*reply);
@@ -135,12 +135,6 @@ wire::PushGradient::Reader first_of(const push_bundle& pushed) {
   return pushed.gradients.front().reader();
 }
 
-// As an update adds them: whichever came first, the bits are the same.
-std::pair<uint32_t, uint64_t> order_of(const push_bundle& pushed) {
-  auto from = first_of(pushed).getOrigin();
-  return {from.getReplica(), from.getIteration()};
-}
-
 uint64_t examples_of(std::span<const push_bundle> gradients) {
   uint64_t sum = 0;
   for (const auto& one : gradients)
@@ -225,25 +219,25 @@ std::optional<msg<wire::PushReply>> accumulator_state::said_before(const origin&
   return std::nullopt;
 }
 
-expected<msg<wire::PushReply>> accumulator_state::push(const push_bundle& pushed, job_time now) {
+expected<msg<wire::PushReply>> accumulator_state::push(push_bundle pushed, job_time now) {
   if (auto needed = 1 + config.behind.size(); pushed.gradients.size() != needed)
     return fail(errc::invalid_argument,
                 fmt::format("variable '{}' and those updated with it are {}, and {} gradients were "
                             "given; give one for each, in one call of apply_gradients",
                             config.variable.name, needed, pushed.gradients.size()));
   auto from = read_origin(first_of(pushed).getOrigin());
-  if (!config.remembers) return judge(pushed, from, now);
+  if (!config.remembers) return judge(std::move(pushed), from, now);
   if (auto said = said_before(from)) return *said;
-  auto reply = judge(pushed, from, now);
+  auto reply = judge(std::move(pushed), from, now);
   if (reply) remembered.add(request_of(from), *reply);
   return reply;
 }
 
-expected<msg<wire::PushReply>> accumulator_state::judge(const push_bundle& pushed,
-                                                        const origin& from, job_time now) {
+expected<msg<wire::PushReply>> accumulator_state::judge(push_bundle pushed, const origin& from,
+                                                        job_time now) {
   if (ledger.drop_if_late(from, now)) return make_push_reply(verdict::stale, ledger.step());
   if (auto fits = check(pushed); !fits) return tl::unexpected<error>(fits.error());
-  accepted.push_back(pushed);
+  accepted.push_back(std::move(pushed));
   return reply_to_accepted(ledger.accept(from, now));
 }
 
@@ -284,7 +278,9 @@ accumulator_state::taken accumulator_state::close_step(bool aggregates, const pe
   accepted_reply = {};
   taken result{.report = make_taken_gradient(step, closed.accepted, closed.stale)};
   if (config.bundle) {
-    std::ranges::sort(gradients, {}, order_of);
+    std::ranges::stable_sort(gradients, {}, [](const push_bundle& pushed) {
+      return place_in_update(pushed.gradients.front());
+    });
     result.bundled = {step, divisor, std::move(gradients)};
     return result;
   }

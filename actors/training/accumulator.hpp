@@ -91,7 +91,7 @@ struct accumulator_state {
 
   /// Keeps or drops gradients that came at `now`, one for each variable.
   /// Errors: as the two `check_gradient`; invalid_argument, if they are not as many.
-  [[nodiscard]] expected<msg<wire::PushReply>> push(const push_bundle& pushed, job_time now);
+  [[nodiscard]] expected<msg<wire::PushReply>> push(push_bundle pushed, job_time now);
 
   /// True if the take at the head has what it needs.
   [[nodiscard]] bool can_serve() const {
@@ -124,7 +124,7 @@ private:
   [[nodiscard]] std::vector<push_bundle> take_first(size_t count);
   [[nodiscard]] msg<wire::PushReply> reply_to_accepted(uint64_t next_step);
   [[nodiscard]] std::optional<msg<wire::PushReply>> said_before(const origin& from) const;
-  [[nodiscard]] expected<msg<wire::PushReply>> judge(const push_bundle& pushed, const origin& from,
+  [[nodiscard]] expected<msg<wire::PushReply>> judge(push_bundle pushed, const origin& from,
                                                      job_time now);
   [[nodiscard]] expected<void> check(const push_bundle& pushed) const;
   [[nodiscard]] expected<void> check_examples(const origin& from) const;
