@@ -63,10 +63,6 @@ expected<device> read_device(std::string_view written) {
   return fail(errc::invalid_argument, fmt::format("'{}' is no device", written));
 }
 
-std::string name_of(device which) {
-  return fmt::format("{}:{}", which.kind == device_kind::cuda ? "gpu" : "cpu", which.index);
-}
-
 expected<std::vector<device>> read_devices(std::string_view names) {
   std::vector<device> devices;
   if (names == "cpu" || names == "CPU") return devices;
@@ -80,7 +76,7 @@ expected<std::vector<device>> read_devices(std::string_view names) {
     if (std::ranges::count(devices, *one) > 0)
       return fail(
         errc::invalid_argument,
-        fmt::format("{} is named twice: name it once, and replicas share it", name_of(*one)));
+        fmt::format("{} is named twice: name it once, and replicas share it", to_string(*one)));
     devices.push_back(*one);
     begin = end + 1;
   }

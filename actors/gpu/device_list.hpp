@@ -17,9 +17,6 @@ namespace troupe {
 /// Errors: invalid_argument.
 [[nodiscard]] expected<device> read_device(std::string_view name);
 
-/// As the library spells it: "cpu:1", "gpu:0".
-[[nodiscard]] std::string name_of(device which);
-
 /// The devices of "cpu", or of "gpu:0,gpu:1": as many names of GPUs as wanted, separated by commas;
 /// "/device:GPU:0" is another name of "gpu:0".
 /// @returns Nothing for the processor.

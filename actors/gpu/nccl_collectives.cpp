@@ -98,7 +98,7 @@ expected<void> check(ncclResult_t code, const nccl_call& call) {
   if (is_well(code)) return {};
   auto is_ours = code == ncclInvalidArgument || code == ncclInvalidUsage;
   const auto* detail = nccl()->last_error(call.group);
-  auto where = call.device_index < 0 ? "" : fmt::format(" on cuda:{}", call.device_index);
+  auto where = call.device_index < 0 ? "" : fmt::format(" on gpu:{}", call.device_index);
   return fail(is_ours ? errc::invalid_argument : errc::unavailable,
               fmt::format("NCCL: {} ({}) from {}{} ({}:{})", nccl()->error_string(code),
                           detail == nullptr ? "" : detail, call.expression, where, __FILE__,

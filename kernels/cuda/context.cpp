@@ -206,7 +206,7 @@ std::shared_ptr<std::byte> context::workspace(size_t bytes) const {
   try {
     return pool.allocate(bytes);
   } catch (const std::bad_alloc&) {
-    note(fail(errc::resource, "cuda:" + std::to_string(device().index) + " has no "
+    note(fail(errc::resource, "gpu:" + std::to_string(device().index) + " has no "
                                 + std::to_string(bytes)
                                 + " bytes more: " + std::to_string(pool.bytes_in_use())
                                 + " are in use here; use smaller batches or another device"));
@@ -292,7 +292,7 @@ cublasContext* context::blas() const {
       note(state_->make_blas());
     } catch (const std::bad_alloc&) {
       note(fail(errc::resource,
-                "cuda:" + std::to_string(device().index) + " has no memory for cuBLAS"));
+                "gpu:" + std::to_string(device().index) + " has no memory for cuBLAS"));
     }
   }
   return status() ? state_->blas : nullptr;

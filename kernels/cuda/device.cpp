@@ -39,7 +39,7 @@ std::string version(int number) {
 std::string place(const char* expression, const char* file, int line) {
   int current = -1;
   static_cast<void>(cudaGetDevice(&current));
-  return " from " + std::string(expression) + " on cuda:" + std::to_string(current) + " (" + file
+  return " from " + std::string(expression) + " on gpu:" + std::to_string(current) + " (" + file
          + ":" + std::to_string(line) + ")";
 }
 
@@ -118,7 +118,7 @@ expected<device_properties> properties_of(int device_index) {
   auto count = device_count();
   if (!count) return tl::unexpected(count.error());
   if (device_index < 0 || device_index >= *count)
-    return fail(errc::not_found, "there is no cuda:" + std::to_string(device_index)
+    return fail(errc::not_found, "there is no gpu:" + std::to_string(device_index)
                                    + ", this process sees " + std::to_string(*count)
                                    + " GPUs (CUDA_VISIBLE_DEVICES may hide some)");
   cudaDeviceProp found{};

@@ -60,7 +60,7 @@ size_t quarter_of_physical_memory() {
 } // namespace
 
 std::string to_string(device where) {
-  return (where.kind == device_kind::cpu ? "cpu:" : "cuda:") + std::to_string(where.index);
+  return (where.kind == device_kind::cpu ? "cpu:" : "gpu:") + std::to_string(where.index);
 }
 
 struct buffer_pool::state {

@@ -12,14 +12,14 @@ namespace troupe {
 /// Where a tensor's bytes lie.
 enum class device_kind : uint8_t { cpu = 0, cuda = 1 };
 
-/// A device: its kind and its index among those of that kind ("cpu:0", "cuda:1").
+/// A device: its kind and its index among those of that kind ("cpu:0", "gpu:1").
 struct device {
   device_kind kind = device_kind::cpu;
   int index = 0;
   bool operator==(const device&) const = default;
 };
 
-/// "cpu:0" or "cuda:1".
+/// "cpu:0" or "gpu:1", as people write it.
 [[nodiscard]] std::string to_string(device where);
 
 /// Where a pool's blocks come from.

@@ -65,7 +65,7 @@ reduce_on_one_of(std::span<const std::string> devices, const gpu_source& gpus,
   std::vector<std::string> names;
   if (are_gpus(devices)) names.push_back(devices.front());
   for (const auto& one : computing)
-    if (one->where().kind == device_kind::cuda) names.push_back(name_of(one->where()));
+    if (one->where().kind == device_kind::cuda) names.push_back(to_string(one->where()));
   if (names.empty()) return std::make_shared<reduction_to_one_device>();
   return std::make_shared<reduction_on_device>(open_gpus({names.data(), 1}, gpus).front());
 }

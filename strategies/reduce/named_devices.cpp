@@ -22,7 +22,7 @@ std::string canonical(const std::string& written) {
     refuse(errc::invalid_argument,
            "there is no device '{}'; processors are cpu:0, cpu:1 and so on, GPUs gpu:0, gpu:1",
            written);
-  return name_of(*found);
+  return to_string(*found);
 }
 
 } // namespace

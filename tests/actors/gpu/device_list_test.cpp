@@ -48,8 +48,8 @@ TEST_SUITE("actors/gpu/device_list") {
 
   TEST_CASE("a device has one name, however it is written") {
     for (const auto* name : {"gpu:3", "GPU:3", "/device:GPU:3"})
-      CHECK(name_of(read_device(name).value()) == "gpu:3");
-    CHECK(name_of(read_device("/device:CPU:1").value()) == "cpu:1");
+      CHECK(to_string(read_device(name).value()) == "gpu:3");
+    CHECK(to_string(read_device("/device:CPU:1").value()) == "cpu:1");
     CHECK(read_device("cuda:0").error() == error{errc::invalid_argument, "'cuda:0' is no device"});
   }
 

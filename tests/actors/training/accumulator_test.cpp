@@ -510,7 +510,7 @@ TEST_SUITE("actors/training/accumulator") {
     step.settle();
     const error refused{
       errc::unimplemented,
-      "the gradients of variable 'w' stay on cuda:1, and read_aggregates adds "
+      "the gradients of variable 'w' stay on gpu:1, and read_aggregates adds "
       "them up on the host; leave variable_devices empty, or read_aggregates off"};
     CHECK(awaited.error() == refused);
     CHECK(taken.error() == refused);

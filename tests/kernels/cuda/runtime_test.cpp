@@ -31,7 +31,7 @@ TEST_SUITE("kernels/cuda/runtime") {
     auto none = cuda::properties_of(*count);
     REQUIRE(!none);
     CHECK(none.error().code == errc::not_found);
-    CHECK(none.error().message.find("cuda:" + std::to_string(*count)) != std::string::npos);
+    CHECK(none.error().message.find("gpu:" + std::to_string(*count)) != std::string::npos);
     auto nowhere = cuda::context::create(*count);
     REQUIRE(!nowhere);
     CHECK(nowhere.error().code == errc::not_found);
@@ -267,7 +267,7 @@ TEST_SUITE("kernels/cuda/runtime") {
       auto failed = cuda::detail::check(static_cast<cudaError_t>(code), "kernel<<<>>>", "a.cu", 7);
       REQUIRE(!failed);
       CHECK(failed.error().code == errc::unavailable);
-      CHECK(failed.error().message.find("from kernel<<<>>> on cuda:0 (a.cu:7)")
+      CHECK(failed.error().message.find("from kernel<<<>>> on gpu:0 (a.cu:7)")
             != std::string::npos);
       CHECK(failed.error().message.find("end it and start it again") != std::string::npos);
     }
@@ -288,7 +288,7 @@ TEST_SUITE("kernels/cuda/runtime") {
     auto failure = on->synchronise();
     REQUIRE(!failure);
     CHECK(failure.error().code == errc::resource);
-    CHECK(failure.error().message.find("cuda:0") != std::string::npos);
+    CHECK(failure.error().message.find("gpu:0") != std::string::npos);
     CHECK(!cuda::to_device(*on, zeros({1})));
     CHECK(!cuda::to_host(*on, value));
   }

@@ -238,7 +238,7 @@ TEST_SUITE("kernels/tape/cuda_tape") {
       auto refused = tape.value(looked_up);
       REQUIRE(!refused);
       CHECK(refused.error().code == errc::invalid_argument);
-      CHECK(refused.error().message.find("embedding: what is placed is 3 i64 on cuda:0, not")
+      CHECK(refused.error().message.find("embedding: what is placed is 3 i64 on gpu:0, not")
             != std::string::npos);
     }
     cuda_tape tape{{}, gpu()};
@@ -269,7 +269,7 @@ TEST_SUITE("kernels/tape/cuda_tape") {
     tape.parameter(here);
     auto refused = tape.value({0});
     REQUIRE(!refused);
-    CHECK(refused.error().message.find("lies on cpu:0, and the tape computes on cuda:0")
+    CHECK(refused.error().message.find("lies on cpu:0, and the tape computes on gpu:0")
           != std::string::npos);
     cuda_tape with_labels{{}, gpu()};
     auto logits = with_labels.parameter(on_gpu(here));

@@ -100,7 +100,7 @@ TEST_SUITE("kernels/tensor/dlpack") {
     auto gaps = from_dlpack(library.lend());
     REQUIRE(!gaps);
     CHECK(gaps.error()
-          == error{errc::unimplemented, "DLPack tensor: it does not lie row by row on cuda:1: make "
+          == error{errc::unimplemented, "DLPack tensor: it does not lie row by row on gpu:1: make "
                                         "it contiguous there"});
     library.dims = {1, 6}; // where an extent is 1, its stride says nothing
     library.strides = {1, 1};

@@ -100,7 +100,7 @@ TEST_SUITE("strategies/contexts/emulated_gradients") {
       });
     };
     CHECK_THROWS_WITH_AS(run(),
-                         doctest::Contains("computes on cuda:0, and its loss is written for a tape "
+                         doctest::Contains("computes on gpu:0, and its loss is written for a tape "
                                            "of the CPU: have it take any tape"),
                          failure);
   }

@@ -280,7 +280,7 @@ TEST_SUITE("strategies/kinds/variable_devices") {
     };
     auto seen = play(strategy, optimizer, step, {.steps = 1});
     REQUIRE(seen.report.failure);
-    CHECK(seen.report.failure->message.find("the gradients of variable 'w' stay on cuda:0, and "
+    CHECK(seen.report.failure->message.find("the gradients of variable 'w' stay on gpu:0, and "
                                             "read_aggregates adds them up on the host")
           != std::string::npos);
   }

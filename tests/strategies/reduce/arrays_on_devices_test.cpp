@@ -254,7 +254,7 @@ TEST_SUITE("strategies/reduce/arrays_on_devices") {
     CHECK(is_same(all.left(given, make).values[1], given[0]));
     auto there = all.distributed(given).primary();
     auto refused = refusal_of([&] { static_cast<void>(all.strategy.make_variable("w", there)); });
-    CHECK(refused.message.find("a value of shape [5] lies on cuda:0; have the stream copy") == 0);
+    CHECK(refused.message.find("a value of shape [5] lies on gpu:0; have the stream copy") == 0);
   }
 
   TEST_CASE("rows that lie on GPUs are scattered, and the strategy assigns from there") {
@@ -341,7 +341,7 @@ TEST_SUITE("strategies/reduce/arrays_on_devices") {
       = refusal(samples(2, dtype::f32, {3, 2}), [](replica_context& context, tensor there) {
           return context.all_reduce(reduce_op::sum, there.transpose());
         });
-    CHECK(turned.message.find("the value of replica 0, of shape [2, 3], lies on cuda:0 with gaps")
+    CHECK(turned.message.find("the value of replica 0, of shape [2, 3], lies on gpu:0 with gaps")
           == 0);
     std::vector<tensor> unlike{zeros({3}), zeros({4})};
     auto reduce = [](replica_context& context, tensor there) {
@@ -354,7 +354,7 @@ TEST_SUITE("strategies/reduce/arrays_on_devices") {
     auto there = all.distributed(samples(2, dtype::f32, {3}));
     mirrored_strategy without{all.world, {.devices = cpu_devices(2)}};
     auto elsewhere = refusal_of([&] { static_cast<void>(without.reduce(reduce_op::sum, there)); });
-    CHECK(elsewhere.message.find("lies on cuda:0; have the stream copy it") != std::string::npos);
+    CHECK(elsewhere.message.find("lies on gpu:0; have the stream copy it") != std::string::npos);
   }
 
   TEST_CASE("a device that is lost, or has no memory, fails the reduction and is named") {

@@ -280,18 +280,18 @@ TEST_SUITE("strategies/reduce/emulated_reduction") {
       static_cast<void>(cross_device_ops::gather(parts, 0));
     });
     CHECK(gathered.code == errc::invalid_argument);
-    CHECK(gathered.message.find("the value of replica 0 lies on cuda:0, and is to be combined on "
+    CHECK(gathered.message.find("the value of replica 0 lies on gpu:0, and is to be combined on "
                                 "the host")
           == 0);
     conditional_accumulator collects{replicas.strategy.world(), {.type = dtype::f32}};
     auto given = refusal_of([&] { static_cast<void>(collects.apply_grad(there.primary(), 0)); });
     CHECK(given.code == errc::invalid_argument);
-    CHECK(given.message.find("a value of shape [2, 5] lies on cuda:0; have the stream") == 0);
+    CHECK(given.message.find("a value of shape [2, 5] lies on gpu:0; have the stream") == 0);
     auto turned = refusal_of([&] {
       static_cast<void>(replicas.reduced(reduce_op::sum, replicas.left_there(dtype::f32, 5, true)));
     });
     CHECK(turned.code == errc::invalid_argument);
-    CHECK(turned.message.find("replica 0, of shape [5, 2], lies on cuda:0 with gaps")
+    CHECK(turned.message.find("replica 0, of shape [5, 2], lies on gpu:0 with gaps")
           != std::string::npos);
   }
 
