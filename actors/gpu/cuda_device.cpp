@@ -9,11 +9,14 @@
 #include "kernels/cuda/row_copy.hpp"
 #include "kernels/math/cast.hpp"
 #include "kernels/math/reduce.hpp"
+#include "kernels/updates/update_batch.hpp"
 #include "kernels/updates/update_pass.hpp"
 #include "messages/assert.hpp"
 
 #include <cstring>
+#include <exception>
 #include <fmt/format.h>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -152,8 +155,28 @@ public:
 
   [[nodiscard]] expected<void> update(variable_state& variable, const update_plan& plan,
                                       const gradient_mean& mean) override {
-    update_variable(context_, variable, plan, mean);
+    if (together_ != nullptr)
+      together_->add(variable, plan, mean);
+    else
+      update_variable(context_, variable, plan, mean);
     return context_.status();
+  }
+
+  [[nodiscard]] expected<void>
+  update_together(const std::function<expected<void>()>& ask) override {
+    cuda::update_batch together{context_};
+    together_ = &together;
+    expected<void> asked;
+    std::exception_ptr thrown;
+    try {
+      asked = ask();
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    together_ = nullptr;
+    together.launch(); // what came before a failure, too
+    if (thrown) std::rethrow_exception(thrown);
+    return asked ? context_.status() : asked;
   }
 
   [[nodiscard]] expected<double> squared_norm(const variable_state& variable,
@@ -246,6 +269,7 @@ private:
   }
 
   cuda::context context_;
+  cuda::update_batch* together_ = nullptr; ///< While it collects updates.
   step_graphs graphs_;
   std::vector<std::shared_ptr<std::byte>> staged_; ///< Pinned, and perhaps not copied yet.
   cuda::stream bell_; ///< Makes the calls of `notify`, and nothing else.

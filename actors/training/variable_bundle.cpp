@@ -2,6 +2,7 @@
 // The bundle: one request of the device for all of its variables.
 #include "actors/training/variable_bundle.hpp"
 
+#include "actors/world/compute_device.hpp"
 #include "messages/failure.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
@@ -28,16 +29,22 @@ std::vector<gradient> gradients_of(const apply_bundle& update, size_t variable) 
   return gradients;
 }
 
-// @param update Null: they are but read. @returns What they are then, where they lie.
-expected<std::vector<tensor>> perform(const owned_variables& variables,
-                                      const apply_bundle* update) {
+expected<void> update_all(compute_stream& stream, const owned_variables& variables,
+                          const apply_bundle& update) {
+  return stream.update_together([&]() -> expected<void> {
+    for (size_t i = 0; i < variables.size(); ++i)
+      if (auto done = variables[i]->update(gradients_of(update, i), update.divisor); !done)
+        return done;
+    return {};
+  });
+}
+
+// @returns What they are, where they lie.
+expected<std::vector<tensor>> values_in_place(const owned_variables& variables) {
   std::vector<tensor> values;
   values.reserve(variables.size());
-  for (size_t i = 0; i < variables.size(); ++i) {
-    if (update != nullptr)
-      if (auto done = variables[i]->update(gradients_of(*update, i), update->divisor); !done)
-        return tl::unexpected<error>(done.error());
-    auto value = variables[i]->value_in_place();
+  for (const auto& variable : variables) {
+    auto value = variable->value_in_place();
     if (!value) return tl::unexpected<error>(value.error());
     values.push_back(std::move(*value));
   }
@@ -67,8 +74,12 @@ void ask_device(bundle_pointer self, std::shared_ptr<const apply_bundle> update,
   device_work work{
     .stream = state.config.stream,
     .what = fmt::format("{} of variables {}", update ? "an update" : "a read", state.config.name),
-    .launch = [variables = state.config.variables, update = std::move(update),
-               values](compute_stream&) { *values = perform(variables, update.get()); },
+    .launch =
+      [variables = state.config.variables, update = std::move(update),
+       values](compute_stream& stream) {
+        auto done = update ? update_all(stream, variables, *update) : expected<void>{};
+        *values = done.and_then([&variables] { return values_in_place(variables); });
+      },
     .is_answered_when_queued = true};
   self
     ->request(state.config.device, caf::infinite, std::move(work)) // it has a deadline of its own

@@ -93,6 +93,13 @@ public:
                                               const gradient_mean& mean)
     = 0;
 
+  /// Has `ask` ask for updates of several variables, which the device may do as one piece of work:
+  /// until this returns, none of them may be looked at, or updated a second time.
+  /// Errors: as `ask`, and as the device's.
+  [[nodiscard]] virtual expected<void> update_together(const std::function<expected<void>()>& ask) {
+    return ask();
+  }
+
   /// As `troupe::squared_norm`; waits for the stream. Arrays lie as for `update`.
   /// Errors: as `to_device`.
   [[nodiscard]] virtual expected<double> squared_norm(const variable_state& variable,

@@ -7,12 +7,17 @@
 #include "kernels/math/row_gathering.cuh"
 #include "kernels/updates/rule_launch.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
 
 namespace troupe::cuda {
 
-/// Everything that the dense pass reads and writes, as a kernel's argument.
+/// Everything that the dense pass over one variable reads and writes.
 template <class Rule, class T>
 struct update_pass {
   static constexpr size_t slots = Rule::slot_names.size();
@@ -21,8 +26,32 @@ struct update_pass {
   typename Rule::template for_elements<T> apply;
   gathered<T> gradient;
   update_places<T> at;
+  size_t whole = 0;                ///< Packets from the front; elements behind them go one by one.
   const double* squares = nullptr; ///< Of the variable and of its direction; layer-wise rules only.
 };
+
+/// Passes of one launch, as a kernel's argument. Each has blocks of its own.
+template <class Rule, class T, unsigned most>
+struct update_passes {
+  update_pass<Rule, T> each[most];
+  unsigned first_block[most + 1]{}; ///< Those that there are not begin at the end of the grid.
+
+  explicit update_passes(const update_pass<Rule, T>& first)
+    : update_passes(first, std::make_index_sequence<most>{}) {}
+
+private:
+  template <size_t... is>
+  update_passes(const update_pass<Rule, T>& first, std::index_sequence<is...> /*places*/)
+    : each{(static_cast<void>(is), first)...} {}
+};
+
+/// Bytes of arguments that a kernel has on every device.
+inline constexpr size_t argument_bytes_max = 4096;
+
+/// Passes that a launch takes at most.
+template <class Rule, class T>
+inline constexpr unsigned passes_max
+  = (argument_bytes_max - 2 * sizeof(unsigned)) / (sizeof(update_pass<Rule, T>) + sizeof(unsigned));
 
 /// Packet `i` of all arrays: the gradients combined, the rule applied, the average moved.
 template <size_t width, class Rule, class T>
@@ -53,16 +82,23 @@ __device__ void update_packet(const update_pass<Rule, T>& pass,
   reinterpret_cast<group*>(pass.at.shadow)[i] = shadow;
 }
 
-template <class Rule, class T>
+template <class Rule, class T, unsigned most>
 __global__ void __launch_bounds__(block_threads)
-  update_kernel(size_t whole, update_pass<Rule, T> pass) {
+  update_kernel(update_passes<Rule, T, most> passes) {
   constexpr size_t width = gathered_width<T>;
+  unsigned which = 0;
+  while (which + 1 < most && blockIdx.x >= passes.first_block[which + 1])
+    ++which;
+  const auto& pass = passes.each[which];
+  const unsigned begin = passes.first_block[which], end = passes.first_block[which + 1];
+  const size_t thread = size_t{blockIdx.x - begin} * blockDim.x + threadIdx.x;
+  const size_t threads = size_t{end - begin} * blockDim.x;
   auto apply = pass.apply;
   if constexpr (is_layer_wise_rule<Rule>)
     apply.scale_to(pass.settings, {sqrt(pass.squares[0]), sqrt(pass.squares[1])});
-  for (size_t i = thread_of_grid(); i < whole; i += threads_of_grid())
+  for (size_t i = thread; i < pass.whole; i += threads)
     update_packet<width>(pass, apply, i);
-  for (size_t i = whole * width + thread_of_grid(); i < pass.at.count; i += threads_of_grid())
+  for (size_t i = pass.whole * width + thread; i < pass.at.count; i += threads)
     update_packet<1>(pass, apply, i);
 }
 
@@ -82,29 +118,76 @@ struct squares_of_element {
   }
 };
 
+/// A pass that is ready to be launched, with the memory that it refers to.
 template <class Rule, class T>
-void queue_update(const context& on, const Rule& settings, const gradient_sum& gradient,
-                  const update_places<T>& at) {
-  if (at.count == 0) return;
-  auto gathering = gather<T>(on, gradient);
-  update_pass<Rule, T> pass{settings, typename Rule::template for_elements<T>{settings},
+struct ready_pass {
+  update_pass<Rule, T> pass;
+  unsigned blocks = 0;
+  std::shared_ptr<std::byte> sum_so_far;
+  std::shared_ptr<std::byte> squares;
+};
+
+template <class Rule, class T>
+[[nodiscard]] ready_pass<Rule, T> make_ready(const context& on, const rule_update<Rule, T>& one) {
+  const auto& at = one.at;
+  auto gathering = gather<T>(on, one.gradient);
+  update_pass<Rule, T> pass{one.settings, typename Rule::template for_elements<T>{one.settings},
                             gathering.from, at};
   std::shared_ptr<std::byte> squares;
-  if constexpr (is_layer_wise_rule<Rule>) {
-    squares = room_for_sums(on, 2);
-    if (squares == nullptr) return;
-    auto* total = reinterpret_cast<double*>(squares.get());
-    sum_elements<2>(on, at.count, cpu::sum_chunk_elements, squares_of_element<Rule, T>{pass},
-                    total);
-    pass.squares = total;
-  }
+  if constexpr (is_layer_wise_rule<Rule>)
+    if (squares = room_for_sums(on, 2); squares != nullptr) {
+      auto* total = reinterpret_cast<double*>(squares.get());
+      sum_elements<2>(on, at.count, cpu::sum_chunk_elements, squares_of_element<Rule, T>{pass},
+                      total);
+      pass.squares = total;
+    }
   bool aligned = are_aligned(gathering.from) && are_aligned(packet_bytes, at.before, at.after)
                  && are_aligned(packet_bytes, at.shadow);
   for (size_t slot = 0; slot < slot_count_max; ++slot) // null where there is none
     aligned = aligned && are_aligned(packet_bytes, at.slots_before[slot], at.slots_after[slot]);
-  size_t whole = aligned ? at.count / gathered_width<T> : 0;
-  launch(on, blocks_for(aligned ? whole + 1 : at.count, block_threads), block_threads,
-         update_kernel<Rule, T>, whole, pass);
+  pass.whole = aligned ? at.count / gathered_width<T> : 0;
+  auto blocks = blocks_for(pass.whole > 0 ? pass.whole + 1 : at.count, block_threads);
+  return {pass, blocks, std::move(gathering.sum_so_far), std::move(squares)};
+}
+
+/// @param ready At least one, and `most` at most.
+template <unsigned most, class Rule, class T>
+void launch_passes(const context& on, std::span<const ready_pass<Rule, T>> ready) {
+  update_passes<Rule, T, most> passes{ready.front().pass};
+  static_assert(sizeof(passes) <= argument_bytes_max);
+  unsigned blocks = 0;
+  for (size_t i = 0; i < most; ++i) {
+    passes.first_block[i] = blocks;
+    if (i >= ready.size()) continue;
+    passes.each[i] = ready[i].pass;
+    blocks += ready[i].blocks;
+  }
+  passes.first_block[most] = blocks;
+  launch(on, blocks, block_threads, update_kernel<Rule, T, most>, passes);
+}
+
+/// A pass of so many blocks takes longer than its launch, and goes alone: the kernel of one pass
+/// has fewer registers, and more of its blocks run at once.
+inline constexpr unsigned alone_blocks_min = 1024;
+
+template <class Rule, class T>
+void queue_updates(const context& on, std::span<const rule_update<Rule, T>> updates) {
+  std::vector<ready_pass<Rule, T>> ready;
+  for (const auto& one : updates) {
+    if (one.at.count == 0) continue;
+    auto made = make_ready(on, one);
+    if (!on.status()) return; // there may be no room for squares
+    if (made.blocks >= alone_blocks_min)
+      launch_passes<1, Rule, T>(on, {&made, 1});
+    else
+      ready.push_back(std::move(made));
+  }
+  constexpr size_t most = passes_max<Rule, T>;
+  for (size_t first = 0; first < ready.size(); first += most) {
+    std::span<const ready_pass<Rule, T>> next{
+      std::span{ready}.subspan(first, std::min(most, ready.size() - first))};
+    next.size() == 1 ? launch_passes<1>(on, next) : launch_passes<most>(on, next);
+  }
 }
 
 /// Everything that the sparse pass reads and writes.
@@ -144,10 +227,8 @@ void queue_sparse_update(const context& on, const Rule& settings, const sparse_s
 
 /// Compiles the loops of a rule for the types that variables have.
 #define TROUPE_COMPILE_CUDA_RULE(Rule)                                                             \
-  template void queue_update(const context&, const Rule&, const gradient_sum&,                     \
-                             const update_places<float>&);                                         \
-  template void queue_update(const context&, const Rule&, const gradient_sum&,                     \
-                             const update_places<double>&);                                        \
+  template void queue_updates(const context&, std::span<const rule_update<Rule, float>>);          \
+  template void queue_updates(const context&, std::span<const rule_update<Rule, double>>);         \
   template void queue_sparse_update(const context&, const Rule&, const sparse_sum&,                \
                                     std::span<float>, std::span<const std::span<float>>);          \
   template void queue_sparse_update(const context&, const Rule&, const sparse_sum&,                \
@@ -155,7 +236,5 @@ void queue_sparse_update(const context& on, const Rule& settings, const sparse_s
 
 /// Likewise; there is no sparse update by a layer-wise rule.
 #define TROUPE_COMPILE_CUDA_LAYER_WISE_RULE(Rule)                                                  \
-  template void queue_update(const context&, const Rule&, const gradient_sum&,                     \
-                             const update_places<float>&);                                         \
-  template void queue_update(const context&, const Rule&, const gradient_sum&,                     \
-                             const update_places<double>&);
+  template void queue_updates(const context&, std::span<const rule_update<Rule, float>>);          \
+  template void queue_updates(const context&, std::span<const rule_update<Rule, double>>);

@@ -35,9 +35,16 @@ struct update_places {
   T average_weight = 0;
 };
 
+/// A dense update by a rule.
 template <class Rule, class T>
-void queue_update(const context& on, const Rule& settings, const gradient_sum& gradient,
-                  const update_places<T>& at);
+struct rule_update {
+  Rule settings;
+  gradient_sum gradient;
+  update_places<T> at;
+};
+
+template <class Rule, class T>
+void queue_updates(const context& on, std::span<const rule_update<Rule, T>> updates);
 
 /// @pre The rule is not layer-wise.
 template <class Rule, class T>

@@ -7,6 +7,7 @@
 #include "kernels/updates/update_rules.hpp"
 
 #include <span>
+#include <vector>
 
 namespace troupe {
 
@@ -31,6 +32,16 @@ template <class T>
 [[nodiscard]] replaced<T> in_place(std::span<T> values) {
   return {values, values};
 }
+
+/// What `update` takes, for several at once.
+template <class T>
+struct dense_update {
+  update_rule rule;
+  gradient_sum gradient;
+  replaced<T> variable;
+  std::vector<replaced<T>> slots;
+  averaged<T> average;
+};
 
 /// Asserts that the arguments of an update fit together.
 template <class T>
@@ -86,6 +97,11 @@ template <class T>
 void update(const context&, const update_rule& rule, const gradient_sum& gradient,
             const replaced<T>& variable, std::span<const replaced<T>> slots,
             const averaged<T>& average = {});
+
+/// Updates of variables that are apart, as one launch for several of them: small ones take less
+/// time than their launches. @pre They are all of rules that GPUs have code for.
+template <class T>
+void update(const context&, std::span<const dense_update<T>> updates);
 
 } // namespace cuda
 

@@ -4,13 +4,16 @@
 
 #include "kernels/updates/rule_launch.hpp"
 
+#include <type_traits>
+
 namespace troupe::cuda {
 
+namespace {
+
 template <class T>
-void update(const context& on, const update_rule& rule, const gradient_sum& gradient,
-            const replaced<T>& variable, std::span<const replaced<T>> slots,
-            const averaged<T>& average) {
-  check(rule, gradient, variable, slots, average);
+update_places<T> places_of(const dense_update<T>& one) {
+  const auto& [rule, gradient, variable, slots, average] = one;
+  check<T>(rule, gradient, variable, slots, average);
   TROUPE_ASSERT(slots.size() <= slot_count_max, slots.size());
   update_places<T> at{variable.after.size(), variable.before.data(), variable.after.data()};
   for (size_t slot = 0; slot < slots.size(); ++slot) {
@@ -19,14 +22,45 @@ void update(const context& on, const update_rule& rule, const gradient_sum& grad
   }
   at.shadow = average.shadow.data();
   at.average_weight = static_cast<T>(average.weight);
-  auto update_with = [&]<class Rule>(const Rule& settings) {
-    if constexpr (std::same_as<Rule, rules::custom>)
-      on.note(no_code_for(settings));
-    else
-      queue_update(on, settings, gradient, at);
-  };
-  std::visit(update_with, rule);
+  return at;
 }
+
+template <class Rule, class T>
+void update_by(const context& on, std::span<const dense_update<T>> updates) {
+  std::vector<rule_update<Rule, T>> mine;
+  for (const auto& one : updates)
+    if (const auto* settings = std::get_if<Rule>(&one.rule))
+      mine.push_back({*settings, one.gradient, places_of(one)});
+  if (mine.empty()) return;
+  if constexpr (std::same_as<Rule, rules::custom>)
+    on.note(no_code_for(mine.front().settings));
+  else
+    queue_updates<Rule, T>(on, mine);
+}
+
+template <class... Rules, class T>
+void update_by_each(std::type_identity<std::variant<Rules...>> /*of*/, const context& on,
+                    std::span<const dense_update<T>> updates) {
+  (update_by<Rules>(on, updates), ...);
+}
+
+} // namespace
+
+template <class T>
+void update(const context& on, std::span<const dense_update<T>> updates) {
+  update_by_each(std::type_identity<update_rule>{}, on, updates);
+}
+
+template <class T>
+void update(const context& on, const update_rule& rule, const gradient_sum& gradient,
+            const replaced<T>& variable, std::span<const replaced<T>> slots,
+            const averaged<T>& average) {
+  const dense_update<T> one{rule, gradient, variable, {slots.begin(), slots.end()}, average};
+  update<T>(on, {&one, 1});
+}
+
+template void update(const context&, std::span<const dense_update<float>>);
+template void update(const context&, std::span<const dense_update<double>>);
 
 template void update(const context&, const update_rule&, const gradient_sum&,
                      const replaced<float>&, std::span<const replaced<float>>,

@@ -9,11 +9,14 @@
 #include "kernels/tensor/placement.hpp"
 #include "kernels/updates/sparse_update.hpp"
 #include "kernels/updates/update.hpp"
+#include "kernels/updates/update_batch.hpp"
 #include "kernels/updates/update_pass.hpp"
 #include "messages/assert.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 #include <vector>
 
 // The kernels are found through their first argument, as those of the tape.
@@ -126,14 +129,19 @@ struct update_in_work {
     return {placement::out<T>(on, shadow), 1 - plan.average->decay_at(state.version)};
   }
 
-  void apply_dense(const gradient_sum& sum) {
+  prepared_update<T> dense(gradient_sum sum, std::vector<tensor> gradients,
+                           std::vector<elements> sources) {
     std::vector<replaced<T>> slots;
     for (auto& slot : state.slots)
       slots.push_back(in_place(placement::out<T>(on, unshared(on, slot.values))));
     auto after = placement::reuse(on, state.value);
-    update<T>(on, rule, sum, {placement::in<T>(on, state.value), placement::out<T>(on, after)},
-              slots, average());
-    state.value = after;
+    replaced<T> value{placement::in<T>(on, state.value), placement::out<T>(on, after)};
+    sum.sources = sources;
+    return {{rule, sum, value, std::move(slots), average()},
+            std::move(gradients),
+            std::move(sources),
+            state.value,
+            std::move(after)};
   }
 
   void apply_rows(const sparse_sum& sum) {
@@ -147,21 +155,44 @@ struct update_in_work {
       lerp<T>(on, shadow, values, static_cast<T>(weight), shadow);
   }
 
-  void apply(const gradient_mean& mean) {
+  // @returns What is left to do; nothing, if some rows were all.
+  std::optional<prepared_update<T>> begin(const gradient_mean& mean) {
     if (!are_sparse(mean.gradients)) {
       dense_gradients<T, Context> gradients{on, mean, state.value};
       clip<T>(on, gradients.sum, plan.clip);
-      return apply_dense(gradients.sum);
+      return dense(gradients.sum, std::move(gradients.arrays), std::move(gradients.sources));
     }
     ordered_rows rows{on, mean.gradients};
     auto sum = mean_of(rows, state.value, mean);
     clip<T>(on, sum, plan.clip);
-    if (updates_rows(plan, mean)) return apply_rows(sum);
-    auto dense = dense_form<T>(on, sum, state.value);
-    const elements sources[] = {elements{dense}};
-    apply_dense({.sources = sources});
+    if (updates_rows(plan, mean)) {
+      apply_rows(sum);
+      return std::nullopt;
+    }
+    auto whole = dense_form<T>(on, sum, state.value);
+    return dense({}, {whole}, {elements{whole}});
+  }
+
+  void apply(const gradient_mean& mean) {
+    auto prepared = begin(mean);
+    if (!prepared) return;
+    const auto& with = prepared->arguments;
+    update<T>(on, with.rule, with.gradient, with.variable, with.slots, with.average);
+    state.value = prepared->after;
   }
 };
+
+// Does `work` with the next update of a variable.
+template <class Context, class Work>
+void next_update(const Context& on, variable_state& state, const update_plan& plan,
+                 const Work& work) {
+  ++state.version;
+  if (state.value.element_count() == 0) return; // to kernels, a row has a width
+  if (state.value.type() == dtype::f32)
+    work(update_in_work<float, Context>{on, state, plan});
+  else
+    work(update_in_work<double, Context>{on, state, plan});
+}
 
 template <class T, class Context>
 double squared_norm_of(const Context& on, const tensor& value, const gradient_mean& mean) {
@@ -198,12 +229,7 @@ template <class Context>
 void update_variable(const Context& on, variable_state& state, const update_plan& plan,
                      const gradient_mean& mean) {
   TROUPE_ASSERT(!mean.gradients.empty());
-  ++state.version;
-  if (state.value.element_count() == 0) return; // to kernels, a row has a width
-  if (state.value.type() == dtype::f32)
-    detail::update_in_work<float, Context>{on, state, plan}.apply(mean);
-  else
-    detail::update_in_work<double, Context>{on, state, plan}.apply(mean);
+  detail::next_update(on, state, plan, [&](auto update) { update.apply(mean); });
 }
 
 template <class Context>

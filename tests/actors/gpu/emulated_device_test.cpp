@@ -15,6 +15,7 @@
 #include <functional>
 #include <future>
 #include <string>
+#include <vector>
 
 using namespace troupe;
 using namespace std::chrono_literals;
@@ -156,6 +157,60 @@ TEST_SUITE("actors/gpu/emulated_device") {
       REQUIRE(stream.wait());
       CHECK(seen.values<float>()[99] == expected);
     }
+  }
+
+  TEST_CASE("updates that are asked for together are one launch, also behind one that fails") {
+    auto device = *open_cuda_device(0, 1);
+    auto& stream = device->stream(0);
+    const update_plan plan{.rule = rules::sgd{.learning_rate = 1}};
+    std::vector<variable_copies> variables;
+    for (float value : {5.F, 6.F, 7.F}) {
+      variables.emplace_back(copies_config{.name = "w", .device = device},
+                             filled(dtype::f32, {100}, value));
+      REQUIRE(variables.back().prepare(plan));
+    }
+    const std::vector<gradient> gradients
+      = variables.front().placed({filled(dtype::f32, {100}, 2)}).value();
+    auto update_all = [&](size_t count) {
+      return [&, count]() -> expected<void> {
+        for (size_t i = 0; i < count; ++i)
+          if (auto done = variables[i].update(plan, {gradients}); !done) return done;
+        if (count < variables.size()) return fail(errc::out_of_range, "there are no more");
+        return {};
+      };
+    };
+    REQUIRE(stream.wait());
+    auto before = emulated::kernels_run();
+    REQUIRE(stream.update_together(update_all(3)));
+    REQUIRE(stream.wait());
+    CHECK(emulated::kernels_run() == before + 1);
+    CHECK(stream.update_together(update_all(2)).error().code == errc::out_of_range);
+    std::vector<float> seen;
+    for (const auto& one : variables) {
+      auto value = one.read(whole_variable).value();
+      REQUIRE(stream.wait());
+      seen.push_back(value.values<float>()[99]);
+    }
+    CHECK(seen == std::vector<float>{1, 2, 5});
+  }
+
+  TEST_CASE("of updates that are asked for together, none is made if the GPU has no memory left") {
+    auto device = *open_cuda_device(0, 1);
+    variable_copies copies{{.name = "w", .device = device}, filled(dtype::f32, {100}, 5)};
+    const update_plan plan{.rule = rules::sgd{.learning_rate = 1}};
+    REQUIRE(copies.prepare(plan));
+    auto gradients = copies.placed({filled(dtype::f32, {100}, 2)}).value();
+    auto reader = copies.read_in_place().value(); // the new version has to lie elsewhere
+    auto updated = device->stream(0).update_together([&]() -> expected<void> {
+      if (auto done = copies.update(plan, {gradients}); !done) return done;
+      return device->stream(0).make(dtype::f32, {int64_t{1} << 40}).map([](const tensor&) {});
+    });
+    CHECK(updated.error().code == errc::resource);
+    CHECK(!device->notify(0, [] {})); // and the stream begins anew
+    CHECK(copies.first().version == 0);
+    auto value = copies.read(whole_variable).value();
+    REQUIRE(copies.wait());
+    CHECK(value.values<float>()[99] == 5);
   }
 
   TEST_CASE("pinned memory of the host is copied from as it is") {
