@@ -42,6 +42,10 @@ void check_new_variable(std::span<const variable> existing, const std::string& n
            to_string(type));
 }
 
+// Variables that come one after the other and share a stream of their device: so many are worth a
+// bundle of their own.
+constexpr uint32_t owners_in_a_row = 4;
+
 // Values of enumerations may come out of a file or a foreign language.
 void check_options(const std::string& name, const tensor& initial, const variable_options& options,
                    const strategy_layout& layout) {
@@ -184,7 +188,8 @@ strategy::strategy(troupe::world& world, strategy_layout layout)
   : world_(world), layout_(std::move(layout)),
     num_replicas_(static_cast<uint32_t>(layout_.worker_devices.size())),
     devices_(world, layout_.compute_devices, layout_.device_deadline),
-    owner_devices_(world, layout_.variable_devices, layout_.device_deadline, "gpu of variables"),
+    owner_devices_(world, layout_.variable_devices, layout_.device_deadline, "gpu of variables",
+                   owners_in_a_row),
     extended_(std::make_unique<strategy_extended>(*this)) {
   check_layout(layout_);
   if (!layout_.cross_device_operations)

@@ -13,8 +13,8 @@
 namespace troupe {
 
 replica_devices::replica_devices(world& world, std::vector<std::shared_ptr<compute_device>> devices,
-                                 job_time deadline, std::string_view actors)
-  : devices_(std::move(devices)) {
+                                 job_time deadline, std::string_view actors, uint32_t row)
+  : devices_(std::move(devices)), row_(row) {
   for (size_t i = 0; i < devices_.size(); ++i) {
     actors_.push_back(world.system().spawn(gpu, gpu_config{devices_[i], deadline, &world}));
     world.introduce(actors_.back().id(), fmt::format("{} {}", actors, i));
@@ -31,7 +31,8 @@ std::optional<processor> replica_devices::processor_of(uint32_t replica) {
   std::lock_guard guard{turns_mutex_};
   auto turn = turns_.emplace(replica, static_cast<uint32_t>(turns_.size())).first->second;
   auto device = turn % actors_.size();
-  auto stream = static_cast<uint32_t>(turn / actors_.size()) % devices_[device]->stream_count();
+  auto on_device = static_cast<uint32_t>(turn / actors_.size());
+  auto stream = on_device / row_ % devices_[device]->stream_count();
   return processor{actors_[device], stream, devices_[device]};
 }
 

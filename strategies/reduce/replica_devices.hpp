@@ -21,15 +21,17 @@ class compute_device;
 
 /// Owns gpu actors of a strategy. Replicas get devices in turn, in the order in which they come to
 /// this process, and streams of a device likewise; one that comes back gets its own again. A second
-/// object does the same for the owners of variables.
+/// object does the same for the owners of variables: a stream gets some of them in a row, so that
+/// few variables are not one on each stream, but one bundle.
 ///
 /// Thread: any.
 class replica_devices {
 public:
   /// @param devices None: replicas compute on the world's threads. @param deadline Of one piece of
-  /// work. @param actors What its actors are called, with a number: "gpu".
+  /// work. @param actors What its actors are called, with a number: "gpu". @param row How many in a
+  /// row a device gives the same stream.
   replica_devices(world& world, std::vector<std::shared_ptr<compute_device>> devices,
-                  job_time deadline, std::string_view actors = "gpu");
+                  job_time deadline, std::string_view actors = "gpu", uint32_t row = 1);
 
   /// @pre No replica computes any more.
   ~replica_devices();
@@ -52,6 +54,7 @@ public:
 private:
   std::vector<std::shared_ptr<compute_device>> devices_;
   std::vector<gpu_actor> actors_;
+  uint32_t row_;
   std::mutex turns_mutex_;
   std::map<uint32_t, uint32_t> turns_; ///< By replica: the how manyth to come.
 };

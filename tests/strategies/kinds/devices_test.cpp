@@ -101,6 +101,15 @@ TEST_SUITE("strategies/kinds/devices") {
     CHECK(given.processor_of(7)->stream == 0);
   }
 
+  TEST_CASE("as many in a row as asked for have the same stream") {
+    auto world = world::virtual_time();
+    replica_devices given{world, as_given(make_gpus(1, 2)), 1s, "gpu", 3};
+    std::vector<uint32_t> streams;
+    for (uint32_t owner = 0; owner < 8; ++owner)
+      streams.push_back(given.processor_of(owner)->stream);
+    CHECK(streams == std::vector<uint32_t>{0, 0, 0, 1, 1, 1, 0, 0});
+  }
+
   TEST_CASE("replicas without devices compute on the world's threads") {
     auto world = world::virtual_time();
     replica_devices none{world, {}, 1s};
