@@ -6,6 +6,7 @@
 #include "strategies/jobs/exit_codes.hpp"
 #include "strategies/jobs/training.hpp"
 #include "strategies/torch/torch_model.hpp"
+#include "strategies/torch/torch_products.hpp"
 #include "strategies/torch/torch_tensors.hpp"
 
 #include <cmath>
@@ -100,6 +101,7 @@ int main(int count, char** arguments) {
                  static_cast<unsigned long>(10 * context_length));
     return static_cast<int>(exit_code::usage);
   }
+  std::fprintf(stderr, "matrix products by %s\n", torch_products().c_str());
   auto steps = count > 2 ? std::strtoul(arguments[2], nullptr, 10) : 300;
   auto held_out = text.substr(text.size() - text.size() / 10);
   text.resize(text.size() - held_out.size());

@@ -8,6 +8,7 @@
 #include "strategies/jobs/exit_codes.hpp"
 #include "strategies/jobs/training.hpp"
 #include "strategies/torch/torch_model.hpp"
+#include "strategies/torch/torch_products.hpp"
 #include "strategies/torch/torch_tensors.hpp"
 
 #include <cstdio>
@@ -130,6 +131,7 @@ int main(int count, char** arguments) {
     std::fprintf(stderr, "usage: torch_resnet FOLDER [STEPS]\n");
     return static_cast<int>(exit_code::usage);
   }
+  std::fprintf(stderr, "matrix products by %s\n", torch_products().c_str());
   try {
     return train_on(arguments[1], count > 2 ? std::strtoul(arguments[2], nullptr, 10) : 300);
   } catch (const failure& failed) {

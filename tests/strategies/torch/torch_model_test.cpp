@@ -6,6 +6,7 @@
 #include "strategies/jobs/checkpoint.hpp"
 #include "strategies/jobs/training.hpp"
 #include "strategies/torch/torch_model.hpp"
+#include "strategies/torch/torch_products.hpp"
 #include "strategies/torch/torch_tensors.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/small_arrays.hpp"
@@ -459,6 +460,16 @@ TEST_SUITE("strategies/torch/torch_model") {
                                        });
     CHECK(refusal.code == errc::unimplemented);
     CHECK(refusal.message.find("a module has written into its buffer") == 0);
+  }
+
+  TEST_CASE("kernels for another processor than this one are named with the mend") {
+    CHECK(!torch_products().empty());
+    CHECK(troupe::detail::openblas_products("Haswell", "SkylakeX")
+          == "OpenBLAS, kernels for Haswell");
+    CHECK(troupe::detail::openblas_products("Prescott", "") == "OpenBLAS, kernels for Prescott");
+    CHECK(troupe::detail::openblas_products("Prescott", "Haswell")
+          == "OpenBLAS, kernels for Prescott (SSE3): it does not know this processor; "
+             "OPENBLAS_CORETYPE=Haswell in the environment is faster");
   }
 
   TEST_CASE("arrays pass between Troupe and libtorch without a copy") {
