@@ -167,26 +167,24 @@ void launch_passes(const context& on, std::span<const ready_pass<Rule, T>> ready
 }
 
 /// A pass of so many blocks takes longer than its launch, and goes alone: the kernel of one pass
-/// has fewer registers, and more of its blocks run at once.
-inline constexpr unsigned alone_blocks_min = 1024;
+/// has fewer registers, and more of its blocks run at once. The emulator's passes have fewer.
+inline constexpr size_t alone_blocks_min = std::min<size_t>(1024, grid_blocks_max);
 
 template <class Rule, class T>
 void queue_updates(const context& on, std::span<const rule_update<Rule, T>> updates) {
   std::vector<ready_pass<Rule, T>> ready;
-  for (const auto& one : updates) {
-    if (one.at.count == 0) continue;
-    auto made = make_ready(on, one);
-    if (!on.status()) return; // there may be no room for squares
-    if (made.blocks >= alone_blocks_min)
-      launch_passes<1, Rule, T>(on, {&made, 1});
-    else
-      ready.push_back(std::move(made));
-  }
-  constexpr size_t most = passes_max<Rule, T>;
-  for (size_t first = 0; first < ready.size(); first += most) {
-    std::span<const ready_pass<Rule, T>> next{
-      std::span{ready}.subspan(first, std::min(most, ready.size() - first))};
-    next.size() == 1 ? launch_passes<1>(on, next) : launch_passes<most>(on, next);
+  for (const auto& one : updates)
+    if (one.at.count > 0) ready.push_back(make_ready(on, one));
+  if (!on.status()) return; // there may be no room for squares
+  auto alone
+    = std::ranges::partition(ready, [](const auto& one) { return one.blocks < alone_blocks_min; });
+  for (const auto& one : alone)
+    launch_passes<1, Rule, T>(on, {&one, 1});
+  std::span<const ready_pass<Rule, T>> others{ready.begin(), alone.begin()};
+  while (!others.empty()) {
+    auto next = others.first(std::min<size_t>(passes_max<Rule, T>, others.size()));
+    next.size() == 1 ? launch_passes<1>(on, next) : launch_passes<passes_max<Rule, T>>(on, next);
+    others = others.subspan(next.size());
   }
 }
 

@@ -30,8 +30,8 @@ void update_batch::add(variable_state& state, const update_plan& plan, const gra
 template <class T>
 void update_batch::launch(std::vector<waiting_pass<T>>& passes) {
   std::vector<dense_update<T>> updates;
-  for (const auto& one : passes)
-    updates.push_back(one.pass.arguments);
+  for (auto& one : passes)
+    updates.push_back(std::move(one.pass.arguments));
   update<T>(on_, updates);
   for (auto& [of, pass] : passes)
     if (on_.status())
