@@ -29,7 +29,7 @@ expression model(tape& on, std::span<const expression> parameters, const tensor&
                  const tensor& labels) {
   auto value = on.constant(inputs);
   for (size_t layer = 0; layer < parameters.size(); layer += 2) {
-    value = on.add_bias(on.matmul(value, parameters[layer]), parameters[layer + 1]);
+    value = on.linear(value, parameters[layer], parameters[layer + 1]);
     if (layer + 2 < parameters.size()) value = on.relu(value);
   }
   return on.softmax_cross_entropy(value, labels);

@@ -54,7 +54,7 @@ text_batch bytes_at(const std::string& text, const std::vector<size_t>& places) 
 expression loss_of(tape& t, std::span<const expression> weights, const text_batch& batch) {
   auto rows = batch.next.extents()[0];
   auto seen = t.reshape(t.embedding(weights[0], batch.before), {rows, context_bytes * width});
-  auto thought = t.gelu(t.add_bias(t.matmul(seen, weights[1]), weights[2]));
+  auto thought = t.gelu(t.linear(seen, weights[1], weights[2]));
   return t.softmax_cross_entropy(t.matmul(thought, weights[3]), batch.next);
 }
 

@@ -29,7 +29,7 @@ dataset clusters(int64_t count, uint64_t seed) {
 }
 
 expression logits(tape& on, std::span<const expression> parameters, const tensor& points) {
-  return on.add_bias(on.matmul(on.constant(points), parameters[0]), parameters[1]);
+  return on.linear(on.constant(points), parameters[0], parameters[1]);
 }
 
 } // namespace

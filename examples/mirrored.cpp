@@ -55,7 +55,7 @@ int main() {
     random_key key{1, "points", context.replica_id_in_sync_group(), number};
     auto model = [drawn = draw(key)](tape& on, std::span<const expression> parameters) {
       auto inputs = on.constant(drawn.inputs);
-      auto hidden = on.tanh(on.add_bias(on.matmul(inputs, parameters[0]), parameters[1]));
+      auto hidden = on.tanh(on.linear(inputs, parameters[0], parameters[1]));
       return on.softmax_cross_entropy(on.matmul(hidden, parameters[2]), drawn.labels);
     };
     auto minimizing = adam.minimize(context, model, weights);

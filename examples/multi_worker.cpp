@@ -75,8 +75,7 @@ int take_part() {
     // The share of a replica's rows in all rows, so that the sum of the losses is their mean.
     auto share = static_cast<double>(batch.tensors[0].extents()[0]) / global_batch;
     auto share_of_mean = [=](tape& on, std::span<const expression> parameters) {
-      auto logits
-        = on.add_bias(on.matmul(on.constant(batch.tensors[0]), parameters[0]), parameters[1]);
+      auto logits = on.linear(on.constant(batch.tensors[0]), parameters[0], parameters[1]);
       return on.scale(on.softmax_cross_entropy(logits, batch.tensors[1]), share);
     };
     auto minimizing = momentum.minimize(context, share_of_mean, weights);

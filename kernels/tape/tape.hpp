@@ -55,7 +55,7 @@ struct window_steps {
 ///
 ///     tape t;
 ///     auto w = t.parameter(weights);
-///     auto h = t.tanh(t.add_bias(t.matmul(t.constant(inputs), w), t.parameter(bias)));
+///     auto h = t.tanh(t.linear(t.constant(inputs), w, t.parameter(bias)));
 ///     auto loss = t.softmax_cross_entropy(h, labels);
 ///     expected<std::vector<gradient>> g = t.gradients(loss, {w});
 ///
@@ -94,6 +94,10 @@ public:
   /// One bias for all rows, or a table for all sequences, as of positions.
   /// Shape: input [..., extents of bias], bias -> as input
   expression add_bias(expression input, expression bias);
+
+  /// A dense layer: the bits of `add_bias(matmul(input, weights), bias)`, in one array.
+  /// Shape: input [rows, inner], weights [inner, columns], bias [columns] -> [rows, columns]
+  expression linear(expression input, expression weights, expression bias);
 
   /// Element by element. Shape: a, b of one shape -> the same
   expression add(expression a, expression b);
@@ -290,11 +294,13 @@ private:
   expression run(const tape_part& part, uint32_t stands_for = expression::none);
   expression multiply_matrices(expression a, expression b, transposition transposed,
                                product_precision precision);
+  tensor product_of(expression a, expression b, const matmul_form& form);
   expression record(tensor value, std::initializer_list<expression> operands,
                     const backward_function& backward);
   void contribute(expression to, tensor dense);
   void contribute_rows(expression to, const arrived_rows& from);
   void contribute_product(expression to, const matmul_form& form, const tensor& a, const tensor& b);
+  void contribute_factors(expression a, expression b, const matmul_form& form, const tensor& g);
   expected<void> check_gradients(expression loss, std::span<const expression> parameters);
   expected<void> walk_back(expression loss, const std::function<void(uint32_t)>& on_passed = {});
   expected<void> walk_nodes(uint32_t begin, uint32_t end,

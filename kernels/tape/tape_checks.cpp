@@ -96,18 +96,19 @@ expected<void> check_leaf(std::string_view operation, const tensor& value, devic
                                      + std::string(to_string(value.type())) + "; cast the tensor");
 }
 
-expected<matmul_form> check_matmul(const tensor& a, const tensor& b, transposition transposed,
-                                   product_precision precision) {
-  if (a.type() != b.type()) return refuse_types("matmul", a, b);
+expected<matmul_form> check_matmul(std::string_view operation, const tensor& a, const tensor& b,
+                                   transposition transposed, product_precision precision) {
+  if (a.type() != b.type()) return refuse_types(operation, a, b);
   if (!has_precision(a.type(), precision))
-    return fail(errc::type_mismatch, "matmul: " + describe(a) + " and " + describe(b)
+    return fail(errc::type_mismatch, std::string(operation) + ": " + describe(a) + " and "
+                                       + describe(b)
                                        + " have a product of full precision alone, not of "
                                        + std::string(to_string(precision)) + "; cast them to f32");
   auto is_batch = a.rank() == 3;
   auto batch = is_batch ? a.extents()[0] : 1;
   if ((a.rank() != 2 && !is_batch) || a.rank() != b.rank() || (is_batch && b.extents()[0] != batch))
-    return refuse("matmul", "needs two matrices, or two batches of as many, not " + describe(a)
-                              + " and " + describe(b));
+    return refuse(operation, "needs two matrices, or two batches of as many, not " + describe(a)
+                               + " and " + describe(b));
   const size_t first = is_batch ? 1 : 0, second = first + 1;
   auto rows = a.extents()[transposed.a ? second : first];
   auto inner = a.extents()[transposed.a ? first : second];
@@ -116,10 +117,10 @@ expected<matmul_form> check_matmul(const tensor& a, const tensor& b, transpositi
   auto product = describe(a) + (transposed.a ? " transposed" : "") + " times " + describe(b)
                  + (transposed.b ? " transposed" : "");
   if (inner != inner_b)
-    return refuse("matmul", product + ": the inner extents " + std::to_string(inner) + " and "
-                              + std::to_string(inner_b) + " differ");
+    return refuse(operation, product + ": the inner extents " + std::to_string(inner) + " and "
+                               + std::to_string(inner_b) + " differ");
   if (std::max({rows, inner, columns, batch}) > static_cast<int64_t>(matmul_extent_max))
-    return refuse("matmul", product + ": an extent is over 2^31 - 1");
+    return refuse(operation, product + ": an extent is over 2^31 - 1");
   matmul_form form{.rows = static_cast<size_t>(rows),
                    .columns = static_cast<size_t>(columns),
                    .inner = static_cast<size_t>(inner),
@@ -129,7 +130,7 @@ expected<matmul_form> check_matmul(const tensor& a, const tensor& b, transpositi
                    .precision = precision};
   // With nothing to add up, operands without memory have a result as large as one likes.
   if (has_more_elements({form.batch, form.rows, form.columns}, product_elements_max))
-    return refuse("matmul", product + ": the result has more than 2^59 elements");
+    return refuse(operation, product + ": the result has more than 2^59 elements");
   return form;
 }
 

@@ -22,8 +22,8 @@ namespace troupe::detail {
 
 /// Two matrices of one type, or two batches of as many, with inner extents that agree; of a type
 /// that has the precision.
-[[nodiscard]] expected<matmul_form> check_matmul(const tensor& a, const tensor& b,
-                                                 transposition transposed,
+[[nodiscard]] expected<matmul_form> check_matmul(std::string_view operation, const tensor& a,
+                                                 const tensor& b, transposition transposed,
                                                  product_precision precision);
 
 /// As the last extents of `input`, one or more.

@@ -3,7 +3,8 @@
 #include "kernels/tape/tape.hpp"
 
 #include "kernels/tape/cuda_tape.hpp"
-#include "kernels/tape/tape_definition.hpp"
+#include "kernels/tape/tape_operations.hpp"
+#include "kernels/tape/tape_walk.hpp"
 
 namespace troupe {
 

@@ -135,13 +135,12 @@ tensor unscale(const Context& on, std::vector<gradient>& gradients, double scale
 }
 
 template <class Context>
-tensor biased(const Context& on, const tensor& input, const tensor& bias) {
-  auto output = make_like(on, input);
+tensor biased(const Context& on, const tensor& input, const tensor& bias, tensor into) {
   compute_in(input.type(), [&](auto zero) {
     using T = decltype(zero);
-    add_bias(on, in<T>(on, input), in<T>(on, bias), out<T>(on, output));
+    add_bias(on, in<T>(on, input), in<T>(on, bias), out<T>(on, into));
   });
-  return output;
+  return into;
 }
 
 template <class Context>

@@ -2,7 +2,8 @@
 // The tape on the plain twins.
 #include "kernels/tape/tape.hpp"
 
-#include "kernels/tape/tape_definition.hpp"
+#include "kernels/tape/tape_operations.hpp"
+#include "kernels/tape/tape_walk.hpp"
 
 namespace troupe {
 

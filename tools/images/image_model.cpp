@@ -62,8 +62,8 @@ expression logits_of(basic_tape<Context>& t, const image_model& model,
   const auto rest = variables.subspan(2 * convolutions);
   const auto sides = sides_after(model, convolutions);
   h = t.reshape(h, {examples, sides.element_count() * model.config.filters.back()});
-  h = t.relu(t.add_bias(t.matmul(h, rest[0]), rest[1]));
-  return t.add_bias(t.matmul(h, rest[2]), rest[3]);
+  h = t.relu(t.linear(h, rest[0], rest[1]));
+  return t.linear(h, rest[2], rest[3]);
 }
 
 /// The batch of the images that `index_of` gives for 0, 1, ..., examples - 1.

@@ -69,7 +69,7 @@ expression logits_of(basic_tape<Context>& t, const language_model_config& config
   h = t.dropout(h, how.embedding_dropout, keys[0], placed.key(0));
   size_t layers = config.hidden_sizes.size() + 1;
   for (size_t layer = 0; layer < layers; ++layer) {
-    h = t.add_bias(t.matmul(h, variables[1 + 2 * layer]), variables[2 + 2 * layer]);
+    h = t.linear(h, variables[1 + 2 * layer], variables[2 + 2 * layer]);
     if (layer + 1 == layers) break;
     h = t.dropout(t.gelu(h), how.hidden_dropout, keys[layer + 1], placed.key(layer + 1));
   }

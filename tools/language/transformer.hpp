@@ -47,8 +47,7 @@ expression transformer_logits(basic_tape<Context>& t, const language_model_confi
   const auto windows = contexts.extents()[0], positions = contexts.extents()[1];
   const shape flat{windows * positions, config.width};
   auto norm = [&t](expression input, auto of) { return t.layer_norm(input, of[0], of[1]); };
-  auto linear
-    = [&t](expression input, auto of) { return t.add_bias(t.matmul(input, of[0]), of[1]); };
+  auto linear = [&t](expression input, auto of) { return t.linear(input, of[0], of[1]); };
   auto thinned = [&t, dropout, keys = transformer_dropout_keys(config, key),
                   placed](expression input, size_t which) {
     return t.dropout(input, dropout, keys[which], placed.key(which));

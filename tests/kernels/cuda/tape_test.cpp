@@ -59,7 +59,7 @@ expression model(basic_tape<Context>& t, const std::vector<expression>& p) {
   auto attended = t.causal_self_attention(t.reshape(packed, {3, rows / 3, 3 * width}), 4);
   auto hidden = t.reshape(t.add(placed, attended), {rows, width});
   auto normal = t.rms_norm(t.layer_norm(hidden, p[1], p[2]), p[1]);
-  auto up = t.gelu(t.add_bias(t.matmul(normal, p[3]), p[4]));
+  auto up = t.gelu(t.linear(normal, p[3], p[4]));
   auto down = t.dropout(t.matmul(up, p[5]), 0.25, random_key{3, "dropout"});
   auto out = t.multiply(t.add(hidden, t.scale(down, 0.5)), t.sigmoid(t.tanh(hidden)));
   auto logits = t.matmul(out, p[0], {.b = true});

@@ -167,6 +167,14 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
       {random_tensor({3, 5}, "a")});
   }
 
+  TEST_CASE("linear") {
+    check_gradients(
+      [](auto& t, const auto& p) {
+        return weigh(t, t.linear(p[0], p[1], p[2]), {3, 4});
+      },
+      {random_tensor({3, 5}, "x"), random_tensor({5, 4}, "w"), random_tensor({4}, "b")});
+  }
+
   TEST_CASE("add_bias, over two and over three extents") {
     for (const auto& extents : {shape{3, 5}, shape{2, 3, 4}})
       check_gradients(
@@ -381,6 +389,31 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
 }
 
 TEST_SUITE("kernels/tape/tape") {
+  TEST_CASE("linear has the bits of a product and a bias, forward and back") {
+    const std::vector<tensor> values{test::drawn<float>({33, 70}, "x"),
+                                     test::drawn<float>({70, 50}, "w"),
+                                     test::drawn<float>({50}, "b")};
+    auto bits_of = [&values](auto layer) {
+      tape t;
+      auto parameters = enter(t, values);
+      auto output = layer(t, parameters);
+      auto gradients = t.gradients(t.mean(t.tanh(output)), parameters);
+      REQUIRE(gradients);
+      std::vector<float> bits;
+      auto append = [&bits](const tensor& part) {
+        auto numbers = part.values<float>();
+        bits.insert(bits.end(), numbers.begin(), numbers.end());
+      };
+      append(t.value(output).value());
+      for (const auto& one : *gradients)
+        append(std::get<tensor>(one));
+      return bits;
+    };
+    auto apart = [](tape& t, const auto& p) { return t.add_bias(t.matmul(p[0], p[1]), p[2]); };
+    auto at_once = [](tape& t, const auto& p) { return t.linear(p[0], p[1], p[2]); };
+    CHECK(bits_of(at_once) == bits_of(apart));
+  }
+
   TEST_CASE("an embedding's gradient is the rows that were looked up, each once") {
     tape t;
     auto table = t.parameter(random_tensor({100, 3}, "table"));
@@ -586,6 +619,14 @@ TEST_SUITE("kernels/tape/tape: refusals") {
       "has more than 2^59 elements");
     says(refusal([&](tape& t) { return t.add_bias(t.constant(a), t.constant(b)); }, invalid),
          "add_bias: bias f64 [5, 6]");
+    auto square = zeros({4, 4}, dtype::f64), bias = zeros({3}, dtype::f64);
+    says(refusal([&](tape& t) { return t.linear(t.constant(a), t.constant(b), t.constant(bias)); },
+                 invalid),
+         "linear: f64 [3, 4] times f64 [5, 6]: the inner extents 4 and 5 differ");
+    says(refusal(
+           [&](tape& t) { return t.linear(t.constant(a), t.constant(square), t.constant(bias)); },
+           invalid),
+         "linear: bias f64 [3] is not a vector as long as the last extent of f64 [3, 4]");
     says(
       refusal([&](tape& t) { return t.add_bias(t.mean(t.constant(a)), t.constant(b)); }, invalid),
       "add_bias");
