@@ -13,7 +13,7 @@ namespace {
 /// One loop for each function, so that the choice between them stays outside of it.
 template <class T, class Function>
 void for_each(std::span<const T> input, std::span<T> output, Function f) {
-  vectorised([&] {
+  with_widest_vectors([&] {
     const T* from = input.data();
     T* to = output.data();
     for (size_t i = 0; i < output.size(); ++i)
@@ -25,7 +25,7 @@ void for_each(std::span<const T> input, std::span<T> output, Function f) {
 template <class T, class Function>
 void for_each_gradient(std::span<const T> known, std::span<const T> output_gradient,
                        std::span<T> input_gradient, Function derivative) {
-  vectorised([&] {
+  with_widest_vectors([&] {
     const T* at = known.data();
     const T* from = output_gradient.data();
     T* to = input_gradient.data();

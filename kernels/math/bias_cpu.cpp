@@ -2,6 +2,7 @@
 // The bias row by row, in memory order.
 #include "kernels/math/bias.hpp"
 
+#include "kernels/tensor/parallel.hpp"
 #include "messages/assert.hpp"
 
 #include <algorithm>
@@ -14,12 +15,16 @@ void add_bias(const context&, std::span<const T> input, std::span<const T> bias,
   auto columns = bias.size();
   TROUPE_ASSERT(input.size() == output.size(), input.size(), output.size());
   TROUPE_ASSERT(columns == 0 ? input.empty() : input.size() % columns == 0, input.size(), columns);
-  for (size_t row = 0; row < input.size(); row += columns) {
-    const T* from = input.data() + row;
-    T* to = output.data() + row;
-    for (size_t column = 0; column < columns; ++column)
-      to[column] = from[column] + bias[column];
-  }
+  with_widest_vectors([&] {
+    for (size_t row = 0; row < input.size(); row += columns) {
+      const T* from = input.data() + row;
+      const T* added = bias.data();
+      T* to = output.data() + row;
+      TROUPE_INDEPENDENT
+      for (size_t column = 0; column < columns; ++column)
+        to[column] = from[column] + added[column];
+    }
+  });
 }
 
 template <class T>
@@ -28,12 +33,15 @@ void bias_gradient(const context&, std::span<const T> output_gradient, std::span
   TROUPE_ASSERT(columns == 0 ? output_gradient.empty() : output_gradient.size() % columns == 0,
                 output_gradient.size(), columns);
   std::fill(bias_gradient.begin(), bias_gradient.end(), T{0});
-  for (size_t row = 0; row < output_gradient.size(); row += columns) {
-    const T* from = output_gradient.data() + row;
-    T* to = bias_gradient.data();
-    for (size_t column = 0; column < columns; ++column)
-      to[column] += from[column];
-  }
+  with_widest_vectors([&] {
+    for (size_t row = 0; row < output_gradient.size(); row += columns) {
+      const T* from = output_gradient.data() + row;
+      T* to = bias_gradient.data();
+      TROUPE_INDEPENDENT
+      for (size_t column = 0; column < columns; ++column)
+        to[column] += from[column];
+    }
+  });
 }
 
 template void add_bias(const context&, std::span<const float>, std::span<const float>,

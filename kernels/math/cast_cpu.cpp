@@ -16,7 +16,7 @@ void cast_all(const context& on, std::span<const From> from, std::span<To> to) {
       out[i] = narrow<To>(source[i]);
   };
   parallel_chunks(on, to.size(), [&](size_t begin, size_t end) {
-    vectorised([&] { loop(from.data() + begin, end - begin, to.data() + begin); });
+    with_widest_vectors([&] { loop(from.data() + begin, end - begin, to.data() + begin); });
   });
 }
 

@@ -66,9 +66,9 @@ struct group {
 template <class T, class From, class End, size_t... Source>
 void add_side_by_side(const group<T, From>& in, End end, std::index_sequence<Source...>) {
   if (in.is_first)
-    vectorised([=] { begin_sum(in.out, in.count, end, in.from[Source]...); });
+    with_widest_vectors([=] { begin_sum(in.out, in.count, end, in.from[Source]...); });
   else
-    vectorised([=] { continue_sum(in.out, in.count, end, in.from[Source]...); });
+    with_widest_vectors([=] { continue_sum(in.out, in.count, end, in.from[Source]...); });
 }
 
 template <class T, class From, class End>
@@ -97,7 +97,7 @@ size_t size_of_group(std::span<const elements> sources, size_t first) {
 /// A pass of its own, because gradients are hardly ever limited.
 template <class T>
 void limit_block(T* out, size_t count, T limit) {
-  vectorised([=] {
+  with_widest_vectors([=] {
     TROUPE_INDEPENDENT
     for (size_t i = 0; i < count; ++i)
       out[i] = limited(out[i], limit);

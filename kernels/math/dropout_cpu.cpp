@@ -36,7 +36,7 @@ void dropout(const context&, double rate, const random_key& key, std::span<const
   TROUPE_ASSERT(rate < 1, rate);
   auto scale = static_cast<T>(1 / (1 - rate));
   auto threshold = dropout_threshold(rate);
-  vectorised([&] {
+  with_widest_vectors([&] {
     random_words words{};
     for (size_t begin = 0; begin < input.size(); begin += words.size()) {
       draw(key, static_cast<uint32_t>(begin / 4), words);

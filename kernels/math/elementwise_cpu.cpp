@@ -21,7 +21,8 @@ void map(const context& on, std::span<T> out, Function function, std::span<const
       to[i] = f(from[i]...);
   };
   parallel_chunks(on, out.size(), [&](size_t begin, size_t end) {
-    vectorised([&] { loop(out.data() + begin, end - begin, function, in.data() + begin...); });
+    with_widest_vectors(
+      [&] { loop(out.data() + begin, end - begin, function, in.data() + begin...); });
   });
 }
 

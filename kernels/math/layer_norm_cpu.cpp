@@ -34,7 +34,7 @@ void layer_norm(const context&, T epsilon, std::span<const T> input,
   TROUPE_ASSERT(statistics.inverse_deviations.size() == rows, rows);
   const T* gain = parameters.gain.data();
   const T* bias = parameters.bias.data();
-  vectorised([=] {
+  with_widest_vectors([=] {
     for (size_t row = 0; row < rows; ++row) {
       const T* from = input.data() + row * columns;
       T* to = output.data() + row * columns;
@@ -63,7 +63,7 @@ void layer_norm_gradient(const context&, std::span<const T> input, std::span<con
   TROUPE_ASSERT(gradients.input.size() == rows * columns, gradients.input.size(), rows, columns);
   std::fill(gradients.gain.begin(), gradients.gain.end(), T{0});
   std::fill(gradients.bias.begin(), gradients.bias.end(), T{0});
-  vectorised([=, factors = gain.data()] {
+  with_widest_vectors([=, factors = gain.data()] {
     for (size_t row = 0; row < rows; ++row) {
       const T* from = input.data() + row * columns;
       const T* arriving = output_gradient.data() + row * columns;

@@ -55,7 +55,7 @@ private:
 
   void round(std::span<const float> values, product_precision precision) {
     rounded_ = std::make_unique_for_overwrite<T[]>(values.size());
-    vectorised([values, precision, out = rounded_.get()] {
+    with_widest_vectors([values, precision, out = rounded_.get()] {
       for (size_t i = 0; i < values.size(); ++i)
         out[i] = rounded(values[i], precision);
     });

@@ -24,7 +24,7 @@ void for_blocks(size_t begin, size_t end, const Body& body) {
 template <class T, class Function>
 double sum_of(std::span<const T> values, Function function) {
   double sum = 0;
-  vectorised([=, &sum] {
+  with_widest_vectors([=, &sum] {
     sum = detail::sum_lanes<double>(values.size(), [=](size_t i) { return function(values[i]); });
   });
   return sum;

@@ -18,7 +18,7 @@ void rms_norm(const context&, T epsilon, std::span<const T> input, std::span<con
   auto columns = gain.size();
   TROUPE_ASSERT(input.size() == rows * columns, input.size(), rows, columns);
   TROUPE_ASSERT(output.size() == rows * columns, output.size(), rows, columns);
-  vectorised([=, factors = gain.data()] {
+  with_widest_vectors([=, factors = gain.data()] {
     for (size_t row = 0; row < rows; ++row) {
       const T* from = input.data() + row * columns;
       T* to = output.data() + row * columns;
@@ -44,7 +44,7 @@ void rms_norm_gradient(const context&, std::span<const T> input, std::span<const
   TROUPE_ASSERT(input_gradient.size() == rows * columns, input_gradient.size(), rows, columns);
   TROUPE_ASSERT(gain_gradient.size() == columns, gain_gradient.size(), columns);
   std::ranges::fill(gain_gradient, T{0});
-  vectorised([=, factors = gain.data(), gain_sum = gain_gradient.data()] {
+  with_widest_vectors([=, factors = gain.data(), gain_sum = gain_gradient.data()] {
     for (size_t row = 0; row < rows; ++row) {
       const T* from = input.data() + row * columns;
       const T* arriving = output_gradient.data() + row * columns;

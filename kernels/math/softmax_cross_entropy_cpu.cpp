@@ -41,7 +41,7 @@ void softmax_cross_entropy(const context&, std::span<const T> logits,
   for (size_t row = 0; row < rows; ++row) {
     auto label = static_cast<size_t>(labels[row]);
     TROUPE_ASSERT(label < classes, label, classes);
-    vectorised([&] {
+    with_widest_vectors([&] {
       losses[row] = normalise(logits.subspan(row * classes, classes), label,
                               probabilities.subspan(row * classes, classes));
     });

@@ -75,18 +75,38 @@ template <class Loop>
   loop();
 }
 
+/// Likewise for AVX-512.
+template <class Loop>
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl"), gnu::flatten]] inline void
+run_avx512(Loop loop) {
+  loop();
+}
+
 #endif
 
-/// Runs `loop()` with the widest vectors at hand. The baseline of x86-64 is SSE2, which cannot keep
-/// up with the memory of one core where there is a division or a square root. AVX2 has the same
-/// IEEE operations on more lanes (fused multiply-add is a feature of its own, and stays off), so
-/// the bits are the same.
+/// Runs `loop()` with vectors of AVX2 where the processor has them. The baseline of x86-64 is SSE2,
+/// which cannot keep up with the memory of one core where there is a division or a square root.
+/// AVX2 has the same IEEE operations on more lanes, and fused multiply-add is a feature of its own,
+/// so the bits are the same, with whatever options a file is compiled.
 template <class Loop>
 inline void vectorised(Loop loop) {
 #if defined(__x86_64__) && defined(__GNUC__)
   if (__builtin_cpu_supports("avx2")) return run_avx2(loop);
 #endif
   loop();
+}
+
+/// Likewise, with AVX-512 where there is that. It includes fused multiply-add, so this is for files
+/// that are compiled without contraction, as those of kernels/ are, and no rule of an optimizer
+/// that a user writes.
+template <class Loop>
+inline void with_widest_vectors(Loop loop) {
+#if defined(__x86_64__) && defined(__GNUC__)
+  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")
+      && __builtin_cpu_supports("avx512vl"))
+    return run_avx512(loop);
+#endif
+  vectorised(loop);
 }
 
 } // namespace troupe::cpu

@@ -109,7 +109,7 @@ void max_pool(const context&, const image_windows& windows, std::span<const T> i
   const auto channels = windows.channels;
   TROUPE_ASSERT(input.size() == windows.pixels() * channels, input.size(), windows.pixels());
   TROUPE_ASSERT(output.size() == windows.windows() * channels, output.size(), windows.windows());
-  vectorised([=, from = input.data(), to = output.data()] {
+  with_widest_vectors([=, from = input.data(), to = output.data()] {
     for_rectangles(windows, [=](size_t window, const rectangle& pixels) {
       for_channels<T>(channels, [=](auto zeros, size_t first) {
         const auto largest = largest_of<decltype(zeros)>(pixels, windows, from + first);
@@ -127,7 +127,7 @@ void max_pool_gradient(const context&, const image_windows& windows, std::span<c
   TROUPE_ASSERT(output_gradient.size() == windows.windows() * channels, output_gradient.size());
   TROUPE_ASSERT(input_gradient.size() == input.size(), input_gradient.size(), input.size());
   std::ranges::fill(input_gradient, T{0});
-  vectorised(
+  with_widest_vectors(
     [=, from = input.data(), arriving = output_gradient.data(), to = input_gradient.data()] {
       for_rectangles(windows, [=](size_t window, const rectangle& pixels) {
         for_channels<T>(channels, [=](auto zeros, size_t first) {
