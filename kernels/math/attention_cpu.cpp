@@ -29,6 +29,12 @@ std::span<T> row_of(attention_tile<T>& tile, size_t row, size_t columns) {
   return std::span<T>{tile}.subspan(row * tile_size, columns);
 }
 
+/// The same in whole vectors: what lies behind `columns` there means nothing yet.
+template <class T>
+std::span<T> in_vectors(attention_tile<T>& tile, size_t row, size_t columns) {
+  return row_of(tile, row, (columns + detail::lanes - 1) / detail::lanes * detail::lanes);
+}
+
 /// Where a head of a sequence lies in `packed`, or in its gradient.
 template <class T>
 struct packed_head {
@@ -94,12 +100,14 @@ void weigh_scores(const tile_extents& tile, size_t head_width, attention_tile<T>
   for (size_t row = 0; row < tile.queries; ++row) {
     auto all = row_of(scores, row, tile.keys);
     auto seen = all.first(tile.seen_by(row));
+    auto vectors = in_vectors(scores, row, seen.size());
+    std::ranges::fill(vectors.subspan(seen.size()), -std::numeric_limits<T>::infinity());
     T before = running.largest[row];
-    T largest = std::max(before, detail::max_lanes(std::span<const T>{seen}));
-    for (auto& value : seen)
+    T largest = std::max(before, detail::max_lanes(std::span<const T>{vectors}));
+    for (auto& value : vectors)
       value = detail::exp(value - largest);
+    T sum = detail::sum_lanes<T>(vectors.size(), [&](size_t i) { return vectors[i]; });
     std::ranges::fill(all.subspan(seen.size()), T{0});
-    T sum = detail::sum_lanes<T>(seen.size(), [&](size_t i) { return seen[i]; });
     running.largest[row] = largest;
     if (tile.first_key == 0) {
       running.sums[row] = sum;
@@ -132,7 +140,7 @@ void attend(const attention_extents& extents, const packed_head<const T>& in, T*
     for (size_t key = 0; key <= query; key += tile_size) {
       auto tile = tile_at(query, key, extents.context);
       multiply_keys(tile, extents, in, weights);
-      vectorised([&] { weigh_scores(tile, extents.head_width, weights, running, out); });
+      with_widest_vectors([&] { weigh_scores(tile, extents.head_width, weights, running, out); });
       detail::multiply({.rows = tile.queries,
                         .columns = extents.head_width,
                         .inner = tile.keys,
@@ -175,10 +183,11 @@ void differentiate_weights(const tile_extents& tile, const attention_extents& ex
     auto seen = tile.seen_by(row);
     auto p = row_of(weights, row, tile.keys);
     auto g = row_of(gradients, row, tile.keys);
-    for (size_t i = 0; i < seen; ++i)
-      p[i] = detail::exp(p[i] - log_sum);
-    for (size_t i = 0; i < seen; ++i)
-      g[i] = p[i] * (g[i] - mean) * scale;
+    auto p_vectors = in_vectors(weights, row, seen), g_vectors = in_vectors(gradients, row, seen);
+    for (auto& value : p_vectors)
+      value = detail::exp(value - log_sum);
+    for (size_t i = 0; i < p_vectors.size(); ++i)
+      g_vectors[i] = p_vectors[i] * (g_vectors[i] - mean) * scale;
     std::ranges::fill(p.subspan(seen), T{0});
     std::ranges::fill(g.subspan(seen), T{0});
   }
@@ -187,7 +196,7 @@ void differentiate_weights(const tile_extents& tile, const attention_extents& ex
 template <class T>
 void attend_gradient(const attention_extents& extents, const head_outcome<T>& of,
                      const packed_head<T>& to) {
-  attention_tile<T> weights, gradients;
+  attention_tile<T> weights{}, gradients{}; // whole vectors of them are read
   auto width = extents.head_width;
   for (size_t key = 0; key < extents.context; key += tile_size)
     for (size_t query = key; query < extents.context; query += tile_size) {
@@ -196,7 +205,7 @@ void attend_gradient(const attention_extents& extents, const head_outcome<T>& of
       multiply_keys(tile, extents, of.in, weights);
       detail::multiply({.rows = queries, .columns = keys, .inner = width, .transpose_b = true},
                        of.gradient(query), of.in.value(key), {gradients.data(), tile_size});
-      vectorised([&] { differentiate_weights(tile, extents, of, weights, gradients); });
+      with_widest_vectors([&] { differentiate_weights(tile, extents, of, weights, gradients); });
       detail::matrix_block<const T> p{weights.data(), tile_size}, g{gradients.data(), tile_size};
       const matmul_form by_key{.rows = keys,
                                .columns = width,
