@@ -10,8 +10,9 @@
 
 namespace troupe::detail {
 
-inline constexpr double sqrt_2_over_pi = 0.79788456080286535588;
-inline constexpr double gelu_cubic = 0.044715;
+// x + 0.044715 x^3, times 2 sqrt(2 / pi): factors of x and of x^3.
+inline constexpr double gelu_linear = 2 * 0.79788456080286535588;
+inline constexpr double gelu_cubic = gelu_linear * 0.044715;
 
 template <class T>
 [[nodiscard]] TROUPE_HOST_DEVICE inline T sigmoid(T x) {
@@ -20,7 +21,7 @@ template <class T>
 
 template <class T>
 [[nodiscard]] TROUPE_HOST_DEVICE inline T gelu_argument(T x) {
-  return static_cast<T>(2 * sqrt_2_over_pi) * (x + static_cast<T>(gelu_cubic) * x * x * x);
+  return x * std::fma(static_cast<T>(gelu_cubic), x * x, static_cast<T>(gelu_linear));
 }
 
 /// f(x).
@@ -55,8 +56,7 @@ template <activation kind, class T>
     return T{1} / known;
   } else {
     T s = sigmoid(gelu_argument(known));
-    T slope = static_cast<T>(2 * sqrt_2_over_pi)
-              * (T{1} + static_cast<T>(3 * gelu_cubic) * known * known);
+    T slope = std::fma(static_cast<T>(3 * gelu_cubic), known * known, static_cast<T>(gelu_linear));
     return s + known * slope * s * (T{1} - s);
   }
 }

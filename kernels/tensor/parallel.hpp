@@ -75,6 +75,12 @@ template <class Loop>
   loop();
 }
 
+/// Likewise with fused multiply-add.
+template <class Loop>
+[[gnu::target("avx2,fma"), gnu::flatten]] inline void run_avx2_fma(Loop loop) {
+  loop();
+}
+
 /// Likewise for AVX-512.
 template <class Loop>
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl"), gnu::flatten]] inline void
@@ -96,17 +102,18 @@ inline void vectorised(Loop loop) {
   loop();
 }
 
-/// Likewise, with AVX-512 where there is that. It includes fused multiply-add, so this is for files
-/// that are compiled without contraction, as those of kernels/ are, and no rule of an optimizer
-/// that a user writes.
+/// Likewise, with AVX-512 where there is that, and with fused multiply-add where a loop asks for it
+/// by `std::fma`. Compilers fuse on their own, too, unless contraction is off, as it is in
+/// kernels/: so this is not for a rule of an optimizer, which a user compiles.
 template <class Loop>
 inline void with_widest_vectors(Loop loop) {
 #if defined(__x86_64__) && defined(__GNUC__)
   if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")
       && __builtin_cpu_supports("avx512vl"))
     return run_avx512(loop);
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return run_avx2_fma(loop);
 #endif
-  vectorised(loop);
+  loop();
 }
 
 } // namespace troupe::cpu
