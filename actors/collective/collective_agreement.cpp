@@ -66,7 +66,10 @@ expected<void> check_contributions(const collective_call& call) {
 }
 
 uint64_t element_count(const collective_meaning& meaning) {
-  return static_cast<uint64_t>(shape{meaning.extents}.element_count());
+  uint64_t count = 1; // without a shape, which would be memory for each short call
+  for (auto extent : meaning.extents)
+    count *= static_cast<uint64_t>(extent);
+  return count;
 }
 
 uint64_t bytes_of(const collective_meaning& meaning) {
@@ -152,10 +155,10 @@ expected<collective_meaning> meaning_of(const collective_call& call, group_place
     meaning.extents = call.contributions.front().extents().dims();
     if (call.kind == collective_kind::all_gather) meaning.extents[0] = 0; // may differ
   }
-  return choose(meaning, place, call.algorithm).map([&](collective_algorithm algorithm) {
-    meaning.algorithm = algorithm;
-    return meaning;
-  });
+  auto algorithm = choose(meaning, place, call.algorithm);
+  if (!algorithm) return tl::unexpected<error>(algorithm.error());
+  meaning.algorithm = *algorithm;
+  return meaning;
 }
 
 std::string describe(const collective_meaning& meaning, const collective_meaning& other) {

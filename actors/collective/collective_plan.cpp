@@ -94,6 +94,7 @@ element_range rows_of(group_place place, uint64_t rows) {
 
 collective_plan plan_direct(group_place place, uint64_t elements, plan_grain grain) {
   return plan_segments(elements, grain, [&](plan_strand& strand, element_range range) {
+    strand.reserve(place.size + 1);
     if (place.size > 1) strand.push_back({send_own, everybody, range});
     for_others(place, [&](uint32_t peer) { strand.push_back({keep_own, peer, range}); });
     strand.push_back({sum_kept, everybody, range});

@@ -61,11 +61,12 @@ collective_transfer::collective_transfer(group_place place, collective_meaning m
   TROUPE_ASSERT(contributions_.size() == meaning_.contributions, contributions_.size());
   auto plan = plan_of(meaning_, place_);
   strands_at_once_ = plan.strands_at_once;
+  strands_.reserve(plan.strands.size());
   for (auto& steps : plan.strands) {
     strands_.emplace_back().steps = std::move(steps);
     ++open_strands_;
   }
-  auto extents = meaning_.extents;
+  const auto& extents = meaning_.extents;
   switch (meaning_.kind) {
   case collective_kind::barrier:
   case collective_kind::all_gather:
@@ -78,8 +79,9 @@ collective_transfer::collective_transfer(group_place place, collective_meaning m
     auto rows = static_cast<uint64_t>(extents[0]);
     auto own = rows_of(place_, rows);
     auto width = rows == 0 ? 0 : static_cast<uint64_t>(shape{extents}.element_count()) / rows;
-    extents[0] = static_cast<int64_t>(own.count());
-    result_ = tensor{type(), shape{extents}};
+    auto of_own = extents;
+    of_own[0] = static_cast<int64_t>(own.count());
+    result_ = tensor{type(), shape{std::move(of_own)}};
     result_begin_ = own.begin * width;
     break;
   }
@@ -283,6 +285,7 @@ void collective_transfer::sum_kept(strand_state& strand, element_range range) {
     return gather();
   }
   std::vector<elements> sources;
+  sources.reserve(strand.kept.size() * meaning_.contributions);
   for (const auto& values : strand.kept)
     for (const auto& value : values)
       sources.emplace_back(value);
