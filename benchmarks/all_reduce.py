@@ -27,7 +27,7 @@ PEERS = os.environ.get('PEERS', 'Gloo,PyTorch,Open MPI,shared memory,sockets').s
 
 
 def rounds_for(size):
-    return max(10, min(5000, (100 << 20) // (size + 1)))  # short calls take a second, so that the first hundreds count little
+    return max(10, min(5000, (100 << 20) // (size + 1)))  # the first hundred of short ones are slower
 
 
 def run(place, commands, environments=None):

@@ -75,13 +75,13 @@ template <class Loop>
   loop();
 }
 
-/// Likewise with fused multiply-add.
+/// `loop()`, compiled for AVX2 with fused multiply-add.
 template <class Loop>
 [[gnu::target("avx2,fma"), gnu::flatten]] inline void run_avx2_fma(Loop loop) {
   loop();
 }
 
-/// Likewise for AVX-512.
+/// `loop()`, compiled for AVX-512.
 template <class Loop>
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl"), gnu::flatten]] inline void
 run_avx512(Loop loop) {
@@ -102,9 +102,9 @@ inline void vectorised(Loop loop) {
   loop();
 }
 
-/// Likewise, with AVX-512 where there is that, and with fused multiply-add where a loop asks for it
-/// by `std::fma`. Compilers fuse on their own, too, unless contraction is off, as it is in
-/// kernels/: so this is not for a rule of an optimizer, which a user compiles.
+/// Runs `loop()` with AVX-512 where the processor has it, and with the instruction for `std::fma`.
+/// Compilers fuse on their own, too, unless contraction is off, as it is in kernels/: so this is
+/// not for a rule of an optimizer, which a user compiles.
 template <class Loop>
 inline void with_widest_vectors(Loop loop) {
 #if defined(__x86_64__) && defined(__GNUC__)
