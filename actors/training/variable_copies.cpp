@@ -71,6 +71,18 @@ private:
   bool is_made_ = false;
 };
 
+bool are_one(const tensor& a, const tensor& b) {
+  return a.data() == b.data();
+}
+
+// Whether two copies that begin as one have not been updated since, whatever their values are.
+bool share_slots(const variable_state& a, const variable_state& b) {
+  auto same_slot
+    = [](const variable_slot& x, const variable_slot& y) { return are_one(x.values, y.values); };
+  return a.version == b.version && std::ranges::equal(a.slots, b.slots, same_slot)
+         && (!a.average || are_one(a.average->values, b.average->values));
+}
+
 tensor divided(const tensor& whole, uint32_t count) {
   return computed(whole, change::divide, filled(whole.type(), whole.extents(), count));
 }
@@ -79,7 +91,7 @@ tensor divided(const tensor& whole, uint32_t count) {
 
 variable_copies::variable_copies(copies_config config, tensor initial)
   : config_(std::move(config)), copies_(1) {
-  TROUPE_ASSERT(!config_.device || config_.count == 1, config_.count);
+  TROUPE_ASSERT(!config_.device || config_.rule == copy_rule::alike);
   copies_.front().value = std::move(initial);
 }
 
@@ -125,22 +137,22 @@ expected<void> variable_copies::check(int32_t component) const {
                                               config_.name, config_.count, component));
 }
 
-const variable_state& variable_copies::copy(int32_t component) const {
-  return are_together() ? copies_.front() : copies_[static_cast<size_t>(component)];
+size_t variable_copies::index_of(int32_t component) const {
+  return component == whole_variable || are_together() ? 0 : static_cast<size_t>(component);
 }
 
 expected<tensor> variable_copies::read(int32_t component) const {
   if (auto there = check(component); !there) return tl::unexpected<error>(there.error());
-  if (on_host_) return *on_host_;
-  auto value = component == whole_variable ? combined() : copy(component).value;
-  if (!value) return value;
-  auto here = to_host(*value);
-  if (here && config_.device) on_host_ = *here;
+  if (!config_.device) return component == whole_variable ? combined() : value(component);
+  auto index = index_of(component);
+  if (auto found = on_host_.find(index); found != on_host_.end()) return found->second;
+  auto here = to_host(copies_[index].value);
+  if (here) on_host_[index] = *here;
   return here;
 }
 
-expected<tensor> variable_copies::read_in_place() {
-  return place().map([this] { return first().value; });
+expected<tensor> variable_copies::read_in_place(int32_t component) {
+  return place().map([&] { return value(component); });
 }
 
 expected<tensor> variable_copies::read_average() const {
@@ -163,7 +175,7 @@ expected<tensor> variable_copies::combined() const {
   }
   auto sum = first().value;
   for (uint32_t i = 1; i < config_.count; ++i)
-    sum = computed(sum, change::add, copy(static_cast<int32_t>(i)).value);
+    sum = computed(sum, change::add, value(static_cast<int32_t>(i)));
   return config_.rule == copy_rule::sum ? sum : divided(sum, config_.count);
 }
 
@@ -179,34 +191,62 @@ expected<tensor> variable_copies::apply(int32_t component, change how, const gra
                 fmt::format("variable '{}' is synchronised on read, which does not go together "
                             "with {}",
                             config_.name, name_of_scatter(how)));
-  if (config_.device) return apply_for_device(how, operand);
+  if (config_.device) return apply_on_device(component, how, operand);
   if (component == whole_variable) return apply_to_all(how, operand);
-  auto value = changed_by(config_.name, copy(component).value, how, operand);
-  if (!value) return value;
-  if (are_together()) copies_.resize(config_.count, copies_.front());
-  copies_[static_cast<size_t>(component)].value = *value;
+  auto changed = changed_by(config_.name, value(component), how, operand);
+  if (!changed) return changed;
+  take_apart();
+  copies_[index_of(component)].value = *changed;
   bring_together();
-  return value;
+  return changed;
 }
 
 // The host has all kinds of changes, and those by hand are seldom.
-expected<tensor> variable_copies::apply_for_device(change how, const gradient& operand) {
-  auto before = read(whole_variable);
-  if (!before) return before;
-  if (auto copied = wait(); !copied) return tl::unexpected<error>(copied.error());
-  auto after = changed_by(config_.name, *before, how, operand);
-  if (!after) return after;
-  auto there = stream().to_device(*after);
-  if (!there) return there;
-  first().value = std::move(*there);
-  on_host_ = *after;
-  return after;
+expected<tensor> variable_copies::apply_on_device(int32_t component, change how,
+                                                  const gradient& operand) {
+  auto is_whole = component == whole_variable;
+  std::vector<tensor> after;
+  for (size_t i = 0; i < (is_whole ? copies_.size() : 1); ++i) {
+    auto before = read(is_whole ? static_cast<int32_t>(i) : component);
+    if (!before) return before;
+    if (auto copied = wait(); !copied) return tl::unexpected<error>(copied.error());
+    auto changed = changed_by(config_.name, *before, how, operand);
+    if (!changed) return changed;
+    after.push_back(std::move(*changed));
+  }
+  if (!is_whole) take_apart();
+  auto at = index_of(component);
+  for (const auto& changed : after) {
+    auto there = stream().to_device(changed);
+    if (!there) return there;
+    copies_[at].value = std::move(*there);
+    on_host_[at++] = changed;
+  }
+  bring_together();
+  return after.front();
+}
+
+void variable_copies::take_apart() {
+  if (!are_together()) return;
+  copies_.resize(config_.count, copies_.front());
+  if (auto first = on_host_.find(0); first != on_host_.end())
+    for (size_t i = 1; i < copies_.size(); ++i)
+      on_host_[i] = first->second;
+}
+
+// What lies on a device is compared by what the host has of it, which is there after a change.
+bool variable_copies::is_as_first(size_t index) const {
+  if (!config_.device) return are_equal(copies_[0], copies_[index]);
+  auto first = on_host_.find(0), other = on_host_.find(index);
+  return first != on_host_.end() && other != on_host_.end()
+         && are_equal(first->second, other->second) && share_slots(copies_[0], copies_[index]);
 }
 
 // Cheap while copies differ: the comparison ends at the first element that does.
 void variable_copies::bring_together() {
-  auto is_as_first = [this](const variable_state& copy) { return are_equal(copies_[0], copy); };
-  if (std::all_of(copies_.begin() + 1, copies_.end(), is_as_first)) copies_.resize(1);
+  for (size_t i = 1; i < copies_.size(); ++i)
+    if (!is_as_first(i)) return;
+  copies_.resize(1);
 }
 
 expected<tensor> variable_copies::apply_to_all(change how, const gradient& operand) {
@@ -247,7 +287,7 @@ expected<std::vector<gradient>> variable_copies::placed(std::vector<gradient> gr
 
 expected<void> variable_copies::update(const update_plan& plan, const gradient_mean& mean) {
   if (auto there = place(); !there) return there;
-  on_host_.reset();
+  on_host_.clear();
   for (auto& copy : copies_) {
     version_of_update version{copy.version};
     if (auto done = stream().update(copy, plan, mean); !done) return done;
@@ -286,7 +326,7 @@ expected<variable_state> variable_copies::saved() const {
 void variable_copies::restore(variable_state saved) {
   saved.value = share(saved.value);
   copies_.assign(1, std::move(saved));
-  on_host_.reset();
+  on_host_.clear();
 }
 
 } // namespace troupe

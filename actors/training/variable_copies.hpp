@@ -7,8 +7,8 @@
 #include "messages/errc.hpp"
 
 #include <cstdint>
+#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,15 +32,16 @@ struct copies_config {
   uint32_t count = 1; ///< Copies; one for each replica of this node.
   copy_rule rule = copy_rule::alike;
   uint32_t elsewhere = 0; ///< Copies in other processes, which are part of the same sum.
-  /// Where values, slots and averages lie and are updated; null: in the host's memory. A variable
-  /// of a device has one copy.
+  /// Where values, slots and averages lie and are updated; null: in the host's memory. Copies on a
+  /// device are alike.
   std::shared_ptr<compute_device> device;
   uint32_t stream = 0; ///< Of the device.
 };
 
 /// Every replica has a copy of a variable, and as long as no difference can be seen all of them are
 /// one array in memory. A change of a single copy takes them apart; as soon as they are equal
-/// again, bit for bit, they are one array again.
+/// again, bit for bit, they are one array again. On a device, where a comparison would cost a copy
+/// of each, copies that an update has taken apart stay so until all are restored.
 ///
 /// What is done on a device is queued: arrays that are read are there, and may be looked at, once
 /// the stream has done it. Arrays of at most `limits::copied_bytes_max` are there at once.
@@ -70,8 +71,13 @@ public:
   /// read as one; as the device's.
   [[nodiscard]] expected<tensor> read(int32_t component) const;
 
-  /// The first copy, where it lies. Errors: as the device's.
-  [[nodiscard]] expected<tensor> read_in_place();
+  /// One copy, or the first (`whole_variable`), where it lies now. @pre has(component)
+  [[nodiscard]] const tensor& value(int32_t component) const {
+    return copies_[index_of(component)].value;
+  }
+
+  /// The same, where it is updated. @pre has(component). Errors: as the device's.
+  [[nodiscard]] expected<tensor> read_in_place(int32_t component);
 
   /// The moving average, in the host's memory. @pre There is one. Errors: as the device's.
   [[nodiscard]] expected<tensor> read_average() const;
@@ -113,18 +119,23 @@ private:
   [[nodiscard]] compute_stream& stream() const;
   [[nodiscard]] expected<void> place();
   [[nodiscard]] expected<tensor> to_host(const tensor& array) const;
-  [[nodiscard]] expected<tensor> apply_for_device(change how, const gradient& operand);
+  [[nodiscard]] expected<tensor> apply_to_one(int32_t component, change how,
+                                              const gradient& operand);
+  [[nodiscard]] expected<tensor> apply_on_device(int32_t component, change how,
+                                                 const gradient& operand);
   [[nodiscard]] expected<void> check(int32_t component) const;
-  [[nodiscard]] const variable_state& copy(int32_t component) const;
+  [[nodiscard]] size_t index_of(int32_t component) const;
   [[nodiscard]] expected<tensor> combined() const;
   [[nodiscard]] expected<tensor> apply_to_all(change how, const gradient& operand);
   [[nodiscard]] tensor share(const tensor& whole) const;
+  void take_apart();
+  [[nodiscard]] bool is_as_first(size_t index) const;
   void bring_together();
 
   copies_config config_;
   std::vector<variable_state> copies_; ///< One, or `config_.count` of them.
-  /// The value of a device, if it was read as it is now.
-  mutable std::optional<tensor> on_host_;
+  /// The values of a device that were read as they are now, by copy.
+  mutable std::map<size_t, tensor> on_host_;
 };
 
 } // namespace troupe

@@ -68,7 +68,7 @@ public:
   read_there(const msg<wire::ReadVariable>& wanted) const;
 
   /// The variable as it is now, where it lies.
-  [[nodiscard]] expected<tensor> value_in_place() { return copies_.read_in_place(); }
+  [[nodiscard]] expected<tensor> value_in_place() { return copies_.read_in_place(0); }
 
   /// What has changed since the variable had a revision. Errors: as `variable_copies::read`.
   [[nodiscard]] expected<msg<wire::VariableChanges>> pull(const msg<wire::PullVariable>& wanted);

@@ -136,7 +136,7 @@ owned_variable::owned_variable(const variable_owner_config& config)
 expected<msg<wire::VariableSnapshot>> owned_variable::read(const msg<wire::ReadVariable>& wanted) {
   auto component = wanted.reader().getComponent();
   if (copies_.has(component) && computes_at(wanted.reader(), copies_.where()))
-    return copies_.read_in_place().map([&](const tensor&) { return *read_there(wanted); });
+    return copies_.read_in_place(component).map([&](const tensor&) { return *read_there(wanted); });
   if (!snapshot_.is_empty() && copies_.has(component)) return snapshot_;
   auto value = copies_.read(component);
   if (!value) return tl::unexpected<error>(value.error());
@@ -147,10 +147,11 @@ expected<msg<wire::VariableSnapshot>> owned_variable::read(const msg<wire::ReadV
 
 std::optional<msg<wire::VariableSnapshot>>
 owned_variable::read_there(const msg<wire::ReadVariable>& wanted) const {
-  const auto& first = copies_.first();
-  auto is_there = computes_at(wanted.reader(), first.value.device());
-  if (!is_there || !copies_.has(wanted.reader().getComponent())) return std::nullopt;
-  return make_variable_snapshot(first.version, first.value);
+  auto component = wanted.reader().getComponent();
+  if (!copies_.has(component)) return std::nullopt;
+  const auto& value = copies_.value(component);
+  if (!computes_at(wanted.reader(), value.device())) return std::nullopt;
+  return make_variable_snapshot(copies_.first().version, value);
 }
 
 expected<msg<wire::VariableChanges>> owned_variable::pull(const msg<wire::PullVariable>& wanted) {

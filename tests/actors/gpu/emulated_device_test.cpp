@@ -146,7 +146,7 @@ TEST_SUITE("actors/gpu/emulated_device") {
     for (float expected : {3.F, 1.F, -1.F}) {
       CAPTURE(expected);
       REQUIRE(copies.update(plan, {gradients}));
-      auto value = copies.read_in_place().value();
+      auto value = copies.read_in_place(0).value();
       holding->publish(0);
       if (expected < 0) { // the stream begins anew, and what it published is not forgotten
         CHECK(!holding->stream(0).make(dtype::f32, {int64_t{1} << 40}));
@@ -200,7 +200,7 @@ TEST_SUITE("actors/gpu/emulated_device") {
     const update_plan plan{.rule = rules::sgd{.learning_rate = 1}};
     REQUIRE(copies.prepare(plan));
     auto gradients = copies.placed({filled(dtype::f32, {100}, 2)}).value();
-    auto reader = copies.read_in_place().value(); // the new version has to lie elsewhere
+    auto reader = copies.read_in_place(0).value(); // the new version has to lie elsewhere
     auto updated = device->stream(0).update_together([&]() -> expected<void> {
       if (auto done = copies.update(plan, {gradients}); !done) return done;
       return device->stream(0).make(dtype::f32, {int64_t{1} << 40}).map([](const tensor&) {});

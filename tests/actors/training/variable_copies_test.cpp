@@ -290,7 +290,7 @@ TEST_SUITE("actors/training/variable_copies") {
     variable_copies copies{{.name = "w", .device = gpu}, array({1}, {1})};
     const update_plan plan{.rule = rules::sgd{.learning_rate = 1}};
     REQUIRE(copies.prepare(plan));
-    auto seen = copies.read_in_place().value();
+    auto seen = copies.read_in_place(0).value();
     auto update = [&] {
       auto gradients = copies.placed({array({1}, {1})}).value();
       REQUIRE(copies.update(plan, {gradients}));
@@ -316,7 +316,35 @@ TEST_SUITE("actors/training/variable_copies") {
     CHECK(refusal(copies, 0, change::add, array({3}, {1, 1, 1})).code == errc::invalid_argument);
     copies.restore({.value = array({2, 1}, {5, 6}), .version = 4});
     CHECK(read(copies) == numbers{5, 6});
-    CHECK(copies.read_in_place()->device() == copies.where());
+    CHECK(copies.read_in_place(0)->device() == copies.where());
+  }
+
+  TEST_CASE("copies on a device are apart while they differ, and each is read where it lies") {
+    auto gpu = std::make_shared<cpu_device>(0, cpu_device_options{.plays_gpu = true});
+    variable_copies copies{{.name = "w", .count = 3, .device = gpu}, scalar(6)};
+    REQUIRE(copies.prepare({.rule = rules::momentum{.learning_rate = 1}}));
+    change_one(copies, 1, change::add, scalar(0));
+    CHECK(copies.are_together());
+    CHECK(refusal(copies, 1, change::add, array({2}, {1, 1})).code == errc::invalid_argument);
+    CHECK(copies.are_together());
+    for (int32_t i = 0; i < 3; ++i) {
+      change_one(copies, i, change::add, scalar(1));
+      CHECK(copies.are_together() == (i == 2));
+      CHECK(all_of(copies) == numbers{7, i > 0 ? 7.0 : 6.0, i > 1 ? 7.0 : 6.0});
+    }
+    change_one(copies, 1, change::assign, scalar(10));
+    change_one(copies, whole_variable, change::multiply, scalar(2));
+    CHECK(all_of(copies) == numbers{14, 20, 14});
+    CHECK(read(copies) == numbers{14});
+    auto gradients = copies.placed({scalar(1)}).value();
+    REQUIRE(copies.update({.rule = rules::momentum{.learning_rate = 1}}, {gradients}));
+    CHECK(all_of(copies) == numbers{13, 19, 13});
+    auto there = copies.read_in_place(1).value();
+    CHECK(there.device() == copies.where());
+    CHECK(numbers_of(gpu->stream(0).to_host(there).value()) == numbers{19});
+    copies.restore({.value = scalar(5)});
+    CHECK(copies.are_together());
+    CHECK(all_of(copies) == numbers{5, 5, 5});
   }
 
   TEST_CASE("an update that fails does not count") {
@@ -336,7 +364,7 @@ TEST_SUITE("actors/training/variable_copies") {
       = std::make_shared<cpu_device>(0, cpu_device_options{.plays_gpu = true, .bytes_max = 4});
     variable_copies copies{{.name = "w", .device = gpu}, array({2}, {1, 2})};
     CHECK(copies.prepare({.rule = rules::sgd{}}).error().code == errc::resource);
-    CHECK(copies.read_in_place().error().code == errc::resource);
+    CHECK(copies.read_in_place(0).error().code == errc::resource);
     CHECK(read(copies) == numbers{1, 2});
   }
 }
