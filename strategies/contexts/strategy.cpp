@@ -139,7 +139,7 @@ task<void> compute_for(strategy* owner, activity& host, std::function<void()> wo
   co_await working;
 }
 
-// Where variables lie on devices, each is one array, in one place.
+// Where variables lie on devices, each lies in one place.
 void check_variable_devices(const strategy_layout& layout) {
   const auto& devices = layout.variable_devices;
   if (devices.empty()) return;
@@ -147,12 +147,11 @@ void check_variable_devices(const strategy_layout& layout) {
     refuse(errc::invalid_argument,
            "variables that two parameter servers hold lie in the host's memory; leave "
            "variable_devices empty, or replicate_owners at 1");
-  if (layout.mirrors_variables)
-    refuse(
-      errc::invalid_argument,
-      "a {} strategy has a copy of each variable for each replica, in the host's memory; leave "
-      "variable_devices empty",
-      layout.name);
+  if (layout.mirrors_variables && devices.size() > 1)
+    refuse(errc::invalid_argument,
+           "a {} strategy has all of its variables on one device of each process, and {} were "
+           "given; give variable_devices one",
+           layout.name, devices.size());
   for (size_t i = 0; i < devices.size(); ++i) {
     if (!devices[i]) refuse(errc::invalid_argument, "variable_devices[{}] is no device", i);
     if (std::ranges::count(layout.compute_devices, devices[i]) > 0)
@@ -339,7 +338,8 @@ variable strategy::add_variable(std::string name, const tensor& initial,
   auto at = context_stack::current().top();
   auto is_beside = at.owner == this && at.beside;
   data->place_of = is_beside ? variables_[*at.beside].data_->place_of : config.variable_index;
-  if (data->is_here) config.place = owner_devices_.processor_of(data->place_of);
+  auto is_alike = rule == copy_rule::alike; // the others are changed by hand, which the host does
+  if (data->is_here && is_alike) config.place = owner_devices_.processor_of(data->place_of);
   if (config.place) data->place = config.place->owned->where();
   if (data->is_here && layout_.owner_copies > 1)
     config.directory = find_directory(*this, owner_name);

@@ -70,15 +70,16 @@ struct strategy_layout {
   partitioner variable_partitioner{};
   /// What replicas of this process compute on, in turn; empty: the world's computing threads.
   std::vector<std::shared_ptr<compute_device>> compute_devices{};
-  /// Where the variables of this process lie and are updated, in turn; empty: in the host's memory.
+  /// Where the variables of this process lie and are updated, in turn; empty: in the host's memory,
+  /// where those that are synchronised on read always lie. One, if it mirrors variables.
   std::vector<std::shared_ptr<compute_device>> variable_devices{};
   job_time device_deadline = std::chrono::seconds{60}; ///< Of one piece of work on one of them.
 };
 
 /// Refuses what no strategy can be made of.
 /// Errors: throws `failure` with invalid_argument for no devices, the same one twice, a deadline
-/// that is not positive, more owners of a variable than 2 or than there are places for them, or
-/// variables on a device that are replicated, have copies, or share it with replicas.
+/// that is not positive, more owners of a variable than 2 or than there are places for them,
+/// variables on a device that are replicated or share it with replicas, or copies on several.
 void check_layout(const strategy_layout& layout);
 
 /// Where a value is made for each replica, and how many there are.

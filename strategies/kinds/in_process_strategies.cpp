@@ -21,6 +21,7 @@ strategy_layout layout_of(mirrored_options options) {
   auto layout = mirrored_layout(std::move(options.devices));
   layout.deadline = options.deadline;
   layout.compute_devices = std::move(options.compute_devices);
+  layout.variable_devices = std::move(options.variable_devices);
   layout.cross_device_operations = std::move(options.cross_device_operations);
   compute_on_named(layout, options.gpus);
   if (!layout.cross_device_operations)

@@ -13,7 +13,7 @@ namespace troupe {
 /// How a mirrored strategy is laid out.
 struct mirrored_options {
   /// One replica on each: "cpu:0", "cpu:1"; or GPUs, which replicas compute on then: "gpu:0",
-  /// "gpu:1". Variables lie in the host's memory, wherever they are said to be.
+  /// "gpu:1".
   std::vector<std::string> devices = {"cpu:0"};
   std::shared_ptr<const cross_device_ops> cross_device_operations; ///< Null: what suits them.
   job_time deadline = std::chrono::minutes{10};                    ///< Of a run.
@@ -21,6 +21,10 @@ struct mirrored_options {
   /// threads.
   std::vector<std::shared_ptr<compute_device>> compute_devices{};
   gpu_source gpus{}; ///< Where GPUs among `devices` come from.
+  /// Where all copies of variables lie and are updated, as one array until they differ: a GPU; as
+  /// `parameter_server_options::variable_devices`. Empty: in the host's memory, wherever they are
+  /// said to be, as do those that are synchronised on read.
+  std::vector<std::shared_ptr<compute_device>> variable_devices{};
 };
 
 /// So many devices of the host's processor: "cpu:0", "cpu:1" and so on.

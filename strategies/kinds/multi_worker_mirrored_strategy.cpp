@@ -125,6 +125,7 @@ strategy_layout layout_of(world& world, options_type options) {
   layout.experimental_between_graph = true;
   layout.deadline = options.deadline;
   layout.compute_devices = options.compute_devices;
+  layout.variable_devices = options.variable_devices;
   compute_on_named(layout, options.gpus);
   find_collectives(options, layout.worker_devices);
   static_cast<void>(algorithm_of(options.communication.implementation, has_devices(options)));

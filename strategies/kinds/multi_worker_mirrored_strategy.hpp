@@ -40,6 +40,8 @@ struct multi_worker_mirrored_options {
   /// Of a run; and of a collective, if `communication` has no timeout.
   job_time deadline = std::chrono::minutes{10};
   gpu_source gpus{}; ///< Where GPUs among `devices` come from, and their collectives.
+  /// Where the copies of this process lie: as `mirrored_options::variable_devices`.
+  std::vector<std::shared_ptr<compute_device>> variable_devices{};
 };
 
 /// Each process runs the same program. Its replicas meet as those of a `mirrored_strategy`; what

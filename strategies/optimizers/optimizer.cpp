@@ -28,8 +28,15 @@ namespace {
 struct addressed_push {
   variable target;
   msg<wire::PushGradient> push;
-  std::optional<gradient> there{}; ///< On a device, and in no message yet.
+  std::optional<gradient> there{}; ///< Where the owner does not take it.
 };
+
+// Whether a gradient lies on a device where its owner does not take it.
+bool lies_elsewhere(gradient of, const variable& target) {
+  return std::ranges::any_of(arrays_in(of), [&](const tensor* array) {
+    return is_on_device(*array) && !is_taken_there(*array, target.place());
+  });
+}
 
 /// What a replica brings to the merge_call.
 using brought_pushes = std::shared_ptr<const std::vector<addressed_push>>;
@@ -37,7 +44,7 @@ using brought_pushes = std::shared_ptr<const std::vector<addressed_push>>;
 brought_pushes make_pushes(uint32_t replica, const std::vector<gradient_and_variable>& gradients) {
   auto pushes = std::make_shared<std::vector<addressed_push>>();
   for (const auto& [gradient, variable] : gradients)
-    if (lies_on_device(gradient))
+    if (lies_elsewhere(gradient, variable))
       pushes->push_back({variable, {}, gradient});
     else
       pushes->push_back({variable, make_push_gradient({.replica = replica}, gradient)});
@@ -167,8 +174,8 @@ struct optimizer::shared_state {
       static_cast<void>(value_or_throw(std::move(answer)));
   }
 
-  // What the replicas of this process bring as one gradient for each variable, on the host: the sum
-  // of all processes.
+  // What the replicas of this process bring as one gradient for each variable, where its owner
+  // takes it: the sum of all processes.
   static task<brought_pushes> combine(cross_replica_context& cross,
                                       std::vector<brought_pushes> all) {
     auto targets = all.front();
@@ -180,7 +187,8 @@ struct optimizer::shared_state {
         brought.components.push_back(gradient_of((*of_replica)[i]));
       values.push_back({.name = target.name(),
                         .values = std::move(brought),
-                        .of = {{target.type(), target.extents()}}});
+                        .of = {{target.type(), target.extents()}},
+                        .place = target.place()});
     }
     all.clear();
     auto combining = cross.reducing().reduce_gradients({"gradient"}, std::move(values));
@@ -188,12 +196,16 @@ struct optimizer::shared_state {
     co_return pushes_of_one(targets, sums);
   }
 
-  // What each replica of all processes brings alike, brought to the host.
+  // What each replica of all processes brings alike, brought to where owners take it.
   static task<brought_pushes> bring(cross_replica_context& cross, brought_pushes reduced) {
     std::vector<gradient> gradients;
     for (const auto& one : *reduced)
       gradients.push_back(gradient_of(one));
-    auto bringing = cross.bring_to_host(arrays_in(gradients));
+    std::vector<tensor*> wanted;
+    for (size_t i = 0; i < gradients.size(); ++i)
+      if ((*reduced)[i].there)
+        std::ranges::copy(arrays_in(gradients[i]), std::back_inserter(wanted));
+    auto bringing = cross.bring_to_host(std::move(wanted));
     co_await bringing;
     co_return pushes_of_one(reduced, gradients);
   }

@@ -84,20 +84,12 @@ task<std::vector<expected<msg<wire::PushReply>>>> push_all(activity& by, pushes_
   co_return replies;
 }
 
-// Whether an owner takes an array of a gradient as it lies on a device: on its own, and if a
-// message can refer to it.
-bool is_taken_there(const tensor& array, const variable& by) {
-  auto is_word_aligned = reinterpret_cast<uintptr_t>(array.data()) % sizeof(uint64_t) == 0;
-  return is_floating(array.type()) && array.device() == by.place() && array.is_contiguous()
-         && is_word_aligned;
-}
-
 // @param is_looked_at Whether the host looks at all gradients on their way.
 std::vector<tensor*> arrays_for_host(std::vector<gradient_and_variable>& given, bool is_looked_at) {
   std::vector<tensor*> arrays;
   for (auto& [gradient, variable] : given)
     for (auto* array : arrays_in(gradient))
-      if (is_on_device(*array) && (is_looked_at || !is_taken_there(*array, variable)))
+      if (is_on_device(*array) && (is_looked_at || !is_taken_there(*array, variable.place())))
         arrays.push_back(array);
   return arrays;
 }

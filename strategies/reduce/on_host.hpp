@@ -6,6 +6,7 @@
 #include "messages/refuse.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <span>
 
 namespace troupe {
@@ -20,6 +21,14 @@ namespace troupe {
   const auto* rows = std::get_if<indexed_slices>(&value);
   return rows == nullptr ? is_on_device(std::get<tensor>(value))
                          : is_on_device(rows->indices) || is_on_device(rows->values);
+}
+
+/// Whether the owner of a variable takes such an array where it lies, by a message that refers to
+/// it. @param place Of the variable.
+[[nodiscard]] inline bool is_taken_there(const tensor& array, device place) {
+  auto is_word_aligned = reinterpret_cast<uintptr_t>(array.data()) % sizeof(uint64_t) == 0;
+  return is_floating(array.type()) && array.device() == place && array.is_contiguous()
+         && is_word_aligned;
 }
 
 /// Refuses a value that is to be sent, or to be looked at, and lies on a device.

@@ -177,8 +177,10 @@ task<void> make_ready(const reduction_site& at, activity& host, std::vector<repl
   auto widening = widen_components(at, host, all);
   co_await widening;
   std::vector<leaf_group> groups;
-  for (const auto& one : all)
+  for (const auto& one : all) {
+    static_cast<void>(are_sparse(one.values.components)); // refuses some of each kind
     groups.push_back(group_of(one.values.components));
+  }
   auto brought = arrays_of(groups);
   if (!brought.is_on_devices()) co_return;
   auto readying = make_ready(at, host, brought, how, false);
@@ -274,6 +276,9 @@ task<std::vector<gradient>> reducer::reduce_gradients(reduction_call how,
     auto readying = make_ready(site_, *host_, values, how);
     co_await readying;
   }
+  std::vector<device> places;
+  for (const auto& one : values)
+    places.push_back(one.place);
   auto plan = [how, values = std::move(values), operations = site_.operations](
                 process_exchange* exchange) -> pending<std::vector<gradient>> {
     if (exchange != nullptr) return reduced_with_others(*exchange, how, values);
@@ -281,7 +286,11 @@ task<std::vector<gradient>> reducer::reduce_gradients(reduction_call how,
   };
   auto reducing = exchanged(site_, *host_, how.what, how.options, bytes, std::move(plan));
   auto reduced = co_await reducing;
-  auto bringing = bring_to_host(arrays_in(reduced));
+  std::vector<tensor*> leaving;
+  for (size_t i = 0; i < reduced.size(); ++i)
+    std::ranges::copy_if(arrays_in(reduced[i]), std::back_inserter(leaving),
+                         [&](const tensor* array) { return !is_taken_there(*array, places[i]); });
+  auto bringing = bring_to_host(std::move(leaving));
   co_await bringing;
   co_return reduced;
 }

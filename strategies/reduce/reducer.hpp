@@ -72,6 +72,7 @@ struct replica_gradients {
   };
 
   std::optional<target> of{};
+  device place{}; ///< Of that variable: what the devices of several processes make there stays.
 };
 
 /// Combines what replicas bring, where it lies:
@@ -108,7 +109,8 @@ public:
   [[nodiscard]] task<std::vector<std::vector<leaf>>>
   reduce(reduction_call how, std::vector<leaf_group> groups, size_t takers) const;
 
-  /// One gradient for each of `values`, in their order, on the host: as `reduce_components`.
+  /// One gradient for each of `values`, in their order: as `reduce_components`; on the host, or
+  /// where it may stay.
   /// Rows for a variable of one process that lie on a device are added there, index by index.
   [[nodiscard]] task<std::vector<gradient>>
   reduce_gradients(reduction_call how, std::vector<replica_gradients> values) const;

@@ -9,6 +9,7 @@
 #include "strategies/kinds/multi_worker_mirrored_strategy.hpp"
 #include "strategies/kinds/one_device_strategy.hpp"
 #include "tests/doctest.hpp"
+#include "tests/strategies/leaving_replicas.hpp"
 
 #include <functional>
 #include <memory>
@@ -31,6 +32,12 @@ inline void for_every_strategy(const std::function<void(strategy&)>& body) {
     {"mirrored on 5",
      [](world& in) {
        return std::make_unique<mirrored_strategy>(in, mirrored_options{cpu_devices(5)});
+     }},
+    {"mirrored on 2, variables on a GPU",
+     [](world& in) {
+       return std::make_unique<mirrored_strategy>(
+         in, mirrored_options{.devices = cpu_devices(2),
+                              .variable_devices = as_given(make_playing_gpus(1, 1))});
      }},
     {"multi worker mirrored, alone on 2",
      [](world& in) {

@@ -7,6 +7,7 @@
 #include "actors/world/compute_device.hpp"
 #include "messages/failure.hpp"
 #include "strategies/jobs/checkpoint_saver_hook.hpp"
+#include "strategies/optimizers/optimizer.hpp"
 #include "tests/small_arrays.hpp"
 #include "tests/strategies/small_job.hpp"
 
@@ -35,46 +36,110 @@ inline constexpr std::array<placed_job_layout, 3> ways_with_gpu{
 /// What the end of a job is compared by: value, slots and average of each variable.
 using placed_outcome = std::map<std::string, numbers>;
 
-/// A variable with dense gradients, one with sparse ones, and one that gets some of each; and two
-/// with dense gradients that are copied into their messages. Each gradient depends on its variable,
-/// and is made and left where its replica computes.
+inline const shape placed_extents{6, 33};
+
+inline tensor ascending(double first, const shape& size) {
+  tensor result{dtype::f32, size};
+  for (auto& value : result.mutable_values<float>())
+    value = static_cast<float>(first += 0.125);
+  return result;
+}
+
+inline tensor drawn(random_stream& noise, const shape& size) {
+  tensor result{dtype::f32, size};
+  for (auto& value : result.mutable_values<float>())
+    value = static_cast<float>(noise.normal());
+  return result;
+}
+
+// The value and a number for each element.
+inline tensor dense(compute_stream& on, const tensor& value, random_stream& noise) {
+  const tensor terms[] = {value, value_or_throw(on.to_device(drawn(noise, value.extents())))};
+  return value_or_throw(on.sum(terms));
+}
+
+// Rows of its own for each replica; one occurs twice.
+inline indexed_slices rows(compute_stream& on, uint32_t replica, random_stream& noise) {
+  tensor numbers{dtype::i64, {3}};
+  auto which = numbers.mutable_values<int64_t>();
+  which[0] = which[2] = replica % placed_extents[0];
+  which[1] = (replica + 3) % placed_extents[0];
+  auto values = value_or_throw(on.to_device(drawn(noise, {3, placed_extents[1]})));
+  return {numbers, values, placed_extents};
+}
+
+inline std::vector<gradient> placed_gradients(compute_stream& on, const std::vector<tensor>& values,
+                                              uint32_t replica, random_key key) {
+  auto there = value_or_throw(on.resident(values));
+  random_stream noise{key};
+  std::vector<gradient> made{dense(on, there[0], noise), rows(on, replica, noise)};
+  if (replica % 2 == 0)
+    made.emplace_back(dense(on, there[2], noise));
+  else
+    made.emplace_back(rows(on, replica, noise));
+  made.emplace_back(dense(on, there[3], noise));
+  made.emplace_back(dense(on, there[4], noise));
+  return made;
+}
+
+/// Makes a variable with dense gradients, one with sparse ones, and one that gets some of each; and
+/// two with dense gradients that are copied into their messages.
+[[nodiscard]] inline std::vector<variable> placed_variables(strategy& of) {
+  std::vector<variable> made;
+  double first = 0;
+  for (const auto* name : {"dense", "sparse", "mixed"})
+    made.push_back(of.make_variable(name, ascending(++first, placed_extents)));
+  made.push_back(of.make_variable("bias", ascending(++first, {1})));
+  made.push_back(of.make_variable("line", ascending(++first, {16})));
+  return made;
+}
+
+/// Gradients that depend on their variables, made and left where the replica computes.
+[[nodiscard]] inline task<std::vector<gradient_and_variable>>
+compute_placed_gradients(replica_context& context, std::vector<variable> variables) {
+  auto reading = context.read_on_device(variables);
+  auto values = co_await reading;
+  auto work
+    = [values, replica = context.replica_id_in_sync_group(), key = context.random("gradient")](
+        std::stop_token, compute_stream& on) { return placed_gradients(on, values, replica, key); };
+  auto computing = context.compute(std::move(work));
+  auto made = co_await computing;
+  values.clear();
+  std::vector<gradient_and_variable> pairs;
+  for (size_t i = 0; i < variables.size(); ++i)
+    pairs.push_back({std::move(made[i]), variables[i]});
+  co_return pairs;
+}
+
+/// The values of variables.
+[[nodiscard]] inline placed_outcome outcome_of(strategy& in, const std::vector<variable>& wanted) {
+  placed_outcome all;
+  for (const auto& one : wanted)
+    all[one.name()] = numbers_of(in.read(one));
+  return all;
+}
+
+/// A job of a parameter server strategy, with those variables and gradients.
 class placed_job {
 public:
   placed_job(troupe::world in, const gpu_opener& open, const placed_job_layout& where,
              const update_plan& plan, const sync_options& sync)
     : world_(std::move(in)), strategy_(world_, options_of(open, where, sync.total_num_replicas)),
-      optimizer_(plan, sync) {
-    double first = 0;
-    for (const auto* name : {"dense", "sparse", "mixed"})
-      variables_.push_back(strategy_.make_variable(name, ascending(++first, extents)));
-    variables_.push_back(strategy_.make_variable("bias", ascending(++first, {1})));
-    variables_.push_back(strategy_.make_variable("line", ascending(++first, {16})));
-  }
+      optimizer_(plan, sync), variables_(placed_variables(strategy_)) {}
 
   /// @param options But for the pace, which is that of the replicas here.
   course run(training_options options) {
     auto step = [this](replica_context& context) -> task<void> {
-      auto reading = context.read_on_device(variables_);
-      auto values = co_await reading;
-      auto work
-        = [values, replica = context.replica_id_in_sync_group(), key = context.random("gradient")](
-            std::stop_token, compute_stream& on) { return gradients(on, values, replica, key); };
-      auto computing = context.compute(std::move(work));
-      auto made = co_await computing;
-      values.clear();
-      std::vector<gradient_and_variable> pairs;
-      for (size_t i = 0; i < variables_.size(); ++i)
-        pairs.push_back({std::move(made[i]), variables_[i]});
-      auto applying = optimizer_.apply_gradients(context, std::move(pairs));
+      auto computing = compute_placed_gradients(context, variables_);
+      auto gradients = co_await computing;
+      auto applying = optimizer_.apply_gradients(context, std::move(gradients));
       co_await applying;
     };
     return play(strategy_, optimizer_, step, std::move(options));
   }
 
   [[nodiscard]] placed_outcome outcome() {
-    placed_outcome all;
-    for (const auto& one : variables_)
-      all[one.name()] = numbers_of(strategy_.read(one));
+    auto all = outcome_of(strategy_, variables_);
     for (const auto& [name, values] : optimizer_.variables(strategy_))
       all[name] = numbers_of(values);
     return all;
@@ -85,8 +150,6 @@ public:
   [[nodiscard]] const std::vector<variable>& variables() const { return variables_; }
 
 private:
-  static inline const shape extents{6, 33};
-
   static parameter_server_options options_of(const gpu_opener& open, const placed_job_layout& where,
                                              uint32_t replicas) {
     parameter_server_options options{.replicas = replicas};
@@ -95,55 +158,25 @@ private:
     return options;
   }
 
-  static tensor ascending(double first, const shape& size) {
-    tensor result{dtype::f32, size};
-    for (auto& value : result.mutable_values<float>())
-      value = static_cast<float>(first += 0.125);
-    return result;
-  }
-
-  static tensor drawn(random_stream& noise, const shape& size) {
-    tensor result{dtype::f32, size};
-    for (auto& value : result.mutable_values<float>())
-      value = static_cast<float>(noise.normal());
-    return result;
-  }
-
-  // The value and a number for each element.
-  static tensor dense(compute_stream& on, const tensor& value, random_stream& noise) {
-    const tensor terms[] = {value, value_or_throw(on.to_device(drawn(noise, value.extents())))};
-    return value_or_throw(on.sum(terms));
-  }
-
-  // Rows of its own for each replica; one occurs twice.
-  static indexed_slices rows(compute_stream& on, uint32_t replica, random_stream& noise) {
-    tensor numbers{dtype::i64, {3}};
-    auto which = numbers.mutable_values<int64_t>();
-    which[0] = which[2] = replica % extents[0];
-    which[1] = (replica + 3) % extents[0];
-    auto values = value_or_throw(on.to_device(drawn(noise, {3, extents[1]})));
-    return {numbers, values, extents};
-  }
-
-  static std::vector<gradient> gradients(compute_stream& on, const std::vector<tensor>& values,
-                                         uint32_t replica, random_key key) {
-    auto there = value_or_throw(on.resident(values));
-    random_stream noise{key};
-    std::vector<gradient> made{dense(on, there[0], noise), rows(on, replica, noise)};
-    if (replica % 2 == 0)
-      made.emplace_back(dense(on, there[2], noise));
-    else
-      made.emplace_back(rows(on, replica, noise));
-    made.emplace_back(dense(on, there[3], noise));
-    made.emplace_back(dense(on, there[4], noise));
-    return made;
-  }
-
   troupe::world world_;
   parameter_server_strategy strategy_;
   sync_replicas_optimizer optimizer_;
   std::vector<variable> variables_;
 };
+
+/// Five steps in which all replicas of a strategy meet. @returns The values of its variables then.
+[[nodiscard]] inline placed_outcome run_placed(strategy& in, const optimizer& by) {
+  const auto variables = placed_variables(in);
+  for (int step = 0; step < 5; ++step)
+    in.run([&](replica_context& context) -> task<void> {
+      auto computing = compute_placed_gradients(context, variables);
+      auto gradients = co_await computing;
+      gradients.erase(gradients.begin() + 2); // rows of some replicas only, which are not reduced
+      auto applying = by.apply_gradients(context, std::move(gradients));
+      co_await applying;
+    });
+  return outcome_of(in, variables);
+}
 
 /// Plans that take every way through an update: rules with and without slots, clips, an average.
 [[nodiscard]] inline std::vector<update_plan> placed_plans() {

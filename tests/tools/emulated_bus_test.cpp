@@ -16,17 +16,16 @@ struct traffic {
   uint64_t down = 0;
 };
 
-traffic of_jobs(const language_model_config& model, product_precision precision, uint64_t steps) {
+traffic of_steps(language_job job, uint64_t steps) {
   auto up = emulated::bytes_to_device(), down = emulated::bytes_to_host();
-  const language_job job{
-    .model = model, .devices = {first_gpu(3)}, .holding = {first_gpu(2)}, .precision = precision};
+  job.devices = {first_gpu(3)};
+  job.holding = {first_gpu(2)};
   CHECK(!learn(job, steps).failure);
   return {emulated::bytes_to_device() - up, emulated::bytes_to_host() - down};
 }
 
-traffic of_a_step(const language_model_config& model,
-                  product_precision precision = product_precision::full) {
-  auto few = of_jobs(model, precision, 5), many = of_jobs(model, precision, 15);
+traffic of_a_step(const language_job& job) {
+  auto few = of_steps(job, 5), many = of_steps(job, 15);
   return {(many.up - few.up) / 10, (many.down - few.down) / 10};
 }
 
@@ -36,17 +35,17 @@ TEST_SUITE("tools/emulated_bus") {
   TEST_CASE(
     "what crosses the bus in a step is the batch and the loss, however large the model is") {
     constexpr uint64_t replicas = 3, examples = 16;
-    for (auto is_transformer : {false, true}) {
+    for (const auto& [is_transformer, is_mirrored] :
+         {std::pair{false, false}, {true, false}, {true, true}}) {
       CAPTURE(is_transformer);
+      CAPTURE(is_mirrored);
       std::vector<traffic> seen;
-      for (int64_t width : {8, 32})
-        seen.push_back(of_a_step(is_transformer
-                                   ? language_model_config{.kind = model_kind::transformer,
-                                                           .context = 5,
-                                                           .layers = 2,
-                                                           .heads = 2,
-                                                           .width = width}
-                                   : small_model({width})));
+      for (int64_t width : {8, 32}) {
+        const language_model_config transformer{
+          .kind = model_kind::transformer, .context = 5, .layers = 2, .heads = 2, .width = width};
+        seen.push_back(of_a_step({.model = is_transformer ? transformer : small_model({width}),
+                                  .is_mirrored = is_mirrored}));
+      }
       CHECK(seen[0].up == seen[1].up);
       CHECK(seen[0].down == seen[1].down);
       CHECK(seen[0].down == replicas * sizeof(float));
@@ -57,7 +56,7 @@ TEST_SUITE("tools/emulated_bus") {
   }
 
   TEST_CASE("a loss scale has one number more cross the bus, beside the loss") {
-    CHECK(of_a_step(small_model(), product_precision::f16).down
+    CHECK(of_a_step({.precision = product_precision::f16}).down
           == 3 * (sizeof(float) + sizeof(double)));
   }
 }

@@ -4,6 +4,8 @@
 
 #include "actors/gpu/cuda_device.hpp"
 #include "strategies/jobs/training.hpp"
+#include "strategies/kinds/mirrored_strategy.hpp"
+#include "strategies/optimizers/optimizer.hpp"
 #include "strategies/reduce/named_devices.hpp"
 #include "tests/tools/small_language.hpp"
 #include "tools/language/language_step.hpp"
@@ -38,6 +40,7 @@ struct language_job {
   std::vector<std::shared_ptr<compute_device>> devices{}; ///< None: in the host's memory.
   std::vector<std::shared_ptr<compute_device>> holding{}; ///< Where variables lie, in turn.
   product_precision precision = product_precision::full;
+  bool is_mirrored = false; ///< Replicas meet in each step; else a chief counts their gradients.
 };
 
 /// What a job came to.
@@ -47,17 +50,37 @@ struct language_course {
   std::optional<error> failure;
 };
 
+inline constexpr uint32_t learning_replicas = 3;
+
+[[nodiscard]] inline std::unique_ptr<strategy> make_strategy(world& in, const language_job& job) {
+  if (job.is_mirrored)
+    return std::make_unique<mirrored_strategy>(
+      in, mirrored_options{.devices = cpu_devices(learning_replicas),
+                           .compute_devices = job.devices,
+                           .gpus = gpus_here(),
+                           .variable_devices = job.holding});
+  return std::make_unique<parameter_server_strategy>(
+    in, parameter_server_options{.replicas = learning_replicas,
+                                 .compute_devices = job.devices,
+                                 .variable_devices = job.holding});
+}
+
 /// Three replicas, all of which a step needs.
 [[nodiscard]] inline language_course learn(const language_job& job, uint64_t steps) {
-  constexpr uint32_t replicas = 3;
   auto world = world::threads({.seed = 7, .threads = 2});
-  parameter_server_strategy strategy{
-    world, {.replicas = replicas, .compute_devices = job.devices, .variable_devices = job.holding}};
+  auto made = make_strategy(world, job);
+  auto& strategy = *made;
   for (const auto& [name, value] : initial_values(variables_of(job.model), 7))
     strategy.make_variable(name, value);
-  sync_replicas_optimizer optimizer{rules::adam{.learning_rate = 0.01},
-                                    {replicas, replicas, sync_policy::latest_token}};
+  const rules::adam rule{.learning_rate = 0.01};
+  sync_replicas_optimizer counting{
+    rule, {learning_replicas, learning_replicas, sync_policy::latest_token}};
+  optimizer meeting{{.rule = rule}, {.aggregation = reduce_op::mean}};
   std::vector<variable> variables{strategy.variables().begin(), strategy.variables().end()};
+  auto step_of = [&](const job_optimizer& by) {
+    return training_step(language_step({job.model, 16, small_text}), 16, by, variables,
+                         job.precision);
+  };
   language_course seen;
   training_options options{.steps = steps};
   options.on_step = [&](const step_record& step) {
@@ -66,10 +89,8 @@ struct language_course {
       sum += one.loss;
     seen.losses.push_back(sum / static_cast<double>(step.accepted.size()));
   };
-  auto report = train(strategy, optimizer,
-                      training_step(language_step({job.model, 16, small_text}), 16, optimizer,
-                                    variables, job.precision),
-                      options);
+  auto report = job.is_mirrored ? train(strategy, step_of(meeting), options)
+                                : train(strategy, counting, step_of(counting), options);
   seen.failure = report.failure;
   for (const auto& variable : variables)
     seen.variables.push_back(strategy.read(variable));

@@ -125,11 +125,15 @@ TEST_SUITE("tools/gpu_training") {
 
   TEST_CASE("variables that lie on the replicas' GPU come to the bits of those of the host") {
     constexpr uint64_t steps = 10;
-    for (const auto& of : {model, small_transformer}) {
+    for (const auto& [of, is_mirrored] :
+         {std::pair{model, false}, {small_transformer, false}, {small_transformer, true}}) {
       CAPTURE(describe(of));
-      auto here = learn({.model = of, .devices = {first_gpu(3)}}, steps);
-      auto there
-        = learn({.model = of, .devices = {first_gpu(3)}, .holding = {first_gpu(2)}}, steps);
+      CAPTURE(is_mirrored);
+      language_job job{.model = of, .devices = {first_gpu(3)}, .is_mirrored = is_mirrored};
+      auto here = learn(job, steps);
+      job.devices = {first_gpu(3)};
+      job.holding = {first_gpu(2)};
+      auto there = learn(job, steps);
       REQUIRE_MESSAGE(!there.failure, (there.failure ? there.failure->message : ""));
       CHECK(there.losses == here.losses);
       for (size_t i = 0; i < here.variables.size(); ++i)

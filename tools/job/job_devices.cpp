@@ -25,13 +25,18 @@ expected<T> asked_for(const std::string& option, expected<T> found) {
 // Streams for the updates of variables on one GPU.
 constexpr uint32_t update_streams = 4;
 
+// Whether each variable has one reader's GPU to lie on, or is read on any of them.
+bool lie_beside_replicas(const job_options& options, const resolved_cluster& cluster) {
+  if (!replicas_meet(options.strategy)) return cluster.is_alone() && options.replicate_owners == 1;
+  auto named = read_devices(options.device);
+  return named && named->size() == 1;
+}
+
 // How an option spells where the variables of this process lie, and where that stands.
 std::pair<std::string, std::string> variable_place(const job_options& options,
                                                    const resolved_cluster& cluster) {
   if (!options.variable_device.empty()) return {"--variable-device", options.variable_device};
-  auto lie_beside_replicas
-    = cluster.is_alone() && !replicas_meet(options.strategy) && options.replicate_owners == 1;
-  return {"--device", lie_beside_replicas ? options.device : "cpu"};
+  return {"--device", lie_beside_replicas(options, cluster) ? options.device : "cpu"};
 }
 
 expected<std::vector<std::shared_ptr<compute_device>>>

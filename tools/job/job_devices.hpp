@@ -23,8 +23,8 @@ struct job_devices {
 };
 
 /// Opens the devices that the options name, if this process has a use for them. If they do not say
-/// where variables lie: beside the replicas that compute, in a job of one process; of a strategy
-/// that has one array for each variable.
+/// where variables lie: beside the replicas that compute, in a job of one process; or, of a
+/// strategy in which each process has all variables, if its replicas compute on one GPU.
 /// Errors: as `open_devices` and `open_nccl`, after the option that asks for it.
 [[nodiscard]] expected<job_devices> find_devices(const job_options& options,
                                                  const resolved_cluster& cluster);

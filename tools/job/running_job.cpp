@@ -329,8 +329,10 @@ std::unique_ptr<strategy> running_job::make_strategy() {
   auto devices = cpu_devices(static_cast<uint32_t>(server().replicas() / trainers.size()));
   if (options.strategy == strategy_kind::mirrored)
     return std::make_unique<mirrored_strategy>(
-      world(), mirrored_options{
-                 .devices = devices, .deadline = deadline, .compute_devices = devices_.computing});
+      world(), mirrored_options{.devices = devices,
+                                .deadline = deadline,
+                                .compute_devices = devices_.computing,
+                                .variable_devices = devices_.holding});
   if (options.strategy == strategy_kind::multi_worker_mirrored)
     return std::make_unique<multi_worker_mirrored_strategy>(
       world(),
@@ -341,7 +343,8 @@ std::unique_ptr<strategy> running_job::make_strategy() {
                                     .compute_devices = devices_.computing,
                                     .device_collectives = devices_.collectives,
                                     .collective_device = devices_.reducing,
-                                    .deadline = deadline});
+                                    .deadline = deadline,
+                                    .variable_devices = devices_.holding});
   return std::make_unique<parameter_server_strategy>(
     world(),
     parameter_server_options{.replicas = server().replicas(),

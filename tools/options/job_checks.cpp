@@ -123,9 +123,9 @@ expected<void> check_variable_device(const job_options& options, const option_or
   const auto name = spelling(origins, "variable-device");
   auto named = names_gpus(options, name, options.variable_device);
   if (!named) return tl::unexpected<error>(named.error());
-  if (*named && replicas_meet(options.strategy))
-    return misuse(fmt::format("{} {}: with --strategy {} each replica has its copy of each "
-                              "variable, in the host's memory: leave the option out",
+  if (replicas_meet(options.strategy) && read_devices(options.variable_device)->size() > 1)
+    return misuse(fmt::format("{} {}: with --strategy {} all variables of a process lie on one "
+                              "GPU: name one",
                               name, options.variable_device, to_string(options.strategy)));
   if (*named && options.replicate_owners > 1)
     return misuse(fmt::format("{} {}: variables that two parameter servers hold lie in the host's "

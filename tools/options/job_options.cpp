@@ -120,7 +120,7 @@ void add_replica_options(command_options& all, job_options& options) {
   all.add("--variable-device", "NAMES",
           "where the variables of this process lie and are updated: cpu, or GPUs, in turn",
           text_value(options.variable_device),
-          "that of --device in a job of one process, else cpu");
+          "where replicas compute, in a job of one process; else cpu");
   all.add("--communication", "NAME",
           "how processes add up gradients, for strategy multi_worker_mirrored: auto (messages, "
           "in the order of replicas), ring, halving_doubling or tree (messages, in an order of "

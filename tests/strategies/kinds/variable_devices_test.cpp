@@ -8,8 +8,8 @@
 #include "strategies/kinds/one_device_strategy.hpp"
 #include "strategies/optimizers/optimizer.hpp"
 #include "tests/scratch_folder.hpp"
+#include "tests/strategies/leaving_replicas.hpp"
 #include "tests/strategies/placed_job.hpp"
-#include "tests/strategies/played_gpus.hpp"
 
 namespace variable_devices_test {
 
@@ -54,6 +54,17 @@ void check_ways(const update_plan& plan, const sync_options& sync) {
   auto expected = train_in({}, plan, sync);
   for (const auto& where : ways_with_gpu)
     CHECK(train_in(where, plan, sync) == expected);
+}
+
+// As if a machine had GPUs of those names.
+gpu_source gpus_by_name() {
+  return {.open = [](std::span<const device> named, uint32_t) {
+    std::vector<std::shared_ptr<compute_device>> opened;
+    for (const auto& one : named)
+      opened.push_back(
+        std::make_shared<cpu_device>(one.index, cpu_device_options{.plays_gpu = true}));
+    return expected<std::vector<std::shared_ptr<compute_device>>>{std::move(opened)};
+  }};
 }
 
 parameter_server_options with_variables_on(std::vector<std::shared_ptr<compute_device>> devices) {
@@ -226,20 +237,84 @@ TEST_SUITE("strategies/kinds/variable_devices") {
       return numbers_of(strategy.read(weights));
     };
     auto world = world::virtual_time();
-    gpu_source gpus{.open = [](std::span<const device> named, uint32_t) {
-      std::vector<std::shared_ptr<compute_device>> opened;
-      for (size_t i = 0; i < named.size(); ++i)
-        opened.push_back(
-          std::make_shared<cpu_device>(named[i].index, cpu_device_options{.plays_gpu = true}));
-      return expected<std::vector<std::shared_ptr<compute_device>>>{std::move(opened)};
-    }};
     one_device_strategy here{world};
     auto expected = train(here);
-    one_device_strategy there{world, "gpu:0", gpus, {played_gpu(1)}};
+    one_device_strategy there{world, "gpu:0", gpus_by_name(), {played_gpu(1)}};
     CHECK(train(there) == expected);
     central_storage_strategy central{
-      world, {.compute_devices = {"gpu:0"}, .gpus = gpus, .variable_devices = {played_gpu(1)}}};
+      world,
+      {.compute_devices = {"gpu:0"}, .gpus = gpus_by_name(), .variable_devices = {played_gpu(1)}}};
     CHECK(train(central) == expected);
+  }
+
+  TEST_CASE("mirrored replicas train variables on a GPU to the bits of those of the host") {
+    const std::pair<update_plan, optimizer_options> settings[]
+      = {{placed_plans()[0], {}},
+         {placed_plans()[1], {.aggregation = reduce_op::mean}},
+         {placed_plans()[2], {.accumulation_steps = 2}},
+         {{.rule = rules::adam{.learning_rate = 0.05}}, {.clip_global_norm = 2}}};
+    for (const auto& [plan, options] : settings) {
+      CAPTURE(name_of(plan.rule));
+      auto outcome = [&, &plan = plan, &options = options](size_t computing, size_t holding) {
+        auto world = world::virtual_time({.seed = 3});
+        mirrored_strategy strategy{world,
+                                   {.devices = cpu_devices(4),
+                                    .compute_devices = as_given(make_playing_gpus(computing, 4)),
+                                    .gpus = gpus_by_name(),
+                                    .variable_devices = as_given(make_playing_gpus(holding, 2))}};
+        return run_placed(strategy, optimizer{plan, options});
+      };
+      auto expected = outcome(0, 0);
+      for (size_t computing : {0U, 1U, 2U})
+        for (size_t holding : {0U, 1U})
+          CHECK(outcome(computing, holding) == expected);
+    }
+  }
+
+  TEST_CASE("gradients that mirrored replicas leave on the variable's GPU cross no bus") {
+    auto world = world::virtual_time();
+    auto computing = played_gpu(3), holding = played_gpu(1);
+    mirrored_strategy strategy{world,
+                               {.devices = cpu_devices(3),
+                                .compute_devices = {computing},
+                                .gpus = gpus_by_name(),
+                                .variable_devices = {holding}}};
+    auto weights = strategy.make_variable("w", zeros({1000}));
+    optimizer optimizer{rules::adam{}};
+    auto step = [&](replica_context& context) -> task<void> {
+      auto reading = context.read_on_device({weights});
+      auto values = co_await reading;
+      auto work
+        = [values](std::stop_token, compute_stream& on) { return value_or_throw(on.sum(values)); };
+      auto working = context.compute(std::move(work));
+      auto gradient = co_await working;
+      values.clear();
+      auto applying = optimizer.apply_gradients(context, gradient, weights);
+      co_await applying;
+    };
+    auto crossed = [&] {
+      uint64_t bytes = 0;
+      for (const auto& gpu : {computing, holding})
+        bytes += gpu->bytes_from_host() + gpu->bytes_to_host();
+      return bytes;
+    };
+    strategy.run(step); // the variable and its slots come to the GPU
+    auto before = crossed();
+    for (int i = 0; i < 10; ++i)
+      strategy.run(step);
+    CHECK(crossed() == before);
+  }
+
+  TEST_CASE("a variable that is synchronised on read lies in the host's memory") {
+    auto world = world::virtual_time();
+    mirrored_strategy strategy{world,
+                               {.devices = cpu_devices(2), .variable_devices = {played_gpu(1)}}};
+    auto seen = strategy.make_variable("seen", array({1}, {0}),
+                                       {.synchronization = variable_synchronization::on_read,
+                                        .aggregation = variable_aggregation::sum});
+    auto weights = strategy.make_variable("w", array({1}, {0}));
+    CHECK(seen.place().kind == device_kind::cpu);
+    CHECK(weights.place().kind == device_kind::cuda);
   }
 
   TEST_CASE("variables get devices in turn, but for those that are to live beside another") {
@@ -301,10 +376,10 @@ TEST_SUITE("strategies/kinds/variable_devices") {
           == "variables that two parameter servers hold lie in the host's memory; leave "
              "variable_devices empty, or replicate_owners at 1");
     auto mirrored = mirrored_layout(cpu_devices(2));
-    mirrored.variable_devices = {gpu};
+    mirrored.variable_devices = {gpu, played_gpu(1)};
     CHECK(refusal_of([&] { check_layout(mirrored); }).message
-          == "a mirrored strategy has a copy of each variable for each replica, in the host's "
-             "memory; leave variable_devices empty");
+          == "a mirrored strategy has all of its variables on one device of each process, and 2 "
+             "were given; give variable_devices one");
   }
 
   TEST_CASE("a job ends, and says which, when the device of its variables is lost") {

@@ -78,7 +78,8 @@ TEST_SUITE("tools/train/checks") {
           == "--device: 'tpu:0' is no device: give cpu, or GPUs as in gpu:0,gpu:1");
   }
 
-  TEST_CASE("refuses variables on a GPU where replicas or owners have copies of them") {
+  TEST_CASE("refuses variables on a GPU where owners have copies of them, and on several of those "
+            "that each process has") {
     train_options options;
     options.variable_device = "gpu:0";
     CHECK(check(options, {}));
@@ -86,11 +87,14 @@ TEST_SUITE("tools/train/checks") {
     CHECK(message_of(options)
           == "--variable-device gpu:0: variables that two parameter servers hold lie in the host's "
              "memory: take cpu, or --replicate-owners 1");
+    options.replicate_owners = 1;
     options.strategy = strategy_kind::mirrored;
     options.aggregate = options.replicas;
+    CHECK(check(options, {}));
+    options.variable_device = "gpu:0,gpu:1";
     CHECK(message_of(options)
-          == "--variable-device gpu:0: with --strategy mirrored each replica has its copy of each "
-             "variable, in the host's memory: leave the option out");
+          == "--variable-device gpu:0,gpu:1: with --strategy mirrored all variables of a process "
+             "lie on one GPU: name one");
     options.variable_device = "cpu";
     CHECK(check(options, {}));
     options.variable_device = "gpu:0,gpu:0";
