@@ -21,11 +21,15 @@ double differentiate(const loss_function& loss, const std::vector<variable>& var
   return value;
 }
 
-// On a device nothing can be looked at before the stream is done.
+// On a device nothing can be looked at before the stream is done. Rows come to the host, where they
+// are made the arrays that they are rows of.
 double differentiate_there(const loss_function& loss, const std::vector<variable>& variables,
                            const std::vector<tensor>& values, const gradient_taker& take,
                            const std::stop_token& stop, compute_stream& on) {
   auto computed = value_or_throw(loss.differentiate(on, values, stop));
+  for (auto& gradient : computed.gradients)
+    if (auto* rows = std::get_if<indexed_slices>(&gradient))
+      rows->values = value_or_throw(on.to_host(rows->values));
   value_or_throw(on.wait());
   for (size_t i = variables.size(); i > 0; --i)
     take(variables[i - 1], computed.gradients[i - 1]);
@@ -66,7 +70,7 @@ task<computed_gradients> compute_gradients(replica_context& context, loss_functi
 
 task<double> compute_gradients(replica_context& context, loss_function loss,
                                std::vector<variable> variables, gradient_taker take) {
-  auto reading = context.read(variables);
+  auto reading = context.read_on_device(variables);
   auto values = co_await reading;
   auto work = [loss, variables, values, take](const std::stop_token& stop, compute_stream& on) {
     return on.where().kind == device_kind::cpu

@@ -90,7 +90,7 @@ private:
 using gradient_taker = std::function<void(const variable& of, const gradient& final)>;
 
 /// The same gradients, each handed out as soon as it is final, those of the last layers first; on a
-/// GPU, once all have come to the host.
+/// GPU, once all are: where their variables lie, but rows on the host.
 /// @returns The loss of this replica's batch.
 /// Errors: as above, and what `take` throws.
 [[nodiscard]] task<double> compute_gradients(replica_context& context, loss_function loss,

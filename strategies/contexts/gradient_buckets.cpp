@@ -48,11 +48,12 @@ void check_extents(const variable& of, const shape& gradient) {
 }
 
 tensor widened(const variable& of, const tensor& values) {
-  check_on_host(values);
+  check_row_major(values);
   if (values.type() == of.type()) return values.contiguous();
   if (!widens_to(values.type(), of.type()))
     refuse(errc::type_mismatch, "a gradient of variable '{}' is {}, which does not widen to {}",
            of.name(), to_string(values.type()), to_string(of.type()));
+  check_on_host(values);
   return cast(values, of.type());
 }
 
@@ -161,11 +162,61 @@ struct gradient_buckets::shared_state {
     return --missing[bucket_of[index]] == 0;
   }
 
-  // The next bucket that is full, if all before it have left. @pre The caller holds `leaving`.
-  std::optional<size_t> next() {
+  // The next bucket that is full, if all before it have left. What lies on devices does not leave
+  // until all replicas have met, since actors alone ask devices. @pre The caller holds `leaving`.
+  std::optional<size_t> next(bool have_met) {
     std::lock_guard guard{mutex};
     if (left == buckets.size() || missing[left] > 0) return std::nullopt;
+    if (!have_met && std::ranges::any_of(buckets[left], [&](size_t i) { return has_devices(i); }))
+      return std::nullopt;
     return left++;
+  }
+
+  /// What has not left when all replicas have met.
+  struct rest_of_step {
+    bool is_on_devices = false;
+    std::vector<leaf_group> groups;    ///< By variable, in the order in which they leave.
+    std::vector<tensor*> for_the_host; ///< What devices do not add between processes.
+  };
+
+  [[nodiscard]] rest_of_step rest() {
+    std::lock_guard guard{mutex};
+    rest_of_step result;
+    for (auto bucket = left; bucket < buckets.size(); ++bucket)
+      for (auto i : buckets[bucket]) {
+        std::vector<tensor> parts;
+        for (const auto& gradient : gradients[i])
+          parts.push_back(*gradient);
+        result.is_on_devices |= has_devices(i);
+        if (!are_reduced_on_devices(parts, group(), {}))
+          for (auto& gradient : gradients[i])
+            result.for_the_host.push_back(&*gradient);
+        result.groups.push_back({.parts = {parts.begin(), parts.end()}});
+      }
+    return result;
+  }
+
+  // @param results Of `rest().groups`.
+  void settle_rest(const std::vector<leaf>& results) {
+    auto next = results.begin();
+    for (; left < buckets.size(); ++left) {
+      std::vector<tensor> of_bucket;
+      for (size_t i = 0; i < buckets[left].size(); ++i)
+        of_bucket.push_back(std::get<tensor>(*next++));
+      settle(left, of_bucket);
+    }
+  }
+
+  // Has those buckets leave that may. @param have_met Whether all replicas wait for that.
+  static void leave(const std::shared_ptr<shared_state>& state, bool have_met);
+
+  // Has those buckets leave that waited until all replicas have met.
+  static task<void> leave_devices(std::shared_ptr<shared_state> state, cross_replica_context& all);
+
+  // Whether some replica left its gradient of a variable on a device. @pre `mutex` is held.
+  [[nodiscard]] bool has_devices(size_t i) const {
+    return std::ranges::any_of(gradients[i],
+                               [](const auto& one) { return one && is_on_device(*one); });
   }
 
   // What gives the sums of a bucket over all replicas. @param with Other processes; null: none.
@@ -187,6 +238,10 @@ struct gradient_buckets::shared_state {
     std::vector<tensor> results;
     for (size_t i = 0; i < made.size() && !failed; ++i)
       results.push_back(made[i]());
+    settle(bucket, results, failed);
+  }
+
+  void settle(size_t bucket, const std::vector<tensor>& results, std::optional<error> failed = {}) {
     std::lock_guard guard{mutex};
     for (size_t i = 0; i < results.size(); ++i)
       sums[buckets[bucket][i]] = results[i];
@@ -246,6 +301,43 @@ caf::behavior carry(caf::event_based_actor* self, communicator_actor communicato
 
 } // namespace
 
+void gradient_buckets::shared_state::leave(const std::shared_ptr<shared_state>& state,
+                                           bool have_met) {
+  std::lock_guard leaving{state->leaving};
+  while (auto bucket = state->next(have_met)) {
+    const auto* group = state->group();
+    if (group == nullptr) {
+      state->settle(*bucket, state->sums_of(*bucket, nullptr));
+      continue;
+    }
+    process_exchange exchange{*group, "gradient"};
+    auto sums = state->sums_of(*bucket, &exchange);
+    exchange.prepare({});
+    auto packed = exchange.packed();
+    // The courier may live longer than the buckets; what is on its way keeps them.
+    auto settled = [state = std::weak_ptr{state}, at = *bucket, sums](std::optional<error> failed) {
+      if (auto alive = state.lock()) alive->settle(at, sums, failed);
+    };
+    caf::anon_send(state->courier, std::make_shared<leaving_bucket>(leaving_bucket{
+                                     std::move(exchange), std::move(packed), settled}));
+  }
+}
+
+task<void> gradient_buckets::shared_state::leave_devices(std::shared_ptr<shared_state> state,
+                                                         cross_replica_context& all) {
+  auto rest = state->rest();
+  if (!rest.is_on_devices) co_return;
+  if (state->group() != nullptr) {
+    auto bringing = all.bring_to_host(std::move(rest.for_the_host));
+    co_await bringing;
+    leave(state, true);
+    co_return;
+  }
+  auto reducing = all.reducing().reduce({"gradient"}, std::move(rest.groups), 1);
+  auto sums = co_await reducing;
+  state->settle_rest(sums.front());
+}
+
 struct gradient_buckets::marker::place {
   std::shared_ptr<shared_state> state;
   uint32_t replica;
@@ -297,25 +389,7 @@ gradient_buckets::marker gradient_buckets::begin(replica_context& context) const
 void gradient_buckets::marker::ready(const variable& of, const gradient& gradient) const {
   const auto& state = place_->state;
   auto index = state->index_of(of);
-  if (!state->put(index, place_->replica, whole(of, gradient))) return;
-  std::lock_guard leaving{state->leaving};
-  while (auto bucket = state->next()) {
-    const auto* group = state->group();
-    if (group == nullptr) {
-      state->settle(*bucket, state->sums_of(*bucket, nullptr));
-      continue;
-    }
-    process_exchange exchange{*group, "gradient"};
-    auto sums = state->sums_of(*bucket, &exchange);
-    exchange.prepare({});
-    auto packed = exchange.packed();
-    // The courier may live longer than the buckets; what is on its way keeps them.
-    auto settled = [state = std::weak_ptr{state}, at = *bucket, sums](std::optional<error> failed) {
-      if (auto alive = state.lock()) alive->settle(at, sums, failed);
-    };
-    caf::anon_send(state->courier, std::make_shared<leaving_bucket>(leaving_bucket{
-                                     std::move(exchange), std::move(packed), settled}));
-  }
+  if (state->put(index, place_->replica, whole(of, gradient))) shared_state::leave(state, false);
 }
 
 task<std::vector<gradient_and_variable>> gradient_buckets::reduced(replica_context& context) const {
@@ -331,6 +405,11 @@ task<std::vector<gradient_and_variable>> gradient_buckets::reduced(replica_conte
                    "the gradient of variable '{}' of replica {} is not ready; mark it before "
                    "`reduced`",
                    state->variables[i].name(), state->owner.first_local_replica() + replica);
+    }
+    auto leaving = shared_state::leave_devices(state, all);
+    co_await leaving;
+    {
+      std::lock_guard guard{state->mutex};
       must_wait = state->settled < state->buckets.size();
       if (must_wait) state->waiting = all.host().handle();
     }
