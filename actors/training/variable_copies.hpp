@@ -119,8 +119,6 @@ private:
   [[nodiscard]] compute_stream& stream() const;
   [[nodiscard]] expected<void> place();
   [[nodiscard]] expected<tensor> to_host(const tensor& array) const;
-  [[nodiscard]] expected<tensor> apply_to_one(int32_t component, change how,
-                                              const gradient& operand);
   [[nodiscard]] expected<tensor> apply_on_device(int32_t component, change how,
                                                  const gradient& operand);
   [[nodiscard]] expected<void> check(int32_t component) const;

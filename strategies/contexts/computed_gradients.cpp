@@ -72,7 +72,8 @@ task<double> compute_gradients(replica_context& context, loss_function loss,
                                std::vector<variable> variables, gradient_taker take) {
   auto reading = context.read_on_device(variables);
   auto values = co_await reading;
-  auto work = [loss, variables, values, take](const std::stop_token& stop, compute_stream& on) {
+  auto work = [loss, variables, values = std::move(values), take](const std::stop_token& stop,
+                                                                  compute_stream& on) {
     return on.where().kind == device_kind::cpu
              ? differentiate(loss, variables, values, take, stop)
              : differentiate_there(loss, variables, values, take, stop, on);
