@@ -5,8 +5,9 @@
 // null_step                                      a table of medians
 // null_step REPLICAS VARIABLES ELEMENTS STEPS    the seconds of each step, by momentum
 //
-// In the table it is made once more with variables, replicas and gradients on a device: a part of
+// In the table it is made twice more with variables, replicas and gradients on a device: a part of
 // the processor that plays a GPU, so that what is measured are the messages by way of its actors.
+// Once a chief counts gradients, and once replicas meet, as those of a mirrored strategy do.
 //
 // Beside it stands what TensorFlow's took with a worker on a machine each: 1.8 ms with one, 8.8 ms
 // with a hundred, and a straight line between.
@@ -15,6 +16,8 @@
 #include "actors/gpu/cpu_device.hpp"
 #include "benchmarks/stopwatch.hpp"
 #include "strategies/jobs/training.hpp"
+#include "strategies/kinds/mirrored_strategy.hpp"
+#include "strategies/optimizers/optimizer.hpp"
 
 #include <cstdint>
 #include <cstdio>
@@ -39,47 +42,80 @@ constexpr double published_ms(uint32_t workers) {
   return 1.8 + (8.8 - 1.8) / 99 * (workers - 1);
 }
 
-parameter_server_options options_of(const job_size& size) {
-  if (!size.on_device) return {.replicas = size.workers};
-  auto streams = [](uint32_t count) {
-    return std::make_shared<cpu_device>(0, cpu_device_options{.streams = count, .plays_gpu = true});
-  };
-  return {.replicas = size.workers,
-          .compute_devices = {streams(size.workers)},
-          .variable_devices = {streams(1)}};
+std::shared_ptr<compute_device> played_gpu(uint32_t streams) {
+  return std::make_shared<cpu_device>(0, cpu_device_options{.streams = streams, .plays_gpu = true});
 }
 
-std::vector<double> seconds_of_steps(const job_size& size, const update_rule& rule,
-                                     size_t left_out) {
-  auto workers = size.workers;
-  auto world = world::threads({.observed = false});
-  auto options = options_of(size);
-  parameter_server_strategy strategy{world, options};
+gpu_source played_gpus() {
+  return {.open = [](std::span<const device> named, uint32_t streams) {
+    std::vector<std::shared_ptr<compute_device>> opened(named.size(), played_gpu(streams));
+    return expected<std::vector<std::shared_ptr<compute_device>>>{std::move(opened)};
+  }};
+}
+
+// Makes the variables. @returns What a replica does, with whichever optimizer.
+auto null_step(strategy& of, const job_size& size) {
   for (int i = 0; i < size.variables; ++i)
-    strategy.make_variable(fmt::format("v{}", i), zeros({size.elements}));
-  std::vector<variable> all{strategy.variables().begin(), strategy.variables().end()};
-  sync_replicas_optimizer optimizer{rule, {workers, workers, sync_policy::latest_token}};
+    of.make_variable(fmt::format("v{}", i), zeros({size.elements}));
+  std::vector<variable> all{of.variables().begin(), of.variables().end()};
   auto nothing = zeros({size.elements});
-  for (const auto& device : options.variable_devices)
-    nothing = *device->stream(0).to_device(nothing);
-  auto step = [=](replica_context& context) -> task<void> {
-    auto reading = context.read_on_device(all);
-    auto values = co_await reading;
-    std::vector<gradient_and_variable> gradients;
-    for (const auto& each : all)
-      gradients.push_back({nothing, each});
-    auto applying = optimizer.apply_gradients(context, std::move(gradients));
-    co_await applying;
+  if (size.on_device) nothing = *played_gpu(1)->stream(0).to_device(nothing);
+  return [=](const auto& optimizer) {
+    return [=](replica_context& context) -> task<void> {
+      auto reading = context.read_on_device(all);
+      auto values = co_await reading;
+      std::vector<gradient_and_variable> gradients;
+      for (const auto& each : all)
+        gradients.push_back({nothing, each});
+      auto applying = optimizer.apply_gradients(context, std::move(gradients));
+      co_await applying;
+    };
   };
+}
+
+// @param train_it Trains by the options that it is given.
+template <class Train>
+std::vector<double> seconds_of(const job_size& size, size_t left_out, Train train_it) {
   std::vector<double> seconds;
   training_options training{.steps = size.steps};
   training.on_step = [&](const step_record& record) {
     if (record.step > left_out)
       seconds.push_back(std::chrono::duration<double>(record.ended - record.began).count());
   };
-  auto report = train(strategy, optimizer, step, training);
+  auto report = train_it(training);
   if (report.failure) throw failure{*report.failure};
   return seconds;
+}
+
+std::vector<double> seconds_of_steps(const job_size& size, const update_rule& rule,
+                                     size_t left_out) {
+  auto workers = size.workers;
+  auto world = world::threads({.observed = false});
+  parameter_server_options options{.replicas = workers};
+  if (size.on_device) {
+    options.compute_devices = {played_gpu(workers)};
+    options.variable_devices = {played_gpu(1)};
+  }
+  parameter_server_strategy strategy{world, options};
+  auto step = null_step(strategy, size);
+  sync_replicas_optimizer optimizer{rule, {workers, workers, sync_policy::latest_token}};
+  return seconds_of(size, left_out, [&](const training_options& training) {
+    return train(strategy, optimizer, step(optimizer), training);
+  });
+}
+
+std::vector<double> seconds_of_meetings(const job_size& size, const update_rule& rule,
+                                        size_t left_out) {
+  auto world = world::threads({.observed = false});
+  mirrored_strategy strategy{world,
+                             {.devices = cpu_devices(size.workers),
+                              .compute_devices = {played_gpu(size.workers)},
+                              .gpus = played_gpus(),
+                              .variable_devices = {played_gpu(1)}}};
+  auto step = null_step(strategy, size);
+  return seconds_of(size, left_out, [&](const training_options& training) {
+    return train(strategy, step(optimizer{rule}), training);
+  });
 }
 
 } // namespace
@@ -94,13 +130,16 @@ int main(int count, char** arguments) {
   }
   fmt::print("null step, {} scalar variables, all gradients needed; milliseconds\n",
              job_size{}.variables);
-  fmt::print("{:>8} {:>8} {:>8} {:>12} {:>24}\n", "workers", "median", "p90", "on a device",
-             "TensorFlow, published");
+  fmt::print("{:>8} {:>8} {:>8} {:>12} {:>16} {:>24}\n", "workers", "median", "p90", "on a device",
+             "meeting on one", "TensorFlow, published");
   for (uint32_t workers = 1; workers <= 64; workers *= 2) {
     const rules::sgd rule{.learning_rate = 0.1};
     auto seconds = seconds_of_steps({workers}, rule, warm_up_steps);
-    auto there = seconds_of_steps({.workers = workers, .on_device = true}, rule, warm_up_steps);
-    fmt::print("{:>8} {:>8.3f} {:>8.3f} {:>12.3f} {:>24.2f}\n", workers, 1e3 * median(seconds),
-               1e3 * quantile(seconds, 0.9), 1e3 * median(there), published_ms(workers));
+    const job_size on_device{.workers = workers, .on_device = true};
+    auto there = seconds_of_steps(on_device, rule, warm_up_steps);
+    auto meeting = seconds_of_meetings(on_device, rule, warm_up_steps);
+    fmt::print("{:>8} {:>8.3f} {:>8.3f} {:>12.3f} {:>16.3f} {:>24.2f}\n", workers,
+               1e3 * median(seconds), 1e3 * quantile(seconds, 0.9), 1e3 * median(there),
+               1e3 * median(meeting), published_ms(workers));
   }
 }
