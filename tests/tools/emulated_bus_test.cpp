@@ -25,8 +25,9 @@ traffic of_steps(language_job job, uint64_t steps) {
 }
 
 traffic of_a_step(const language_job& job) {
-  auto few = of_steps(job, 5), many = of_steps(job, 15);
-  return {(many.up - few.up) / 10, (many.down - few.down) / 10};
+  constexpr uint64_t added = 4;
+  auto few = of_steps(job, 4), many = of_steps(job, 4 + added);
+  return {(many.up - few.up) / added, (many.down - few.down) / added};
 }
 
 } // namespace
