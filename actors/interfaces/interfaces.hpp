@@ -133,7 +133,7 @@ using bundle_accumulator_actor = accumulator_actor::extend<
 /// The variables of a bundle are wanted, for work on their device.
 struct read_bundle {};
 
-/// Them, where they lie.
+/// Them, where they lie; none, if some have copies that differ: owners have each.
 struct bundle_values {
   std::vector<tensor> values;
 };

@@ -7,6 +7,7 @@
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <utility>
 
@@ -39,9 +40,11 @@ expected<void> update_all(compute_stream& stream, const owned_variables& variabl
   });
 }
 
-// @returns What they are, where they lie.
+// @returns What they are, where they lie; nothing, if some have copies that differ.
 expected<std::vector<tensor>> values_in_place(const owned_variables& variables) {
   std::vector<tensor> values;
+  if (!std::ranges::all_of(variables, [](const auto& one) { return one->is_one_array(); }))
+    return values;
   values.reserve(variables.size());
   for (const auto& variable : variables) {
     auto value = variable->value_in_place();

@@ -51,12 +51,12 @@ void stamp(msg<Reply>& answer, job_time now, job_time took) {
   }
 }
 
-// That of the device's actor, or of the bundle that the variable is part of.
+// That of the device's actor, or of a bundle that the variable is, or was, part of.
 void on_end(variable_owner_state& state, const caf::down_msg& down) {
-  if (state.bundle && down.source == state.bundle.address())
-    state.bundle = nullptr;
-  else
+  if (down.source == state.config.place->device.address())
     state.end.come(down.reason);
+  else if (state.bundle && down.source == state.bundle.address())
+    state.bundle = nullptr;
 }
 
 template <class Message, class... Others>

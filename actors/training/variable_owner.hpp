@@ -67,7 +67,10 @@ public:
   [[nodiscard]] std::optional<msg<wire::VariableSnapshot>>
   read_there(const msg<wire::ReadVariable>& wanted) const;
 
-  /// The variable as it is now, where it lies.
+  /// Whether all of its copies are one.
+  [[nodiscard]] bool is_one_array() const { return copies_.are_together(); }
+
+  /// The variable as it is now, or its first copy, where it lies.
   [[nodiscard]] expected<tensor> value_in_place() { return copies_.read_in_place(0); }
 
   /// What has changed since the variable had a revision. Errors: as `variable_copies::read`.

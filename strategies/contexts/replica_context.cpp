@@ -8,6 +8,7 @@
 #include "messages/training_message.hpp"
 #include "strategies/contexts/strategy.hpp"
 #include "strategies/contexts/training_cast.hpp"
+#include "strategies/contexts/variable_bundles.hpp"
 #include "strategies/reduce/on_host.hpp"
 
 #include <algorithm>
@@ -171,23 +172,25 @@ task<std::vector<tensor>> replica_context::read_on_device(std::vector<variable> 
 
 task<std::map<size_t, tensor>> replica_context::read_bundles(troupe::device where) {
   std::map<size_t, tensor> found;
-  if (!place_.cast) co_return found;
-  const auto& cast = *place_.cast;
+  const auto& among = place_.cast ? place_.cast->variables : place_.owner->variables();
+  const auto bundles = place_.cast ? place_.cast->bundles : place_.owner->bundles().all();
   std::vector<std::pair<bundle_actor, read_bundle>> requests;
-  std::vector<size_t> indices;
-  for (const auto& bundle : cast.bundles) {
-    if (cast.variables[bundle.variables.front()].place() != where) continue;
+  std::vector<std::vector<size_t>> indices;
+  for (const auto& bundle : bundles) {
+    if (among[bundle.variables.front()].place() != where) continue;
     requests.emplace_back(bundle.holder, read_bundle{});
+    auto& of_bundle = indices.emplace_back();
     for (auto position : bundle.variables)
-      indices.push_back(cast.variables[position].index());
+      of_bundle.push_back(among[position].index());
   }
+  if (requests.empty()) co_return found;
   auto reading = activity_.request_all<bundle_values>(std::move(requests));
   auto replies = co_await reading;
-  auto next = indices.begin();
-  for (auto& reply : replies) {
-    auto read = value_or_throw(std::move(reply));
-    for (auto& value : read.values)
-      found.emplace(*next++, std::move(value));
+  for (size_t i = 0; i < replies.size(); ++i) {
+    auto read = value_or_throw(std::move(replies[i]));
+    for (size_t j = 0; j < read.values.size(); ++j)
+      found.emplace(indices[i][j],
+                    place_.meeting ? own_handle(read.values[j]) : std::move(read.values[j]));
   }
   co_return found;
 }

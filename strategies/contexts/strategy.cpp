@@ -15,6 +15,7 @@
 #include "strategies/contexts/owner_replication.hpp"
 #include "strategies/contexts/replica_group.hpp"
 #include "strategies/contexts/strategy_extended.hpp"
+#include "strategies/contexts/variable_bundles.hpp"
 #include "strategies/reduce/on_host.hpp"
 
 #include <algorithm>
@@ -189,7 +190,8 @@ strategy::strategy(troupe::world& world, strategy_layout layout)
     devices_(world, layout_.compute_devices, layout_.device_deadline),
     owner_devices_(world, layout_.variable_devices, layout_.device_deadline, "gpu of variables",
                    owners_in_a_row),
-    extended_(std::make_unique<strategy_extended>(*this)) {
+    extended_(std::make_unique<strategy_extended>(*this)),
+    bundles_(std::make_unique<variable_bundles>(*this)) {
   check_layout(layout_);
   if (!layout_.cross_device_operations)
     layout_.cross_device_operations = std::make_shared<reduction_to_one_device>();
@@ -208,6 +210,7 @@ reduction_site strategy::site_of_reductions() {
 strategy::~strategy() {
   auto& stack = context_stack::current();
   if (stack.top().is_set && stack.top().owner == this) stack.frames_.clear();
+  bundles_->end();
   let_go();
   leave_group(std::uncaught_exceptions() == 0);
   for (const auto& variable : variables_)
@@ -508,6 +511,7 @@ run_outcome strategy::run_on_replicas(std::vector<replica_body> bodies) {
 
   auto end = std::make_shared<ending>();
   auto over = end->over.get_future();
+  bundles_->make();
   auto group = start_replicas(*this, std::move(bodies), [end](run_outcome outcome) {
     end->outcome = std::move(outcome);
     end->over.set_value();

@@ -36,6 +36,7 @@ struct job_links;
 class sharded_variable;
 class strategy_extended;
 class sync_replicas_optimizer;
+class variable_bundles;
 struct variable_owner_config;
 
 /// What makes one strategy differ from another.
@@ -290,6 +291,9 @@ public:
     return *layout_.cross_device_operations;
   }
 
+  /// Those of its variables that replicas which meet read and update together.
+  [[nodiscard]] variable_bundles& bundles() { return *bundles_; }
+
   /// For reductions of its values. Refers to the strategy, which must outlive it.
   [[nodiscard]] reduction_site site_of_reductions();
 
@@ -346,6 +350,7 @@ private:
   replica_devices owner_devices_;
   std::vector<variable> variables_;
   std::unique_ptr<strategy_extended> extended_;
+  std::unique_ptr<variable_bundles> bundles_;
   std::weak_ptr<closure_service> coordinated_by_; ///< By at most one coordinator at a time.
   directory_actor directory_; ///< Of owners that are replicated; null, but where the chief stands.
   std::vector<caf::actor>

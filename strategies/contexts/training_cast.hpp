@@ -22,8 +22,8 @@ namespace troupe {
 /// once.
 struct bundle_of_variables {
   bundle_actor holder;
-  bundle_accumulator_actor collector; ///< Their only accumulator.
-  std::vector<size_t> variables;      ///< Positions in the cast, rising.
+  bundle_accumulator_actor collector{}; ///< Their only accumulator; null where replicas meet.
+  std::vector<size_t> variables;        ///< Positions in the cast, or in the strategy; rising.
 };
 
 /// The actors of one training job, as its replicas know them. Each optimizer in each job has a cast

@@ -2,6 +2,7 @@
 // From the gradients of all replicas to the owners' passes.
 #include "strategies/optimizers/optimizer.hpp"
 
+#include "actors/training/gradient_check.hpp"
 #include "actors/training/optimizer_settings.hpp"
 #include "kernels/math/clip.hpp"
 #include "messages/refuse.hpp"
@@ -10,6 +11,7 @@
 #include "strategies/contexts/gradient_buckets.hpp"
 #include "strategies/contexts/gradient_values.hpp"
 #include "strategies/contexts/strategy.hpp"
+#include "strategies/contexts/variable_bundles.hpp"
 #include "strategies/coordinator/closure_context.hpp"
 #include "strategies/reduce/on_host.hpp"
 
@@ -80,6 +82,59 @@ brought_pushes pushes_of_one(const brought_pushes& targets, const std::vector<gr
   for (size_t i = 0; i < sums.size(); ++i)
     pushes->push_back({(*targets)[i].target, make_push_gradient({}, sums[i])});
   return pushes;
+}
+
+/// An update of variables: each by itself, or those of a bundle together.
+struct update_requests {
+  std::vector<std::pair<variable_owner_actor, msg<wire::ApplyUpdate>>> alone;
+  std::vector<std::pair<bundle_actor, apply_bundle>> bundled;
+};
+
+// The gradients of a bundle's variables, which are taken out of those that are left.
+// @param left Whether a target is, by position. @returns None, if there is not one for each.
+std::optional<apply_bundle> take_bundle(const bundle_of_variables& bundle,
+                                        const std::vector<brought_pushes>& all, uint32_t divisor,
+                                        std::vector<bool>& left) {
+  const auto& targets = *all.front();
+  std::vector<size_t> positions;
+  for (auto index : bundle.variables) {
+    auto is_it = [&](const addressed_push& one) { return one.target.index() == index; };
+    if (std::ranges::count_if(targets, is_it) != 1) return std::nullopt;
+    positions.push_back(
+      static_cast<size_t>(std::ranges::find_if(targets, is_it) - targets.begin()));
+  }
+  apply_bundle update{.divisor = divisor};
+  for (const auto& brought : all) {
+    auto& pushed = update.gradients.emplace_back();
+    for (auto position : positions) {
+      const auto& [target, push, there] = (*brought)[position];
+      value_or_throw(check_gradient(target.form(), push.reader().getGradient()));
+      pushed.gradients.push_back(push);
+      left[position] = false;
+    }
+  }
+  return update;
+}
+
+// @param holds Whether updates wait for their release, which owners see to.
+update_requests make_updates(const std::vector<brought_pushes>& all, uint32_t divisor, bool holds,
+                             std::span<const bundle_of_variables> bundles) {
+  update_requests made;
+  const auto& targets = *all.front();
+  std::vector<bool> left(targets.size(), true);
+  if (!holds)
+    for (const auto& bundle : bundles)
+      if (auto update = take_bundle(bundle, all, divisor, left))
+        made.bundled.emplace_back(bundle.holder, std::move(*update));
+  for (size_t i = 0; i < targets.size(); ++i) {
+    if (!left[i]) continue;
+    std::vector<msg<wire::PushGradient>> pushes;
+    for (const auto& brought : all)
+      pushes.push_back((*brought)[i].push);
+    made.alone.emplace_back(targets[i].target.owner(),
+                            make_apply_update(0, divisor, pushes, holds));
+  }
+  return made;
 }
 
 // What a user has given, with what may be left out.
@@ -245,31 +300,30 @@ struct optimizer::shared_state {
       all.push_back(std::move(sums));
     }
     auto replicas = contributors.value_or(cross.num_replicas_in_sync());
-    auto applying = apply(cross.host(), std::move(all), replicas);
+    auto applying
+      = apply(cross.host(), std::move(all), replicas, 0, cross.strategy().bundles().all());
     co_await applying;
   }
 
   // @param replicas That the gradients are of.
   // @param teller The replica or worker that tells owners of the optimizer.
+  // @param bundles Of the strategy, where replicas meet.
   task<void> apply(activity& host, std::vector<brought_pushes> all, uint32_t replicas,
-                   uint32_t teller = 0) {
+                   uint32_t teller = 0, std::span<const bundle_of_variables> bundles = {}) {
     auto using_it = use(host, teller, *all.front());
     co_await using_it;
     auto divisor
       = (options.aggregation == reduce_op::mean ? replicas : 1) * options.accumulation_steps;
     auto holds = options.clip_global_norm > 0;
-    std::vector<std::pair<variable_owner_actor, msg<wire::ApplyUpdate>>> updates;
-    for (size_t i = 0; i < all.front()->size(); ++i) {
-      std::vector<msg<wire::PushGradient>> pushes;
-      for (const auto& brought : all)
-        pushes.push_back((*brought)[i].push);
-      updates.emplace_back((*all.front())[i].target.owner(),
-                           make_apply_update(0, divisor, pushes, holds));
-    }
+    auto updates = make_updates(all, divisor, holds, bundles);
     all.clear();
-    auto owners = updates;
-    auto applying = host.request_all<msg<wire::UpdateApplied>>(std::move(updates));
+    auto owners = updates.alone;
+    auto begun = host.begin_requests<msg<wire::UpdateApplied>>(std::move(updates.bundled));
+    auto applying = host.request_all<msg<wire::UpdateApplied>>(std::move(updates.alone));
     auto applied = co_await applying;
+    auto settling = host.settled(begun);
+    auto of_bundles = co_await settling;
+    std::ranges::move(of_bundles, std::back_inserter(applied));
     double squares = 0;
     for (auto& answer : applied)
       squares += value_or_throw(std::move(answer)).reader().getSquaredNorm();

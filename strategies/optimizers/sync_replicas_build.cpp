@@ -7,6 +7,7 @@
 #include "messages/training_message.hpp"
 #include "strategies/contexts/owner_replication.hpp"
 #include "strategies/contexts/training_cast.hpp"
+#include "strategies/contexts/variable_bundles.hpp"
 #include "strategies/optimizers/sync_replicas_optimizer.hpp"
 
 #include <fmt/format.h>
@@ -53,34 +54,6 @@ std::string accumulator_name(const variable& of, size_t place) {
 bool may_bundle(const strategy& strategy, const sync_options& options) {
   return strategy.layout().placement == nullptr && options.clip_global_norm == 0
          && !options.measures();
-}
-
-/// Variables that lie on one stream of a device.
-struct lent_variables {
-  gpu_actor device;
-  uint32_t stream = 0;
-  std::vector<size_t> positions; ///< Among those of the job.
-  std::vector<std::shared_ptr<owned_variable>> variables;
-};
-
-// Those that are more than one.
-std::vector<lent_variables> lent_together(strategy& strategy,
-                                          const std::vector<variable>& variables) {
-  std::vector<lent_variables> found;
-  for (size_t i = 0; i < variables.size(); ++i) {
-    if (variables[i].place().kind == device_kind::cpu) continue;
-    auto lent = value_or_throw(
-      ask<lent_variable>(strategy.world(), variables[i].owners_here()[0], lend_variable{}));
-    auto together = std::ranges::find_if(found, [&lent](const lent_variables& others) {
-      return others.device == lent.device && others.stream == lent.stream;
-    });
-    if (together == found.end())
-      together = found.insert(found.end(), {lent.device, lent.stream, {}, {}});
-    together->positions.push_back(i);
-    together->variables.push_back(std::move(lent.variable));
-  }
-  std::erase_if(found, [](const lent_variables& lent) { return lent.positions.size() == 1; });
-  return found;
 }
 
 // Of one variable, or of the bundle that it begins.
@@ -199,6 +172,7 @@ void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> va
   cast->tokens = builder.spawn<token_queue_actor>("token queue", token_queue, queue);
   cast->variables = std::move(variables);
   cast->accumulators.resize(cast->variables.size());
+  strategy.bundles().end();
   if (may_bundle(strategy, options_))
     for (const auto& lent : lent_together(strategy, cast->variables)) {
       const auto& first = cast->variables[lent.positions.front()];

@@ -3,6 +3,7 @@
 // cross the bus for readers elsewhere only. Method: the same small jobs on a part
 // of the processor that plays a GPU, in virtual time, with bytes counted; refusals.
 #include "strategies/contexts/strategy_extended.hpp"
+#include "strategies/contexts/variable_bundles.hpp"
 #include "strategies/kinds/central_storage_strategy.hpp"
 #include "strategies/kinds/mirrored_strategy.hpp"
 #include "strategies/kinds/one_device_strategy.hpp"
@@ -198,6 +199,100 @@ TEST_SUITE("strategies/kinds/variable_devices") {
                         "together with 'e'; give those of a step in one call"));
     CHECK(is_refused(7, "apply_gradients got two gradients for variable 'a'; give their sum or "
                         "mean"));
+  }
+
+  TEST_CASE("a run reads and updates the variables of a stream together, and some by themselves") {
+    auto world = world::virtual_time();
+    auto computing = played_gpu(2);
+    mirrored_strategy strategy{world,
+                               {.devices = cpu_devices(2),
+                                .compute_devices = {computing},
+                                .gpus = gpus_by_name(),
+                                .variable_devices = {played_gpu(2)}}};
+    for (const auto* name : {"a", "b", "c", "d", "e", "f"})
+      strategy.make_variable(name, zeros({2}));
+    const std::vector<variable> all{strategy.variables().begin(), strategy.variables().end()};
+    const optimizer descent{rules::sgd{.learning_rate = 1}, {.aggregation = reduce_op::mean}};
+    // Brings what each replica reads to the host, and then gives gradients of the first ones.
+    auto step = [&](size_t given) {
+      auto read = strategy.run([&](replica_context& context) -> task<numbers> {
+        auto reading = context.read_on_device(all);
+        auto values = co_await reading;
+        std::vector<tensor*> arrays;
+        for (auto& value : values)
+          arrays.push_back(&value);
+        auto bringing = context.bring_to_host(std::move(arrays));
+        co_await bringing;
+        numbers firsts;
+        for (const auto& value : values)
+          firsts.push_back(numbers_of(value)[0]);
+        values.clear();
+        std::vector<gradient_and_variable> gradients;
+        for (size_t i = 0; i < given; ++i)
+          gradients.push_back({array({2}, {1, 1}), all[i]});
+        if (given == 0) co_return firsts;
+        auto applying = descent.apply_gradients(context, std::move(gradients));
+        co_await applying;
+        co_return firsts;
+      });
+      std::vector<numbers> by_replica;
+      for (uint32_t i = 0; i < 2; ++i) {
+        by_replica.emplace_back();
+        for (const auto& one : read)
+          by_replica[i].push_back(one.select(i));
+      }
+      return by_replica;
+    };
+    auto both = [](const numbers& one) { return std::vector<numbers>{one, one}; };
+    CHECK(step(6) == both({0, 0, 0, 0, 0, 0}));
+    REQUIRE(strategy.bundles().all().size() == 2);
+    CHECK(strategy.bundles().all()[0].variables == std::vector<size_t>{0, 1, 2, 3});
+    CHECK(step(3) == both({-1, -1, -1, -1, -1, -1}));
+    CHECK(step(0) == both({-2, -2, -2, -1, -1, -1}));
+    strategy.assign(all[1], 7);
+    CHECK(step(4) == both({-2, 7, -2, -1, -1, -1}));
+    strategy.run([&](replica_context& context) -> task<void> {
+      auto assigning = context.assign(all[0], context.replica_id_in_sync_group());
+      co_await assigning;
+    });
+    CHECK(step(6) == std::vector<numbers>{{0, 6, -3, -2, -1, -1}, {1, 6, -3, -2, -1, -1}});
+    CHECK(step(0) == std::vector<numbers>{{-1, 5, -4, -3, -2, -2}, {0, 5, -4, -3, -2, -2}});
+  }
+
+  TEST_CASE("what a job with a chief has changed is seen by a run before and after it") {
+    auto world = world::virtual_time();
+    one_device_strategy strategy{world, "gpu:0", gpus_by_name(), {played_gpu(1)}};
+    for (const auto* name : {"a", "b"})
+      strategy.make_variable(name, zeros({1}));
+    const std::vector<variable> all{strategy.variables().begin(), strategy.variables().end()};
+    std::vector<gradient_and_variable> ones;
+    for (const auto& each : all)
+      ones.push_back({array({1}, {1}), each});
+    const optimizer descent{rules::sgd{.learning_rate = 1}};
+    numbers seen;
+    auto run = [&] {
+      strategy.run([&](replica_context& context) -> task<void> {
+        auto reading = context.read_on_device(all);
+        auto values = co_await reading;
+        auto bringing = context.bring_to_host({&values[0], &values[1]});
+        co_await bringing;
+        CHECK(numbers_of(values[0]) == numbers_of(values[1]));
+        seen.push_back(numbers_of(values[0])[0]);
+        values.clear();
+        auto applying = descent.apply_gradients(context, ones);
+        co_await applying;
+      });
+    };
+    run();
+    sync_replicas_optimizer counting{rules::sgd{.learning_rate = 1}, {1, 1}};
+    auto step = [&](replica_context& context) -> task<void> {
+      auto applying = counting.apply_gradients(context, ones);
+      co_await applying;
+    };
+    CHECK(!play(strategy, counting, step, {.steps = 2}).report.failure);
+    run();
+    run();
+    CHECK(seen == numbers{0, -3, -4});
   }
 
   TEST_CASE("what is read, changed by hand and averaged is seen in the host's memory") {

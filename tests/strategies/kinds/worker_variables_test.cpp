@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: processes that have their variables on GPUs train them as those with variables on the host,
-// whoever adds the gradients. Method: processes played by threads, with GPUs that are parts of the
+// by messages or by devices. Method: processes played by threads, with GPUs that are parts of the
 // processor; the same small training in all ways.
 #include "strategies/contexts/gradient_buckets.hpp"
 #include "tests/strategies/leaving_replicas.hpp"
@@ -20,7 +20,7 @@ constexpr uint32_t replicas = 2; // of each
 /// How gradients are given.
 enum class giving : uint8_t { all_at_once, in_buckets };
 
-/// The GPUs of one process, and who adds up between processes.
+/// The GPUs of one process: those of replicas, of variables, and of sums with other processes.
 struct worker_devices {
   played_gpu_list computing = make_playing_gpus(1, replicas);
   played_gpu_list holding = make_playing_gpus(1, 2);
@@ -55,8 +55,8 @@ void run_in_processes(
     CHECK_MESSAGE(why.code == errc::none, why.message);
 }
 
-// All but the one whose gradients are rows for some replicas only, which processes cannot add; in
-// buckets, those whose gradients are arrays.
+// All but the one that gets rows of some replicas and arrays of others, which processes cannot add;
+// in buckets, those that get arrays.
 placed_outcome trained(strategy& in, giving how) {
   const auto all = placed_variables(in);
   std::vector<variable> given{all[0], all[3], all[4]};

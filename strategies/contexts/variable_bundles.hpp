@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Variables that lie together on a device, and are read and updated together.
+#pragma once
+
+#include "actors/interfaces/interfaces.hpp"
+#include "actors/training/variable_bundle.hpp"
+#include "strategies/contexts/training_cast.hpp"
+#include "strategies/values/variable.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// Variables on one stream of a device, as their owners lend them.
+struct lent_variables {
+  gpu_actor device;
+  uint32_t stream = 0;
+  std::vector<size_t> positions; ///< Among those that were asked for.
+  std::vector<std::shared_ptr<owned_variable>> variables;
+};
+
+/// Those of some variables that lie on one stream, where they are more than one.
+/// @pre They stand in this process. Cost: a request for each, one after the other.
+[[nodiscard]] std::vector<lent_variables> lent_together(strategy& of,
+                                                        std::span<const variable> among);
+
+/// The bundles of a strategy for runs, where replicas meet. A job with a chief has its own.
+///
+/// Thread: that of the strategy; replicas of a run may look.
+class variable_bundles {
+public:
+  explicit variable_bundles(strategy& of) : strategy_(of) {}
+
+  variable_bundles(const variable_bundles&) = delete;
+  variable_bundles& operator=(const variable_bundles&) = delete;
+
+  ~variable_bundles() { end(); }
+
+  /// Puts trained variables that lie together into bundles; if there are new variables, anew.
+  /// Blocks. @pre No run is under way.
+  void make();
+
+  /// Ends them, since others change the variables from now on.
+  void end();
+
+  /// Each with its variables by index.
+  [[nodiscard]] std::span<const bundle_of_variables> all() const { return bundles_; }
+
+private:
+  strategy& strategy_;
+  std::vector<bundle_of_variables> bundles_;
+  size_t made_of_ = 0; ///< Variables of the strategy.
+};
+
+} // namespace troupe
