@@ -215,13 +215,16 @@ struct optimizer::shared_state {
     return std::exchange(so_far, {}).gradients;
   }
 
+  // Tells owners that do not know, or were told of another optimizer since.
   task<void> use(activity& host, uint32_t teller, const std::vector<addressed_push>& targets) {
     std::vector<std::pair<variable_owner_actor, msg<wire::UseOptimizer>>> requests;
     {
       std::lock_guard guard{mutex};
-      for (const auto& to : targets)
-        if (ready.insert({to.target.owner().address(), teller}).second)
+      for (const auto& to : targets) {
+        auto was_last = to.target.note_optimizer(this);
+        if (ready.insert({to.target.owner().address(), teller}).second || !was_last)
           requests.emplace_back(to.target.owner(), make_use_optimizer(to_settings(plan)));
+      }
     }
     auto asking = host.request_all<msg<wire::OptimizerInUse>>(std::move(requests));
     auto answers = co_await asking;

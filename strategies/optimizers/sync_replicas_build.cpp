@@ -155,9 +155,11 @@ void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> va
   cast->ask_again_after = links.ask_again_after;
   cast->step_heard = std::make_shared<std::atomic<uint64_t>>(*global_step);
   if (builder.leads())
-    for (const auto& variable : variables)
+    for (const auto& variable : variables) {
+      variable.note_optimizer(nullptr);
       static_cast<void>(value_or_throw(ask<msg<wire::OptimizerInUse>>(
         strategy.world(), variable.owner(), make_use_optimizer(to_settings(plan_for(variable))))));
+    }
   token_queue_config queue{.policy = options_.policy,
                            .first_step = *global_step,
                            .replicas = options_.total_num_replicas,

@@ -8,6 +8,7 @@
 #include <caf/actor.hpp>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -94,6 +95,12 @@ public:
   /// Copies that replicas have of it; 1 where they share it for good.
   [[nodiscard]] uint32_t copies() const { return static_cast<uint32_t>(data_->devices.size()); }
 
+  /// Notes which optimizer tells the owner how updates are made, by its address; null: that of a
+  /// job. @returns Whether it was the last to do so in this process. Thread: any.
+  bool note_optimizer(const void* telling) const {
+    return data_->optimizer.exchange(telling) == telling;
+  }
+
   /// The same variable, not just an equal one.
   bool operator==(const variable&) const = default;
 
@@ -114,6 +121,7 @@ private:
     bool trainable = true;
     const strategy* made_by = nullptr;
     std::vector<std::string> devices;
+    mutable std::atomic<const void*> optimizer{nullptr}; ///< As `note_optimizer`.
   };
 
   explicit variable(std::shared_ptr<const data> data) : data_(std::move(data)) {}

@@ -95,6 +95,18 @@ TEST_SUITE("strategies/optimizers/optimizer") {
     });
   }
 
+  TEST_CASE("optimizers that take turns make their own updates, each by its rule") {
+    for_every_strategy([](strategy& strategy) {
+      auto n = static_cast<float>(strategy.num_replicas_in_sync());
+      auto weights = strategy.make_variable("w", zeros({2}));
+      optimizer slow{rules::sgd{.learning_rate = 1}, {reduce_op::mean}};
+      optimizer fast{rules::sgd{.learning_rate = 10}, {reduce_op::mean}};
+      for (const auto& each : {slow, fast, slow, slow, fast})
+        apply_own(strategy, each, weights);
+      CHECK(first_of(strategy.read(weights)) == -23 * (n + 1) / 2);
+    });
+  }
+
   TEST_CASE("one optimizer serves two worlds, one after the other and side by side") {
     optimizer momentum{rules::momentum{.learning_rate = 1}};
     auto apply_in = [&](world world) {
