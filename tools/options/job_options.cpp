@@ -119,8 +119,7 @@ void add_replica_options(command_options& all, job_options& options) {
           text_value(options.device));
   all.add("--variable-device", "NAMES",
           "where the variables of this process lie and are updated: cpu, or GPUs, in turn",
-          text_value(options.variable_device),
-          "where replicas compute, in a job of one process; else cpu");
+          text_value(options.variable_device), "where replicas compute, or cpu: docs/gpu.md");
   all.add("--communication", "NAME",
           "how processes add up gradients, for strategy multi_worker_mirrored: auto (messages, "
           "in the order of replicas), ring, halving_doubling or tree (messages, in an order of "
