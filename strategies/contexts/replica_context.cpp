@@ -155,17 +155,18 @@ task<std::vector<tensor>> replica_context::read_on_device(std::vector<variable> 
   auto where = device ? device->where() : troupe::device{};
   auto reading_bundles = read_bundles(where);
   auto bundled = co_await reading_bundles;
+  auto is_alone = [&](const variable& one) {
+    return &one.owner_strategy() != place_.owner || !bundled.contains(one.index());
+  };
   std::vector<variable> alone;
-  std::ranges::copy_if(variables, std::back_inserter(alone),
-                       [&](const variable& one) { return !bundled.contains(one.index()); });
+  std::ranges::copy_if(variables, std::back_inserter(alone), is_alone);
   auto reading = read_for(std::move(alone), where);
   auto others = co_await reading;
   auto next = others.begin();
   std::vector<tensor> values;
   values.reserve(variables.size());
   for (const auto& one : variables) {
-    auto found = bundled.find(one.index());
-    values.push_back(std::move(found == bundled.end() ? *next++ : found->second));
+    values.push_back(std::move(is_alone(one) ? *next++ : bundled.at(one.index())));
   }
   co_return values;
 }

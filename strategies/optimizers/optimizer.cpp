@@ -91,17 +91,19 @@ struct update_requests {
 };
 
 // The gradients of a bundle's variables, which are taken out of those that are left.
-// @param left Whether a target is, by position. @returns None, if there is not one for each.
+// @param variables Of the strategy. @param left Whether a target is, by position.
+// @returns None, if there is not one for each.
 std::optional<apply_bundle> take_bundle(const bundle_of_variables& bundle,
+                                        std::span<const variable> variables,
                                         const std::vector<brought_pushes>& all, uint32_t divisor,
                                         std::vector<bool>& left) {
   const auto& targets = *all.front();
   std::vector<size_t> positions;
   for (auto index : bundle.variables) {
-    auto is_it = [&](const addressed_push& one) { return one.target.index() == index; };
-    if (std::ranges::count_if(targets, is_it) != 1) return std::nullopt;
-    positions.push_back(
-      static_cast<size_t>(std::ranges::find_if(targets, is_it) - targets.begin()));
+    if (std::ranges::count(targets, variables[index], &addressed_push::target) != 1)
+      return std::nullopt;
+    auto found = std::ranges::find(targets, variables[index], &addressed_push::target);
+    positions.push_back(static_cast<size_t>(found - targets.begin()));
   }
   apply_bundle update{.divisor = divisor};
   for (const auto& brought : all) {
@@ -117,14 +119,15 @@ std::optional<apply_bundle> take_bundle(const bundle_of_variables& bundle,
 }
 
 // @param holds Whether updates wait for their release, which owners see to.
+// @param meeting The strategy of replicas that have met; null: none have.
 update_requests make_updates(const std::vector<brought_pushes>& all, uint32_t divisor, bool holds,
-                             std::span<const bundle_of_variables> bundles) {
+                             strategy* meeting) {
   update_requests made;
   const auto& targets = *all.front();
   std::vector<bool> left(targets.size(), true);
-  if (!holds)
-    for (const auto& bundle : bundles)
-      if (auto update = take_bundle(bundle, all, divisor, left))
+  if (meeting != nullptr && !holds)
+    for (const auto& bundle : meeting->bundles().all())
+      if (auto update = take_bundle(bundle, meeting->variables(), all, divisor, left))
         made.bundled.emplace_back(bundle.holder, std::move(*update));
   for (size_t i = 0; i < targets.size(); ++i) {
     if (!left[i]) continue;
@@ -303,24 +306,25 @@ struct optimizer::shared_state {
       all.push_back(std::move(sums));
     }
     auto replicas = contributors.value_or(cross.num_replicas_in_sync());
-    auto applying
-      = apply(cross.host(), std::move(all), replicas, 0, cross.strategy().bundles().all());
+    auto applying = apply(cross.host(), std::move(all), replicas, 0, &cross.strategy());
     co_await applying;
   }
 
   // @param replicas That the gradients are of.
   // @param teller The replica or worker that tells owners of the optimizer.
-  // @param bundles Of the strategy, where replicas meet.
+  // @param meeting The strategy, where replicas have met.
   task<void> apply(activity& host, std::vector<brought_pushes> all, uint32_t replicas,
-                   uint32_t teller = 0, std::span<const bundle_of_variables> bundles = {}) {
+                   uint32_t teller = 0, strategy* meeting = nullptr) {
     auto using_it = use(host, teller, *all.front());
     co_await using_it;
     auto divisor
       = (options.aggregation == reduce_op::mean ? replicas : 1) * options.accumulation_steps;
     auto holds = options.clip_global_norm > 0;
-    auto updates = make_updates(all, divisor, holds, bundles);
+    auto updates = make_updates(all, divisor, holds, meeting);
     all.clear();
-    auto owners = updates.alone;
+    std::vector<variable_owner_actor> holders; // the updates themselves keep gradients
+    for (const auto& [owner, update] : updates.alone)
+      if (holds) holders.push_back(owner);
     auto begun = host.begin_requests<msg<wire::UpdateApplied>>(std::move(updates.bundled));
     auto applying = host.request_all<msg<wire::UpdateApplied>>(std::move(updates.alone));
     auto applied = co_await applying;
@@ -333,7 +337,7 @@ struct optimizer::shared_state {
     if (!holds) co_return;
     auto release = make_release_update(clip_factor(std::sqrt(squares), options.clip_global_norm));
     std::vector<std::pair<variable_owner_actor, msg<wire::ReleaseUpdate>>> releases;
-    for (const auto& [owner, update] : owners)
+    for (const auto& owner : holders)
       releases.emplace_back(owner, release);
     auto releasing = host.request_all<msg<wire::UpdateApplied>>(std::move(releases));
     auto released = co_await releasing;

@@ -259,6 +259,32 @@ TEST_SUITE("strategies/kinds/variable_devices") {
     CHECK(step(0) == std::vector<numbers>{{-1, 5, -4, -3, -2, -2}, {0, 5, -4, -3, -2, -2}});
   }
 
+  TEST_CASE("variables of another strategy are not taken for those of a bundle") {
+    auto world = world::virtual_time();
+    mirrored_strategy strategy{world,
+                               {.compute_devices = {played_gpu(1)},
+                                .gpus = gpus_by_name(),
+                                .variable_devices = {played_gpu(1)}}};
+    mirrored_strategy other{world};
+    std::vector<variable> foreign;
+    for (const auto* name : {"a", "b"}) {
+      strategy.make_variable(name, array({1}, {1}));
+      foreign.push_back(other.make_variable(name, array({1}, {5})));
+    }
+    const optimizer descent{rules::sgd{.learning_rate = 1}};
+    strategy.run([&](replica_context& context) -> task<void> {
+      auto reading = context.read_on_device(foreign);
+      auto values = co_await reading;
+      CHECK(numbers_of(values[1]) == numbers{5});
+      std::vector<gradient_and_variable> gradients{{array({1}, {1}), foreign[0]},
+                                                   {array({1}, {2}), foreign[1]}};
+      auto applying = descent.apply_gradients(context, std::move(gradients));
+      co_await applying;
+    });
+    CHECK(numbers_of(strategy.read(strategy.variables()[1])) == numbers{1});
+    CHECK(numbers_of(other.read(foreign[1])) == numbers{3});
+  }
+
   TEST_CASE("what a job with a chief has changed is seen by a run before and after it") {
     auto world = world::virtual_time();
     one_device_strategy strategy{world, "gpu:0", gpus_by_name(), {played_gpu(1)}};
