@@ -341,6 +341,7 @@ expected<std::shared_ptr<compute_device>> open_cuda_device(int index, uint32_t s
   TROUPE_ASSERT(streams > 0);
   auto properties = cuda::properties_of(index);
   if (!properties) return tl::unexpected<error>(properties.error());
+  if (auto joined = cuda::join_peers(index); !joined) return tl::unexpected<error>(joined.error());
   auto probe = cuda::stream::create(index);
   if (!probe) return tl::unexpected<error>(probe.error());
   std::vector<std::unique_ptr<gpu_stream>> opened;

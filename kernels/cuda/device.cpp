@@ -4,6 +4,8 @@
 
 #include "kernels/cuda/check.cuh"
 
+#include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -29,6 +31,18 @@ errc code_of(cudaError_t code) {
   default:
     return errc::failed_precondition;
   }
+}
+
+// Lets one device read the memory of another. That other may be read already: by another library.
+expected<void> let_read(int reader, int other) {
+  int is_wired = 0;
+  TROUPE_TRY_CUDA(cudaDeviceCanAccessPeer(&is_wired, reader, other));
+  if (is_wired == 0) return {};
+  if (auto used = detail::use(reader); !used) return used;
+  auto code = cudaDeviceEnablePeerAccess(other, 0);
+  if (code != cudaErrorPeerAccessAlreadyEnabled) return TROUPE_CHECK_CUDA(code);
+  static_cast<void>(cudaGetLastError());
+  return {};
 }
 
 /// 13020 as people write it.
@@ -125,6 +139,19 @@ expected<device_properties> properties_of(int device_index) {
   TROUPE_TRY_CUDA(cudaGetDeviceProperties(&found, device_index));
   return device_properties{found.name, found.major, found.minor, found.multiProcessorCount,
                            found.totalGlobalMem};
+}
+
+expected<void> join_peers(int device_index) {
+  static std::mutex mutex;
+  static std::set<int> joined;
+  std::lock_guard guard{mutex};
+  if (joined.contains(device_index)) return {};
+  for (auto other : joined) {
+    if (auto done = let_read(device_index, other); !done) return done;
+    if (auto done = let_read(other, device_index); !done) return done;
+  }
+  joined.insert(device_index);
+  return {};
 }
 
 } // namespace troupe::cuda

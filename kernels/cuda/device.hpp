@@ -25,4 +25,9 @@ struct device_properties {
 /// Errors: not_found if there is no such device; the line says how many there are.
 [[nodiscard]] expected<device_properties> properties_of(int device_index);
 
+/// Has a device and those that came here before it copy from each other without the host's memory
+/// between, where the machine has a way for that. Thread: any.
+/// Errors: as CUDA's.
+[[nodiscard]] expected<void> join_peers(int device_index);
+
 } // namespace troupe::cuda

@@ -6,6 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
+#include <utility>
 
 namespace troupe::emulated {
 
@@ -59,6 +61,9 @@ void set_pinned_bytes(size_t bytes);
 
 /// Copies so far from memory of the host that is not pinned: CUDA keeps the host waiting for them.
 [[nodiscard]] size_t pageable_copies();
+
+/// Devices that may read the memory of others: by reader and other.
+[[nodiscard]] std::set<std::pair<int, int>> readers_of_peers();
 
 /// Bytes so far that were copied from the host's memory to a device.
 [[nodiscard]] uint64_t bytes_to_device();

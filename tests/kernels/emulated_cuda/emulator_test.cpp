@@ -400,6 +400,12 @@ TEST_SUITE("kernels/emulated_cuda") {
     CHECK(failure.error().message.find("end it and start it again") != std::string::npos);
   }
 
+  TEST_CASE("devices that are joined read each other's memory, and are joined but once") {
+    for (int index : {0, 1, 0, 1})
+      CHECK(cuda::join_peers(index));
+    CHECK(emulated::readers_of_peers() == std::set<std::pair<int, int>>{{0, 1}, {1, 0}});
+  }
+
   TEST_CASE("no device is no error, but none can be used") {
     emulated::set_device_count(0);
     CHECK(cuda::device_count() == 0);

@@ -68,6 +68,7 @@ size_t pinned_limit = std::numeric_limits<size_t>::max();
 size_t pinned_taken = 0;
 std::set<std::pair<const std::byte*, size_t>> pinned;
 std::map<const void*, int> homes; // of blocks
+std::set<std::pair<int, int>> peers;
 std::set<CUstream_st*> streams;
 thread_local int current_device = 0;
 thread_local bool is_in_host_function = false;
@@ -244,6 +245,11 @@ size_t pageable_copies() {
   return pageable_copy_count;
 }
 
+std::set<std::pair<int, int>> readers_of_peers() {
+  std::lock_guard lock{mutex};
+  return peers;
+}
+
 uint64_t bytes_to_device() {
   std::lock_guard lock{mutex};
   return bytes_up;
@@ -312,6 +318,18 @@ cudaError_t cudaGetLastError() {
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = device_count;
   return result(device_count == 0 ? cudaErrorNoDevice : cudaSuccess);
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  *can = device != peer ? 1 : 0;
+  return result(device < device_count && peer < device_count ? cudaSuccess
+                                                             : cudaErrorInvalidDevice);
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
+  const runtime_call entered;
+  auto is_new = peers.emplace(current_device, peer).second;
+  return result(is_new ? cudaSuccess : cudaErrorPeerAccessAlreadyEnabled);
 }
 
 cudaError_t cudaDriverGetVersion(int* version) {
