@@ -367,6 +367,10 @@ struct ApplyUpdate {
 
   id @6 :RequestId;
   # As in `ChangeVariable`.
+
+  oneForEachDevice @7 :Bool;
+  # The gradients are one and the same, each on another device: a copy of the variable takes the one
+  # beside it.
 }
 
 struct ReleaseUpdate {

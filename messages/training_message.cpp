@@ -52,6 +52,15 @@ std::vector<std::pair<std::string, double>> read_settings(capnp::List<wire::Sett
   return settings;
 }
 
+// The message refers to gradients where pushes hold them, and keeps those alive.
+void write_gradients(message_builder<wire::ApplyUpdate>& to,
+                     std::span<const msg<wire::PushGradient>> pushes) {
+  auto gradients = to.body.initGradients(static_cast<capnp::uint>(pushes.size()));
+  capnp::uint index = 0;
+  for (const auto& push : pushes)
+    write_gradient(*to.storage, gradients[index++], push.reader().getGradient(), push.owner());
+}
+
 } // namespace
 
 msg<wire::ReadVariable> make_read_variable(int32_t component, device computes_on) {
@@ -206,12 +215,20 @@ msg<wire::ApplyUpdate> make_apply_update(uint64_t step, uint32_t divisor,
   if (!taken.is_empty()) message.body.setTaken(taken.reader());
   message.body.setStep(step);
   message.body.setDivisor(divisor);
-  auto gradients = message.body.initGradients(static_cast<capnp::uint>(pushes.size()));
   std::vector<msg<wire::PushGradient>> ordered{pushes.begin(), pushes.end()};
   std::ranges::stable_sort(ordered, {}, place_in_update);
-  capnp::uint index = 0;
-  for (const auto& push : ordered)
-    write_gradient(*message.storage, gradients[index++], push.reader().getGradient(), push.owner());
+  write_gradients(message, ordered);
+  return std::move(message).finish();
+}
+
+msg<wire::ApplyUpdate> make_apply_update_beside(uint32_t divisor,
+                                                std::span<const msg<wire::PushGradient>> same,
+                                                bool hold) {
+  message_builder<wire::ApplyUpdate> message;
+  message.body.setHold(hold);
+  message.body.setDivisor(divisor);
+  message.body.setOneForEachDevice(true);
+  write_gradients(message, same);
   return std::move(message).finish();
 }
 

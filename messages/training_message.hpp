@@ -108,6 +108,12 @@ make_apply_update(uint64_t step, uint32_t divisor, std::span<const msg<wire::Pus
                   bool hold = false, bool measure = false,
                   const msg<wire::TakenGradient>& taken = {});
 
+/// Likewise of one gradient, which lies on several devices, or on the host, for a variable with a
+/// copy on each. @param same At least one.
+[[nodiscard]] msg<wire::ApplyUpdate>
+make_apply_update_beside(uint32_t divisor, std::span<const msg<wire::PushGradient>> same,
+                         bool hold);
+
 /// The chief has an owner apply the update that it holds, its mean multiplied with `scale`.
 [[nodiscard]] msg<wire::ReleaseUpdate> make_release_update(double scale);
 

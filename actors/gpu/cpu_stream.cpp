@@ -179,7 +179,7 @@ expected<tensor> cpu_stream::to_device(const tensor& value) {
 
 expected<void> cpu_stream::copy_to_device(const tensor& value, tensor there) {
   ++memory_->uploads;
-  memory_->bytes_from_host += value.bytes();
+  if (value.device().kind == device_kind::cpu) memory_->bytes_from_host += value.bytes();
   ask([from = value.contiguous(), to = std::move(there)]() mutable {
     if (from.bytes() > 0) std::memcpy(to.mutable_data(), from.data(), from.bytes());
   });

@@ -393,8 +393,10 @@ using gpu_actor = caf::typed_actor<
   // Time to look whether the device is still there; sent by the actor to itself.
   caf::reacts_to<watch_tick>>;
 
-/// A bundle is to be made, which needs what an owner holds.
-struct lend_variable {};
+/// A bundle is to be made, which needs what an owner holds on a device.
+struct lend_variable {
+  device where;
+};
 
 /// It may be looked at, and changed, by work for that stream only: one piece at a time.
 struct lent_variable {

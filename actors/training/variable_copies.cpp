@@ -34,19 +34,15 @@ tensor computed(const tensor& a, change how, const tensor& b) {
   return std::move(*result);
 }
 
-bool are_equal(const tensor& a, const tensor& b) {
-  return a.bytes() == 0 || a.data() == b.data() || std::memcmp(a.data(), b.data(), a.bytes()) == 0;
-}
-
 bool are_equal(const variable_slot& a, const variable_slot& b) {
-  return a.name == b.name && are_equal(a.values, b.values);
+  return a.name == b.name && have_same_bits(a.values, b.values);
 }
 
 // All that the next update depends on.
 bool are_equal(const variable_state& a, const variable_state& b) {
   auto same_slot = [](const variable_slot& x, const variable_slot& y) { return are_equal(x, y); };
   return a.version == b.version && a.optimizer == b.optimizer && a.slots_since == b.slots_since
-         && a.average.has_value() == b.average.has_value() && are_equal(a.value, b.value)
+         && a.average.has_value() == b.average.has_value() && have_same_bits(a.value, b.value)
          && std::ranges::equal(a.slots, b.slots, same_slot)
          && (!a.average || are_equal(*a.average, *b.average));
 }
@@ -88,6 +84,10 @@ tensor divided(const tensor& whole, uint32_t count) {
 }
 
 } // namespace
+
+bool have_same_bits(const tensor& a, const tensor& b) {
+  return a.bytes() == 0 || a.data() == b.data() || std::memcmp(a.data(), b.data(), a.bytes()) == 0;
+}
 
 variable_copies::variable_copies(copies_config config, tensor initial)
   : config_(std::move(config)), copies_(1) {
@@ -239,7 +239,7 @@ bool variable_copies::is_as_first(size_t index) const {
   if (!config_.device) return are_equal(copies_[0], copies_[index]);
   auto first = on_host_.find(0), other = on_host_.find(index);
   return first != on_host_.end() && other != on_host_.end()
-         && are_equal(first->second, other->second) && share_slots(copies_[0], copies_[index]);
+         && have_same_bits(first->second, other->second) && share_slots(copies_[0], copies_[index]);
 }
 
 // Cheap while copies differ: the comparison ends at the first element that does.

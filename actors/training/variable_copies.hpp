@@ -38,6 +38,9 @@ struct copies_config {
   uint32_t stream = 0; ///< Of the device.
 };
 
+/// Whether arrays have the same bits. @pre They are row-major, of one dtype and shape.
+[[nodiscard]] bool have_same_bits(const tensor& a, const tensor& b);
+
 /// Every replica has a copy of a variable, and as long as no difference can be seen all of them are
 /// one array in memory. A change of a single copy takes them apart; as soon as they are equal
 /// again, bit for bit, they are one array again. On a device, where a comparison would cost a copy

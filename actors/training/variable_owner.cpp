@@ -7,8 +7,11 @@
 #include "messages/replication_message.hpp"
 #include "messages/training_message.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 namespace troupe {
 
@@ -53,10 +56,11 @@ void stamp(msg<Reply>& answer, job_time now, job_time took) {
 
 // That of the device's actor, or of a bundle that the variable is, or was, part of.
 void on_end(variable_owner_state& state, const caf::down_msg& down) {
-  if (down.source == state.config.place->device.address())
+  auto is_it = [&down](const auto& actor) { return down.source == actor.address(); };
+  if (std::ranges::any_of(state.config.places, is_it, &processor::device))
     state.end.come(down.reason);
-  else if (state.bundle && down.source == state.bundle.address())
-    state.bundle = nullptr;
+  else
+    std::erase_if(state.bundles, is_it);
 }
 
 template <class Message, class... Others>
@@ -76,7 +80,84 @@ template <class Message>
 constexpr bool is_read
   = is_one_of<Message, wire::ReadVariable, wire::PullVariable, wire::ReadAverage, wire::ReadState>;
 
-// The device's actor does one request of a stream after the other, and keeps what each refers to,
+// The places that a request is for: one for a read, that of its reader if it computes on a device
+// of them; all for a change, and for a checkpoint, which is to see that they are equal.
+template <class Message>
+std::vector<size_t> places_for(const variable_owner_config& config, const msg<Message>& wanted) {
+  const auto& places = config.places;
+  if constexpr (std::is_same_v<Message, wire::ReadVariable>)
+    for (size_t i = 0; i < places.size(); ++i)
+      if (computes_at(wanted.reader(), places[i].owned->where())) return {i};
+  if (is_read<Message> && !std::is_same_v<Message, wire::ReadState>) return {0};
+  std::vector<size_t> all(places.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  return all;
+}
+
+/// What the devices were asked for, and the answer that waits for all of them.
+template <class Reply>
+struct asked_devices {
+  caf::typed_response_promise<msg<Reply>> promise;
+  std::vector<size_t> places;
+  std::vector<expected<msg<Reply>>> answers; ///< By place.
+  size_t left = 0;
+};
+
+// Whether a place answers as the first one does, as far as that can be seen.
+template <class Reply>
+bool is_alike(const msg<Reply>& first, const msg<Reply>& other) {
+  if constexpr (std::is_same_v<Reply, wire::VariableState>) {
+    auto one = read_state(first.reader(), first.owner());
+    auto another = read_state(other.reader(), other.owner());
+    auto is_same = [](const named_payload& a, const named_payload& b) {
+      return have_same_bits(a.value, b.value);
+    };
+    return one.version == another.version && have_same_bits(one.value, another.value)
+           && std::ranges::equal(one.slots, another.slots, is_same)
+           && one.average.has_value() == another.average.has_value()
+           && (!one.average || is_same(*one.average, *another.average));
+  }
+  return true;
+}
+
+// Why the copies of a variable are not one any more; nothing, if they are.
+template <class Reply>
+std::optional<error> difference_in(const variable_owner_config& config,
+                                   const asked_devices<Reply>& asked) {
+  const auto& answers = asked.answers;
+  auto name_at = [&](size_t i) { return config.places[asked.places[i]].owned->name(); };
+  for (size_t i = 1; i < answers.size(); ++i) {
+    if (answers[i].has_value() != answers[0].has_value()) {
+      auto failed = answers[i] ? size_t{0} : i;
+      return error{errc::unavailable,
+                   fmt::format("variable '{}' was changed on {}, and not on {} ({}); restore it",
+                               config.variable.name, name_at(i - failed), name_at(failed),
+                               answers[failed].error().message)};
+    }
+    if (answers[i] && !is_alike(*answers[0], *answers[i]))
+      return error{errc::unavailable,
+                   fmt::format("variable '{}' has other bits on {} than on {}; restore it",
+                               config.variable.name, name_at(i), name_at(0))};
+  }
+  return std::nullopt;
+}
+
+// The first device speaks for all of them.
+template <class Message, class Reply>
+void deliver_if_done(variable_owner_state& state, asked_devices<Reply>& asked) {
+  if (--asked.left > 0) return;
+  if (auto difference = difference_in(state.config, asked))
+    state.torn = difference;
+  else if (std::is_same_v<Message, wire::RestoreState> && asked.answers.front())
+    state.torn.reset();
+  auto& first = asked.answers.front();
+  if (state.torn)
+    asked.promise.deliver(to_caf(*state.torn));
+  else
+    first ? asked.promise.deliver(std::move(*first)) : asked.promise.deliver(to_caf(first.error()));
+}
+
+// A device's actor does one request of a stream after the other, and keeps what each refers to,
 // gradients above all, until the device has done it.
 // @param ask A method of the variable.
 template <class Message, class Reply>
@@ -84,31 +165,44 @@ caf::result<msg<Reply>>
 ask_device(variable_owner_pointer self, const msg<Message>& wanted,
            expected<msg<Reply>> (owned_variable::*ask)(const msg<Message>&)) {
   const auto& config = self->state.config;
-  auto answer = std::make_shared<expected<msg<Reply>>>();
-  device_work work{.stream = config.place->stream,
-                   .what = fmt::format("what is asked of variable '{}'", config.variable.name),
-                   .launch = [variable = self->state.variable, wanted, ask, answer](
-                               compute_stream&) { *answer = (variable.get()->*ask)(wanted); },
-                   .is_answered_when_queued = stays_there(wanted, config.place->owned->where())};
-  auto promise = self->make_response_promise<msg<Reply>>();
-  ++self->state.at_device;
-  self
-    ->request(config.place->device, caf::infinite, std::move(work)) // it has a deadline of its own
-    .then(
-      [self, promise, answer](const device_work_done& done) mutable {
-        --self->state.at_device;
-        if (done.thrown) *answer = tl::unexpected<error>(reason_of(done.thrown));
-        if (*answer) stamp(**answer, self->state.config.world->now(), done.elapsed);
-        if (!is_read<Message> && self->state.bundle)
-          self->send(self->state.bundle, bundle_changed{});
-        *answer ? promise.deliver(std::move(**answer)) : promise.deliver(to_caf(answer->error()));
-      },
-      [self, promise](const caf::error& failure) {
-        --self->state.at_device;
-        self->state.end.explain(failure,
-                                [promise](const caf::error& why) mutable { promise.deliver(why); });
-      });
-  return promise;
+  if (self->state.torn && !std::is_same_v<Message, wire::RestoreState>)
+    return to_caf(*self->state.torn);
+  auto asked = std::make_shared<asked_devices<Reply>>();
+  asked->promise = self->make_response_promise<msg<Reply>>();
+  asked->places = places_for(config, wanted);
+  asked->left = asked->places.size();
+  asked->answers.resize(asked->left);
+  for (size_t i = 0; i < asked->places.size(); ++i) {
+    const auto& place = config.places[asked->places[i]];
+    device_work work{.stream = place.stream,
+                     .what = fmt::format("what is asked of variable '{}'", config.variable.name),
+                     .launch
+                     = [variable = self->state.at(asked->places[i]), wanted, ask, asked,
+                        i](compute_stream&) { asked->answers[i] = (variable.get()->*ask)(wanted); },
+                     .is_answered_when_queued = stays_there(wanted, place.owned->where())};
+    ++self->state.at_device;
+    self
+      ->request(place.device, caf::infinite, std::move(work)) // it has a deadline of its own
+      .then(
+        [self, asked, i](const device_work_done& done) {
+          --self->state.at_device;
+          auto& answer = asked->answers[i];
+          if (done.thrown) answer = tl::unexpected<error>(reason_of(done.thrown));
+          if (answer) stamp(*answer, self->state.config.world->now(), done.elapsed);
+          if (!is_read<Message>)
+            for (const auto& bundle : self->state.bundles)
+              self->send(bundle, bundle_changed{});
+          deliver_if_done<Message>(self->state, *asked);
+        },
+        [self, asked, i](const caf::error& failure) {
+          --self->state.at_device;
+          self->state.end.explain(failure, [self, asked, i](const caf::error& why) {
+            asked->answers[i] = tl::unexpected<error>(from_caf(why));
+            deliver_if_done<Message>(self->state, *asked);
+          });
+        });
+  }
+  return asked->promise;
 }
 
 // ---- reading ----
@@ -119,7 +213,7 @@ template <class Message, class Reply>
 caf::result<msg<Reply>> answer(variable_owner_pointer self, const msg<Message>& wanted,
                                expected<msg<Reply>> (owned_variable::*read)(const msg<Message>&)) {
   auto& state = self->state;
-  if (state.config.place) return ask_device(self, wanted, read);
+  if (!state.config.places.empty()) return ask_device(self, wanted, read);
   auto read_now = [self, wanted, read]() -> expected<msg<Reply>> {
     if (self->state.holds()) return (self->state.variable.get()->*read)(wanted);
     return fail(errc::unavailable,
@@ -144,8 +238,10 @@ caf::result<msg<Reply>> answer(variable_owner_pointer self, const msg<Message>& 
 caf::result<msg<wire::VariableSnapshot>> read(variable_owner_pointer self,
                                               const msg<wire::ReadVariable>& wanted) {
   const auto& state = self->state;
-  if (state.config.place && state.at_device == 0 && !state.end.has_come() && !state.bundle)
-    if (auto there = state.variable->read_there(wanted)) return *there;
+  if (!state.config.places.empty() && state.at_device == 0 && !state.end.has_come()
+      && state.bundles.empty())
+    if (auto there = state.at(places_for(state.config, wanted).front())->read_there(wanted))
+      return *there;
   return answer(self, wanted, &owned_variable::read);
 }
 
@@ -255,7 +351,7 @@ template <class Reply, class Message>
 caf::result<msg<Reply>>
 change_by(variable_owner_pointer self, const msg<Message>& wanted,
           expected<msg<Reply>> (owned_variable::*make)(const msg<Message>&)) {
-  if (self->state.config.place) return ask_device(self, wanted, make);
+  if (!self->state.config.places.empty()) return ask_device(self, wanted, make);
   if (is_former_owner(self)) return to_caf(taken_over);
   auto& state = self->state; // GCC 12 takes it from a null `self` in the call, under sanitizers
   auto id = request_id_of(wanted);
@@ -272,7 +368,7 @@ change_by(variable_owner_pointer self, const msg<Message>& wanted,
 // The mirror is told what is fewer bytes; an update that is held has changed nothing yet.
 caf::result<msg<wire::UpdateApplied>> apply(variable_owner_pointer self,
                                             const msg<wire::ApplyUpdate>& update) {
-  if (self->state.config.place || update.reader().hasId())
+  if (!self->state.config.places.empty() || update.reader().hasId())
     return change_by(self, update, &owned_variable::apply_once);
   auto& variable = *self->state.variable;
   if (is_former_owner(self)) return to_caf(taken_over);
@@ -337,14 +433,15 @@ void use(variable_owner_pointer self, const accumulator_actor& accumulator) {
 
 // ---- being part of a bundle ----
 
-lent_variable lend(const variable_owner_state& state) {
-  const auto& place = state.config.place;
-  if (!place) return {state.variable, {}, 0};
-  return {state.variable, place->device, place->stream};
+lent_variable lend(const variable_owner_state& state, device where) {
+  const auto& places = state.config.places;
+  for (size_t i = 0; i < places.size(); ++i)
+    if (places[i].owned->where() == where) return {state.at(i), places[i].device, places[i].stream};
+  return {state.variable, {}, 0};
 }
 
 void use(variable_owner_pointer self, const bundle_actor& bundle) {
-  self->state.bundle = bundle;
+  self->state.bundles.push_back(bundle);
   self->monitor(bundle);
 }
 
@@ -380,7 +477,8 @@ void tell_directory(variable_owner_pointer self) {
 // A mirror tells what it has, too: it may be asked before it has taken over.
 caf::result<msg<wire::VariableState>> read_state(variable_owner_pointer self,
                                                  const msg<wire::ReadState>& wanted) {
-  if (self->state.config.place) return ask_device(self, wanted, &owned_variable::read_state);
+  if (!self->state.config.places.empty())
+    return ask_device(self, wanted, &owned_variable::read_state);
   return to_result(self->state.variable->read_state(wanted));
 }
 
@@ -402,7 +500,8 @@ replicated_owner_actor::behavior_type variable_owner(variable_owner_pointer self
                                                      variable_owner_config config) {
   self->state = variable_owner_state{std::move(config)};
   self->set_down_handler([self](const caf::down_msg& down) { on_end(self->state, down); });
-  if (const auto& place = self->state.config.place) self->monitor(place->device);
+  for (const auto& place : self->state.config.places)
+    self->monitor(place.device);
   using owned = owned_variable;
   return {
     [self](const msg<wire::ReadVariable>& wanted) { return read(self, wanted); },
@@ -426,7 +525,7 @@ replicated_owner_actor::behavior_type variable_owner(variable_owner_pointer self
     [self](const use_mirror& told) { begin_with(self, told.mirror); },
     [self](const use_accumulator& told) { use(self, told.accumulator); },
     [self](const come_back& told) { return_as_mirror(self, told); },
-    [self](const lend_variable&) { return lend(self->state); },
+    [self](const lend_variable& wanted) { return lend(self->state, wanted.where); },
     [self](const use_bundle& told) { use(self, told.bundle); },
     [self](const msg<wire::RepeatChanges>& said) {
       repeat_to_sender(self, said.reader().getMirror());

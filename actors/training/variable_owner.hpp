@@ -38,9 +38,9 @@ struct variable_owner_config {
   replicated_owner_actor mirrored;
   directory_actor directory;   ///< Of an owner that is replicated; else null.
   uint32_t variable_index = 0; ///< The variable's position among those of the strategy.
-  /// Where the variable lies and is updated; nothing: in the host's memory. One with a place has a
-  /// single copy and no mirror.
-  std::optional<processor> place{};
+  /// Where the variable lies and is updated, on a device each; none: in the host's memory. One with
+  /// a place has no mirror.
+  std::vector<processor> places{};
 };
 
 /// Whether a reader can look at memory of a device. The host's may be looked at anywhere.
@@ -56,7 +56,8 @@ class owned_variable {
 public:
   owned_variable() = default;
 
-  explicit owned_variable(const variable_owner_config& config);
+  /// @param place Where it lies, of `config.places`; the first one, if there is any.
+  explicit owned_variable(const variable_owner_config& config, size_t place = 0);
 
   /// The variable, or a copy of it, as it is now: where it lies, if its reader computes on that
   /// device, else in the host's memory. Errors: as `variable_copies::read`.
@@ -221,6 +222,10 @@ private:
 /// answers by itself while the device has nothing else of it to do. If the variable is part of a
 /// bundle, which asks that actor, too, it does not, and tells the bundle of each change by hand.
 ///
+/// A variable with a copy on each of several devices is read where the reader computes, or on the
+/// first, and changed on all. A change that some of them have refused, or bits that are not the
+/// same when a checkpoint reads them, tear it: it refuses all but to be restored.
+///
 /// An owner or mirror that comes back in a new life is a mirror of the one that holds the variable
 /// then, which tells it all there is between two changes: from then on it is like any other.
 struct variable_owner_state {
@@ -246,11 +251,14 @@ struct variable_owner_state {
 
   variable_owner_config config;
   std::shared_ptr<owned_variable> variable; ///< Shared with the device, if that works on it.
+  /// Its copies on the devices behind the first one, which make the same changes.
+  std::vector<std::shared_ptr<owned_variable>> elsewhere;
   phase_in<phase, transitions> now_in{phase::holding};
   std::vector<std::function<void()>> early; ///< Answers that wait while it is `unsure`.
   size_t at_device = 0;              ///< Requests that the device's actor has not answered yet.
-  device_end end;                    ///< Of the device's actor.
-  bundle_actor bundle;               ///< That the variable is part of; null: of none.
+  device_end end;                    ///< Of the device's actor, or the first one's to end.
+  std::optional<error> torn;         ///< Why its copies on devices are not one any more.
+  std::vector<bundle_actor> bundles; ///< That the variable is part of, on one device each.
   std::optional<come_back> returned; ///< While `returning`.
   replicated_owner_actor mirror;     ///< Null: there is none.
   uint32_t mirror_number = 0;        ///< Which one it is, as the directory counts them.
@@ -273,6 +281,11 @@ struct variable_owner_state {
   /// Whether it is told what another holds.
   [[nodiscard]] bool repeats() const {
     return now_in == phase::mirroring || now_in == phase::returning;
+  }
+
+  /// What it holds at one of its places.
+  [[nodiscard]] const std::shared_ptr<owned_variable>& at(size_t place) const {
+    return place == 0 ? variable : elsewhere[place - 1];
   }
 
   /// Goes to another phase; what waited for certainty is answered.

@@ -112,6 +112,16 @@ std::vector<made_change> kept(std::vector<made_change> changes) {
   return changes;
 }
 
+// One that lies on a device; else the first. @pre There is one.
+gradient nearest(const std::vector<gradient>& same, device where) {
+  auto is_there = [where](const gradient& one) {
+    const auto* rows = std::get_if<indexed_slices>(&one);
+    return (rows != nullptr ? rows->values : std::get<tensor>(one)).device() == where;
+  };
+  auto found = std::ranges::find_if(same, is_there);
+  return found == same.end() ? same.front() : *found;
+}
+
 int64_t rows_in(const shape& extents) {
   return extents.rank() == 0 ? 0 : extents.dims().front();
 }
@@ -126,10 +136,11 @@ bool computes_at(wire::ReadVariable::Reader reader, device where) {
          && reader.getDeviceIndex() == where.index;
 }
 
-owned_variable::owned_variable(const variable_owner_config& config)
+owned_variable::owned_variable(const variable_owner_config& config, size_t place)
   : form_(config.variable), rule_(config.rule), world_(config.world),
     copies_({form_.name, config.copies, rule_, config.copies_elsewhere,
-             config.place ? config.place->owned : nullptr, config.place ? config.place->stream : 0},
+             config.places.empty() ? nullptr : config.places[place].owned,
+             config.places.empty() ? 0 : config.places[place].stream},
             config.initial.clone()),
     log_(rows_in(form_.extents)) {}
 
@@ -266,6 +277,7 @@ owned_variable::gradients_of(const msg<wire::ApplyUpdate>& update) const {
       return tl::unexpected<error>(fits.error());
     gradients.push_back(*read_gradient(gradient, update.owner()));
   }
+  if (update.reader().getOneForEachDevice()) gradients = {nearest(gradients, copies_.where())};
   return copies_.placed(std::move(gradients));
 }
 
@@ -490,6 +502,8 @@ told_change* told_changes::last_numbered() {
 variable_owner_state::variable_owner_state(variable_owner_config from)
   : config(std::move(from)), variable(std::make_shared<owned_variable>(config)),
     now_in(config.mirrored ? phase::mirroring : phase::holding) {
+  for (size_t place = 1; place < config.places.size(); ++place)
+    elsewhere.push_back(std::make_shared<owned_variable>(config, place));
   config.initial = {}; // the variable has a copy
 }
 

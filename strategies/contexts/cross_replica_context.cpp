@@ -190,7 +190,7 @@ cross_replica_context::reduce_to(reduce_op op, distributed_value<gradient> value
   reduction_call how{.what = describe_reduction("reduce_to", op), .op = op, .options = options};
   auto reducing = reducer_.reduce_gradients(std::move(how), std::move(given));
   auto reduced = co_await reducing;
-  co_return distributed_value<gradient>::mirrored(std::move(reduced.front()), count);
+  co_return distributed_value<gradient>::mirrored(std::move(reduced.front().front()), count);
 }
 
 task<distributed_value<tensor>> cross_replica_context::reduce_to(reduce_op op,
@@ -226,7 +226,7 @@ task<std::vector<distributed_value<gradient>>> cross_replica_context::batch_redu
   auto reduced = co_await reducing;
   for (size_t i = 0; i < places.size(); ++i)
     results[places[i]] = distributed_value<gradient>::mirrored(
-      std::move(reduced[i]), values[places[i]].second.devices().size());
+      std::move(reduced[i].front()), values[places[i]].second.devices().size());
   co_return results;
 }
 

@@ -108,8 +108,8 @@ struct gradient_buckets::shared_state {
   std::vector<std::vector<std::optional<tensor>>> gradients; ///< By variable and replica.
   std::vector<bool> begun;                                   ///< By replica.
   std::vector<size_t> missing;                               ///< Gradients, by bucket.
-  std::vector<std::optional<tensor>> sums;                   ///< By variable.
-  size_t left = 0;                                           ///< Buckets that have.
+  std::vector<std::vector<tensor>> sums; ///< By variable: one, or one for each of its places.
+  size_t left = 0;                       ///< Buckets that have.
   size_t settled = 0;
   std::optional<error> wrong;
   replica_actor waiting; ///< The replica to wake; null while none waits.
@@ -132,7 +132,7 @@ struct gradient_buckets::shared_state {
   void clear() {
     gradients.assign(variables.size(), std::vector<std::optional<tensor>>(replicas));
     begun.assign(replicas, false);
-    sums.assign(variables.size(), std::nullopt);
+    sums.assign(variables.size(), {});
     missing.clear();
     for (const auto& bucket : buckets)
       missing.push_back(bucket.size() * replicas);
@@ -175,8 +175,8 @@ struct gradient_buckets::shared_state {
   /// What has not left when all replicas have met.
   struct rest_of_step {
     bool is_on_devices = false;
-    std::vector<leaf_group> groups;    ///< By variable, in the order in which they leave.
-    std::vector<tensor*> for_the_host; ///< What devices do not add between processes.
+    std::vector<replica_gradients> values; ///< By variable, in the order in which they leave.
+    std::vector<tensor*> for_the_host;     ///< What devices do not add between processes.
   };
 
   [[nodiscard]] rest_of_step rest() {
@@ -191,18 +191,24 @@ struct gradient_buckets::shared_state {
         if (!are_reduced_on_devices(parts, group(), {}))
           for (auto& gradient : gradients[i])
             result.for_the_host.push_back(&*gradient);
-        result.groups.push_back({.parts = {parts.begin(), parts.end()}});
+        const auto& of = variables[i];
+        result.values.push_back(
+          {.name = of.name(),
+           .values = {{parts.begin(), parts.end()}, owner.layout().worker_devices},
+           .of = {{of.type(), of.extents()}},
+           .places = of.places()});
       }
     return result;
   }
 
-  // @param results Of `rest().groups`.
-  void settle_rest(const std::vector<leaf>& results) {
+  // @param results Of `rest().values`.
+  void settle_rest(const std::vector<std::vector<gradient>>& results) {
     auto next = results.begin();
     for (; left < buckets.size(); ++left) {
-      std::vector<tensor> of_bucket;
-      for (size_t i = 0; i < buckets[left].size(); ++i)
-        of_bucket.push_back(std::get<tensor>(*next++));
+      std::vector<std::vector<tensor>> of_bucket(buckets[left].size());
+      for (auto& of_variable : of_bucket)
+        for (const auto& sum : *next++)
+          of_variable.push_back(std::get<tensor>(sum));
       settle(left, of_bucket);
     }
   }
@@ -235,19 +241,34 @@ struct gradient_buckets::shared_state {
   // @param failed Why there are no sums.
   void settle(size_t bucket, const std::vector<pending<tensor>>& made,
               std::optional<error> failed = {}) {
-    std::vector<tensor> results;
+    std::vector<std::vector<tensor>> results;
     for (size_t i = 0; i < made.size() && !failed; ++i)
-      results.push_back(made[i]());
+      results.push_back({made[i]()});
     settle(bucket, results, failed);
   }
 
-  void settle(size_t bucket, const std::vector<tensor>& results, std::optional<error> failed = {}) {
+  void settle(size_t bucket, const std::vector<std::vector<tensor>>& results,
+              std::optional<error> failed = {}) {
     std::lock_guard guard{mutex};
     for (size_t i = 0; i < results.size(); ++i)
       sums[buckets[bucket][i]] = results[i];
     if (failed && !wrong) wrong = failed;
     if (++settled == buckets.size() && waiting)
       caf::anon_send(std::exchange(waiting, nullptr), wake{});
+  }
+
+  // What each replica is given: of several sums the one that lies where its gradient lay.
+  // @pre The caller holds `mutex`; all buckets are settled.
+  [[nodiscard]] std::vector<std::vector<gradient_and_variable>> results() const {
+    std::vector<std::vector<gradient_and_variable>> by_replica(replicas);
+    for (uint32_t replica = 0; replica < replicas; ++replica)
+      for (size_t i = 0; i < variables.size(); ++i) {
+        auto where = gradients[i][replica]->device();
+        auto found = std::ranges::find(sums[i], where, &tensor::device);
+        by_replica[replica].push_back(
+          {found == sums[i].end() ? sums[i].front() : *found, variables[i]});
+      }
+    return by_replica;
   }
 };
 
@@ -333,9 +354,9 @@ task<void> gradient_buckets::shared_state::leave_devices(std::shared_ptr<shared_
     leave(state, true);
     co_return;
   }
-  auto reducing = all.reducing().reduce({"gradient"}, std::move(rest.groups), 1);
+  auto reducing = all.reducing().reduce_gradients({"gradient"}, std::move(rest.values));
   auto sums = co_await reducing;
-  state->settle_rest(sums.front());
+  state->settle_rest(sums);
 }
 
 struct gradient_buckets::marker::place {
@@ -394,7 +415,7 @@ void gradient_buckets::marker::ready(const variable& of, const gradient& gradien
 
 task<std::vector<gradient_and_variable>> gradient_buckets::reduced(replica_context& context) const {
   auto collect = [state = state_](cross_replica_context& all)
-    -> task<std::shared_ptr<const std::vector<gradient_and_variable>>> {
+    -> task<std::shared_ptr<const std::vector<std::vector<gradient_and_variable>>>> {
     auto must_wait = false;
     {
       std::lock_guard guard{state->mutex};
@@ -417,18 +438,18 @@ task<std::vector<gradient_and_variable>> gradient_buckets::reduced(replica_conte
       auto sleeping = all.host().woken();
       co_await sleeping;
     }
-    auto result = std::make_shared<std::vector<gradient_and_variable>>();
+    auto results = std::make_shared<std::vector<std::vector<gradient_and_variable>>>();
     std::lock_guard guard{state->mutex};
     auto wrong = state->wrong;
-    for (size_t i = 0; i < state->variables.size() && !wrong; ++i)
-      result->push_back({*state->sums[i], state->variables[i]});
+    if (!wrong) *results = state->results();
     state->clear();
     if (wrong) throw failure{*wrong};
-    co_return result;
+    co_return results;
   };
+  auto replica = context.replica_id_in_sync_group() - state_->owner.first_local_replica();
   auto merging = context.merge_call(collect);
-  auto result = co_await merging;
-  co_return *result;
+  auto results = co_await merging;
+  co_return (*results)[replica];
 }
 
 } // namespace troupe

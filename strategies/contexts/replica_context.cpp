@@ -28,7 +28,7 @@ msg<wire::ReadVariable> read_variable(const variable& source, uint32_t replica,
   static const auto of_the_whole = make_read_variable();
   auto component = component_of(source, replica);
   // Another process has devices of the same names.
-  if (computes_on == source.place() && computes_on.kind != device_kind::cpu)
+  if (source.lies_on(computes_on) && computes_on.kind != device_kind::cpu)
     return make_read_variable(component, computes_on);
   return component == whole_variable ? of_the_whole : make_read_variable(component);
 }
@@ -178,7 +178,7 @@ task<std::map<size_t, tensor>> replica_context::read_bundles(troupe::device wher
   std::vector<std::pair<bundle_actor, read_bundle>> requests;
   std::vector<std::vector<size_t>> indices;
   for (const auto& bundle : bundles) {
-    if (among[bundle.variables.front()].place() != where) continue;
+    if (bundle.where != where) continue;
     requests.emplace_back(bundle.holder, read_bundle{});
     auto& of_bundle = indices.emplace_back();
     for (auto position : bundle.variables)

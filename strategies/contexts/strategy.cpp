@@ -148,13 +148,15 @@ void check_variable_devices(const strategy_layout& layout) {
     refuse(errc::invalid_argument,
            "variables that two parameter servers hold lie in the host's memory; leave "
            "variable_devices empty, or replicate_owners at 1");
-  if (layout.mirrors_variables && devices.size() > 1)
-    refuse(errc::invalid_argument,
-           "a {} strategy has all of its variables on one device of each process, and {} were "
-           "given; give variable_devices one",
-           layout.name, devices.size());
   for (size_t i = 0; i < devices.size(); ++i) {
     if (!devices[i]) refuse(errc::invalid_argument, "variable_devices[{}] is no device", i);
+    auto is_same = [&](const auto& other) { return other->where() == devices[i]->where(); };
+    if (layout.mirrors_variables
+        && std::any_of(devices.begin(), devices.begin() + static_cast<ptrdiff_t>(i), is_same))
+      refuse(errc::invalid_argument,
+             "{} is in variable_devices twice; a {} strategy has one copy of each variable on each "
+             "device",
+             devices[i]->name(), layout.name);
     if (std::ranges::count(layout.compute_devices, devices[i]) > 0)
       refuse(
         errc::invalid_argument,
@@ -342,8 +344,10 @@ variable strategy::add_variable(std::string name, const tensor& initial,
   auto is_beside = at.owner == this && at.beside;
   data->place_of = is_beside ? variables_[*at.beside].data_->place_of : config.variable_index;
   auto is_alike = rule == copy_rule::alike; // the others are changed by hand, which the host does
-  if (data->is_here && is_alike) config.place = owner_devices_.processor_of(data->place_of);
-  if (config.place) data->place = config.place->owned->where();
+  if (data->is_here && is_alike) config.places = places_of(data->place_of);
+  if (!config.places.empty()) data->places.clear();
+  for (const auto& place : config.places)
+    data->places.push_back(place.owned->where());
   if (data->is_here && layout_.owner_copies > 1)
     config.directory = find_directory(*this, owner_name);
   if (data->is_here)
@@ -356,6 +360,13 @@ variable strategy::add_variable(std::string name, const tensor& initial,
   extended_->deferred().forget(made.name());
   if (made.owner()) give_saved(world_, made, layout_.owner_copies == 1 && made.is_here(), *saved);
   return made;
+}
+
+// Mirrored variables lie on all devices, others on one of them in turn.
+std::vector<processor> strategy::places_of(uint32_t owner) {
+  if (layout_.mirrors_variables) return owner_devices_.processors_of(owner);
+  auto place = owner_devices_.processor_of(owner);
+  return place ? std::vector{*place} : std::vector<processor>{};
 }
 
 // Whether the owner stands here: beside another variable's, or where its turn has come.

@@ -71,8 +71,9 @@ struct strategy_layout {
   partitioner variable_partitioner{};
   /// What replicas of this process compute on, in turn; empty: the world's computing threads.
   std::vector<std::shared_ptr<compute_device>> compute_devices{};
-  /// Where the variables of this process lie and are updated, in turn; empty: in the host's memory,
-  /// where those that are synchronised on read always lie. One, if it mirrors variables.
+  /// Where the variables of this process lie and are updated, in turn, or with a copy on each if it
+  /// mirrors them; empty: in the host's memory, where those that are synchronised on read always
+  /// lie.
   std::vector<std::shared_ptr<compute_device>> variable_devices{};
   job_time device_deadline = std::chrono::seconds{60}; ///< Of one piece of work on one of them.
 };
@@ -334,6 +335,7 @@ private:
   [[nodiscard]] std::shared_ptr<void> run_cross_replica(cross_replica_body body);
   void show_presence();
   void open_directory();
+  [[nodiscard]] std::vector<processor> places_of(uint32_t owner);
   [[nodiscard]] bool enter_owner(const std::string& owner_name, const variable_form& form);
   [[nodiscard]] replicated_owner_actor spawn_owner(variable::data& of, const std::string& name,
                                                    variable_owner_config config);

@@ -15,18 +15,19 @@ namespace troupe {
 
 std::vector<lent_variables> lent_together(strategy& of, std::span<const variable> among) {
   std::vector<lent_variables> found;
-  for (size_t i = 0; i < among.size(); ++i) {
-    if (among[i].place().kind == device_kind::cpu) continue;
-    auto lent
-      = value_or_throw(ask<lent_variable>(of.world(), among[i].owners_here()[0], lend_variable{}));
-    auto together = std::ranges::find_if(found, [&lent](const lent_variables& others) {
-      return others.device == lent.device && others.stream == lent.stream;
-    });
-    if (together == found.end())
-      together = found.insert(found.end(), {lent.device, lent.stream, {}, {}});
-    together->positions.push_back(i);
-    together->variables.push_back(std::move(lent.variable));
-  }
+  for (size_t i = 0; i < among.size(); ++i)
+    for (auto where : among[i].places()) {
+      if (where.kind == device_kind::cpu) continue;
+      auto lent = value_or_throw(
+        ask<lent_variable>(of.world(), among[i].owners_here()[0], lend_variable{where}));
+      auto together = std::ranges::find_if(found, [&lent](const lent_variables& others) {
+        return others.owner == lent.device && others.stream == lent.stream;
+      });
+      if (together == found.end())
+        together = found.insert(found.end(), {lent.device, lent.stream, where, {}, {}});
+      together->positions.push_back(i);
+      together->variables.push_back(std::move(lent.variable));
+    }
   std::erase_if(found, [](const lent_variables& one) { return one.positions.size() < 2; });
   return found;
 }
@@ -43,9 +44,9 @@ void variable_bundles::make() {
     auto name = fmt::format("{} and {} more", trained[lent.positions.front()].name(),
                             lent.positions.size() - 1);
     auto holder = world.system().spawn(
-      variable_bundle, bundle_config{name, lent.variables, lent.device, lent.stream, &world});
+      variable_bundle, bundle_config{name, lent.variables, lent.owner, lent.stream, &world});
     world.introduce(holder.id(), "bundle of " + name);
-    auto& made = bundles_.emplace_back(bundle_of_variables{.holder = holder});
+    auto& made = bundles_.emplace_back(bundle_of_variables{.holder = holder, .where = lent.where});
     for (auto position : lent.positions) {
       caf::anon_send(trained[position].owners_here()[0], use_bundle{holder});
       made.variables.push_back(trained[position].index());

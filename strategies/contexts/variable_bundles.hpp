@@ -18,13 +18,15 @@ namespace troupe {
 
 /// Variables on one stream of a device, as their owners lend them.
 struct lent_variables {
-  gpu_actor device;
+  gpu_actor owner; ///< Of the device.
   uint32_t stream = 0;
+  device where;
   std::vector<size_t> positions; ///< Among those that were asked for.
   std::vector<std::shared_ptr<owned_variable>> variables;
 };
 
-/// Those of some variables that lie on one stream, where they are more than one.
+/// Those of some variables that lie on one stream, where they are more than one; of variables with
+/// copies on several devices, those on each.
 /// @pre They stand in this process. Cost: a request for each, one after the other.
 [[nodiscard]] std::vector<lent_variables> lent_together(strategy& of,
                                                         std::span<const variable> among);

@@ -19,7 +19,7 @@ struct central_storage_options {
   std::optional<std::string> parameter_device;
   job_time deadline = std::chrono::minutes{10}; ///< Of a run.
   gpu_source gpus{};                            ///< As `mirrored_options::gpus`.
-  /// As `parameter_server_options::variable_devices`.
+  /// As `parameter_server_options::variable_devices`. Empty: on `parameter_device`, if it is a GPU.
   std::vector<std::shared_ptr<compute_device>> variable_devices{};
 };
 

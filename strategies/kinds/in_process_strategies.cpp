@@ -23,7 +23,7 @@ strategy_layout layout_of(mirrored_options options) {
   layout.compute_devices = std::move(options.compute_devices);
   layout.variable_devices = std::move(options.variable_devices);
   layout.cross_device_operations = std::move(options.cross_device_operations);
-  compute_on_named(layout, options.gpus);
+  open_named_devices(layout, options.gpus);
   if (!layout.cross_device_operations)
     layout.cross_device_operations
       = choose_cross_device_ops(layout.worker_devices, options.gpus, layout.compute_devices);
@@ -40,7 +40,7 @@ strategy_layout layout_of(central_storage_options options) {
                          .experimental_between_graph = true,
                          .deadline = options.deadline,
                          .variable_devices = std::move(options.variable_devices)};
-  compute_on_named(layout, options.gpus);
+  open_named_devices(layout, options.gpus);
   layout.cross_device_operations = reduce_on_one_of(devices, options.gpus);
   return layout;
 }
@@ -52,7 +52,7 @@ strategy_layout layout_of_one(std::string name, std::string device, const gpu_so
                          .worker_devices = devices,
                          .parameter_devices = devices,
                          .variable_devices = std::move(variable_devices)};
-  compute_on_named(layout, gpus);
+  open_named_devices(layout, gpus);
   layout.cross_device_operations = reduce_on_one_of(devices, gpus);
   return layout;
 }
@@ -65,7 +65,7 @@ strategy_layout layout_of_default() {
 
 } // namespace
 
-void compute_on_named(strategy_layout& layout, const gpu_source& gpus) {
+void open_named_devices(strategy_layout& layout, const gpu_source& gpus) {
   check_layout(layout);
   if (layout.compute_devices.empty())
     layout.compute_devices = open_gpus(layout.worker_devices, gpus);
@@ -73,6 +73,8 @@ void compute_on_named(strategy_layout& layout, const gpu_source& gpus) {
     refuse(errc::invalid_argument,
            "a {} strategy was given GPUs by name, and compute_devices, too; give one of them",
            layout.name);
+  if (layout.variable_devices.empty())
+    layout.variable_devices = open_gpus(layout.parameter_devices, gpus);
 }
 
 std::vector<std::string> cpu_devices(uint32_t count) {

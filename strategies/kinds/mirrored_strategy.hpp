@@ -21,9 +21,9 @@ struct mirrored_options {
   /// threads.
   std::vector<std::shared_ptr<compute_device>> compute_devices{};
   gpu_source gpus{}; ///< Where GPUs among `devices` come from.
-  /// Where all copies of variables lie and are updated, as one array until they differ: a GPU; as
-  /// `parameter_server_options::variable_devices`. Empty: in the host's memory, wherever they are
-  /// said to be, as do those that are synchronised on read.
+  /// Where variables lie and are updated, with a copy on each; as
+  /// `parameter_server_options::variable_devices`. Empty: on GPUs among `devices`, else in the
+  /// host's memory, as do those that are synchronised on read.
   std::vector<std::shared_ptr<compute_device>> variable_devices{};
 };
 
@@ -34,10 +34,10 @@ struct mirrored_options {
 /// Errors: throws `failure` with invalid_argument for a device that is none.
 [[nodiscard]] strategy_layout mirrored_layout(std::vector<std::string> devices);
 
-/// Has the replicas of a layout compute on their devices, if those are GPUs.
-/// Errors: throws `failure` as `check_layout` and `open_gpus`; invalid_argument if the layout has
-/// other devices to compute on.
-void compute_on_named(strategy_layout& layout, const gpu_source& gpus);
+/// Has the replicas of a layout compute on their devices, and its variables lie on theirs, where
+/// those are GPUs. Errors: throws `failure` as `check_layout` and `open_gpus`; invalid_argument if
+/// the layout has other devices to compute on.
+void open_named_devices(strategy_layout& layout, const gpu_source& gpus);
 
 /// Every device has a replica and a copy of all variables; a step ends for all of them together.
 /// On processors that share memory, a variable's copies are one array until they differ.

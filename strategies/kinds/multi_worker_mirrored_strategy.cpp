@@ -126,7 +126,7 @@ strategy_layout layout_of(world& world, options_type options) {
   layout.deadline = options.deadline;
   layout.compute_devices = options.compute_devices;
   layout.variable_devices = options.variable_devices;
-  compute_on_named(layout, options.gpus);
+  open_named_devices(layout, options.gpus);
   find_collectives(options, layout.worker_devices);
   static_cast<void>(algorithm_of(options.communication.implementation, has_devices(options)));
   layout.group = group_of(world, options);

@@ -29,14 +29,22 @@ namespace {
 /// A gradient on its way to the owner of its variable.
 struct addressed_push {
   variable target;
-  msg<wire::PushGradient> push;
-  std::optional<gradient> there{}; ///< Where the owner does not take it.
+  std::vector<msg<wire::PushGradient>> pushes; ///< One, or the same on each of the target's places.
+  std::optional<gradient> there{};             ///< Where the owner does not take it.
+
+  // For what lies at a place of the target.
+  [[nodiscard]] const msg<wire::PushGradient>& push_at(device place) const {
+    auto found = std::ranges::find(target.places(), place) - target.places().begin();
+    return pushes.size() == 1 ? pushes.front() : pushes[static_cast<size_t>(found)];
+  }
 };
 
-// Whether a gradient lies on a device where its owner does not take it.
+// Whether a gradient lies on a device where its owner does not take it: one of several places has
+// no use for what lies on another.
 bool lies_elsewhere(gradient of, const variable& target) {
   return std::ranges::any_of(arrays_in(of), [&](const tensor* array) {
-    return is_on_device(*array) && !is_taken_there(*array, target.place());
+    return is_on_device(*array)
+           && (target.places().size() > 1 || !is_taken_there(*array, target.place()));
   });
 }
 
@@ -49,7 +57,7 @@ brought_pushes make_pushes(uint32_t replica, const std::vector<gradient_and_vari
     if (lies_elsewhere(gradient, variable))
       pushes->push_back({variable, {}, gradient});
     else
-      pushes->push_back({variable, make_push_gradient({.replica = replica}, gradient)});
+      pushes->push_back({variable, {make_push_gradient({.replica = replica}, gradient)}});
   return pushes;
 }
 
@@ -72,15 +80,21 @@ void check_same_variables(const std::vector<brought_pushes>& all) {
 // A gradient where it lies: in its message, or on a device.
 gradient gradient_of(const addressed_push& addressed) {
   if (addressed.there) return *addressed.there;
-  auto given = read_gradient(addressed.push.reader().getGradient(), addressed.push.owner());
+  const auto& push = addressed.pushes.front();
+  auto given = read_gradient(push.reader().getGradient(), push.owner());
   return *given;
 }
 
 // One gradient for each variable, as if a single replica had brought it.
-brought_pushes pushes_of_one(const brought_pushes& targets, const std::vector<gradient>& sums) {
+// @param sums Of each variable one, or one for each of its places.
+brought_pushes pushes_of_one(const brought_pushes& targets,
+                             const std::vector<std::vector<gradient>>& sums) {
   auto pushes = std::make_shared<std::vector<addressed_push>>();
-  for (size_t i = 0; i < sums.size(); ++i)
-    pushes->push_back({(*targets)[i].target, make_push_gradient({}, sums[i])});
+  for (size_t i = 0; i < sums.size(); ++i) {
+    auto& made = pushes->emplace_back(addressed_push{(*targets)[i].target, {}});
+    for (const auto& sum : sums[i])
+      made.pushes.push_back(make_push_gradient({}, sum));
+  }
   return pushes;
 }
 
@@ -90,8 +104,9 @@ struct update_requests {
   std::vector<std::pair<bundle_actor, apply_bundle>> bundled;
 };
 
-// The gradients of a bundle's variables, which are taken out of those that are left.
-// @param variables Of the strategy. @param left Whether a target is, by position.
+// The gradients of a bundle's variables.
+// @param variables Of the strategy.
+// @param left Whether a target is, by position: those of the bundle are not any more.
 // @returns None, if there is not one for each.
 std::optional<apply_bundle> take_bundle(const bundle_of_variables& bundle,
                                         std::span<const variable> variables,
@@ -109,8 +124,9 @@ std::optional<apply_bundle> take_bundle(const bundle_of_variables& bundle,
   for (const auto& brought : all) {
     auto& pushed = update.gradients.emplace_back();
     for (auto position : positions) {
-      const auto& [target, push, there] = (*brought)[position];
-      value_or_throw(check_gradient(target.form(), push.reader().getGradient()));
+      const auto& one = (*brought)[position];
+      const auto& push = one.push_at(bundle.where);
+      value_or_throw(check_gradient(one.target.form(), push.reader().getGradient()));
       pushed.gradients.push_back(push);
       left[position] = false;
     }
@@ -133,9 +149,10 @@ update_requests make_updates(const std::vector<brought_pushes>& all, uint32_t di
     if (!left[i]) continue;
     std::vector<msg<wire::PushGradient>> pushes;
     for (const auto& brought : all)
-      pushes.push_back((*brought)[i].push);
-    made.alone.emplace_back(targets[i].target.owner(),
-                            make_apply_update(0, divisor, pushes, holds));
+      std::ranges::copy((*brought)[i].pushes, std::back_inserter(pushes));
+    auto update = targets[i].pushes.size() > 1 ? make_apply_update_beside(divisor, pushes, holds)
+                                               : make_apply_update(0, divisor, pushes, holds);
+    made.alone.emplace_back(targets[i].target.owner(), std::move(update));
   }
   return made;
 }
@@ -249,7 +266,7 @@ struct optimizer::shared_state {
       values.push_back({.name = target.name(),
                         .values = std::move(brought),
                         .of = {{target.type(), target.extents()}},
-                        .place = target.place()});
+                        .places = target.places()});
     }
     all.clear();
     auto combining = cross.reducing().reduce_gradients({"gradient"}, std::move(values));
@@ -257,18 +274,20 @@ struct optimizer::shared_state {
     co_return pushes_of_one(targets, sums);
   }
 
-  // What each replica of all processes brings alike, brought to where owners take it.
-  static task<brought_pushes> bring(cross_replica_context& cross, brought_pushes reduced) {
-    std::vector<gradient> gradients;
-    for (const auto& one : *reduced)
-      gradients.push_back(gradient_of(one));
-    std::vector<tensor*> wanted;
-    for (size_t i = 0; i < gradients.size(); ++i)
-      if ((*reduced)[i].there)
-        std::ranges::copy(arrays_in(gradients[i]), std::back_inserter(wanted));
-    auto bringing = cross.bring_to_host(std::move(wanted));
-    co_await bringing;
-    co_return pushes_of_one(reduced, gradients);
+  // What each replica of all processes brings alike, where owners take it.
+  static task<brought_pushes> bring(cross_replica_context& cross, std::vector<brought_pushes> all) {
+    auto targets = all.front();
+    std::vector<std::vector<gradient>> same(targets->size());
+    std::vector<std::vector<device>> places;
+    for (size_t i = 0; i < same.size(); ++i) {
+      for (const auto& of_replica : all)
+        same[i].push_back(gradient_of((*of_replica)[i]));
+      places.push_back((*targets)[i].target.places());
+    }
+    all.clear();
+    auto bringing = cross.reducing().bring(std::move(same), std::move(places));
+    auto brought = co_await bringing;
+    co_return pushes_of_one(targets, brought);
   }
 
   // A replica's gradients, and on the host what that needs of those on devices: the numbers of
@@ -296,14 +315,14 @@ struct optimizer::shared_state {
   task<void> apply_together(cross_replica_context& cross, std::vector<brought_pushes> all,
                             bool are_reduced, std::optional<uint32_t> contributors = {}) {
     check_same_variables(all);
-    if (are_reduced) all.resize(1);
-    if (are_reduced && are_on_devices(all)) {
-      auto bringing = bring(cross, all.front());
-      all.front() = co_await bringing;
-    } else if (!are_reduced && (cross.group() != nullptr || are_on_devices(all))) {
-      auto combining = combine(cross, std::exchange(all, {}));
-      auto sums = co_await combining;
-      all.push_back(std::move(sums));
+    auto lie_elsewhere = are_on_devices(all);
+    if (are_reduced && !lie_elsewhere) all.resize(1);
+    if (lie_elsewhere || (!are_reduced && cross.group() != nullptr)) {
+      auto given = std::exchange(all, {});
+      auto gathering
+        = are_reduced ? bring(cross, std::move(given)) : combine(cross, std::move(given));
+      auto gathered = co_await gathering;
+      all.push_back(std::move(gathered));
     }
     auto replicas = contributors.value_or(cross.num_replicas_in_sync());
     auto applying = apply(cross.host(), std::move(all), replicas, 0, &cross.strategy());

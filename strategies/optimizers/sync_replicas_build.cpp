@@ -50,10 +50,13 @@ std::string accumulator_name(const variable& of, size_t place) {
   return fmt::format("{}accumulator {}", place_prefixes[place], of.name());
 }
 
-// An owner lends its variable within its process. A step that looks at norms asks each owner.
+// An owner lends its variable within its process. A step that looks at norms asks each owner; so
+// does one of variables with a copy on each of several devices, which change together.
 bool may_bundle(const strategy& strategy, const sync_options& options) {
-  return strategy.layout().placement == nullptr && options.clip_global_norm == 0
-         && !options.measures();
+  const auto& layout = strategy.layout();
+  auto is_on_several = layout.mirrors_variables && layout.variable_devices.size() > 1;
+  return layout.placement == nullptr && options.clip_global_norm == 0 && !options.measures()
+         && !is_on_several;
 }
 
 // Of one variable, or of the bundle that it begins.
@@ -93,11 +96,12 @@ public:
   /// Puts variables together. @param config Of the first one's accumulator.
   void add_bundle(const lent_variables& lent, accumulator_config config) {
     auto first = lent.positions.front();
-    auto& bundle = cast_.bundles.emplace_back(bundle_of_variables{.variables = lent.positions});
+    auto& bundle = cast_.bundles.emplace_back(
+      bundle_of_variables{.where = lent.where, .variables = lent.positions});
     auto name = name_of(cast_, first);
     bundle.holder = config.bundle
       = spawn<bundle_actor>("bundle of " + name, variable_bundle,
-                            bundle_config{name, lent.variables, lent.device, lent.stream, &world_});
+                            bundle_config{name, lent.variables, lent.owner, lent.stream, &world_});
     config.owner = nullptr;
     for (auto position : lent.positions)
       if (position != first) config.behind.push_back(cast_.variables[position].form());

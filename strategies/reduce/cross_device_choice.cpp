@@ -24,6 +24,19 @@ std::shared_ptr<const cross_device_ops> make_nccl(const std::vector<std::string>
                                            value_or_throw(gpus.open_collectives()));
 }
 
+// Those that replicas compute on, each once, in the order in which replicas get them.
+// @param devices One for each replica.
+std::vector<std::string> gpus_of(std::span<const std::string> devices,
+                                 std::span<const std::shared_ptr<compute_device>> computing) {
+  if (are_gpus(devices)) return {devices.begin(), devices.end()};
+  std::vector<std::string> names;
+  for (const auto& one : computing.first(std::min(computing.size(), devices.size())))
+    if (auto name = to_string(one->where());
+        one->where().kind == device_kind::cuda && std::ranges::count(names, name) == 0)
+      names.push_back(std::move(name));
+  return names;
+}
+
 std::shared_ptr<const cross_device_ops> make_hierarchical(const std::vector<std::string>& devices,
                                                           const gpu_source& gpus) {
   if (!are_gpus(devices)) return std::make_shared<hierarchical_copy_all_reduce>();
@@ -51,9 +64,10 @@ make_cross_device_ops(std::string_view name, const std::vector<std::string>& dev
 std::shared_ptr<const cross_device_ops>
 choose_cross_device_ops(std::span<const std::string> devices, const gpu_source& gpus,
                         std::span<const std::shared_ptr<compute_device>> computing) {
-  if (devices.size() > 1 && are_gpus(devices))
+  auto names = gpus_of(devices, computing);
+  if (names.size() > 1)
     if (auto library = gpus.open_collectives())
-      return std::make_shared<nccl_all_reduce>(open_gpus(devices, gpus), *library);
+      return std::make_shared<nccl_all_reduce>(open_gpus(names, gpus), *library);
   return reduce_on_one_of(devices, gpus, computing);
 }
 
@@ -62,10 +76,7 @@ choose_cross_device_ops(std::span<const std::string> devices, const gpu_source& 
 std::shared_ptr<const cross_device_ops>
 reduce_on_one_of(std::span<const std::string> devices, const gpu_source& gpus,
                  std::span<const std::shared_ptr<compute_device>> computing) {
-  std::vector<std::string> names;
-  if (are_gpus(devices)) names.push_back(devices.front());
-  for (const auto& one : computing)
-    if (one->where().kind == device_kind::cuda) names.push_back(to_string(one->where()));
+  auto names = gpus_of(devices, computing);
   if (names.empty()) return std::make_shared<reduction_to_one_device>();
   return std::make_shared<reduction_on_device>(open_gpus({names.data(), 1}, gpus).front());
 }

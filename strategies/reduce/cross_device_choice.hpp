@@ -29,8 +29,8 @@ make_cross_device_ops(std::string_view name, const std::vector<std::string>& dev
                       const gpu_source& gpus = {});
 
 /// The operations that suit some devices: `nccl_all_reduce` for several GPUs if NCCL is there, else
-/// as `reduce_on_one_of`. @param devices Canonical names, without repetitions. @param computing
-/// What replicas compute on if `devices` are processors: several logical replicas on one GPU, say.
+/// as `reduce_on_one_of`. @param devices Of each replica, by canonical name. @param computing What
+/// replicas compute on, in turn, if `devices` are processors: several of them on one GPU, say.
 /// Errors: throws `failure` as `nccl_all_reduce` and `open_gpus`.
 [[nodiscard]] std::shared_ptr<const cross_device_ops>
 choose_cross_device_ops(std::span<const std::string> devices, const gpu_source& gpus = {},

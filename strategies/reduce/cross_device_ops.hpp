@@ -126,6 +126,12 @@ public:
   batch_reduce(reduce_op op, std::span<const std::pair<device_values, destinations>> values,
                const communication_options& options = {}) const;
 
+  /// Sums that stay where devices make them. @param values The components of each.
+  /// @returns For each its sum, on each of the devices that do; none, where none does: such a value
+  /// is left to `batch_reduce`. Errors: as there.
+  [[nodiscard]] virtual std::vector<std::vector<tensor>>
+  sums_on_devices(std::span<const std::vector<tensor>> values) const;
+
   /// The components of a value behind each other along `axis`, in the order of replicas.
   /// Errors: throws `failure` with invalid_argument for scalars, an axis that there is not, or
   /// extents that differ beside it.

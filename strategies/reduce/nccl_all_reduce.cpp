@@ -40,11 +40,6 @@ nccl_all_reduce::nccl_all_reduce(std::vector<std::shared_ptr<compute_device>> de
   }
 }
 
-void nccl_all_reduce::give_up() const {
-  for (const auto& one : participants_)
-    one->abort();
-}
-
 void nccl_all_reduce::add_pack(asked_packs& to, std::span<const tensor> components) const {
   for (size_t i = 0; i < devices_.count(); ++i) {
     auto sum = devices_.add_own(i, components);
@@ -55,50 +50,79 @@ void nccl_all_reduce::add_pack(asked_packs& to, std::span<const tensor> componen
       = is_ours ? sum : devices_.answer_of(i, devices_.stream(i).make(sum.type(), sum.extents()));
     to.parts[i].push_back({collective_kind::all_reduce, sum, output});
   }
-  const auto& first = to.parts.front().back().output;
-  to.sums.push_back(
-    devices_.answer_of(0, devices_.stream(0).make_on_host(first.type(), first.extents())));
+}
+
+nccl_all_reduce::asked_packs
+nccl_all_reduce::added_own(std::span<const std::vector<tensor>> packs) const {
+  asked_packs asked;
+  asked.parts.resize(devices_.count());
+  for (size_t i = 0; i < packs.size(); ++i)
+    if (devices_.take(packs[i], name())) {
+      add_pack(asked, packs[i]);
+      asked.which.push_back(i);
+    }
+  return asked;
 }
 
 // All devices are asked before the first one is waited for: none goes on without the others.
-void nccl_all_reduce::ask_devices(const asked_packs& packs) const {
+void nccl_all_reduce::ask_devices(const asked_packs& packs, std::span<const tensor> on_host) const {
   for (size_t i = 0; i < devices_.count(); ++i)
     value_or_throw(participants_[i]->ask(packs.parts[i], devices_.stream(i)));
   for (const auto& one : participants_)
     value_or_throw(settle(*one, devices_.deadline()));
-  for (size_t pack = 0; pack < packs.sums.size(); ++pack)
+  for (size_t pack = 0; pack < on_host.size(); ++pack)
     value_or_throw(
-      devices_.stream(0).copy_to_host(packs.parts.front()[pack].output, packs.sums[pack]));
+      devices_.stream(0).copy_to_host(packs.parts.front()[pack].output, on_host[pack]));
   for (size_t i = 0; i < devices_.count(); ++i)
     devices_.wait_for(i);
 }
 
 // All memory is there before the first device is asked: what fails until then fails alone.
-std::vector<tensor>
-nccl_all_reduce::reduce_packs(reduce_op op, std::span<const std::vector<tensor>> packs) const {
-  std::vector<tensor> results(packs.size());
-  std::vector<size_t> taken;
-  for (size_t i = 0; i < packs.size(); ++i)
-    if (devices_.take(packs[i], name()))
-      taken.push_back(i);
-    else
-      results[i] = reduce_arrays(op, packs[i]);
-  if (taken.empty()) return results;
-  std::lock_guard guard{mutex_};
-  asked_packs asked;
-  asked.parts.resize(devices_.count());
-  for (auto i : taken)
-    add_pack(asked, packs[i]);
+// @param on_host Where the first device copies the sums, by pack; none: they stay.
+void nccl_all_reduce::all_reduce(const asked_packs& packs, std::span<const tensor> on_host) const {
+  if (packs.which.empty()) return;
   try {
-    ask_devices(asked);
+    ask_devices(packs, on_host);
   } catch (...) {
-    give_up();
+    for (const auto& one : participants_)
+      one->abort();
     throw;
   }
-  for (size_t i = 0; i < taken.size(); ++i) {
-    auto& result = results[taken[i]] = asked.sums[i];
-    if (op == reduce_op::mean)
-      result = divided_sum({&asked.sums[i], 1}, static_cast<double>(packs[taken[i]].size()));
+}
+
+std::vector<std::vector<tensor>>
+nccl_all_reduce::sums_on_devices(std::span<const std::vector<tensor>> values) const {
+  for (const auto& components : values)
+    check_alike(components);
+  std::lock_guard guard{mutex_};
+  auto asked = added_own(values);
+  all_reduce(asked);
+  std::vector<std::vector<tensor>> sums(values.size());
+  for (size_t i = 0; i < asked.which.size(); ++i)
+    for (const auto& of_device : asked.parts)
+      sums[asked.which[i]].push_back(of_device[i].output);
+  return sums;
+}
+
+std::vector<tensor>
+nccl_all_reduce::reduce_packs(reduce_op op, std::span<const std::vector<tensor>> packs) const {
+  std::lock_guard guard{mutex_};
+  auto asked = added_own(packs);
+  std::vector<tensor> sums;
+  for (const auto& first : asked.parts.front())
+    sums.push_back(devices_.answer_of(
+      0, devices_.stream(0).make_on_host(first.output.type(), first.output.extents())));
+  all_reduce(asked, sums);
+  std::vector<tensor> results;
+  for (size_t i = 0, next = 0; i < packs.size(); ++i) {
+    auto is_sum = next < asked.which.size() && asked.which[next] == i;
+    auto divisor = op == reduce_op::mean ? static_cast<double>(packs[i].size()) : 1;
+    if (!is_sum)
+      results.push_back(reduce_arrays(op, packs[i]));
+    else if (divisor == 1)
+      results.push_back(sums[next++]);
+    else
+      results.push_back(divided_sum({&sums[next++], 1}, divisor));
   }
   return results;
 }

@@ -36,6 +36,10 @@ public:
 
   [[nodiscard]] bool waits() const override { return true; }
 
+  /// On every device. Errors: throws `failure` as `check_alike` and `reduce_packs`.
+  [[nodiscard]] std::vector<std::vector<tensor>>
+  sums_on_devices(std::span<const std::vector<tensor>> values) const override;
+
 protected:
   /// All packs of a batch are one call of each device, and waited for once, on the calling thread.
   /// Errors: throws `failure`: invalid_argument for fewer components than devices, and resource for
@@ -47,13 +51,14 @@ protected:
 private:
   /// Some packs, as devices are asked for them.
   struct asked_packs {
+    std::vector<size_t> which;                         ///< Of the batch, those that devices add.
     std::vector<std::vector<device_collective>> parts; ///< By device and pack.
-    std::vector<tensor> sums;                          ///< By pack, where the first device copies.
   };
 
+  [[nodiscard]] asked_packs added_own(std::span<const std::vector<tensor>> packs) const;
   void add_pack(asked_packs& to, std::span<const tensor> components) const;
-  void ask_devices(const asked_packs& packs) const;
-  void give_up() const;
+  void all_reduce(const asked_packs& packs, std::span<const tensor> on_host = {}) const;
+  void ask_devices(const asked_packs& packs, std::span<const tensor> on_host) const;
 
   adding_devices devices_;
   std::shared_ptr<collective_library> library_;

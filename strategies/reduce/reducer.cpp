@@ -190,22 +190,81 @@ task<void> make_ready(const reduction_site& at, activity& host, std::vector<repl
     all[i].values.components = gradients_in(groups[i]);
 }
 
-// The sums of this process, by its operations.
-std::vector<gradient> reduced_here(const cross_device_ops& operations, const reduction_call& how,
-                                   const std::vector<replica_gradients>& all) {
-  std::vector<std::pair<device_values, destinations>> values;
-  for (const auto& one : all)
-    values.emplace_back(one.values, one.to.value_or(destinations{one.values.devices}));
-  return operations.batch_reduce(how.op, values, how.options);
+// The arrays of a gradient, if their sum is to stay on a device; else none.
+std::vector<tensor> staying_arrays(const replica_gradients& one, reduce_op op) {
+  const auto& components = one.values.components;
+  auto is_wanted_there = !one.places.empty() && one.places.front().kind != device_kind::cpu;
+  if (!is_wanted_there || op != reduce_op::sum || are_sparse(components)
+      || std::ranges::none_of(components, lies_on_device))
+    return {};
+  std::vector<tensor> arrays;
+  for (const auto& component : components)
+    arrays.push_back(std::get<tensor>(component));
+  return arrays;
 }
 
-pending<std::vector<gradient>> reduced_with_others(process_exchange& exchange,
-                                                   const reduction_call& how,
-                                                   const std::vector<replica_gradients>& all) {
+/// A gradient that was combined, wherever it lies.
+using combined_gradients = std::vector<std::vector<gradient>>;
+
+// The sums of this process, by its operations.
+combined_gradients reduced_here(const cross_device_ops& operations, const reduction_call& how,
+                                const std::vector<replica_gradients>& all) {
+  combined_gradients results(all.size());
+  std::vector<std::vector<tensor>> staying;
+  std::vector<size_t> which;
+  for (size_t i = 0; i < all.size(); ++i)
+    if (auto arrays = staying_arrays(all[i], how.op); !arrays.empty()) {
+      staying.push_back(std::move(arrays));
+      which.push_back(i);
+    }
+  const auto sums = operations.sums_on_devices(staying);
+  for (size_t i = 0; i < which.size(); ++i)
+    results[which[i]].assign(sums[i].begin(), sums[i].end());
+  std::vector<std::pair<device_values, destinations>> values;
+  for (size_t i = 0; i < all.size(); ++i)
+    if (results[i].empty())
+      values.emplace_back(all[i].values, all[i].to.value_or(destinations{all[i].values.devices}));
+  auto next = operations.batch_reduce(how.op, values, how.options);
+  auto reduced = next.begin();
+  for (auto& result : results)
+    if (result.empty()) result.push_back(std::move(*reduced++));
+  return results;
+}
+
+pending<combined_gradients> reduced_with_others(process_exchange& exchange,
+                                                const reduction_call& how,
+                                                const std::vector<replica_gradients>& all) {
   std::vector<pending<gradient>> each;
   for (const auto& one : all)
     each.push_back(reduce_components(how.op, one.values.components, &exchange, one.name));
-  return all_of(std::move(each));
+  return [results = all_of(std::move(each))] {
+    combined_gradients alone;
+    for (auto& one : results())
+      alone.push_back({std::move(one)});
+    return alone;
+  };
+}
+
+// The gradient to be taken at a place, or copied there; null: it has to come by way of the host.
+gradient* source_for(device place, std::vector<gradient>& same, const replica_devices& devices) {
+  for (auto& one : same)
+    if (is_taken_there(*arrays_in(one).back(), place)) return &one;
+  const auto& first = *arrays_in(same.front()).back();
+  auto is_copied = is_on_device(first) && first.device() != place && first.is_contiguous()
+                   && is_floating(first.type()) && devices.at(place);
+  return is_copied ? &same.front() : nullptr;
+}
+
+// One for each place; none, if one of them has to come by way of the host.
+std::vector<gradient> sources_for(const std::vector<device>& places, std::vector<gradient>& same,
+                                  const replica_devices& devices) {
+  std::vector<gradient> sources;
+  for (auto place : places) {
+    const auto* source = source_for(place, same, devices);
+    if (source == nullptr) return {};
+    sources.push_back(*source);
+  }
+  return sources;
 }
 
 pending<leaf> broadcast_leaf(process_exchange& exchange, const leaf& own) {
@@ -260,8 +319,8 @@ reducer::reduce(reduction_call how, std::vector<leaf_group> groups, size_t taker
   co_return results;
 }
 
-task<std::vector<gradient>> reducer::reduce_gradients(reduction_call how,
-                                                      std::vector<replica_gradients> values) const {
+task<std::vector<std::vector<gradient>>>
+reducer::reduce_gradients(reduction_call how, std::vector<replica_gradients> values) const {
   how.options.validate();
   size_t bytes = 0;
   for (const auto& one : values)
@@ -276,23 +335,41 @@ task<std::vector<gradient>> reducer::reduce_gradients(reduction_call how,
     auto readying = make_ready(site_, *host_, values, how);
     co_await readying;
   }
-  std::vector<device> places;
+  std::vector<std::vector<device>> places;
   for (const auto& one : values)
-    places.push_back(one.place);
+    places.push_back(one.places);
   auto plan = [how, values = std::move(values), operations = site_.operations](
-                process_exchange* exchange) -> pending<std::vector<gradient>> {
+                process_exchange* exchange) -> pending<combined_gradients> {
     if (exchange != nullptr) return reduced_with_others(*exchange, how, values);
     return [operations, how, values] { return reduced_here(*operations, how, values); };
   };
   auto reducing = exchanged(site_, *host_, how.what, how.options, bytes, std::move(plan));
   auto reduced = co_await reducing;
-  std::vector<tensor*> leaving;
-  for (size_t i = 0; i < reduced.size(); ++i)
-    std::ranges::copy_if(arrays_in(reduced[i]), std::back_inserter(leaving),
-                         [&](const tensor* array) { return !is_taken_there(*array, places[i]); });
-  auto bringing = bring_to_host(std::move(leaving));
-  co_await bringing;
-  co_return reduced;
+  auto bringing = bring(std::move(reduced), std::move(places));
+  auto brought = co_await bringing;
+  co_return brought;
+}
+
+task<std::vector<std::vector<gradient>>>
+reducer::bring(std::vector<std::vector<gradient>> same,
+               std::vector<std::vector<device>> places) const {
+  std::vector<array_move> moves;
+  for (size_t i = 0; i < same.size(); ++i) {
+    auto sources = sources_for(places[i], same[i], *site_.devices);
+    auto stays = !sources.empty();
+    if (stays)
+      same[i] = std::move(sources);
+    else
+      same[i].resize(1);
+    for (size_t at = 0; at < same[i].size(); ++at)
+      for (auto* array : arrays_in(same[i][at])) {
+        auto is_values = array == arrays_in(same[i][at]).back();
+        moves.push_back({array, stays && is_values ? places[i][at] : device{}});
+      }
+  }
+  auto moving = move_arrays(*host_, *site_.devices, std::move(moves));
+  co_await moving;
+  co_return same;
 }
 
 task<std::vector<tensor>> reducer::gather(reduction_call how, std::vector<tensor> parts,

@@ -72,7 +72,7 @@ struct replica_gradients {
   };
 
   std::optional<target> of{};
-  device place{}; ///< Of that variable: what the devices of several processes make there stays.
+  std::vector<device> places{}; ///< Of that variable: what devices make of gradients stays there.
 };
 
 /// Combines what replicas bring, where it lies:
@@ -109,11 +109,18 @@ public:
   [[nodiscard]] task<std::vector<std::vector<leaf>>>
   reduce(reduction_call how, std::vector<leaf_group> groups, size_t takers) const;
 
-  /// One gradient for each of `values`, in their order: as `reduce_components`; on the host, or
-  /// where it may stay.
+  /// Each of `values`, in their order, as one gradient: as `reduce_components`.
+  /// @returns That on the host; or, if devices have made it and its variable has places, on each of
+  /// these.
   /// Rows for a variable of one process that lie on a device are added there, index by index.
-  [[nodiscard]] task<std::vector<gradient>>
+  [[nodiscard]] task<std::vector<std::vector<gradient>>>
   reduce_gradients(reduction_call how, std::vector<replica_gradients> values) const;
+
+  /// Gradients where owners take them: on each of their variable's places, if they lie on a device,
+  /// else on the host. @param same For each variable, the same gradient wherever it lies; at least
+  /// one. @param places For each, those of the variable.
+  [[nodiscard]] task<std::vector<std::vector<gradient>>>
+  bring(std::vector<std::vector<gradient>> same, std::vector<std::vector<device>> places) const;
 
   /// The parts of all replicas behind each other along `axis`, as `cross_device_ops::gather`.
   /// @returns One array for all takers; or, where parts lie on devices, one for each, beside its

@@ -51,6 +51,22 @@ reduction_on_device::on_host(std::span<const std::vector<tensor>> packs) const {
   return parts;
 }
 
+std::vector<std::vector<tensor>>
+reduction_on_device::sums_on_devices(std::span<const std::vector<tensor>> values) const {
+  std::lock_guard guard{mutex_};
+  std::vector<std::vector<tensor>> sums;
+  auto is_asked = false;
+  for (const auto& components : values) {
+    check_alike(components);
+    check_row_major(components);
+    auto& sum = sums.emplace_back();
+    if (where_to_add(components) == place::here) sum.push_back(devices_.add(0, components));
+    is_asked |= !sum.empty();
+  }
+  if (is_asked) devices_.wait_for(0);
+  return sums;
+}
+
 std::vector<tensor>
 reduction_on_device::reduce_packs(reduce_op op, std::span<const std::vector<tensor>> packs) const {
   auto parts = on_host(packs);

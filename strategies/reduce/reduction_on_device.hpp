@@ -27,7 +27,7 @@ namespace troupe {
 ///
 /// A device that is a part of the processor, which has no bus, adds all f32 and f64. The bits are
 /// those of an addition on the host: the order is that of the replicas. Results lie in the host's
-/// memory, as variables do.
+/// memory, unless they are wanted where they are made.
 ///
 /// Source: tf.distribute.ReductionToOneDevice, on an accelerator.
 class reduction_on_device final : public packed_all_reduce {
@@ -39,6 +39,10 @@ public:
   [[nodiscard]] std::string_view name() const override { return "reduction_to_one_device"; }
 
   [[nodiscard]] bool waits() const override { return true; }
+
+  /// On this device. Errors: throws `failure` as `check_alike` and `reduce_packs`.
+  [[nodiscard]] std::vector<std::vector<tensor>>
+  sums_on_devices(std::span<const std::vector<tensor>> values) const override;
 
 protected:
   /// All values of a batch are asked for, and then waited for once, on the calling thread.

@@ -26,14 +26,28 @@ replica_devices::~replica_devices() {
     caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
 }
 
+uint32_t replica_devices::turn_of(uint32_t replica) {
+  std::lock_guard guard{turns_mutex_};
+  return turns_.emplace(replica, static_cast<uint32_t>(turns_.size())).first->second;
+}
+
 std::optional<processor> replica_devices::processor_of(uint32_t replica) {
   if (actors_.empty()) return std::nullopt;
-  std::lock_guard guard{turns_mutex_};
-  auto turn = turns_.emplace(replica, static_cast<uint32_t>(turns_.size())).first->second;
+  auto turn = turn_of(replica);
   auto device = turn % actors_.size();
   auto on_device = static_cast<uint32_t>(turn / actors_.size());
   auto stream = on_device / row_ % devices_[device]->stream_count();
   return processor{actors_[device], stream, devices_[device]};
+}
+
+std::vector<processor> replica_devices::processors_of(uint32_t owner) {
+  std::vector<processor> all;
+  if (actors_.empty()) return all;
+  auto streams = std::ranges::min(devices_, {}, &compute_device::stream_count)->stream_count();
+  auto stream = turn_of(owner) / row_ % streams;
+  for (size_t i = 0; i < devices_.size(); ++i)
+    all.push_back({actors_[i], stream, devices_[i]});
+  return all;
 }
 
 std::optional<processor> replica_devices::at(device where) const {

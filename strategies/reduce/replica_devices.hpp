@@ -42,6 +42,9 @@ public:
   /// Where a replica computes, or the owner of that index; nothing: on the world's threads.
   [[nodiscard]] std::optional<processor> processor_of(uint32_t replica);
 
+  /// The owner of that index on every device, on a stream of the same number on each.
+  [[nodiscard]] std::vector<processor> processors_of(uint32_t owner);
+
   /// The first stream of a device of the strategy, for what is asked of it beside replicas;
   /// nothing, if it has no such device.
   [[nodiscard]] std::optional<processor> at(device where) const;
@@ -52,6 +55,8 @@ public:
   [[nodiscard]] size_t count() const { return actors_.size(); }
 
 private:
+  [[nodiscard]] uint32_t turn_of(uint32_t replica);
+
   std::vector<std::shared_ptr<compute_device>> devices_;
   std::vector<gpu_actor> actors_;
   uint32_t row_;

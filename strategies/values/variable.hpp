@@ -7,6 +7,7 @@
 
 #include <caf/actor.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -73,8 +74,17 @@ public:
   /// Whether the owner stands in this process.
   [[nodiscard]] bool is_here() const { return data_->is_here; }
 
-  /// The device that it lies on, if its owner stands in this process; else the host's memory.
-  [[nodiscard]] const device& place() const { return data_->place; }
+  /// The device that it lies on, if its owner stands in this process; else the host's memory. The
+  /// first one, if it has copies on several.
+  [[nodiscard]] const device& place() const { return data_->places.front(); }
+
+  /// All of them.
+  [[nodiscard]] const std::vector<device>& places() const { return data_->places; }
+
+  /// Whether it, or a copy of it, lies on a device.
+  [[nodiscard]] bool lies_on(const device& where) const {
+    return std::ranges::find(data_->places, where) != data_->places.end();
+  }
 
   /// Position among the variables of its strategy, in order of creation.
   [[nodiscard]] size_t index() const { return data_->index; }
@@ -113,7 +123,7 @@ private:
     std::array<replicated_owner_actor, 2> owners_here;
     std::vector<caf::actor> actors_here; ///< To be ended with the strategy.
     bool is_here = true;                 ///< Whether the owner stands in this process.
-    device place;
+    std::vector<device> places{device{}};
     uint32_t place_of = 0; ///< The index of the variable that it lies beside: mostly its own.
     size_t index = 0;
     variable_synchronization synchronization = variable_synchronization::on_write;

@@ -39,6 +39,12 @@ inline void for_every_strategy(const std::function<void(strategy&)>& body) {
          in, mirrored_options{.devices = cpu_devices(2),
                               .variable_devices = as_given(make_playing_gpus(1, 1))});
      }},
+    {"mirrored on 3, variables on 2 GPUs",
+     [](world& in) {
+       return std::make_unique<mirrored_strategy>(
+         in, mirrored_options{.devices = cpu_devices(3),
+                              .variable_devices = as_given(make_playing_gpus(2, 1))});
+     }},
     {"multi worker mirrored, alone on 2",
      [](world& in) {
        return std::make_unique<multi_worker_mirrored_strategy>(

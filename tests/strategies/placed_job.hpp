@@ -6,6 +6,7 @@
 #include "actors/training/optimizer_settings.hpp"
 #include "actors/world/compute_device.hpp"
 #include "messages/failure.hpp"
+#include "strategies/contexts/gradient_buckets.hpp"
 #include "strategies/jobs/checkpoint_saver_hook.hpp"
 #include "strategies/optimizers/optimizer.hpp"
 #include "tests/small_arrays.hpp"
@@ -189,5 +190,71 @@ private:
            .sparse_exact = true,
            .average = moving_average{.decay = 0.9, .num_updates = true}}};
 }
+
+/// How gradients are given.
+enum class giving : uint8_t { all_at_once, in_buckets };
+
+/// Trains all but the variable that gets rows of some replicas and arrays of others, which
+/// processes cannot add; in buckets, those that get arrays.
+[[nodiscard]] inline placed_outcome trained_placed(strategy& in, giving how) {
+  const auto all = placed_variables(in);
+  std::vector<variable> given{all[0], all[3], all[4]};
+  if (how == giving::all_at_once) given.push_back(all[1]);
+  const optimizer by{placed_plans()[1], {.aggregation = reduce_op::mean}};
+  const gradient_buckets buckets{in, given, 1};
+  for (int step = 0; step < 5; ++step)
+    in.run([&](replica_context& context) -> task<void> {
+      auto computing = compute_placed_gradients(context, all);
+      auto gradients = co_await computing;
+      std::erase_if(gradients,
+                    [&](const auto& one) { return std::ranges::count(given, one.variable) == 0; });
+      if (how == giving::all_at_once) {
+        auto applying = by.apply_gradients(context, std::move(gradients));
+        co_await applying;
+        co_return;
+      }
+      auto marker = buckets.begin(context);
+      for (const auto& [gradient, of] : gradients)
+        marker.ready(of, gradient);
+      gradients.clear();
+      auto reducing = buckets.reduced(context);
+      auto sums = co_await reducing;
+      auto applying = by.apply_reduced_gradients(context, std::move(sums));
+      co_await applying;
+    });
+  return outcome_of(in, given);
+}
+
+/// Training by a gradient that is the variable itself, left where a replica computes.
+struct resident_training {
+  explicit resident_training(troupe::strategy& of) : strategy(of) {}
+
+  void step(giving how) {
+    strategy.run([&, how](replica_context& context) -> task<void> {
+      auto reading = context.read_on_device({weights});
+      auto values = co_await reading;
+      auto work
+        = [values](std::stop_token, compute_stream& on) { return value_or_throw(on.sum(values)); };
+      auto computing = context.compute(std::move(work));
+      auto gradient = co_await computing;
+      values.clear();
+      if (how == giving::all_at_once) {
+        auto applying = by.apply_gradients(context, gradient, weights);
+        co_await applying;
+        co_return;
+      }
+      buckets.begin(context).ready(weights, gradient);
+      auto reducing = buckets.reduced(context);
+      auto sums = co_await reducing;
+      auto applying = by.apply_reduced_gradients(context, std::move(sums));
+      co_await applying;
+    });
+  }
+
+  troupe::strategy& strategy;
+  variable weights = strategy.make_variable("w", zeros({1000}));
+  optimizer by{rules::adam{}};
+  gradient_buckets buckets{strategy, {weights}};
+};
 
 } // namespace troupe::test

@@ -32,8 +32,9 @@ as_given(const played_gpu_list& devices) {
 
 /// A machine with so many GPUs. Each time that one is opened it is another device of that index.
 struct played_gpus {
-  explicit played_gpus(int how_many, bool with_nccl = true)
-    : count(how_many), has_nccl(with_nccl) {}
+  /// @param options Of each device that is opened.
+  explicit played_gpus(int how_many, bool with_nccl = true, cpu_device_options options = {})
+    : count(how_many), has_nccl(with_nccl), options(std::move(options)) {}
 
   /// Outlives what is made from it.
   [[nodiscard]] gpu_source source() {
@@ -48,7 +49,7 @@ struct played_gpus {
       if (one.index >= count)
         return fail(errc::not_found, fmt::format("there is no gpu:{} here: the last one is gpu:{}",
                                                  one.index, count - 1));
-      opened.push_back(std::make_shared<cpu_device>(one.index));
+      opened.push_back(std::make_shared<cpu_device>(one.index, options));
       result.push_back(opened.back());
     }
     return result;
@@ -57,6 +58,14 @@ struct played_gpus {
   expected<std::shared_ptr<collective_library>> open_collectives() const {
     if (!has_nccl) return fail(errc::resource, "NCCL cannot be loaded");
     return collectives;
+  }
+
+  /// Bytes that went from the host's memory to any of them, or came back.
+  [[nodiscard]] uint64_t bytes_over_the_bus() const {
+    uint64_t bytes = 0;
+    for (const auto& device : opened)
+      bytes += device->bytes_from_host() + device->bytes_to_host();
+    return bytes;
   }
 
   /// Values that were copied to all of them.
@@ -69,6 +78,7 @@ struct played_gpus {
 
   int count;
   bool has_nccl;
+  cpu_device_options options;
   std::mutex mutex; ///< Processes that are played by threads share them.
   played_gpu_list opened;
   std::shared_ptr<cpu_collectives> collectives = std::make_shared<cpu_collectives>();

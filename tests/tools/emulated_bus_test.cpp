@@ -16,17 +16,19 @@ struct traffic {
   uint64_t down = 0;
 };
 
-traffic of_steps(language_job job, uint64_t steps) {
+traffic of_steps(language_job job, int gpus, uint64_t steps) {
   auto up = emulated::bytes_to_device(), down = emulated::bytes_to_host();
-  job.devices = {first_gpu(3)};
-  job.holding = {first_gpu(2)};
+  for (int i = 0; i < gpus; ++i) {
+    job.devices.push_back(gpu_of(i, 3));
+    job.holding.push_back(gpu_of(i, 2));
+  }
   CHECK(!learn(job, steps).failure);
   return {emulated::bytes_to_device() - up, emulated::bytes_to_host() - down};
 }
 
-traffic of_a_step(const language_job& job) {
+traffic of_a_step(const language_job& job, int gpus = 1) {
   constexpr uint64_t added = 4;
-  auto few = of_steps(job, 4), many = of_steps(job, 4 + added);
+  auto few = of_steps(job, gpus, 4), many = of_steps(job, gpus, 4 + added);
   return {(many.up - few.up) / added, (many.down - few.down) / added};
 }
 
@@ -36,16 +38,18 @@ TEST_SUITE("tools/emulated_bus") {
   TEST_CASE(
     "what crosses the bus in a step is the batch and the loss, however large the model is") {
     constexpr uint64_t replicas = 3, examples = 16;
-    for (const auto& [is_transformer, is_mirrored] :
-         {std::pair{false, false}, {true, false}, {true, true}}) {
+    for (const auto& [is_transformer, is_mirrored, gpus] :
+         {std::tuple{false, false, 1}, {true, false, 1}, {true, true, 1}, {true, true, 2}}) {
       CAPTURE(is_transformer);
       CAPTURE(is_mirrored);
+      CAPTURE(gpus);
       std::vector<traffic> seen;
       for (int64_t width : {8, 32}) {
         const language_model_config transformer{
           .kind = model_kind::transformer, .context = 5, .layers = 2, .heads = 2, .width = width};
         seen.push_back(of_a_step({.model = is_transformer ? transformer : small_model({width}),
-                                  .is_mirrored = is_mirrored}));
+                                  .is_mirrored = is_mirrored},
+                                 gpus));
       }
       CHECK(seen[0].up == seen[1].up);
       CHECK(seen[0].down == seen[1].down);

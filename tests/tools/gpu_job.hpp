@@ -17,21 +17,29 @@
 
 namespace troupe::test {
 
-/// The GPU that each test takes.
-[[nodiscard]] inline std::shared_ptr<compute_device> first_gpu(uint32_t streams) {
-  auto opened = open_cuda_device(0, streams);
+[[nodiscard]] inline std::shared_ptr<compute_device> gpu_of(int index, uint32_t streams) {
+  auto opened = open_cuda_device(index, streams);
   REQUIRE_MESSAGE(opened, (opened ? std::string{} : opened.error().message));
   return *opened;
 }
 
-/// As if a machine had that GPU alone, by whatever name.
+/// The GPU that each test takes.
+[[nodiscard]] inline std::shared_ptr<compute_device> first_gpu(uint32_t streams) {
+  return gpu_of(0, streams);
+}
+
+/// The first GPUs, without NCCL.
 [[nodiscard]] inline gpu_source gpus_here() {
-  return {.open = [](std::span<const device> named, uint32_t streams) {
-    std::vector<std::shared_ptr<compute_device>> opened;
-    for (size_t i = 0; i < named.size(); ++i)
-      opened.push_back(first_gpu(streams));
-    return expected<std::vector<std::shared_ptr<compute_device>>>{std::move(opened)};
-  }};
+  return {.open =
+            [](std::span<const device> named, uint32_t streams) {
+              std::vector<std::shared_ptr<compute_device>> opened;
+              for (const auto& one : named)
+                opened.push_back(gpu_of(one.index, streams));
+              return expected<std::vector<std::shared_ptr<compute_device>>>{std::move(opened)};
+            },
+          .open_collectives = []() -> expected<std::shared_ptr<collective_library>> {
+            return fail(errc::resource, "NCCL is left out");
+          }};
 }
 
 /// What learns where.

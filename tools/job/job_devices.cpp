@@ -25,11 +25,9 @@ expected<T> asked_for(const std::string& option, expected<T> found) {
 // Streams for the updates of variables on one GPU.
 constexpr uint32_t update_streams = 4;
 
-// Whether each variable has one reader's GPU to lie on, or is read on any of them.
+// Whether the variables of this process are read on its GPUs alone.
 bool lie_beside_replicas(const job_options& options, const resolved_cluster& cluster) {
-  if (!replicas_meet(options.strategy)) return cluster.is_alone() && options.replicate_owners == 1;
-  auto named = read_devices(options.device);
-  return named && named->size() == 1;
+  return replicas_meet(options.strategy) || (cluster.is_alone() && options.replicate_owners == 1);
 }
 
 // How an option spells where the variables of this process lie, and where that stands.

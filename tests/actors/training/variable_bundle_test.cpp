@@ -33,15 +33,14 @@ struct bundled_variables : deterministic_world {
   explicit bundled_variables(uint64_t seed = 0) : deterministic_world(seed) {
     bundle_config config{.name = "'a' and 1 more", .device = holding, .world = &world};
     for (const auto& form : {a, b}) {
-      owners.push_back(
-        spawn(variable_owner,
-              variable_owner_config{.variable = form,
-                                    .initial = filled(form.type, form.extents, 5),
-                                    .world = &world,
-                                    .place = processor{.device = holding, .owned = device}}));
+      owners.push_back(spawn(
+        variable_owner, variable_owner_config{.variable = form,
+                                              .initial = filled(form.type, form.extents, 5),
+                                              .world = &world,
+                                              .places = {{.device = holding, .owned = device}}}));
       ask<msg<wire::OptimizerInUse>>(
         owners.back(), make_use_optimizer(to_settings({rules::sgd{.learning_rate = 1}})));
-      auto lent = ask<lent_variable>(owners.back(), lend_variable{}).value();
+      auto lent = ask<lent_variable>(owners.back(), lend_variable{device->where()}).value();
       CHECK(lent.device == holding);
       config.variables.push_back(lent.variable);
     }

@@ -38,9 +38,8 @@ TEST_SUITE("actors/training/variable_owner_state") {
   TEST_CASE(
     "a reader on the variable's device learns of a copy that there is not, as on the host") {
     auto gpu = std::make_shared<cpu_device>(0, cpu_device_options{.plays_gpu = true});
-    owned_variable variable{{.variable = {"w", dtype::f32, {1}},
-                             .initial = array({1}, {1}),
-                             .place = processor{.owned = gpu}}};
+    owned_variable variable{
+      {.variable = {"w", dtype::f32, {1}}, .initial = array({1}, {1}), .places = {{.owned = gpu}}}};
     for (auto reader : {gpu->where(), device{}}) {
       CHECK(variable.read(make_read_variable(whole_variable, reader)));
       auto refused = variable.read(make_read_variable(7, reader));

@@ -143,7 +143,7 @@ struct placed_ownership : deterministic_world {
                   variable_owner_config{.variable = {"w", dtype::f32, {1000}},
                                         .initial = filled(dtype::f32, {1000}, 5),
                                         .world = &world,
-                                        .place = processor{.device = holding, .owned = device}});
+                                        .places = {{.device = holding, .owned = device}}});
   }
 
   template <class Reply, class Message>
@@ -180,6 +180,49 @@ struct placed_ownership : deterministic_world {
 tensor value_of(const answer<msg<wire::VariableSnapshot>>& read) {
   return read_tensor(read.value().reader().getValue(), read.value().owner());
 }
+
+/// An owner of a variable that has a copy on each of two devices, of which the second one is small.
+struct twofold_ownership : deterministic_world {
+  twofold_ownership() {
+    variable_owner_config config{
+      .variable = {"w", dtype::f32, {4}}, .initial = filled(dtype::f32, {4}, 5), .world = &world};
+    for (size_t i = 0; i < devices.size(); ++i) {
+      devices[i] = std::make_shared<cpu_device>(
+        static_cast<int>(i),
+        cpu_device_options{.plays_gpu = true, .bytes_max = i == 0 ? size_t{4096} : size_t{512}});
+      asked[i] = spawn(gpu, gpu_config{devices[i], std::chrono::seconds{8}, &world});
+      config.places.push_back({.device = asked[i], .owned = devices[i]});
+    }
+    owner = spawn(variable_owner, config);
+    ask<wire::OptimizerInUse>(make_use_optimizer({"sgd", {{"learning_rate", 1}}, {}}));
+  }
+
+  ~twofold_ownership() {
+    caf::anon_send_exit(owner, caf::exit_reason::user_shutdown);
+    for (const auto& one : asked)
+      caf::anon_send_exit(one, caf::exit_reason::user_shutdown);
+  }
+
+  template <class Reply, class Message>
+  answer<msg<Reply>> ask(const Message& message) {
+    auto result = trainer.ask<msg<Reply>>(owner, message);
+    settle();
+    return result;
+  }
+
+  /// The values of the copy on a device.
+  std::vector<float> copy_on(size_t i) {
+    auto read
+      = ask<wire::VariableSnapshot>(make_read_variable(whole_variable, devices[i]->where()));
+    CHECK(value_of(read).device() == devices[i]->where());
+    return floats(*devices[i]->stream(0).to_host(value_of(read)));
+  }
+
+  std::array<std::shared_ptr<cpu_device>, 2> devices;
+  std::array<gpu_actor, 2> asked;
+  replicated_owner_actor owner;
+  puppet trainer{world};
+};
 
 } // namespace
 
@@ -490,12 +533,11 @@ TEST_SUITE("actors/training/variable_owner") {
     device->lose({errc::unavailable, "CUDA error 700"});
     for (const auto* name : {"a", "b"}) {
       CAPTURE(name);
-      auto owner
-        = stage.spawn(variable_owner,
-                      variable_owner_config{.variable = {name, dtype::f32, {1}},
-                                            .initial = zeros({1}),
-                                            .world = &stage.world,
-                                            .place = processor{.device = asked, .owned = device}});
+      auto owner = stage.spawn(
+        variable_owner, variable_owner_config{.variable = {name, dtype::f32, {1}},
+                                              .initial = zeros({1}),
+                                              .world = &stage.world,
+                                              .places = {{.device = asked, .owned = device}}});
       auto answer = trainer.ask<msg<wire::VariableSnapshot>>(owner, make_read_variable());
       stage.settle();
       CHECK(answer.error() == error{errc::unavailable, "gpu:0 is lost: CUDA error 700"});
@@ -528,6 +570,57 @@ TEST_SUITE("actors/training/variable_owner") {
     CHECK(floats(seen) == std::vector<float>(1000, 6));
     CHECK(floats(value_of(here)) == std::vector<float>(1000, 3));
     CHECK(read_state(state.value().reader(), state.value().owner()).version == 1);
+  }
+
+  TEST_CASE("copies on two devices are updated by the gradients that lie there, and read there") {
+    twofold_ownership held;
+    std::vector<msg<wire::PushGradient>> same;
+    for (const auto& device : held.devices)
+      same.push_back(
+        make_push_gradient({}, *device->stream(0).to_device(filled(dtype::f32, {4}, 2))));
+    const auto uploads = [&] { return held.devices[0]->uploads() + held.devices[1]->uploads(); };
+    const auto before = uploads();
+    auto applied = held.ask<wire::UpdateApplied>(make_apply_update_beside(1, same, false));
+    CHECK(applied.value().reader().getVersion() == 1);
+    CHECK(uploads() == before);
+    for (size_t i : {0U, 1U})
+      CHECK(held.copy_on(i) == std::vector<float>(4, 3));
+    auto here = held.ask<wire::VariableSnapshot>(make_read_variable());
+    CHECK(floats(value_of(here)) == std::vector<float>(4, 3));
+  }
+
+  TEST_CASE("a change that one of two devices refuses tears a variable, until it is restored") {
+    twofold_ownership held;
+    auto saved = held.ask<wire::VariableState>(make_read_state());
+    auto room = *held.devices[1]->stream(0).make(dtype::f32, {100}); // all but that of the copy
+    const std::vector<msg<wire::PushGradient>> pushes{
+      make_push_gradient({}, filled(dtype::f32, {4}, 1))};
+    auto update = make_apply_update(0, 1, pushes);
+    auto refused = held.ask<wire::UpdateApplied>(update);
+    CHECK(refused.error().code == errc::unavailable);
+    CHECK(refused.error().message.find("variable 'w' was changed on gpu:0, and not on gpu:1 (")
+          == 0);
+    auto read = held.ask<wire::VariableSnapshot>(make_read_variable());
+    CHECK(read.error() == refused.error());
+    room = {};
+    auto state = read_state(saved.value().reader(), saved.value().owner());
+    CHECK(held.ask<wire::OptimizerInUse>(make_restore_state(state)).has_come());
+    CHECK(held.ask<wire::UpdateApplied>(update).value().reader().getVersion() == 1);
+    for (size_t i : {0U, 1U})
+      CHECK(held.copy_on(i) == std::vector<float>(4, 4));
+  }
+
+  TEST_CASE("copies that are not the same any more are found when a checkpoint reads them") {
+    twofold_ownership held;
+    CHECK(held.ask<wire::VariableState>(make_read_state()).has_come());
+    auto lent
+      = held.trainer.ask<lent_variable>(held.owner, lend_variable{held.devices[1]->where()});
+    held.settle();
+    REQUIRE(lent.value().variable->update({filled(dtype::f32, {4}, 1)}, 1));
+    auto refused = held.ask<wire::VariableState>(make_read_state());
+    CHECK(refused.error()
+          == error{errc::unavailable,
+                   "variable 'w' has other bits on gpu:1 than on gpu:0; restore it"});
   }
 
   TEST_CASE("updates that are queued one after the other come to what they come to one by one") {

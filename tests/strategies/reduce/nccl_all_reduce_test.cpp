@@ -112,6 +112,24 @@ TEST_SUITE("strategies/reduce/nccl_all_reduce") {
         }
   }
 
+  TEST_CASE("sums may stay on every device, and what no device adds is left") {
+    reducing_devices group{2};
+    const std::vector<std::vector<tensor>> values{exact_values(4), exact_values(3, dtype::i32),
+                                                  exact_values(2, dtype::f64)};
+    auto sums = group.ops->sums_on_devices(values);
+    CHECK(group.library->calls == 2);
+    CHECK(sums[1].empty());
+    for (size_t i : {0U, 2U}) {
+      REQUIRE(sums[i].size() == 2);
+      CHECK(sums[i][0].data() != sums[i][1].data());
+      for (const auto& sum : sums[i])
+        CHECK(is_same(sum, reduce_arrays(reduce_op::sum, values[i])));
+    }
+    const std::vector<std::vector<tensor>> uneven{{zeros({2}), zeros({3})}};
+    CHECK(refusal_of([&] { static_cast<void>(group.ops->sums_on_devices(uneven)); }).code
+          == errc::invalid_argument);
+  }
+
   TEST_CASE("floats are added by the devices, in turn") {
     reducing_devices group{2};
     static_cast<void>(group.reduce(reduce_op::sum, exact_values(5)));
