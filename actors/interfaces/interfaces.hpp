@@ -143,6 +143,17 @@ struct apply_bundle {
   uint64_t step = 0;
   uint32_t divisor = 0;               ///< As in ApplyUpdate.
   std::vector<push_bundle> gradients; ///< In the order of replicas, and added so.
+  double scale = 1;                   ///< What means are multiplied with: a clip by a norm.
+};
+
+/// The mean gradients of an update are to be measured, before it is made.
+struct measure_bundle {
+  apply_bundle update;
+};
+
+/// The squares of each mean gradient, added up; by variable.
+struct bundle_squares {
+  std::vector<double> each;
 };
 
 /// A variable of a bundle was changed by hand.
@@ -155,6 +166,8 @@ using bundle_actor = caf::typed_actor<
   caf::replies_to<read_bundle>::with<bundle_values>,
   // One pass for each variable; answered when they are queued. Errors: as ApplyUpdate.
   caf::replies_to<apply_bundle>::with<msg<wire::UpdateApplied>>,
+  // Changes nothing; waits for the device. Errors: likewise.
+  caf::replies_to<measure_bundle>::with<bundle_squares>,
   // By its owner, and done.
   caf::reacts_to<bundle_changed>>;
 
@@ -496,6 +509,8 @@ TROUPE_LOCAL_MESSAGE(troupe::push_bundle)
 TROUPE_LOCAL_MESSAGE(troupe::read_bundle)
 TROUPE_LOCAL_MESSAGE(troupe::bundle_values)
 TROUPE_LOCAL_MESSAGE(troupe::apply_bundle)
+TROUPE_LOCAL_MESSAGE(troupe::measure_bundle)
+TROUPE_LOCAL_MESSAGE(troupe::bundle_squares)
 TROUPE_LOCAL_MESSAGE(troupe::bundle_changed)
 TROUPE_LOCAL_MESSAGE(troupe::lend_variable)
 TROUPE_LOCAL_MESSAGE(troupe::lent_variable)

@@ -34,10 +34,22 @@ expected<void> update_all(compute_stream& stream, const owned_variables& variabl
                           const apply_bundle& update) {
   return stream.update_together([&]() -> expected<void> {
     for (size_t i = 0; i < variables.size(); ++i)
-      if (auto done = variables[i]->update(gradients_of(update, i), update.divisor); !done)
+      if (auto done = variables[i]->update(gradients_of(update, i), update.divisor, update.scale);
+          !done)
         return done;
     return {};
   });
+}
+
+expected<std::vector<double>> squares_of(const owned_variables& variables,
+                                         const apply_bundle& update) {
+  std::vector<double> squares;
+  for (size_t i = 0; i < variables.size(); ++i) {
+    auto norm = variables[i]->squared_norm(gradients_of(update, i), update.divisor);
+    if (!norm) return tl::unexpected<error>(norm.error());
+    squares.push_back(*norm);
+  }
+  return squares;
 }
 
 // @returns What they are, where they lie; nothing, if some have copies that differ.
@@ -60,44 +72,28 @@ void leave_if_done(bundle_pointer self) {
   if (self->state.is_leaving && self->state.at_device == 0) self->quit();
 }
 
-/// What the device was told to do.
-struct queued_work {
-  std::vector<tensor> values; ///< Of the variables after it.
-  job_time took{0};           ///< To queue it.
-};
-
-// The gradients go when the device has done the work, which refers to them.
-// @param answered Called with what was queued, or why it was not.
-void ask_device(bundle_pointer self, std::shared_ptr<const apply_bundle> update,
-                std::function<void(const caf::expected<queued_work>&)> answered) {
+// @param answered Called with how long it took to queue the work, or why it was not.
+void ask_device(bundle_pointer self, std::string_view what,
+                std::function<expected<void>(compute_stream&)> launch,
+                std::function<void(const caf::expected<job_time>&)> answered) {
   auto& state = self->state;
-  state.values.clear();
   ++state.at_device;
-  auto values = std::make_shared<expected<std::vector<tensor>>>();
-  device_work work{
-    .stream = state.config.stream,
-    .what = fmt::format("{} of variables {}", update ? "an update" : "a read", state.config.name),
-    .launch =
-      [variables = state.config.variables, update = std::move(update),
-       values](compute_stream& stream) {
-        auto done = update ? update_all(stream, variables, *update) : expected<void>{};
-        *values = done.and_then([&variables] { return values_in_place(variables); });
-      },
-    .is_answered_when_queued = true};
+  auto queued = std::make_shared<expected<void>>();
+  device_work work{.stream = state.config.stream,
+                   .what = fmt::format("{} of variables {}", what, state.config.name),
+                   .launch = [launch = std::move(launch),
+                              queued](compute_stream& stream) { *queued = launch(stream); },
+                   .is_answered_when_queued = true};
   self
     ->request(state.config.device, caf::infinite, std::move(work)) // it has a deadline of its own
     .then(
-      [self, values, answered](const device_work_done& done) {
+      [self, queued, answered](const device_work_done& done) {
         --self->state.at_device;
-        if (done.thrown) *values = tl::unexpected<error>(reason_of(done.thrown));
-        if (*values) {
-          // The work, which stays until the device has done it, is to have no share in them.
-          queued_work queued{std::move(**values), done.elapsed};
-          if (self->state.at_device == 0) self->state.values = queued.values;
-          answered(queued);
-        } else {
-          answered(to_caf(values->error()));
-        }
+        if (done.thrown) *queued = tl::unexpected<error>(reason_of(done.thrown));
+        if (*queued)
+          answered(done.elapsed);
+        else
+          answered(to_caf(queued->error()));
         leave_if_done(self);
       },
       [self, answered](const caf::error& failure) {
@@ -105,6 +101,34 @@ void ask_device(bundle_pointer self, std::shared_ptr<const apply_bundle> update,
         self->state.end.explain(failure, answered);
         leave_if_done(self);
       });
+}
+
+/// What the device was told to do.
+struct queued_work {
+  std::vector<tensor> values; ///< Of the variables after it.
+  job_time took{0};           ///< To queue it.
+};
+
+// The gradients go when the device has done the work, which refers to them.
+// @param update Null: the variables are but read.
+void ask_for_values(bundle_pointer self, std::shared_ptr<const apply_bundle> update,
+                    std::function<void(const caf::expected<queued_work>&)> answered) {
+  self->state.values.clear();
+  auto values = std::make_shared<std::vector<tensor>>();
+  const auto* what = update ? "an update" : "a read";
+  auto launch = [variables = self->state.config.variables, update = std::move(update),
+                 values](compute_stream& stream) -> expected<void> {
+    auto done = update ? update_all(stream, variables, *update) : expected<void>{};
+    if (!done) return done;
+    return values_in_place(variables).map([&](auto there) { *values = std::move(there); });
+  };
+  ask_device(self, what, launch, [self, values, answered](const caf::expected<job_time>& took) {
+    if (!took) return answered(took.error());
+    // The work, which stays until the device has done it, is to have no share in them.
+    queued_work queued{std::move(*values), *took};
+    if (self->state.at_device == 0) self->state.values = queued.values;
+    answered(queued);
+  });
 }
 
 void answer_readers(bundle_state& state, const caf::expected<queued_work>& read) {
@@ -120,7 +144,7 @@ caf::result<bundle_values> read(bundle_pointer self) {
   auto reader = self->make_response_promise<bundle_values>();
   state.readers.push_back(reader);
   if (state.readers.size() == 1)
-    ask_device(self, nullptr, [self](const caf::expected<queued_work>& done) {
+    ask_for_values(self, nullptr, [self](const caf::expected<queued_work>& done) {
       answer_readers(self->state, done);
     });
   return reader;
@@ -136,7 +160,21 @@ caf::result<msg<wire::UpdateApplied>> apply(bundle_pointer self, const apply_bun
           promise.deliver(make_update_applied(
             {.step = step, .applied = self->state.config.world->now(), .took = done->took}));
       };
-  ask_device(self, std::make_shared<apply_bundle>(update), answer);
+  ask_for_values(self, std::make_shared<apply_bundle>(update), answer);
+  return promise;
+}
+
+caf::result<bundle_squares> measure(bundle_pointer self, const measure_bundle& wanted) {
+  auto promise = self->make_response_promise<bundle_squares>();
+  auto squares = std::make_shared<bundle_squares>();
+  auto launch = [variables = self->state.config.variables, update = wanted.update,
+                 squares](compute_stream&) {
+    return squares_of(variables, update).map([&](auto each) { squares->each = std::move(each); });
+  };
+  auto answer = [promise, squares](const caf::expected<job_time>& measured) mutable {
+    measured ? promise.deliver(*squares) : promise.deliver(measured.error());
+  };
+  ask_device(self, "the norm", launch, answer);
   return promise;
 }
 
@@ -153,6 +191,7 @@ bundle_actor::behavior_type variable_bundle(bundle_pointer self, bundle_config c
   return {
     [self](const read_bundle&) { return read(self); },
     [self](const apply_bundle& update) { return apply(self, update); },
+    [self](const measure_bundle& wanted) { return measure(self, wanted); },
     [self](const bundle_changed&) { self->state.values.clear(); },
   };
 }

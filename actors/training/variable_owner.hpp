@@ -99,8 +99,13 @@ public:
   [[nodiscard]] expected<msg<wire::UpdateApplied>> apply_once(const msg<wire::ApplyUpdate>& update);
 
   /// One update, of gradients that were checked; as `apply_once`, but it is neither measured nor
-  /// held. @param divisor As in ApplyUpdate.
-  [[nodiscard]] expected<void> update(std::vector<gradient> gradients, uint32_t divisor);
+  /// held. @param divisor As in ApplyUpdate. @param scale As in `gradient_mean`.
+  [[nodiscard]] expected<void> update(std::vector<gradient> gradients, uint32_t divisor,
+                                      double scale = 1);
+
+  /// The squares of the mean gradient of such an update, added up. Errors: likewise.
+  [[nodiscard]] expected<double> squared_norm(std::vector<gradient> gradients,
+                                              uint32_t divisor) const;
 
   /// The update that is held. Errors: failed_precondition if there is none.
   [[nodiscard]] expected<msg<wire::UpdateApplied>> release(const msg<wire::ReleaseUpdate>& wanted);

@@ -326,11 +326,20 @@ owned_variable::apply_once(const msg<wire::ApplyUpdate>& update) {
   return answer;
 }
 
-expected<void> owned_variable::update(std::vector<gradient> gradients, uint32_t divisor) {
+expected<void> owned_variable::update(std::vector<gradient> gradients, uint32_t divisor,
+                                      double scale) {
   if (auto ready = check_ready(); !ready) return ready;
   auto placed = copies_.placed(std::move(gradients));
   if (!placed) return tl::unexpected<error>(placed.error());
-  return apply({*placed, divisor});
+  return apply({*placed, divisor, scale});
+}
+
+expected<double> owned_variable::squared_norm(std::vector<gradient> gradients,
+                                              uint32_t divisor) const {
+  if (auto ready = check_ready(); !ready) return tl::unexpected<error>(ready.error());
+  auto placed = copies_.placed(std::move(gradients));
+  if (!placed) return tl::unexpected<error>(placed.error());
+  return copies_.squared_norm({*placed, divisor});
 }
 
 // Only owners that are replicated are told which replicas' gradients they get.

@@ -19,6 +19,7 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -102,21 +103,21 @@ brought_pushes pushes_of_one(const brought_pushes& targets,
 struct update_requests {
   std::vector<std::pair<variable_owner_actor, msg<wire::ApplyUpdate>>> alone;
   std::vector<std::pair<bundle_actor, apply_bundle>> bundled;
+  std::vector<size_t> which_alone;                ///< Targets, by position.
+  std::vector<std::vector<size_t>> which_bundled; ///< Those of each bundle.
 };
 
 // The gradients of a bundle's variables.
 // @param variables Of the strategy.
 // @param left Whether a target is, by position: those of the bundle are not any more.
-// @returns None, if there is not one for each.
-std::optional<apply_bundle> take_bundle(const bundle_of_variables& bundle,
-                                        std::span<const variable> variables,
-                                        const std::vector<brought_pushes>& all, uint32_t divisor,
-                                        std::vector<bool>& left) {
+// Does nothing if there is not one for each.
+void take_bundle(update_requests& to, const bundle_of_variables& bundle,
+                 std::span<const variable> variables, const std::vector<brought_pushes>& all,
+                 uint32_t divisor, std::vector<bool>& left) {
   const auto& targets = *all.front();
   std::vector<size_t> positions;
   for (auto index : bundle.variables) {
-    if (std::ranges::count(targets, variables[index], &addressed_push::target) != 1)
-      return std::nullopt;
+    if (std::ranges::count(targets, variables[index], &addressed_push::target) != 1) return;
     auto found = std::ranges::find(targets, variables[index], &addressed_push::target);
     positions.push_back(static_cast<size_t>(found - targets.begin()));
   }
@@ -131,20 +132,20 @@ std::optional<apply_bundle> take_bundle(const bundle_of_variables& bundle,
       left[position] = false;
     }
   }
-  return update;
+  to.bundled.emplace_back(bundle.holder, std::move(update));
+  to.which_bundled.push_back(std::move(positions));
 }
 
-// @param holds Whether updates wait for their release, which owners see to.
+// @param holds Whether those of owners wait for their release.
 // @param meeting The strategy of replicas that have met; null: none have.
 update_requests make_updates(const std::vector<brought_pushes>& all, uint32_t divisor, bool holds,
                              strategy* meeting) {
   update_requests made;
   const auto& targets = *all.front();
   std::vector<bool> left(targets.size(), true);
-  if (meeting != nullptr && !holds)
+  if (meeting != nullptr)
     for (const auto& bundle : meeting->bundles().all())
-      if (auto update = take_bundle(bundle, meeting->variables(), all, divisor, left))
-        made.bundled.emplace_back(bundle.holder, std::move(*update));
+      take_bundle(made, bundle, meeting->variables(), all, divisor, left);
   for (size_t i = 0; i < targets.size(); ++i) {
     if (!left[i]) continue;
     std::vector<msg<wire::PushGradient>> pushes;
@@ -153,6 +154,7 @@ update_requests make_updates(const std::vector<brought_pushes>& all, uint32_t di
     auto update = targets[i].pushes.size() > 1 ? make_apply_update_beside(divisor, pushes, holds)
                                                : make_apply_update(0, divisor, pushes, holds);
     made.alone.emplace_back(targets[i].target.owner(), std::move(update));
+    made.which_alone.push_back(i);
   }
   return made;
 }
@@ -339,29 +341,65 @@ struct optimizer::shared_state {
     auto divisor
       = (options.aggregation == reduce_op::mean ? replicas : 1) * options.accumulation_steps;
     auto holds = options.clip_global_norm > 0;
+    auto targets = all.front()->size();
     auto updates = make_updates(all, divisor, holds, meeting);
     all.clear();
+    if (!holds) {
+      auto applying = make_all(host, std::move(updates.bundled), std::move(updates.alone));
+      co_await applying;
+      co_return;
+    }
     std::vector<variable_owner_actor> holders; // the updates themselves keep gradients
     for (const auto& [owner, update] : updates.alone)
-      if (holds) holders.push_back(owner);
-    auto begun = host.begin_requests<msg<wire::UpdateApplied>>(std::move(updates.bundled));
-    auto applying = host.request_all<msg<wire::UpdateApplied>>(std::move(updates.alone));
+      holders.push_back(owner);
+    auto bundled = updates.bundled;
+    auto measuring = measure(host, std::move(updates), targets);
+    auto squares = co_await measuring;
+    auto scale = clip_factor(std::sqrt(squares), options.clip_global_norm);
+    for (auto& [bundle, update] : bundled)
+      update.scale = scale;
+    std::vector<std::pair<variable_owner_actor, msg<wire::ReleaseUpdate>>> releases;
+    for (const auto& owner : holders)
+      releases.emplace_back(owner, make_release_update(scale));
+    auto applying = make_all(host, std::move(bundled), std::move(releases));
+    co_await applying;
+  }
+
+  template <class Message>
+  static task<void> make_all(activity& host,
+                             std::vector<std::pair<bundle_actor, apply_bundle>> bundled,
+                             std::vector<std::pair<variable_owner_actor, msg<Message>>> alone) {
+    auto begun = host.begin_requests<msg<wire::UpdateApplied>>(std::move(bundled));
+    auto applying = host.request_all<msg<wire::UpdateApplied>>(std::move(alone));
     auto applied = co_await applying;
     auto settling = host.settled(begun);
     auto of_bundles = co_await settling;
     std::ranges::move(of_bundles, std::back_inserter(applied));
-    double squares = 0;
     for (auto& answer : applied)
-      squares += value_or_throw(std::move(answer)).reader().getSquaredNorm();
-    if (!holds) co_return;
-    auto release = make_release_update(clip_factor(std::sqrt(squares), options.clip_global_norm));
-    std::vector<std::pair<variable_owner_actor, msg<wire::ReleaseUpdate>>> releases;
-    for (const auto& owner : holders)
-      releases.emplace_back(owner, release);
-    auto releasing = host.request_all<msg<wire::UpdateApplied>>(std::move(releases));
-    auto released = co_await releasing;
-    for (auto& answer : released)
       static_cast<void>(value_or_throw(std::move(answer)));
+  }
+
+  // Has owners hold their updates. @returns The squares of all mean gradients, added up in the
+  // order of targets; those of one with copies on several devices once.
+  static task<double> measure(activity& host, update_requests updates, size_t targets) {
+    std::vector<std::pair<bundle_actor, measure_bundle>> wanted;
+    for (auto& [bundle, update] : updates.bundled)
+      wanted.emplace_back(bundle, measure_bundle{std::move(update)});
+    auto begun = host.begin_requests<bundle_squares>(std::move(wanted));
+    auto holding = host.request_all<msg<wire::UpdateApplied>>(std::move(updates.alone));
+    auto held = co_await holding;
+    auto settling = host.settled(begun);
+    auto of_bundles = co_await settling;
+    std::vector<double> squares(targets);
+    for (size_t i = 0; i < held.size(); ++i)
+      squares[updates.which_alone[i]]
+        = value_or_throw(std::move(held[i])).reader().getSquaredNorm();
+    for (size_t i = 0; i < of_bundles.size(); ++i) {
+      auto measured = value_or_throw(std::move(of_bundles[i]));
+      for (size_t k = 0; k < measured.each.size(); ++k)
+        squares[updates.which_bundled[i][k]] = measured.each[k];
+    }
+    co_return std::accumulate(squares.begin(), squares.end(), 0.0);
   }
 };
 

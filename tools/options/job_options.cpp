@@ -118,7 +118,8 @@ void add_replica_options(command_options& all, job_options& options) {
           "what replicas compute on: cpu, or GPUs of this machine, in turn: gpu:0,gpu:1",
           text_value(options.device));
   all.add("--variable-device", "NAMES",
-          "where the variables of this process lie and are updated: cpu, or GPUs, in turn",
+          "where the variables of this process lie and are updated: cpu, or GPUs, in turn, or with "
+          "a copy on each where replicas meet",
           text_value(options.variable_device), "where replicas compute, or cpu: docs/gpu.md");
   all.add("--communication", "NAME",
           "how processes add up gradients, for strategy multi_worker_mirrored: auto (messages, "

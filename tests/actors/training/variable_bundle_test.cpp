@@ -126,6 +126,28 @@ using numbers = std::vector<float>;
 } // namespace
 
 TEST_SUITE("actors/training/variable_bundle") {
+  TEST_CASE("an update is measured without being made, and then made by a part of the mean") {
+    bundled_variables two;
+    apply_bundle update{.divisor = 2};
+    for (double value : {1, 3}) {
+      auto& pushed = update.gradients.emplace_back();
+      for (const auto& form : {a, b})
+        pushed.gradients.push_back(make_push_gradient({}, filled(form.type, form.extents, value)));
+    }
+    auto measured = two.ask<bundle_squares>(two.bundle, measure_bundle{update});
+    auto elements = [](const variable_form& of) { return of.extents.element_count(); };
+    CHECK(measured.value().each
+          == std::vector<double>{4.0 * static_cast<double>(elements(a)),
+                                 4.0 * static_cast<double>(elements(b))});
+    CHECK(two.values() == numbers{5, 5});
+    update.scale = 0.5;
+    two.ask<msg<wire::UpdateApplied>>(two.bundle, update);
+    CHECK(two.values() == numbers{4, 4});
+    two.device->lose({errc::unavailable, "CUDA error 700"});
+    CHECK(two.ask<bundle_squares>(two.bundle, measure_bundle{update}).error().code
+          == errc::unavailable);
+  }
+
   TEST_CASE("a step changes all variables by the mean of their own gradients, with one end") {
     bundled_variables two;
     CHECK(two.values() == numbers{5, 5});

@@ -77,6 +77,36 @@ TEST_SUITE("strategies/kinds/variable_copies") {
       }
   }
 
+  TEST_CASE(
+    "gradients are clipped by the norm of all, those of bundles and others, to the same bits") {
+    auto trained = [](size_t holding, size_t given) {
+      auto world = world::virtual_time({.seed = 3});
+      mirrored_strategy strategy{
+        world,
+        {.devices = cpu_devices(2), .variable_devices = as_given(make_playing_gpus(holding, 2))}};
+      for (const auto* name : {"a", "b", "c", "d", "e", "f", "g"})
+        strategy.make_variable(name, ascending(1, {7}));
+      const std::vector<variable> all{strategy.variables().begin(), strategy.variables().end()};
+      const optimizer by{rules::momentum{.learning_rate = 0.1}, {.clip_global_norm = 0.3}};
+      for (int step = 0; step < 3; ++step)
+        strategy.run([&](replica_context& context) -> task<void> {
+          random_stream noise{context.random("gradient")};
+          std::vector<gradient_and_variable> gradients;
+          for (size_t i = 0; i < given; ++i)
+            gradients.push_back({drawn(noise, {7}), all[i]});
+          auto applying = by.apply_gradients(context, std::move(gradients));
+          co_await applying;
+        });
+      return outcome_of(strategy, all);
+    };
+    for (size_t given : {7U, 5U, 3U}) { // one bundle has four, the other three
+      CAPTURE(given);
+      auto expected = trained(0, given);
+      for (size_t holding : {1U, 2U})
+        CHECK(trained(holding, given) == expected);
+    }
+  }
+
   TEST_CASE("every GPU has the same bits, and reads them where they lie") {
     for (auto has_nccl : {false, true}) {
       mirrored_gpus gpus{3, has_nccl};
