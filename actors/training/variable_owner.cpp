@@ -239,7 +239,7 @@ caf::result<msg<wire::VariableSnapshot>> read(variable_owner_pointer self,
                                               const msg<wire::ReadVariable>& wanted) {
   const auto& state = self->state;
   if (!state.config.places.empty() && state.at_device == 0 && !state.end.has_come()
-      && state.bundles.empty())
+      && state.bundles.empty() && !state.torn)
     if (auto there = state.at(places_for(state.config, wanted).front())->read_there(wanted))
       return *there;
   return answer(self, wanted, &owned_variable::read);

@@ -33,8 +33,8 @@ namespace troupe {
 ///
 /// Where a tape makes the way back, `optimizer.minimize(context, loss, buckets)` is all of it.
 /// Gradients that lie on devices leave when all replicas have come to `reduced`: they are added
-/// there, where devices add between processes, and their sums stay; a replica is given that of its
-/// device, where each has one.
+/// there, where devices add between processes, and their sums stay where their variables lie; a
+/// replica is given that of its device, where each has one.
 /// Between `begin` and `reduced` a replica makes no other call that other processes take part in.
 /// After a run that has failed, new ones are to be made.
 ///

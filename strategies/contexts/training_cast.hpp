@@ -22,7 +22,7 @@ namespace troupe {
 /// once.
 struct bundle_of_variables {
   bundle_actor holder;
-  device where{};
+  device where{};                       ///< They lie.
   bundle_accumulator_actor collector{}; ///< Their only accumulator; null where replicas meet.
   std::vector<size_t> variables;        ///< Positions in the cast, or in the strategy; rising.
 };

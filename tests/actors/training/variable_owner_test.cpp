@@ -600,8 +600,10 @@ TEST_SUITE("actors/training/variable_owner") {
     CHECK(refused.error().code == errc::unavailable);
     CHECK(refused.error().message.find("variable 'w' was changed on gpu:0, and not on gpu:1 (")
           == 0);
-    auto read = held.ask<wire::VariableSnapshot>(make_read_variable());
-    CHECK(read.error() == refused.error());
+    for (auto reader : {device{}, held.devices[0]->where(), held.devices[1]->where()}) {
+      auto read = held.ask<wire::VariableSnapshot>(make_read_variable(whole_variable, reader));
+      CHECK(read.error() == refused.error());
+    }
     room = {};
     auto state = read_state(saved.value().reader(), saved.value().owner());
     CHECK(held.ask<wire::OptimizerInUse>(make_restore_state(state)).has_come());

@@ -107,6 +107,32 @@ TEST_SUITE("strategies/kinds/variable_copies") {
     }
   }
 
+  TEST_CASE("a job with a chief trains copies on several GPUs, too") {
+    played_gpus machine{4, false, {.plays_gpu = true}};
+    auto trained = [&](size_t gpus) {
+      auto world = world::virtual_time({.seed = 3});
+      mirrored_strategy strategy{world,
+                                 {.devices = cpu_devices(4),
+                                  .compute_devices = as_given(make_playing_gpus(gpus, 4)),
+                                  .gpus = machine.source(),
+                                  .variable_devices = as_given(make_playing_gpus(gpus, 2))}};
+      const auto variables = placed_variables(strategy);
+      sync_replicas_optimizer by{rules::adam{}, {4, 4, sync_policy::latest_token}};
+      auto step = [&](replica_context& context) -> task<void> {
+        auto computing = compute_placed_gradients(context, variables);
+        auto gradients = co_await computing;
+        auto applying = by.apply_gradients(context, std::move(gradients));
+        co_await applying;
+      };
+      auto seen = play(strategy, by, step, {.steps = 5});
+      REQUIRE_MESSAGE(!seen.report.failure, seen.report.failure->message);
+      return outcome_of(strategy, variables);
+    };
+    auto expected = trained(0);
+    for (size_t gpus : {1U, 2U, 3U})
+      CHECK(trained(gpus) == expected);
+  }
+
   TEST_CASE("every GPU has the same bits, and reads them where they lie") {
     for (auto has_nccl : {false, true}) {
       mirrored_gpus gpus{3, has_nccl};
