@@ -30,13 +30,16 @@ namespace {
 /// A gradient on its way to the owner of its variable.
 struct addressed_push {
   variable target;
-  std::vector<msg<wire::PushGradient>> pushes; ///< One, or the same on each of the target's places.
-  std::optional<gradient> there{};             ///< Where the owner does not take it.
+  msg<wire::PushGradient> push;
+  std::optional<gradient> there{}; ///< Where the owner does not take it.
+  std::vector<msg<wire::PushGradient>>
+    beside{}; ///< The same, on the target's places but the first.
 
   // For what lies at a place of the target.
   [[nodiscard]] const msg<wire::PushGradient>& push_at(device place) const {
+    if (beside.empty() || place == target.place()) return push;
     auto found = std::ranges::find(target.places(), place) - target.places().begin();
-    return pushes.size() == 1 ? pushes.front() : pushes[static_cast<size_t>(found)];
+    return beside[static_cast<size_t>(found) - 1];
   }
 };
 
@@ -58,7 +61,7 @@ brought_pushes make_pushes(uint32_t replica, const std::vector<gradient_and_vari
     if (lies_elsewhere(gradient, variable))
       pushes->push_back({variable, {}, gradient});
     else
-      pushes->push_back({variable, {make_push_gradient({.replica = replica}, gradient)}});
+      pushes->push_back({variable, make_push_gradient({.replica = replica}, gradient)});
   return pushes;
 }
 
@@ -81,8 +84,7 @@ void check_same_variables(const std::vector<brought_pushes>& all) {
 // A gradient where it lies: in its message, or on a device.
 gradient gradient_of(const addressed_push& addressed) {
   if (addressed.there) return *addressed.there;
-  const auto& push = addressed.pushes.front();
-  auto given = read_gradient(push.reader().getGradient(), push.owner());
+  auto given = read_gradient(addressed.push.reader().getGradient(), addressed.push.owner());
   return *given;
 }
 
@@ -92,9 +94,11 @@ brought_pushes pushes_of_one(const brought_pushes& targets,
                              const std::vector<std::vector<gradient>>& sums) {
   auto pushes = std::make_shared<std::vector<addressed_push>>();
   for (size_t i = 0; i < sums.size(); ++i) {
-    auto& made = pushes->emplace_back(addressed_push{(*targets)[i].target, {}});
-    for (const auto& sum : sums[i])
-      made.pushes.push_back(make_push_gradient({}, sum));
+    const auto& target = (*targets)[i].target;
+    auto& made
+      = pushes->emplace_back(addressed_push{target, make_push_gradient({}, sums[i].front())});
+    for (size_t at = 1; at < sums[i].size(); ++at)
+      made.beside.push_back(make_push_gradient({}, sums[i][at]));
   }
   return pushes;
 }
@@ -150,9 +154,11 @@ update_requests make_updates(const std::vector<brought_pushes>& all, uint32_t di
     if (!left[i]) continue;
     std::vector<msg<wire::PushGradient>> pushes;
     for (const auto& brought : all)
-      std::ranges::copy((*brought)[i].pushes, std::back_inserter(pushes));
-    auto update = targets[i].pushes.size() > 1 ? make_apply_update_beside(divisor, pushes, holds)
-                                               : make_apply_update(0, divisor, pushes, holds);
+      pushes.push_back((*brought)[i].push);
+    const auto& beside = targets[i].beside;
+    pushes.insert(pushes.end(), beside.begin(), beside.end());
+    auto update = beside.empty() ? make_apply_update(0, divisor, pushes, holds)
+                                 : make_apply_update_beside(divisor, pushes, holds);
     made.alone.emplace_back(targets[i].target.owner(), std::move(update));
     made.which_alone.push_back(i);
   }
