@@ -108,8 +108,8 @@ make_apply_update(uint64_t step, uint32_t divisor, std::span<const msg<wire::Pus
                   bool hold = false, bool measure = false,
                   const msg<wire::TakenGradient>& taken = {});
 
-/// Likewise of one gradient, which lies on several devices, or on the host, for a variable with a
-/// copy on each. @param same At least one.
+/// An update by one gradient, for a variable with a copy on each of several devices.
+/// @param same The gradient, on each of these devices. @param divisor As above.
 [[nodiscard]] msg<wire::ApplyUpdate>
 make_apply_update_beside(uint32_t divisor, std::span<const msg<wire::PushGradient>> same,
                          bool hold);

@@ -166,7 +166,7 @@ using bundle_actor = caf::typed_actor<
   caf::replies_to<read_bundle>::with<bundle_values>,
   // One pass for each variable; answered when they are queued. Errors: as ApplyUpdate.
   caf::replies_to<apply_bundle>::with<msg<wire::UpdateApplied>>,
-  // Changes nothing; waits for the device. Errors: likewise.
+  // Changes nothing; waits for the device. Errors: as ApplyUpdate.
   caf::replies_to<measure_bundle>::with<bundle_squares>,
   // By its owner, and done.
   caf::reacts_to<bundle_changed>>;

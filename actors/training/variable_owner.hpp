@@ -103,7 +103,7 @@ public:
   [[nodiscard]] expected<void> update(std::vector<gradient> gradients, uint32_t divisor,
                                       double scale = 1);
 
-  /// The squares of the mean gradient of such an update, added up. Errors: likewise.
+  /// The squares of the mean gradient of such an update, added up. Errors: as `update`.
   [[nodiscard]] expected<double> squared_norm(std::vector<gradient> gradients,
                                               uint32_t divisor) const;
 

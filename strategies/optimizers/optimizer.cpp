@@ -386,11 +386,16 @@ struct optimizer::shared_state {
   }
 
   // Has owners hold their updates. @returns The squares of all mean gradients, added up in the
-  // order of targets; those of one with copies on several devices once.
+  // order of targets; of a variable with copies on several devices one is asked.
   static task<double> measure(activity& host, update_requests updates, size_t targets) {
     std::vector<std::pair<bundle_actor, measure_bundle>> wanted;
-    for (auto& [bundle, update] : updates.bundled)
+    std::vector<std::vector<size_t>> which;
+    for (size_t i = 0; i < updates.bundled.size(); ++i) {
+      if (std::ranges::count(which, updates.which_bundled[i]) > 0) continue; // on another device
+      auto& [bundle, update] = updates.bundled[i];
       wanted.emplace_back(bundle, measure_bundle{std::move(update)});
+      which.push_back(updates.which_bundled[i]);
+    }
     auto begun = host.begin_requests<bundle_squares>(std::move(wanted));
     auto holding = host.request_all<msg<wire::UpdateApplied>>(std::move(updates.alone));
     auto held = co_await holding;
@@ -403,7 +408,7 @@ struct optimizer::shared_state {
     for (size_t i = 0; i < of_bundles.size(); ++i) {
       auto measured = value_or_throw(std::move(of_bundles[i]));
       for (size_t k = 0; k < measured.each.size(); ++k)
-        squares[updates.which_bundled[i][k]] = measured.each[k];
+        squares[which[i][k]] = measured.each[k];
     }
     co_return std::accumulate(squares.begin(), squares.end(), 0.0);
   }
