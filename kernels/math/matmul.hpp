@@ -4,6 +4,7 @@
 
 #include "kernels/math/product_precision.hpp"
 #include "kernels/tensor/context.hpp"
+#include "kernels/tensor/elements.hpp"
 
 #include <cstddef>
 #include <span>
@@ -68,6 +69,11 @@ namespace cuda {
 template <class T>
 void matmul(const context&, const matmul_form& form, std::span<const T> a, std::span<const T> b,
             std::span<T> c);
+
+/// The same in f32, with operands that may have been cast before, for several products.
+/// @param a f32, or `operand_type(form.precision)`. @param b Likewise.
+void matmul(const context&, const matmul_form& form, const elements& a, const elements& b,
+            std::span<float> c);
 
 } // namespace cuda
 

@@ -64,53 +64,64 @@ expected<void> product_of(cudaDataType type, cublasComputeType_t how, cublasHand
   return call(handle, gemm, batched_gemm, form, a, b, c);
 }
 
-/// The same numbers in 16 bits. The stream's order keeps the memory for what is queued next.
+/// An operand in 16 bits: where it lies, or cast. The stream's order keeps the memory for what is
+/// queued next.
 template <class T>
-std::shared_ptr<std::byte> narrowed(const context& on, std::span<const float> values) {
-  auto block = on.workspace(values.size() * sizeof(T));
-  if (block != nullptr)
-    cast(on, elements{values}, std::span{reinterpret_cast<T*>(block.get()), values.size()});
-  return block;
-}
+class narrow_operand {
+public:
+  narrow_operand(const context& on, const elements& values) : first_(values.data) {
+    if (values.type == dtype_of<T>) return;
+    block_ = on.workspace(values.count * sizeof(T));
+    first_ = block_.get();
+    if (block_ != nullptr)
+      cast(on, values, std::span{reinterpret_cast<T*>(block_.get()), values.count});
+  }
+
+  [[nodiscard]] const void* data() const { return first_; }
+
+private:
+  std::shared_ptr<std::byte> block_;
+  const void* first_;
+};
 
 template <class T>
-void multiply_narrowed(const context& on, cublasHandle_t handle, const matmul_form& form,
-                       std::span<const float> a, std::span<const float> b, std::span<float> c) {
-  auto left = narrowed<T>(on, a), right = narrowed<T>(on, b);
+void multiply_narrow(const context& on, cublasHandle_t handle, const matmul_form& form,
+                     const elements& a, const elements& b, std::span<float> c) {
+  const narrow_operand<T> left{on, a}, right{on, b};
   if (!on.status()) return;
   auto type = std::is_same_v<T, bfloat16> ? CUDA_R_16BF : CUDA_R_16F;
-  on.note(product_of(type, CUBLAS_COMPUTE_32F, handle, form, left.get(), right.get(), c.data()));
+  on.note(product_of(type, CUBLAS_COMPUTE_32F, handle, form, left.data(), right.data(), c.data()));
 }
 
-void multiply(const context& on, cublasHandle_t handle, const matmul_form& form,
-              std::span<const float> a, std::span<const float> b, std::span<float> c) {
+void multiply(const context& on, cublasHandle_t handle, const matmul_form& form, const elements& a,
+              const elements& b, std::span<float> c) {
   switch (form.precision) {
   case product_precision::full:
-    return static_cast<void>(on.note(
-      call(handle, blas()->sgemm, blas()->sgemm_batched, form, a.data(), b.data(), c.data())));
+    return static_cast<void>(on.note(call(handle, blas()->sgemm, blas()->sgemm_batched, form,
+                                          a.as<float>().data(), b.as<float>().data(), c.data())));
   case product_precision::tf32:
-    return static_cast<void>(on.note(product_of(CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, handle,
-                                                form, a.data(), b.data(), c.data())));
+    return static_cast<void>(
+      on.note(product_of(CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, handle, form,
+                         a.as<float>().data(), b.as<float>().data(), c.data())));
   case product_precision::bf16:
-    return multiply_narrowed<bfloat16>(on, handle, form, a, b, c);
+    return multiply_narrow<bfloat16>(on, handle, form, a, b, c);
   case product_precision::f16:
-    return multiply_narrowed<float16>(on, handle, form, a, b, c);
+    return multiply_narrow<float16>(on, handle, form, a, b, c);
   }
 }
 
-void multiply(const context& on, cublasHandle_t handle, const matmul_form& form,
-              std::span<const double> a, std::span<const double> b, std::span<double> c) {
-  on.note(call(handle, blas()->dgemm, blas()->dgemm_batched, form, a.data(), b.data(), c.data()));
+void multiply(const context& on, cublasHandle_t handle, const matmul_form& form, const elements& a,
+              const elements& b, std::span<double> c) {
+  on.note(call(handle, blas()->dgemm, blas()->dgemm_batched, form, a.as<double>().data(),
+               b.as<double>().data(), c.data()));
 }
 
-} // namespace
-
 template <class T>
-void matmul(const context& on, const matmul_form& form, std::span<const T> a, std::span<const T> b,
-            std::span<T> c) {
+void multiply_checked(const context& on, const matmul_form& form, const elements& a,
+                      const elements& b, std::span<T> c) {
   auto rows = form.rows, columns = form.columns, inner = form.inner, batch = form.batch;
-  TROUPE_ASSERT(a.size() == batch * rows * inner, a.size(), batch, rows, inner);
-  TROUPE_ASSERT(b.size() == batch * inner * columns, b.size(), batch, inner, columns);
+  TROUPE_ASSERT(a.count == batch * rows * inner, a.count, batch, rows, inner);
+  TROUPE_ASSERT(b.count == batch * inner * columns, b.count, batch, inner, columns);
   TROUPE_ASSERT(c.size() == batch * rows * columns, c.size(), batch, rows, columns);
   TROUPE_ASSERT(std::max({rows, columns, inner, batch}) <= matmul_extent_max, rows, columns, inner,
                 batch);
@@ -119,6 +130,19 @@ void matmul(const context& on, const matmul_form& form, std::span<const T> a, st
   if (inner == 0 && form.beta == 0) return fill<T>(on, c, 0);
   if (inner == 0) return scale<T>(on, static_cast<T>(form.beta), c, c);
   if (auto* handle = on.blas()) multiply(on, handle, form, a, b, c);
+}
+
+} // namespace
+
+template <class T>
+void matmul(const context& on, const matmul_form& form, std::span<const T> a, std::span<const T> b,
+            std::span<T> c) {
+  multiply_checked(on, form, a, b, c);
+}
+
+void matmul(const context& on, const matmul_form& form, const elements& a, const elements& b,
+            std::span<float> c) {
+  multiply_checked(on, form, a, b, c);
 }
 
 template void matmul(const context&, const matmul_form&, std::span<const float>,

@@ -37,6 +37,12 @@ enum class product_precision : uint8_t {
   return type == dtype::f32 || precision == product_precision::full;
 }
 
+/// The shortest type that holds all operands of this precision.
+[[nodiscard]] constexpr dtype operand_type(product_precision precision) {
+  if (precision == product_precision::bf16) return dtype::bf16;
+  return precision == product_precision::f16 ? dtype::f16 : dtype::f32;
+}
+
 /// The nearest number with 10 bits of fraction, ties to even; NaN stays NaN.
 [[nodiscard]] constexpr float to_tf32(float value) {
   auto bits = std::bit_cast<uint32_t>(value);

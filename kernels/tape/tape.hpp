@@ -258,6 +258,7 @@ private:
     bool is_differentiable = false; ///< A parameter, or computed from one.
     backward_function backward;
     uint32_t first_use = expression::none; ///< The first operation that it is an operand of.
+    tensor narrow{}; ///< The value as products take it, where they do not take it as it is.
   };
 
   /// The part that is being computed, or the outermost of those.
@@ -294,6 +295,7 @@ private:
   expression run(const tape_part& part, uint32_t stands_for = expression::none);
   expression multiply_matrices(expression a, expression b, transposition transposed,
                                product_precision precision);
+  const tensor& operand(expression of, product_precision precision);
   tensor product_of(expression a, expression b, const matmul_form& form);
   expression record(tensor value, std::initializer_list<expression> operands,
                     const backward_function& backward);

@@ -5,6 +5,7 @@
 #include "kernels/math/activations.hpp"
 #include "kernels/math/attention.hpp"
 #include "kernels/math/bias.hpp"
+#include "kernels/math/cast.hpp"
 #include "kernels/math/dropout.hpp"
 #include "kernels/math/elementwise.hpp"
 #include "kernels/math/embedding.hpp"
@@ -90,6 +91,33 @@ void product(const Context& on, const matmul_form& form, const tensor& a, const 
     using T = decltype(zero);
     matmul(on, form, in<T>(on, a), in<T>(on, b), out<T>(on, c));
   });
+}
+
+/// With operands of f32 that may have been cast.
+inline void product(const cuda::context& on, const matmul_form& form, const tensor& a,
+                    const tensor& b, tensor& c) {
+  if (c.type() == dtype::f64)
+    return matmul(on, form, in<double>(on, a), in<double>(on, b), out<double>(on, c));
+  matmul(on, form, elements{a}, elements{b}, out<float>(on, c));
+}
+
+/// Whether operands are cast for products: once for all products that take them. Twins for a CPU
+/// round by themselves.
+template <class Context>
+bool casts_operands(const Context&, product_precision) {
+  return false;
+}
+
+inline bool casts_operands(const cuda::context&, product_precision precision) {
+  return operand_type(precision) != dtype::f32;
+}
+
+/// An operand of products of a precision, which has a shorter type.
+template <class Context>
+tensor narrowed(const Context& on, const tensor& value, product_precision precision) {
+  auto result = make(on, operand_type(precision), value.extents());
+  cast(on, elements{value}, mutable_elements{result});
+  return result;
 }
 
 template <class Context>

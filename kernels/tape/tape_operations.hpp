@@ -44,13 +44,23 @@ expression basic_tape<Context>::multiply_matrices(expression a, expression b,
                 [this, a, b, form = *form](const tensor& g) { contribute_factors(a, b, form, g); });
 }
 
+/// The value of an expression as products take it, kept for the next one.
+template <class Context>
+const tensor& basic_tape<Context>::operand(expression of, product_precision precision) {
+  auto& here = nodes_[of.index];
+  if (!detail::casts_operands(on_, precision)) return here.value;
+  if (here.narrow.type() != operand_type(precision))
+    here.narrow = detail::narrowed(on_, here.value, precision);
+  return here.narrow;
+}
+
 template <class Context>
 tensor basic_tape<Context>::product_of(expression a, expression b, const matmul_form& form) {
   auto extents = at(a).extents().dims();
   extents.rbegin()[1] = static_cast<int64_t>(form.rows);
   extents.back() = static_cast<int64_t>(form.columns);
   auto output = detail::make(on_, at(a).type(), shape(extents));
-  detail::product(on_, form, at(a), at(b), output);
+  detail::product(on_, form, operand(a, form.precision), operand(b, form.precision), output);
   return output;
 }
 

@@ -274,8 +274,11 @@ void basic_tape<Context>::contribute_factors(expression a, expression b, const m
   if (tb) by_b = {.rows = n, .columns = k, .inner = m, .transpose_a = true, .transpose_b = ta};
   by_a.batch = by_b.batch = batch;
   by_a.precision = by_b.precision = precision;
-  contribute_product(a, by_a, ta ? at(b) : g, ta ? g : at(b));
-  contribute_product(b, by_b, tb ? g : at(a), tb ? at(a) : g);
+  const auto& left = operand(a, precision);
+  const auto& right = operand(b, precision);
+  auto arriving = detail::casts_operands(on_, precision) ? detail::narrowed(on_, g, precision) : g;
+  contribute_product(a, by_a, ta ? right : arriving, ta ? arriving : right);
+  contribute_product(b, by_b, tb ? arriving : left, tb ? left : arriving);
 }
 
 template <class Context>

@@ -9,6 +9,7 @@
 #include "kernels/math/embedding.hpp"
 #include "kernels/math/matmul.hpp"
 #include "kernels/math/reduce.hpp"
+#include "kernels/tape/cuda_tape.hpp"
 #include "tests/kernels/cuda/device_arrays.hpp"
 #include "tests/kernels/emulated_cuda/emulator.hpp"
 
@@ -276,6 +277,30 @@ TEST_SUITE("kernels/emulated_cuda") {
       cuda::matmul<float>(gpu(), form, far_a.view(), far_b.view(), got.span());
       CHECK(holds_bits(got, wanted));
     }
+  }
+
+  TEST_CASE("a tape casts an operand once, for all products that take it") {
+    auto first = normal<float>(12, 1), second = normal<float>(20, 2), third = normal<float>(8, 3);
+    // (first second)^T first third: each product forward, and back to both of its operands.
+    auto kernels = [&](product_precision precision) {
+      auto begun = emulated::kernels_run();
+      cuda_tape t{{}, gpu(), precision};
+      auto enter = [&](guarded<float>& values, shape extents) {
+        auto there = cuda::to_device(gpu(), make_tensor(std::move(extents), values.view()));
+        REQUIRE(there);
+        return t.parameter(*there);
+      };
+      auto a = enter(first, {3, 4}), b = enter(second, {4, 5}), c = enter(third, {4, 2});
+      auto loss = t.mean(t.matmul(t.matmul(a, b), t.matmul(a, c), {.a = true}));
+      REQUIRE(t.gradients(loss, {a, b, c}));
+      REQUIRE(gpu().synchronise());
+      return emulated::kernels_run() - begun;
+    };
+    auto full = kernels(product_precision::full);
+    CHECK(kernels(product_precision::tf32) == full);
+    // a, b, c, two of the three results, and the gradients of all three.
+    CHECK(kernels(product_precision::bf16) == full + 8);
+    CHECK(kernels(product_precision::f16) == full + 8);
   }
 
   TEST_CASE("a product without memory for its rounded operands fails, and the context says why") {
