@@ -2,6 +2,7 @@
 // Causal self-attention: each position of a sequence takes what it needs from those up to it.
 #pragma once
 
+#include "kernels/math/product_precision.hpp"
 #include "kernels/tensor/context.hpp"
 
 #include <cmath>
@@ -10,12 +11,15 @@
 
 namespace troupe {
 
-/// The extents of an attention.
-struct attention_extents {
+/// What an attention is over, and how it multiplies.
+struct attention_form {
   size_t batch = 0;      ///< Sequences.
   size_t context = 0;    ///< Positions of a sequence.
   size_t heads = 1;      ///< Parts of a position that attend apart from each other.
   size_t head_width = 1; ///< Elements of a head.
+  /// Of its products, forward and back: queries, keys, values, weights, and the gradients of the
+  /// output and of scores are rounded as their operands.
+  product_precision precision = product_precision::full;
 
   /// Elements of a position, all heads together.
   [[nodiscard]] size_t width() const { return heads * head_width; }
@@ -55,14 +59,14 @@ namespace reference {
 ///        output    [batch, context, width]
 ///        log_sums  [batch, heads, context]
 template <class T>
-void causal_self_attention(const context&, const attention_extents& extents,
-                           std::span<const T> packed, std::span<T> output, std::span<T> log_sums);
+void causal_self_attention(const context&, const attention_form& form, std::span<const T> packed,
+                           std::span<T> output, std::span<T> log_sums);
 
 /// The gradient of `causal_self_attention` by `packed`. It works out the weights by itself.
 /// Shape: output_gradient  [batch, context, width]
 ///        packed_gradient  [batch, context, 3 * width]  aliases nothing
 template <class T>
-void causal_self_attention_gradient(const context&, const attention_extents& extents,
+void causal_self_attention_gradient(const context&, const attention_form& form,
                                     std::span<const T> packed, const attention_outcome<T>& forward,
                                     std::span<const T> output_gradient,
                                     std::span<T> packed_gradient);
@@ -73,12 +77,12 @@ namespace cpu {
 
 /// As the reference, by tiles of 64 positions that stay in the cache; the calling thread alone.
 template <class T>
-void causal_self_attention(const context&, const attention_extents& extents,
-                           std::span<const T> packed, std::span<T> output, std::span<T> log_sums);
+void causal_self_attention(const context&, const attention_form& form, std::span<const T> packed,
+                           std::span<T> output, std::span<T> log_sums);
 
 /// As the reference, from what the forward pass wrote.
 template <class T>
-void causal_self_attention_gradient(const context&, const attention_extents& extents,
+void causal_self_attention_gradient(const context&, const attention_form& form,
                                     std::span<const T> packed, const attention_outcome<T>& forward,
                                     std::span<const T> output_gradient,
                                     std::span<T> packed_gradient);
@@ -89,12 +93,12 @@ namespace cuda {
 
 /// As the reference, by tiles of 64 positions, of f64 32. Sums have a fixed order.
 template <class T>
-void causal_self_attention(const context&, const attention_extents& extents,
-                           std::span<const T> packed, std::span<T> output, std::span<T> log_sums);
+void causal_self_attention(const context&, const attention_form& form, std::span<const T> packed,
+                           std::span<T> output, std::span<T> log_sums);
 
 /// As the reference, from what the forward pass wrote. Sums have a fixed order.
 template <class T>
-void causal_self_attention_gradient(const context&, const attention_extents& extents,
+void causal_self_attention_gradient(const context&, const attention_form& form,
                                     std::span<const T> packed, const attention_outcome<T>& forward,
                                     std::span<const T> output_gradient,
                                     std::span<T> packed_gradient);

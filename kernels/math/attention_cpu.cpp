@@ -74,14 +74,24 @@ tile_extents tile_at(size_t query, size_t key, size_t context) {
 
 /// scores = scale * queries keys^T.
 template <class T>
-void multiply_keys(const tile_extents& tile, const attention_extents& extents,
+void multiply_keys(const tile_extents& tile, const attention_form& form,
                    const packed_head<const T>& in, attention_tile<T>& scores) {
   detail::multiply({.rows = tile.queries,
                     .columns = tile.keys,
-                    .inner = extents.head_width,
+                    .inner = form.head_width,
                     .transpose_b = true,
-                    .alpha = extents.scale()},
+                    .alpha = form.scale()},
                    in.query(tile.first_query), in.key(tile.first_key), {scores.data(), tile_size});
+}
+
+/// Makes an operand of a tile.
+template <class T>
+void round_rows(const tile_extents& tile, const attention_form& form, attention_tile<T>& values) {
+  if (form.precision == product_precision::full) return;
+  for (size_t row = 0; row < tile.queries; ++row) {
+    auto columns = row_of(values, row, tile.keys);
+    detail::round_operands(columns, form.precision, columns.data());
+  }
 }
 
 /// The largest score and the sum of weights of each query of a tile, so far.
@@ -131,24 +141,24 @@ void finish_rows(size_t queries, size_t head_width, const running_softmax<T>& ru
 }
 
 template <class T>
-void attend(const attention_extents& extents, const packed_head<const T>& in, T* output,
-            T* log_sums) {
+void attend(const attention_form& form, const packed_head<const T>& in, T* output, T* log_sums) {
   attention_tile<T> weights;
-  for (size_t query = 0; query < extents.context; query += tile_size) {
+  for (size_t query = 0; query < form.context; query += tile_size) {
     running_softmax<T> running;
-    detail::matrix_block<T> out{output + query * extents.width(), extents.width()};
+    detail::matrix_block<T> out{output + query * form.width(), form.width()};
     for (size_t key = 0; key <= query; key += tile_size) {
-      auto tile = tile_at(query, key, extents.context);
-      multiply_keys(tile, extents, in, weights);
-      with_widest_vectors([&] { weigh_scores(tile, extents.head_width, weights, running, out); });
+      auto tile = tile_at(query, key, form.context);
+      multiply_keys(tile, form, in, weights);
+      with_widest_vectors([&] { weigh_scores(tile, form.head_width, weights, running, out); });
+      round_rows(tile, form, weights);
       detail::multiply({.rows = tile.queries,
-                        .columns = extents.head_width,
+                        .columns = form.head_width,
                         .inner = tile.keys,
                         .beta = key == 0 ? 0.0 : 1.0},
                        {weights.data(), tile_size}, in.value(key), out);
     }
-    auto queries = std::min(tile_size, extents.context - query);
-    finish_rows(queries, extents.head_width, running, out, log_sums + query);
+    auto queries = std::min(tile_size, form.context - query);
+    finish_rows(queries, form.head_width, running, out, log_sums + query);
   }
 }
 
@@ -168,17 +178,16 @@ struct head_outcome {
 
 /// Turns scores into weights, and the gradients of weights into those of scores before scaling.
 template <class T>
-void differentiate_weights(const tile_extents& tile, const attention_extents& extents,
+void differentiate_weights(const tile_extents& tile, const attention_form& form,
                            const head_outcome<T>& of, attention_tile<T>& weights,
                            attention_tile<T>& gradients) {
-  auto scale = static_cast<T>(extents.scale());
+  auto scale = static_cast<T>(form.scale());
   for (size_t row = 0; row < tile.queries; ++row) {
     auto position = tile.first_query + row;
     const T* out = of.output + position * of.width;
     const T* arriving = of.output_gradient + position * of.width;
     // The mean of the weights' gradients by the weights, without a look at all keys.
-    T mean
-      = detail::sum_lanes<T>(extents.head_width, [&](size_t i) { return out[i] * arriving[i]; });
+    T mean = detail::sum_lanes<T>(form.head_width, [&](size_t i) { return out[i] * arriving[i]; });
     T log_sum = of.log_sums[position];
     auto seen = tile.seen_by(row);
     auto p = row_of(weights, row, tile.keys);
@@ -194,18 +203,20 @@ void differentiate_weights(const tile_extents& tile, const attention_extents& ex
 }
 
 template <class T>
-void attend_gradient(const attention_extents& extents, const head_outcome<T>& of,
+void attend_gradient(const attention_form& form, const head_outcome<T>& of,
                      const packed_head<T>& to) {
   attention_tile<T> weights{}, gradients{}; // whole vectors of them are read
-  auto width = extents.head_width;
-  for (size_t key = 0; key < extents.context; key += tile_size)
-    for (size_t query = key; query < extents.context; query += tile_size) {
-      auto tile = tile_at(query, key, extents.context);
+  auto width = form.head_width;
+  for (size_t key = 0; key < form.context; key += tile_size)
+    for (size_t query = key; query < form.context; query += tile_size) {
+      auto tile = tile_at(query, key, form.context);
       auto queries = tile.queries, keys = tile.keys;
-      multiply_keys(tile, extents, of.in, weights);
+      multiply_keys(tile, form, of.in, weights);
       detail::multiply({.rows = queries, .columns = keys, .inner = width, .transpose_b = true},
                        of.gradient(query), of.in.value(key), {gradients.data(), tile_size});
-      with_widest_vectors([&] { differentiate_weights(tile, extents, of, weights, gradients); });
+      with_widest_vectors([&] { differentiate_weights(tile, form, of, weights, gradients); });
+      round_rows(tile, form, weights);
+      round_rows(tile, form, gradients);
       detail::matrix_block<const T> p{weights.data(), tile_size}, g{gradients.data(), tile_size};
       const matmul_form by_key{.rows = keys,
                                .columns = width,
@@ -222,62 +233,66 @@ void attend_gradient(const attention_extents& extents, const head_outcome<T>& of
 
 /// Calls `body(packed, output, log_sums)` with where each head of each sequence begins in those.
 template <class Body>
-void for_heads(const attention_extents& extents, Body body) {
-  auto width = extents.width(), context = extents.context;
-  for (size_t sequence = 0; sequence < extents.batch; ++sequence)
-    for (size_t head = 0; head < extents.heads; ++head) {
-      auto first = sequence * context * width, column = head * extents.head_width;
-      body(3 * first + column, first + column, (sequence * extents.heads + head) * context);
+void for_heads(const attention_form& form, Body body) {
+  auto width = form.width(), context = form.context;
+  for (size_t sequence = 0; sequence < form.batch; ++sequence)
+    for (size_t head = 0; head < form.heads; ++head) {
+      auto first = sequence * context * width, column = head * form.head_width;
+      body(3 * first + column, first + column, (sequence * form.heads + head) * context);
     }
 }
 
 } // namespace
 
 template <class T>
-void causal_self_attention(const context&, const attention_extents& extents,
-                           std::span<const T> packed, std::span<T> output, std::span<T> log_sums) {
-  auto elements = extents.positions() * extents.width();
+void causal_self_attention(const context&, const attention_form& form, std::span<const T> packed,
+                           std::span<T> output, std::span<T> log_sums) {
+  auto elements = form.positions() * form.width();
   TROUPE_ASSERT(packed.size() == 3 * elements, packed.size(), elements);
   TROUPE_ASSERT(output.size() == elements, output.size(), elements);
-  TROUPE_ASSERT(log_sums.size() == extents.positions() * extents.heads, log_sums.size());
-  TROUPE_ASSERT(extents.head_width > 0, extents.heads);
-  for_heads(extents, [&](size_t at, size_t output_at, size_t sums_at) {
-    packed_head<const T> in{packed.data() + at, extents.width()};
-    attend<T>(extents, in, output.data() + output_at, log_sums.data() + sums_at);
+  TROUPE_ASSERT(log_sums.size() == form.positions() * form.heads, log_sums.size());
+  TROUPE_ASSERT(form.head_width > 0, form.heads);
+  TROUPE_ASSERT(has_precision(dtype_of<T>, form.precision), to_string(form.precision));
+  const detail::operand<T> parts{packed, form.precision};
+  for_heads(form, [&](size_t at, size_t output_at, size_t sums_at) {
+    packed_head<const T> in{parts.at(at), form.width()};
+    attend<T>(form, in, output.data() + output_at, log_sums.data() + sums_at);
   });
 }
 
 template <class T>
-void causal_self_attention_gradient(const context&, const attention_extents& extents,
+void causal_self_attention_gradient(const context&, const attention_form& form,
                                     std::span<const T> packed, const attention_outcome<T>& forward,
                                     std::span<const T> output_gradient,
                                     std::span<T> packed_gradient) {
-  auto elements = extents.positions() * extents.width();
+  auto elements = form.positions() * form.width();
   TROUPE_ASSERT(packed.size() == 3 * elements, packed.size(), elements);
   TROUPE_ASSERT(forward.output.size() == elements, forward.output.size(), elements);
   TROUPE_ASSERT(output_gradient.size() == elements, output_gradient.size(), elements);
   TROUPE_ASSERT(packed_gradient.size() == 3 * elements, packed_gradient.size(), elements);
-  TROUPE_ASSERT(extents.head_width > 0, extents.heads);
-  auto width = extents.width();
-  for_heads(extents, [&](size_t at, size_t output_at, size_t sums_at) {
-    const head_outcome<T> of{{packed.data() + at, width},
+  TROUPE_ASSERT(form.head_width > 0, form.heads);
+  TROUPE_ASSERT(has_precision(dtype_of<T>, form.precision), to_string(form.precision));
+  auto width = form.width();
+  const detail::operand<T> parts{packed, form.precision}, arriving{output_gradient, form.precision};
+  for_heads(form, [&](size_t at, size_t output_at, size_t sums_at) {
+    const head_outcome<T> of{{parts.at(at), width},
                              forward.output.data() + output_at,
-                             output_gradient.data() + output_at,
+                             arriving.at(output_at),
                              forward.log_sums.data() + sums_at,
                              width};
-    attend_gradient<T>(extents, of, {packed_gradient.data() + at, width});
+    attend_gradient<T>(form, of, {packed_gradient.data() + at, width});
   });
 }
 
-template void causal_self_attention(const context&, const attention_extents&,
-                                    std::span<const float>, std::span<float>, std::span<float>);
-template void causal_self_attention(const context&, const attention_extents&,
-                                    std::span<const double>, std::span<double>, std::span<double>);
-template void causal_self_attention_gradient(const context&, const attention_extents&,
+template void causal_self_attention(const context&, const attention_form&, std::span<const float>,
+                                    std::span<float>, std::span<float>);
+template void causal_self_attention(const context&, const attention_form&, std::span<const double>,
+                                    std::span<double>, std::span<double>);
+template void causal_self_attention_gradient(const context&, const attention_form&,
                                              std::span<const float>,
                                              const attention_outcome<float>&,
                                              std::span<const float>, std::span<float>);
-template void causal_self_attention_gradient(const context&, const attention_extents&,
+template void causal_self_attention_gradient(const context&, const attention_form&,
                                              std::span<const double>,
                                              const attention_outcome<double>&,
                                              std::span<const double>, std::span<double>);

@@ -18,28 +18,31 @@ enum class attention_part : size_t { query, key, value };
 /// One head of one sequence.
 template <class T>
 struct attended {
-  const attention_extents& extents;
+  const attention_form& form;
   std::span<const T> packed;
   size_t sequence;
   size_t head;
 
   /// Where element `i` of a part lies.
   [[nodiscard]] size_t place(attention_part part, size_t position, size_t i) const {
-    auto row = sequence * extents.context + position;
-    return (row * 3 + static_cast<size_t>(part)) * extents.width() + head * extents.head_width + i;
+    auto row = sequence * form.context + position;
+    return (row * 3 + static_cast<size_t>(part)) * form.width() + head * form.head_width + i;
   }
 
   [[nodiscard]] size_t output_place(size_t position, size_t i) const {
-    return (sequence * extents.context + position) * extents.width() + head * extents.head_width
-           + i;
+    return (sequence * form.context + position) * form.width() + head * form.head_width + i;
+  }
+
+  /// An element of a part, as products take it.
+  [[nodiscard]] T operand(attention_part part, size_t position, size_t i) const {
+    return rounded(packed[place(part, position, i)], form.precision);
   }
 
   [[nodiscard]] T score(size_t query, size_t key) const {
     T sum = 0;
-    for (size_t i = 0; i < extents.head_width; ++i)
-      sum += packed[place(attention_part::query, query, i)]
-             * packed[place(attention_part::key, key, i)];
-    return sum * static_cast<T>(extents.scale());
+    for (size_t i = 0; i < form.head_width; ++i)
+      sum += operand(attention_part::query, query, i) * operand(attention_part::key, key, i);
+    return sum * static_cast<T>(form.scale());
   }
 
   /// log of the sum over all keys up to `query` of exp(score).
@@ -57,15 +60,17 @@ struct attended {
 template <class T>
 void add_gradients_of(const attended<T>& at, size_t query, std::span<const T> output_gradient,
                       std::span<T> packed_gradient) {
-  auto width = at.extents.head_width;
-  auto scale = static_cast<T>(at.extents.scale());
+  auto width = at.form.head_width;
+  auto scale = static_cast<T>(at.form.scale());
   T log_sum = at.log_sum(query);
   auto weight = [&](size_t key) { return std::exp(at.score(query, key) - log_sum); };
+  auto arriving = [&](size_t i) {
+    return rounded(output_gradient[at.output_place(query, i)], at.form.precision);
+  };
   auto weight_gradient = [&](size_t key) {
     T sum = 0;
     for (size_t i = 0; i < width; ++i)
-      sum += output_gradient[at.output_place(query, i)]
-             * at.packed[at.place(attention_part::value, key, i)];
+      sum += arriving(i) * at.operand(attention_part::value, key, i);
     return sum;
   };
   T mean = 0;
@@ -73,73 +78,73 @@ void add_gradients_of(const attended<T>& at, size_t query, std::span<const T> ou
     mean += weight(key) * weight_gradient(key);
   for (size_t key = 0; key <= query; ++key) {
     T p = weight(key);
-    T score_gradient = p * (weight_gradient(key) - mean) * scale;
+    T score_gradient = rounded(p * (weight_gradient(key) - mean) * scale, at.form.precision);
+    p = rounded(p, at.form.precision);
     for (size_t i = 0; i < width; ++i) {
-      auto q = at.place(attention_part::query, query, i);
-      auto k = at.place(attention_part::key, key, i);
-      packed_gradient[q] += score_gradient * at.packed[k];
-      packed_gradient[k] += score_gradient * at.packed[q];
-      packed_gradient[at.place(attention_part::value, key, i)]
-        += p * output_gradient[at.output_place(query, i)];
+      packed_gradient[at.place(attention_part::query, query, i)]
+        += score_gradient * at.operand(attention_part::key, key, i);
+      packed_gradient[at.place(attention_part::key, key, i)]
+        += score_gradient * at.operand(attention_part::query, query, i);
+      packed_gradient[at.place(attention_part::value, key, i)] += p * arriving(i);
     }
   }
 }
 
 /// Calls `body` with each head of each sequence, and each of its positions.
 template <class T, class Body>
-void for_attended(const attention_extents& extents, std::span<const T> packed, Body body) {
-  for (size_t sequence = 0; sequence < extents.batch; ++sequence)
-    for (size_t head = 0; head < extents.heads; ++head)
-      for (size_t query = 0; query < extents.context; ++query)
-        body(attended<T>{extents, packed, sequence, head}, query);
+void for_attended(const attention_form& form, std::span<const T> packed, Body body) {
+  for (size_t sequence = 0; sequence < form.batch; ++sequence)
+    for (size_t head = 0; head < form.heads; ++head)
+      for (size_t query = 0; query < form.context; ++query)
+        body(attended<T>{form, packed, sequence, head}, query);
 }
 
 } // namespace
 
 template <class T>
-void causal_self_attention(const context&, const attention_extents& extents,
-                           std::span<const T> packed, std::span<T> output, std::span<T> log_sums) {
-  auto elements = extents.positions() * extents.width();
+void causal_self_attention(const context&, const attention_form& form, std::span<const T> packed,
+                           std::span<T> output, std::span<T> log_sums) {
+  auto elements = form.positions() * form.width();
   TROUPE_ASSERT(packed.size() == 3 * elements, packed.size(), elements);
   TROUPE_ASSERT(output.size() == elements, output.size(), elements);
-  TROUPE_ASSERT(log_sums.size() == extents.positions() * extents.heads, log_sums.size());
-  for_attended<T>(extents, packed, [&](const attended<T>& at, size_t query) {
+  TROUPE_ASSERT(log_sums.size() == form.positions() * form.heads, log_sums.size());
+  for_attended<T>(form, packed, [&](const attended<T>& at, size_t query) {
     T log_sum = at.log_sum(query);
-    for (size_t i = 0; i < extents.head_width; ++i) {
+    for (size_t i = 0; i < form.head_width; ++i) {
       T sum = 0;
       for (size_t key = 0; key <= query; ++key)
-        sum += std::exp(at.score(query, key) - log_sum)
-               * packed[at.place(attention_part::value, key, i)];
+        sum += rounded(std::exp(at.score(query, key) - log_sum), form.precision)
+               * at.operand(attention_part::value, key, i);
       output[at.output_place(query, i)] = sum;
     }
-    log_sums[(at.sequence * extents.heads + at.head) * extents.context + query] = log_sum;
+    log_sums[(at.sequence * form.heads + at.head) * form.context + query] = log_sum;
   });
 }
 
 template <class T>
-void causal_self_attention_gradient(const context&, const attention_extents& extents,
+void causal_self_attention_gradient(const context&, const attention_form& form,
                                     std::span<const T> packed, const attention_outcome<T>&,
                                     std::span<const T> output_gradient,
                                     std::span<T> packed_gradient) {
-  auto elements = extents.positions() * extents.width();
+  auto elements = form.positions() * form.width();
   TROUPE_ASSERT(packed.size() == 3 * elements, packed.size(), elements);
   TROUPE_ASSERT(output_gradient.size() == elements, output_gradient.size(), elements);
   TROUPE_ASSERT(packed_gradient.size() == 3 * elements, packed_gradient.size(), elements);
   std::ranges::fill(packed_gradient, T{0});
-  for_attended<T>(extents, packed, [&](const attended<T>& at, size_t query) {
+  for_attended<T>(form, packed, [&](const attended<T>& at, size_t query) {
     add_gradients_of(at, query, output_gradient, packed_gradient);
   });
 }
 
-template void causal_self_attention(const context&, const attention_extents&,
-                                    std::span<const float>, std::span<float>, std::span<float>);
-template void causal_self_attention(const context&, const attention_extents&,
-                                    std::span<const double>, std::span<double>, std::span<double>);
-template void causal_self_attention_gradient(const context&, const attention_extents&,
+template void causal_self_attention(const context&, const attention_form&, std::span<const float>,
+                                    std::span<float>, std::span<float>);
+template void causal_self_attention(const context&, const attention_form&, std::span<const double>,
+                                    std::span<double>, std::span<double>);
+template void causal_self_attention_gradient(const context&, const attention_form&,
                                              std::span<const float>,
                                              const attention_outcome<float>&,
                                              std::span<const float>, std::span<float>);
-template void causal_self_attention_gradient(const context&, const attention_extents&,
+template void causal_self_attention_gradient(const context&, const attention_form&,
                                              std::span<const double>,
                                              const attention_outcome<double>&,
                                              std::span<const double>, std::span<double>);

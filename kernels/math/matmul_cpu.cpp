@@ -9,7 +9,6 @@
 
 #include <Eigen/Core>
 #include <algorithm>
-#include <memory>
 #include <oneapi/dnnl/dnnl.h>
 
 namespace troupe::cpu {
@@ -39,40 +38,30 @@ void with_matrix(bool transposed, size_t rows, size_t columns,
   function(in_rows{block.data, height, width, step});
 }
 
-/// An operand as the product takes it: where it is, or rounded.
-template <class T>
-class operand {
-public:
-  operand(std::span<const T> values, product_precision precision) : first_(values.data()) {
-    if (precision != product_precision::full) round(values, precision);
-  }
-
-  /// From its n-th element on.
-  [[nodiscard]] const T* at(size_t n) const { return first_ + n; }
-
-private:
-  void round(std::span<const double>, product_precision) {} // no product has that
-
-  void round(std::span<const float> values, product_precision precision) {
-    rounded_ = std::make_unique_for_overwrite<T[]>(values.size());
-    with_widest_vectors([values, precision, out = rounded_.get()] {
-      for (size_t i = 0; i < values.size(); ++i)
-        out[i] = rounded(values[i], precision);
-    });
-    first_ = rounded_.get();
-  }
-
-  std::unique_ptr<T[]> rounded_;
-  const T* first_;
-};
-
 /// A whole matrix, row after row.
 template <class T>
 detail::matrix_block<T> whole(T* data, bool transposed, size_t rows, size_t columns) {
   return {data, transposed ? rows : columns};
 }
 
+template <class T>
+void round_all(std::span<const T> values, product_precision precision, T* to) {
+  with_widest_vectors([values, precision, to] {
+    for (size_t i = 0; i < values.size(); ++i)
+      to[i] = rounded(values[i], precision);
+  });
+}
+
 } // namespace
+
+void detail::round_operands(std::span<const float> values, product_precision precision, float* to) {
+  round_all(values, precision, to);
+}
+
+void detail::round_operands(std::span<const double> values, product_precision precision,
+                            double* to) {
+  round_all(values, precision, to);
+}
 
 void detail::multiply(const matmul_form& form, matrix_block<const float> a,
                       matrix_block<const float> b, matrix_block<float> c) {
@@ -114,7 +103,7 @@ void matmul(const context&, const matmul_form& form, std::span<const T> a, std::
   if (inner == 0) return scale(form.beta, c);
   auto one = form;
   one.batch = 1;
-  const operand<T> left{a, form.precision}, right{b, form.precision};
+  const detail::operand<T> left{a, form.precision}, right{b, form.precision};
   for (size_t i = 0; i < batch; ++i)
     detail::multiply(one, whole(left.at(i * rows * inner), form.transpose_a, rows, inner),
                      whole(right.at(i * inner * columns), form.transpose_b, inner, columns),

@@ -4,19 +4,7 @@
 
 #include "messages/assert.hpp"
 
-#include <type_traits>
-
 namespace troupe::reference {
-
-namespace {
-
-template <class T>
-T operand(T value, product_precision precision) {
-  if constexpr (std::is_same_v<T, float>) return rounded(value, precision);
-  return value;
-}
-
-} // namespace
 
 template <class T>
 void matmul(const context&, const matmul_form& form, std::span<const T> a, std::span<const T> b,
@@ -34,8 +22,8 @@ void matmul(const context&, const matmul_form& form, std::span<const T> a, std::
         T sum = 0;
         for (size_t i = 0; i < inner; ++i)
           sum
-            += operand(left[transpose_a ? i * rows + row : row * inner + i], precision)
-               * operand(right[transpose_b ? column * inner + i : i * columns + column], precision);
+            += rounded(left[transpose_a ? i * rows + row : row * inner + i], precision)
+               * rounded(right[transpose_b ? column * inner + i : i * columns + column], precision);
         auto& out = c[(matrix * rows + row) * columns + column];
         auto kept = beta == 0 ? T{0} : static_cast<T>(beta) * out;
         out = static_cast<T>(alpha) * sum + kept;

@@ -51,7 +51,7 @@ enum class product_precision : uint8_t {
   return std::bit_cast<float>((bits & 0x7fffffff) > 0x7f800000 ? quiet_nan : rounded);
 }
 
-/// An operand as a product of this precision takes it.
+/// An operand as a product of this precision takes it; of f64 as it is.
 [[nodiscard]] constexpr float rounded(float value, product_precision precision) {
   switch (precision) {
   case product_precision::tf32:
@@ -63,6 +63,10 @@ enum class product_precision : uint8_t {
   default:
     return value;
   }
+}
+
+[[nodiscard]] constexpr double rounded(double value, product_precision) {
+  return value;
 }
 
 } // namespace troupe

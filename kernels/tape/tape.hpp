@@ -70,8 +70,8 @@ class basic_tape {
 public:
   /// @param stop Asked before each operation, forward and backward; then the failure is
   /// `cancelled`.
-  /// @param precision Of all matrix products, forward and backward. Those within attention and
-  /// convolutions are full.
+  /// @param precision Of all matrix products, forward and backward, those within attention among
+  /// them. Convolutions are full.
   explicit basic_tape(std::stop_token stop = {}, Context on = {},
                       product_precision precision = product_precision::full);
 
@@ -131,8 +131,8 @@ public:
   /// Shape: input [..., columns], gain [columns] -> as input
   expression rms_norm(expression input, expression gain, double epsilon = 1e-5);
 
-  /// Each position of a sequence takes what it needs from those up to it, apart for each head. Its
-  /// products are full in every precision of the tape.
+  /// Each position of a sequence takes what it needs from those up to it, apart for each head, in
+  /// the tape's precision; f64 has the full one alone.
   /// Shape: packed [batch, context, 3 * width] -> [batch, context, width], where queries, keys and
   ///        values lie side by side, each of them head by head
   /// Errors: invalid_argument, if the heads are none, or do not divide the width.

@@ -28,6 +28,14 @@ tl::unexpected<error> refuse_types(std::string_view operation, const tensor& a, 
                                      + describe(b) + " differ in type; cast one of them");
 }
 
+// @param products "f64 [2, 2] has products".
+tl::unexpected<error> refuse_precision(std::string_view operation, const std::string& products,
+                                       product_precision precision) {
+  return fail(errc::type_mismatch, std::string(operation) + ": " + products
+                                     + " of full precision alone, not of "
+                                     + std::string(to_string(precision)) + "; cast to f32");
+}
+
 expected<void> check_on_host(std::string_view operation, const std::string& name,
                              const tensor& value) {
   if (value.device().kind == device_kind::cpu) return {};
@@ -100,10 +108,8 @@ expected<matmul_form> check_matmul(std::string_view operation, const tensor& a, 
                                    transposition transposed, product_precision precision) {
   if (a.type() != b.type()) return refuse_types(operation, a, b);
   if (!has_precision(a.type(), precision))
-    return fail(errc::type_mismatch, std::string(operation) + ": " + describe(a) + " and "
-                                       + describe(b)
-                                       + " have a product of full precision alone, not of "
-                                       + std::string(to_string(precision)) + "; cast them to f32");
+    return refuse_precision(operation, describe(a) + " and " + describe(b) + " have a product",
+                            precision);
   auto is_batch = a.rank() == 3;
   auto batch = is_batch ? a.extents()[0] : 1;
   if ((a.rank() != 2 && !is_batch) || a.rank() != b.rank() || (is_batch && b.extents()[0] != batch))
@@ -161,18 +167,22 @@ expected<void> check_alike(std::string_view operation, const tensor& a, const te
   return refuse(operation, describe(a) + " and " + describe(b) + " differ in shape");
 }
 
-expected<attention_extents> check_attention(const tensor& packed, int64_t heads) {
+expected<attention_form> check_attention(const tensor& packed, int64_t heads,
+                                         product_precision precision) {
   constexpr auto name = "causal_self_attention";
+  if (!has_precision(packed.type(), precision))
+    return refuse_precision(name, describe(packed) + " has products", precision);
   if (packed.rank() != 3)
     return refuse(name, "needs [batch, context, 3 * width], not " + describe(packed));
   auto columns = packed.extents()[2];
   if (heads < 1 || columns == 0 || columns % 3 != 0 || columns / 3 % heads != 0)
     return refuse(name, describe(packed) + " does not make queries, keys and values of "
                           + std::to_string(heads) + " heads: take 3 * heads * head width columns");
-  return attention_extents{.batch = static_cast<size_t>(packed.extents()[0]),
-                           .context = static_cast<size_t>(packed.extents()[1]),
-                           .heads = static_cast<size_t>(heads),
-                           .head_width = static_cast<size_t>(columns / 3 / heads)};
+  return attention_form{.batch = static_cast<size_t>(packed.extents()[0]),
+                        .context = static_cast<size_t>(packed.extents()[1]),
+                        .heads = static_cast<size_t>(heads),
+                        .head_width = static_cast<size_t>(columns / 3 / heads),
+                        .precision = precision};
 }
 
 expected<convolution_extents> check_convolution(const tensor& input, const tensor& weights,

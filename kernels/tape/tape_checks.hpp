@@ -37,8 +37,9 @@ namespace troupe::detail {
 [[nodiscard]] expected<void> check_alike(std::string_view operation, const tensor& a,
                                          const tensor& b);
 
-/// Three parts side by side, of heads that divide each of them.
-[[nodiscard]] expected<attention_extents> check_attention(const tensor& packed, int64_t heads);
+/// Three parts side by side, of heads that divide each of them; of a type that has the precision.
+[[nodiscard]] expected<attention_form> check_attention(const tensor& packed, int64_t heads,
+                                                       product_precision precision);
 
 /// Images and weights of one type and with the same channels, and windows that fit.
 [[nodiscard]] expected<convolution_extents>

@@ -373,27 +373,27 @@ struct attended {
 };
 
 template <class Context>
-attended attend(const Context& on, const attention_extents& extents, const tensor& packed) {
+attended attend(const Context& on, const attention_form& form, const tensor& packed) {
   auto batch = packed.extents()[0], context = packed.extents()[1];
   attended result{
-    make(on, packed.type(), shape{batch, context, static_cast<int64_t>(extents.width())}),
-    make(on, packed.type(), shape{batch, static_cast<int64_t>(extents.heads), context})};
+    make(on, packed.type(), shape{batch, context, static_cast<int64_t>(form.width())}),
+    make(on, packed.type(), shape{batch, static_cast<int64_t>(form.heads), context})};
   compute_in(packed.type(), [&](auto zero) {
     using T = decltype(zero);
-    causal_self_attention(on, extents, in<T>(on, packed), out<T>(on, result.output),
+    causal_self_attention(on, form, in<T>(on, packed), out<T>(on, result.output),
                           out<T>(on, result.log_sums));
   });
   return result;
 }
 
 template <class Context>
-tensor attend_gradient(const Context& on, const attention_extents& extents, const tensor& packed,
+tensor attend_gradient(const Context& on, const attention_form& form, const tensor& packed,
                        const attended& forward, const tensor& output_gradient) {
   auto result = make_like(on, packed);
   compute_in(packed.type(), [&](auto zero) {
     using T = decltype(zero);
     causal_self_attention_gradient(
-      on, extents, in<T>(on, packed),
+      on, form, in<T>(on, packed),
       attention_outcome<T>{in<T>(on, forward.output), in<T>(on, forward.log_sums)},
       in<T>(on, output_gradient), out<T>(on, result));
   });

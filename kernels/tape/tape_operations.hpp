@@ -168,13 +168,13 @@ expression basic_tape<Context>::rms_norm(expression input, expression gain, doub
 template <class Context>
 expression basic_tape<Context>::causal_self_attention(expression packed, int64_t heads) {
   if (!usable("causal_self_attention", {packed})) return {};
-  auto extents = detail::check_attention(at(packed), heads);
-  if (!extents) return refuse(extents.error());
-  auto forward = detail::attend(on_, *extents, at(packed));
+  auto form = detail::check_attention(at(packed), heads, precision_);
+  if (!form) return refuse(form.error());
+  auto forward = detail::attend(on_, *form, at(packed));
   auto output = forward.output;
   return record(std::move(output), {packed},
-                [this, packed, extents = *extents, forward](const tensor& g) {
-                  contribute(packed, detail::attend_gradient(on_, extents, at(packed), forward, g));
+                [this, packed, form = *form, forward](const tensor& g) {
+                  contribute(packed, detail::attend_gradient(on_, form, at(packed), forward, g));
                 });
 }
 

@@ -69,6 +69,34 @@ device_array<int64_t> on_gpu(const std::vector<int64_t>& indices) {
   return device_array<int64_t>{std::span<const int64_t>{indices}};
 }
 
+/// @param offset Elements from an aligned place to the arrays that attention is given.
+template <class T>
+void check_attention(const attention_form& form, size_t offset, bound allowed) {
+  CAPTURE(form.context);
+  CAPTURE(form.head_width);
+  CAPTURE(to_string(form.precision));
+  auto size = form.positions() * form.width();
+  auto packed = normal<T>(3 * size, 1), arriving = normal<T>(size, 2);
+  guarded<T> output{size}, log_sums{form.positions() * form.heads}, gradient{3 * size};
+  device_array<T> far_packed{packed, offset}, far_arriving{arriving, offset}, far_output{output};
+  device_array<T> far_sums{log_sums}, far_gradient{gradient};
+  reference::causal_self_attention<T>(plain, form, packed.view(), output.span(), log_sums.span());
+  cuda::causal_self_attention<T>(gpu(), form, far_packed.view(), far_output.span(),
+                                 far_sums.span());
+  reference::causal_self_attention_gradient<T>(
+    plain, form, packed.view(), {output.view(), log_sums.view()}, arriving.view(), gradient.span());
+  cuda::causal_self_attention_gradient<T>(gpu(), form, far_packed.view(),
+                                          {far_output.view(), far_sums.view()}, far_arriving.view(),
+                                          far_gradient.span());
+  auto agree = [&](const device_array<T>& far, guarded<T>& expected) {
+    auto got = far.fetch();
+    return first_not_close(got.span(), expected.span(), allowed) == expected.span().size();
+  };
+  CHECK(agree(far_output, output));
+  CHECK(agree(far_sums, log_sums));
+  CHECK(agree(far_gradient, gradient));
+}
+
 } // namespace
 
 TEST_SUITE("kernels/cuda/layers") {
@@ -222,43 +250,38 @@ TEST_SUITE("kernels/cuda/layers") {
       }
   }
 
-  // The bound is that of the two twins of the host: see their test.
+  // The bounds are those of the two twins of the host: see their test.
   TEST_CASE_TEMPLATE("attention and its gradient agree with the reference", T, float, double) {
-    for (const auto& extents : {attention_extents{0, 3, 1, 2},
-                                {1, 1, 1, 1},
-                                {2, 3, 2, 5},
-                                {3, 17, 1, 33},
-                                {1, 7, 5, 2},
-                                {1, 64, 1, 16},
-                                {1, 130, 2, 9},
-                                {1, 70, 1, 65}}) { // the last ones need several tiles
-      CAPTURE(extents.context);
-      CAPTURE(extents.heads);
-      auto size = extents.positions() * extents.width();
-      auto packed = normal<T>(3 * size, 1), arriving = normal<T>(size, 2);
-      guarded<T> output{size}, log_sums{extents.positions() * extents.heads}, gradient{3 * size};
-      device_array<T> far_packed{packed, 1}, far_arriving{arriving}, far_output{output};
-      device_array<T> far_sums{log_sums}, far_gradient{gradient};
-      reference::causal_self_attention<T>(plain, extents, packed.view(), output.span(),
-                                          log_sums.span());
-      cuda::causal_self_attention<T>(gpu(), extents, far_packed.view(), far_output.span(),
-                                     far_sums.span());
-      reference::causal_self_attention_gradient<T>(plain, extents, packed.view(),
-                                                   {output.view(), log_sums.view()},
-                                                   arriving.view(), gradient.span());
-      cuda::causal_self_attention_gradient<T>(gpu(), extents, far_packed.view(),
-                                              {far_output.view(), far_sums.view()},
-                                              far_arriving.view(), far_gradient.span());
-      auto n = static_cast<double>(extents.head_width + extents.context);
-      const bound allowed{roundings<T>(10 * n), roundings<T>(40 * n)};
-      auto agree = [&](const device_array<T>& far, guarded<T>& expected) {
-        auto got = far.fetch();
-        return first_not_close(got.span(), expected.span(), allowed) == expected.span().size();
-      };
-      CHECK(agree(far_output, output));
-      CHECK(agree(far_sums, log_sums));
-      CHECK(agree(far_gradient, gradient));
+    for (const auto& form : {attention_form{0, 3, 1, 2},
+                             {1, 1, 1, 1},
+                             {2, 3, 2, 5},
+                             {3, 17, 1, 33},
+                             {1, 7, 5, 2},
+                             {1, 64, 1, 16},
+                             {1, 130, 2, 9},
+                             {1, 70, 1, 65}}) { // the last ones need several tiles
+      auto n = static_cast<double>(form.head_width + form.context);
+      check_attention<T>(form, 1, {roundings<T>(10 * n), roundings<T>(40 * n)});
     }
+  }
+
+  TEST_CASE("attention of less precision agrees with the reference, in packets and without") {
+    constexpr std::pair<product_precision, double> precisions[]
+      = {{product_precision::tf32, 0x1p-11},
+         {product_precision::bf16, 0x1p-8},
+         {product_precision::f16, 0x1p-11}};
+    for (auto form : {attention_form{0, 3, 1, 2},
+                      {1, 1, 1, 1},
+                      {2, 17, 2, 12},
+                      {1, 64, 1, 64},
+                      {1, 130, 2, 36},
+                      {1, 70, 1, 132},
+                      {1, 66, 1, 5}})
+      for (auto [precision, rounding] : precisions)
+        for (unsigned offset : {0U, 1U}) {
+          form.precision = precision;
+          check_attention<float>(form, offset, {4 * rounding, 16 * rounding});
+        }
   }
 
   TEST_CASE_TEMPLATE("probabilities and losses of a classifier agree", T, float, double) {

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace troupe;
@@ -101,11 +102,12 @@ tensor fetched(const tensor& value) {
   return *here;
 }
 
-outcome run_on_gpu(const std::vector<tensor>& values, bool recomputed = false) {
+outcome run_on_gpu(const std::vector<tensor>& values,
+                   product_precision precision = product_precision::full, bool recomputed = false) {
   std::vector<tensor> there;
   for (const auto& value : values)
     there.push_back(on_gpu(value));
-  cuda_tape tape{{}, gpu()};
+  cuda_tape tape{{}, gpu(), precision};
   return run(tape, there, recomputed);
 }
 
@@ -117,6 +119,17 @@ bool agree(const tensor& got, const tensor& expected, bound allowed) {
               == expected.element_count();
 }
 
+template <class T>
+void check_agree(const outcome& got, const outcome& expected, bound allowed) {
+  CHECK(agree<T>(got.loss, expected.loss, allowed));
+  REQUIRE(got.gradients.size() == expected.gradients.size());
+  for (size_t i = 0; i < got.gradients.size(); ++i) {
+    CAPTURE(i);
+    CHECK(agree<T>(std::get<tensor>(got.gradients[i]), std::get<tensor>(expected.gradients[i]),
+                   allowed));
+  }
+}
+
 } // namespace
 
 TEST_SUITE("kernels/tape/cuda_tape") {
@@ -124,28 +137,37 @@ TEST_SUITE("kernels/tape/cuda_tape") {
     auto values = parameters<T>();
     basic_tape<reference::context> tape;
     auto expected = run(tape, values);
-    auto got = run_on_gpu(values);
-    const bound allowed{roundings<T>(200), roundings<T>(200)};
-    CHECK(agree<T>(got.loss, expected.loss, allowed));
-    REQUIRE(got.gradients.size() == expected.gradients.size());
-    for (size_t i = 0; i < got.gradients.size(); ++i) {
-      CAPTURE(i);
-      CHECK(agree<T>(std::get<tensor>(got.gradients[i]), std::get<tensor>(expected.gradients[i]),
-                     allowed));
+    check_agree<T>(run_on_gpu(values), expected, {roundings<T>(200), roundings<T>(200)});
+  }
+
+  // A number that lies between two operands of 16 bits may go to the other one.
+  TEST_CASE("so they are in less precision, up to some operands that are rounded otherwise") {
+    auto values = parameters<float>();
+    constexpr std::pair<product_precision, double> precisions[]
+      = {{product_precision::tf32, 0x1p-9},
+         {product_precision::bf16, 0x1p-7},
+         {product_precision::f16, 0x1p-9}};
+    for (auto [precision, allowed] : precisions) {
+      CAPTURE(to_string(precision));
+      basic_tape<reference::context> tape{{}, {}, precision};
+      auto expected = run(tape, values);
+      check_agree<float>(run_on_gpu(values, precision), expected, {allowed, allowed});
     }
   }
 
   TEST_CASE("the same model gives the same bits each time, and when it is computed again") {
     auto values = parameters<float>();
-    auto first = run_on_gpu(values);
-    for (const auto& other : {run_on_gpu(values), run_on_gpu(values, true)})
-      for (size_t i = 0; i < first.gradients.size(); ++i) {
-        CAPTURE(i);
-        auto a = fetched(std::get<tensor>(first.gradients[i]));
-        auto b = fetched(std::get<tensor>(other.gradients[i]));
-        CHECK(first_difference(a.mutable_values<float>(), b.mutable_values<float>())
-              == a.element_count());
-      }
+    for (auto precision : {product_precision::full, product_precision::bf16}) {
+      auto first = run_on_gpu(values, precision);
+      for (const auto& other : {run_on_gpu(values, precision), run_on_gpu(values, precision, true)})
+        for (size_t i = 0; i < first.gradients.size(); ++i) {
+          CAPTURE(i);
+          auto a = fetched(std::get<tensor>(first.gradients[i]));
+          auto b = fetched(std::get<tensor>(other.gradients[i]));
+          CHECK(first_difference(a.mutable_values<float>(), b.mutable_values<float>())
+                == a.element_count());
+        }
+    }
   }
 
   TEST_CASE("a tape waits for nothing, so that a graph can be made of it, forward and back") {

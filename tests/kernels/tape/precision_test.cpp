@@ -2,6 +2,7 @@
 // Goal: a tape's precision is that of its products, forward and backward, and of nothing else.
 // Method: values and gradients against plain sums of products of operands that were rounded by
 // hand, on both twins; then the operations that stay full, and the refusal of f64.
+#include "kernels/math/attention.hpp"
 #include "kernels/tape/tape.hpp"
 #include "tests/doctest.hpp"
 #include "tests/kernels/closeness.hpp"
@@ -153,14 +154,31 @@ TEST_SUITE("kernels/tape") {
     }
   }
 
-  TEST_CASE("row sums, attention and convolutions are full on every tape") {
+  TEST_CASE("attention has the precision, forward and back") {
+    auto packed = drawn<float>({2, 4, 12}, "packed"), none = drawn<float>({1}, "unused");
+    auto build = [](auto& t, auto p, auto) { return t.causal_self_attention(p, 2); };
+    for (auto precision : less_than_full) {
+      const attention_form form{2, 4, 2, 2, precision};
+      auto got = outcome_of(precision, packed, none, build);
+      std::vector<float> output(32), log_sums(16), gradient(96);
+      const std::vector<float> arriving(32, 1.F / 32);
+      cpu::causal_self_attention<float>({}, form, packed.values<float>(), output, log_sums);
+      cpu::causal_self_attention_gradient<float>({}, form, packed.values<float>(),
+                                                 {output, log_sums}, arriving, gradient);
+      CHECK(got.value == output);
+      CHECK(got.gradient == gradient);
+      CHECK_FALSE(got == outcome_of(product_precision::full, packed, none, build));
+    }
+  }
+
+  TEST_CASE("row sums and convolutions are full on every tape") {
     auto check = [](const tensor& first, const tensor& second, auto build) {
       auto wanted = outcome_of(product_precision::full, first, second, build);
       for (auto precision : less_than_full)
         CHECK(outcome_of(precision, first, second, build) == wanted);
     };
-    check(drawn<float>({2, 4, 12}, "packed"), drawn<float>({1}, "unused"),
-          [](auto& t, auto p, auto) { return t.row_sums(t.causal_self_attention(p, 2)); });
+    check(drawn<float>({4, 6}, "matrix"), drawn<float>({1}, "unused"),
+          [](auto& t, auto p, auto) { return t.row_sums(p); });
     check(drawn<float>({2, 4, 4, 1}, "images"), drawn<float>({3, 3, 1, 2}, "weights"),
           [](auto& t, auto p, auto q) { return t.conv2d(p, q); });
   }
@@ -204,7 +222,12 @@ TEST_SUITE("kernels/tape") {
       CHECK(refused.error().code == errc::type_mismatch);
       CHECK(refused.error().message
             == "matmul: f64 [2, 2] and f64 [2, 2] have a product of full precision alone, not of "
-                 + std::string(to_string(precision)) + "; cast them to f32");
+                 + std::string(to_string(precision)) + "; cast to f32");
+      tape other{{}, {}, precision};
+      auto packed = other.constant(zeros({1, 2, 3}, dtype::f64));
+      CHECK(other.value(other.causal_self_attention(packed, 1)).error().message
+            == "causal_self_attention: f64 [1, 2, 3] has products of full precision alone, not of "
+                 + std::string(to_string(precision)) + "; cast to f32");
     }
   }
 }
