@@ -192,6 +192,24 @@ class Train(unittest.TestCase):
         last = [self.table("metrics.csv", run)[-1]["loss"] for run in ("whole", "rest")]
         self.assertEqual(last[0], last[1])
 
+    def test_a_clip_by_the_norm_of_all_variables_slows_a_run_down_under_every_strategy_and_is_kept(self):
+        def losses(run):
+            return [line["loss"] for line in self.table("metrics.csv", run)]
+
+        for strategy in ("parameter_server", "mirrored", "multi_worker_mirrored"):
+            alike = ["--world", "virtual", "--steps", "20", "--optimizer", "sgd", "--strategy", strategy]
+            self.trained(*alike, "--run-dir", "free-" + strategy)
+            self.trained(*alike, "--clip-global-norm", "1e6", "--run-dir", "long-" + strategy)
+            self.trained(*alike, "--clip-global-norm", "0.01", "--run-dir", "clipped-" + strategy)
+            free, long, clipped = (losses(run + strategy) for run in ("free-", "long-", "clipped-"))
+            self.assertEqual(free, long)
+            self.assertGreater(float(clipped[-1]), float(free[-1]))
+        self.assertEqual(losses("clipped-mirrored"), losses("clipped-multi_worker_mirrored"))
+        self.assertIn("\nclip-global-norm = 0.01 ", (self.folder / "clipped-mirrored" / "config.toml").read_text())
+        refused = self.train(*SMALL, "--clip-global-norm", "-1")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("troupe train: --clip-global-norm ", refused.stderr)
+
     def test_a_precision_that_there_is_not_is_refused_by_name(self):
         refused = self.train(*SMALL, "--precision", "fp8")
         self.assertEqual(refused.returncode, 2)

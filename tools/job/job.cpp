@@ -152,10 +152,14 @@ void job::add_hook(std::shared_ptr<session_hook> hook) {
   running_->add_hook(std::move(hook));
 }
 
-job_optimizer job::optimizer(const update_plan& plan) const {
+job_optimizer job::optimizer(const update_plan& plan, double clip_global_norm) const {
   if (replicas_meet(options().strategy))
-    return {troupe::optimizer{plan, {.aggregation = reduce_op::mean}}, plan};
-  return {sync_replicas_optimizer{plan, sync()}, plan};
+    return {troupe::optimizer{
+              plan, {.aggregation = reduce_op::mean, .clip_global_norm = clip_global_norm}},
+            plan};
+  auto aggregated = sync();
+  aggregated.clip_global_norm = clip_global_norm;
+  return {sync_replicas_optimizer{plan, aggregated}, plan};
 }
 
 job_optimizer job::optimizer(const update_rule& rule) const {

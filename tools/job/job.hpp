@@ -113,8 +113,9 @@ public:
   void add_hook(std::shared_ptr<session_hook> hook);
 
   /// The optimizer that goes with `strategy()`. @param plan, rule What an update does.
+  /// @param clip_global_norm As of `sync_options` and `optimizer_options`.
   /// Errors: throws `failure`, as the optimizer's constructor.
-  [[nodiscard]] job_optimizer optimizer(const update_plan& plan) const;
+  [[nodiscard]] job_optimizer optimizer(const update_plan& plan, double clip_global_norm = 0) const;
   [[nodiscard]] job_optimizer optimizer(const update_rule& rule) const;
 
   /// Trains the variables of `strategy()`; once.

@@ -52,7 +52,7 @@ void train_model(job& job, const train_options& options, const learning_problem&
   for (const auto& [name, value] : initial_values(problem.model.variables, options.seed))
     variables.push_back(job.strategy().make_variable(name, value));
   const auto plan = value_or_throw(plan_of(options, step_count(options, problem)));
-  const auto optimizer = job.optimizer(plan);
+  const auto optimizer = job.optimizer(plan, options.clip_global_norm);
   job.train(optimizer, training_step(problem.work, static_cast<uint32_t>(options.batch), optimizer,
                                      variables, options.precision));
 }

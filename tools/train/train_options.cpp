@@ -119,6 +119,11 @@ void add_training_options(command_options& all, train_options& options) {
   all.add("--warm-up", "COUNT", "steps in which the learning rate rises from 0, before it decays",
           whole_value(options.warm_up, counts));
   all.add(
+    "--clip-global-norm", "NORM",
+    "norm to which the mean gradient of a step, all variables together, is made shorter if it "
+    "is longer, as is usual for transformers: 1; 0: as it is",
+    real_value(options.clip_global_norm, {0, 1e9}));
+  all.add(
     "--precision", "NAME",
     "what operands of matrix products are rounded to: full (not at all), tf32, bf16, or f16 "
     "(with a dynamic loss scale); sums, variables and all else stay f32; faster on GPUs, while "

@@ -63,7 +63,8 @@ struct train_options : job_options {
   std::vector<optimizer_setting> optimizer_settings;
   std::optional<double> learning_rate;
   decay_kind learning_rate_decay = decay_kind::linear;
-  uint64_t warm_up = 0; ///< Steps in which the learning rate rises from 0.
+  uint64_t warm_up = 0;        ///< Steps in which the learning rate rises from 0.
+  double clip_global_norm = 0; ///< Of the mean gradient of a step, all variables together; 0: none.
   /// Of the matrix products of a step; evaluations are in full precision.
   product_precision precision = product_precision::full;
 
