@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // A step of the language model that `troupe train` trains, on a GPU and on one core: from variables
 // that have changed, and a batch, to the loss and the gradients in the host's memory. Then matrix
-// products in each precision, the casts of their operands included.
+// products in each precision, the casts of their operands included, and attention.
 //
 // gpu_step   needs nothing but a driver and cuBLAS
 #include "actors/gpu/cuda_device.hpp"
 #include "benchmarks/need.hpp"
 #include "benchmarks/stopwatch.hpp"
 #include "kernels/cuda/device.hpp"
+#include "kernels/math/attention.hpp"
 #include "kernels/math/elementwise.hpp"
 #include "kernels/math/matmul.hpp"
 #include "tools/language/language_model.hpp"
 
 #include <cstdio>
+#include <fmt/format.h>
 #include <future>
 #include <string>
 
@@ -49,29 +51,55 @@ void finish(compute_device& device) {
   done.get_future().wait();
 }
 
-/// One line for each size: how many times as long the product takes in full precision.
-void compare_precisions(compute_device& gpu) {
-  const auto& on = dynamic_cast<cuda_stream&>(gpu.stream(0)).context();
-  std::printf("\n%8s %10s %10s %10s %10s\n", "product", "full ms", "full/tf32", "full/bf16",
-              "full/f16");
+/// Prints how many times as long work takes in full precision. @param work Queues it.
+template <class Work>
+void compare_precisions(const cuda::context& on, const std::string& name, const Work& work) {
+  auto seconds_in = [&](product_precision precision) {
+    return seconds_of([&] {
+      work(precision);
+      need(on.synchronise());
+    });
+  };
+  auto full = seconds_in(product_precision::full);
+  std::printf("%-24s %9.3f", name.c_str(), full * 1e3);
+  for (auto precision : {product_precision::tf32, product_precision::bf16, product_precision::f16})
+    std::printf(" %10.2f", full / seconds_in(precision));
+  std::puts("");
+}
+
+tensor filled(const cuda::context& on, const shape& extents) {
+  auto result = on.make(dtype::f32, extents);
+  cuda::fill<float>(on, result.mutable_values<float>(on.device()), 0.5F);
+  return result;
+}
+
+void compare_products(const cuda::context& on) {
   for (size_t side : {512, 2048, 8192}) {
     auto extent = static_cast<int64_t>(side);
-    auto a = on.make(dtype::f32, {extent, extent}), c = on.make(dtype::f32, {extent, extent});
-    cuda::fill<float>(on, a.mutable_values<float>(on.device()), 0.5F);
-    auto seconds_in = [&](product_precision precision) {
+    auto a = filled(on, {extent, extent}), c = filled(on, {extent, extent});
+    compare_precisions(on, fmt::format("product of {0} x {0}", side), [&](auto precision) {
       const matmul_form form{.rows = side, .columns = side, .inner = side, .precision = precision};
-      return seconds_of([&] {
-        cuda::matmul<float>(on, form, a.values<float>(on.device()), a.values<float>(on.device()),
-                            c.mutable_values<float>(on.device()));
-        need(on.synchronise());
-      });
-    };
-    auto full = seconds_in(product_precision::full);
-    std::printf("%7zu^3 %9.3f", side, full * 1e3);
-    for (auto precision :
-         {product_precision::tf32, product_precision::bf16, product_precision::f16})
-      std::printf(" %10.2f", full / seconds_in(precision));
-    std::puts("");
+      cuda::matmul<float>(on, form, a.values<float>(on.device()), a.values<float>(on.device()),
+                          c.mutable_values<float>(on.device()));
+    });
+  }
+}
+
+/// Of 4,096 positions with 12 heads of 64, forward and back.
+void compare_attention(const cuda::context& on) {
+  for (size_t context : {64, 256, 1024}) {
+    attention_form form{.batch = 4096 / context, .context = context, .heads = 12, .head_width = 64};
+    auto elements = static_cast<int64_t>(form.positions() * form.width());
+    auto packed = filled(on, {3 * elements}), gradient = filled(on, {3 * elements});
+    auto output = filled(on, {elements});
+    auto sums = filled(on, {static_cast<int64_t>(form.positions() * form.heads)});
+    auto there = [&](tensor& of) { return of.mutable_values<float>(on.device()); };
+    compare_precisions(on, fmt::format("attention to {}", context), [&](auto precision) {
+      form.precision = precision;
+      cuda::causal_self_attention<float>(on, form, there(packed), there(output), there(sums));
+      cuda::causal_self_attention_gradient<float>(
+        on, form, there(packed), {there(output), there(sums)}, there(output), there(gradient));
+    });
   }
 }
 
@@ -108,5 +136,8 @@ int main() {
     std::printf("%8zu %10.3f %10.3f %10.2f %10.2f\n", batch, there * 1e3, here * 1e3, here / there,
                 there / seconds_there(product_precision::bf16));
   }
-  compare_precisions(*gpu);
+  const auto& on = dynamic_cast<cuda_stream&>(gpu->stream(0)).context();
+  std::printf("\n%-24s %9s %10s %10s %10s\n", "", "full ms", "full/tf32", "full/bf16", "full/f16");
+  compare_products(on);
+  compare_attention(on);
 }
