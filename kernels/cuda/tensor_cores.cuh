@@ -57,8 +57,8 @@ class rounded_products {
   /// Behind each row, so that rows do not begin in one bank.
   static constexpr unsigned gap = packet_bytes / sizeof(operand);
 
-  /// Rows and columns that a warp multiplies by one call. A warp has these rows of a tile and, of
-  /// its columns, the first or second such part of each pair.
+  /// Rows and columns that a warp multiplies by one call. It has so many rows of a tile and, of the
+  /// pairs of such parts of its columns, one part each.
   static constexpr int part = 16;
   static constexpr unsigned warps = block_threads / 32, pairs = size / part / 2;
   static_assert(warps == 2 * size / part);
