@@ -70,6 +70,7 @@ struct applied_update {
   double squared_norm = std::numeric_limits<double>::quiet_NaN();
   /// The mean of each gradient's, if they are measured.
   double mean_squared_norm = std::numeric_limits<double>::quiet_NaN();
+  std::vector<double> squared_norms{}; ///< Of variables that are updated together.
 };
 
 /// Which of all gradients one is; the fields are those of `wire::GradientId`.

@@ -401,6 +401,9 @@ struct UpdateApplied {
 
   meanSquaredNorm @5 :Float64 = nan;
   # If it was to be measured: the mean of such sums of the gradients, each by itself.
+
+  squaredNorms @6 :List(Float64);
+  # Of variables that are updated together, in place of `squaredNorm`: that of each, in their order.
 }
 
 struct Setting {

@@ -246,16 +246,24 @@ msg<wire::UpdateApplied> make_update_applied(const applied_update& done) {
   message.body.setTookNanoseconds(to_count(done.took));
   message.body.setSquaredNorm(done.squared_norm);
   message.body.setMeanSquaredNorm(done.mean_squared_norm);
+  if (done.squared_norms.empty()) return std::move(message).finish();
+  auto each = message.body.initSquaredNorms(static_cast<uint32_t>(done.squared_norms.size()));
+  for (uint32_t i = 0; i < each.size(); ++i)
+    each.set(i, done.squared_norms[i]);
   return std::move(message).finish();
 }
 
 applied_update read_update_applied(wire::UpdateApplied::Reader from) {
+  std::vector<double> squared_norms;
+  for (auto each : from.getSquaredNorms())
+    squared_norms.push_back(each);
   return {.version = from.getVersion(),
           .step = from.getStep(),
           .applied = nanoseconds(from.getAppliedNanoseconds()),
           .took = to_length(from.getTookNanoseconds()),
           .squared_norm = from.getSquaredNorm(),
-          .mean_squared_norm = from.getMeanSquaredNorm()};
+          .mean_squared_norm = from.getMeanSquaredNorm(),
+          .squared_norms = std::move(squared_norms)};
 }
 
 msg<wire::UseOptimizer> make_use_optimizer(const optimizer_settings& optimizer) {

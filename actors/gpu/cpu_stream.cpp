@@ -273,13 +273,17 @@ expected<void> cpu_stream::update(variable_state& variable, const update_plan& p
   return {};
 }
 
-expected<double> cpu_stream::squared_norm(const variable_state& variable,
-                                          const gradient_mean& mean) {
+expected<std::vector<double>> cpu_stream::squared_norms(std::span<const measured_mean> means) {
   if (auto idle = wait(); !idle) return tl::unexpected<error>(idle.error());
-  auto gradients = as_of_host(mean.gradients);
-  variable_state of;
-  of.value = as_of_host(variable.value);
-  return troupe::squared_norm(cpu::context{}, of, {gradients, mean.divisor, mean.scale});
+  std::vector<double> norms;
+  for (const auto& [variable, mean] : means) {
+    auto gradients = as_of_host(mean.gradients);
+    variable_state of;
+    of.value = as_of_host(variable.value);
+    const measured_mean here{of, {gradients, mean.divisor, mean.scale}};
+    norms.push_back(troupe::squared_norms(cpu::context{}, {&here, 1}).front());
+  }
+  return norms;
 }
 
 expected<void> cpu_stream::wait() {

@@ -52,8 +52,8 @@ public:
   [[nodiscard]] expected<void> prepare(variable_state& variable, const update_plan& plan) override;
   [[nodiscard]] expected<void> update(variable_state& variable, const update_plan& plan,
                                       const gradient_mean& mean) override;
-  [[nodiscard]] expected<double> squared_norm(const variable_state& variable,
-                                              const gradient_mean& mean) override;
+  [[nodiscard]] expected<std::vector<double>>
+  squared_norms(std::span<const measured_mean> means) override;
   [[nodiscard]] expected<void> wait() override;
 
   /// Has `what` called when all that was asked before is done.

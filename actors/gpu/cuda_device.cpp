@@ -179,11 +179,11 @@ public:
     return asked ? context_.status() : asked;
   }
 
-  [[nodiscard]] expected<double> squared_norm(const variable_state& variable,
-                                              const gradient_mean& mean) override {
-    auto norm = troupe::squared_norm(context_, variable, mean);
+  [[nodiscard]] expected<std::vector<double>>
+  squared_norms(std::span<const measured_mean> means) override {
+    auto norms = troupe::squared_norms(context_, means);
     if (auto so_far = context_.status(); !so_far) return tl::unexpected<error>(so_far.error());
-    return norm;
+    return norms;
   }
 
   [[nodiscard]] expected<void> wait() override { return context_.synchronise(); }

@@ -143,17 +143,7 @@ struct apply_bundle {
   uint64_t step = 0;
   uint32_t divisor = 0;               ///< As in ApplyUpdate.
   std::vector<push_bundle> gradients; ///< In the order of replicas, and added so.
-  double scale = 1;                   ///< What means are multiplied with: a clip by a norm.
-};
-
-/// The mean gradients of an update are to be measured, before it is made.
-struct measure_bundle {
-  apply_bundle update;
-};
-
-/// The squares of each mean gradient, added up; by variable.
-struct bundle_squares {
-  std::vector<double> each;
+  bool hold = false;                  ///< As in ApplyUpdate.
 };
 
 /// A variable of a bundle was changed by hand.
@@ -164,12 +154,17 @@ struct bundle_changed {};
 using bundle_actor = caf::typed_actor<
   // The variables as they are now. Errors: as the device's actor.
   caf::replies_to<read_bundle>::with<bundle_values>,
-  // One pass for each variable; answered when they are queued. Errors: as ApplyUpdate.
+  // One pass for each variable; answered when they are queued, or held and measured. Errors: as
+  // ApplyUpdate.
   caf::replies_to<apply_bundle>::with<msg<wire::UpdateApplied>>,
-  // Changes nothing; waits for the device. Errors: as ApplyUpdate.
-  caf::replies_to<measure_bundle>::with<bundle_squares>,
+  // The update that it was asked to hold. Errors: failed_precondition.
+  caf::replies_to<msg<wire::ReleaseUpdate>>::with<msg<wire::UpdateApplied>>,
   // By its owner, and done.
   caf::reacts_to<bundle_changed>>;
+
+/// What applies the update that it holds: an owner, or a bundle.
+using update_holder_actor
+  = caf::typed_actor<caf::replies_to<msg<wire::ReleaseUpdate>>::with<msg<wire::UpdateApplied>>>;
 
 /// A variable's holder has been found, or looked for in vain: then both are null.
 struct holder_found {
@@ -509,8 +504,6 @@ TROUPE_LOCAL_MESSAGE(troupe::push_bundle)
 TROUPE_LOCAL_MESSAGE(troupe::read_bundle)
 TROUPE_LOCAL_MESSAGE(troupe::bundle_values)
 TROUPE_LOCAL_MESSAGE(troupe::apply_bundle)
-TROUPE_LOCAL_MESSAGE(troupe::measure_bundle)
-TROUPE_LOCAL_MESSAGE(troupe::bundle_squares)
 TROUPE_LOCAL_MESSAGE(troupe::bundle_changed)
 TROUPE_LOCAL_MESSAGE(troupe::lend_variable)
 TROUPE_LOCAL_MESSAGE(troupe::lent_variable)

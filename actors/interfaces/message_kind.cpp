@@ -86,8 +86,6 @@ std::vector<message_kind> make_kinds() {
     local_kind<read_bundle>("read_bundle"),
     local_kind<bundle_values>("bundle_values"),
     local_kind<apply_bundle>("apply_bundle"),
-    local_kind<measure_bundle>("measure_bundle"),
-    local_kind<bundle_squares>("bundle_squares"),
     local_kind<bundle_changed>("bundle_changed"),
     local_kind<watch_owner>("watch_owner"),
     local_kind<watch_job>("watch_job"),

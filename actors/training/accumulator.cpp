@@ -64,7 +64,7 @@ caf::result<msg<Reply>> take(accumulator_pointer self, uint32_t required, bool h
   if (std::is_same_v<Reply, wire::UpdateApplied> && !config.owner && !config.bundle)
     return to_caf({errc::failed_precondition, "this accumulator has no owner to give gradients to; "
                                               "ask it for an aggregate"});
-  if (config.bundle && (hold || measure))
+  if (config.bundle && measure)
     return to_caf({errc::unimplemented,
                    fmt::format("variable '{}' is updated together with others, and no owner "
                                "measures its gradients",
@@ -281,7 +281,7 @@ accumulator_state::taken accumulator_state::close_step(bool aggregates, const pe
     std::ranges::stable_sort(gradients, {}, [](const push_bundle& pushed) {
       return place_in_update(pushed.gradients.front());
     });
-    result.bundled = {step, divisor, std::move(gradients)};
+    result.bundled = {step, divisor, std::move(gradients), take.hold};
     return result;
   }
   auto told = config.owner_is_replicated ? result.report : msg<wire::TakenGradient>{};

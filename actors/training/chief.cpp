@@ -27,8 +27,8 @@ constexpr auto no_step_is_wanted = std::numeric_limits<uint64_t>::max();
 
 template <class Message>
 void tell_accumulators(chief_pointer self, const Message& message) {
-  for (const auto& accumulator : self->state.config.accumulators)
-    self->send(accumulator, message);
+  for (const auto& each : self->state.config.collected)
+    self->send(each.accumulator, message);
 }
 
 void tell_replicas(chief_pointer self, const msg<wire::CancelStep>& cancel) {
@@ -68,8 +68,8 @@ void conclude(chief_pointer self) {
   auto& state = self->state;
   state.now_in.enter(chief_phase::over);
   state.end.report.step = state.step;
-  for (const auto& accumulator : state.config.accumulators)
-    self->send_exit(accumulator, caf::exit_reason::user_shutdown);
+  for (const auto& each : state.config.collected)
+    self->send_exit(each.accumulator, caf::exit_reason::user_shutdown);
   self->send_exit(state.config.tokens, caf::exit_reason::user_shutdown);
   for (auto index : state.roster.live())
     self->send_exit(state.handles[index], caf::exit_reason::kill);
@@ -222,7 +222,7 @@ void take_step_back(chief_pointer self) {
 void end_if_taken_back(chief_pointer self) {
   auto& state = self->state;
   auto ahead = state.open.ahead();
-  auto variables = state.config.accumulators.size();
+  auto variables = state.config.collected.size();
   if (state.open.cancelled + ahead < variables) return;
   if (state.step > state.config.first_step && state.wants_snapshot(true)) {
     if (ahead == 0) return take_snapshot(self);
@@ -246,38 +246,44 @@ void on_not_applied(chief_pointer self, const error& reason) {
 void end_step_if_complete(chief_pointer self) {
   auto& state = self->state;
   if (state.now_in != chief_phase::applying
-      || state.open.applied.size() < state.config.accumulators.size())
+      || state.open.applied.size() < state.config.collected.size())
     return;
   self->send(state.config.recorder, state.close_books());
   settle(self);
 }
 
 void keep_norms(chief_state& state, size_t index, wire::UpdateApplied::Reader said) {
-  state.open.norms[index] = {said.getSquaredNorm(), said.getMeanSquaredNorm()};
+  const auto& positions = state.config.collected[index].positions;
+  auto each = said.getSquaredNorms();
+  for (uint32_t i = 0; i < each.size() && i < positions.size(); ++i)
+    state.open.norms[positions[i]].squared_mean = each[i];
+  if (each.size() == 0)
+    state.open.norms[positions.front()] = {said.getSquaredNorm(), said.getMeanSquaredNorm()};
 }
 
 void on_applied(chief_pointer self, size_t index, const msg<wire::UpdateApplied>& applied) {
   auto& state = self->state;
   auto done = applied.reader();
-  if (state.config.sync.measures() && !state.open.norms.contains(index))
+  const auto& collected = state.config.collected[index];
+  if (state.config.sync.measures() && !state.open.norms.contains(collected.positions.front()))
     keep_norms(state, index, done);
-  state.open.applied.push_back({state.config.collected[index],
-                                job_time{done.getAppliedNanoseconds()},
-                                job_time{done.getTookNanoseconds()}});
+  state.open.applied.push_back(
+    {collected.name, job_time{done.getAppliedNanoseconds()}, job_time{done.getTookNanoseconds()}});
   state.now_in == chief_phase::taking_back ? end_if_taken_back(self) : end_step_if_complete(self);
 }
 
 // All mean gradients have to be known before the first is applied.
 void on_measured(chief_pointer self, size_t index, const msg<wire::UpdateApplied>& held) {
   auto& state = self->state;
+  ++state.open.held;
   keep_norms(state, index, held.reader());
   if (state.now_in == chief_phase::taking_back) return end_if_taken_back(self);
-  const auto& owners = state.config.owners;
-  if (state.open.norms.size() < owners.size()) return;
+  const auto& collected = state.config.collected;
+  if (state.open.held < collected.size()) return;
   auto norm = std::sqrt(state.open.all_norms().squared_mean);
   auto release = make_release_update(clip_factor(norm, state.config.sync.clip_global_norm));
-  for (size_t i = 0; i < owners.size(); ++i)
-    ask(self, owners[i], release,
+  for (size_t i = 0; i < collected.size(); ++i)
+    ask(self, collected[i].holder, release,
         [self, i](const msg<wire::UpdateApplied>& applied) { on_applied(self, i, applied); });
 }
 
@@ -287,9 +293,9 @@ void begin_step(chief_pointer self) {
   keep_deadlines(self);
   auto holds = state.config.sync.clip_global_norm > 0;
   auto take = make_take_gradient(state.open.needed, holds, state.config.sync.measures());
-  for (size_t i = 0; i < state.config.accumulators.size(); ++i)
+  for (size_t i = 0; i < state.config.collected.size(); ++i)
     self
-      ->request(state.config.accumulators[i], caf::infinite, take) // the watch keeps the deadline
+      ->request(state.config.collected[i].accumulator, caf::infinite, take) // the watch: a deadline
       .then(
         [self, i, holds](const msg<wire::UpdateApplied>& done) {
           holds ? on_measured(self, i, done) : on_applied(self, i, done);
@@ -408,10 +414,10 @@ void do_without(chief_pointer self, const std::vector<accumulator_progress>& pro
   const auto& config = self->state.config;
   for (size_t i = 0; i < lacking.size(); ++i) {
     if (lacking[i] == 0) continue;
-    self->send(config.accumulators[i], make_count_missing(lacking[i], progress[i].step));
+    self->send(config.collected[i].accumulator, make_count_missing(lacking[i], progress[i].step));
     self->state.config.on_warning(
       fmt::format("'{}' does without {} gradients that lost replicas gave only in part",
-                  config.collected[i], lacking[i]));
+                  config.collected[i].name, lacking[i]));
   }
 }
 
@@ -426,11 +432,11 @@ void on_confirmed(chief_pointer self, const std::vector<accumulator_progress>& p
 // A report may still be on its way from another node. What an accumulator answers comes after what
 // it has reported: so when all have answered and the step is still open, no report will come.
 void confirm_stall(chief_pointer self, uint32_t tokens) {
-  const auto& accumulators = self->state.config.accumulators;
-  auto missing = std::make_shared<size_t>(accumulators.size());
+  const auto& collected = self->state.config.collected;
+  auto missing = std::make_shared<size_t>(collected.size());
   auto progress = std::make_shared<std::vector<accumulator_progress>>(*missing);
-  for (size_t i = 0; i < accumulators.size(); ++i)
-    ask(self, accumulators[i], make_read_accumulator(),
+  for (size_t i = 0; i < collected.size(); ++i)
+    ask(self, collected[i].accumulator, make_read_accumulator(),
         [self, missing, progress, i, tokens,
          step = self->state.step](const msg<wire::AccumulatorStatus>& said) {
           (*progress)[i] = {said.reader().getStep(), said.reader().getAccumulated()};

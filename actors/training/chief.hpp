@@ -28,6 +28,14 @@ namespace troupe {
 /// @param min_replicas As `chief_config::min_replicas`.
 [[nodiscard]] bool may_lose_replicas(const sync_options& sync, uint32_t min_replicas = 0);
 
+/// Variables of one accumulator.
+struct collected_variables {
+  std::string name; ///< For people: "w", or "w and 3 more".
+  accumulator_actor accumulator;
+  update_holder_actor holder;    ///< Makes the updates.
+  std::vector<size_t> positions; ///< Of the variables, among all.
+};
+
 /// What a chief leads.
 struct chief_config {
   sync_options sync;
@@ -36,14 +44,12 @@ struct chief_config {
   /// Replicas without which the job does not go on, even if a step needs fewer; 0: as a step needs.
   uint32_t min_replicas = 0;
   uint64_t first_step = 0;
-  uint64_t steps = 1;                          ///< Updates to make.
-  std::vector<accumulator_actor> accumulators; ///< Of all variables; the chief ends them.
-  /// What each of them collects the gradients of, for people: "w", or "w and 3 more".
-  std::vector<std::string> collected;
-  std::vector<variable_owner_actor> owners; ///< One for each variable; asked for what they hold.
-  std::vector<std::string> variables;       ///< Their names, in the same order.
-  token_queue_actor tokens;                 ///< The chief ends it.
-  recorder_actor recorder;                  ///< Told of every step, and last of the job's end.
+  uint64_t steps = 1;                         ///< Updates to make.
+  std::vector<collected_variables> collected; ///< All variables; the chief ends the accumulators.
+  std::vector<variable_owner_actor> owners;   ///< One for each variable; asked for what they hold.
+  std::vector<std::string> variables;         ///< Their names, in the same order.
+  token_queue_actor tokens;                   ///< The chief ends it.
+  recorder_actor recorder;                    ///< Told of every step, and last of the job's end.
   /// A step that takes longer ends the job, naming what is missing. A sixth of it brings a warning.
   job_time deadline = std::chrono::minutes{10};
   /// How often the chief looks for what is missing. In the virtual world, where a look costs more
@@ -84,21 +90,22 @@ struct accumulator_progress {
 struct step_progress {
   uint32_t needed = 0; ///< Gradients that it waits for.
   job_time began{0};
-  std::vector<variable_update> applied;   ///< What owners have done.
+  std::vector<variable_update> applied; ///< What owners have done.
+  size_t held = 0; ///< Updates that wait for their release: one an accumulator.
   std::map<size_t, gradient_norms> norms; ///< Of what owners hold or have measured, by variable.
   size_t cancelled = 0;        ///< Accumulators that wait no more, while it is taken back.
   bool warned = false;         ///< Of its lateness.
   bool suspects_stall = false; ///< The last look found all replicas waiting.
 
-  /// Variables that the step has changed, or whose owners hold the change.
-  [[nodiscard]] size_t ahead() const { return std::max(applied.size(), norms.size()); }
+  /// Accumulators of variables that the step has changed, or that have a change held for them.
+  [[nodiscard]] size_t ahead() const { return std::max(applied.size(), held); }
 
   /// The sum of what owners have measured, in the order of variables.
   [[nodiscard]] gradient_norms all_norms() const;
 
   /// Those of `collected` of which it was not said yet that the update is applied.
   [[nodiscard]] std::vector<std::string>
-  not_applied(const std::vector<std::string>& collected) const;
+  not_applied(std::span<const collected_variables> collected) const;
 };
 
 /// A snapshot that is being taken.
@@ -165,7 +172,7 @@ struct chief_state {
 
   chief_state() = default;
 
-  /// Nothing has begun. @param from With as many accumulators as variables.
+  /// Nothing has begun. @param from Each of its variables is collected once.
   explicit chief_state(chief_config from);
 
   /// True if no step comes after the one that is closed.

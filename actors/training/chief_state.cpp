@@ -39,19 +39,18 @@ gradient_norms step_progress::all_norms() const {
 }
 
 std::vector<std::string>
-step_progress::not_applied(const std::vector<std::string>& collected) const {
+step_progress::not_applied(std::span<const collected_variables> collected) const {
   std::vector<std::string> names;
-  for (const auto& name : collected)
-    if (std::ranges::find(applied, name, &variable_update::variable) == applied.end())
-      names.push_back(name);
+  for (const auto& each : collected)
+    if (std::ranges::find(applied, each.name, &variable_update::variable) == applied.end())
+      names.push_back(each.name);
   return names;
 }
 
 chief_state::chief_state(chief_config from)
   : config(std::move(from)), step(config.first_step),
-    ledger(config.accumulators.size(), asynchronous_rule::patience(config.sync)),
+    ledger(config.collected.size(), asynchronous_rule::patience(config.sync)),
     roster(config.sync.total_num_replicas, config.absent), handles(config.sync.total_num_replicas) {
-  TROUPE_ASSERT(config.accumulators.size() == config.collected.size(), config.collected.size());
   TROUPE_ASSERT(config.owners.size() == config.variables.size(), config.variables.size());
   for (auto* tell : {&config.on_warning, &config.on_trouble})
     if (!*tell) *tell = [](const std::string&) {};
@@ -198,7 +197,7 @@ std::optional<error> chief_state::overdue(job_time now) const {
   if (now_in == phase::taking_back && now - *end.asked > config.stop_patience + config.deadline)
     return too_late(fmt::format("step {} is to be taken back, but only {} of {} accumulators have "
                                 "answered",
-                                step + 1, open.cancelled, config.accumulators.size()));
+                                step + 1, open.cancelled, config.collected.size()));
   if (now_in == phase::applying && now - open.began > config.deadline)
     return too_late(fmt::format("step {} is not over after {:.1f} s; not updated yet: {}", step + 1,
                                 seconds(now - open.began),

@@ -20,36 +20,39 @@ using owned_variables = std::vector<std::shared_ptr<owned_variable>>;
 
 // ---- on the stream ----
 
-std::vector<gradient> gradients_of(const apply_bundle& update, size_t variable) {
-  std::vector<gradient> gradients;
-  gradients.reserve(update.gradients.size());
-  for (const auto& pushed : update.gradients) {
-    const auto& message = pushed.gradients[variable];
-    gradients.push_back(*read_gradient(message.reader().getGradient(), message.owner()));
+/// The gradients of an update, by variable, where the variables lie.
+using placed_gradients = std::vector<std::vector<gradient>>;
+
+expected<placed_gradients> placed(const owned_variables& variables, const apply_bundle& update) {
+  placed_gradients all;
+  for (size_t i = 0; i < variables.size(); ++i) {
+    std::vector<gradient> given;
+    for (const auto& pushed : update.gradients) {
+      const auto& message = pushed.gradients[i];
+      given.push_back(*read_gradient(message.reader().getGradient(), message.owner()));
+    }
+    auto there = variables[i]->placed(std::move(given));
+    if (!there) return tl::unexpected<error>(there.error());
+    all.push_back(std::move(*there));
   }
-  return gradients;
+  return all;
 }
 
 expected<void> update_all(compute_stream& stream, const owned_variables& variables,
-                          const apply_bundle& update) {
+                          const placed_gradients& gradients, uint32_t divisor, double scale) {
   return stream.update_together([&]() -> expected<void> {
     for (size_t i = 0; i < variables.size(); ++i)
-      if (auto done = variables[i]->update(gradients_of(update, i), update.divisor, update.scale);
-          !done)
-        return done;
+      if (auto done = variables[i]->update({gradients[i], divisor, scale}); !done) return done;
     return {};
   });
 }
 
-expected<std::vector<double>> squares_of(const owned_variables& variables,
-                                         const apply_bundle& update) {
-  std::vector<double> squares;
-  for (size_t i = 0; i < variables.size(); ++i) {
-    auto norm = variables[i]->squared_norm(gradients_of(update, i), update.divisor);
-    if (!norm) return tl::unexpected<error>(norm.error());
-    squares.push_back(*norm);
-  }
-  return squares;
+expected<std::vector<double>> squares_of(compute_stream& stream, const owned_variables& variables,
+                                         const placed_gradients& gradients, uint32_t divisor) {
+  std::vector<measured_mean> means;
+  for (size_t i = 0; i < variables.size(); ++i)
+    means.push_back(variables[i]->measured({gradients[i], divisor}));
+  return stream.squared_norms(means);
 }
 
 // @returns What they are, where they lie; nothing, if some have copies that differ.
@@ -109,16 +112,16 @@ struct queued_work {
   job_time took{0};           ///< To queue it.
 };
 
-// The gradients go when the device has done the work, which refers to them.
-// @param update Null: the variables are but read.
-void ask_for_values(bundle_pointer self, std::shared_ptr<const apply_bundle> update,
+// What `work` refers to goes when the device has done it.
+// @param work Changes the variables; empty: they are but read.
+void ask_for_values(bundle_pointer self, std::function<expected<void>(compute_stream&)> work,
                     std::function<void(const caf::expected<queued_work>&)> answered) {
   self->state.values.clear();
   auto values = std::make_shared<std::vector<tensor>>();
-  const auto* what = update ? "an update" : "a read";
-  auto launch = [variables = self->state.config.variables, update = std::move(update),
+  const auto* what = work ? "an update" : "a read";
+  auto launch = [variables = self->state.config.variables, work = std::move(work),
                  values](compute_stream& stream) -> expected<void> {
-    auto done = update ? update_all(stream, variables, *update) : expected<void>{};
+    auto done = work ? work(stream) : expected<void>{};
     if (!done) return done;
     return values_in_place(variables).map([&](auto there) { *values = std::move(there); });
   };
@@ -150,32 +153,69 @@ caf::result<bundle_values> read(bundle_pointer self) {
   return reader;
 }
 
-caf::result<msg<wire::UpdateApplied>> apply(bundle_pointer self, const apply_bundle& update) {
+caf::result<msg<wire::UpdateApplied>>
+make_update(bundle_pointer self, uint64_t step,
+            std::function<expected<void>(compute_stream&)> work) {
   auto promise = self->make_response_promise<msg<wire::UpdateApplied>>();
-  auto answer
-    = [self, promise, step = update.step](const caf::expected<queued_work>& done) mutable {
-        if (!done)
-          promise.deliver(done.error());
-        else
-          promise.deliver(make_update_applied(
-            {.step = step, .applied = self->state.config.world->now(), .took = done->took}));
-      };
-  ask_for_values(self, std::make_shared<apply_bundle>(update), answer);
+  auto answer = [self, promise, step](const caf::expected<queued_work>& done) mutable {
+    if (!done)
+      promise.deliver(done.error());
+    else
+      promise.deliver(make_update_applied(
+        {.step = step, .applied = self->state.config.world->now(), .took = done->took}));
+  };
+  ask_for_values(self, std::move(work), answer);
   return promise;
 }
 
-caf::result<bundle_squares> measure(bundle_pointer self, const measure_bundle& wanted) {
-  auto promise = self->make_response_promise<bundle_squares>();
-  auto squares = std::make_shared<bundle_squares>();
-  auto launch = [variables = self->state.config.variables, update = wanted.update,
-                 squares](compute_stream&) {
-    return squares_of(variables, update).map([&](auto each) { squares->each = std::move(each); });
+caf::result<msg<wire::UpdateApplied>> hold(bundle_pointer self, const apply_bundle& update) {
+  auto promise = self->make_response_promise<msg<wire::UpdateApplied>>();
+  auto held = std::make_shared<held_bundle>(update);
+  auto squares = std::make_shared<std::vector<double>>();
+  auto launch = [variables = self->state.config.variables, held,
+                 squares](compute_stream& stream) -> expected<void> {
+    auto there = placed(variables, held->update);
+    if (!there) return tl::unexpected<error>(there.error());
+    held->placed = std::move(*there);
+    return squares_of(stream, variables, held->placed, held->update.divisor).map([&](auto each) {
+      *squares = std::move(each);
+    });
   };
-  auto answer = [promise, squares](const caf::expected<job_time>& measured) mutable {
-    measured ? promise.deliver(*squares) : promise.deliver(measured.error());
+  auto answer = [self, promise, held, squares](const caf::expected<job_time>& measured) mutable {
+    if (!measured) {
+      promise.deliver(measured.error());
+      return;
+    }
+    self->state.held = held;
+    promise.deliver(make_update_applied({.step = held->update.step,
+                                         .applied = self->state.config.world->now(),
+                                         .took = *measured,
+                                         .squared_norms = *squares}));
   };
   ask_device(self, "the norm", launch, answer);
   return promise;
+}
+
+caf::result<msg<wire::UpdateApplied>> apply(bundle_pointer self, const apply_bundle& update) {
+  if (update.hold) return hold(self, update);
+  auto work = [variables = self->state.config.variables,
+               given = std::make_shared<apply_bundle>(update)](compute_stream& stream) {
+    auto there = placed(variables, *given);
+    return there ? update_all(stream, variables, *there, given->divisor, 1)
+                 : tl::unexpected<error>(there.error());
+  };
+  return make_update(self, update.step, work);
+}
+
+caf::result<msg<wire::UpdateApplied>> release(bundle_pointer self, double scale) {
+  auto held = std::exchange(self->state.held, nullptr);
+  if (!held)
+    return to_caf({errc::failed_precondition,
+                   fmt::format("variables {} hold no update", self->state.config.name)});
+  auto work = [variables = self->state.config.variables, held, scale](compute_stream& stream) {
+    return update_all(stream, variables, held->placed, held->update.divisor, scale);
+  };
+  return make_update(self, held->update.step, work);
 }
 
 } // namespace
@@ -191,7 +231,9 @@ bundle_actor::behavior_type variable_bundle(bundle_pointer self, bundle_config c
   return {
     [self](const read_bundle&) { return read(self); },
     [self](const apply_bundle& update) { return apply(self, update); },
-    [self](const measure_bundle& wanted) { return measure(self, wanted); },
+    [self](const msg<wire::ReleaseUpdate>& wanted) {
+      return release(self, wanted.reader().getScale());
+    },
     [self](const bundle_changed&) { self->state.values.clear(); },
   };
 }

@@ -26,6 +26,12 @@ struct bundle_config {
   troupe::world* world = nullptr; ///< Outlives the actor.
 };
 
+/// An update that waits for its release.
+struct held_bundle {
+  apply_bundle update;                         ///< Keeps the gradients.
+  std::vector<std::vector<gradient>> placed{}; ///< Where the variables lie, by variable.
+};
+
 /// A small step on a device takes as long as its messages: some ten for each variable, if each is
 /// read, accumulated and updated by itself. A bundle stands where owners stand in a step, and an
 /// accumulator collects for all of its variables, so that there are ten in all.
@@ -40,8 +46,9 @@ struct bundle_state {
   static inline const char* name = "variable_bundle";
 
   bundle_config config;
-  std::vector<tensor> values; ///< As they are; empty: they have to be asked for.
-  size_t at_device = 0;       ///< Requests that the device's actor has not answered yet.
+  std::vector<tensor> values;        ///< As they are; empty: they have to be asked for.
+  std::shared_ptr<held_bundle> held; ///< Null: none.
+  size_t at_device = 0;              ///< Requests that the device's actor has not answered yet.
   std::vector<caf::typed_response_promise<bundle_values>> readers; ///< That wait for one of them.
   device_end end;
   bool is_leaving = false;

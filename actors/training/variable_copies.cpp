@@ -304,8 +304,12 @@ expected<void> variable_copies::prepare(const update_plan& plan) {
   return {};
 }
 
-expected<double> variable_copies::squared_norm(const gradient_mean& mean) const {
-  return stream().squared_norm(first(), mean);
+expected<std::vector<double>>
+variable_copies::squared_norms(std::span<const gradient_mean> means) const {
+  std::vector<measured_mean> of_first;
+  for (const auto& mean : means)
+    of_first.push_back({first(), mean});
+  return stream().squared_norms(of_first);
 }
 
 expected<variable_state> variable_copies::saved() const {

@@ -104,9 +104,10 @@ public:
   /// Errors: as the device's; unimplemented for a rule that the device has no code for.
   [[nodiscard]] expected<void> prepare(const update_plan& plan);
 
-  /// That of the mean gradient of the first copy, as `troupe::squared_norm`. @pre As `update`.
+  /// Those of mean gradients of the first copy, as `troupe::squared_norms`. @pre As `update`.
   /// Errors: as the device's.
-  [[nodiscard]] expected<double> squared_norm(const gradient_mean& mean) const;
+  [[nodiscard]] expected<std::vector<double>>
+  squared_norms(std::span<const gradient_mean> means) const;
 
   /// What a checkpoint holds, in the host's memory: the first copy, with what the copies come to
   /// for its value. Errors: as the device's.

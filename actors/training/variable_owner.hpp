@@ -98,14 +98,17 @@ public:
   /// cancelled, as `change_once`.
   [[nodiscard]] expected<msg<wire::UpdateApplied>> apply_once(const msg<wire::ApplyUpdate>& update);
 
-  /// One update, of gradients that were checked; as `apply_once`, but it is neither measured nor
-  /// held. @param divisor As in ApplyUpdate. @param scale As in `gradient_mean`.
-  [[nodiscard]] expected<void> update(std::vector<gradient> gradients, uint32_t divisor,
-                                      double scale = 1);
+  /// Gradients that were checked, where the variable lies, for one of the next two.
+  /// Errors: as `apply_once`.
+  [[nodiscard]] expected<std::vector<gradient>> placed(std::vector<gradient> gradients) const;
 
-  /// The squares of the mean gradient of such an update, added up. Errors: as `update`.
-  [[nodiscard]] expected<double> squared_norm(std::vector<gradient> gradients,
-                                              uint32_t divisor) const;
+  /// One update; as `apply_once`, but it is neither measured nor held.
+  [[nodiscard]] expected<void> update(const gradient_mean& mean) { return apply(mean); }
+
+  /// What such an update is to be measured by.
+  [[nodiscard]] measured_mean measured(const gradient_mean& mean) const {
+    return {copies_.first(), mean};
+  }
 
   /// The update that is held. Errors: failed_precondition if there is none.
   [[nodiscard]] expected<msg<wire::UpdateApplied>> release(const msg<wire::ReleaseUpdate>& wanted);

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <numeric>
 #include <utility>
 
 namespace troupe {
@@ -290,9 +291,9 @@ expected<void> owned_variable::measure(const msg<wire::ApplyUpdate>& update,
     done.mean_squared_norm = *each;
   }
   if (is_measured || update.reader().getHold()) {
-    auto norm = copies_.squared_norm(mean);
+    auto norm = copies_.squared_norms({&mean, 1});
     if (!norm) return tl::unexpected<error>(norm.error());
-    done.squared_norm = *norm;
+    done.squared_norm = norm->front();
   }
   return {};
 }
@@ -326,20 +327,9 @@ owned_variable::apply_once(const msg<wire::ApplyUpdate>& update) {
   return answer;
 }
 
-expected<void> owned_variable::update(std::vector<gradient> gradients, uint32_t divisor,
-                                      double scale) {
-  if (auto ready = check_ready(); !ready) return ready;
-  auto placed = copies_.placed(std::move(gradients));
-  if (!placed) return tl::unexpected<error>(placed.error());
-  return apply({*placed, divisor, scale});
-}
-
-expected<double> owned_variable::squared_norm(std::vector<gradient> gradients,
-                                              uint32_t divisor) const {
+expected<std::vector<gradient>> owned_variable::placed(std::vector<gradient> gradients) const {
   if (auto ready = check_ready(); !ready) return tl::unexpected<error>(ready.error());
-  auto placed = copies_.placed(std::move(gradients));
-  if (!placed) return tl::unexpected<error>(placed.error());
-  return copies_.squared_norm({*placed, divisor});
+  return copies_.placed(std::move(gradients));
 }
 
 // Only owners that are replicated are told which replicas' gradients they get.
@@ -355,13 +345,12 @@ void owned_variable::keep_closed(wire::ApplyUpdate::Reader update, const applied
 
 expected<double> owned_variable::mean_squared_norm(std::span<const gradient> gradients) const {
   if (gradients.empty()) return 0;
-  double sum = 0;
-  for (const auto& one : gradients) {
-    auto norm = copies_.squared_norm({{&one, 1}});
-    if (!norm) return norm;
-    sum += *norm;
-  }
-  return sum / static_cast<double>(gradients.size());
+  std::vector<gradient_mean> each;
+  for (const auto& one : gradients)
+    each.push_back({{&one, 1}});
+  auto norms = copies_.squared_norms(each);
+  if (!norms) return tl::unexpected<error>(norms.error());
+  return std::accumulate(norms->begin(), norms->end(), 0.0) / static_cast<double>(norms->size());
 }
 
 expected<msg<wire::UpdateApplied>> owned_variable::release(const msg<wire::ReleaseUpdate>& wanted) {

@@ -66,9 +66,9 @@ public:
     return {};
   }
 
-  [[nodiscard]] expected<double> squared_norm(const variable_state& variable,
-                                              const gradient_mean& mean) override {
-    return troupe::squared_norm(on_, variable, mean);
+  [[nodiscard]] expected<std::vector<double>>
+  squared_norms(std::span<const measured_mean> means) override {
+    return troupe::squared_norms(on_, means);
   }
 
   [[nodiscard]] expected<void> wait() override { return {}; }

@@ -17,6 +17,7 @@
 namespace troupe {
 
 struct gradient_mean;
+struct measured_mean;
 struct update_plan;
 struct variable_state;
 
@@ -100,11 +101,10 @@ public:
     return ask();
   }
 
-  /// As `troupe::squared_norm`; waits for the stream. Arrays lie as for `update`.
+  /// As `troupe::squared_norms`; waits for the stream, once. Arrays lie as for `update`.
   /// Errors: as `to_device`.
-  [[nodiscard]] virtual expected<double> squared_norm(const variable_state& variable,
-                                                      const gradient_mean& mean)
-    = 0;
+  [[nodiscard]] virtual expected<std::vector<double>>
+  squared_norms(std::span<const measured_mean> means) = 0;
 
   /// Waits until all is done that the stream was asked for, so that the host can look at what was
   /// copied to it. Thread: one that computes. Errors: as the device's.

@@ -316,4 +316,18 @@ expected<tensor> to_host(const context& on, const tensor& from) {
   return tensor::wrap(data, from.type(), from.extents(), std::move(block));
 }
 
+void fetch(const context& on, const double* numbers, std::span<double> into) {
+  std::fill(into.begin(), into.end(), std::numeric_limits<double>::quiet_NaN());
+  auto place = on.host_workspace(into.size_bytes()); // none after a failure
+  if (place == nullptr) return;
+  on.note(on.stream().copy(numbers, place.get(), into.size_bytes()));
+  if (on.synchronise()) std::memcpy(into.data(), place.get(), into.size_bytes());
+}
+
+double fetch(const context& on, const double* number) {
+  double result = 0;
+  fetch(on, number, {&result, 1});
+  return result;
+}
+
 } // namespace troupe::cuda

@@ -113,4 +113,10 @@ private:
 /// Errors: as `context::synchronise`.
 [[nodiscard]] expected<tensor> to_host(const context& on, const tensor& from);
 
+/// Waits for numbers that lie on the device. They are NaN after a failure.
+void fetch(const context& on, const double* numbers, std::span<double> into);
+
+/// Likewise for one.
+[[nodiscard]] double fetch(const context& on, const double* number);
+
 } // namespace troupe::cuda

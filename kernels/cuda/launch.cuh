@@ -33,6 +33,9 @@ inline constexpr unsigned block_threads = 256;
 /// is the loop's, so that results and tests depend on no device's size.
 inline constexpr size_t grid_blocks_max = TROUPE_GRID_BLOCKS_MAX;
 
+/// Bytes of arguments that a kernel has on every device.
+inline constexpr size_t argument_bytes_max = 4096;
+
 /// Blocks for `count` things of which each block does `per_block` at a time.
 [[nodiscard]] inline unsigned blocks_for(size_t count, size_t per_block) {
   return static_cast<unsigned>(

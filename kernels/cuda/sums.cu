@@ -2,10 +2,6 @@
 // The end of every sum: what the chunks gave, added up in halves.
 #include "kernels/cuda/sums.cuh"
 
-#include <algorithm>
-#include <cstring>
-#include <limits>
-
 namespace troupe::cuda {
 
 namespace {
@@ -92,20 +88,6 @@ __global__ void __launch_bounds__(block_threads)
 void add_halves(const context& on, size_t sums, size_t chunks, const double* partial,
                 double* total) {
   launch(on, static_cast<unsigned>(sums), block_threads, add_halves_kernel, chunks, partial, total);
-}
-
-void fetch(const context& on, const double* numbers, std::span<double> into) {
-  std::fill(into.begin(), into.end(), std::numeric_limits<double>::quiet_NaN());
-  auto place = on.host_workspace(into.size_bytes()); // none after a failure
-  if (place == nullptr) return;
-  on.note(on.stream().copy(numbers, place.get(), into.size_bytes()));
-  if (on.synchronise()) std::memcpy(into.data(), place.get(), into.size_bytes());
-}
-
-double fetch(const context& on, const double* number) {
-  double result = 0;
-  fetch(on, number, {&result, 1});
-  return result;
 }
 
 } // namespace troupe::cuda

@@ -104,19 +104,12 @@ void sum_elements(const context& on, size_t count, size_t chunk_elements, const 
   add_halves(on, sums, chunks, at, total);
 }
 
-/// Waits for numbers that lie on the device. They are NaN after a failure.
-void fetch(const context& on, const double* numbers, std::span<double> into);
-
-/// Likewise for one.
-[[nodiscard]] double fetch(const context& on, const double* number);
-
-/// Waits for the sum of `element(i)`, a double, in the order of `parallel_sum`.
-template <class Element>
-[[nodiscard]] double sum_of(const context& on, size_t count, const Element& element) {
-  auto total = room_for_sums(on, 1);
-  if (total == nullptr) return fetch(on, nullptr);
-  auto* at = reinterpret_cast<double*>(total.get());
-  sum_elements<1>(on, count, cpu::sum_chunk_elements, element, at);
+/// Waits for the number that `queue(number)` has the device write.
+template <class Queue>
+[[nodiscard]] double fetched(const context& on, const Queue& queue) {
+  auto room = room_for_sums(on, 1);
+  auto* at = reinterpret_cast<double*>(room.get());
+  if (room != nullptr) queue(std::span{at, 1});
   return fetch(on, at);
 }
 

@@ -89,6 +89,21 @@ void accumulate(const context&, const elements& source, std::span<T> sum);
 template <class T>
 [[nodiscard]] double squared_norm(const context&, const gradient_sum& gradient);
 
+/// number[0] = the same, on the device; waits for nothing.
+/// Shape: number  [1]
+template <class T>
+void squared_norm(const context&, const gradient_sum& gradient, std::span<double> number);
+
+/// What is to be measured, and where the number goes: to memory of the device.
+struct measured_sum {
+  gradient_sum gradient;
+  double* number;
+};
+
+/// The same for several gradients; small ones share launches.
+template <class T>
+void squared_norms(const context&, std::span<const measured_sum> all);
+
 /// As the reference; waits for its result.
 [[nodiscard]] size_t count_non_finite(const context&, const elements& values);
 

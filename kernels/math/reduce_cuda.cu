@@ -107,42 +107,69 @@ __device__ void write_squares(const gathered<T>& from, size_t at, double* to) {
   }
 }
 
-/// partial[chunk] = the sum of squares over a chunk. @param aligned Whether packets may be read.
+/// The sum of squares of the elements [begin, end), all of one chunk, on thread 0; the block comes
+/// here together. @param aligned Whether packets may be read.
 template <class T>
-__global__ void __launch_bounds__(block_threads)
-  squared_norm_kernel(size_t count, bool aligned, gathered<T> from, double* partial) {
+[[nodiscard]] __device__ double sum_squares(const gathered<T>& from, bool aligned, size_t begin,
+                                            size_t end) {
   constexpr unsigned width = gathered_width<T>;
   static_assert(norm_tile % width == 0);
   TROUPE_SHARED(double, tile, [norm_tile]);
   TROUPE_SHARED(double, lanes, [block_threads]);
+  double sum = 0;
+  for (; begin < end; begin += norm_tile) {
+    unsigned held = end - begin < norm_tile ? static_cast<unsigned>(end - begin) : norm_tile;
+    unsigned whole = aligned ? held / width : 0;
+    for (unsigned i = threadIdx.x; i < whole; i += blockDim.x)
+      write_squares<width>(from, begin / width + i, tile + i * width);
+    for (unsigned i = whole * width + threadIdx.x; i < held; i += blockDim.x)
+      write_squares<1>(from, begin + i, tile + i);
+    __syncthreads();
+    unsigned first = threadIdx.x / sum_lanes * norm_block;
+    unsigned last = held < first + norm_block ? held : first + norm_block;
+    double lane_sum = 0;
+    for (unsigned i = first + threadIdx.x % sum_lanes; i < last; i += sum_lanes)
+      lane_sum += tile[i];
+    lanes[threadIdx.x] = lane_sum;
+    __syncthreads();
+    if (threadIdx.x % sum_lanes == 0) join_lanes(lanes + threadIdx.x);
+    __syncthreads();
+    if (threadIdx.x == 0)
+      for (unsigned block = 0; block * norm_block < held; ++block)
+        sum += lanes[block * sum_lanes]; // written again behind the next tile's first barrier
+  }
+  return sum;
+}
+
+/// partial[chunk] = the sum of squares over a chunk.
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+  squared_norm_kernel(size_t count, bool aligned, gathered<T> from, double* partial) {
   size_t chunks = (count + cpu::sum_chunk_elements - 1) / cpu::sum_chunk_elements;
   for (size_t chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
     size_t end = (chunk + 1) * cpu::sum_chunk_elements;
     end = end < count ? end : count;
-    double sum = 0;
-    for (size_t begin = chunk * cpu::sum_chunk_elements; begin < end; begin += norm_tile) {
-      unsigned held = end - begin < norm_tile ? static_cast<unsigned>(end - begin) : norm_tile;
-      unsigned whole = aligned ? held / width : 0;
-      for (unsigned i = threadIdx.x; i < whole; i += blockDim.x)
-        write_squares<width>(from, begin / width + i, tile + i * width);
-      for (unsigned i = whole * width + threadIdx.x; i < held; i += blockDim.x)
-        write_squares<1>(from, begin + i, tile + i);
-      __syncthreads();
-      unsigned first = threadIdx.x / sum_lanes * norm_block;
-      unsigned last = held < first + norm_block ? held : first + norm_block;
-      double lane_sum = 0;
-      for (unsigned i = first + threadIdx.x % sum_lanes; i < last; i += sum_lanes)
-        lane_sum += tile[i];
-      lanes[threadIdx.x] = lane_sum;
-      __syncthreads();
-      if (threadIdx.x % sum_lanes == 0) join_lanes(lanes + threadIdx.x);
-      __syncthreads();
-      if (threadIdx.x == 0)
-        for (unsigned block = 0; block * norm_block < held; ++block)
-          sum += lanes[block * sum_lanes]; // written again behind the next tile's first barrier
-    }
+    double sum = sum_squares(from, aligned, chunk * cpu::sum_chunk_elements, end);
     if (threadIdx.x == 0) partial[chunk] = sum;
   }
+}
+
+/// Gradients of one chunk each, as many as one launch takes: a block has one.
+template <class T>
+struct small_gradients {
+  static constexpr unsigned most = 12;
+
+  gathered<T> from[most];
+  unsigned counts[most]{};
+  double* numbers[most]{};
+  bool aligned[most]{};
+};
+
+template <class T>
+__global__ void __launch_bounds__(block_threads) squared_norms_kernel(small_gradients<T> all) {
+  auto which = blockIdx.x;
+  double sum = sum_squares(all.from[which], all.aligned[which], 0, all.counts[which]);
+  if (threadIdx.x == 0) *all.numbers[which] = sum;
 }
 
 } // namespace
@@ -201,20 +228,55 @@ std::vector<double> squared_norms(const context& on, std::span<const elements> a
 }
 
 template <class T>
-double squared_norm(const context& on, const gradient_sum& gradient) {
+void squared_norm(const context& on, const gradient_sum& gradient, std::span<double> number) {
+  TROUPE_ASSERT(number.size() == 1, number.size());
   TROUPE_ASSERT(!gradient.sources.empty());
   size_t count = gradient.sources[0].count;
   check<T>(gradient, count);
   auto gathering = gather<T>(on, gradient);
   size_t chunks = (count + cpu::sum_chunk_elements - 1) / cpu::sum_chunk_elements;
-  auto room = room_for_sums(on, chunks + 1);
-  if (room == nullptr) return fetch(on, nullptr);
-  auto* total = reinterpret_cast<double*>(room.get());
+  auto room = room_for_sums(on, chunks);
+  if (room == nullptr) return;
+  auto* partial = reinterpret_cast<double*>(room.get());
   if (count > 0)
     launch(on, blocks_for(chunks, 1), block_threads, squared_norm_kernel<T>, count,
-           are_aligned(gathering.from), gathering.from, total + 1);
-  add_halves(on, 1, chunks, total + 1, total);
-  return fetch(on, total);
+           are_aligned(gathering.from), gathering.from, partial);
+  add_halves(on, 1, chunks, partial, number.data());
+}
+
+template <class T>
+void squared_norms(const context& on, std::span<const measured_sum> all) {
+  small_gradients<T> small;
+  static_assert(sizeof(small) <= argument_bytes_max);
+  std::vector<gathering<T>> gathered; // until the launch
+  auto launch_small = [&] {
+    if (gathered.empty()) return;
+    launch(on, static_cast<unsigned>(gathered.size()), block_threads, squared_norms_kernel<T>,
+           small);
+    gathered.clear();
+  };
+  for (const auto& [gradient, number] : all) {
+    TROUPE_ASSERT(!gradient.sources.empty());
+    auto count = gradient.sources[0].count;
+    if (count > cpu::sum_chunk_elements) {
+      squared_norm<T>(on, gradient, std::span{number, 1});
+      continue;
+    }
+    check<T>(gradient, count);
+    auto at = gathered.size();
+    gathered.push_back(gather<T>(on, gradient));
+    small.from[at] = gathered.back().from;
+    small.counts[at] = static_cast<unsigned>(count);
+    small.numbers[at] = number;
+    small.aligned[at] = are_aligned(small.from[at]);
+    if (gathered.size() == small.most) launch_small();
+  }
+  launch_small();
+}
+
+template <class T>
+double squared_norm(const context& on, const gradient_sum& gradient) {
+  return fetched(on, [&](std::span<double> number) { squared_norm<T>(on, gradient, number); });
 }
 
 size_t count_non_finite(const context& on, const elements& values) {
@@ -234,6 +296,8 @@ void count_non_finite(const context& on, std::span<const elements> arrays,
   template gathering<T> gather(const context&, const gradient_sum&);                               \
   template void reduce(const context&, const gradient_sum&, std::span<T>);                         \
   template void accumulate(const context&, const elements&, std::span<T>);                         \
+  template void squared_norm<T>(const context&, const gradient_sum&, std::span<double>);           \
+  template void squared_norms<T>(const context&, std::span<const measured_sum>);                   \
   template double squared_norm<T>(const context&, const gradient_sum&);
 
 TROUPE_INSTANTIATE(float)

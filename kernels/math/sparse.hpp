@@ -152,6 +152,11 @@ void densify(const context&, const sparse_sum& gradient, std::span<T> table);
 template <class T>
 [[nodiscard]] double squared_norm(const context&, const sparse_sum& gradient);
 
+/// number[0] = the same, on the device; waits for nothing.
+/// Shape: number  [1]
+template <class T>
+void squared_norm(const context&, const sparse_sum& gradient, std::span<double> number);
+
 } // namespace cuda
 
 } // namespace troupe

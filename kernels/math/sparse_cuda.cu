@@ -75,14 +75,20 @@ void densify(const context& on, const sparse_sum& gradient, std::span<T> table) 
 }
 
 template <class T>
-double squared_norm(const context& on, const sparse_sum& gradient) {
+void squared_norm(const context& on, const sparse_sum& gradient, std::span<double> number) {
+  TROUPE_ASSERT(number.size() == 1, number.size());
   check<T>(gradient);
   auto rows = gather_rows<T>(on, gradient);
   auto square = [from = rows.from] __device__(size_t i) {
     double value = from.combined(i);
     return sum_values<1>{{value * value}};
   };
-  return sum_of(on, rows.from.element_count(), square);
+  sum_elements<1>(on, rows.from.element_count(), cpu::sum_chunk_elements, square, number.data());
+}
+
+template <class T>
+double squared_norm(const context& on, const sparse_sum& gradient) {
+  return fetched(on, [&](std::span<double> number) { squared_norm<T>(on, gradient, number); });
 }
 
 #define TROUPE_INSTANTIATE(T)                                                                      \
@@ -90,6 +96,7 @@ double squared_norm(const context& on, const sparse_sum& gradient) {
   template void combine(const context&, const sparse_sum&, std::span<T>);                          \
   template void scatter_add(const context&, const sparse_sum&, std::span<T>);                      \
   template void densify(const context&, const sparse_sum&, std::span<T>);                          \
+  template void squared_norm<T>(const context&, const sparse_sum&, std::span<double>);             \
   template double squared_norm<T>(const context&, const sparse_sum&);
 
 TROUPE_INSTANTIATE(float)

@@ -45,9 +45,6 @@ private:
     : each{(static_cast<void>(is), first)...} {}
 };
 
-/// Bytes of arguments that a kernel has on every device.
-inline constexpr size_t argument_bytes_max = 4096;
-
 /// Passes that a launch takes at most.
 template <class Rule, class T>
 inline constexpr unsigned passes_max

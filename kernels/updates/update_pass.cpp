@@ -9,13 +9,13 @@ namespace troupe {
 template void prepare(const cpu::context&, variable_state&, const update_plan&);
 template void update_variable(const cpu::context&, variable_state&, const update_plan&,
                               const gradient_mean&);
-template double squared_norm(const cpu::context&, const variable_state&, const gradient_mean&);
+template std::vector<double> squared_norms(const cpu::context&, std::span<const measured_mean>);
 
 template void prepare(const reference::context&, variable_state&, const update_plan&);
 template void update_variable(const reference::context&, variable_state&, const update_plan&,
                               const gradient_mean&);
-template double squared_norm(const reference::context&, const variable_state&,
-                             const gradient_mean&);
+template std::vector<double> squared_norms(const reference::context&,
+                                           std::span<const measured_mean>);
 
 std::vector<tensor*> arrays_of(variable_state& variable) {
   std::vector<tensor*> arrays{&variable.value};

@@ -63,11 +63,17 @@ template <class Context>
 void update_variable(const Context& on, variable_state& state, const update_plan& plan,
                      const gradient_mean& mean);
 
-/// The sum of the squares of the mean gradient, as an update would apply it: what a clip by the
-/// norm of all variables adds up. Cost: reads the gradients once.
+/// The gradients of an update of a variable, to be measured before.
+struct measured_mean {
+  const variable_state& variable;
+  gradient_mean mean;
+};
+
+/// The sum of the squares of each mean gradient, as an update would apply it: what a clip by the
+/// norm of all variables adds up. A GPU is waited for once. Cost: reads the gradients once.
 template <class Context>
-[[nodiscard]] double squared_norm(const Context& on, const variable_state& state,
-                                  const gradient_mean& mean);
+[[nodiscard]] std::vector<double> squared_norms(const Context& on,
+                                                std::span<const measured_mean> means);
 
 /// Whether an update changes nothing but the rows that the gradients hold.
 [[nodiscard]] bool updates_rows(const update_plan& plan, const gradient_mean& mean);

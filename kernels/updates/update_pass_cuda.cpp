@@ -6,12 +6,71 @@
 #include "kernels/updates/update_batch.hpp"
 #include "kernels/updates/update_pass_definition.hpp"
 
+#include <concepts>
+#include <memory>
+#include <utility>
+#include <vector>
+
 namespace troupe {
+
+namespace detail {
+
+/// The numbers stay on the device until all are queued: those of dense gradients together, at last.
+template <>
+class measured_squares<cuda::context> {
+public:
+  measured_squares(const cuda::context& on, size_t count)
+    : on_(on), count_(count), room_(on.workspace(count * sizeof(double))) {
+    if (room_ != nullptr) on.note(on.stream().clear(room_.get(), count * sizeof(double)));
+  }
+
+  template <class T>
+  void add(size_t i, dense_gradients<T, cuda::context> gradients) {
+    if constexpr (std::same_as<T, float>)
+      f32_.emplace_back(i, std::move(gradients));
+    else
+      f64_.emplace_back(i, std::move(gradients));
+  }
+
+  template <class T>
+  void add(size_t i, const sparse_sum& rows) {
+    if (room_ != nullptr) squared_norm<T>(on_, rows, std::span{first() + i, 1});
+  }
+
+  [[nodiscard]] std::vector<double> fetched() {
+    std::vector<double> numbers(count_);
+    if (room_ != nullptr) queue(f32_), queue(f64_);
+    fetch(on_, first(), numbers);
+    return numbers;
+  }
+
+private:
+  template <class T>
+  using waiting = std::vector<std::pair<size_t, dense_gradients<T, cuda::context>>>;
+
+  [[nodiscard]] double* first() const { return reinterpret_cast<double*>(room_.get()); }
+
+  template <class T>
+  void queue(const waiting<T>& all) const {
+    std::vector<cuda::measured_sum> sums;
+    for (const auto& [i, gradients] : all)
+      sums.push_back({gradients.sum, first() + i});
+    cuda::squared_norms<T>(on_, sums);
+  }
+
+  const cuda::context& on_;
+  size_t count_;
+  std::shared_ptr<std::byte> room_;
+  waiting<float> f32_;
+  waiting<double> f64_;
+};
+
+} // namespace detail
 
 template void prepare(const cuda::context&, variable_state&, const update_plan&);
 template void update_variable(const cuda::context&, variable_state&, const update_plan&,
                               const gradient_mean&);
-template double squared_norm(const cuda::context&, const variable_state&, const gradient_mean&);
+template std::vector<double> squared_norms(const cuda::context&, std::span<const measured_mean>);
 
 namespace cuda {
 

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -194,12 +195,37 @@ void next_update(const Context& on, variable_state& state, const update_plan& pl
     work(update_in_work<double, Context>{on, state, plan});
 }
 
+/// The squares of mean gradients, which a context adds up one by one and tells together.
+template <class Context>
+class measured_squares {
+public:
+  measured_squares(const Context& on, size_t count) : on_(on), numbers_(count) {}
+
+  template <class T>
+  void add(size_t i, dense_gradients<T, Context> gradients) {
+    numbers_[i] = squared_norm<T>(on_, gradients.sum);
+  }
+
+  template <class T>
+  void add(size_t i, const sparse_sum& rows) {
+    numbers_[i] = squared_norm<T>(on_, rows);
+  }
+
+  [[nodiscard]] std::vector<double> fetched() { return std::move(numbers_); }
+
+private:
+  const Context& on_;
+  std::vector<double> numbers_; ///< 0 where nothing was added.
+};
+
 template <class T, class Context>
-double squared_norm_of(const Context& on, const tensor& value, const gradient_mean& mean) {
+void add_squares(const Context& on, const measured_mean& of, size_t i,
+                 measured_squares<Context>& squares) {
+  const auto& [variable, mean] = of;
   if (!are_sparse(mean.gradients))
-    return squared_norm<T>(on, dense_gradients<T, Context>{on, mean, value}.sum);
-  ordered_rows rows{on, mean.gradients};
-  return squared_norm<T>(on, mean_of(rows, value, mean));
+    return squares.template add<T>(i, dense_gradients<T, Context>{on, mean, variable.value});
+  const ordered_rows rows{on, mean.gradients};
+  squares.template add<T>(i, mean_of(rows, variable.value, mean));
 }
 
 } // namespace troupe::detail
@@ -233,10 +259,17 @@ void update_variable(const Context& on, variable_state& state, const update_plan
 }
 
 template <class Context>
-double squared_norm(const Context& on, const variable_state& state, const gradient_mean& mean) {
-  if (state.value.element_count() == 0 || mean.gradients.empty()) return 0;
-  return state.value.type() == dtype::f32 ? detail::squared_norm_of<float>(on, state.value, mean)
-                                          : detail::squared_norm_of<double>(on, state.value, mean);
+std::vector<double> squared_norms(const Context& on, std::span<const measured_mean> means) {
+  detail::measured_squares<Context> squares{on, means.size()};
+  for (size_t i = 0; i < means.size(); ++i) {
+    const auto& value = means[i].variable.value;
+    if (value.element_count() == 0 || means[i].mean.gradients.empty()) continue;
+    if (value.type() == dtype::f32)
+      detail::add_squares<float>(on, means[i], i, squares);
+    else
+      detail::add_squares<double>(on, means[i], i, squares);
+  }
+  return squares.fetched();
 }
 
 } // namespace troupe

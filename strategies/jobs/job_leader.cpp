@@ -310,8 +310,11 @@ private:
       value_or_throw(placement_->enter("chief"));
       chief_cast_ = cast_seen_from("chief", strategy_, *cast_, true);
       config.tokens = chief_cast_.tokens;
-      config.accumulators = chief_cast_.accumulators;
       config.owners = chief_cast_.owners;
+      for (auto& each : config.collected) { // of one variable: there are no bundles
+        each.accumulator = chief_cast_.accumulators[each.positions.front()];
+        each.holder = chief_cast_.owners[each.positions.front()];
+      }
     }
     chief_ = world_.system().spawn(chief, std::move(config));
     world_.introduce(chief_.id(), "chief");

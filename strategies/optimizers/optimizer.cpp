@@ -117,7 +117,7 @@ struct update_requests {
 // Does nothing if there is not one for each.
 void take_bundle(update_requests& to, const bundle_of_variables& bundle,
                  std::span<const variable> variables, const std::vector<brought_pushes>& all,
-                 uint32_t divisor, std::vector<bool>& left) {
+                 uint32_t divisor, bool holds, std::vector<bool>& left) {
   const auto& targets = *all.front();
   std::vector<size_t> positions;
   for (auto index : bundle.variables) {
@@ -125,7 +125,7 @@ void take_bundle(update_requests& to, const bundle_of_variables& bundle,
     auto found = std::ranges::find(targets, variables[index], &addressed_push::target);
     positions.push_back(static_cast<size_t>(found - targets.begin()));
   }
-  apply_bundle update{.divisor = divisor};
+  apply_bundle update{.divisor = divisor, .hold = holds};
   for (const auto& brought : all) {
     auto& pushed = update.gradients.emplace_back();
     for (auto position : positions) {
@@ -149,7 +149,7 @@ update_requests make_updates(const std::vector<brought_pushes>& all, uint32_t di
   std::vector<bool> left(targets.size(), true);
   if (meeting != nullptr)
     for (const auto& bundle : meeting->bundles().all())
-      take_bundle(made, bundle, meeting->variables(), all, divisor, left);
+      take_bundle(made, bundle, meeting->variables(), all, divisor, holds, left);
   for (size_t i = 0; i < targets.size(); ++i) {
     if (!left[i]) continue;
     std::vector<msg<wire::PushGradient>> pushes;
@@ -355,60 +355,51 @@ struct optimizer::shared_state {
       co_await applying;
       co_return;
     }
-    std::vector<variable_owner_actor> holders; // the updates themselves keep gradients
+    std::vector<std::pair<update_holder_actor, msg<wire::ReleaseUpdate>>> releases;
     for (const auto& [owner, update] : updates.alone)
-      holders.push_back(owner);
-    auto bundled = updates.bundled;
+      releases.emplace_back(owner, msg<wire::ReleaseUpdate>{});
+    for (const auto& [bundle, update] : updates.bundled)
+      releases.emplace_back(bundle, msg<wire::ReleaseUpdate>{});
     auto measuring = measure(host, std::move(updates), targets);
     auto squares = co_await measuring;
     auto scale = clip_factor(std::sqrt(squares), options.clip_global_norm);
-    for (auto& [bundle, update] : bundled)
-      update.scale = scale;
-    std::vector<std::pair<variable_owner_actor, msg<wire::ReleaseUpdate>>> releases;
-    for (const auto& owner : holders)
-      releases.emplace_back(owner, make_release_update(scale));
-    auto applying = make_all(host, std::move(bundled), std::move(releases));
+    for (auto& [holder, release] : releases)
+      release = make_release_update(scale);
+    auto applying = make_all(host, {}, std::move(releases));
     co_await applying;
   }
 
-  template <class Message>
-  static task<void> make_all(activity& host,
-                             std::vector<std::pair<bundle_actor, apply_bundle>> bundled,
-                             std::vector<std::pair<variable_owner_actor, msg<Message>>> alone) {
+  // Asks all for updates, or for those that they hold. @returns What they have answered: those
+  // alone, then those bundled.
+  template <class Handle, class Message>
+  static task<std::vector<msg<wire::UpdateApplied>>>
+  make_all(activity& host, std::vector<std::pair<bundle_actor, apply_bundle>> bundled,
+           std::vector<std::pair<Handle, msg<Message>>> alone) {
     auto begun = host.begin_requests<msg<wire::UpdateApplied>>(std::move(bundled));
     auto applying = host.request_all<msg<wire::UpdateApplied>>(std::move(alone));
-    auto applied = co_await applying;
+    auto answers = co_await applying;
     auto settling = host.settled(begun);
     auto of_bundles = co_await settling;
-    std::ranges::move(of_bundles, std::back_inserter(applied));
-    for (auto& answer : applied)
-      static_cast<void>(value_or_throw(std::move(answer)));
+    std::ranges::move(of_bundles, std::back_inserter(answers));
+    std::vector<msg<wire::UpdateApplied>> applied;
+    for (auto& answer : answers)
+      applied.push_back(value_or_throw(std::move(answer)));
+    co_return applied;
   }
 
-  // Has owners hold their updates. @returns The squares of all mean gradients, added up in the
-  // order of targets; of a variable with copies on several devices one is asked.
+  // Has owners and bundles hold their updates. @returns The squares of all mean gradients, added up
+  // in the order of targets. Where several devices have copies, they have measured the same.
   static task<double> measure(activity& host, update_requests updates, size_t targets) {
-    std::vector<std::pair<bundle_actor, measure_bundle>> wanted;
-    std::vector<std::vector<size_t>> which;
-    for (size_t i = 0; i < updates.bundled.size(); ++i) {
-      if (std::ranges::count(which, updates.which_bundled[i]) > 0) continue; // on another device
-      auto& [bundle, update] = updates.bundled[i];
-      wanted.emplace_back(bundle, measure_bundle{std::move(update)});
-      which.push_back(updates.which_bundled[i]);
-    }
-    auto begun = host.begin_requests<bundle_squares>(std::move(wanted));
-    auto holding = host.request_all<msg<wire::UpdateApplied>>(std::move(updates.alone));
+    auto holding = make_all(host, std::move(updates.bundled), std::move(updates.alone));
     auto held = co_await holding;
-    auto settling = host.settled(begun);
-    auto of_bundles = co_await settling;
     std::vector<double> squares(targets);
-    for (size_t i = 0; i < held.size(); ++i)
-      squares[updates.which_alone[i]]
-        = value_or_throw(std::move(held[i])).reader().getSquaredNorm();
-    for (size_t i = 0; i < of_bundles.size(); ++i) {
-      auto measured = value_or_throw(std::move(of_bundles[i]));
-      for (size_t k = 0; k < measured.each.size(); ++k)
-        squares[which[i][k]] = measured.each[k];
+    auto said = held.begin();
+    for (auto target : updates.which_alone)
+      squares[target] = (said++)->reader().getSquaredNorm();
+    for (const auto& positions : updates.which_bundled) {
+      auto each = (said++)->reader().getSquaredNorms();
+      for (uint32_t k = 0; k < each.size(); ++k)
+        squares[positions[k]] = each[k];
     }
     co_return std::accumulate(squares.begin(), squares.end(), 0.0);
   }

@@ -50,13 +50,13 @@ std::string accumulator_name(const variable& of, size_t place) {
   return fmt::format("{}accumulator {}", place_prefixes[place], of.name());
 }
 
-// An owner lends its variable within its process. A step that looks at norms asks each owner; so
-// does one of variables with a copy on each of several devices, which change together.
+// An owner lends its variable within its process. A step that looks at each gradient's norm asks
+// each owner; so does one of variables with a copy on each of several devices, which change
+// together.
 bool may_bundle(const strategy& strategy, const sync_options& options) {
   const auto& layout = strategy.layout();
   auto is_on_several = layout.mirrors_variables && layout.variable_devices.size() > 1;
-  return layout.placement == nullptr && options.clip_global_norm == 0 && !options.measures()
-         && !is_on_several;
+  return layout.placement == nullptr && !options.measures() && !is_on_several;
 }
 
 // Of one variable, or of the bundle that it begins.
@@ -251,10 +251,15 @@ chief_config sync_replicas_optimizer::get_chief_queue_runner() const {
   for (size_t i = 0; i < job->variables.size(); ++i) {
     config.variables.push_back(job->variables[i].name());
     config.owners.push_back(job->variables[i].owner());
-    if (const auto* bundle = job->bundle_of(i); bundle != nullptr && bundle->variables.front() != i)
-      continue;
-    config.accumulators.push_back(job->accumulators[i]);
-    config.collected.push_back(name_of(*job, i));
+    const auto* bundle = job->bundle_of(i);
+    if (bundle != nullptr && bundle->variables.front() != i) continue;
+    collected_variables collected{
+      name_of(*job, i), job->accumulators[i], job->variables[i].owner(), {i}};
+    if (bundle != nullptr) {
+      collected.holder = bundle->holder;
+      collected.positions = bundle->variables;
+    }
+    config.collected.push_back(std::move(collected));
   }
   return config;
 }

@@ -55,7 +55,8 @@ void add_chief_messages(std::vector<message_example>& examples) {
   add(examples, make_take_gradient(3));
   add(examples, make_taken_gradient(7, std::span(&accepted, 1), std::span(&stale, 1)));
   add(examples, numbered(make_apply_update(7, 2, pushes), {4, 9, 8}));
-  add(examples, make_update_applied({6, 7, nanoseconds(9'000'000), nanoseconds(4'000), 0.25, 0.5}));
+  add(examples, make_update_applied(
+                  {6, 7, nanoseconds(9'000'000), nanoseconds(4'000), 0.25, 0.5, {0.75, 2}}));
   add(examples, make_set_step(100));
   add(examples, make_cancel_step(8));
   add(examples, make_put_tokens(8, 4));

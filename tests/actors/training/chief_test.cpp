@@ -44,8 +44,8 @@ struct job : deterministic_world {
       replica.emplace(world);
     for (const auto& name : variables)
       add_variable(name, config, kind);
-    config.accumulators = accumulators;
-    config.collected = variables;
+    for (size_t i = 0; i < variables.size(); ++i)
+      config.collected.push_back({variables[i], accumulators[i], owners[i], {i}});
     config.variables = variables;
     config.tokens = tokens
       = spawn(token_queue, token_queue_config{config.sync.policy, config.first_step});

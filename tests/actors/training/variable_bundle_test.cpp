@@ -128,24 +128,25 @@ using numbers = std::vector<float>;
 TEST_SUITE("actors/training/variable_bundle") {
   TEST_CASE("an update is measured without being made, and then made by a part of the mean") {
     bundled_variables two;
-    apply_bundle update{.divisor = 2};
+    apply_bundle update{.divisor = 2, .hold = true};
     for (double value : {1, 3}) {
       auto& pushed = update.gradients.emplace_back();
       for (const auto& form : {a, b})
         pushed.gradients.push_back(make_push_gradient({}, filled(form.type, form.extents, value)));
     }
-    auto measured = two.ask<bundle_squares>(two.bundle, measure_bundle{update});
-    auto elements = [](const variable_form& of) { return of.extents.element_count(); };
-    CHECK(measured.value().each
-          == std::vector<double>{4.0 * static_cast<double>(elements(a)),
-                                 4.0 * static_cast<double>(elements(b))});
+    auto measured = two.ask<msg<wire::UpdateApplied>>(two.bundle, update);
+    auto elements
+      = [](const variable_form& of) { return static_cast<double>(of.extents.element_count()); };
+    CHECK(read_update_applied(measured.value().reader()).squared_norms
+          == std::vector<double>{4 * elements(a), 4 * elements(b)});
     CHECK(two.values() == numbers{5, 5});
-    update.scale = 0.5;
-    two.ask<msg<wire::UpdateApplied>>(two.bundle, update);
+    auto release = make_release_update(0.5);
+    CHECK(two.ask<msg<wire::UpdateApplied>>(two.bundle, release).has_come());
     CHECK(two.values() == numbers{4, 4});
+    CHECK(two.ask<msg<wire::UpdateApplied>>(two.bundle, release).error()
+          == error{errc::failed_precondition, "variables 'a' and 1 more hold no update"});
     two.device->lose({errc::unavailable, "CUDA error 700"});
-    CHECK(two.ask<bundle_squares>(two.bundle, measure_bundle{update}).error().code
-          == errc::unavailable);
+    CHECK(two.ask<msg<wire::UpdateApplied>>(two.bundle, update).error().code == errc::unavailable);
   }
 
   TEST_CASE("a step changes all variables by the mean of their own gradients, with one end") {
@@ -232,7 +233,7 @@ TEST_SUITE("actors/training/variable_bundle") {
     CHECK(wrong.error().message
           == "Shape mismatch: variable 'b' has shape [3], its gradient's is [1000]");
     auto measured
-      = two.ask<msg<wire::UpdateApplied>>(two.collector, make_take_gradient(1, true, false));
+      = two.ask<msg<wire::UpdateApplied>>(two.collector, make_take_gradient(1, false, true));
     CHECK(measured.error().code == errc::unimplemented);
     CHECK(two.values() == numbers{5, 5});
   }

@@ -274,7 +274,8 @@ TEST_SUITE("actors/training/variable_copies") {
     for (auto* each : {&copies, &here}) {
       REQUIRE(each->prepare(plan));
       auto gradients = each->placed({array({2, 1}, {1, 1}), rows_of({0}, {3}, 2)}).value();
-      CHECK(each->squared_norm({gradients}).value() == 4 + 0.25);
+      const gradient_mean means[] = {{gradients}, {gradients, 1}};
+      CHECK(each->squared_norms(means).value() == std::vector<double>{4 + 0.25, 16 + 1});
       REQUIRE(each->update(plan, {gradients}));
     }
     auto there = copies.saved().value(), expected = here.saved().value();

@@ -618,7 +618,9 @@ TEST_SUITE("actors/training/variable_owner") {
     auto lent
       = held.trainer.ask<lent_variable>(held.owner, lend_variable{held.devices[1]->where()});
     held.settle();
-    REQUIRE(lent.value().variable->update({filled(dtype::f32, {4}, 1)}, 1));
+    const std::vector<gradient> gradients{filled(dtype::f32, {4}, 1)};
+    auto placed = lent.value().variable->placed(gradients).value();
+    REQUIRE(lent.value().variable->update({placed, 1}));
     auto refused = held.ask<wire::VariableState>(make_read_state());
     CHECK(refused.error()
           == error{errc::unavailable,

@@ -10,6 +10,7 @@
 #include "kernels/math/matmul.hpp"
 #include "kernels/math/reduce.hpp"
 #include "kernels/tape/cuda_tape.hpp"
+#include "kernels/updates/update_pass.hpp"
 #include "tests/kernels/cuda/device_arrays.hpp"
 #include "tests/kernels/emulated_cuda/emulator.hpp"
 
@@ -18,6 +19,7 @@
 #include <csignal>
 #include <functional>
 #include <future>
+#include <numeric>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -128,6 +130,29 @@ TEST_SUITE("kernels/emulated_cuda") {
     CHECK(emulated::waits() == before + 1);
     CHECK(cuda::clip_by_global_norm<float>(gpu(), arrays, 1) == norm);
     CHECK(emulated::waits() == before + 2);
+  }
+
+  TEST_CASE("norms of mean gradients are waited for once, and small ones share a launch") {
+    std::vector<variable_state> variables;
+    std::vector<gradient> gradients;
+    double sum = 0;
+    for (int64_t count : {7, 0, 20000, 300, 129}) {
+      auto values = normal<float>(static_cast<size_t>(count), 1);
+      sum += cpu::squared_norm({}, values.view());
+      auto there = cuda::to_device(gpu(), make_tensor({count}, values.view()));
+      REQUIRE(there);
+      variables.push_back({.value = *there});
+      gradients.emplace_back(*there);
+    }
+    std::vector<measured_mean> means;
+    for (size_t i = 0; i < variables.size(); ++i)
+      means.push_back({variables[i], {{&gradients[i], 1}}});
+    REQUIRE(gpu().synchronise());
+    auto waits = emulated::waits(), kernels = emulated::kernels_run();
+    auto norms = squared_norms(gpu(), means);
+    CHECK(emulated::waits() == waits + 1);
+    CHECK(emulated::kernels_run() == kernels + 3); // 20,000 elements take two
+    CHECK(std::accumulate(norms.begin(), norms.end(), 0.0) == doctest::Approx(sum));
   }
 
   TEST_CASE("what is written behind a block is found when it is freed") {

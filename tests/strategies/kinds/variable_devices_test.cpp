@@ -12,6 +12,8 @@
 #include "tests/strategies/leaving_replicas.hpp"
 #include "tests/strategies/placed_job.hpp"
 
+#include <cmath>
+
 namespace variable_devices_test {
 
 using namespace troupe;
@@ -173,14 +175,16 @@ TEST_SUITE("strategies/kinds/variable_devices") {
     for (const auto* name : {"a", "b", "c", "d", "e", "f"})
       strategy.make_variable(name, zeros({2}));
     const auto all = strategy.trainable_variables();
-    sync_replicas_optimizer optimizer{rules::sgd{.learning_rate = 1}, {1, 1}};
+    sync_options by_one{1, 1}, clipped{1, 1};
+    clipped.clip_global_norm = std::sqrt(6 * 2) / 2;
     std::vector<std::string> updated;
     training_options options{.steps = 1};
     options.on_step = [&](const step_record& record) {
       for (const auto& update : record.updates)
         updated.push_back(update.variable);
     };
-    auto train_some = [&](size_t count) {
+    auto train_some = [&](size_t count, const sync_options& how) {
+      sync_replicas_optimizer optimizer{rules::sgd{.learning_rate = 1}, how};
       auto step = [&, count](replica_context& context) -> task<void> {
         std::vector<gradient_and_variable> gradients;
         for (size_t i = 0; i < count; ++i)
@@ -190,13 +194,18 @@ TEST_SUITE("strategies/kinds/variable_devices") {
       };
       return play(strategy, optimizer, step, options).report.failure;
     };
-    CHECK_FALSE(train_some(6));
-    std::ranges::sort(updated);
-    CHECK(updated == std::vector<std::string>{"a and 3 more", "e and 1 more"});
-    for (const auto& each : all)
-      CHECK(numbers_of(strategy.read(each)) == numbers{-1, -1});
+    double expected = 0;
+    for (const auto& [how, change] : {std::pair{by_one, 1.0}, {clipped, 0.5}}) {
+      updated.clear();
+      CHECK_FALSE(train_some(6, how));
+      std::ranges::sort(updated);
+      CHECK(updated == std::vector<std::string>{"a and 3 more", "e and 1 more"});
+      expected -= change;
+      for (const auto& each : all)
+        CHECK(numbers_of(strategy.read(each)) == numbers{expected, expected});
+    }
     auto is_refused = [&](size_t count, const std::string& line) {
-      auto failure = train_some(count);
+      auto failure = train_some(count, by_one);
       return failure && failure->message.find(line) != std::string::npos;
     };
     CHECK(is_refused(5, "apply_gradients got no gradient for variable 'f', which is updated "

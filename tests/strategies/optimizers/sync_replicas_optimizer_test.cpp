@@ -176,7 +176,7 @@ TEST_SUITE("strategies/optimizers/sync_replicas_optimizer") {
     build();
     hook->begin(plan);
     CHECK(plan.init_tokens == 3);
-    CHECK(optimizer.get_chief_queue_runner().accumulators.size() == 1);
+    CHECK(optimizer.get_chief_queue_runner().collected.size() == 1);
   }
 
   TEST_CASE_FIXTURE(unbuilt, "initial tokens: -1 is N, fewer than N - n are refused") {
