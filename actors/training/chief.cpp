@@ -293,14 +293,16 @@ void begin_step(chief_pointer self) {
   keep_deadlines(self);
   auto holds = state.config.sync.clip_global_norm > 0;
   auto take = make_take_gradient(state.open.needed, holds, state.config.sync.measures());
-  for (size_t i = 0; i < state.config.collected.size(); ++i)
+  for (size_t i = 0; i < state.config.collected.size(); ++i) {
+    const auto& accumulator = state.config.collected[i].accumulator;
     self
-      ->request(state.config.collected[i].accumulator, caf::infinite, take) // the watch: a deadline
+      ->request(accumulator, caf::infinite, take) // the watch keeps the deadline
       .then(
         [self, i, holds](const msg<wire::UpdateApplied>& done) {
           holds ? on_measured(self, i, done) : on_applied(self, i, done);
         },
         [self](const caf::error& reason) { on_not_applied(self, from_caf(reason)); });
+  }
 }
 
 std::vector<arrival> arrivals_in(::capnp::List<wire::Arrival>::Reader list) {
