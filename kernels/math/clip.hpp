@@ -4,8 +4,8 @@
 
 #include "kernels/tensor/context.hpp"
 #include "kernels/tensor/elements.hpp"
+#include "kernels/tensor/host_device.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <span>
@@ -14,11 +14,10 @@ namespace troupe {
 
 /// What gradients of this norm are multiplied with, so that it is at most `norm_max`: exactly 1 if
 /// it is already. NaN if the norm is not finite, so that every variable shows what happened.
-/// The fused update takes it as the scale of its gradients.
-[[nodiscard]] inline double clip_factor(double norm, double norm_max) {
-  TROUPE_ASSERT(norm_max > 0, norm_max);
+/// The fused update takes it as the scale of its gradients. @pre norm_max > 0
+[[nodiscard]] TROUPE_HOST_DEVICE inline double clip_factor(double norm, double norm_max) {
   if (!std::isfinite(norm)) return std::numeric_limits<double>::quiet_NaN();
-  return norm_max / std::max(norm, norm_max);
+  return norm_max / (norm > norm_max ? norm : norm_max);
 }
 
 namespace cpu {
@@ -38,6 +37,11 @@ double clip_by_global_norm(const context&, std::span<const std::span<T>> arrays,
 } // namespace cpu
 
 namespace cuda {
+
+/// to[0] = scale * `clip_factor` of a norm whose square is squares[0]; both lie on the device,
+/// which is not waited for. Shape: squares, to  [1]
+void clip_scale(const context&, std::span<const double> squares, double norm_max, double scale,
+                std::span<double> to);
 
 /// Waits once for its result, which is that of the cpu twin bit for bit.
 [[nodiscard]] double global_norm(const context&, std::span<const elements> arrays);

@@ -28,7 +28,14 @@ struct gathered {
   T divisor = 1;
   T scale = 1;
   T limit = 0;
+  const double* scale_there = nullptr; ///< In place of `scale`, unless null.
 };
+
+/// What a scale is that may lie on the device.
+template <class T>
+[[nodiscard]] __device__ T scale_of(T given, const double* there) {
+  return there == nullptr ? given : static_cast<T>(*there);
+}
 
 /// Adds sources [first, first + size) of type `From` to the sum of a packet.
 template <class From, size_t width, class T>
@@ -65,9 +72,10 @@ template <size_t width, class T>
       add_sources<double>(from, first, size, at, sum);
     first += size;
   }
-  if (from.is_finished)
-    for (size_t i = 0; i < width; ++i)
-      sum.values[i] = limited(sum.values[i] / from.divisor * from.scale, from.limit);
+  if (!from.is_finished) return sum;
+  T scale = scale_of(from.scale, from.scale_there);
+  for (size_t i = 0; i < width; ++i)
+    sum.values[i] = limited(sum.values[i] / from.divisor * scale, from.limit);
   return sum;
 }
 

@@ -181,6 +181,7 @@ gathering<T> gather(const context& on, const gradient_sum& gradient) {
   auto& into = result.from;
   into.divisor = static_cast<T>(gradient.divisor);
   into.scale = static_cast<T>(gradient.scale);
+  into.scale_there = gradient.scale_there;
   into.limit = static_cast<T>(gradient.limit);
   for (const auto& source : gradient.sources) {
     if (into.count == gathered_sources_max) {

@@ -2,7 +2,7 @@
 // Sparse gradients as kernels read them: a `sparse_sum` with its order in memory of the device.
 #pragma once
 
-#include "kernels/cuda/launch.cuh"
+#include "kernels/math/gathered.cuh"
 #include "kernels/math/sparse.hpp"
 #include "kernels/tensor/gradient_sum.hpp"
 
@@ -29,6 +29,7 @@ struct gathered_rows {
   T scale;
   T limit;
   bool divides_by_count;
+  const double* scale_there;
 
   [[nodiscard]] size_t element_count() const { return distinct * width; }
 
@@ -48,7 +49,7 @@ struct gathered_rows {
       last = source;
     });
     T by = divides_by_count ? static_cast<T>(holders) : divisor;
-    return limited(sum / by * scale, limit);
+    return limited(sum / by * scale_of(scale, scale_there), limit);
   }
 
   /// `start`, and element i of each row that is to be combined, one after the other.

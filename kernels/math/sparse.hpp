@@ -64,6 +64,7 @@ struct sparse_sum {
   /// Divides each row by the number of sources that hold its index, in place of `divisor`: the mean
   /// of TensorFlow's sparse accumulators.
   bool divides_by_count = false;
+  const double* scale_there = nullptr; ///< As of a `gradient_sum`.
 };
 
 /// Rows of all sources together.

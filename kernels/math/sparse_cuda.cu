@@ -37,7 +37,8 @@ row_gathering<T> gather_rows(const context& on, const sparse_sum& gradient) {
                  static_cast<T>(gradient.divisor),
                  static_cast<T>(gradient.scale),
                  static_cast<T>(gradient.limit),
-                 gradient.divides_by_count};
+                 gradient.divides_by_count,
+                 gradient.scale_there};
   return result;
 }
 

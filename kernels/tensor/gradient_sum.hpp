@@ -20,6 +20,8 @@ struct gradient_sum {
   double divisor = 1; ///< The number of gradients, for their mean.
   double scale = 1;   ///< What a clip or a loss scale multiplies every gradient with.
   double limit = std::numeric_limits<double>::infinity(); ///< A clip by value; not negative.
+  /// In place of `scale`, in memory of the device; for twins of a GPU alone. Null: `scale`.
+  const double* scale_there = nullptr;
 };
 
 /// The nearest number to `value` in [-limit, limit]; NaN stays NaN.

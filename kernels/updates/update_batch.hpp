@@ -6,6 +6,8 @@
 #include "kernels/updates/update.hpp"
 #include "kernels/updates/update_pass.hpp"
 
+#include <cstddef>
+#include <memory>
 #include <vector>
 
 namespace troupe {
@@ -15,8 +17,9 @@ template <class T>
 struct prepared_update {
   dense_update<T> arguments;
   std::vector<tensor> gradients;
-  std::vector<elements> sources; ///< Those of `arguments.gradient`.
-  tensor before, after;          ///< The variable as it was, and as it will be.
+  std::vector<elements> sources;      ///< Those of `arguments.gradient`.
+  tensor before, after;               ///< The variable as it was, and as it will be.
+  std::shared_ptr<std::byte> scale{}; ///< Where that of `arguments.gradient` lies, if on a device.
 };
 
 namespace cuda {

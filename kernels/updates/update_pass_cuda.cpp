@@ -15,6 +15,18 @@ namespace troupe {
 
 namespace detail {
 
+template <class T, class Sum>
+std::shared_ptr<std::byte> clip_by_norm(const cuda::context& on, Sum& sum, double norm_max) {
+  auto room = on.workspace(2 * sizeof(double));
+  if (room == nullptr) return room;
+  auto* numbers = reinterpret_cast<double*>(room.get());
+  const std::span square{numbers, 1}, scale{numbers + 1, 1};
+  squared_norm<T>(on, sum, square);
+  cuda::clip_scale(on, square, norm_max, sum.scale, scale);
+  sum.scale_there = scale.data();
+  return room;
+}
+
 /// The numbers stay on the device until all are queued: those of dense gradients together, at last.
 template <>
 class measured_squares<cuda::context> {

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -98,11 +99,21 @@ struct dense_gradients {
   }
 };
 
-/// Cuts the mean gradient, dense or sparse, as the plan says.
+/// Scales a mean gradient to a norm. @returns What the scale lies in; null, if it is `sum.scale`.
 template <class T, class Context, class Sum>
-void clip(const Context& on, Sum& sum, const gradient_clip& to) {
-  if (to.norm_max > 0) sum.scale *= clip_factor(std::sqrt(squared_norm<T>(on, sum)), to.norm_max);
+std::shared_ptr<std::byte> clip_by_norm(const Context& on, Sum& sum, double norm_max) {
+  sum.scale *= clip_factor(std::sqrt(squared_norm<T>(on, sum)), norm_max);
+  return nullptr;
+}
+
+template <class T, class Sum>
+std::shared_ptr<std::byte> clip_by_norm(const cuda::context& on, Sum& sum, double norm_max);
+
+/// Cuts the mean gradient, dense or sparse, as the plan says. @returns As `clip_by_norm`.
+template <class T, class Context, class Sum>
+std::shared_ptr<std::byte> clip(const Context& on, Sum& sum, const gradient_clip& to) {
   if (to.value_max > 0) sum.limit = to.value_max;
+  return to.norm_max > 0 ? clip_by_norm<T>(on, sum, to.norm_max) : nullptr;
 }
 
 /// The same elements, with no other holder; a checkpoint may be looking at the old ones.
@@ -131,7 +142,7 @@ struct update_in_work {
   }
 
   prepared_update<T> dense(gradient_sum sum, std::vector<tensor> gradients,
-                           std::vector<elements> sources) {
+                           std::vector<elements> sources, std::shared_ptr<std::byte> scale = {}) {
     std::vector<replaced<T>> slots;
     for (auto& slot : state.slots)
       slots.push_back(in_place(placement::out<T>(on, unshared(on, slot.values))));
@@ -142,7 +153,8 @@ struct update_in_work {
             std::move(gradients),
             std::move(sources),
             state.value,
-            std::move(after)};
+            std::move(after),
+            std::move(scale)};
   }
 
   void apply_rows(const sparse_sum& sum) {
@@ -160,12 +172,13 @@ struct update_in_work {
   std::optional<prepared_update<T>> begin(const gradient_mean& mean) {
     if (!are_sparse(mean.gradients)) {
       dense_gradients<T, Context> gradients{on, mean, state.value};
-      clip<T>(on, gradients.sum, plan.clip);
-      return dense(gradients.sum, std::move(gradients.arrays), std::move(gradients.sources));
+      auto scale = clip<T>(on, gradients.sum, plan.clip);
+      return dense(gradients.sum, std::move(gradients.arrays), std::move(gradients.sources),
+                   std::move(scale));
     }
     ordered_rows rows{on, mean.gradients};
     auto sum = mean_of(rows, state.value, mean);
-    clip<T>(on, sum, plan.clip);
+    auto scale = clip<T>(on, sum, plan.clip);
     if (updates_rows(plan, mean)) {
       apply_rows(sum);
       return std::nullopt;

@@ -155,6 +155,19 @@ TEST_SUITE("kernels/emulated_cuda") {
     CHECK(std::accumulate(norms.begin(), norms.end(), 0.0) == doctest::Approx(sum));
   }
 
+  TEST_CASE("an update that is clipped by its norm waits for nothing") {
+    auto values = normal<float>(300, 1);
+    auto there = cuda::to_device(gpu(), make_tensor({300}, values.view()));
+    REQUIRE(there);
+    variable_state variable{.value = *there};
+    const update_plan plan{.rule = rules::adam{}, .clip = {.norm_max = 0.5}};
+    const std::vector<gradient> gradients{*there};
+    prepare(gpu(), variable, plan);
+    auto before = emulated::waits();
+    update_variable(gpu(), variable, plan, {gradients});
+    CHECK(emulated::waits() == before);
+  }
+
   TEST_CASE("what is written behind a block is found when it is freed") {
     auto overrun = [] {
       void* block = nullptr;

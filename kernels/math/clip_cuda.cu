@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clipping by way of the norm and the product on a GPU.
+#include "kernels/cuda/launch.cuh"
 #include "kernels/math/clip.hpp"
-
-#include "kernels/cuda/context.hpp"
 #include "kernels/math/elementwise.hpp"
 #include "kernels/math/reduce.hpp"
 
 #include <vector>
 
 namespace troupe::cuda {
+
+void clip_scale(const context& on, std::span<const double> squares, double norm_max, double scale,
+                std::span<double> to) {
+  TROUPE_ASSERT(squares.size() == 1 && to.size() == 1, squares.size(), to.size());
+  for_each(on, 1, [=, from = squares.data(), out = to.data()] __device__(size_t) {
+    *out = scale * clip_factor(std::sqrt(*from), norm_max);
+  });
+}
 
 double global_norm(const context& on, std::span<const elements> arrays) {
   double sum = 0;
