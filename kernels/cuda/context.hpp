@@ -116,7 +116,7 @@ private:
 /// Waits for numbers that lie on the device. They are NaN after a failure.
 void fetch(const context& on, const double* numbers, std::span<double> into);
 
-/// Likewise for one.
+/// Waits for one number.
 [[nodiscard]] double fetch(const context& on, const double* number);
 
 } // namespace troupe::cuda

@@ -71,7 +71,7 @@ void matmul(const context&, const matmul_form& form, std::span<const T> a, std::
             std::span<T> c);
 
 /// The same in f32, with operands that may have been cast before, for several products.
-/// @param a f32, or `operand_type(form.precision)`. @param b Likewise.
+/// @param a, b f32, or `operand_type(form.precision)`.
 void matmul(const context&, const matmul_form& form, const elements& a, const elements& b,
             std::span<float> c);
 
