@@ -104,13 +104,4 @@ void sum_elements(const context& on, size_t count, size_t chunk_elements, const 
   add_halves(on, sums, chunks, at, total);
 }
 
-/// Waits for the number that `queue(number)` has the device write.
-template <class Queue>
-[[nodiscard]] double fetched(const context& on, const Queue& queue) {
-  auto room = room_for_sums(on, 1);
-  auto* at = reinterpret_cast<double*>(room.get());
-  if (room != nullptr) queue(std::span{at, 1});
-  return fetch(on, at);
-}
-
 } // namespace troupe::cuda

@@ -85,11 +85,7 @@ void accumulate(const context&, const elements& source, std::span<T> sum);
 /// As `squared_norm` of each array, and waits once for all of them.
 [[nodiscard]] std::vector<double> squared_norms(const context&, std::span<const elements> arrays);
 
-/// Waits for its result, which is that of the cpu twin bit for bit.
-template <class T>
-[[nodiscard]] double squared_norm(const context&, const gradient_sum& gradient);
-
-/// number[0] = the same, on the device; waits for nothing.
+/// number[0] = that of the cpu twin, bit for bit, on the device; waits for nothing.
 /// Shape: number  [1]
 template <class T>
 void squared_norm(const context&, const gradient_sum& gradient, std::span<double> number);

@@ -275,11 +275,6 @@ void squared_norms(const context& on, std::span<const measured_sum> all) {
   launch_small();
 }
 
-template <class T>
-double squared_norm(const context& on, const gradient_sum& gradient) {
-  return fetched(on, [&](std::span<double> number) { squared_norm<T>(on, gradient, number); });
-}
-
 size_t count_non_finite(const context& on, const elements& values) {
   double count = sum_over<non_finite_element>(on, values);
   return count > 0 ? static_cast<size_t>(count) : 0; // NaN after a failure
@@ -298,8 +293,7 @@ void count_non_finite(const context& on, std::span<const elements> arrays,
   template void reduce(const context&, const gradient_sum&, std::span<T>);                         \
   template void accumulate(const context&, const elements&, std::span<T>);                         \
   template void squared_norm<T>(const context&, const gradient_sum&, std::span<double>);           \
-  template void squared_norms<T>(const context&, std::span<const measured_sum>);                   \
-  template double squared_norm<T>(const context&, const gradient_sum&);
+  template void squared_norms<T>(const context&, std::span<const measured_sum>);
 
 TROUPE_INSTANTIATE(float)
 TROUPE_INSTANTIATE(double)

@@ -148,12 +148,8 @@ void scatter_add(const context&, const sparse_sum& gradient, std::span<T> table)
 template <class T>
 void densify(const context&, const sparse_sum& gradient, std::span<T> table);
 
-/// As the reference but for the order of additions, which depends on the sizes alone; waits for its
-/// result.
-template <class T>
-[[nodiscard]] double squared_norm(const context&, const sparse_sum& gradient);
-
-/// number[0] = the same, on the device; waits for nothing.
+/// number[0] = that of the reference but for the order of additions, which depends on the sizes
+/// alone; on the device, and waits for nothing.
 /// Shape: number  [1]
 template <class T>
 void squared_norm(const context&, const sparse_sum& gradient, std::span<double> number);

@@ -87,18 +87,12 @@ void squared_norm(const context& on, const sparse_sum& gradient, std::span<doubl
   sum_elements<1>(on, rows.from.element_count(), cpu::sum_chunk_elements, square, number.data());
 }
 
-template <class T>
-double squared_norm(const context& on, const sparse_sum& gradient) {
-  return fetched(on, [&](std::span<double> number) { squared_norm<T>(on, gradient, number); });
-}
-
 #define TROUPE_INSTANTIATE(T)                                                                      \
   template row_gathering<T> gather_rows(const context&, const sparse_sum&);                        \
   template void combine(const context&, const sparse_sum&, std::span<T>);                          \
   template void scatter_add(const context&, const sparse_sum&, std::span<T>);                      \
   template void densify(const context&, const sparse_sum&, std::span<T>);                          \
-  template void squared_norm<T>(const context&, const sparse_sum&, std::span<double>);             \
-  template double squared_norm<T>(const context&, const sparse_sum&);
+  template void squared_norm<T>(const context&, const sparse_sum&, std::span<double>);
 
 TROUPE_INSTANTIATE(float)
 TROUPE_INSTANTIATE(double)

@@ -26,6 +26,15 @@ inline const cuda::context& gpu() {
 inline constexpr size_t device_sizes[]
   = {0, 1, 3, 4, 31, 33, 127, 256, 1023, 1025, 16384, 16385, 40007};
 
+/// The number that `queue(place)` has the device write.
+template <class Queue>
+double number_from(const Queue& queue) {
+  auto place = gpu().memory().allocate(sizeof(double));
+  auto* number = reinterpret_cast<double*>(place.get());
+  queue(std::span{number, 1});
+  return cuda::fetch(gpu(), number);
+}
+
 /// An array on the device between canary words, begun so many elements after an aligned place.
 template <class T>
 class device_array {
