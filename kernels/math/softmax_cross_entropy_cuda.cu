@@ -28,6 +28,7 @@ __global__ void __launch_bounds__(block_threads)
     auto label = row < rows ? static_cast<size_t>(labels[row]) : 0;
     T at_label = label < columns ? in[label] : std::numeric_limits<T>::quiet_NaN();
     at_label = __shfl_sync(0xffffffff, at_label, 0, sum_lanes);
+    __syncwarp(); // a shuffle puts no reads before writes
     T sum
       = sum_row<T>(columns, [=](size_t i) { return out[i] = cpu::detail::exp(in[i] - largest); });
     T scale = T{1} / sum;

@@ -17,6 +17,7 @@ namespace troupe::emulated {
 // - Threads of a block are fibers. They change places at barriers and shuffles, and each block
 //   begins them in an order of its own, drawn from a seed: a kernel that lacks a barrier reads
 //   what is not written yet. A barrier that some threads of a block never reach aborts.
+// - To ThreadSanitizer they are threads, which barriers alone put in order.
 // - Work on a stream is done when a caller waits for it, or some time after a caller has looked
 //   whether it is done: one that reads a result without waiting finds the old one.
 // - A host function that calls the runtime aborts, and memory that is freed waits for those that

@@ -47,6 +47,7 @@ int signal_from(const std::function<void()>& mistake) {
 
 /// Turns an array around in shared memory; right only with the barrier.
 template <bool has_barrier>
+__attribute__((no_sanitize("thread"))) // which would see that
 void reverse_kernel(int* values) {
   TROUPE_SHARED(int, shared, [64]);
   shared[threadIdx.x] = values[threadIdx.x];

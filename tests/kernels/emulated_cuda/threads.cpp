@@ -9,6 +9,7 @@
 #include <memory>
 #include <mma.h>
 #include <numeric>
+#include <sanitizer/tsan_interface.h>
 #include <setjmp.h>
 #include <ucontext.h>
 #include <utility>
@@ -30,7 +31,38 @@ uint64_t next_random() {
   return order_state;
 }
 
-enum class waits_for : uint8_t { nothing, block, warp };
+// To ThreadSanitizer, each thread of a block is a thread of its own, and only barriers put in order
+// what two of them do: it reports what a GPU may do the other way round. This file is compiled
+// without it: here, fibers take turns.
+#if defined(TROUPE_FIND_RACES)
+constexpr bool finds_races = true;
+#else
+constexpr bool finds_races = false;
+#endif
+
+/// Where the sanitizer sees that all that comes after `pass` comes after what was done before each
+/// `arrive`.
+struct meeting {
+  char place = 0;
+
+  void arrive() {
+    if constexpr (finds_races) __tsan_release(&place);
+  }
+
+  void pass() {
+    if constexpr (finds_races) __tsan_acquire(&place);
+  }
+};
+
+/// Meetings of one barrier. A thread may come to the next one before others have passed the last.
+struct meetings {
+  std::array<meeting, 2> in_turn;
+  size_t done = 0;
+
+  [[nodiscard]] meeting& next() { return in_turn[done % in_turn.size()]; }
+};
+
+enum class waits_for : uint8_t { nothing, block, warp, next_block };
 
 /// A stack on which one thread after the other runs; one that waits keeps it.
 struct fiber {
@@ -48,6 +80,7 @@ struct warp {
   unsigned lanes = 0;
   unsigned arrived = 0;
   unsigned left = 0;
+  meetings barriers;
   std::array<uint64_t, lanes_max> given{};
 };
 
@@ -59,6 +92,9 @@ struct block {
   size_t begun = 0;
   unsigned finished = 0;
   unsigned at_barrier = 0;
+  meeting beginning;
+  meetings barriers;
+  meeting end;
   std::vector<warp> warps;
   fiber* running = nullptr;
 };
@@ -67,6 +103,23 @@ block now;
 std::vector<std::unique_ptr<fiber>> fibers;
 std::vector<std::pair<void*, size_t>> shared_arrays;
 jmp_buf scheduler;
+void* sanitized_scheduler = nullptr;
+
+/// What comes now is done by this thread of the block.
+void be_thread(unsigned thread) {
+  if constexpr (finds_races) {
+    static std::vector<void*> sanitized;
+    while (sanitized.size() <= thread)
+      sanitized.push_back(__tsan_create_fiber(0));
+    __tsan_switch_to_fiber(sanitized[thread], __tsan_switch_to_fiber_no_sync);
+  }
+}
+
+/// What comes now is done by none of them.
+void be_scheduler() {
+  if constexpr (finds_races)
+    __tsan_switch_to_fiber(sanitized_scheduler, __tsan_switch_to_fiber_no_sync);
+}
 
 void begin_next_thread(fiber& on) {
   on.thread = now.order[now.begun++];
@@ -74,29 +127,38 @@ void begin_next_thread(fiber& on) {
 }
 
 void leave() {
-  if (_setjmp(now.running->place) == 0) _longjmp(scheduler, 1);
+  if (_setjmp(now.running->place) != 0) return;
+  be_scheduler();
+  _longjmp(scheduler, 1);
 }
 
-/// Runs threads until one waits (then others go on elsewhere), and later the rest.
+/// Runs threads until one waits (then others go on elsewhere), and later the rest. On one stack,
+/// the sanitizer would see races of one thread with the next.
 void run_threads() {
+  fiber& self = *now.running;
   for (;;) {
-    fiber& self = *now.running;
+    be_thread(self.thread);
+    now.beginning.pass();
     (*now.body)();
+    now.end.arrive();
+    be_scheduler();
     ++now.finished;
-    if (now.begun < now.threads) {
-      begin_next_thread(self);
-      continue;
-    }
-    self.is_free = true;
-    leave();
+    if (finds_races || now.begun == now.threads) break;
+    begin_next_thread(self);
   }
+  self.has_started = false;
+  self.waiting = waits_for::next_block;
+  _longjmp(scheduler, 1);
 }
 
 void resume(fiber& on) {
   now.running = &on;
   threadIdx.x = on.thread;
   if (_setjmp(scheduler) != 0) return;
-  if (on.has_started) _longjmp(on.place, 1);
+  if (on.has_started) {
+    be_thread(on.thread);
+    _longjmp(on.place, 1);
+  }
   on.has_started = true;
   getcontext(&on.first_start);
   on.first_start.uc_stack.ss_sp = on.stack.get();
@@ -139,6 +201,8 @@ void run_block(const std::function<void()>& body, unsigned threads) {
   now.warps.resize((threads + lanes_max - 1) / lanes_max);
   for (unsigned thread = 0; thread < threads; ++thread)
     ++now.warps[thread / lanes_max].lanes;
+  if constexpr (finds_races) sanitized_scheduler = __tsan_get_current_fiber();
+  now.beginning.arrive();
   while (now.finished < threads) {
     if (now.begun < threads) {
       auto& fresh = free_fiber();
@@ -151,6 +215,11 @@ void run_block(const std::function<void()>& body, unsigned threads) {
     // Some threads of the block wait, and the others are gone: on a GPU they might wait for ever.
     TROUPE_ASSERT(next != nullptr, now.finished, now.at_barrier, blockIdx.x);
     resume(*next);
+  }
+  now.end.pass();
+  for (auto& one : fibers) {
+    one->waiting = waits_for::nothing;
+    one->is_free = true;
   }
 }
 
@@ -166,9 +235,26 @@ shared_array::shared_array(void* first, size_t bytes) {
 }
 
 void block_barrier() {
-  if (++now.at_barrier < now.threads) return wait(waits_for::block);
-  now.at_barrier = 0;
-  release(waits_for::block, 0, now.threads);
+  auto& meeting = now.barriers.next();
+  meeting.arrive();
+  if (++now.at_barrier < now.threads) {
+    wait(waits_for::block);
+  } else {
+    now.at_barrier = 0;
+    ++now.barriers.done;
+    release(waits_for::block, 0, now.threads);
+  }
+  meeting.pass();
+}
+
+void warp_barrier() {
+  auto thread = now.running->thread;
+  auto& mine = now.warps[thread / lanes_max];
+  auto& meeting = mine.barriers.next();
+  meeting.arrive();
+  if (mine.arrived + 1 == mine.lanes) ++mine.barriers.done;
+  exchange(0, thread % lanes_max);
+  meeting.pass();
 }
 
 uint64_t exchange(uint64_t value, unsigned source) {

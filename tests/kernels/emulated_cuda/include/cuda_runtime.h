@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -46,6 +47,9 @@ struct shared_array {
 /// Returns when all threads of the block have come here.
 void block_barrier();
 
+/// Returns when all lanes of the warp have come here, and what they did before is to be seen.
+void warp_barrier();
+
 /// Gives `value` to the warp and returns what lane `source` gave; all lanes come here together.
 uint64_t exchange(uint64_t value, unsigned source);
 
@@ -68,6 +72,10 @@ inline void __syncthreads() {
   troupe::emulated::block_barrier();
 }
 
+inline void __syncwarp() {
+  troupe::emulated::warp_barrier();
+}
+
 template <class T>
 T __shfl_down_sync(unsigned, T value, unsigned delta, int width = 32) {
   unsigned lane = threadIdx.x % 32, end = lane / width * width + width;
@@ -80,8 +88,10 @@ T __shfl_sync(unsigned, T value, int source, int width = 32) {
 }
 
 inline unsigned long long atomicMin(unsigned long long* at, unsigned long long value) {
-  auto before = *at;
-  *at = value < before ? value : before;
+  std::atomic_ref<unsigned long long> number{*at};
+  auto before = number.load(std::memory_order_relaxed);
+  while (value < before
+         && !number.compare_exchange_weak(before, value, std::memory_order_relaxed)) {}
   return before;
 }
 
