@@ -62,7 +62,7 @@ RUNS = [
     training("nccl", "--strategy", "multi_worker_mirrored", "--communication", "nccl"),
     beside_pytorch("gpu_update", "torch_fused_adam.py"),
     beside_pytorch("gpu_step", "torch_language_step.py"),
-    Run("bench/gpu_job", [sys.executable, here("gpu_job.py"), here("troupe"), here("torch_gpu_job.py"), here("LICENSE")], 180),
+    Run("bench/gpu_job", [sys.executable, here("gpu_job.py"), here("troupe"), here("torch_gpu_job.py"), here("LICENSE")], 300),
     *(sanitized("memcheck", test) for test in TESTS),
     # Only our own kernels: those of cuBLAS are slow to check, and NCCL's are all that nccl_tests has.
     *(sanitized("racecheck", test, "--kernel-name", "kernel_substring=troupe") for test in TESTS if test != "nccl_tests"),
@@ -73,6 +73,8 @@ GRACE_SECONDS = 5.0  # for a program that is told to end
 GOOD = {"passed", "skipped"}
 NO_GPU = "there is no GPU here"  # the command says so, with its status for options that are wrong
 COUNTED = re.compile(r"SUMMARY: (\d+)")
+# What a sanitizer has found, and where: two lines.
+REPORTED = re.compile(r"^=+ ((?!COMPUTE-SANITIZER)[A-Z].*)\n=+ {5}(\S.*)$", re.MULTILINE)
 # The line that says most, of a test, of a sanitizer and of a training run.
 TELLING = re.compile(r"^(?:\[doctest\] (?=test cases)|=+ (?=[A-Z]+ SUMMARY)|(?=\d+ steps in))(.*)$", re.MULTILINE)
 
@@ -131,6 +133,11 @@ def note_of(output):
     return " ".join(telling[-1].split())
 
 
+def first_report(output):
+    found = REPORTED.search(output)
+    return f": {found[1]} {found[2]}" if found else ""
+
+
 def perform(run, seconds, log, environment):
     """@returns the verdict, a note, and what the program has printed."""
     lacking = missing(run)
@@ -153,7 +160,8 @@ def perform(run, seconds, log, environment):
     output = log.read_bytes()[begin:].decode(errors="replace")
     if status is None:
         return "timeout", f"ended after {min(run.seconds, seconds):.0f} s; its limit is {run.seconds:.0f} s", output
-    return judge(run, status, output), note_of(output), output
+    verdict = judge(run, status, output)
+    return verdict, note_of(output) + (first_report(output) if verdict == "finding" else ""), output
 
 
 def perform_all(runs, seconds, logs):

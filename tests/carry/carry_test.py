@@ -112,6 +112,13 @@ class Judged(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertRegex(rows[0], r"^memcheck/a +finding .*1 hazard")
 
+    def test_the_table_says_where_the_first_finding_is(self):
+        said = ("========= COMPUTE-SANITIZER", "========= Error: Race reported between Write access at sum+0x1d0 in sums.cu:42",
+                "=========     and Read access at sum+0x240 in sums.cu:45 [16 hazards]", "=========",
+                "========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)")
+        _, rows = self.sanitized("; ".join(f"echo '{line}'" for line in said))
+        self.assertRegex(rows[0], r"1 hazard .*: Error: Race .*sums\.cu:42 and Read access at .*sums\.cu:45 \[16 hazards\]$")
+
     def test_a_sanitizer_passes_if_it_counts_nothing_but_not_if_it_does_not_count(self):
         self.assertEqual(self.sanitized("echo '========= ERROR SUMMARY: 0 errors'")[0], 0)
         self.assertEqual(self.sanitized("echo '========= Device not supported'")[0], 1)
