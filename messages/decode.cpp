@@ -88,7 +88,7 @@ expected<void> check_protocol(wire::Envelope::Reader envelope) {
 }
 
 expected<void> check_body_is_known(wire::Envelope::Reader envelope) {
-  auto members = capnp::Schema::from<wire::Envelope>().getUnionFields().size();
+  static const auto members = capnp::Schema::from<wire::Envelope>().getUnionFields().size();
   if (envelope.which() < members) return {};
   return fail(errc::unimplemented,
               "message of the unknown kind " + std::to_string(envelope.which()));

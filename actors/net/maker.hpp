@@ -72,7 +72,7 @@ typename maker_actor<Start>::behavior_type maker(maker_pointer<Start> self,
   return {[self, make](const msg<Start>& start) -> caf::result<msg<wire::ActorMade>> {
     try {
       auto actor = caf::actor_cast<caf::strong_actor_ptr>(make(start));
-      if (!actor || is_of_another_node(actor))
+      if (!actor || original_of(actor))
         return to_caf(
           {errc::failed_precondition, actor ? "the actor is of another process; make it there"
                                             : "no actor was made: the handle is empty"});

@@ -27,12 +27,6 @@ caf::error error_of(const caf::message& content) {
   return content.match_elements<caf::error>() ? content.get_as<caf::error>(0) : caf::error{};
 }
 
-// An actor of another node is passed on as its original.
-const actor_address* original_of(const caf::strong_actor_ptr& actor) {
-  const auto* proxy = dynamic_cast<const remote_proxy*>(actor->get());
-  return proxy == nullptr ? nullptr : &proxy->stands_for();
-}
-
 /// A message in a mailbox, which counts for its connection as long as it is there.
 class delivered_element final : public caf::mailbox_element {
 public:
@@ -88,7 +82,7 @@ std::shared_ptr<node> node::make(caf::actor_system& system, transport& carrier,
 
 actor_address node::show(const caf::strong_actor_ptr& actor, const node_address& to) {
   if (!actor) return {};
-  if (const auto* original = original_of(actor)) return *original;
+  if (const auto* original = original_of(actor)) return *original; // it is passed on as that
   bool is_new = false;
   {
     std::lock_guard guard{mutex_};

@@ -39,7 +39,7 @@ private:
   actor_address stands_for_;
 };
 
-/// Whether a handle is that of an actor of another node. @pre Not null.
-[[nodiscard]] bool is_of_another_node(const caf::strong_actor_ptr& actor);
+/// The actor of another node that a handle is of; null, if it is this node's own. @pre Not null.
+[[nodiscard]] const actor_address* original_of(const caf::strong_actor_ptr& actor);
 
 } // namespace troupe

@@ -211,7 +211,7 @@ membership& server::nodes() {
 void server::publish_actor(const std::string& name, const caf::strong_actor_ptr& actor) {
   check_name(name);
   if (!actor) refuse(errc::invalid_argument, "'{}' cannot be published: the handle is empty", name);
-  if (is_of_another_node(actor))
+  if (original_of(actor))
     refuse(errc::invalid_argument,
            "'{}' cannot be published here: it is an actor of another process; publish it there",
            name);

@@ -204,6 +204,20 @@ TEST_SUITE("messages/own_message") {
           == "verdict with an unknown member");
   }
 
+  TEST_CASE("so is what is wrong with an element of a list, or of a list in it") {
+    CHECK(refusal_of([](trial::Opinion::Builder made) {
+            made.getVerdict().initLists().initMoods(3).set(2, static_cast<trial::Mood>(7));
+          }).message
+          == "no Mood has the value 7");
+    CHECK(refusal_of([](trial::Opinion::Builder made) {
+            made.getVerdict().initLists().initWords(2).init(1, limits::text_bytes_max + 1);
+          }).message.starts_with("text of "));
+    CHECK(refusal_of([](trial::Opinion::Builder made) {
+            auto page = made.getVerdict().initLists().initPages(2).init(1, 3);
+            page[2].initText(limits::text_bytes_max + 1);
+          }).message.starts_with("text of "));
+  }
+
   TEST_CASE("an array that was not set is none") {
     own_message_builder<trial::Opinion> made;
     auto bare = std::move(made).finish();

@@ -27,6 +27,11 @@ struct Opinion {
     none @4 :Void;
     change @5 :Tensors.Gradient;
     codes @6 :List(UInt16);
+    lists :group {
+      moods @7 :List(Mood);
+      words @8 :List(Text);
+      pages @9 :List(List(Remark));
+    }
   }
 }
 
