@@ -16,9 +16,15 @@ namespace {
 // Segments shorter than that cost more in messages than they gain by working side by side.
 constexpr uint64_t segment_bytes = uint64_t{512} << 10;
 
-// While all contributions make up no more than that, one round is worth more than fewer bytes.
-constexpr uint64_t direct_sum_bytes_max = uint64_t{512} << 10;
+// While all contributions make up no more than that, fewer rounds are worth more than fewer bytes.
+constexpr uint64_t short_sum_bytes_max = uint64_t{512} << 10;
 constexpr uint64_t direct_copy_bytes_max = uint64_t{128} << 10;
+
+// Among more processes, the messages of all to all others cost more than a second round.
+constexpr uint32_t direct_sum_processes_max = 3;
+
+// A process that adds up less than that costs more in messages than it takes from the others.
+constexpr uint64_t slice_bytes_min = uint64_t{32} << 10;
 
 // Between two processes nothing sends less than the direct way, which is over in one round; but
 // beyond that it is not much sooner over, and both add up all of the array.
@@ -87,7 +93,8 @@ collective_algorithm choose_sum(const collective_meaning& meaning, group_place p
   // A process that keeps an order sends all contributions unless it passes sums on.
   auto sent = meaning.fixed_order ? meaning.contributions : 1;
   if (place.size == 2 && sent == 1 && bytes_of(meaning) <= direct_pair_bytes_max) return direct;
-  if (bytes_of(meaning) <= direct_sum_bytes_max / sent / place.size) return direct;
+  if (bytes_of(meaning) <= short_sum_bytes_max / sent / place.size)
+    return place.size <= direct_sum_processes_max ? direct : all_to_all;
   return (sent + 1) * (place.size - 1) <= 2 * place.size ? all_to_all : chain;
 }
 
@@ -200,6 +207,16 @@ collective_plan plan_broadcast(const collective_meaning& meaning, group_place pl
   }
 }
 
+// The first ranks have slices of about the same length, as many as are worth their messages.
+std::vector<uint64_t> slice_cuts(const collective_meaning& meaning, group_place place,
+                                 plan_grain grain) {
+  auto elements = element_count(meaning);
+  auto slices = std::clamp<uint64_t>(bytes_of(meaning) / slice_bytes_min, 1, place.size);
+  auto cuts = even_cuts(elements, static_cast<uint32_t>(slices), grain.aligned_elements);
+  cuts.resize(place.size + uint64_t{1}, elements);
+  return cuts;
+}
+
 collective_plan plan_all_reduce(const collective_meaning& meaning, group_place place,
                                 plan_grain grain) {
   auto elements = element_count(meaning);
@@ -213,8 +230,7 @@ collective_plan plan_all_reduce(const collective_meaning& meaning, group_place p
   case collective_algorithm::tree:
     return plan_tree(place, elements, grain);
   case collective_algorithm::all_to_all:
-    return plan_all_to_all(place, even_cuts(elements, place.size, grain.aligned_elements), grain,
-                           true);
+    return plan_all_to_all(place, slice_cuts(meaning, place, grain), grain, true);
   default:
     return plan_direct(place, elements, grain);
   }

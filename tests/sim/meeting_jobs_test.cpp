@@ -18,7 +18,7 @@ using namespace troupe::test;
 
 namespace {
 
-constexpr uint64_t seeds = 150;
+constexpr uint64_t seeds = 300;
 
 // How a trouble ended, and what else has to have been reached.
 constexpr const char* rare_paths[] = {"crash, failed",          "crash before the first step",
@@ -70,7 +70,7 @@ std::string replay(uint64_t seed) {
 
 TEST_SUITE("sim/meeting_jobs") {
   TEST_CASE(
-    "150 jobs of several processes keep every promise, and every kind of trouble was among them") {
+    "300 jobs of several processes keep every promise, and every kind of trouble was among them") {
     std::map<std::string, uint64_t> reached;
     for (uint64_t seed = 1; seed <= seeds; ++seed) {
       auto course = run_meeting(draw_meeting(seed));

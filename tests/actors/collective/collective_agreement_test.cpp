@@ -6,6 +6,8 @@
 #include "messages/limits.hpp"
 #include "tests/doctest.hpp"
 
+#include <algorithm>
+
 namespace collective_agreement_test {
 
 using namespace troupe;
@@ -29,6 +31,23 @@ collective_algorithm chosen(uint32_t size, int64_t elements, size_t replicas = 1
                        .contributions = std::vector(replicas, ones({elements})),
                        .fixed_order = fixed_order};
   return meaning_of(call, {0, size}).value().algorithm;
+}
+
+// How many processes of four add up a slice of an all_reduce of f32.
+size_t adding_processes(int64_t elements) {
+  collective_call call{.kind = collective_kind::all_reduce,
+                       .name = "a",
+                       .contributions = {ones({elements})},
+                       .algorithm = collective_algorithm::all_to_all};
+  size_t adding = 0;
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    group_place place{rank, 4};
+    auto plan = plan_of(meaning_of(call, place).value(), place);
+    adding += std::ranges::any_of(plan.strands.at(0), [](const plan_step& step) {
+      return step.action == step_action::sum_kept;
+    });
+  }
+  return adding;
 }
 
 } // namespace
@@ -96,14 +115,23 @@ TEST_SUITE("actors/collective/collective_agreement") {
     CHECK(chosen(1, 1 << 24) == direct);
     CHECK(chosen(2, 1 << 20) == direct);
     CHECK(chosen(2, 1 << 24) == all_to_all);
-    CHECK(chosen(4, 32'768) == direct);
-    CHECK(chosen(4, 32'769) == all_to_all);
-    CHECK(chosen(4, 32'768, 2) == chain);
-    CHECK(chosen(4, 16'384, 2) == direct);
+    CHECK(chosen(3, 43'690) == direct);
+    CHECK(chosen(3, 43'691) == all_to_all);
+    CHECK(chosen(3, 1, 2) == direct);
+    CHECK(chosen(4, 1) == all_to_all);
+    CHECK(chosen(4, 16'384, 2) == all_to_all);
+    CHECK(chosen(4, 16'385, 2) == chain);
     CHECK(chosen(2, 1 << 24, 4) == chain);
     CHECK(chosen(2, 1 << 20, 4, false) == direct);
     CHECK(chosen(4, 1 << 24, 4, false) == all_to_all);
     CHECK(chosen(4, 0) == direct);
+  }
+
+  TEST_CASE("as many processes add up as have 32 KiB each, and at least one") {
+    CHECK(adding_processes(1) == 1);
+    CHECK(adding_processes(16'383) == 1);
+    CHECK(adding_processes(16'384) == 2);
+    CHECK(adding_processes(1 << 24) == 4);
   }
 }
 
