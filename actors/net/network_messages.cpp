@@ -2,7 +2,7 @@
 // The list of messages, and two of them side by side.
 #include "actors/net/network_messages.hpp"
 
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -30,11 +30,12 @@ void network_messages::add(form added, std::type_index type) {
   auto id = added.schema.type.getProto().getId();
   for (const auto& [other, form] : forms_)
     if (other != id && form.schema.name == added.schema.name)
-      refuse(errc::invalid_argument, "two messages have the name {}: give each its own",
-             added.schema.name);
+      throw_failure(errc::invalid_argument, "two messages have the name {}: give each its own",
+                    added.schema.name);
   if (!forms_.contains(id) && forms_.size() == limits::own_messages_max)
-    refuse(errc::invalid_argument, "the message {} is one too many: a process knows at most {}",
-           added.schema.name, limits::own_messages_max);
+    throw_failure(errc::invalid_argument,
+                  "the message {} is one too many: a process knows at most {}", added.schema.name,
+                  limits::own_messages_max);
   forms_.insert_or_assign(id, std::move(added));
   schemas_.insert_or_assign(type, id);
 }

@@ -4,7 +4,7 @@
 
 #include "actors/net/host_port.hpp"
 #include "actors/recording/input_file.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/cluster/cluster_check.hpp"
 
 #include <fmt/format.h>
@@ -165,8 +165,8 @@ declared_cluster toml_resolver::read() const {
   std::vector<cluster_finding> findings;
   auto declared = declared_by_file(path_, findings);
   if (findings.empty()) return declared;
-  refuse(findings.front().reason.code, "{}",
-         problem_line(path_, findings, example_text(check_cluster(declared).mended)));
+  throw_failure(findings.front().reason.code, "{}",
+                problem_line(path_, findings, example_text(check_cluster(declared).mended)));
 }
 
 } // namespace troupe

@@ -2,7 +2,7 @@
 // Jobs in the order in which they came, tasks by index.
 #include "strategies/cluster/cluster_spec.hpp"
 
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -88,8 +88,8 @@ const std::string& cluster_spec::task_address(std::string_view job, uint64_t ind
   const auto& all = tasks(job);
   auto found = all.find(index);
   if (found == all.end())
-    refuse(errc::invalid_argument, "the cluster's job '{}' has no task {}; it has {}", job, index,
-           fmt::join(task_indices(job), ", "));
+    throw_failure(errc::invalid_argument, "the cluster's job '{}' has no task {}; it has {}", job,
+                  index, fmt::join(task_indices(job), ", "));
   return found->second;
 }
 
@@ -105,8 +105,8 @@ std::vector<std::optional<std::string>> cluster_spec::job_tasks(std::string_view
 const task_addresses& cluster_spec::tasks(std::string_view job) const {
   for (const auto& [name, tasks] : jobs_)
     if (name == job) return tasks;
-  refuse(errc::invalid_argument, "the cluster has no job '{}'; it has {}", job,
-         empty() ? "none" : fmt::format("{}", fmt::join(jobs(), ", ")));
+  throw_failure(errc::invalid_argument, "the cluster has no job '{}'; it has {}", job,
+                empty() ? "none" : fmt::format("{}", fmt::join(jobs(), ", ")));
 }
 
 job_addresses cluster_spec::addresses(std::string_view job) const {

@@ -3,7 +3,7 @@
 #include "strategies/cluster/launch_slots.hpp"
 
 #include "actors/net/host_port.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 
 #include <fmt/format.h>
 
@@ -20,8 +20,8 @@ cluster_spec sliced(const job_counts& jobs, const std::vector<std::string>& addr
   for (const auto& [job, count] : jobs)
     task_count += count;
   if (task_count != addresses.size())
-    refuse(errc::failed_precondition, "jobs ask for {} tasks, but {} were started", task_count,
-           addresses.size());
+    throw_failure(errc::failed_precondition, "jobs ask for {} tasks, but {} were started",
+                  task_count, addresses.size());
   cluster_spec cluster;
   auto next = addresses.begin();
   for (const auto& [job, count] : jobs) {
@@ -38,16 +38,17 @@ task_query task_of_process(const job_counts& jobs, uint64_t process) {
     if (left < count) return {.task_type = job, .task_id = left};
     left -= count;
   }
-  refuse(errc::failed_precondition, "process {} is said to be one of {}, counted from 0", process,
-         process - left);
+  throw_failure(errc::failed_precondition, "process {} is said to be one of {}, counted from 0",
+                process, process - left);
 }
 
 std::string launcher_text(const environment_reader& environment, const std::string& launcher,
                           std::initializer_list<const char*> names) {
   for (const auto* name : names)
     if (auto value = environment(name); value && !value->empty()) return *value;
-  refuse(errc::failed_precondition, "{} has not set {}: start the process by it, or give --cluster",
-         launcher, *names.begin());
+  throw_failure(errc::failed_precondition,
+                "{} has not set {}: start the process by it, or give --cluster", launcher,
+                *names.begin());
 }
 
 uint64_t launcher_number(const environment_reader& environment, const std::string& launcher,
@@ -55,8 +56,8 @@ uint64_t launcher_number(const environment_reader& environment, const std::strin
   auto text = launcher_text(environment, launcher, names);
   auto number = parse_count(text, slot_number_max);
   if (!number)
-    refuse(errc::failed_precondition, "{}: {} must be a whole number, not '{}'", launcher,
-           *names.begin(), text);
+    throw_failure(errc::failed_precondition, "{}: {} must be a whole number, not '{}'", launcher,
+                  *names.begin(), text);
   return *number;
 }
 

@@ -2,7 +2,7 @@
 // The roles of tasks.
 #include "strategies/cluster/multi_worker.hpp"
 
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/cluster/cluster_check.hpp"
 
 namespace troupe {
@@ -17,15 +17,16 @@ cluster_spec normalize_cluster_spec(const std::map<std::string, std::vector<std:
 void validate_cluster_spec(const cluster_spec& cluster, const std::string& task_type,
                            uint64_t task_id) {
   if (cluster.empty())
-    refuse(errc::invalid_argument, "there is no cluster that a {} could be in", task_type);
+    throw_failure(errc::invalid_argument, "there is no cluster that a {} could be in", task_type);
   if (cluster.has_job("master"))
-    refuse(errc::invalid_argument, "the cluster: 'master' is no task type; it is called 'chief'");
+    throw_failure(errc::invalid_argument,
+                  "the cluster: 'master' is no task type; it is called 'chief'");
   auto checked = check_tasks({.source = "the cluster",
                               .spec = cluster,
                               .task_type = task_type,
                               .task_id = static_cast<int64_t>(task_id)});
   if (checked.has_problem())
-    refuse(errc::invalid_argument, "{}", problem_line("the cluster", checked.findings, ""));
+    throw_failure(errc::invalid_argument, "{}", problem_line("the cluster", checked.findings, ""));
 }
 
 bool is_chief(const cluster_spec& cluster, const std::string& task_type, uint64_t task_id) {
@@ -40,7 +41,7 @@ uint64_t worker_count(const cluster_spec& cluster, const std::string& task_type)
   validate_cluster_spec(cluster, task_type, is_there ? cluster.task_indices(task_type).front() : 0);
   if (task_type == "evaluator") return cluster.task_count("evaluator");
   if (task_type != "chief" && task_type != "worker")
-    refuse(errc::invalid_argument, "worker_count: a '{}' is no worker", task_type);
+    throw_failure(errc::invalid_argument, "worker_count: a '{}' is no worker", task_type);
   return cluster.task_count("chief") + cluster.task_count("worker");
 }
 
@@ -50,8 +51,8 @@ uint64_t id_in_cluster(const cluster_spec& cluster, const std::string& task_type
   if (task_type == "chief") return 0;
   if (task_type == "worker") return task_id + cluster.task_count("chief");
   if (task_type == "evaluator") return task_id;
-  refuse(errc::invalid_argument, "id_in_cluster: a '{}' has no number among the workers",
-         task_type);
+  throw_failure(errc::invalid_argument, "id_in_cluster: a '{}' has no number among the workers",
+                task_type);
 }
 
 std::string collective_leader(const cluster_spec& cluster, const std::string& task_type,

@@ -3,7 +3,7 @@
 #include "strategies/cluster/resolved_cluster.hpp"
 
 #include "messages/assert.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/cluster/cluster_check.hpp"
 #include "strategies/cluster/task_types.hpp"
 
@@ -45,7 +45,7 @@ std::string resolved_cluster::problem_line() const {
 }
 
 void resolved_cluster::require_sound() const {
-  if (has_problem()) refuse(errc::invalid_argument, "{}", problem_line());
+  if (has_problem()) throw_failure(errc::invalid_argument, "{}", problem_line());
 }
 
 std::vector<cluster_task> listed_tasks(const cluster_spec& cluster) {

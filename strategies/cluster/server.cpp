@@ -6,7 +6,7 @@
 #include "actors/net/remote_proxy.hpp"
 #include "kernels/tensor/crc32c.hpp"
 #include "messages/failure.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/cluster/launcher_notice.hpp"
 #include "strategies/cluster/listening_card.hpp"
 
@@ -102,8 +102,8 @@ std::vector<std::string> node_names(const resolved_cluster& cluster) {
 // Of an actor that a program publishes.
 void check_name(const std::string& name) {
   if (!name.empty() && name.size() <= server::name_bytes_max) return;
-  refuse(errc::invalid_argument, "'{}' is no name for an actor: give one of 1 to {} bytes", name,
-         server::name_bytes_max);
+  throw_failure(errc::invalid_argument, "'{}' is no name for an actor: give one of 1 to {} bytes",
+                name, server::name_bytes_max);
 }
 
 socket_network_options network_of(const resolved_cluster& cluster, const cluster_layout& layout,
@@ -210,11 +210,12 @@ membership& server::nodes() {
 
 void server::publish_actor(const std::string& name, const caf::strong_actor_ptr& actor) {
   check_name(name);
-  if (!actor) refuse(errc::invalid_argument, "'{}' cannot be published: the handle is empty", name);
+  if (!actor)
+    throw_failure(errc::invalid_argument, "'{}' cannot be published: the handle is empty", name);
   if (original_of(actor))
-    refuse(errc::invalid_argument,
-           "'{}' cannot be published here: it is an actor of another process; publish it there",
-           name);
+    throw_failure(
+      errc::invalid_argument,
+      "'{}' cannot be published here: it is an actor of another process; publish it there", name);
   publish_for_finders(*nodes().here(), name, actor);
 }
 

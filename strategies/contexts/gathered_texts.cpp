@@ -2,7 +2,7 @@
 // Texts as numbers: first their lengths, then their letters.
 #include "strategies/contexts/gathered_texts.hpp"
 
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 
 #include <algorithm>
 
@@ -25,7 +25,7 @@ std::vector<std::string> texts_of(const tensor& all, const std::string& what) {
   while (!numbers.empty()) {
     auto length = numbers[0];
     if (length < 0 || static_cast<size_t>(length) >= numbers.size())
-      refuse(errc::malformed, "{}: a text is longer than what has come", what);
+      throw_failure(errc::malformed, "{}: a text is longer than what has come", what);
     auto letters = numbers.subspan(1, static_cast<size_t>(length));
     auto& text = texts.emplace_back();
     for (auto letter : letters)
@@ -48,8 +48,8 @@ std::vector<std::string> gather_texts(strategy& strategy, const std::string& wha
   });
   auto texts = texts_of(all.front(), what);
   if (texts.size() != group->size)
-    refuse(errc::malformed, "{}: {} texts have come from {} processes", what, texts.size(),
-           group->size);
+    throw_failure(errc::malformed, "{}: {} texts have come from {} processes", what, texts.size(),
+                  group->size);
   return texts;
 }
 

@@ -5,7 +5,7 @@
 #include "kernels/math/cast.hpp"
 #include "kernels/math/embedding.hpp"
 #include "kernels/tensor/gradient_sum.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/contexts/gradient_values.hpp"
 #include "strategies/contexts/strategy.hpp"
 #include "strategies/reduce/on_host.hpp"
@@ -43,16 +43,17 @@ std::vector<std::vector<size_t>> layout_of(const std::vector<variable>& variable
 
 void check_extents(const variable& of, const shape& gradient) {
   if (gradient != of.extents())
-    refuse(errc::invalid_argument, "a gradient of variable '{}' has shape {}, not {}", of.name(),
-           to_string(gradient), to_string(of.extents()));
+    throw_failure(errc::invalid_argument, "a gradient of variable '{}' has shape {}, not {}",
+                  of.name(), to_string(gradient), to_string(of.extents()));
 }
 
 tensor widened(const variable& of, const tensor& values) {
   check_row_major(values);
   if (values.type() == of.type()) return values.contiguous();
   if (!widens_to(values.type(), of.type()))
-    refuse(errc::type_mismatch, "a gradient of variable '{}' is {}, which does not widen to {}",
-           of.name(), to_string(values.type()), to_string(of.type()));
+    throw_failure(errc::type_mismatch,
+                  "a gradient of variable '{}' is {}, which does not widen to {}", of.name(),
+                  to_string(values.type()), to_string(of.type()));
   check_on_host(values);
   return cast(values, of.type());
 }
@@ -66,17 +67,19 @@ tensor spread(const variable& of, const indexed_slices& given) {
   auto width = row_count == 0 ? 0 : of.extents().element_count() / row_count;
   auto numbers = rows.indices.element_count();
   if (rows.indices.type() != dtype::i64 || rows.values.element_count() != numbers * width)
-    refuse(errc::invalid_argument,
-           "a gradient of variable '{}' has {} numbers of rows, and {} numbers for rows of {}",
-           of.name(), numbers, rows.values.element_count(), width);
+    throw_failure(
+      errc::invalid_argument,
+      "a gradient of variable '{}' has {} numbers of rows, and {} numbers for rows of {}",
+      of.name(), numbers, rows.values.element_count(), width);
   auto indices = rows.indices.contiguous();
   auto which = indices.values<int64_t>();
   if (auto outside = cpu::find_outside({}, which, row_count); outside < which.size())
-    refuse(errc::invalid_argument, "a gradient of variable '{}' has row {}; there are {}",
-           of.name(), which[outside], row_count);
+    throw_failure(errc::invalid_argument, "a gradient of variable '{}' has row {}; there are {}",
+                  of.name(), which[outside], row_count);
   if (of.type() != dtype::f32 && of.type() != dtype::f64)
-    refuse(errc::type_mismatch, "variable '{}' is {}; rows are gradients of f32 and f64 alone",
-           of.name(), to_string(of.type()));
+    throw_failure(errc::type_mismatch,
+                  "variable '{}' is {}; rows are gradients of f32 and f64 alone", of.name(),
+                  to_string(of.type()));
   auto values = widened(of, rows.values);
   auto whole = zeros(of.extents(), of.type());
   auto add = [&]<class T>(T) {
@@ -145,8 +148,8 @@ struct gradient_buckets::shared_state {
   [[nodiscard]] size_t index_of(const variable& wanted) const {
     auto found = std::ranges::find(variables, wanted);
     if (found == variables.end())
-      refuse(errc::invalid_argument, "variable '{}' is in none of the gradient buckets",
-             wanted.name());
+      throw_failure(errc::invalid_argument, "variable '{}' is in none of the gradient buckets",
+                    wanted.name());
     return static_cast<size_t>(found - variables.begin());
   }
 
@@ -155,9 +158,9 @@ struct gradient_buckets::shared_state {
     std::lock_guard guard{mutex};
     auto& at = gradients[index][replica];
     if (at)
-      refuse(errc::failed_precondition,
-             "the gradient of variable '{}' of replica {} is ready twice", variables[index].name(),
-             owner.first_local_replica() + replica);
+      throw_failure(errc::failed_precondition,
+                    "the gradient of variable '{}' of replica {} is ready twice",
+                    variables[index].name(), owner.first_local_replica() + replica);
     at = std::move(gradient);
     return --missing[bucket_of[index]] == 0;
   }
@@ -367,12 +370,12 @@ struct gradient_buckets::marker::place {
 gradient_buckets::gradient_buckets(strategy& of, std::vector<variable> variables,
                                    size_t bytes_per_bucket) {
   if (variables.empty())
-    refuse(errc::invalid_argument, "gradient buckets of no variables; give those to train");
+    throw_failure(errc::invalid_argument, "gradient buckets of no variables; give those to train");
   for (size_t i = 0; i < variables.size(); ++i) {
     check_made_by("gradient_buckets", of, variables[i]);
     if (std::find(variables.begin(), variables.begin() + static_cast<ptrdiff_t>(i), variables[i])
         != variables.begin() + static_cast<ptrdiff_t>(i))
-      refuse(errc::invalid_argument, "variable '{}' is given twice", variables[i].name());
+      throw_failure(errc::invalid_argument, "variable '{}' is given twice", variables[i].name());
   }
   state_ = std::make_shared<shared_state>(of, std::move(variables), bytes_per_bucket);
   if (const auto* group = state_->group()) {
@@ -399,10 +402,11 @@ gradient_buckets::marker gradient_buckets::begin(replica_context& context) const
   auto replica = context.replica_id_in_sync_group() - state_->owner.first_local_replica();
   std::lock_guard guard{state_->mutex};
   if (state_->begun[replica])
-    refuse(errc::failed_precondition,
-           "replica {} begins a step whose gradients were not reduced before; await `reduced` "
-           "first, and after a run that failed make new gradient_buckets",
-           context.replica_id_in_sync_group());
+    throw_failure(
+      errc::failed_precondition,
+      "replica {} begins a step whose gradients were not reduced before; await `reduced` "
+      "first, and after a run that failed make new gradient_buckets",
+      context.replica_id_in_sync_group());
   state_->begun[replica] = true;
   return marker{std::make_shared<const marker::place>(marker::place{state_, replica})};
 }
@@ -422,10 +426,11 @@ task<std::vector<gradient_and_variable>> gradient_buckets::reduced(replica_conte
       for (size_t i = 0; i < state->variables.size(); ++i)
         for (uint32_t replica = 0; replica < state->replicas; ++replica)
           if (!state->gradients[i][replica])
-            refuse(errc::failed_precondition,
-                   "the gradient of variable '{}' of replica {} is not ready; mark it before "
-                   "`reduced`",
-                   state->variables[i].name(), state->owner.first_local_replica() + replica);
+            throw_failure(
+              errc::failed_precondition,
+              "the gradient of variable '{}' of replica {} is not ready; mark it before "
+              "`reduced`",
+              state->variables[i].name(), state->owner.first_local_replica() + replica);
     }
     auto leaving = shared_state::leave_devices(state, all);
     co_await leaving;

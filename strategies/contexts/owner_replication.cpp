@@ -4,7 +4,7 @@
 
 #include "actors/training/variable_owner.hpp"
 #include "kernels/tensor/change.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 
 #include <fmt/format.h>
 #include <utility>
@@ -47,14 +47,15 @@ void check_owner_copies(const strategy_layout& layout) {
   auto copies = layout.owner_copies;
   if (copies == 1) return;
   if (copies != 2)
-    refuse(errc::invalid_argument,
-           "replicate_owners is {}; a variable is held by 1 or 2 parameter servers", copies);
+    throw_failure(errc::invalid_argument,
+                  "replicate_owners is {}; a variable is held by 1 or 2 parameter servers", copies);
   auto places = layout.placement == nullptr ? 0 : layout.placement->owner_places();
   if (places < copies)
-    refuse(errc::invalid_argument,
-           "replicate_owners is 2, which takes 2 parameter servers that talk to each other; this "
-           "job has {}: start 2 or more, with a server that is given replicate_owners, too",
-           places);
+    throw_failure(
+      errc::invalid_argument,
+      "replicate_owners is 2, which takes 2 parameter servers that talk to each other; this "
+      "job has {}: start 2 or more, with a server that is given replicate_owners, too",
+      places);
 }
 
 stand_in_actor spawn_stand_in(const strategy& strategy, const std::string& viewer,

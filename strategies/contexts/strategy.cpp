@@ -9,8 +9,8 @@
 #include "actors/world/ask.hpp"
 #include "actors/world/compute_device.hpp"
 #include "messages/limits.hpp"
-#include "messages/refuse.hpp"
 #include "messages/tensor_message.hpp"
+#include "messages/throw_failure.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/owner_replication.hpp"
 #include "strategies/contexts/replica_group.hpp"
@@ -29,18 +29,18 @@ namespace {
 
 void check_new_variable(std::span<const variable> existing, const std::string& name,
                         const tensor& initial) {
-  if (name.empty()) refuse(errc::invalid_argument, "a variable needs a name");
+  if (name.empty()) throw_failure(errc::invalid_argument, "a variable needs a name");
   auto has_name = [&](const variable& other) { return other.name() == name; };
   if (std::ranges::any_of(existing, has_name))
-    refuse(errc::invalid_argument, "there is a variable '{}' already; give this one another name",
-           name);
+    throw_failure(errc::invalid_argument,
+                  "there is a variable '{}' already; give this one another name", name);
   if (initial.rank() > limits::rank_max)
-    refuse(errc::limit_exceeded, "variable '{}' has {} dimensions; at most {} are possible", name,
-           initial.rank(), limits::rank_max);
+    throw_failure(errc::limit_exceeded, "variable '{}' has {} dimensions; at most {} are possible",
+                  name, initial.rank(), limits::rank_max);
   auto type = initial.type();
   if (type == dtype::f16 || type == dtype::bf16)
-    refuse(errc::type_mismatch, "variable '{}' is {}; variables are f32, f64, i32 or i64", name,
-           to_string(type));
+    throw_failure(errc::type_mismatch, "variable '{}' is {}; variables are f32, f64, i32 or i64",
+                  name, to_string(type));
 }
 
 // Variables that come one after the other and share a stream of their device: so many are worth a
@@ -52,21 +52,23 @@ void check_options(const std::string& name, const tensor& initial, const variabl
                    const strategy_layout& layout) {
   auto synchronization = static_cast<int>(options.synchronization);
   if (synchronization > static_cast<int>(variable_synchronization::on_read))
-    refuse(errc::invalid_argument, "Invalid variable synchronization mode: {} for variable: {}",
-           synchronization, name);
+    throw_failure(errc::invalid_argument,
+                  "Invalid variable synchronization mode: {} for variable: {}", synchronization,
+                  name);
   auto aggregation = static_cast<int>(options.aggregation);
   if (aggregation > static_cast<int>(variable_aggregation::only_first_replica))
-    refuse(errc::invalid_argument, "Invalid variable aggregation mode: {} for variable: {}",
-           aggregation, name);
+    throw_failure(errc::invalid_argument, "Invalid variable aggregation mode: {} for variable: {}",
+                  aggregation, name);
   if (options.synchronization == variable_synchronization::none)
-    refuse(errc::invalid_argument,
-           "`NONE` variable synchronization mode is not supported with {} strategy: variable '{}'; "
-           "choose ON_WRITE or ON_READ",
-           layout.name, name);
+    throw_failure(
+      errc::invalid_argument,
+      "`NONE` variable synchronization mode is not supported with {} strategy: variable '{}'; "
+      "choose ON_WRITE or ON_READ",
+      layout.name, name);
   if (options.aggregation == variable_aggregation::mean && !is_floating(initial.type()))
-    refuse(errc::invalid_argument,
-           "variable '{}' is {}; aggregation MEAN is for floating variables only", name,
-           to_string(initial.type()));
+    throw_failure(errc::invalid_argument,
+                  "variable '{}' is {}; aggregation MEAN is for floating variables only", name,
+                  to_string(initial.type()));
 }
 
 copy_rule rule_of(const variable_options& options) {
@@ -91,10 +93,11 @@ void give_saved(world& world, const variable& made, bool is_here_alone,
   if (is_here_alone) return caf::anon_send(made.owner(), message);
   const auto& stack = context_stack::current();
   if (!stack.may_block() || stack.top().kind == context_kind::computing)
-    refuse(errc::wrong_context,
-           "variable '{}' begins with what a checkpoint holds of it, which its owner in another "
-           "process has to be told; make it outside of functions that the strategy runs",
-           made.name());
+    throw_failure(
+      errc::wrong_context,
+      "variable '{}' begins with what a checkpoint holds of it, which its owner in another "
+      "process has to be told; make it outside of functions that the strategy runs",
+      made.name());
   static_cast<void>(value_or_throw(ask<msg<wire::OptimizerInUse>>(world, made.owner(), message)));
 }
 
@@ -119,10 +122,10 @@ task<void> live_once(activity& activity, strategy& of, cross_replica_body body,
 void check_gather(const strategy& of) {
   auto at = context_stack::current().top();
   if (at.kind == context_kind::replica && at.owner == &of)
-    refuse(errc::wrong_context,
-           "gather was called in {}. Method requires being in cross-replica context, use "
-           "get_replica_context().all_gather()",
-           describe(at));
+    throw_failure(errc::wrong_context,
+                  "gather was called in {}. Method requires being in cross-replica context, use "
+                  "get_replica_context().all_gather()",
+                  describe(at));
   context_check::cross_replica("gather", of);
 }
 
@@ -145,20 +148,21 @@ void check_variable_devices(const strategy_layout& layout) {
   const auto& devices = layout.variable_devices;
   if (devices.empty()) return;
   if (layout.owner_copies > 1)
-    refuse(errc::invalid_argument,
-           "variables that two parameter servers hold lie in the host's memory; leave "
-           "variable_devices empty, or replicate_owners at 1");
+    throw_failure(errc::invalid_argument,
+                  "variables that two parameter servers hold lie in the host's memory; leave "
+                  "variable_devices empty, or replicate_owners at 1");
   for (size_t i = 0; i < devices.size(); ++i) {
-    if (!devices[i]) refuse(errc::invalid_argument, "variable_devices[{}] is no device", i);
+    if (!devices[i]) throw_failure(errc::invalid_argument, "variable_devices[{}] is no device", i);
     auto is_same = [&](const auto& other) { return other->where() == devices[i]->where(); };
     if (layout.mirrors_variables
         && std::any_of(devices.begin(), devices.begin() + static_cast<ptrdiff_t>(i), is_same))
-      refuse(errc::invalid_argument,
-             "{} is in variable_devices twice; a {} strategy has one copy of each variable on each "
-             "device",
-             devices[i]->name(), layout.name);
+      throw_failure(
+        errc::invalid_argument,
+        "{} is in variable_devices twice; a {} strategy has one copy of each variable on each "
+        "device",
+        devices[i]->name(), layout.name);
     if (std::ranges::count(layout.compute_devices, devices[i]) > 0)
-      refuse(
+      throw_failure(
         errc::invalid_argument,
         "{} is one of compute_devices, and of variable_devices, too; open it once more, so that "
         "updates do not wait for what replicas compute",
@@ -171,17 +175,18 @@ void check_variable_devices(const strategy_layout& layout) {
 void check_layout(const strategy_layout& layout) {
   const auto& devices = layout.worker_devices;
   if (devices.empty())
-    refuse(errc::invalid_argument, "a {} strategy needs at least 1 replica", layout.name);
+    throw_failure(errc::invalid_argument, "a {} strategy needs at least 1 replica", layout.name);
   for (auto device = devices.begin(); device != devices.end(); ++device)
     if (std::find(devices.begin(), device, *device) != device)
-      refuse(errc::invalid_argument, "device {} is given twice; each device is one replica",
-             *device);
+      throw_failure(errc::invalid_argument, "device {} is given twice; each device is one replica",
+                    *device);
   if (!layout.variable_load)
-    refuse(errc::invalid_argument, "a {} strategy was given no function that weighs variables",
-           layout.name);
+    throw_failure(errc::invalid_argument,
+                  "a {} strategy was given no function that weighs variables", layout.name);
   if (layout.deadline <= job_time{0})
-    refuse(errc::invalid_argument, "the deadline of a {} strategy is {} s; it must be positive",
-           layout.name, std::chrono::duration<double>(layout.deadline).count());
+    throw_failure(errc::invalid_argument,
+                  "the deadline of a {} strategy is {} s; it must be positive", layout.name,
+                  std::chrono::duration<double>(layout.deadline).count());
   check_variable_devices(layout);
   check_owner_copies(layout);
 }
@@ -480,7 +485,8 @@ tensor strategy::gather(const tensor& value, int64_t axis) {
 
 void strategy::gather(const distributed_value<indexed_slices>& /*value*/, int64_t /*axis*/) {
   check_gather(*this);
-  refuse(errc::unimplemented, "gather does not take indexed_slices; gather indices and values");
+  throw_failure(errc::unimplemented,
+                "gather does not take indexed_slices; gather indices and values");
 }
 
 tensor strategy::reduce(reduce_op op, const variable& value) {
@@ -511,9 +517,10 @@ job_time strategy::patience() const {
 
 run_outcome strategy::run_on_replicas(std::vector<replica_body> bodies) {
   if (!layout_.runs_replicas)
-    refuse(errc::unimplemented,
-           "a {} strategy does not `run` a function on all replicas at once; give it to `train`",
-           layout_.name);
+    throw_failure(
+      errc::unimplemented,
+      "a {} strategy does not `run` a function on all replicas at once; give it to `train`",
+      layout_.name);
 
   struct ending {
     std::promise<void> over;
@@ -536,9 +543,10 @@ run_outcome strategy::run_on_replicas(std::vector<replica_body> bodies) {
   group.kill_replicas();
   if (give_up_on()) return std::move(end->outcome); // it names those that have not
   group.kill();
-  refuse(errc::deadline_exceeded,
-         "a run on {} replicas is not over after {:.1f} s, and holds all threads of the world",
-         num_replicas_, std::chrono::duration<double>(layout_.deadline).count());
+  throw_failure(
+    errc::deadline_exceeded,
+    "a run on {} replicas is not over after {:.1f} s, and holds all threads of the world",
+    num_replicas_, std::chrono::duration<double>(layout_.deadline).count());
 }
 
 std::shared_ptr<void> strategy::run_cross_replica(cross_replica_body body) {
@@ -553,9 +561,9 @@ std::shared_ptr<void> strategy::run_cross_replica(cross_replica_body body) {
   world_.introduce(host.id(), "cross-replica");
   if (auto turned = world_.run_until(over, patience()); !turned) {
     caf::anon_send_exit(host, caf::exit_reason::kill);
-    refuse(errc::deadline_exceeded,
-           "a cross-replica function of the {} strategy is not over after {:.1f} s", layout_.name,
-           std::chrono::duration<double>(layout_.deadline).count());
+    throw_failure(errc::deadline_exceeded,
+                  "a cross-replica function of the {} strategy is not over after {:.1f} s",
+                  layout_.name, std::chrono::duration<double>(layout_.deadline).count());
   }
   return result->get_future().get();
 }
@@ -579,8 +587,8 @@ strategy_layout layout_of(const parameter_server_options& options) {
                          .variable_devices = options.variable_devices,
                          .device_deadline = options.device_deadline};
   if (auto given = static_cast<int32_t>(options.replicas); given < 0) // else 2^32 too many
-    refuse(errc::invalid_argument, "replicas is {}; a parameter_server strategy needs at least 1",
-           given);
+    throw_failure(errc::invalid_argument,
+                  "replicas is {}; a parameter_server strategy needs at least 1", given);
   const auto* kind = options.compute_devices.empty() ? "cpu" : "gpu";
   for (uint32_t i = 0; i < options.replicas; ++i)
     layout.worker_devices.push_back(fmt::format("{}:{}", kind, i));

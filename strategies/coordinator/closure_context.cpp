@@ -2,8 +2,8 @@
 // What a scheduled function asks its worker for.
 #include "strategies/coordinator/closure_context.hpp"
 
-#include "messages/refuse.hpp"
 #include "messages/tensor_message.hpp"
+#include "messages/throw_failure.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/strategy.hpp"
 #include "strategies/contexts/variable_access.hpp"
@@ -12,8 +12,8 @@ namespace troupe {
 
 variable_read_cache::variable_read_cache(closure_context& of) : of_(of) {
   if (of.cache_)
-    refuse(errc::invalid_argument,
-           "cache_variable_reads was called inside another one; scopes of it do not nest");
+    throw_failure(errc::invalid_argument,
+                  "cache_variable_reads was called inside another one; scopes of it do not nest");
   of.cache_.emplace();
 }
 
@@ -27,8 +27,8 @@ random_key closure_context::random(std::string_view purpose) const {
 
 void closure_context::check_wanted() const {
   if (is_cancelled())
-    refuse(errc::cancelled, "nobody needs the result of this call any more: another one has "
-                            "failed, or the coordinator ends");
+    throw_failure(errc::cancelled, "nobody needs the result of this call any more: another one has "
+                                   "failed, or the coordinator ends");
 }
 
 const tensor* closure_context::cached(const variable& source) const {
@@ -80,10 +80,11 @@ task<tensor> closure_context::apply(variable target, change how, variable_operan
   check_made_by("a change", *place_.owner, target);
   if (std::holds_alternative<distributed_value<tensor>>(operand)
       || std::holds_alternative<distributed_value<indexed_slices>>(operand))
-    refuse(errc::type_mismatch,
-           "variable '{}' is to be changed by a distributed value, but a worker has no replicas; "
-           "give it one value",
-           target.name());
+    throw_failure(
+      errc::type_mismatch,
+      "variable '{}' is to be changed by a distributed value, but a worker has no replicas; "
+      "give it one value",
+      target.name());
   if (const auto* from = std::get_if<variable>(&operand)) {
     auto source = *from;
     auto reading = read(source);

@@ -3,7 +3,7 @@
 #include "strategies/coordinator/closure_registry.hpp"
 
 #include "messages/limits.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 
 namespace troupe {
 
@@ -28,14 +28,15 @@ expected<std::shared_ptr<void>> try_to_make(const closure_registry::maker& make,
 } // namespace
 
 void closure_registry::add(const std::string& name, function call) {
-  if (name.empty()) refuse(errc::invalid_argument, "a function needs a name");
+  if (name.empty()) throw_failure(errc::invalid_argument, "a function needs a name");
   if (name.size() > limits::text_bytes_max)
-    refuse(errc::invalid_argument, "a function has a name of {} bytes; at most {} can travel",
-           name.size(), limits::text_bytes_max);
+    throw_failure(errc::invalid_argument,
+                  "a function has a name of {} bytes; at most {} can travel", name.size(),
+                  limits::text_bytes_max);
   std::lock_guard guard{mutex_};
   if (!functions_.emplace(name, std::move(call)).second)
-    refuse(errc::invalid_argument, "there is a function '{}' already; give this one another name",
-           name);
+    throw_failure(errc::invalid_argument,
+                  "there is a function '{}' already; give this one another name", name);
 }
 
 uint32_t closure_registry::add(resource made) {
@@ -48,8 +49,9 @@ closure_registry::function closure_registry::find(const std::string& name) const
   std::lock_guard guard{mutex_};
   auto found = functions_.find(name);
   if (found == functions_.end())
-    refuse(errc::not_found,
-           "there is no function '{}' here; make it in all processes, before they serve", name);
+    throw_failure(errc::not_found,
+                  "there is no function '{}' here; make it in all processes, before they serve",
+                  name);
   return found->second;
 }
 
@@ -57,15 +59,16 @@ closure_registry::maker closure_registry::find(uint32_t resource,
                                                const std::type_info& type) const {
   std::lock_guard guard{mutex_};
   if (resource >= resources_.size())
-    refuse(errc::not_found,
-           "there is no input {} here, only {}; make it in all processes, before they serve",
-           resource, resources_.size());
+    throw_failure(errc::not_found,
+                  "there is no input {} here, only {}; make it in all processes, before they serve",
+                  resource, resources_.size());
   const auto& found = resources_[resource];
   if (*found.type != type)
-    refuse(errc::type_mismatch,
-           "input {} is of another type than the function takes; make inputs in the same order in "
-           "all processes",
-           resource);
+    throw_failure(
+      errc::type_mismatch,
+      "input {} is of another type than the function takes; make inputs in the same order in "
+      "all processes",
+      resource);
   return found.make;
 }
 

@@ -6,7 +6,7 @@
 #include "actors/interfaces/caf_compat.hpp"
 #include "actors/recording/seconds.hpp"
 #include "messages/coordinator_message.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/contexts/owner_replication.hpp"
 #include "strategies/contexts/strategy.hpp"
 
@@ -71,19 +71,21 @@ closure_service::closure_service(troupe::strategy& strategy, coordinator_options
   : strategy_(strategy), world_(strategy.world()), placement_(strategy.layout().placement),
     options_(std::move(options)), leads_(placement_ == nullptr || placement_->leads()) {
   if (options_.queue_capacity == 0)
-    refuse(errc::invalid_argument, "queue_capacity is 0; a closure needs a place to wait in");
+    throw_failure(errc::invalid_argument,
+                  "queue_capacity is 0; a closure needs a place to wait in");
   if (options_.stall_deadline <= job_time{0})
-    refuse(errc::invalid_argument, "stall_deadline is {} s; it must be positive",
-           seconds(options_.stall_deadline));
+    throw_failure(errc::invalid_argument, "stall_deadline is {} s; it must be positive",
+                  seconds(options_.stall_deadline));
   patience_
     = std::make_shared<closure_patience>(gauge_, options_.stall_deadline, options_.on_waiting);
   if (options_.start_delay < job_time{0} || options_.start_delay_max < job_time{0})
-    refuse(errc::invalid_argument, "start_delay and start_delay_max must not be negative");
+    throw_failure(errc::invalid_argument, "start_delay and start_delay_max must not be negative");
   workers_ = strategy.num_replicas_in_sync();
   if (placement_ != nullptr) workers_ = placement_->worker_count().value_or(workers_);
   if (workers_ == 0)
-    refuse(errc::failed_precondition,
-           "no process of the cluster is called worker, so nobody would run closures; add some");
+    throw_failure(
+      errc::failed_precondition,
+      "no process of the cluster is called worker, so nobody would run closures; add some");
   static_cast<void>(stands_here("coordinator"));
   for (uint32_t i = 0; i < workers_; ++i)
     if (stands_here(name_of_worker(i))) workers_here_.push_back(i);
@@ -160,19 +162,20 @@ void closure_service::end_workers() {
 void closure_service::check_call(std::string_view call) const {
   const auto& stack = context_stack::current();
   if (!stack.may_block() || stack.top().kind == context_kind::computing)
-    refuse(errc::wrong_context,
-           "{} of the coordinator was called in {}; call it outside, where the coordinator is made",
-           call, describe(stack.top()));
+    throw_failure(
+      errc::wrong_context,
+      "{} of the coordinator was called in {}; call it outside, where the coordinator is made",
+      call, describe(stack.top()));
   if (!leads_)
-    refuse(errc::wrong_context,
-           "{} was called in a process that only works for the coordinator; call serve there",
-           call);
+    throw_failure(
+      errc::wrong_context,
+      "{} was called in a process that only works for the coordinator; call serve there", call);
 }
 
 void closure_service::check_own(const closure_service* of, std::string_view what) const {
   if (of != this)
-    refuse(errc::invalid_argument,
-           "{} belongs to another coordinator; make it with the one that schedules", what);
+    throw_failure(errc::invalid_argument,
+                  "{} belongs to another coordinator; make it with the one that schedules", what);
 }
 
 // Closures use the variables that there are when they are scheduled. What a process knows as their
@@ -233,8 +236,9 @@ bool closure_service::done() {
 
 void closure_service::serve(const std::stop_token& stop) {
   if (leads_)
-    refuse(errc::wrong_context,
-           "serve was called in the process that leads; it has workers of its own, and schedules");
+    throw_failure(
+      errc::wrong_context,
+      "serve was called in the process that leads; it has workers of its own, and schedules");
   auto ended = std::make_shared<single_answer>();
   std::stop_callback on_stop{stop, [this, ended] {
                                placement_->give_up(error{errc::cancelled, "asked to stop"});

@@ -2,7 +2,7 @@
 // One coordinator for each strategy, and inputs for its workers.
 #include "strategies/coordinator/cluster_coordinator.hpp"
 
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 
 namespace troupe {
 
@@ -10,9 +10,9 @@ cluster_coordinator::cluster_coordinator(troupe::strategy& strategy, coordinator
   : service_(strategy.coordinated_by_.lock()) {
   if (service_) return;
   if (dynamic_cast<parameter_server_strategy*>(&strategy) == nullptr)
-    refuse(errc::invalid_argument,
-           "a coordinator needs a parameter_server_strategy, not a {} strategy",
-           strategy.layout().name);
+    throw_failure(errc::invalid_argument,
+                  "a coordinator needs a parameter_server_strategy, not a {} strategy",
+                  strategy.layout().name);
   service_ = std::make_shared<closure_service>(strategy, std::move(options));
   strategy.coordinated_by_ = service_;
 }
@@ -33,23 +33,25 @@ per_worker_dataset cluster_coordinator::create_per_worker_dataset(const dataset&
 
 void worker_part::check_one_for_each(size_t values) const {
   if (values != of->workers())
-    refuse(errc::invalid_argument, "there are {} values for {} workers; give one for each", values,
-           of->workers());
+    throw_failure(errc::invalid_argument, "there are {} values for {} workers; give one for each",
+                  values, of->workers());
 }
 
 per_worker_iterator per_worker_dataset::iterator() const {
   auto service = of_.lock();
   if (!service)
-    refuse(errc::failed_precondition,
-           "iterator was called on a dataset whose coordinator has ended; keep the coordinator");
+    throw_failure(
+      errc::failed_precondition,
+      "iterator was called on a dataset whose coordinator has ended; keep the coordinator");
   service->check_call("iterator");
   return {service.get(), service->new_instance(resource_)};
 }
 
 void per_worker_iterator::next() const {
-  refuse(errc::unimplemented,
-         "next was called on the iterators of all workers; give them to a function that takes a "
-         "dataset_iterator&, and schedule it");
+  throw_failure(
+    errc::unimplemented,
+    "next was called on the iterators of all workers; give them to a function that takes a "
+    "dataset_iterator&, and schedule it");
 }
 
 } // namespace troupe

@@ -4,7 +4,7 @@
 #include "strategies/data/dataset.hpp"
 
 #include "messages/failure.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/data/dataset_stage.hpp"
 #include "strategies/data/position.hpp"
 #include "strategies/data/prefetch.hpp"

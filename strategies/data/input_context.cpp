@@ -3,7 +3,7 @@
 #include "strategies/data/input_context.hpp"
 
 #include "messages/failure.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 #include "strategies/data/rebatch.hpp"
 
 #include "messages/failure.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/data/batch_rows.hpp"
 #include "strategies/data/dataset_stage.hpp"
 #include "strategies/data/element_rows.hpp"

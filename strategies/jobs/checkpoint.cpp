@@ -8,7 +8,7 @@
 #include "actors/world/ask.hpp"
 #include "kernels/math/cast.hpp"
 #include "kernels/tensor/gradient_sum.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/strategy_extended.hpp"
 #include "strategies/jobs/checkpoint_saver_hook.hpp"
@@ -146,15 +146,16 @@ tensor value_for(const variable& wanted, const std::vector<named_tensor>& arrays
                  const std::filesystem::path& file) {
   auto found = std::ranges::find(arrays, wanted.name(), &named_tensor::name);
   if (found == arrays.end())
-    refuse(errc::not_found, "{} has no array '{}'", file.string(), wanted.name());
+    throw_failure(errc::not_found, "{} has no array '{}'", file.string(), wanted.name());
   const auto& value = found->value;
   if (value.extents() != wanted.extents())
-    refuse(errc::invalid_argument, "'{}' has shape {} in {}, but {} here", wanted.name(),
-           to_string(value.extents()), file.string(), to_string(wanted.extents()));
+    throw_failure(errc::invalid_argument, "'{}' has shape {} in {}, but {} here", wanted.name(),
+                  to_string(value.extents()), file.string(), to_string(wanted.extents()));
   if (value.type() == wanted.type()) return value;
   if (!is_floating(value.type()) || !widens_to(value.type(), wanted.type()))
-    refuse(errc::type_mismatch, "'{}' is {} in {}, which does not widen to the {} that it is here",
-           wanted.name(), to_string(value.type()), file.string(), to_string(wanted.type()));
+    throw_failure(errc::type_mismatch,
+                  "'{}' is {} in {}, which does not widen to the {} that it is here", wanted.name(),
+                  to_string(value.type()), file.string(), to_string(wanted.type()));
   return cast(value, wanted.type());
 }
 

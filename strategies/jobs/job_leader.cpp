@@ -5,7 +5,7 @@
 #include "actors/training/replica.hpp"
 #include "actors/training/roll_call.hpp"
 #include "actors/training/token_queue.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/owner_replication.hpp"
 #include "strategies/contexts/training_cast.hpp"
@@ -255,9 +255,10 @@ private:
 
   void prepare(const session_plan& plan) override {
     if (!plan.has_chief)
-      refuse(errc::failed_precondition,
-             "no hook of this job is the chief's, so its steps would never close; make the hook "
-             "with is_chief, or none at all");
+      throw_failure(
+        errc::failed_precondition,
+        "no hook of this job is the chief's, so its steps would never close; make the hook "
+        "with is_chief, or none at all");
     if (options_.evaluation.every_steps > 0)
       evaluator_.emplace(strategy_, options_.evaluation, *cast_);
     spawn_chief(plan);

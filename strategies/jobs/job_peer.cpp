@@ -3,7 +3,7 @@
 #include "actors/collective/collective_group.hpp"
 #include "actors/training/task_reporter.hpp"
 #include "kernels/tensor/change.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/jobs/checkpoint.hpp"
 #include "strategies/jobs/completion.hpp"
 #include "strategies/jobs/job_runner.hpp"
@@ -187,8 +187,8 @@ private:
     ++made_;
     auto all = told_step::of(rows.primary());
     if (all.size() != strategy_.num_replicas_in_sync())
-      refuse(errc::malformed, "step {} was told of by {} replicas; there are {}", made_, all.size(),
-             strategy_.num_replicas_in_sync());
+      throw_failure(errc::malformed, "step {} was told of by {} replicas; there are {}", made_,
+                    all.size(), strategy_.num_replicas_in_sync());
     auto record = record_of(all, at.began);
     if (leads_) {
       if (options_.on_step) options_.on_step(record);

@@ -3,7 +3,7 @@
 #include "strategies/jobs/replica_check.hpp"
 
 #include "kernels/tensor/crc32c.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -57,8 +57,8 @@ void check_replicas(strategy& strategy, std::span<const variable> variables, uin
   });
   auto sums = all.front().values<int64_t>();
   if (sums.size() != group->size * held.size())
-    refuse(errc::malformed, "{}: {} have come from {} processes; there are {} variables", what,
-           sums.size(), group->size, held.size());
+    throw_failure(errc::malformed, "{}: {} have come from {} processes; there are {} variables",
+                  what, sums.size(), group->size, held.size());
   for (size_t i = 0; i < held.size(); ++i) {
     std::vector<int64_t> of_one;
     for (size_t rank = 0; rank < group->size; ++rank)
@@ -68,11 +68,12 @@ void check_replicas(strategy& strategy, std::span<const variable> variables, uin
     std::vector<std::string> names;
     for (auto rank : ranks)
       names.push_back(group->names[rank]);
-    refuse(errc::failed_precondition,
-           "after step {}, variable '{}' of {} is not that of the other processes: a step changes "
-           "it there by what the others are not told, or a processor errs; go on from an older "
-           "checkpoint, and compare after every step to see which one it is",
-           step, held[i].name(), fmt::join(names, ", "));
+    throw_failure(
+      errc::failed_precondition,
+      "after step {}, variable '{}' of {} is not that of the other processes: a step changes "
+      "it there by what the others are not told, or a processor errs; go on from an older "
+      "checkpoint, and compare after every step to see which one it is",
+      step, held[i].name(), fmt::join(names, ", "));
   }
 }
 

@@ -5,7 +5,7 @@
 #include "actors/checkpoint/job_file.hpp"
 #include "messages/failure.hpp"
 #include "messages/limits.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/contexts/gathered_texts.hpp"
 
 #include <fmt/ranges.h>
@@ -76,7 +76,7 @@ bool hold(const std::vector<int64_t>& dims, int64_t elements) {
 // What has come, in the form in which it was announced.
 named_tensor formed(const announced& array, const tensor& flat) {
   if (!hold(array.dims, flat.extents()[0]))
-    refuse(errc::malformed, "{}: '{}' has other elements than announced", what, array.name);
+    throw_failure(errc::malformed, "{}: '{}' has other elements than announced", what, array.name);
   return {array.name, flat.reshape(shape{array.dims})};
 }
 

@@ -3,7 +3,7 @@
 #include "strategies/jobs/training.hpp"
 
 #include "actors/policies/step_rules.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/contexts/context.hpp"
 #include "strategies/jobs/job_runner.hpp"
 
@@ -16,31 +16,34 @@ namespace {
 
 void check_variables(const strategy& strategy) {
   if (strategy.variables().empty())
-    refuse(errc::invalid_argument, "the strategy has no variables; make one before training");
+    throw_failure(errc::invalid_argument,
+                  "the strategy has no variables; make one before training");
 }
 
 void check_steps(const training_options& options) {
-  if (options.steps == 0) refuse(errc::invalid_argument, "steps is 0; training needs at least 1");
+  if (options.steps == 0)
+    throw_failure(errc::invalid_argument, "steps is 0; training needs at least 1");
 }
 
 void check(const strategy& strategy, const sync_replicas_optimizer& optimizer,
            const training_options& options) {
   check_variables(strategy);
   if (strategy.layout().group)
-    refuse(errc::unimplemented,
-           "a {} strategy of several processes has no chief; call `train` without a "
-           "sync_replicas_optimizer, or use a parameter_server strategy",
-           strategy.layout().name);
+    throw_failure(errc::unimplemented,
+                  "a {} strategy of several processes has no chief; call `train` without a "
+                  "sync_replicas_optimizer, or use a parameter_server strategy",
+                  strategy.layout().name);
   check_steps(options);
   if (options.check_replicas_every > 0)
-    refuse(errc::invalid_argument,
-           "check_replicas_every has no meaning where a chief applies updates: there are no copies "
-           "that could differ; leave it out");
+    throw_failure(
+      errc::invalid_argument,
+      "check_replicas_every has no meaning where a chief applies updates: there are no copies "
+      "that could differ; leave it out");
   auto expected_replicas = optimizer.options().total_num_replicas;
   if (strategy.num_replicas_in_sync() != expected_replicas)
-    refuse(errc::invalid_argument,
-           "the strategy has {} replicas, the optimizer expects {}; make them agree",
-           strategy.num_replicas_in_sync(), expected_replicas);
+    throw_failure(errc::invalid_argument,
+                  "the strategy has {} replicas, the optimizer expects {}; make them agree",
+                  strategy.num_replicas_in_sync(), expected_replicas);
   if (options.min_replicas > 0)
     value_or_throw(check_min_replicas(options.min_replicas, optimizer.options()));
 }
@@ -48,9 +51,9 @@ void check(const strategy& strategy, const sync_replicas_optimizer& optimizer,
 void check(const strategy& strategy, const training_options& options) {
   context_check::blocking("train", strategy);
   if (!strategy.layout().runs_replicas)
-    refuse(errc::unimplemented,
-           "replicas of a {} strategy do not meet; give `train` a sync_replicas_optimizer",
-           strategy.layout().name);
+    throw_failure(errc::unimplemented,
+                  "replicas of a {} strategy do not meet; give `train` a sync_replicas_optimizer",
+                  strategy.layout().name);
   check_variables(strategy);
   check_steps(options);
   const std::pair<bool, const char*> meaningless[]
@@ -61,8 +64,8 @@ void check(const strategy& strategy, const training_options& options) {
        {options.stops_on_loss, "stops_on_loss"}};
   for (const auto& [is_set, name] : meaningless)
     if (is_set)
-      refuse(errc::invalid_argument,
-             "{} has no meaning where every step needs all replicas; leave it out", name);
+      throw_failure(errc::invalid_argument,
+                    "{} has no meaning where every step needs all replicas; leave it out", name);
 }
 
 // What replicas do if steps are all of it.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What makes each of the strategies of one process what it is.
 #include "messages/failure.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/contexts/default_strategy.hpp"
 #include "strategies/kinds/central_storage_strategy.hpp"
 #include "strategies/kinds/mirrored_strategy.hpp"
@@ -70,16 +70,18 @@ void open_named_devices(strategy_layout& layout, const gpu_source& gpus) {
   if (layout.compute_devices.empty())
     layout.compute_devices = open_gpus(layout.worker_devices, gpus);
   else if (are_gpus(layout.worker_devices))
-    refuse(errc::invalid_argument,
-           "a {} strategy was given GPUs by name, and compute_devices, too; give one of them",
-           layout.name);
+    throw_failure(
+      errc::invalid_argument,
+      "a {} strategy was given GPUs by name, and compute_devices, too; give one of them",
+      layout.name);
   if (layout.variable_devices.empty())
     layout.variable_devices = open_gpus(layout.parameter_devices, gpus);
 }
 
 std::vector<std::string> cpu_devices(uint32_t count) {
   if (auto given = static_cast<int32_t>(count); given < 0) // unsigned, it is 2^32 too many
-    refuse(errc::invalid_argument, "cpu_devices: count is {}; it must not be negative", given);
+    throw_failure(errc::invalid_argument, "cpu_devices: count is {}; it must not be negative",
+                  given);
   std::vector<std::string> devices;
   for (uint32_t i = 0; i < count; ++i)
     devices.push_back(fmt::format("cpu:{}", i));

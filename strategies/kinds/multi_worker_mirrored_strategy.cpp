@@ -5,7 +5,7 @@
 #include "actors/collective/collective_group.hpp"
 #include "actors/gpu/device_communicator.hpp"
 #include "actors/gpu/gpu.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/kinds/mirrored_strategy.hpp"
 #include "strategies/reduce/cross_device_choice.hpp"
 
@@ -31,10 +31,11 @@ std::pair<communicator_actor, uint32_t> join(world& world, const options_type& o
   if (here == 1) return {*found, static_cast<uint32_t>(found - members.begin())};
   for (const auto& one : members)
     if (one) caf::anon_send_exit(one, caf::exit_reason::user_shutdown);
-  refuse(errc::invalid_argument,
-         "{} of the {} workers of a multi_worker_mirrored strategy stand in this process; make it "
-         "in a process of each worker, and nowhere else",
-         here, members.size());
+  throw_failure(
+    errc::invalid_argument,
+    "{} of the {} workers of a multi_worker_mirrored strategy stand in this process; make it "
+    "in a process of each worker, and nowhere else",
+    here, members.size());
 }
 
 bool has_devices(const options_type& options) {
@@ -69,9 +70,10 @@ communicator_actor with_devices(world& world, const options_type& options,
 std::shared_ptr<const process_group> group_of(world& world, const options_type& options) {
   if (options.placement == nullptr) return nullptr;
   if (options.workers.empty())
-    refuse(errc::invalid_argument,
-           "a multi_worker_mirrored strategy was given a placement, but no workers; give it those "
-           "of the server");
+    throw_failure(
+      errc::invalid_argument,
+      "a multi_worker_mirrored strategy was given a placement, but no workers; give it those "
+      "of the server");
   if (options.workers.size() == 1) return nullptr;
   process_group group{.size = static_cast<uint32_t>(options.workers.size()),
                       .replicas_each = static_cast<uint32_t>(options.devices.size()),
@@ -160,9 +162,9 @@ void multi_worker_mirrored_strategy::check_replicas() {
     static_cast<void>(cross_replica(compare));
   } catch (const failure& failed) {
     if (failed.reason().code != errc::invalid_argument) throw;
-    refuse(errc::failed_precondition,
-           "{}; give all processes the same communication, and as many devices each",
-           failed.what());
+    throw_failure(errc::failed_precondition,
+                  "{}; give all processes the same communication, and as many devices each",
+                  failed.what());
   }
 }
 

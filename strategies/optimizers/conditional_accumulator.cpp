@@ -4,8 +4,8 @@
 
 #include "actors/training/accumulator.hpp"
 #include "actors/world/ask.hpp"
-#include "messages/refuse.hpp"
 #include "messages/tensor_message.hpp"
+#include "messages/throw_failure.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/gradient_values.hpp"
 #include "strategies/reduce/on_host.hpp"
@@ -43,11 +43,12 @@ accumulator_config to_config(troupe::world& world, const accumulator_options& op
 
 uint32_t positive_count(int64_t num_required) {
   if (num_required < 1)
-    refuse(errc::invalid_argument, "Argument num_required must be positive, but it is {}",
-           num_required);
+    throw_failure(errc::invalid_argument, "Argument num_required must be positive, but it is {}",
+                  num_required);
   if (num_required > std::numeric_limits<uint32_t>::max())
-    refuse(errc::invalid_argument, "num_required is {}; at most {} gradients can be required",
-           num_required, std::numeric_limits<uint32_t>::max());
+    throw_failure(errc::invalid_argument,
+                  "num_required is {}; at most {} gradients can be required", num_required,
+                  std::numeric_limits<uint32_t>::max());
   return static_cast<uint32_t>(num_required);
 }
 

@@ -5,8 +5,8 @@
 #include "actors/training/gradient_check.hpp"
 #include "actors/training/optimizer_settings.hpp"
 #include "kernels/math/clip.hpp"
-#include "messages/refuse.hpp"
 #include "messages/tensor_message.hpp"
+#include "messages/throw_failure.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/gradient_buckets.hpp"
 #include "strategies/contexts/gradient_values.hpp"
@@ -74,7 +74,7 @@ bool are_on_devices(const std::vector<brought_pushes>& all) {
 void check_same_variables(const std::vector<brought_pushes>& all) {
   for (size_t i = 1; i < all.size(); ++i)
     if (!std::ranges::equal(*all[i], *all[0], {}, &addressed_push::target, &addressed_push::target))
-      refuse(
+      throw_failure(
         errc::invalid_argument,
         "replica {} brings the gradients of other variables than replica 0 (the first is '{}', "
         "and '{}'); all replicas have to apply the same",
@@ -169,8 +169,8 @@ update_requests make_updates(const std::vector<brought_pushes>& all, uint32_t di
 std::vector<gradient_and_variable> taken(std::string_view call,
                                          std::vector<gradient_and_variable> given) {
   if (given.empty())
-    refuse(errc::invalid_argument, "No gradients provided for any variable: {} got no gradient",
-           call);
+    throw_failure(errc::invalid_argument,
+                  "No gradients provided for any variable: {} got no gradient", call);
   for (auto& [gradient, variable] : given)
     gradient = completed(std::move(gradient), variable.extents());
   return given;
@@ -178,10 +178,10 @@ std::vector<gradient_and_variable> taken(std::string_view call,
 
 void check_no_accumulation(const optimizer_options& options, std::string_view which) {
   if (options.accumulation_steps != 1)
-    refuse(errc::failed_precondition,
-           "an optimizer that accumulates {} batches cannot apply gradients {}; call "
-           "apply_gradients with those of single batches",
-           options.accumulation_steps, which);
+    throw_failure(errc::failed_precondition,
+                  "an optimizer that accumulates {} batches cannot apply gradients {}; call "
+                  "apply_gradients with those of single batches",
+                  options.accumulation_steps, which);
 }
 
 gradient sum_of(const gradient& first, const gradient& second) {
@@ -412,10 +412,11 @@ optimizer::optimizer(update_plan plan, optimizer_options options)
   : state_(std::make_shared<shared_state>()) {
   value_or_throw(validate(plan));
   if (options.accumulation_steps == 0)
-    refuse(errc::invalid_argument, "accumulation_steps is 0; an update needs at least 1 batch");
+    throw_failure(errc::invalid_argument,
+                  "accumulation_steps is 0; an update needs at least 1 batch");
   if (!(options.clip_global_norm >= 0))
-    refuse(errc::invalid_argument, "clip_global_norm is {}; a norm is not negative",
-           options.clip_global_norm);
+    throw_failure(errc::invalid_argument, "clip_global_norm is {}; a norm is not negative",
+                  options.clip_global_norm);
   state_->plan = std::move(plan);
   state_->options = options;
 }
@@ -450,18 +451,19 @@ task<void> optimizer::apply_gradients(replica_context& context,
   auto taking = state_->take(context, "apply_gradients", std::move(gradients_and_variables));
   auto gradients = co_await taking;
   if (contributors == 0 || contributors > context.num_replicas_in_sync())
-    refuse(errc::invalid_argument, "{} of {} replicas cannot have brought gradients", contributors,
-           context.num_replicas_in_sync());
+    throw_failure(errc::invalid_argument, "{} of {} replicas cannot have brought gradients",
+                  contributors, context.num_replicas_in_sync());
   check_no_accumulation(state_->options, "that are of some replicas only");
   auto apply = [state = state_](cross_replica_context& cross, distributed_value<uint32_t> counts,
                                 distributed_value<brought_pushes> all) {
     auto count = counts.primary();
     for (auto other : counts.local_results())
       if (other != count)
-        refuse(errc::invalid_argument,
-               "replicas say that {} and that {} of them have brought gradients; all have to give "
-               "the same number",
-               count, other);
+        throw_failure(
+          errc::invalid_argument,
+          "replicas say that {} and that {} of them have brought gradients; all have to give "
+          "the same number",
+          count, other);
     return state->apply_together(cross, all.local_results(), false, count);
   };
   auto pushes = make_pushes(context.replica_id_in_sync_group(), gradients);
@@ -477,9 +479,10 @@ optimizer::apply_gradients(closure_context& context,
   auto gradients = taken("apply_gradients", std::move(gradients_and_variables));
   auto state = state_;
   if (state->options.clip_global_norm > 0)
-    refuse(errc::unimplemented,
-           "clip_global_norm needs all gradients of a step at once, but workers do not wait for "
-           "each other; clip by clip_by_global_norm before");
+    throw_failure(
+      errc::unimplemented,
+      "clip_global_norm needs all gradients of a step at once, but workers do not wait for "
+      "each other; clip by clip_by_global_norm before");
   for (const auto& [gradient, variable] : gradients)
     check_on_host(gradient);
   auto worker = context.worker_index();

@@ -3,7 +3,7 @@
 #include "strategies/reduce/adding_devices.hpp"
 
 #include "actors/recording/seconds.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 
 #include <chrono>
 #include <future>
@@ -15,7 +15,7 @@ bool adding_devices::take(std::span<const tensor> components, std::string_view o
   auto is_added = first.type() == dtype::f32 || first.type() == dtype::f64;
   if (devices_.empty() || !is_added || first.element_count() == 0) return false;
   if (components.size() < devices_.size())
-    refuse(
+    throw_failure(
       errc::invalid_argument,
       "{} was made for {} devices, and {} values are to be reduced; make it for the devices of "
       "the strategy",
@@ -52,10 +52,10 @@ void adding_devices::wait_for(size_t device) const {
   for (auto until = clock::now() + deadline_; clock::now() < until;) {
     if (is_done.wait_for(between_looks) == std::future_status::ready) return;
     if (auto lost = waited_for.loss())
-      refuse(errc::unavailable, "{} is lost: {}", waited_for.name(), lost->message);
+      throw_failure(errc::unavailable, "{} is lost: {}", waited_for.name(), lost->message);
   }
-  refuse(errc::deadline_exceeded, "{} has not done a reduction in {:.1f} s", waited_for.name(),
-         seconds(deadline_));
+  throw_failure(errc::deadline_exceeded, "{} has not done a reduction in {:.1f} s",
+                waited_for.name(), seconds(deadline_));
 }
 
 } // namespace troupe

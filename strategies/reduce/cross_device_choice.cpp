@@ -2,7 +2,7 @@
 // Operations by their names, and by the devices.
 #include "strategies/reduce/cross_device_choice.hpp"
 
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/reduce/hierarchical_copy_all_reduce.hpp"
 #include "strategies/reduce/nccl_all_reduce.hpp"
 #include "strategies/reduce/reduction_on_device.hpp"
@@ -17,8 +17,8 @@ namespace {
 std::shared_ptr<const cross_device_ops> make_nccl(const std::vector<std::string>& devices,
                                                   const gpu_source& gpus) {
   if (!are_gpus(devices))
-    refuse(errc::invalid_argument,
-           "nccl_all_reduce is for GPUs; name those of the strategy, as in gpu:0, gpu:1");
+    throw_failure(errc::invalid_argument,
+                  "nccl_all_reduce is for GPUs; name those of the strategy, as in gpu:0, gpu:1");
   auto opened = open_gpus(devices, gpus);
   return std::make_shared<nccl_all_reduce>(std::move(opened),
                                            value_or_throw(gpus.open_collectives()));
@@ -55,10 +55,10 @@ make_cross_device_ops(std::string_view name, const std::vector<std::string>& dev
   if (known == "all_reduce") return std::make_shared<all_reduce_ops>();
   if (known == "hierarchical_copy_all_reduce") return make_hierarchical(named, gpus);
   if (known == "nccl_all_reduce" || known == "nccl") return make_nccl(named, gpus);
-  refuse(errc::not_found,
-         "there are no cross-device operations '{}'; there are reduction_to_one_device, "
-         "all_reduce, hierarchical_copy_all_reduce and nccl_all_reduce",
-         name);
+  throw_failure(errc::not_found,
+                "there are no cross-device operations '{}'; there are reduction_to_one_device, "
+                "all_reduce, hierarchical_copy_all_reduce and nccl_all_reduce",
+                name);
 }
 
 std::shared_ptr<const cross_device_ops>

@@ -7,7 +7,7 @@
 #include "kernels/math/elementwise.hpp"
 #include "kernels/math/reduce.hpp"
 #include "kernels/tensor/change.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/reduce/named_devices.hpp"
 #include "strategies/reduce/on_host.hpp"
 #include "strategies/reduce/packs.hpp"
@@ -205,14 +205,15 @@ void check_alike(std::span<const tensor> components, uint32_t first_replica) {
   for (size_t i = 1; i < components.size(); ++i) {
     const auto& other = components[i];
     if (other.type() != first.type())
-      refuse(errc::type_mismatch, "replica {} has a value of {}, replica {} one of {}",
-             first_replica + i, to_string(other.type()), first_replica, to_string(first.type()));
+      throw_failure(errc::type_mismatch, "replica {} has a value of {}, replica {} one of {}",
+                    first_replica + i, to_string(other.type()), first_replica,
+                    to_string(first.type()));
     if (other.extents() != first.extents())
-      refuse(errc::invalid_argument,
-             "replica {} has a value of shape {}, replica {} one of shape {}; shapes have to "
-             "agree, or name the axis to reduce",
-             first_replica + i, to_string(other.extents()), first_replica,
-             to_string(first.extents()));
+      throw_failure(
+        errc::invalid_argument,
+        "replica {} has a value of shape {}, replica {} one of shape {}; shapes have to "
+        "agree, or name the axis to reduce",
+        first_replica + i, to_string(other.extents()), first_replica, to_string(first.extents()));
   }
 }
 
@@ -244,7 +245,7 @@ std::string_view to_string(reduce_op op) {
 reduce_op to_reduce_op(std::string_view name) {
   if (auto known = lower(name); known == "sum" || known == "mean")
     return known == "sum" ? reduce_op::sum : reduce_op::mean;
-  refuse(errc::invalid_argument, "there is no reduction '{}'; there are SUM and MEAN", name);
+  throw_failure(errc::invalid_argument, "there is no reduction '{}'; there are SUM and MEAN", name);
 }
 
 communication_implementation to_communication_implementation(std::string_view name) {
@@ -252,19 +253,20 @@ communication_implementation to_communication_implementation(std::string_view na
                                                   "tree"};
   auto found = std::ranges::find(names, lower(name));
   if (found == names.end())
-    refuse(errc::invalid_argument,
-           "there is no communication implementation '{}'; there are AUTO, RING, NCCL, "
-           "HALVING_DOUBLING and TREE",
-           name);
+    throw_failure(errc::invalid_argument,
+                  "there is no communication implementation '{}'; there are AUTO, RING, NCCL, "
+                  "HALVING_DOUBLING and TREE",
+                  name);
   return static_cast<communication_implementation>(found - names.begin());
 }
 
 void communication_options::validate() const {
   if (bytes_per_pack < 0)
-    refuse(errc::invalid_argument, "bytes_per_pack must be non-negative, not {}", bytes_per_pack);
+    throw_failure(errc::invalid_argument, "bytes_per_pack must be non-negative, not {}",
+                  bytes_per_pack);
   if (timeout_seconds && !(*timeout_seconds >= 0))
-    refuse(errc::invalid_argument, "timeout_seconds must be non-negative, not {}",
-           *timeout_seconds);
+    throw_failure(errc::invalid_argument, "timeout_seconds must be non-negative, not {}",
+                  *timeout_seconds);
 }
 
 communication_options communication_options::merge(const communication_options& other) const {
@@ -277,14 +279,14 @@ communication_options communication_options::merge(const communication_options& 
 }
 
 destinations::destinations(std::vector<std::string> devices) {
-  if (devices.empty()) refuse(errc::invalid_argument, "destinations can not be empty");
+  if (devices.empty()) throw_failure(errc::invalid_argument, "destinations can not be empty");
   for (auto& device : canonical_devices(std::move(devices)))
     if (std::ranges::find(devices_, device) == devices_.end())
       devices_.push_back(std::move(device));
 }
 
 tensor reduce_arrays(reduce_op op, std::span<const tensor> components) {
-  if (components.empty()) refuse(errc::invalid_argument, "there is no value to reduce");
+  if (components.empty()) throw_failure(errc::invalid_argument, "there is no value to reduce");
   return reduce_dense(components, divisor_of(op, components.size()));
 }
 
@@ -303,15 +305,16 @@ gradient reduce_components(reduce_op op, std::span<const gradient> components) {
 }
 
 bool are_sparse(std::span<const gradient> components) {
-  if (components.empty()) refuse(errc::invalid_argument, "there is no value to reduce");
+  if (components.empty()) throw_failure(errc::invalid_argument, "there is no value to reduce");
   auto sparse = static_cast<size_t>(std::ranges::count_if(components, is_sparse));
   if (sparse == 0 || sparse == components.size()) return sparse > 0;
   auto odd = is_sparse(components.front())
                ? std::ranges::find_if_not(components, is_sparse) - components.begin()
                : std::ranges::find_if(components, is_sparse) - components.begin();
-  refuse(errc::type_mismatch, "replica {} has a {} value, replica 0 a {} one; make all of one kind",
-         odd, is_sparse(components.front()) ? "dense" : "sparse",
-         is_sparse(components.front()) ? "sparse" : "dense");
+  throw_failure(errc::type_mismatch,
+                "replica {} has a {} value, replica 0 a {} one; make all of one kind", odd,
+                is_sparse(components.front()) ? "dense" : "sparse",
+                is_sparse(components.front()) ? "sparse" : "dense");
 }
 
 gradient cross_device_ops::reduce(reduce_op op, const device_values& value,
@@ -364,32 +367,36 @@ tensor cross_device_ops::broadcast(const tensor& value, const destinations& /*to
 }
 
 size_t cross_device_ops::gathered_axis(std::span<const tensor> components, int64_t axis) {
-  if (components.empty()) refuse(errc::invalid_argument, "there is no value to gather");
+  if (components.empty()) throw_failure(errc::invalid_argument, "there is no value to gather");
   const auto& first = components.front();
   auto rank = static_cast<int64_t>(first.rank());
   if (rank == 0)
-    refuse(errc::invalid_argument, "scalars cannot be gathered; give each a dimension first");
+    throw_failure(errc::invalid_argument,
+                  "scalars cannot be gathered; give each a dimension first");
   if (axis < -rank || axis >= rank)
-    refuse(errc::invalid_argument, "`axis` = {} out of range for `value` with rank {}", axis, rank);
+    throw_failure(errc::invalid_argument, "`axis` = {} out of range for `value` with rank {}", axis,
+                  rank);
   auto along = static_cast<size_t>(axis < 0 ? axis + rank : axis);
   auto dims = first.extents().dims();
   for (size_t i = 0; i < components.size(); ++i) {
     auto other = components[i].extents().dims();
     if (components[i].type() != first.type())
-      refuse(errc::type_mismatch, "replica {} has a value of {}, replica 0 one of {}", i,
-             to_string(components[i].type()), to_string(first.type()));
+      throw_failure(errc::type_mismatch, "replica {} has a value of {}, replica 0 one of {}", i,
+                    to_string(components[i].type()), to_string(first.type()));
     if (other.size() != dims.size())
-      refuse(errc::invalid_argument,
-             "replica {} has a value of rank {}, of shape {}, replica 0 one of rank {}, of shape "
-             "{}; what is gathered has one rank",
-             i, other.size(), to_string(components[i].extents()), dims.size(),
-             to_string(first.extents()));
+      throw_failure(
+        errc::invalid_argument,
+        "replica {} has a value of rank {}, of shape {}, replica 0 one of rank {}, of shape "
+        "{}; what is gathered has one rank",
+        i, other.size(), to_string(components[i].extents()), dims.size(),
+        to_string(first.extents()));
     other[along] = dims[along];
     if (other != dims)
-      refuse(errc::invalid_argument,
-             "replica {} has a value of shape {}, replica 0 one of shape {}; they may differ along "
-             "axis {} only",
-             i, to_string(components[i].extents()), to_string(first.extents()), along);
+      throw_failure(
+        errc::invalid_argument,
+        "replica {} has a value of shape {}, replica 0 one of shape {}; they may differ along "
+        "axis {} only",
+        i, to_string(components[i].extents()), to_string(first.extents()), along);
   }
   return along;
 }
@@ -413,8 +420,8 @@ std::vector<gradient> reduction_to_one_device::batch_all_reduce(
 
 packed_all_reduce::packed_all_reduce(int num_packs) : num_packs_(num_packs) {
   if (num_packs < 0)
-    refuse(errc::invalid_argument, "num_packs is {}; it must not be negative, 0 means no packing",
-           num_packs);
+    throw_failure(errc::invalid_argument,
+                  "num_packs is {}; it must not be negative, 0 means no packing", num_packs);
 }
 
 std::vector<gradient>

@@ -2,7 +2,7 @@
 // Two roots, and what is added there.
 #include "strategies/reduce/hierarchical_copy_all_reduce.hpp"
 
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 
 #include <utility>
 
@@ -25,7 +25,7 @@ halves halves_of(std::span<const tensor> values, size_t number) {
 
 void check_even(size_t devices) {
   if (devices == 0 || devices % 2 != 0)
-    refuse(
+    throw_failure(
       errc::invalid_argument,
       "hierarchical_copy_all_reduce needs an even number of devices, not {}; choose all_reduce",
       devices);

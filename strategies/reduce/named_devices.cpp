@@ -3,7 +3,7 @@
 #include "strategies/reduce/named_devices.hpp"
 
 #include "actors/world/compute_device.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 
 #include <algorithm>
 #include <fmt/ranges.h>
@@ -19,9 +19,9 @@ bool is_gpu(const std::string& name) {
 std::string canonical(const std::string& written) {
   auto found = read_device(written);
   if (!found)
-    refuse(errc::invalid_argument,
-           "there is no device '{}'; processors are cpu:0, cpu:1 and so on, GPUs gpu:0, gpu:1",
-           written);
+    throw_failure(
+      errc::invalid_argument,
+      "there is no device '{}'; processors are cpu:0, cpu:1 and so on, GPUs gpu:0, gpu:1", written);
   return to_string(*found);
 }
 
@@ -40,14 +40,14 @@ std::vector<std::shared_ptr<compute_device>> open_gpus(std::span<const std::stri
                                                        const gpu_source& gpus) {
   if (std::ranges::none_of(names, is_gpu)) return {};
   if (!are_gpus(names))
-    refuse(errc::invalid_argument, "{} are processors and GPUs; give devices of one kind",
-           fmt::join(names, ", "));
+    throw_failure(errc::invalid_argument, "{} are processors and GPUs; give devices of one kind",
+                  fmt::join(names, ", "));
   std::vector<device> named;
   for (const auto& name : names)
     named.push_back(value_or_throw(read_device(name)));
   auto opened = gpus.open(named, static_cast<uint32_t>(named.size()));
   if (!opened)
-    refuse(opened.error().code, "{}: {}", fmt::join(names, ", "), opened.error().message);
+    throw_failure(opened.error().code, "{}: {}", fmt::join(names, ", "), opened.error().message);
   return std::move(*opened);
 }
 

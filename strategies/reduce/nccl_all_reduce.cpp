@@ -4,7 +4,7 @@
 
 #include "actors/recording/seconds.hpp"
 #include "messages/failure.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 
 #include <algorithm>
 #include <thread>
@@ -25,7 +25,7 @@ nccl_all_reduce::nccl_all_reduce(std::vector<std::shared_ptr<compute_device>> de
                                  job_time deadline)
   : packed_all_reduce(num_packs), devices_(std::move(devices), deadline), library_(library) {
   if (devices_.count() == 0)
-    refuse(errc::invalid_argument, "nccl_all_reduce needs at least one device");
+    throw_failure(errc::invalid_argument, "nccl_all_reduce needs at least one device");
   auto id = value_or_throw(library->make_id());
   auto size = static_cast<uint32_t>(devices_.count());
   for (uint32_t rank = 0; rank < size; ++rank)
@@ -34,8 +34,8 @@ nccl_all_reduce::nccl_all_reduce(std::vector<std::shared_ptr<compute_device>> de
   auto is_ready = [](const auto& one) { return value_or_throw(one->is_ready()); };
   while (!std::ranges::all_of(participants_, is_ready)) {
     if (clock::now() >= until)
-      refuse(errc::deadline_exceeded, "{} devices have not come together in {:.1f} s", size,
-             seconds(deadline));
+      throw_failure(errc::deadline_exceeded, "{} devices have not come together in {:.1f} s", size,
+                    seconds(deadline));
     std::this_thread::sleep_for(glance);
   }
 }

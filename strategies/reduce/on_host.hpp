@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/tensor/tensor.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -35,28 +35,31 @@ namespace troupe {
 /// Errors: throws `failure` with invalid_argument.
 inline void check_on_host(const tensor& value) {
   if (is_on_device(value))
-    refuse(errc::invalid_argument,
-           "a value of shape {} lies on {}; have the stream copy it to the host first (to_host)",
-           to_string(value.extents()), to_string(value.device()));
+    throw_failure(
+      errc::invalid_argument,
+      "a value of shape {} lies on {}; have the stream copy it to the host first (to_host)",
+      to_string(value.extents()), to_string(value.device()));
 }
 
 /// Refuses what lies on a device with gaps between its elements: the host gathers those from
 /// between others, and cannot look there. Errors: throws `failure` with invalid_argument.
 inline void check_row_major(const tensor& value) {
   if (is_on_device(value) && !value.is_contiguous())
-    refuse(errc::invalid_argument,
-           "a value of shape {} lies on {} with gaps between its elements; make it row-major there",
-           to_string(value.extents()), to_string(value.device()));
+    throw_failure(
+      errc::invalid_argument,
+      "a value of shape {} lies on {} with gaps between its elements; make it row-major there",
+      to_string(value.extents()), to_string(value.device()));
 }
 
 /// Likewise. @param components By replica.
 inline void check_row_major(std::span<const tensor> components) {
   for (size_t i = 0; i < components.size(); ++i)
     if (is_on_device(components[i]) && !components[i].is_contiguous())
-      refuse(errc::invalid_argument,
-             "the value of replica {}, of shape {}, lies on {} with gaps between its elements; "
-             "make it row-major there",
-             i, to_string(components[i].extents()), to_string(components[i].device()));
+      throw_failure(
+        errc::invalid_argument,
+        "the value of replica {}, of shape {}, lies on {} with gaps between its elements; "
+        "make it row-major there",
+        i, to_string(components[i].extents()), to_string(components[i].device()));
 }
 
 /// Likewise for gradients, and what is scattered.
@@ -74,10 +77,11 @@ inline void check_on_host(const gradient& value) {
 inline void check_on_host(std::span<const tensor> components) {
   auto found = std::ranges::find_if(components, is_on_device);
   if (found == components.end()) return;
-  refuse(errc::invalid_argument,
-         "the value of replica {} lies on {}, and is to be combined on the host; have the stream "
-         "copy it there (to_host), or reduce it by a strategy that computes on GPUs",
-         found - components.begin(), to_string(found->device()));
+  throw_failure(
+    errc::invalid_argument,
+    "the value of replica {} lies on {}, and is to be combined on the host; have the stream "
+    "copy it there (to_host), or reduce it by a strategy that computes on GPUs",
+    found - components.begin(), to_string(found->device()));
 }
 
 } // namespace troupe

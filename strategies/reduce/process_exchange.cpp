@@ -6,7 +6,7 @@
 #include "kernels/math/cast.hpp"
 #include "messages/assert.hpp"
 #include "messages/limits.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/reduce/on_host.hpp"
 #include "strategies/reduce/packs.hpp"
 
@@ -64,7 +64,7 @@ std::vector<tensor> split(const tensor& flat, const tensor& extents) {
   while (!numbers.empty()) {
     auto rank = static_cast<size_t>(numbers[0]);
     if (numbers[0] < 0 || rank > limits::rank_max || rank >= numbers.size())
-      refuse(errc::malformed, misfit);
+      throw_failure(errc::malformed, misfit);
     auto of_one = numbers.subspan(1, rank);
     numbers = numbers.subspan(1 + rank);
     const auto& one = shapes.emplace_back(std::vector<int64_t>{of_one.begin(), of_one.end()});
@@ -72,10 +72,10 @@ std::vector<tensor> split(const tensor& flat, const tensor& extents) {
     auto is_negative = [](int64_t extent) { return extent < 0; };
     if (std::ranges::any_of(of_one, is_negative) || one.element_count() < 0
         || one.element_count() > left)
-      refuse(errc::malformed, misfit);
+      throw_failure(errc::malformed, misfit);
     elements += one.element_count();
   }
-  if (elements != flat.extents()[0]) refuse(errc::malformed, misfit);
+  if (elements != flat.extents()[0]) throw_failure(errc::malformed, misfit);
   return cut(flat, shapes);
 }
 
@@ -150,7 +150,7 @@ void process_exchange::settle(const packed_calls& packed, const std::vector<tens
 
 pending<tensor> reduce_arrays(reduce_op op, std::span<const tensor> components,
                               process_exchange* exchange, std::string_view of) {
-  if (components.empty()) refuse(errc::invalid_argument, "there is no value to reduce");
+  if (components.empty()) throw_failure(errc::invalid_argument, "there is no value to reduce");
   if (exchange == nullptr)
     return [op, kept = std::vector<tensor>(components.begin(), components.end())] {
       return reduce_arrays(op, kept);

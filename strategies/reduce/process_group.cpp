@@ -4,7 +4,7 @@
 
 #include "actors/gpu/device_communicator.hpp"
 #include "kernels/tensor/crc32c.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/reduce/on_host.hpp"
 #include "strategies/reduce/packs.hpp"
 
@@ -61,9 +61,10 @@ collective_call packed(const std::vector<collective_call>& calls,
 
 collective_algorithm algorithm_of(communication_implementation implementation, bool has_devices) {
   if (implementation == communication_implementation::nccl && !has_devices)
-    refuse(errc::unimplemented,
-           "the communication implementation NCCL needs GPUs, and there is none here; choose AUTO "
-           "or RING");
+    throw_failure(
+      errc::unimplemented,
+      "the communication implementation NCCL needs GPUs, and there is none here; choose AUTO "
+      "or RING");
   switch (implementation) {
   case communication_implementation::ring:
     return collective_algorithm::ring;

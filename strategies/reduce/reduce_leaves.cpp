@@ -4,7 +4,7 @@
 
 #include "kernels/tensor/change.hpp"
 #include "kernels/tensor/elements.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -19,8 +19,8 @@ std::vector<bool> summed(const std::vector<int64_t>& axes, size_t rank) {
   for (auto axis : axes) {
     auto count = static_cast<int64_t>(rank);
     if (axis < -count || axis >= count)
-      refuse(errc::invalid_argument, "`axis` = {} out of range for `value` with rank {}", axis,
-             rank);
+      throw_failure(errc::invalid_argument, "`axis` = {} out of range for `value` with rank {}",
+                    axis, rank);
     result[static_cast<size_t>(axis < 0 ? axis + count : axis)] = true;
   }
   return result;
@@ -147,11 +147,12 @@ pending<leaf> reduce_one_for_all(reduce_op op, const leaf& value, const reduce_s
   if (const auto* dense = std::get_if<tensor>(&value); dense != nullptr && over.axes)
     reduced = reduce_over_axes(op, {dense, 1}, {.axes = over.axes})();
   if (op == reduce_op::sum && over.replicas > 1 && !is_zero(value))
-    refuse(errc::invalid_argument,
-           "A non-DistributedValues value cannot be reduced with the given reduce op "
-           "ReduceOp.SUM: it is one value for all {} replicas, and would be counted {} times; "
-           "reduce its MEAN, or give each replica its own",
-           over.replicas, over.replicas);
+    throw_failure(
+      errc::invalid_argument,
+      "A non-DistributedValues value cannot be reduced with the given reduce op "
+      "ReduceOp.SUM: it is one value for all {} replicas, and would be counted {} times; "
+      "reduce its MEAN, or give each replica its own",
+      over.replicas, over.replicas);
   return [reduced] { return reduced; };
 }
 
@@ -165,8 +166,8 @@ pending<leaf> reduce_numbers(reduce_op op, const std::vector<leaf>& values,
                              const reduce_scope& over) {
   auto are_integers = std::holds_alternative<int64_t>(values.front());
   if (op == reduce_op::mean && are_integers)
-    refuse(errc::invalid_argument,
-           "the mean of integers is cut; have replicas return a double, or a tensor");
+    throw_failure(errc::invalid_argument,
+                  "the mean of integers is cut; have replicas return a double, or a tensor");
   std::vector<tensor> arrays;
   for (const auto& value : values)
     arrays.push_back(as_array(value));
@@ -180,10 +181,10 @@ pending<leaf> reduce_numbers(reduce_op op, const std::vector<leaf>& values,
 pending<leaf> reduce_leaf(reduce_op op, const leaf_group& group, const reduce_scope& over) {
   const auto& first = group.parts.front();
   if (over.axes && group.is_gradient)
-    refuse(errc::invalid_argument, "a gradient is reduced as a whole; leave out the axis");
+    throw_failure(errc::invalid_argument, "a gradient is reduced as a whole; leave out the axis");
   if (over.axes && !over.axes->empty() && is_number(first))
-    refuse(errc::invalid_argument, "`axis` = {} out of range for `value` with rank 0",
-           over.axes->front());
+    throw_failure(errc::invalid_argument, "`axis` = {} out of range for `value` with rank 0",
+                  over.axes->front());
   // An array that each process has one of is a contribution of each process.
   auto one_for_all
     = group.owner == leaf_owner::caller

@@ -2,7 +2,7 @@
 // One device that is asked, and waited for.
 #include "strategies/reduce/reduction_on_device.hpp"
 
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/reduce/on_host.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // Views of variables' memory as parameters, and gradients as libtorch's autograd leaves them.
 #include "strategies/torch/lent_module.hpp"
 
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/torch/torch_draws.hpp"
 #include "strategies/torch/torch_tensors.hpp"
 
@@ -33,7 +33,7 @@ auto in_our_words(const Function& function) {
     return function();
   } catch (const c10::Error& failed) {
     std::string text = failed.what_without_backtrace();
-    refuse(errc::user_code, "libtorch: {}", text.substr(0, text.find('\n')));
+    throw_failure(errc::user_code, "libtorch: {}", text.substr(0, text.find('\n')));
   }
 }
 
@@ -54,8 +54,8 @@ parameter_form form_of(const named_parameter& of) {
   const auto& [name, value] = of;
   auto described = from_torch(value);
   if (described.type() == dtype::f16 || described.type() == dtype::bf16)
-    refuse(errc::type_mismatch, "it is {}; variables are f32, f64, i32 or i64",
-           to_string(described.type()));
+    throw_failure(errc::type_mismatch, "it is {}; variables are f32, f64, i32 or i64",
+                  to_string(described.type()));
   require(value.is_contiguous(), "its elements have gaps between them; make it contiguous()");
   return {name, described.type(), described.extents(), value.requires_grad()};
 }
@@ -66,7 +66,8 @@ std::vector<parameter_form> forms_of(const std::vector<named_parameter>& paramet
     try {
       forms.push_back(form_of(one));
     } catch (const failure& refused) {
-      refuse(refused.reason().code, "parameter '{}': {}", one.name, refused.reason().message);
+      throw_failure(refused.reason().code, "parameter '{}': {}", one.name,
+                    refused.reason().message);
     }
   return forms;
 }
@@ -76,10 +77,11 @@ void check_apart(const std::vector<named_parameter>& parameters) {
   for (size_t i = 0; i < parameters.size(); ++i)
     for (size_t j = 0; j < i; ++j)
       if (parameters[i].value.storage().is_alias_of(parameters[j].value.storage()))
-        refuse(errc::invalid_argument,
-               "parameters '{}' and '{}' share their elements; register one of them and use it in "
-               "both places, as by torch::linear(x, embedding->weight)",
-               parameters[j].name, parameters[i].name);
+        throw_failure(
+          errc::invalid_argument,
+          "parameters '{}' and '{}' share their elements; register one of them and use it in "
+          "both places, as by torch::linear(x, embedding->weight)",
+          parameters[j].name, parameters[i].name);
 }
 
 // Tells of a parameter's gradient, after autograd has added up all of it.
@@ -101,9 +103,10 @@ private:
 void check_loss(const at::Tensor& loss) {
   require(loss.defined(), "the loss of a module is an undefined tensor");
   if (loss.dim() != 0)
-    refuse(errc::invalid_argument,
-           "the loss of a module has shape {}, but must be a scalar: return its mean() or sum()",
-           to_string(shape{loss.sizes().vec()}));
+    throw_failure(
+      errc::invalid_argument,
+      "the loss of a module has shape {}, but must be a scalar: return its mean() or sum()",
+      to_string(shape{loss.sizes().vec()}));
   require(loss.requires_grad(), "the loss of a module does not depend on any of its parameters");
 }
 
@@ -150,10 +153,11 @@ struct lent_module::parts {
   void check_buffers() const {
     for (size_t i = 0; i < buffers.size(); ++i)
       if (buffers[i].first._version() != buffers[i].second)
-        refuse(errc::unimplemented,
-               "a module has written into its buffer '{}', which replicas would not share: turn "
-               "off what it tracks (track_running_stats(false)), or normalise by groups or layers",
-               buffer_names[i]);
+        throw_failure(
+          errc::unimplemented,
+          "a module has written into its buffer '{}', which replicas would not share: turn "
+          "off what it tracks (track_running_stats(false)), or normalise by groups or layers",
+          buffer_names[i]);
   }
 };
 
@@ -184,9 +188,10 @@ public:
   void check_unwritten() const {
     for (size_t i = 0; i < written_.size(); ++i)
       if (to_.parameters[i].value._version() != written_[i])
-        refuse(errc::failed_precondition,
-               "a module has written into its parameter '{}', which only the optimizer may change",
-               to_.parameters[i].name);
+        throw_failure(
+          errc::failed_precondition,
+          "a module has written into its parameter '{}', which only the optimizer may change",
+          to_.parameters[i].name);
   }
 
 private:

@@ -2,7 +2,7 @@
 // Which replica has which module, and what it is lent.
 #include "strategies/torch/torch_modules.hpp"
 
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/torch/lent_module.hpp"
 
 #include <algorithm>
@@ -26,10 +26,11 @@ void check_equal(uint32_t replica, const std::vector<parameter_form>& forms,
   size_t first = 0;
   while (first < forms.size() && first < wanted.size() && forms[first] == wanted[first])
     ++first;
-  refuse(errc::invalid_argument,
-         "the module of replica {} differs from the first that was made: parameter {} is {}, not "
-         "{}; have the function make equal modules",
-         replica, first, describe(forms, first), describe(wanted, first));
+  throw_failure(
+    errc::invalid_argument,
+    "the module of replica {} differs from the first that was made: parameter {} is {}, not "
+    "{}; have the function make equal modules",
+    replica, first, describe(forms, first), describe(wanted, first));
 }
 
 } // namespace

@@ -2,7 +2,7 @@
 // Lending memory to libtorch and borrowing its own.
 #include "strategies/torch/torch_tensors.hpp"
 
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 
 #include <ATen/ATen.h>
 #include <memory>
@@ -22,17 +22,19 @@ constexpr at::ScalarType torch_types[dtype_count]
 dtype type_of(const at::Tensor& value) {
   for (size_t i = 0; i < dtype_count; ++i)
     if (value.scalar_type() == torch_types[i]) return static_cast<dtype>(i);
-  refuse(errc::type_mismatch,
-         "an array of libtorch has elements of type {}; there are f32, f64, f16, bf16, i32 and i64",
-         at::toString(value.scalar_type()));
+  throw_failure(
+    errc::type_mismatch,
+    "an array of libtorch has elements of type {}; there are f32, f64, f16, bf16, i32 and i64",
+    at::toString(value.scalar_type()));
 }
 
 } // namespace
 
 at::Tensor to_torch(const tensor& value) {
   if (value.device().kind != device_kind::cpu)
-    refuse(errc::unimplemented, "an array on {} is not lent to libtorch: copy it to the host first",
-           to_string(value.device()));
+    throw_failure(errc::unimplemented,
+                  "an array on {} is not lent to libtorch: copy it to the host first",
+                  to_string(value.device()));
   // The deleter's copy of the tensor is what keeps the elements.
   return at::from_blob(
     const_cast<void*>(value.data()), value.extents().dims(), value.strides(), [value](void*) {},
@@ -43,8 +45,8 @@ tensor from_torch(const at::Tensor& value) {
   if (value.layout() != at::kStrided || !value.device().is_cpu()) {
     std::ostringstream what;
     what << value.layout() << " on " << value.device();
-    refuse(errc::unimplemented, "an array of libtorch is {}; only dense ones on the host are taken",
-           what.str());
+    throw_failure(errc::unimplemented,
+                  "an array of libtorch is {}; only dense ones on the host are taken", what.str());
   }
   auto type = type_of(value);
   shape extents{value.sizes().vec()};
@@ -58,9 +60,9 @@ tensor from_torch(const at::Tensor& value) {
 gradient gradient_from_torch(const at::Tensor& value) {
   if (value.layout() != at::kSparse) return from_torch(value);
   if (value.sparse_dim() != 1)
-    refuse(errc::unimplemented,
-           "a gradient of libtorch has coordinates of {} dimensions; only rows are taken",
-           value.sparse_dim());
+    throw_failure(errc::unimplemented,
+                  "a gradient of libtorch has coordinates of {} dimensions; only rows are taken",
+                  value.sparse_dim());
   return indexed_slices{from_torch(value._indices()[0].contiguous()),
                         from_torch(value._values().contiguous()), shape{value.sizes().vec()}};
 }

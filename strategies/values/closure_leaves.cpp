@@ -4,18 +4,19 @@
 
 #include "messages/assert.hpp"
 #include "messages/limits.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 
 namespace troupe {
 
 size_t closure_leaves::length() {
   auto length = next<int64_t>("a length");
-  if (length < 0 || length > static_cast<int64_t>(limits::list_elements_max)) refuse("a length");
+  if (length < 0 || length > static_cast<int64_t>(limits::list_elements_max))
+    throw_failure("a length");
   return static_cast<size_t>(length);
 }
 
 void closure_leaves::end() const {
-  if (next_ < leaves_.size()) refuse("no more");
+  if (next_ < leaves_.size()) throw_failure("no more");
 }
 
 worker_room& closure_leaves::room() const {
@@ -24,22 +25,24 @@ worker_room& closure_leaves::room() const {
 }
 
 void closure_leaves::refuse(const char* kind) const {
-  troupe::refuse(errc::type_mismatch,
-                 "value {} of {} is not {}, as the function has it here; start all processes with "
-                 "the same program",
-                 next_, leaves_.size(), kind);
+  throw_failure(errc::type_mismatch,
+                "value {} of {} is not {}, as the function has it here; start all processes with "
+                "the same program",
+                next_, leaves_.size(), kind);
 }
 
 void check_leaves(std::span<const closure_value> leaves) {
   if (leaves.size() > limits::list_elements_max)
-    refuse(errc::limit_exceeded, "a function takes or returns {} values; at most {} can travel",
-           leaves.size(), limits::list_elements_max);
+    throw_failure(errc::limit_exceeded,
+                  "a function takes or returns {} values; at most {} can travel", leaves.size(),
+                  limits::list_elements_max);
   for (const auto& leaf : leaves)
     if (const auto* text = std::get_if<std::string>(&leaf))
       if (text->size() > limits::text_bytes_max)
-        refuse(errc::limit_exceeded,
-               "a text of {} bytes cannot travel to another process, only {}; send it as an array",
-               text->size(), limits::text_bytes_max);
+        throw_failure(
+          errc::limit_exceeded,
+          "a text of {} bytes cannot travel to another process, only {}; send it as an array",
+          text->size(), limits::text_bytes_max);
 }
 
 } // namespace troupe

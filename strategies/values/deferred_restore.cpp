@@ -3,7 +3,7 @@
 #include "strategies/values/deferred_restore.hpp"
 
 #include "messages/assert.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 
 namespace troupe {
 
@@ -12,15 +12,17 @@ namespace {
 void check_form(const variable_form& made, const tensor& saved, uint64_t step) {
   constexpr auto mend = "make it as it was saved, or under another name";
   if (saved.type() != made.type)
-    refuse(errc::type_mismatch,
-           "variable '{}' is made as {}, but the checkpoint of step {}, which was restored before, "
-           "has it as {}; {}",
-           made.name, to_string(made.type), step, to_string(saved.type()), mend);
+    throw_failure(
+      errc::type_mismatch,
+      "variable '{}' is made as {}, but the checkpoint of step {}, which was restored before, "
+      "has it as {}; {}",
+      made.name, to_string(made.type), step, to_string(saved.type()), mend);
   if (saved.extents() != made.extents)
-    refuse(errc::invalid_argument,
-           "variable '{}' is made with shape {}, but the checkpoint of step {}, which was restored "
-           "before, has it with {}; {}",
-           made.name, to_string(made.extents), step, to_string(saved.extents()), mend);
+    throw_failure(
+      errc::invalid_argument,
+      "variable '{}' is made with shape {}, but the checkpoint of step {}, which was restored "
+      "before, has it with {}; {}",
+      made.name, to_string(made.extents), step, to_string(saved.extents()), mend);
 }
 
 } // namespace

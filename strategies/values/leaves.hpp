@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/tensor/tensor.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/values/nest.hpp"
 
 #include <cstddef>
@@ -142,7 +142,7 @@ struct take_leaves {
       if constexpr (std::is_arithmetic_v<T>)
         to.push_back({{leaf_of(T{})}, leaf_owner::caller});
       else
-        refuse(errc::invalid_argument, "there is no value to reduce");
+        throw_failure(errc::invalid_argument, "there is no value to reduce");
       return {};
     }
     take_leaves of_each{to, leaf_owner::each_replica};

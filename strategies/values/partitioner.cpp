@@ -2,7 +2,7 @@
 // Counting shards.
 #include "strategies/values/partitioner.hpp"
 
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 
 #include <algorithm>
 
@@ -11,12 +11,13 @@ namespace troupe {
 namespace {
 
 void check_positive(const char* name, int64_t value) {
-  if (value < 1) refuse(errc::invalid_argument, "{} is {}; it must be at least 1", name, value);
+  if (value < 1)
+    throw_failure(errc::invalid_argument, "{} is {}; it must be at least 1", name, value);
 }
 
 int64_t rows_of(const shape& extents) {
   if (extents.dims().empty())
-    refuse(errc::invalid_argument, "a scalar has no rows, so it cannot be cut into shards");
+    throw_failure(errc::invalid_argument, "a scalar has no rows, so it cannot be cut into shards");
   return extents.dims().front();
 }
 

@@ -2,7 +2,7 @@
 // From rows of the whole to rows of its shards.
 #include "strategies/variables/sharded_variable.hpp"
 
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/contexts/gradient_values.hpp"
 #include "strategies/contexts/strategy_extended.hpp"
 #include "strategies/reduce/cross_device_ops.hpp"
@@ -22,29 +22,32 @@ constexpr std::string_view part_ending{"/part_"};
 std::vector<int64_t> without_rows(const variable& shard) {
   auto dims = shard.extents().dims();
   if (dims.empty())
-    refuse(errc::invalid_argument, "variable '{}' is a scalar, which is no shard", shard.name());
+    throw_failure(errc::invalid_argument, "variable '{}' is a scalar, which is no shard",
+                  shard.name());
   return {dims.begin() + 1, dims.end()};
 }
 
 void check_alike(const variable& first, const variable& other) {
   if (&other.owner_strategy() != &first.owner_strategy())
-    refuse(errc::invalid_argument, "the shards '{}' and '{}' are of different strategies",
-           first.name(), other.name());
+    throw_failure(errc::invalid_argument, "the shards '{}' and '{}' are of different strategies",
+                  first.name(), other.name());
   if (other.type() != first.type())
-    refuse(errc::invalid_argument,
-           "all shards must have the same dtype, but '{}' is {} and '{}' is {}", first.name(),
-           to_string(first.type()), other.name(), to_string(other.type()));
+    throw_failure(errc::invalid_argument,
+                  "all shards must have the same dtype, but '{}' is {} and '{}' is {}",
+                  first.name(), to_string(first.type()), other.name(), to_string(other.type()));
   if (without_rows(other) != without_rows(first))
-    refuse(errc::invalid_argument,
-           "all shards must have the same shapes except for the first axis, but '{}' has {} and "
-           "'{}' has {}",
-           first.name(), to_string(first.extents()), other.name(), to_string(other.extents()));
+    throw_failure(
+      errc::invalid_argument,
+      "all shards must have the same shapes except for the first axis, but '{}' has {} and "
+      "'{}' has {}",
+      first.name(), to_string(first.extents()), other.name(), to_string(other.extents()));
 }
 
 void check_row_numbers(const std::string& name, const tensor& rows) {
   if (rows.type() != dtype::i64 || rows.rank() != 1)
-    refuse(errc::type_mismatch, "rows of '{}' are found by a list of i64, not {} of shape {}", name,
-           to_string(rows.type()), to_string(rows.extents()));
+    throw_failure(errc::type_mismatch,
+                  "rows of '{}' are found by a list of i64, not {} of shape {}", name,
+                  to_string(rows.type()), to_string(rows.extents()));
 }
 
 // Whether a name is that of a shard: "table/part_3".
@@ -56,16 +59,17 @@ bool is_part(std::string_view name) {
 int64_t shards_wanted(const std::string& name, const tensor& initial, const partitioner& how) {
   auto partitions = how(initial.extents(), initial.type());
   if (partitions.size() != initial.rank() || partitions.empty())
-    refuse(errc::invalid_argument, "the partitioner gives {} numbers for the {} axes of '{}'",
-           partitions.size(), initial.rank(), name);
+    throw_failure(errc::invalid_argument,
+                  "the partitioner gives {} numbers for the {} axes of '{}'", partitions.size(),
+                  initial.rank(), name);
   if (std::any_of(partitions.begin() + 1, partitions.end(), [](auto parts) { return parts != 1; }))
-    refuse(errc::invalid_argument,
-           "the partitioner cuts '{}' along another axis than the first, which is not possible",
-           name);
+    throw_failure(
+      errc::invalid_argument,
+      "the partitioner cuts '{}' along another axis than the first, which is not possible", name);
   auto rows = std::max<int64_t>(1, initial.extents().dims().front());
   if (partitions.front() < 1 || partitions.front() > rows)
-    refuse(errc::invalid_argument, "the partitioner makes {} shards of the {} rows of '{}'",
-           partitions.front(), initial.extents().dims().front(), name);
+    throw_failure(errc::invalid_argument, "the partitioner makes {} shards of the {} rows of '{}'",
+                  partitions.front(), initial.extents().dims().front(), name);
   return partitions.front();
 }
 
@@ -79,19 +83,21 @@ void sharded_variable::check_whole() const {
   auto is_cut = table != shards_.front().name();
   for (size_t i = 0; i < shards_.size(); ++i)
     if (const auto& own = shards_[i].name(); is_cut ? own != part(i) : is_part(own))
-      refuse(errc::invalid_argument,
-             "'{}' cannot be shard {} of '{}': it is cut from a table; give all shards of that, in "
-             "order, or variables of their own",
-             own, i, table);
+      throw_failure(
+        errc::invalid_argument,
+        "'{}' cannot be shard {} of '{}': it is cut from a table; give all shards of that, in "
+        "order, or variables of their own",
+        own, i, table);
   auto made = shards_.front().owner_strategy().variables();
   if (is_cut && std::ranges::count(made, part(shards_.size()), &variable::name) > 0)
-    refuse(errc::invalid_argument, "'{}' has more than these {} shards; give all of them, in order",
-           table, shards_.size());
+    throw_failure(errc::invalid_argument,
+                  "'{}' has more than these {} shards; give all of them, in order", table,
+                  shards_.size());
 }
 
 sharded_variable::sharded_variable(std::vector<variable> shards) : shards_(std::move(shards)) {
   if (shards_.empty())
-    refuse(errc::invalid_argument, "Expected a list of variables as shards, and got none");
+    throw_failure(errc::invalid_argument, "Expected a list of variables as shards, and got none");
   offsets_.push_back(0);
   for (const auto& shard : shards_) {
     check_alike(shards_.front(), shard);
@@ -120,9 +126,9 @@ sharded_variable sharded_variable::make(strategy& strategy, const std::string& n
 sharded_variable strategy::make_sharded_variable(const std::string& name, const tensor& initial,
                                                  const variable_options& options) {
   if (initial.rank() == 0)
-    refuse(errc::invalid_argument,
-           "variable '{}' is a scalar, which has no rows to share out: make it by make_variable",
-           name);
+    throw_failure(
+      errc::invalid_argument,
+      "variable '{}' is a scalar, which has no rows to share out: make it by make_variable", name);
   auto in_one_piece = fixed_shards_partitioner(1);
   const auto& how = layout_.variable_partitioner ? layout_.variable_partitioner : in_one_piece;
   return sharded_variable::make(*this, name, initial, how, options);
@@ -143,16 +149,16 @@ shape sharded_variable::extents() const {
 
 size_t sharded_variable::shard_of(int64_t row) const {
   if (row < 0 || row >= offsets_.back())
-    refuse(errc::out_of_range, "row {} of '{}' and the shards behind it, which have {} rows", row,
-           shards_.front().name(), offsets_.back());
+    throw_failure(errc::out_of_range, "row {} of '{}' and the shards behind it, which have {} rows",
+                  row, shards_.front().name(), offsets_.back());
   auto behind = std::upper_bound(offsets_.begin(), offsets_.end(), row);
   return static_cast<size_t>(behind - offsets_.begin()) - 1;
 }
 
 void sharded_variable::check_like(const char* call, const tensor& value) const {
   if (value.extents() != extents())
-    refuse(errc::invalid_argument, "{} of '{}' and the shards behind it: shape {} is not {}", call,
-           shards_.front().name(), to_string(value.extents()), to_string(extents()));
+    throw_failure(errc::invalid_argument, "{} of '{}' and the shards behind it: shape {} is not {}",
+                  call, shards_.front().name(), to_string(value.extents()), to_string(extents()));
 }
 
 task<tensor> sharded_variable::read(variable_access& context) const {
@@ -254,8 +260,8 @@ std::vector<gradient_and_variable> sharded_variable::split(const gradient& of_th
   auto rows = indices.values<int64_t>();
   auto given = sparse.values.rank() == 0 ? 0 : static_cast<size_t>(sparse.values.extents()[0]);
   if (given != rows.size())
-    refuse(errc::invalid_argument, "a gradient of '{}' has {} row numbers, but {} rows", name(),
-           rows.size(), given);
+    throw_failure(errc::invalid_argument, "a gradient of '{}' has {} row numbers, but {} rows",
+                  name(), rows.size(), given);
   std::vector<std::vector<int64_t>> places(shards_.size()); // in the slices, by shard
   for (size_t i = 0; i < rows.size(); ++i)
     places[shard_of(rows[i])].push_back(static_cast<int64_t>(i));
@@ -276,7 +282,7 @@ std::vector<gradient_and_variable> sharded_variable::split(const gradient& of_th
 
 std::vector<int64_t> slice_numbers(int64_t count, std::optional<int64_t> begin,
                                    std::optional<int64_t> end, int64_t step) {
-  if (step == 0) refuse(errc::invalid_argument, "the step of a slice is 0");
+  if (step == 0) throw_failure(errc::invalid_argument, "the step of a slice is 0");
   auto lowest = step > 0 ? int64_t{0} : int64_t{-1};
   auto highest = step > 0 ? count : count - 1;
   auto cut

@@ -3,7 +3,7 @@
 #include "strategies/cluster/resolvers/kubernetes_resolver.hpp"
 
 #include "actors/observing/http_client.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/cluster/launch_slots.hpp"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ std::string text_at(const json& object, const json::json_pointer& path) {
 std::vector<pod> pods_of(const std::string& body, const std::string& path) {
   auto answer = json::parse(body, nullptr, false);
   if (!answer.is_object() || !answer.contains("items") || !answer["items"].is_array())
-    refuse(errc::malformed, "Kubernetes' answer to {} is no list of pods", path);
+    throw_failure(errc::malformed, "Kubernetes' answer to {} is no list of pods", path);
   std::vector<pod> pods;
   for (const auto& item : answer["items"]) {
     pods.push_back({text_at(item, json::json_pointer{"/metadata/name"}),
@@ -80,12 +80,12 @@ error refusal_of(const http_reply& reply, const kubernetes_api& api, const std::
 
 std::string task_address(const pod& pod, const kubernetes_options& options) {
   if (pod.phase != "Running")
-    refuse(errc::failed_precondition, "Pod \"{}\" is not running; phase: \"{}\"", pod.name,
-           pod.phase);
+    throw_failure(errc::failed_precondition, "Pod \"{}\" is not running; phase: \"{}\"", pod.name,
+                  pod.phase);
   const auto& address = options.at_pods ? pod.pod_ip : pod.host_ip;
   if (address.empty())
-    refuse(errc::failed_precondition, "Pod \"{}\" does not say {}", pod.name,
-           options.at_pods ? "what its address is" : "on which machine it runs");
+    throw_failure(errc::failed_precondition, "Pod \"{}\" does not say {}", pod.name,
+                  options.at_pods ? "what its address is" : "on which machine it runs");
   return to_string(host_port{address, options.tf_server_port});
 }
 
@@ -146,13 +146,15 @@ kubernetes_api kubernetes_within_cluster(const environment_reader& environment,
                                          const std::string& account_folder) {
   auto host = environment("KUBERNETES_SERVICE_HOST");
   if (!host || host->empty())
-    refuse(errc::failed_precondition,
-           "kubernetes_resolver: KUBERNETES_SERVICE_HOST is not set, so this is no container of "
-           "Kubernetes; ask off_cluster");
+    throw_failure(
+      errc::failed_precondition,
+      "kubernetes_resolver: KUBERNETES_SERVICE_HOST is not set, so this is no container of "
+      "Kubernetes; ask off_cluster");
   auto port_text = environment("KUBERNETES_SERVICE_PORT").value_or("443");
   auto port = parse_count(port_text, UINT16_MAX);
   if (!port || *port == 0)
-    refuse(errc::invalid_argument, "KUBERNETES_SERVICE_PORT is '{}', which is no port", port_text);
+    throw_failure(errc::invalid_argument, "KUBERNETES_SERVICE_PORT is '{}', which is no port",
+                  port_text);
   return {.where = {*host, static_cast<uint16_t>(*port)},
           .token_file = account_folder + "/token",
           .authority_file = account_folder + "/ca.crt"};
@@ -162,9 +164,9 @@ kubernetes_fetch kubernetes_at(const std::string& executable_location) {
   if (executable_location == "off_cluster") return kubernetes_over_http();
   if (executable_location == "within_cluster")
     return kubernetes_over_http(kubernetes_within_cluster(process_environment()));
-  refuse(errc::invalid_argument,
-         "kubernetes_resolver: '{}' is no place: there are off_cluster and within_cluster",
-         executable_location);
+  throw_failure(errc::invalid_argument,
+                "kubernetes_resolver: '{}' is no place: there are off_cluster and within_cluster",
+                executable_location);
 }
 
 kubernetes_resolver::kubernetes_resolver(kubernetes_options options, kubernetes_fetch fetch)

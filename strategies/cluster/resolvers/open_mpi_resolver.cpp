@@ -3,7 +3,7 @@
 #include "strategies/cluster/resolvers/open_mpi_resolver.hpp"
 
 #include "actors/net/host_port.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/cluster/host_list.hpp"
 
 #include <fmt/format.h>
@@ -40,11 +40,11 @@ std::vector<std::string> open_mpi_resolver::hosts(uint64_t processes) const {
   if (!options_.hosts.empty()) return options_.hosts;
   if (auto text = environment_("TROUPE_HOSTS"); text && !text->empty()) {
     auto hosts = expand_hostlist(*text);
-    if (!hosts) refuse(errc::failed_precondition, "TROUPE_HOSTS: {}", hosts.error().message);
+    if (!hosts) throw_failure(errc::failed_precondition, "TROUPE_HOSTS: {}", hosts.error().message);
     return *hosts;
   }
   if (number("OMPI_COMM_WORLD_LOCAL_SIZE") == processes) return {"127.0.0.1"};
-  refuse(
+  throw_failure(
     errc::failed_precondition,
     "mpirun tells no process on which hosts the other {} are: list them in the order of ranks, "
     "as in mpirun -x TROUPE_HOSTS=node1,node2",
@@ -55,9 +55,10 @@ troupe::cluster_spec open_mpi_resolver::cluster_spec() const {
   auto processes = number("OMPI_COMM_WORLD_SIZE");
   auto all = hosts(processes);
   if (processes == 0 || processes % all.size() != 0) {
-    refuse(errc::failed_precondition,
-           "{} processes cannot be on {} hosts, as many on each: list a host for each process",
-           processes, all.size());
+    throw_failure(
+      errc::failed_precondition,
+      "{} processes cannot be on {} hosts, as many on each: list a host for each process",
+      processes, all.size());
   }
   // A host may stand in the list several times, and each of its processes needs another port.
   std::map<std::string, uint64_t> processes_on;

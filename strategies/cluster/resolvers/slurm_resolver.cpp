@@ -2,7 +2,7 @@
 // From Slurm's variables to tasks with ports and GPUs.
 #include "strategies/cluster/resolvers/slurm_resolver.hpp"
 
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/cluster/host_list.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ constexpr auto slurm = "Slurm";
 
 template <class T>
 T or_refuse(const char* variable, expected<T> value) {
-  if (!value) refuse(errc::failed_precondition, "{}: {}", variable, value.error().message);
+  if (!value) throw_failure(errc::failed_precondition, "{}: {}", variable, value.error().message);
   return std::move(*value);
 }
 
@@ -48,8 +48,8 @@ struct slurm_resolver::layout {
       place.local -= host.tasks;
       ++place.host;
     }
-    refuse(errc::failed_precondition, "SLURM_PROCID is {}, but only {} tasks were started", process,
-           process - place.local);
+    throw_failure(errc::failed_precondition, "SLURM_PROCID is {}, but only {} tasks were started",
+                  process, process - place.local);
   }
 };
 
@@ -76,9 +76,9 @@ slurm_resolver::layout slurm_resolver::read() const {
                     environment_, slurm, {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"})));
   }
   if (counts.size() != hosts.size()) {
-    refuse(errc::failed_precondition,
-           "SLURM_STEP_TASKS_PER_NODE tells of {} hosts, but SLURM_STEP_NODELIST of {}",
-           counts.size(), hosts.size());
+    throw_failure(errc::failed_precondition,
+                  "SLURM_STEP_TASKS_PER_NODE tells of {} hosts, but SLURM_STEP_NODELIST of {}",
+                  counts.size(), hosts.size());
   }
   for (size_t i = 0; i < hosts.size(); ++i)
     all.hosts.push_back({hosts[i], counts[i]});
@@ -96,9 +96,10 @@ uint64_t slurm_resolver::gpus_per_task(const layout& hosts) const {
   auto per_node = options_.gpus_per_node.value_or(visible_gpus(environment_));
   auto per_task = options_.gpus_per_task.value_or(per_node / hosts.most_tasks());
   if (hosts.most_tasks() * per_task > per_node) {
-    refuse(errc::failed_precondition,
-           "Requested more GPUs per node than available: {} tasks with {} each on a node with {}",
-           hosts.most_tasks(), per_task, per_node);
+    throw_failure(
+      errc::failed_precondition,
+      "Requested more GPUs per node than available: {} tasks with {} each on a node with {}",
+      hosts.most_tasks(), per_task, per_node);
   }
   return per_task;
 }

@@ -2,7 +2,7 @@
 // TF_CONFIG as a resolver, and for `resolve`.
 #include "strategies/cluster/resolvers/tf_config_resolver.hpp"
 
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/cluster/cluster_check.hpp"
 
 namespace troupe {
@@ -47,7 +47,8 @@ std::optional<uint64_t> tf_config_resolver::task_id() const {
   if (own().task_id) return own().task_id;
   auto id = read().task_id;
   if (!id) return std::nullopt;
-  if (*id < 0) refuse(errc::malformed, "TF_CONFIG: task {} cannot be: they count from 0", *id);
+  if (*id < 0)
+    throw_failure(errc::malformed, "TF_CONFIG: task {} cannot be: they count from 0", *id);
   return static_cast<uint64_t>(*id);
 }
 
@@ -64,7 +65,7 @@ tf_config tf_config_resolver::read() const {
   auto config = read_tf_config(environment_(variable).value_or(""), findings);
   if (findings.empty()) return config;
   auto example = example_text(check_cluster(declared(config)).mended);
-  refuse(errc::malformed, "{}", problem_line(variable, findings, example));
+  throw_failure(errc::malformed, "{}", problem_line(variable, findings, example));
 }
 
 declared_cluster declared_by_tf_config(const environment_reader& environment,

@@ -3,7 +3,7 @@
 #include "strategies/cluster/resolvers/torchrun_resolver.hpp"
 
 #include "actors/net/host_port.hpp"
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 
 #include <algorithm>
 
@@ -32,7 +32,8 @@ job_counts torchrun_resolver::jobs() const {
   if (jobs_) return *jobs_;
   auto processes = number("WORLD_SIZE");
   if (processes == 0)
-    refuse(errc::failed_precondition, "torchrun: WORLD_SIZE is 0, but there is this process");
+    throw_failure(errc::failed_precondition,
+                  "torchrun: WORLD_SIZE is 0, but there is this process");
   if (processes == 1) return {{"chief", 1}};
   return {{"chief", 1}, {"worker", processes - 1}};
 }
@@ -53,10 +54,11 @@ troupe::cluster_spec torchrun_resolver::cluster_spec() const {
   auto first_port = number("MASTER_PORT") + 1;
   auto dialled = processes_of_first_machine(processes);
   if (first_port + dialled - 1 > port_max) {
-    refuse(errc::failed_precondition,
-           "torchrun: MASTER_PORT is {}, so {} ports behind it would be above {}: give another "
-           "--master-port",
-           first_port - 1, dialled, port_max);
+    throw_failure(
+      errc::failed_precondition,
+      "torchrun: MASTER_PORT is {}, so {} ports behind it would be above {}: give another "
+      "--master-port",
+      first_port - 1, dialled, port_max);
   }
   std::vector<std::string> addresses(processes);
   for (uint64_t i = 0; i < dialled; ++i)

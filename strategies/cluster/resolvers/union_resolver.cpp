@@ -2,7 +2,7 @@
 // Joining jobs.
 #include "strategies/cluster/resolvers/union_resolver.hpp"
 
-#include "messages/refuse.hpp"
+#include "messages/throw_failure.hpp"
 
 #include <algorithm>
 
@@ -21,8 +21,8 @@ void join(troupe::cluster_spec& all, const troupe::cluster_spec& part, const std
   auto first = as_lists ? tasks.size() : 0;
   for (const auto& [index, address] : part.tasks(job)) {
     if (!tasks.emplace(first + index, address).second)
-      refuse(errc::invalid_argument, "union_resolver: two clusters have a {} {}: {} and {}", job,
-             index, tasks.at(index), address);
+      throw_failure(errc::invalid_argument, "union_resolver: two clusters have a {} {}: {} and {}",
+                    job, index, tasks.at(index), address);
   }
   all.set_job(job, tasks);
 }
@@ -33,9 +33,9 @@ union_resolver::union_resolver(std::vector<std::shared_ptr<const cluster_resolve
                                task_query own)
   : cluster_resolver(std::move(own)), resolvers_(std::move(resolvers)) {
   if (resolvers_.empty())
-    refuse(errc::invalid_argument, "union_resolver: give at least one resolver");
+    throw_failure(errc::invalid_argument, "union_resolver: give at least one resolver");
   if (std::ranges::find(resolvers_, nullptr) != resolvers_.end())
-    refuse(errc::invalid_argument, "union_resolver: one of the resolvers is null");
+    throw_failure(errc::invalid_argument, "union_resolver: one of the resolvers is null");
 }
 
 troupe::cluster_spec union_resolver::cluster_spec() const {

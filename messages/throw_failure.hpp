@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a call of a user is refused.
+// How a call of a user is refused: with a failure that says why.
 #pragma once
 
 #include "messages/failure.hpp"
@@ -12,8 +12,8 @@ namespace troupe {
 
 /// Throws `failure` with one line that names the culprit and the mend.
 template <class... Arguments>
-[[noreturn]] void refuse(errc code, fmt::format_string<Arguments...> format,
-                         Arguments&&... arguments) {
+[[noreturn]] void throw_failure(errc code, fmt::format_string<Arguments...> format,
+                                Arguments&&... arguments) {
   throw failure{{code, fmt::format(format, std::forward<Arguments>(arguments)...)}};
 }
 
