@@ -36,7 +36,8 @@ inline constexpr size_t text_bytes_max = 4096;
 /// than the segment of its own that a reference takes.
 inline constexpr size_t copied_bytes_max = 64;
 
-/// Most requests of one client that a session remembers, and that a stand-in makes at a time.
+/// Most requests of one client that a session remembers, and that a failover client makes at a
+/// time.
 inline constexpr size_t requests_of_client_max = 256;
 
 /// Words of the segment that lies inside a message's own allocation. Messages without tensors fit.

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # What is said where owners are replicated, so that the loss of one loses nothing.
 #
-# Roles.  A *mirror* is a second owner of a variable, in another process.  A *stand-in* speaks for a
+# Roles.  A *mirror* is a second owner of a variable, in another process.  A *failover client* speaks for a
 # replica, for the chief, or for the closures of a process, to the *holder* of a variable: its owner
 # or its mirror.  The *directory* knows which.
 #
 #   owner        -> mirror       MirrorState, after UseOptimizer and an update that is held, if there are any; then the changes
 #                                that are made to it, or MirrorState in place of an ApplyUpdate; answered as the owner
 #                                answers them, which answers only then
-#   stand-in     -> directory    FollowOwner       a stand-in's first message; answered by OwnerFollowed when the holder is
-#                                                certain, after TookOver, if it is the mirror
+#   client       -> directory    FollowOwner       a failover client's first message; answered by OwnerFollowed when the
+#                                                holder is certain, after TookOver, if it is the mirror
 #   directory    -> mirror       TakeOver          answered by TookOver, at once
-#   directory    -> stand-in     TookOver          answered by OwnerFollowed, when what was on its way is told again
+#   directory    -> client       TookOver          answered by OwnerFollowed, when what was on its way is told again
 #   directory    -> chief        OwnersLost, OwnersMirrored        not answered; where there is none, to the coordinator
 #
 # An owner that held a variable and was lost may come back, in a new life, and hold it once more: as
@@ -27,7 +27,7 @@
 #
 #   owner        -> directory    OfferMirror       a place to be filled; answered by OwnerFollowed when the mirror is gone
 #
-# A stand-in that loses an owner may have lost its answer with it, and asks the mirror again.  What changes a variable, by
+# A failover client that loses an owner may have lost its answer with it, and asks the mirror again.  What changes a variable, by
 # ChangeVariable or by ApplyUpdate, has a RequestId then: owner and mirror remember which they have made, and make none twice.
 
 @0xfd35cd8bffd6c5d1;
@@ -79,7 +79,7 @@ struct MirrorState {
 }
 
 struct FollowOwner {
-  # A stand-in wants to know the holder of a variable, and whenever that changes.  It is the owner
+  # A failover client wants to know the holder of a variable, and whenever that changes.  It is the owner
   # unless a TookOver says else.  Where links may lose messages, a replica asks its owner, for a number.
 
   variable @0 :UInt32;
@@ -114,11 +114,11 @@ struct TookOver {
 }
 
 struct OwnerFollowed {
-  # A stand-in speaks to the mirror, which has been given again whatever may have been lost.  To a
-  # stand-in: it knows the holder of the variable.  To a newcomer: it may ask the present holder.
+  # A failover client speaks to the mirror, which has been given again whatever may have been lost.  To a
+  # failover client: it knows the holder of the variable.  To a newcomer: it may ask the present holder.
 
   client @0 :UInt64;
-  # To a stand-in that has just come: its number among all there were, from 1.  It asks for changes by that.  To a replica
+  # To a failover client that has just come: its number among all there were, from 1.  It asks for changes by that.  To a replica
   # that asks an owner, likewise.
 
   mirror @1 :UInt32;

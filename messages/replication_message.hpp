@@ -22,7 +22,7 @@ namespace troupe {
                                                        const std::optional<closed_step>& closed,
                                                        std::span<const made_change> made = {});
 
-/// A stand-in wants to know the holder of a variable.
+/// A failover client wants to know the holder of a variable.
 /// @param closes_steps Whether it asks for gradients.
 [[nodiscard]] msg<wire::FollowOwner> make_follow_owner(uint32_t variable, bool closes_steps);
 
@@ -37,10 +37,10 @@ namespace troupe {
 /// The variable has no holder. @pre `why` is an error.
 [[nodiscard]] msg<wire::TookOver> make_nobody_took_over(const error& why);
 
-/// A stand-in speaks to the mirror.
+/// A failover client speaks to the mirror.
 [[nodiscard]] msg<wire::OwnerFollowed> make_owner_followed();
 
-/// The directory has heard of a stand-in. @param client As in the schema.
+/// The directory has heard of a failover client. @param client As in the schema.
 [[nodiscard]] msg<wire::OwnerFollowed> make_client_known(uint64_t client);
 
 /// A newcomer may be a variable's mirror. @param mirror Which one.

@@ -168,14 +168,14 @@ using update_holder_actor
 
 /// A variable's holder has been found, or looked for in vain: then both are null.
 struct holder_found {
-  uint64_t term = 0;          ///< As in `stand_in_state`, when it was looked for.
+  uint64_t term = 0;          ///< As in `failover_client_state`, when it was looked for.
   variable_owner_actor owner; ///< One of the two is null.
   accumulator_actor accumulator;
 };
 
 /// Stands for the owner and the accumulator of one variable, wherever it is held: answers as they
 /// do, and outlasts their loss. Each replica has one for each variable, and so has the chief.
-using stand_in_actor = variable_owner_actor::extend_with<accumulator_actor>::extend<
+using failover_client_actor = variable_owner_actor::extend_with<accumulator_actor>::extend<
   // The accumulator has closed the step; for the chief.
   caf::reacts_to<msg<wire::TakenGradient>>,
   // The mirror holds the variable; answered when it has what may have been lost.

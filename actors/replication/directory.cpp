@@ -23,7 +23,7 @@ constexpr auto gather_time = std::chrono::milliseconds{100};
 void go_on(directory_pointer self, size_t index);
 
 // A follower that is gone has nothing left to give.
-void tell(directory_pointer self, size_t index, const stand_in_actor& who) {
+void tell(directory_pointer self, size_t index, const failover_client_actor& who) {
   auto& entry = self->state.variables[index];
   ++entry.missing;
   auto done = [self, index, term = entry.term] {
@@ -238,7 +238,7 @@ caf::result<msg<wire::OwnerFollowed>> follow(directory_pointer self,
                                              wire::FollowOwner::Reader said) {
   auto& state = self->state;
   auto index = said.getVariable();
-  auto who = caf::actor_cast<stand_in_actor>(self->current_sender());
+  auto who = caf::actor_cast<failover_client_actor>(self->current_sender());
   auto promise = self->make_response_promise<msg<wire::OwnerFollowed>>();
   self->monitor(who);
   state.followers.push_back({index, who, said.getClosesSteps(), ++state.follower_count, promise});

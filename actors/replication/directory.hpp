@@ -27,7 +27,7 @@ namespace troupe {
 /// | asking        | the mirror has said what it has come to         | gathering                  |
 /// |               | the mirror is gone, too, or was told nothing yet | lost                      |
 /// | gathering     | the givers of gradients have given them again   | closing                    |
-/// | closing       | the chief's stand-in asks the mirror            | held: the mirror holds it  |
+/// | closing       | the chief's failover client asks the mirror     | held: the mirror holds it  |
 /// | either        | the mirror is gone, too                         | lost                       |
 ///
 /// So no step is closed before all that was accepted for it is there again.
@@ -48,10 +48,10 @@ struct directory_state {
 
   using followed_promise = caf::typed_response_promise<msg<wire::OwnerFollowed>>;
 
-  /// A stand-in that wants to know where a variable is.
+  /// A failover client that wants to know where a variable is.
   struct follower {
     uint32_t variable = 0;
-    stand_in_actor who;
+    failover_client_actor who;
     bool closes_steps = false;
     uint64_t number = 0; ///< Of all there were, from 1.
     /// Until the holder of the variable is certain.

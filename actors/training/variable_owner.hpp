@@ -218,11 +218,11 @@ private:
 /// A search for a variable may find its former owner's next life. So nothing is read of a mirror,
 /// nor of an owner before its mirror has said that it repeats this one's changes.
 ///
-/// A change that is asked for by way of a stand-in has a number, since it may be asked for again,
-/// of the mirror: the variable knows whether it was made. The mirror is told of it once, however
-/// often it is asked for. A caller that reads the variable while
-/// the mirror does not know of such a change waits until it does: so none has heard of a change
-/// that is lost with an owner, and made once more later.
+/// A change that is asked for by way of a failover client has a number, since it may be asked for
+/// again, of the mirror: the variable knows whether it was made. The mirror is told of it once,
+/// however often it is asked for. A caller that reads the variable while the mirror does not know
+/// of such a change waits until it does: so none has heard of a change that is lost with an owner,
+/// and made once more later.
 ///
 /// The owner of a variable on a device has nothing of that. It hands each request on to the
 /// device's actor, which makes them one after the other. It answers when the device has done it;

@@ -52,7 +52,7 @@ bool silences(const fault& one) {
 }
 
 bool may_be_lost(const std::string& message) {
-  return std::ranges::count(messages_at_risk(), message) > 0;
+  return std::ranges::count(repeatable_messages(), message) > 0;
 }
 
 bool is_probability(double value) {
@@ -75,19 +75,19 @@ std::string problem_of(const fault& one, uint32_t replicas, uint32_t owners) {
   if (!(one.rate >= rate_min && one.rate <= rate_max)) return "its rate goes from 0.001 to 1000";
   if (!one.message.empty() && !may_be_lost(one.message))
     return fmt::format("no messages of the kind '{}' can be lost, doubled or late; there are {}",
-                       one.message, fmt::join(messages_at_risk(), ", "));
+                       one.message, fmt::join(repeatable_messages(), ", "));
   if (one.kind == fault_kind::swizzle && one.lasts == job_time{0})
     return "a swizzle needs the time that it lasts";
   if (one.kind == fault_kind::skew && one.ahead == job_time{0} && one.rate == 1)
     return "a clock that is wrong is ahead, or runs at another rate; say how much";
   if (one.kind == fault_kind::messages
-      && one.luck.lost + one.luck.duplicated + one.luck.reordered == 0)
+      && one.probabilities.lost + one.probabilities.duplicated + one.probabilities.reordered == 0)
     return "say how often messages are lost, doubled or late";
   for (const auto& node : one.other)
     if (std::ranges::count(one.who, node) > 0 || (one.who.empty() && is_replica(node)))
       return fmt::format("'{}' is on both sides of it", node);
-  if (!is_probability(one.luck.lost) || !is_probability(one.luck.duplicated)
-      || !is_probability(one.luck.reordered))
+  if (!is_probability(one.probabilities.lost) || !is_probability(one.probabilities.duplicated)
+      || !is_probability(one.probabilities.reordered))
     return "probabilities go from 0 to 1";
   return {};
 }
@@ -131,7 +131,8 @@ expected<void> fault_plan::validate(uint32_t replicas, uint32_t owners) const {
 
 bool fault_plan::loses_messages() const {
   return std::ranges::any_of(faults, [](const fault& one) {
-    return one.kind == fault_kind::messages && one.luck.lost + one.luck.duplicated > 0;
+    return one.kind == fault_kind::messages
+           && one.probabilities.lost + one.probabilities.duplicated > 0;
   });
 }
 

@@ -65,7 +65,7 @@ struct fault {
   job_time ahead{0};   ///< Of a skew: for good, because such clocks do not go back.
   double rate = 1;     ///< Likewise, until it is over; above 0. Several at a time multiply.
   std::string message; ///< Of `messages`: "PushGradient", "Token"; empty = all kinds.
-  bad_luck luck = {};  ///< Likewise.
+  fault_probabilities probabilities = {}; ///< Of `messages`.
   corruption how = corruption::not_a_number;
 };
 

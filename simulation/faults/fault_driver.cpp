@@ -242,9 +242,9 @@ void fault_driver::put_at_risk(const fault& one) {
   if (!one.who.empty())
     for (auto node : nodes_of(one.who))
       nodes.insert(node);
-  auto number = network_.begin_risk({one.message, std::move(nodes), one.luck});
+  auto number = network_.begin_injection({one.message, std::move(nodes), one.probabilities});
   if (one.lasts > job_time{0})
-    network_.at(network_.now() + one.lasts, [this, number] { network_.end_risk(number); });
+    network_.at(network_.now() + one.lasts, [this, number] { network_.end_injection(number); });
 }
 
 // A node that is cut off later may be back earlier: orders that no single fault would bring about.

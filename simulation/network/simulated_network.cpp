@@ -68,7 +68,7 @@ uint64_t link_of(node_index from, node_index to) {
 
 } // namespace
 
-std::span<const std::string_view> messages_at_risk() {
+std::span<const std::string_view> repeatable_messages() {
   return repeatable;
 }
 
@@ -212,49 +212,51 @@ void simulated_network::send(const node_address& from, parcel what) {
   set_out({from, std::move(what), kind, now(), *own_bytes});
 }
 
-void simulated_network::set_out(journey goes) {
+void simulated_network::set_out(in_flight_message goes) {
   if (places_[goes.from.node].frozen > 0) return held_.push_back(std::move(goes));
   if (is_recalled(goes.what)) return recall(goes);
   goes.is_out = true;
-  if (const auto* luck = luck_of(goes)) return set_out_with_luck(std::move(goes), *luck);
+  if (const auto* probabilities = faults_of(goes))
+    return set_out_with_faults(std::move(goes), *probabilities);
   leave(std::move(goes));
 }
 
-const bad_luck* simulated_network::luck_of(const journey& goes) const {
-  if (risks_.empty() || std::ranges::count(repeatable, goes.kind) == 0) return nullptr;
+const fault_probabilities* simulated_network::faults_of(const in_flight_message& goes) const {
+  if (injections_.empty() || std::ranges::count(repeatable, goes.kind) == 0) return nullptr;
   if (!is_replica(end_of(goes))) return nullptr; // parameter servers do not ask each other again
-  const risk* runs = nullptr;
-  for (const auto& [number, one] : risks_) {
+  const fault_injection* runs = nullptr;
+  for (const auto& [number, one] : injections_) {
     auto is_its = one.nodes.empty() || one.nodes.contains(goes.from.node)
                   || one.nodes.contains(goes.what.to.at.node);
     auto is_of_kind = one.kind == goes.kind;
     if (!is_its || !(is_of_kind || one.kind.empty())) continue;
     if (runs == nullptr || is_of_kind || runs->kind.empty()) runs = &one;
   }
-  return runs == nullptr ? nullptr : &runs->luck;
+  return runs == nullptr ? nullptr : &runs->probabilities;
 }
 
-void simulated_network::set_out_with_luck(journey goes, const bad_luck& luck) {
+void simulated_network::set_out_with_faults(in_flight_message goes,
+                                            const fault_probabilities& probabilities) {
   auto draw = passage_of(goes);
   random_stream stream{random_key{options_.seed, "luck", draw.end, draw.count}};
-  if (stream.uniform() < luck.lost) return lose(goes, outcome::lost);
-  if (stream.uniform() < luck.duplicated) {
+  if (stream.uniform() < probabilities.lost) return lose(goes, outcome::lost);
+  if (stream.uniform() < probabilities.duplicated) {
     count(outcome::duplicated, goes.kind);
     leave(goes);
   }
-  if (stream.uniform() >= luck.reordered) return leave(std::move(goes));
+  if (stream.uniform() >= probabilities.reordered) return leave(std::move(goes));
   count(outcome::reordered, goes.kind);
-  travel(std::move(goes), luck.late);
+  travel(std::move(goes), probabilities.late);
 }
 
-void simulated_network::leave(journey goes) {
+void simulated_network::leave(in_flight_message goes) {
   auto bytes = cards_ ? bytes_of(goes) : 0;
   if (bytes > 0) return transfer(std::move(goes), bytes);
   travel(std::move(goes));
 }
 
 // One that is late on purpose keeps no order.
-void simulated_network::travel(journey goes, job_time extra) {
+void simulated_network::travel(in_flight_message goes, job_time extra) {
   auto time = later(now(), extra);
   if (options_.latency) {
     auto latency = options_.latency(passage_of(goes));
@@ -269,7 +271,7 @@ void simulated_network::travel(journey goes, job_time extra) {
 }
 
 // The replica's, if there is one at an end.
-node_index simulated_network::end_of(const journey& goes) const {
+node_index simulated_network::end_of(const in_flight_message& goes) const {
   return is_replica(goes.from.node) ? goes.from.node : goes.what.to.at.node;
 }
 
@@ -277,22 +279,22 @@ uint32_t simulated_network::replica_at(node_index end) const {
   return is_replica(end) ? end - replica_node(0) : replicas_;
 }
 
-passage simulated_network::passage_of(const journey& goes) {
+passage simulated_network::passage_of(const in_flight_message& goes) {
   auto end = end_of(goes);
   return {replica_at(end), goes.kind, places_[end].messages++};
 }
 
-double simulated_network::factor_of(const journey& goes) const {
+double simulated_network::factor_of(const in_flight_message& goes) const {
   return std::max(places_[goes.from.node].factor, places_[goes.what.to.at.node].factor);
 }
 
-uint64_t simulated_network::bytes_of(const journey& goes) const {
+uint64_t simulated_network::bytes_of(const in_flight_message& goes) const {
   if (goes.kind == gradient_kind) return options_.gradient_bytes / options_.owners;
   if (goes.kind == snapshot_kind) return options_.model_bytes / options_.owners;
   return goes.own_bytes;
 }
 
-void simulated_network::transfer(journey goes, uint64_t bytes) {
+void simulated_network::transfer(in_flight_message goes, uint64_t bytes) {
   auto number = cards_->begin(goes.from.node, goes.what.to.at.node, static_cast<double>(bytes),
                               1 / factor_of(goes), now());
   transfers_.emplace(number, std::move(goes));
@@ -331,7 +333,7 @@ void simulated_network::look_at_recalled(node_index from) {
 }
 
 // As a link does: the request is answered at home.
-void simulated_network::recall(const journey& what) {
+void simulated_network::recall(const in_flight_message& what) {
   count(outcome::recalled, what.kind);
   refuse(what.from, what.what, {errc::cancelled, "the message was recalled"});
 }
@@ -343,7 +345,7 @@ void simulated_network::refuse(const node_address& from, const parcel& what, con
   send(from, std::move(*refusal));
 }
 
-void simulated_network::arrive(journey comes) {
+void simulated_network::arrive(in_flight_message comes) {
   auto to = comes.what.to.at;
   if (!is_alive(to)) return lose(comes, outcome::too_late);
   if (is_blocked(comes.from.node, to.node)) {
@@ -359,12 +361,12 @@ void simulated_network::arrive(journey comes) {
   at(place.busy_until, [this, comes = std::move(comes)]() mutable { arrive(std::move(comes)); });
 }
 
-void simulated_network::lose(const journey& gone, outcome how) {
+void simulated_network::lose(const in_flight_message& gone, outcome how) {
   count(how, gone.kind);
   if (auto gradient = gradient_of(gone.what)) lost_gradients_.insert(*gradient);
 }
 
-void simulated_network::hand_over(journey comes) {
+void simulated_network::hand_over(in_flight_message comes) {
   count(outcome::delivered, comes.kind);
   if (!lost_gradients_.empty())
     if (auto gradient = gradient_of(comes.what)) lost_gradients_.erase(*gradient);

@@ -38,23 +38,24 @@ struct delivery {
   const caf::message* content = nullptr;
 };
 
-/// Kinds of messages that are treated badly, and how often: probabilities from 0 to 1.
-struct bad_luck {
+/// How often a message suffers a fault. Unit: probabilities from 0 to 1.
+struct fault_probabilities {
   double lost = 0;
   double duplicated = 0;
   double reordered = 0;
-  job_time late{std::chrono::milliseconds{1}}; ///< What one that is overtaken takes longer.
+  job_time late{
+    std::chrono::milliseconds{1}}; ///< A message that is overtaken takes so much longer.
 };
 
-/// Messages that are treated so.
-struct risk {
+/// The messages that suffer faults, and how often.
+struct fault_injection {
   std::string kind;           ///< Empty = every kind.
-  std::set<node_index> nodes; ///< That send or get them; empty = any.
-  bad_luck luck;
+  std::set<node_index> nodes; ///< They send or get the messages; empty = any.
+  fault_probabilities probabilities;
 };
 
-/// The kinds of messages that may be treated so: what replicas ask for, and ask again.
-[[nodiscard]] std::span<const std::string_view> messages_at_risk();
+/// The kinds of messages that may suffer faults: those that replicas ask for, and ask again.
+[[nodiscard]] std::span<const std::string_view> repeatable_messages();
 
 /// A cut between nodes: what crosses it waits until it is healed, as a connection sends again what
 /// was not acknowledged. Both predicates are asked; an empty one is true for every node.
@@ -159,9 +160,9 @@ public:
   [[nodiscard]] bool takes_owners_back() const { return owners_come_back_ != nullptr; }
 
   /// From now on. Of several that a message runs, one of its own kind counts, and of these the
-  /// last. @returns The risk's number, for `end_risk`.
-  uint64_t begin_risk(risk what);
-  void end_risk(uint64_t number);
+  /// last. @returns The injection's number, for `end_injection`.
+  uint64_t begin_injection(fault_injection what);
+  void end_injection(uint64_t number);
 
   // ---- time ----
 
@@ -223,7 +224,7 @@ public:
 
 private:
   /// A parcel on its way.
-  struct journey {
+  struct in_flight_message {
     node_address from;
     parcel what;
     const char* kind = "";
@@ -279,16 +280,16 @@ private:
   void look_at_transfers();
   void plan_transfer_look(job_time time);
   void plan_alarm();
-  void set_out(journey goes);
-  void set_out_with_luck(journey goes, const bad_luck& luck);
-  void leave(journey goes);
-  void travel(journey goes, job_time extra = job_time{0});
-  void transfer(journey goes, uint64_t bytes);
-  void arrive(journey comes);
-  void hand_over(journey comes);
+  void set_out(in_flight_message goes);
+  void set_out_with_faults(in_flight_message goes, const fault_probabilities& probabilities);
+  void leave(in_flight_message goes);
+  void travel(in_flight_message goes, job_time extra = job_time{0});
+  void transfer(in_flight_message goes, uint64_t bytes);
+  void arrive(in_flight_message comes);
+  void hand_over(in_flight_message comes);
   void release_held();
   void look_at_recalled(node_index from);
-  void recall(const journey& what);
+  void recall(const in_flight_message& what);
   void refuse(const node_address& from, const parcel& what, const error& why);
   [[nodiscard]] bool is_cut(node_index from, node_index to) const;
   void look_at_link(node_index from, node_index to);
@@ -299,16 +300,16 @@ private:
   void tell_given_up();
   [[nodiscard]] bool is_blocked(node_index from, node_index to) const;
   [[nodiscard]] bool is_alive(const node_address& address) const;
-  [[nodiscard]] node_index end_of(const journey& goes) const;
+  [[nodiscard]] node_index end_of(const in_flight_message& goes) const;
   [[nodiscard]] uint32_t replica_at(node_index end) const;
-  [[nodiscard]] passage passage_of(const journey& goes);
-  [[nodiscard]] double factor_of(const journey& goes) const;
-  [[nodiscard]] const bad_luck* luck_of(const journey& goes) const;
-  [[nodiscard]] uint64_t bytes_of(const journey& goes) const;
+  [[nodiscard]] passage passage_of(const in_flight_message& goes);
+  [[nodiscard]] double factor_of(const in_flight_message& goes) const;
+  [[nodiscard]] const fault_probabilities* faults_of(const in_flight_message& goes) const;
+  [[nodiscard]] uint64_t bytes_of(const in_flight_message& goes) const;
 
   void count(outcome what, const char* kind) { ++counts_[{what, kind}]; }
 
-  void lose(const journey& gone, outcome how);
+  void lose(const in_flight_message& gone, outcome how);
 
   world& world_;
   network_options options_;
@@ -325,17 +326,17 @@ private:
   std::optional<job_time> alarm_set_for_;
   std::unordered_map<uint64_t, job_time> last_arrival_; ///< By link, of what is not bulk.
   std::optional<fair_share> cards_;
-  std::unordered_map<uint64_t, journey> transfers_; ///< By their numbers in `cards_`.
-  std::optional<job_time> transfer_look_;           ///< When an event looks at them next.
+  std::unordered_map<uint64_t, in_flight_message> transfers_; ///< By their numbers in `cards_`.
+  std::optional<job_time> transfer_look_;                     ///< When an event looks at them next.
 
   std::map<uint64_t, cut> cuts_;
   uint64_t cut_count_ = 0;
-  std::vector<journey> held_;
+  std::vector<in_flight_message> held_;
   silence_watch silence_;
   std::vector<parting> partings_;
   bool has_wrong_clocks_ = false;
-  std::map<uint64_t, risk> risks_;
-  uint64_t risk_count_ = 0;
+  std::map<uint64_t, fault_injection> injections_;
+  uint64_t injection_count_ = 0;
   std::map<std::pair<outcome, const char*>, uint64_t> counts_;
   std::set<std::pair<uint32_t, uint64_t>> lost_gradients_; ///< By replica and iteration.
   clock_alarm alarm_; ///< Last: nothing rings while the rest is taken apart.

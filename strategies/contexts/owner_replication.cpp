@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stand-ins for a viewer, and the directory's view of a job.
+// Failover clients for a viewer, and the directory's view of a job.
 #include "strategies/contexts/owner_replication.hpp"
 
 #include "actors/training/variable_owner.hpp"
@@ -58,15 +58,15 @@ void check_owner_copies(const strategy_layout& layout) {
       places);
 }
 
-stand_in_actor spawn_stand_in(const strategy& strategy, const std::string& viewer,
-                              stand_in_config config) {
+failover_client_actor spawn_failover_client(const strategy& strategy, const std::string& viewer,
+                                            failover_client_config config) {
   auto& placement = *strategy.layout().placement;
   const auto& name = config.name;
   config.owners = holders_of("owner " + name, viewer, placement);
   config.start_deadline = placement.start_deadline();
   config.directory = find_directory(strategy, viewer);
-  auto introduced = fmt::format("stand-in of {} for {}", name, viewer);
-  auto speaks = strategy.world().system().spawn(stand_in, std::move(config));
+  auto introduced = fmt::format("failover client of {} for {}", name, viewer);
+  auto speaks = strategy.world().system().spawn(failover_client, std::move(config));
   strategy.world().introduce(speaks.id(), introduced);
   placement.stand_beside(viewer, caf::actor_cast<caf::strong_actor_ptr>(speaks));
   return speaks;
@@ -84,19 +84,19 @@ training_cast cast_seen_from(const std::string& viewer, const strategy& strategy
   for (size_t i = 0; i < seen.variables.size(); ++i) {
     const auto& variable = seen.variables[i];
     auto gradients = holders_of("accumulator " + variable.name(), viewer, placement);
-    auto speaks = spawn_stand_in(strategy, viewer,
-                                 {.variable = static_cast<uint32_t>(variable.index()),
-                                  .name = variable.name(),
-                                  .accumulators = std::move(gradients),
-                                  .closes_steps = closes_steps,
-                                  .first_step = seen.first_step,
-                                  .asynchronous = seen.asynchronous,
-                                  .ask_again_after = may_ask_again});
+    auto speaks = spawn_failover_client(strategy, viewer,
+                                        {.variable = static_cast<uint32_t>(variable.index()),
+                                         .name = variable.name(),
+                                         .accumulators = std::move(gradients),
+                                         .closes_steps = closes_steps,
+                                         .first_step = seen.first_step,
+                                         .asynchronous = seen.asynchronous,
+                                         .ask_again_after = may_ask_again});
     together->actors.push_back(caf::actor_cast<caf::actor>(speaks));
     seen.accumulators[i] = speaks;
     seen.owners.push_back(speaks);
   }
-  seen.stand_ins = std::move(together);
+  seen.failover_clients = std::move(together);
   return seen;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Variables that two parameter servers hold, and the stand-ins that speak to them.
+// Variables that two parameter servers hold, and the failover clients that speak to them.
 #pragma once
 
-#include "actors/replication/stand_in.hpp"
+#include "actors/replication/failover_client.hpp"
 #include "strategies/contexts/strategy.hpp"
 #include "strategies/contexts/training_cast.hpp"
 
@@ -26,14 +26,15 @@ void check_owner_copies(const strategy_layout& layout);
 /// `failure`, as `placement::see`.
 [[nodiscard]] directory_actor find_directory(const strategy& strategy, const std::string& viewer);
 
-/// Puts a stand-in, which speaks to the holder of a variable, on stage beside `viewer`.
+/// Puts a failover client, which speaks to the holder of a variable, on stage beside `viewer`.
 /// @param config With variable, name, and what else it is to be; owners and directory are looked
 /// for. Errors: throws `failure`, as `placement::see`.
-[[nodiscard]] stand_in_actor spawn_stand_in(const strategy& strategy, const std::string& viewer,
-                                            stand_in_config config);
+[[nodiscard]] failover_client_actor spawn_failover_client(const strategy& strategy,
+                                                          const std::string& viewer,
+                                                          failover_client_config config);
 
-/// A job's cast as `viewer` knows it: if owners are replicated, through stand-ins of its own, which
-/// end with the last copy of the cast.
+/// A job's cast as `viewer` knows it: if owners are replicated, through failover clients of its
+/// own, which end with the last copy of the cast.
 /// @param closes_steps Whether it is the chief.
 /// @pre The strategy has a placement. Errors: throws `failure`, as `placement::see`.
 [[nodiscard]] training_cast cast_seen_from(const std::string& viewer, const strategy& strategy,

@@ -143,53 +143,7 @@ task<void> compute_for(strategy* owner, activity& host, std::function<void()> wo
   co_await working;
 }
 
-// Where variables lie on devices, each lies in one place.
-void check_variable_devices(const strategy_layout& layout) {
-  const auto& devices = layout.variable_devices;
-  if (devices.empty()) return;
-  if (layout.owner_copies > 1)
-    throw_failure(errc::invalid_argument,
-                  "variables that two parameter servers hold lie in the host's memory; leave "
-                  "variable_devices empty, or replicate_owners at 1");
-  for (size_t i = 0; i < devices.size(); ++i) {
-    if (!devices[i]) throw_failure(errc::invalid_argument, "variable_devices[{}] is no device", i);
-    auto is_same = [&](const auto& other) { return other->where() == devices[i]->where(); };
-    if (layout.mirrors_variables
-        && std::any_of(devices.begin(), devices.begin() + static_cast<ptrdiff_t>(i), is_same))
-      throw_failure(
-        errc::invalid_argument,
-        "{} is in variable_devices twice; a {} strategy has one copy of each variable on each "
-        "device",
-        devices[i]->name(), layout.name);
-    if (std::ranges::count(layout.compute_devices, devices[i]) > 0)
-      throw_failure(
-        errc::invalid_argument,
-        "{} is one of compute_devices, and of variable_devices, too; open it once more, so that "
-        "updates do not wait for what replicas compute",
-        devices[i]->name());
-  }
-}
-
 } // namespace
-
-void check_layout(const strategy_layout& layout) {
-  const auto& devices = layout.worker_devices;
-  if (devices.empty())
-    throw_failure(errc::invalid_argument, "a {} strategy needs at least 1 replica", layout.name);
-  for (auto device = devices.begin(); device != devices.end(); ++device)
-    if (std::find(devices.begin(), device, *device) != device)
-      throw_failure(errc::invalid_argument, "device {} is given twice; each device is one replica",
-                    *device);
-  if (!layout.variable_load)
-    throw_failure(errc::invalid_argument,
-                  "a {} strategy was given no function that weighs variables", layout.name);
-  if (layout.deadline <= job_time{0})
-    throw_failure(errc::invalid_argument,
-                  "the deadline of a {} strategy is {} s; it must be positive", layout.name,
-                  std::chrono::duration<double>(layout.deadline).count());
-  check_variable_devices(layout);
-  check_owner_copies(layout);
-}
 
 strategy::strategy(troupe::world& world, strategy_layout layout)
   : world_(world), layout_(std::move(layout)),
@@ -426,8 +380,8 @@ void strategy::replicate(variable::data& of, variable_owner_config config) {
                                find(directory_name, owner_name),
                                find(directory_name, mirror_name),
                                {placement.where(owner_name), placement.where(mirror_name)}});
-  auto speaks = spawn_stand_in(*this, "strategy",
-                               {.variable = static_cast<uint32_t>(of.index), .name = name});
+  auto speaks = spawn_failover_client(*this, "strategy",
+                                      {.variable = static_cast<uint32_t>(of.index), .name = name});
   of.actors_here.push_back(caf::actor_cast<caf::actor>(speaks));
   of.owner = speaks;
 }

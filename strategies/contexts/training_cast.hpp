@@ -37,9 +37,9 @@ struct training_cast {
   std::vector<accumulator_actor> accumulators; ///< Of each of `variables`, in that order.
   std::vector<bundle_of_variables> bundles;    ///< Those of several variables each.
   std::vector<variable_owner_actor> owners; ///< Likewise, where they are not those of `variables`.
-  std::shared_ptr<const void> stand_ins;    ///< They end with the last reference; may be null.
-  std::vector<caf::actor> here;             ///< Its actors that stand in this process, to be ended.
-  job_time ask_again_after{0};              ///< As in `training_options`.
+  std::shared_ptr<const void> failover_clients; ///< They end with the last reference; may be null.
+  std::vector<caf::actor> here; ///< Its actors that stand in this process, to be ended.
+  job_time ask_again_after{0};  ///< As in `training_options`.
   /// The greatest step that a token of this process was for; null: not recorded.
   std::shared_ptr<std::atomic<uint64_t>> step_heard;
 

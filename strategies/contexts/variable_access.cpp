@@ -7,7 +7,7 @@
 #include "messages/training_message.hpp"
 #include "strategies/contexts/gradient_values.hpp"
 #include "strategies/contexts/strategy.hpp"
-#include "strategies/reduce/brought_arrays.hpp"
+#include "strategies/reduce/input_arrays.hpp"
 #include "strategies/reduce/on_host.hpp"
 
 #include <algorithm>

@@ -111,7 +111,7 @@ pending<std::vector<T>> all_of(std::vector<pending<T>> each) {
 // Makes arrays ready for a reduction by the host, or by the devices of all processes: what lies on
 // a device is combined there if all replicas are here; stays there if devices reduce between
 // processes; else it comes to the host. @param on_host Whether all are to come there.
-task<void> make_ready(const reduction_site& at, activity& host, brought_arrays& brought,
+task<void> make_ready(const reduction_site& at, activity& host, input_arrays& brought,
                       const reduction_call& how, bool on_host) {
   if (!on_host && at.group == nullptr) {
     auto combining = combine_on_devices(host, *at.devices, how.op, brought);
@@ -375,7 +375,7 @@ reducer::bring(std::vector<std::vector<gradient>> same,
 task<std::vector<tensor>> reducer::gather(reduction_call how, std::vector<tensor> parts,
                                           int64_t axis) const {
   how.options.validate();
-  brought_arrays arrays{{{array_kind::row_numbers, parts, {}}}};
+  input_arrays arrays{{{array_kind::row_numbers, parts, {}}}};
   auto& brought = arrays.groups.front();
   size_t bytes = 0;
   for (const auto& part : parts) {

@@ -4,8 +4,8 @@
 
 #include "actors/world/task.hpp"
 #include "kernels/tensor/tensor.hpp"
-#include "strategies/reduce/brought_arrays.hpp"
 #include "strategies/reduce/cross_device_ops.hpp"
+#include "strategies/reduce/input_arrays.hpp"
 #include "strategies/values/leaves.hpp"
 
 #include <cstddef>
@@ -153,7 +153,7 @@ public:
 
 private:
   struct combined {
-    brought_arrays brought;
+    input_arrays brought;
     std::vector<leaf> leaves;
   };
 

@@ -6,7 +6,7 @@
 #include "actors/world/compute_device.hpp"
 #include "kernels/math/embedding.hpp"
 #include "kernels/tensor/gradient_sum.hpp"
-#include "strategies/reduce/brought_arrays.hpp"
+#include "strategies/reduce/input_arrays.hpp"
 #include "strategies/reduce/on_host.hpp"
 #include "strategies/reduce/replica_devices.hpp"
 

@@ -63,7 +63,8 @@ public:
   /// What a gradient of it must look like.
   [[nodiscard]] const variable_form& form() const { return data_->form; }
 
-  /// The actor that holds the value; of one that is replicated, the stand-in that speaks to that.
+  /// The actor that holds the value; of one that is replicated, the failover client that speaks to
+  /// that.
   [[nodiscard]] const variable_owner_actor& owner() const { return data_->owner; }
 
   /// The owner, and its mirror if it is replicated; null, where they stand in another process.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A variable that two owners hold, and the stand-ins that speak to them, in one virtual world.
+// A variable that two owners hold, and the failover clients that speak to them, in one virtual
+// world.
 #pragma once
 
 #include "actors/replication/directory.hpp"
-#include "actors/replication/stand_in.hpp"
+#include "actors/replication/failover_client.hpp"
 #include "actors/training/accumulator.hpp"
 #include "actors/training/optimizer_settings.hpp"
 #include "actors/training/variable_owner.hpp"
@@ -72,14 +73,15 @@ struct replicated_job : deterministic_world {
                                                  .owner_is_replicated = true});
   }
 
-  stand_in_actor speaker(bool closes_steps) {
-    return spawn(stand_in,
-                 stand_in_config{.name = "w",
-                                 .owners = {search(owners, 0), search(owners, 1)},
-                                 .accumulators = {search(accumulators, 0), search(accumulators, 1)},
-                                 .directory = known,
-                                 .closes_steps = closes_steps,
-                                 .asynchronous = rule});
+  failover_client_actor speaker(bool closes_steps) {
+    return spawn(
+      failover_client,
+      failover_client_config{.name = "w",
+                             .owners = {search(owners, 0), search(owners, 1)},
+                             .accumulators = {search(accumulators, 0), search(accumulators, 1)},
+                             .directory = known,
+                             .closes_steps = closes_steps,
+                             .asynchronous = rule});
   }
 
   // Finds one of the two if it is there when it is looked for.
@@ -147,7 +149,7 @@ struct replicated_job : deterministic_world {
   }
 
   // How many gradients wait for a step.
-  uint32_t waiting_at(const stand_in_actor& whom) {
+  uint32_t waiting_at(const failover_client_actor& whom) {
     auto asked = chief.ask<msg<wire::AccumulatorStatus>>(whom, make_read_accumulator());
     settle();
     return asked.value().reader().getAccumulated();
@@ -167,8 +169,8 @@ struct replicated_job : deterministic_world {
                                                 std::make_shared<bool>(true)};
   directory_actor known;
   std::vector<std::pair<uint32_t, uint32_t>> parted; ///< A lost process, and the one that lost it.
-  std::vector<stand_in_actor> replicas;
-  stand_in_actor closer;
+  std::vector<failover_client_actor> replicas;
+  failover_client_actor closer;
 };
 
 } // namespace troupe::test

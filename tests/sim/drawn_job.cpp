@@ -88,7 +88,7 @@ fault draw_fault(dice& draw, const scenario& job, bool may_be_for_good) {
   if (one.kind == fault_kind::swizzle) one.who.clear();
   if (one.kind == fault_kind::messages) {
     one.message = draw.one_of(message_kinds);
-    one.luck = {.lost = draw.one_in(2) ? 0.1 : 0.0, .duplicated = 0.2, .reordered = 0.2};
+    one.probabilities = {.lost = draw.one_in(2) ? 0.1 : 0.0, .duplicated = 0.2, .reordered = 0.2};
   }
   return one;
 }

@@ -52,7 +52,8 @@ course add_in_each_step(uint64_t seed, uint32_t holders, bool loses_owner) {
   sync_replicas_optimizer optimizer{
     rules::sgd{.learning_rate = 1},
     {.replicas_to_aggregate = replicas, .policy = sync_policy::latest_token}};
-  network.begin_risk({"", {}, {.lost = 0.2, .duplicated = 0.2, .reordered = 0.2, .late = 300ms}});
+  network.begin_injection(
+    {"", {}, {.lost = 0.2, .duplicated = 0.2, .reordered = 0.2, .late = 300ms}});
   random_stream draw{random_key{seed, "moment of loss", 0, 0}};
   job_time moment{static_cast<int64_t>(8e9 * draw.uniform())};
   if (loses_owner)

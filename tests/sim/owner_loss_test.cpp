@@ -76,7 +76,7 @@ fault loss_of(const std::string& who, job_time at) {
 scenario over_bad_links(scenario job) {
   job.faults.faults.push_back(
     {.kind = fault_kind::messages,
-     .luck = {.lost = 0.15, .duplicated = 0.2, .reordered = 0.2, .late = 300ms}});
+     .probabilities = {.lost = 0.15, .duplicated = 0.2, .reordered = 0.2, .late = 300ms}});
   job.ask_again_after = 500ms;
   return job;
 }

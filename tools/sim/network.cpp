@@ -140,16 +140,17 @@ bool read_count(std::string_view text, uint32_t& into) {
   return problem == std::errc{} && end == text.data() + text.size();
 }
 
-bool read_rate(std::string_view name, std::string_view value, fault_rates& rates, bad_luck& luck) {
+bool read_rate(std::string_view name, std::string_view value, fault_rates& rates,
+               fault_probabilities& probabilities) {
   if (name == "crash") return read_times(value, rates.crash_mean, rates.return_mean);
   if (name == "freeze") return read_times(value, rates.freeze_mean, rates.thaw_mean);
   if (name == "swizzle") return read_times(value, rates.swizzle_mean, rates.swizzle_lasts);
   if (name == "permanent") return read_probability(value, rates.permanent);
   if (name == "warm-up") return read_time(value, rates.warm_up);
   if (name == "down") return read_count(value, rates.down_max);
-  if (name == "lost") return read_probability(value, luck.lost);
-  if (name == "doubled") return read_probability(value, luck.duplicated);
-  if (name == "late") return read_probability(value, luck.reordered);
+  if (name == "lost") return read_probability(value, probabilities.lost);
+  if (name == "doubled") return read_probability(value, probabilities.duplicated);
+  if (name == "late") return read_probability(value, probabilities.reordered);
   double size = 1;
   if (name != "wave" || !read_pair(value, '*', rates.wave_mean, size)) return false;
   rates.wave_size = static_cast<uint32_t>(std::min(size, 1e9));
@@ -263,9 +264,9 @@ bool read_key(std::string_view key, const toml::node& value, fault& into) {
   if (key == "ahead") return read_seconds(value, into.ahead);
   if (key == "rate") return read_as<double>(value, into.rate);
   if (key == "message") return read_as<std::string>(value, into.message);
-  if (key == "lost") return read_as<double>(value, into.luck.lost);
-  if (key == "doubled") return read_as<double>(value, into.luck.duplicated);
-  if (key == "late") return read_as<double>(value, into.luck.reordered);
+  if (key == "lost") return read_as<double>(value, into.probabilities.lost);
+  if (key == "doubled") return read_as<double>(value, into.probabilities.duplicated);
+  if (key == "late") return read_as<double>(value, into.probabilities.reordered);
   return read_how(value, into);
 }
 
@@ -342,12 +343,14 @@ expected<fault_plan> parse_fault_rates(std::string_view text) {
       return misuse(fmt::format("no fault '{}' is drawn by chance; the nearest that is one is '{}'",
                                 name, nearest_name(name, names)));
     auto value = entry.substr(std::min(equals + 1, entry.size()));
-    if (!read_rate(name, value, plan.rates, messages.luck))
+    if (!read_rate(name, value, plan.rates, messages.probabilities))
       return misuse(
         fmt::format("'{}' is not as in crash=1000/20, wave=600*4, lost=0.01 or down=3", entry));
   }
   if (auto idle = without_effect(plan.rates); !idle.empty()) return misuse(idle);
-  if (messages.luck.lost + messages.luck.duplicated + messages.luck.reordered > 0)
+  if (messages.probabilities.lost + messages.probabilities.duplicated
+        + messages.probabilities.reordered
+      > 0)
     plan.faults.push_back(std::move(messages));
   return plan;
 }

@@ -46,9 +46,9 @@ json planned_json(const fault& one) {
     break;
   case fault_kind::messages:
     result["message"] = one.message;
-    result["lost"] = one.luck.lost;
-    result["doubled"] = one.luck.duplicated;
-    result["late"] = one.luck.reordered;
+    result["lost"] = one.probabilities.lost;
+    result["doubled"] = one.probabilities.duplicated;
+    result["late"] = one.probabilities.reordered;
     break;
   case fault_kind::corrupt:
     result["how"] = one.how == corruption::wrong_shape ? "shape" : "nan";

@@ -5,13 +5,13 @@
 #include "actors/interfaces/message_kind.hpp"
 #include "actors/net/host_port.hpp"
 #include "actors/net/network_messages.hpp"
-#include "actors/net/sockets/belonging.hpp"
-#include "actors/net/sockets/doorway.hpp"
-#include "actors/net/sockets/herald.hpp"
+#include "actors/net/sockets/connection_acceptor.hpp"
 #include "actors/net/sockets/link.hpp"
 #include "actors/net/sockets/local_socket.hpp"
 #include "actors/net/sockets/name_lookup.hpp"
+#include "actors/net/sockets/peer_admission.hpp"
 #include "actors/net/sockets/reading_threads.hpp"
+#include "actors/net/sockets/warning_queue.hpp"
 
 #include <boost/asio/connect.hpp>
 #include <boost/asio/executor_work_guard.hpp>
@@ -64,7 +64,7 @@ uint32_t new_incarnation() {
 class socket_network::implementation {
 public:
   implementation(caf::actor_system& system, socket_network& carrier, socket_network_options options)
-    : options_(std::move(options)), herald_(options_.on_warning), members_(options_.nodes.size()),
+    : options_(std::move(options)), warnings_(options_.on_warning), members_(options_.nodes.size()),
       here_(node::make(system, carrier, {options_.self, new_incarnation()},
                        options_.nodes[options_.self].name)),
       io_(std::make_shared<asio::io_context>(1)), work_(io_->get_executor()),
@@ -119,7 +119,7 @@ public:
       work_.reset(); // the threads end with the last handler
     });
     threads_.join();
-    herald_.end();
+    warnings_.end();
     here_->disconnect(); // actors may have last words for nodes that are gone
     std::lock_guard guard{mutex_};
     for (auto& member : members_)
@@ -337,7 +337,7 @@ private:
   // Whether a peer may come in, or is the node that was dialed.
   expected<void> judge(link& at, const greeting& who, std::optional<node_index> dialed) {
     auto accepted
-      = judge_belonging(options_, who, dialed).and_then([&] { return judge_life(at, who); });
+      = judge_admission(options_, who, dialed).and_then([&] { return judge_life(at, who); });
     auto is_known = !accepted && is_lost(who); // all were told when it was lost
     if (accepted || dialed || is_known || told_.size() >= told_max) return accepted;
     auto what = fmt::format("{} {} {}", static_cast<int>(accepted.error().code), who.node, who.job);
@@ -518,16 +518,16 @@ private:
     if (refusal) here_->deliver(std::move(*refusal));
   }
 
-  void warn(std::string line) { herald_.tell(std::move(line)); }
+  void warn(std::string line) { warnings_.tell(std::move(line)); }
 
   socket_network_options options_;
-  herald herald_;
+  warning_queue warnings_;
   std::vector<member> members_;
   std::shared_ptr<node> here_;
   std::shared_ptr<tls_identity> identity_;
   std::shared_ptr<asio::io_context> io_;
   asio::executor_work_guard<asio::io_context::executor_type> work_;
-  doorway door_;
+  connection_acceptor door_;
   std::set<asio::steady_timer*> timers_;
   std::deque<std::shared_ptr<link>> strangers_; ///< The oldest first.
   std::set<std::shared_ptr<link>> dialed_;      ///< Without the peer's hello so far.

@@ -385,11 +385,11 @@ TEST_SUITE("simulation/faults") {
     shorter.lasts = 1s;
     shorter.factor = 1;
     CHECK(seconds_with({slow, shorter}) == seconds_with({slow}));
-    fault unlucky{.kind = fault_kind::messages, .message = "Token", .luck = {.lost = 0.5}};
+    fault unlucky{.kind = fault_kind::messages, .message = "Token", .probabilities = {.lost = 0.5}};
     auto others = unlucky;
     others.at = 1s;
     others.lasts = 1s;
-    others.luck = {.reordered = 1e-300};
+    others.probabilities = {.reordered = 1e-300};
     auto undisturbed = seconds_with({});
     CHECK(seconds_with({unlucky}) > undisturbed + 10s);
     for (const auto* message : {"Token", "PushReply", ""}) {
@@ -403,8 +403,10 @@ TEST_SUITE("simulation/faults") {
       auto what = job(2, 4, sync_policy::latest_token, 40);
       what.network = endless_patience();
       what.ask_again_after = 1s;
-      what.faults = plan(
-        {.kind = fault_kind::messages, .who = {whose}, .message = "Token", .luck = {.lost = 1}});
+      what.faults = plan({.kind = fault_kind::messages,
+                          .who = {whose},
+                          .message = "Token",
+                          .probabilities = {.lost = 1}});
       std::set<uint32_t> given;
       what.on_step = [&](const step_record& step) {
         for (const auto& one : step.accepted)
@@ -426,7 +428,7 @@ TEST_SUITE("simulation/faults") {
       what.ask_again_after = 200ms;
       what.faults
         = plan({.kind = fault_kind::messages,
-                .luck = {.lost = 0.1, .duplicated = 0.1, .reordered = 0.1, .late = 50ms}});
+                .probabilities = {.lost = 0.1, .duplicated = 0.1, .reordered = 0.1, .late = 50ms}});
       counted_gradients counted{what};
       auto report = simulate(what);
       CHECK_FALSE(report.job.failure);
@@ -443,8 +445,9 @@ TEST_SUITE("simulation/faults") {
 
   TEST_CASE("a doubled gradient would count twice, if nobody remembered") {
     auto what = job(4, 4, sync_policy::tensorflow, 40);
-    what.faults = plan(
-      {.kind = fault_kind::messages, .message = "PushGradient", .luck = {.duplicated = 0.3}});
+    what.faults = plan({.kind = fault_kind::messages,
+                        .message = "PushGradient",
+                        .probabilities = {.duplicated = 0.3}});
     counted_gradients counted{what};
     static_cast<void>(simulate(what));
     CHECK(counted.short_of > 0);
@@ -462,7 +465,7 @@ TEST_SUITE("simulation/faults") {
                         .at = 2s,
                         .lasts = 3s,
                         .message = "PushGradient",
-                        .luck = {.lost = 1}});
+                        .probabilities = {.lost = 1}});
     what.deadline = 20s;
     auto lossy = simulate(what);
     CHECK(lossy.lost == 4);
@@ -606,7 +609,7 @@ TEST_SUITE("simulation/faults") {
     what.ask_again_after = 500ms;
     what.faults.rates = {.crash_mean = 50s, .return_mean = 5s, .freeze_mean = 50s, .thaw_mean = 3s};
     what.faults.faults
-      = {{.kind = fault_kind::messages, .luck = {.lost = 0.05, .duplicated = 0.05}},
+      = {{.kind = fault_kind::messages, .probabilities = {.lost = 0.05, .duplicated = 0.05}},
          {.kind = fault_kind::partition, .at = 20s, .lasts = 5s, .who = {"replica 1", "ps 1"}}};
     auto first = simulate(what);
     CHECK_FALSE(first.job.failure);
@@ -630,7 +633,7 @@ TEST_SUITE("simulation/faults") {
     CHECK(refused(plan({.at = -1s})) == "fault 1 (crash): its times must not be below 0");
     CHECK(refused(plan({.kind = fault_kind::slow, .factor = 0}))
           == "fault 1 (slow): its factor must be above 0");
-    CHECK(refused(plan({.kind = fault_kind::messages, .luck = {.lost = 1.5}}))
+    CHECK(refused(plan({.kind = fault_kind::messages, .probabilities = {.lost = 1.5}}))
           == "fault 1 (messages): probabilities go from 0 to 1");
     CHECK(refused(plan({.kind = fault_kind::messages}))
           == "fault 1 (messages): say how often messages are lost, doubled or late");

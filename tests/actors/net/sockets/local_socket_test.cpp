@@ -2,8 +2,8 @@
 // Goal: nodes of one machine and user meet past its network, others never. Method: stations as for
 // sockets, and processes that have become another user.
 #include "actors/net/host_port.hpp"
-#include "actors/net/sockets/belonging.hpp"
 #include "actors/net/sockets/local_socket.hpp"
+#include "actors/net/sockets/peer_admission.hpp"
 #include "tests/actors/net/free_addresses.hpp"
 #include "tests/actors/net/hostile_peer.hpp"
 #include "tests/actors/net/station.hpp"

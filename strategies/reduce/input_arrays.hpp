@@ -42,7 +42,7 @@ struct array_group {
 /// All arrays of some leaves: what a device is asked for is asked at once. So the arrays are taken
 /// out, what lies on devices is combined there or copied to the host, and put back; then the leaves
 /// are reduced as any others.
-struct brought_arrays {
+struct input_arrays {
   std::vector<array_group> groups; ///< In the order of the leaves.
   bool is_even = true; ///< Whether all replicas bring as many; else it is refused later.
 
@@ -57,14 +57,14 @@ struct brought_arrays {
 [[nodiscard]] std::vector<tensor*> arrays_in(std::vector<gradient>& all);
 
 /// The arrays in leaves, in their order; numbers have none.
-[[nodiscard]] brought_arrays arrays_of(const std::vector<leaf_group>& leaves);
+[[nodiscard]] input_arrays arrays_of(const std::vector<leaf_group>& leaves);
 
 /// The arrays in one value's leaves.
-[[nodiscard]] brought_arrays arrays_of(const std::vector<leaf>& leaves);
+[[nodiscard]] input_arrays arrays_of(const std::vector<leaf>& leaves);
 
 /// The other way round. @pre `arrays` are those of these leaves, and even.
-void put_back(std::vector<leaf_group>& leaves, const brought_arrays& arrays);
-void put_back(std::vector<leaf>& leaves, const brought_arrays& arrays);
+void put_back(std::vector<leaf_group>& leaves, const input_arrays& arrays);
+void put_back(std::vector<leaf>& leaves, const input_arrays& arrays);
 
 /// An array that is wanted elsewhere.
 struct array_move {
@@ -91,14 +91,14 @@ struct array_move {
 /// is not alike, holds nothing, or is an array of integers, is left as it is.
 /// @param arrays Lives until this is over. Errors: as `move_arrays`.
 [[nodiscard]] task<void> combine_on_devices(activity& host, const replica_devices& devices,
-                                            reduce_op op, brought_arrays& arrays);
+                                            reduce_op op, input_arrays& arrays);
 
 /// What a reduction has come to, for each replica, where its own array lay.
 /// @param brought What it was made of. @param result Of the host; the placeholders are replaced.
 /// @param replicas So many of them are given it. Errors: as `move_arrays`.
-[[nodiscard]] task<std::vector<brought_arrays>> placed_for(activity& host,
-                                                           const replica_devices& devices,
-                                                           const brought_arrays& brought,
-                                                           brought_arrays result, size_t replicas);
+[[nodiscard]] task<std::vector<input_arrays>> placed_for(activity& host,
+                                                         const replica_devices& devices,
+                                                         const input_arrays& brought,
+                                                         input_arrays result, size_t replicas);
 
 } // namespace troupe

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Listening, and what there is to say if that cannot be.
-#include "actors/net/sockets/doorway.hpp"
+#include "actors/net/sockets/connection_acceptor.hpp"
 
 #include "actors/net/host_port.hpp"
-#include "actors/net/sockets/belonging.hpp"
 #include "actors/net/sockets/local_socket.hpp"
+#include "actors/net/sockets/peer_admission.hpp"
 
 #include <chrono>
 #include <fmt/format.h>
@@ -46,7 +46,7 @@ bool may_come_in(stream_protocol::socket& comes) {
 
 } // namespace
 
-expected<void> doorway::open(const socket_network_options& options) {
+expected<void> connection_acceptor::open(const socket_network_options& options) {
   const auto& own = options.nodes[options.self];
   auto endpoint = endpoint_of(tcp::resolver{front_.acceptor.get_executor()}, options);
   if (!endpoint) return tl::unexpected<error>(endpoint.error());
@@ -79,7 +79,7 @@ expected<void> doorway::open(const socket_network_options& options) {
 }
 
 // Where it cannot be opened, all peers come by TCP.
-void doorway::open_side(const tcp::endpoint& beside) {
+void connection_acceptor::open_side(const tcp::endpoint& beside) {
   auto& acceptor = side_.acceptor;
   error_code failed;
   acceptor.open({}, failed);
@@ -89,7 +89,7 @@ void doorway::open_side(const tcp::endpoint& beside) {
   accept(side_);
 }
 
-void doorway::close() {
+void connection_acceptor::close() {
   error_code ignored;
   front_.acceptor.close(ignored);
   front_.retry.cancel();
@@ -98,7 +98,7 @@ void doorway::close() {
 }
 
 template <class Protocol>
-void doorway::accept(entrance<Protocol>& at) {
+void connection_acceptor::accept(listener<Protocol>& at) {
   at.acceptor.async_accept([this, &at](const error_code& failed, typename Protocol::socket comes) {
     if (!at.acceptor.is_open()) return;
     if (!failed) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a stand-in makes of what it knows: no message is sent here.
-#include "actors/replication/stand_in.hpp"
+// What a failover client makes of what it knows: no message is sent here.
+#include "actors/replication/failover_client.hpp"
 #include "messages/limits.hpp"
 #include "messages/replication_message.hpp"
 #include "messages/training_message.hpp"
@@ -87,7 +87,7 @@ msg<wire::TakenGradient> step_reports::news(const msg<wire::TakenGradient>& take
   return told;
 }
 
-void stand_in_state::find(const holder_found& news) {
+void failover_client_state::find(const holder_found& news) {
   if (news.owner) holder.owner = news.owner;
   if (news.accumulator) holder.accumulator = news.accumulator;
   if (!news.owner && !news.accumulator) holder.is_sought = false; // it was there in a former life
@@ -95,21 +95,21 @@ void stand_in_state::find(const holder_found& news) {
   if (is_found && now_in == phase::seeking) now_in.enter(phase::following);
 }
 
-void stand_in_state::move(uint64_t term) {
+void failover_client_state::move(uint64_t term) {
   TROUPE_ASSERT(term > holder.term, term, holder.term);
   now_in.enter(phase::seeking);
   holder = {.term = term, .is_looking = holder.is_looking};
   reports.forget_uncertain();
 }
 
-void stand_in_state::forget_counted(const std::optional<closed_step>& closed) {
+void failover_client_state::forget_counted(const std::optional<closed_step>& closed) {
   if (!config.asynchronous)
     kept.forget_before(collected(closed));
   else if (closed)
     kept.forget_through(closed->latest);
 }
 
-std::optional<error> stand_in_state::behind(const std::optional<closed_step>& closed) const {
+std::optional<error> failover_client_state::behind(const std::optional<closed_step>& closed) const {
   if (!config.closes_steps || collected(closed) >= reports.next()) return std::nullopt;
   return error{errc::unavailable,
                fmt::format("the owner of '{}' is gone, and its mirror has come to step {} only, "

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: what might have to be given again is kept, and nothing else. Method: plain values.
-#include "actors/replication/kept_gradients.hpp"
+#include "actors/replication/resend_buffer.hpp"
 #include "messages/replication_message.hpp"
 #include "messages/training_message.hpp"
 #include "tests/doctest.hpp"
 
-namespace kept_gradients_test {
+namespace resend_buffer_test {
 
 using namespace troupe;
 
@@ -26,9 +26,9 @@ msg<wire::TakenGradient> report_of(const std::vector<arrival>& accepted,
 
 } // namespace
 
-TEST_SUITE("actors/replication/kept_gradients") {
+TEST_SUITE("actors/replication/resend_buffer") {
   TEST_CASE("a gradient is kept until its step is over") {
-    kept_gradients kept;
+    resend_buffer kept;
     kept.add(gradient_of(1, 0), 4);
     kept.add(gradient_of(1, 1), 4);
     kept.add(gradient_of(1, 2), 5);
@@ -42,14 +42,14 @@ TEST_SUITE("actors/replication/kept_gradients") {
   }
 
   TEST_CASE("one that was accepted twice is kept once") {
-    kept_gradients kept;
+    resend_buffer kept;
     kept.add(gradient_of(1, 0), 4);
     kept.add(gradient_of(1, 0), 4);
     CHECK(kept.all().size() == 1);
   }
 
   TEST_CASE("of one that is given again the last word counts, and no step before it") {
-    kept_gradients kept;
+    resend_buffer kept;
     kept.add(gradient_of(1, 0), 4);
     kept.add(gradient_of(1, 1), 5);
     CHECK(kept.give_again().size() == 2);
@@ -63,7 +63,7 @@ TEST_SUITE("actors/replication/kept_gradients") {
   }
 
   TEST_CASE("one that is refused when it is given again is not kept") {
-    kept_gradients kept;
+    resend_buffer kept;
     kept.add(gradient_of(1, 0), 4);
     kept.add(gradient_of(2, 0), 4);
     static_cast<void>(kept.give_again());
@@ -73,7 +73,7 @@ TEST_SUITE("actors/replication/kept_gradients") {
   }
 
   TEST_CASE("the last gradient that a variable has stands for all before it") {
-    kept_gradients kept;
+    resend_buffer kept;
     for (uint64_t iteration : {3, 4, 5})
       kept.add(gradient_of(1, iteration), 9);
     kept.add(gradient_of(2, 0), 9);
@@ -120,4 +120,4 @@ TEST_SUITE("actors/replication/kept_gradients") {
   }
 }
 
-} // namespace kept_gradients_test
+} // namespace resend_buffer_test

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: a caller that speaks to a stand-in does not notice that an owner is lost, and a directory
-// has one mirror take over, once. Method: a variable with owner, mirror, their accumulators and a
-// directory in one virtual world; actors are killed at moments of the test's choice.
+// Goal: a caller that speaks to a failover client does not notice that an owner is lost, and a
+// directory has one mirror take over, once. Method: a variable with owner, mirror, their
+// accumulators and a directory in one virtual world; actors are killed at moments of the test's
+// choice.
 #include "tests/actors/lose_node.hpp"
 #include "tests/actors/replicated_job.hpp"
 
-namespace stand_in_test {
+namespace failover_client_test {
 
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
 
-TEST_SUITE("actors/replication/stand_in") {
+TEST_SUITE("actors/replication/failover_client") {
   TEST_CASE_FIXTURE(replicated_job, "as long as nobody is lost, it answers as those behind it") {
     auto taken = take(2);
     auto first = push(0, 10);
@@ -126,9 +127,10 @@ TEST_SUITE("actors/replication/stand_in") {
 
   TEST_CASE_FIXTURE(replicated_job, "nobody is asked before it is known who holds the variable") {
     auto other = spawn(directory, directory_state::give_up_process{});
-    auto early = spawn(stand_in, stand_in_config{.name = "w",
-                                                 .owners = {search(owners, 0), search(owners, 1)},
-                                                 .directory = other});
+    auto early
+      = spawn(failover_client,
+              failover_client_config{
+                .name = "w", .owners = {search(owners, 0), search(owners, 1)}, .directory = other});
     auto read = trainer.ask<msg<wire::VariableSnapshot>>(early, make_read_variable());
     pass(10s);
     CHECK_FALSE(read.has_come());
@@ -457,4 +459,4 @@ TEST_SUITE("actors/replication/stand_in") {
   }
 }
 
-} // namespace stand_in_test
+} // namespace failover_client_test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is kept, and for how long.
-#include "actors/replication/kept_gradients.hpp"
+#include "actors/replication/resend_buffer.hpp"
 
 #include "messages/replication_message.hpp"
 #include "messages/training_message.hpp"
@@ -41,7 +41,7 @@ std::vector<arrival> without(std::vector<arrival> arrivals, const std::vector<ar
 
 } // namespace
 
-void kept_gradients::add(const msg<wire::PushGradient>& accepted, uint64_t step) {
+void resend_buffer::add(const msg<wire::PushGradient>& accepted, uint64_t step) {
   auto from = origin_of(accepted);
   auto known = std::ranges::find_if(
     entries_, [&](const entry& one) { return is_same(origin_of(one.gradient), from); });
@@ -51,25 +51,25 @@ void kept_gradients::add(const msg<wire::PushGradient>& accepted, uint64_t step)
     known->step = step;
 }
 
-void kept_gradients::forget(const origin& from) {
+void resend_buffer::forget(const origin& from) {
   std::erase_if(entries_, [&](const entry& one) { return is_same(origin_of(one.gradient), from); });
 }
 
-void kept_gradients::forget_before(uint64_t step) {
+void resend_buffer::forget_before(uint64_t step) {
   std::erase_if(entries_, [step](const entry& one) { return one.step < step; });
 }
 
-void kept_gradients::forget_through(std::span<const gradient_id> latest) {
+void resend_buffer::forget_through(std::span<const gradient_id> latest) {
   std::erase_if(entries_, [&](const entry& one) { return has(latest, origin_of(one.gradient)); });
 }
 
-std::vector<msg<wire::PushGradient>> kept_gradients::give_again() {
+std::vector<msg<wire::PushGradient>> resend_buffer::give_again() {
   for (auto& one : entries_)
-    one.step = nobody_knows;
+    one.step = unknown;
   return all();
 }
 
-std::vector<msg<wire::PushGradient>> kept_gradients::all() const {
+std::vector<msg<wire::PushGradient>> resend_buffer::all() const {
   std::vector<msg<wire::PushGradient>> gradients;
   for (const auto& one : entries_)
     gradients.push_back(one.gradient);

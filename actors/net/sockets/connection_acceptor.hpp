@@ -19,12 +19,12 @@ namespace troupe {
 /// say so, from processes of this machine and user by a local socket, which needs no configuration.
 ///
 /// Thread: the io_context's, but for `open`, which is called before it runs.
-class doorway {
+class connection_acceptor {
 public:
   /// @param on_arrival Has each connection that comes. @param on_warning Told if none can come in
   /// for a while.
-  doorway(boost::asio::io_context& io, std::function<void(stream_socket)> on_arrival,
-          std::function<void(const std::string&)> on_warning)
+  connection_acceptor(boost::asio::io_context& io, std::function<void(stream_socket)> on_arrival,
+                      std::function<void(const std::string&)> on_warning)
     : front_(io), side_(io), on_arrival_(std::move(on_arrival)),
       on_warning_(std::move(on_warning)) {}
 
@@ -39,8 +39,8 @@ public:
 
 private:
   template <class Protocol>
-  struct entrance {
-    explicit entrance(boost::asio::io_context& io) : acceptor(io), retry(io) {}
+  struct listener {
+    explicit listener(boost::asio::io_context& io) : acceptor(io), retry(io) {}
 
     typename Protocol::acceptor acceptor;
     boost::asio::steady_timer retry;
@@ -49,10 +49,10 @@ private:
   void open_side(const boost::asio::ip::tcp::endpoint& beside);
 
   template <class Protocol>
-  void accept(entrance<Protocol>& at);
+  void accept(listener<Protocol>& at);
 
-  entrance<boost::asio::ip::tcp> front_;
-  entrance<boost::asio::local::stream_protocol> side_;
+  listener<boost::asio::ip::tcp> front_;
+  listener<boost::asio::local::stream_protocol> side_;
   std::function<void(stream_socket)> on_arrival_;
   std::function<void(const std::string&)> on_warning_;
   std::string address_;

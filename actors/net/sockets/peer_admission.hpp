@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decisions of a network that need neither sockets nor clocks: is a peer of this job?
+// Which peers a network takes in: decisions that need neither sockets nor clocks.
 #pragma once
 
 #include "actors/net/sockets/socket_network.hpp"
@@ -31,7 +31,7 @@ namespace troupe {
 /// @param peer The peer's greeting.
 /// @param dialed The node that was dialed; nothing if the peer has dialed this one.
 /// Errors: failed_precondition, saying what does not fit, as the other side is to read it.
-[[nodiscard]] expected<void> judge_belonging(const socket_network_options& options,
+[[nodiscard]] expected<void> judge_admission(const socket_network_options& options,
                                              const greeting& peer,
                                              std::optional<node_index> dialed);
 

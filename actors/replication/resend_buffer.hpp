@@ -17,7 +17,7 @@ namespace troupe {
 /// An accumulator that is lost takes along what it had accepted for the step that it collected for,
 /// and where training is asynchronous for later ones. So the giver keeps each gradient, by
 /// reference, until its step must be over. Plain decisions.
-class kept_gradients {
+class resend_buffer {
 public:
   /// An accumulator has accepted a gradient, which is part of `step` or of an earlier one. Of one
   /// that was given again the last word counts.
@@ -41,7 +41,7 @@ public:
   [[nodiscard]] std::vector<msg<wire::PushGradient>> all() const;
 
 private:
-  static constexpr auto nobody_knows = std::numeric_limits<uint64_t>::max();
+  static constexpr auto unknown = std::numeric_limits<uint64_t>::max();
 
   struct entry {
     msg<wire::PushGradient> gradient;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: what a stand-in has asked is asked again in the right order, and a chief is told of each
-// gradient once. Method: the parts of its state, without actors.
-#include "actors/replication/stand_in.hpp"
+// Goal: what a failover client has asked is asked again in the right order, and a chief is told of
+// each gradient once. Method: the parts of its state, without actors.
+#include "actors/replication/failover_client.hpp"
 #include "messages/limits.hpp"
 #include "messages/replication_message.hpp"
 #include "messages/training_message.hpp"
 #include "tests/doctest.hpp"
 
-namespace stand_in_state_test {
+namespace failover_client_state_test {
 
 using namespace troupe;
-using phase = stand_in_state::phase;
+using phase = failover_client_state::phase;
 using id_list = std::vector<uint64_t>;
 
 namespace {
@@ -28,15 +28,15 @@ bool in_vain(const std::function<void(const caf::strong_actor_ptr&)>&) {
   return false;
 }
 
-stand_in_state state_of(bool has_accumulators) {
-  stand_in_config config{.name = "w", .closes_steps = true, .first_step = 3};
+failover_client_state state_of(bool has_accumulators) {
+  failover_client_config config{.name = "w", .closes_steps = true, .first_step = 3};
   if (has_accumulators) config.accumulators = {in_vain, in_vain};
-  return stand_in_state{std::move(config)};
+  return failover_client_state{std::move(config)};
 }
 
 } // namespace
 
-TEST_SUITE("actors/replication/stand_in_state") {
+TEST_SUITE("actors/replication/failover_client_state") {
   TEST_CASE("gradients that are given again come before what was asked first") {
     flight_list flights;
     CHECK(flights.add({}) == 0);
@@ -163,4 +163,4 @@ TEST_SUITE("actors/replication/stand_in_state") {
   }
 }
 
-} // namespace stand_in_state_test
+} // namespace failover_client_state_test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What devices are asked for, and which of them.
-#include "strategies/reduce/brought_arrays.hpp"
+#include "strategies/reduce/input_arrays.hpp"
 
 #include "actors/world/activity.hpp"
 #include "actors/world/compute_device.hpp"
@@ -126,7 +126,7 @@ bool array_group::was_on_device() const {
   return std::ranges::any_of(lay, is_device);
 }
 
-bool brought_arrays::is_on_devices() const {
+bool input_arrays::is_on_devices() const {
   return is_even && std::ranges::any_of(groups, &array_group::was_on_device);
 }
 
@@ -143,8 +143,8 @@ std::vector<tensor*> arrays_in(std::vector<gradient>& all) {
   return arrays;
 }
 
-brought_arrays arrays_of(const std::vector<leaf_group>& leaves) {
-  brought_arrays result;
+input_arrays arrays_of(const std::vector<leaf_group>& leaves) {
+  input_arrays result;
   for (const auto& group : leaves) {
     auto first = result.groups.size();
     for (const auto& part : group.parts) {
@@ -165,14 +165,14 @@ brought_arrays arrays_of(const std::vector<leaf_group>& leaves) {
   return result;
 }
 
-brought_arrays arrays_of(const std::vector<leaf>& leaves) {
+input_arrays arrays_of(const std::vector<leaf>& leaves) {
   std::vector<leaf_group> groups;
   for (const auto& one : leaves)
     groups.push_back({{one}});
   return arrays_of(groups);
 }
 
-void put_back(std::vector<leaf_group>& leaves, const brought_arrays& arrays) {
+void put_back(std::vector<leaf_group>& leaves, const input_arrays& arrays) {
   size_t first = 0;
   for (auto& group : leaves) {
     size_t each = 0;
@@ -186,7 +186,7 @@ void put_back(std::vector<leaf_group>& leaves, const brought_arrays& arrays) {
   }
 }
 
-void put_back(std::vector<leaf>& leaves, const brought_arrays& arrays) {
+void put_back(std::vector<leaf>& leaves, const input_arrays& arrays) {
   size_t next = 0;
   for (auto& one : leaves)
     for_each_array(one,
@@ -228,7 +228,7 @@ task<void> bring_to_host(activity& host, const replica_devices& devices,
 }
 
 task<void> combine_on_devices(activity& host, const replica_devices& devices, reduce_op op,
-                              brought_arrays& arrays) {
+                              input_arrays& arrays) {
   by_device<array_group*> asked;
   for (auto& group : arrays.groups) {
     if (!is_for_a_device(group)) continue;
@@ -254,12 +254,12 @@ task<void> combine_on_devices(activity& host, const replica_devices& devices, re
   }
 }
 
-task<std::vector<brought_arrays>> placed_for(activity& host, const replica_devices& devices,
-                                             const brought_arrays& brought, brought_arrays result,
-                                             size_t replicas) {
+task<std::vector<input_arrays>> placed_for(activity& host, const replica_devices& devices,
+                                           const input_arrays& brought, input_arrays result,
+                                           size_t replicas) {
   for (size_t i = 0; i < result.groups.size(); ++i)
     if (const auto& outcome = brought.groups[i].outcome) result.groups[i].parts = {*outcome};
-  std::vector<brought_arrays> placed(replicas, result);
+  std::vector<input_arrays> placed(replicas, result);
   std::vector<array_move> moves;
   for (size_t replica = 0; replica < replicas; ++replica)
     for (size_t i = 0; i < result.groups.size(); ++i) {

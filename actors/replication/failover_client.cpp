@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stand-in: passing on, waiting, asking again.
-#include "actors/replication/stand_in.hpp"
+// The failover client: passing on, waiting, asking again.
+#include "actors/replication/failover_client.hpp"
 
 #include "actors/recording/seconds.hpp"
 #include "actors/world/ask_again.hpp"
@@ -16,8 +16,8 @@ namespace troupe {
 
 namespace {
 
-using stand_in_pointer = observed_pointer<stand_in_actor, stand_in_state>;
-using stand_in_phase = stand_in_state::phase;
+using failover_client_pointer = observed_pointer<failover_client_actor, failover_client_state>;
+using failover_client_phase = failover_client_state::phase;
 using closed_or_none = std::optional<closed_step>;
 
 // How often it looks whether a process has come.
@@ -26,15 +26,15 @@ constexpr auto look_period = std::chrono::milliseconds{20};
 // ---- what is learnt from answers, and from what a mirror knows ----
 
 template <class Message, class Reply>
-void note(stand_in_state&, const msg<Message>&, const msg<Reply>&) {}
+void note(failover_client_state&, const msg<Message>&, const msg<Reply>&) {}
 
 // The last step that a gradient may be part of which was accepted.
-uint64_t last_step(const stand_in_config& config, wire::PushReply::Reader said) {
+uint64_t last_step(const failover_client_config& config, wire::PushReply::Reader said) {
   return config.asynchronous ? config.asynchronous->last_step(said.getNextStep())
                              : said.getAccumulatorStep();
 }
 
-void note(stand_in_state& state, const msg<wire::PushGradient>& pushed,
+void note(failover_client_state& state, const msg<wire::PushGradient>& pushed,
           const msg<wire::PushReply>& reply) {
   auto said = reply.reader();
   if (said.getVerdict() == wire::Verdict::ACCEPTED)
@@ -47,19 +47,20 @@ void note(stand_in_state& state, const msg<wire::PushGradient>& pushed,
     state.kept.forget(from);
 }
 
-void note(stand_in_state& state, const msg<wire::TakeGradient>&,
+void note(failover_client_state& state, const msg<wire::TakeGradient>&,
           const msg<wire::UpdateApplied>& applied) {
   state.reports.close(applied.reader().getStep());
 }
 
 // What a request must have been answered by the owner, as far as the mirror knows.
 template <class Reply, class Message>
-expected<msg<Reply>> known_answer(stand_in_state&, const msg<Message>&, const closed_or_none&) {
+expected<msg<Reply>> known_answer(failover_client_state&, const msg<Message>&,
+                                  const closed_or_none&) {
   return msg<Reply>{};
 }
 
 template <>
-expected<msg<wire::PushReply>> known_answer(stand_in_state& state,
+expected<msg<wire::PushReply>> known_answer(failover_client_state& state,
                                             const msg<wire::PushGradient>& pushed,
                                             const closed_or_none& closed) {
   if (!closed) return msg<wire::PushReply>{};
@@ -73,14 +74,16 @@ expected<msg<wire::PushReply>> known_answer(stand_in_state& state,
 }
 
 template <>
-expected<msg<wire::UpdateApplied>>
-known_answer(stand_in_state& state, const msg<wire::TakeGradient>&, const closed_or_none& closed) {
+expected<msg<wire::UpdateApplied>> known_answer(failover_client_state& state,
+                                                const msg<wire::TakeGradient>&,
+                                                const closed_or_none& closed) {
   auto is_closed = closed && closed->step == state.reports.next();
   return is_closed ? make_update_applied(closed->applied) : msg<wire::UpdateApplied>{};
 }
 
 template <>
-expected<msg<wire::UpdateApplied>> known_answer(stand_in_state&, const msg<wire::ReleaseUpdate>&,
+expected<msg<wire::UpdateApplied>> known_answer(failover_client_state&,
+                                                const msg<wire::ReleaseUpdate>&,
                                                 const closed_or_none& closed) {
   auto is_released = closed && closed->released;
   return is_released ? make_update_applied(*closed->released) : msg<wire::UpdateApplied>{};
@@ -102,12 +105,12 @@ msg<wire::PushGradient> renewed(const msg<wire::PushGradient>& message) {
 
 // ---- passing on ----
 
-bool is_lost(const stand_in_state& state) {
-  return state.now_in == stand_in_phase::lost;
+bool is_lost(const failover_client_state& state) {
+  return state.now_in == failover_client_phase::lost;
 }
 
 // Those that have waited for an actor, or for others.
-void ask_early_ones(stand_in_pointer self) {
+void ask_early_ones(failover_client_pointer self) {
   for (auto id : self->state.flights.in_order()) {
     const auto& one = self->state.flights.at(id);
     if (!one.is_early) continue;
@@ -117,7 +120,7 @@ void ask_early_ones(stand_in_pointer self) {
 }
 
 // Word of the new holder is waited for from the first request that fails.
-void await_word(stand_in_pointer self, flight& one, error why) {
+void await_word(failover_client_pointer self, flight& one, error why) {
   auto& flights = self->state.flights;
   auto is_first = !flights.any_failed();
   one.failed = std::move(why);
@@ -126,7 +129,7 @@ void await_word(stand_in_pointer self, flight& one, error why) {
   self->delayed_send(self, self->state.config.patience, give_up{});
 }
 
-void on_failed(stand_in_pointer self, uint64_t id, const error& why) {
+void on_failed(failover_client_pointer self, uint64_t id, const error& why) {
   auto& flights = self->state.flights;
   if (why.code == errc::unavailable && !is_lost(self->state))
     return await_word(self, flights.at(id), why);
@@ -144,8 +147,8 @@ constexpr bool waits_for_step
 // @param holder The actor to ask: the owner, or the accumulator.
 // @param tell Told of the answer, or why there is none.
 template <class Reply, class Handle, class Message, class Tell>
-void set_out(stand_in_pointer self, Handle variable_holder::*holder, const msg<Message>& message,
-             Tell tell, bool is_repetition = false) {
+void set_out(failover_client_pointer self, Handle variable_holder::*holder,
+             const msg<Message>& message, Tell tell, bool is_repetition = false) {
   if (is_lost(self->state))
     return tell(expected<msg<Reply>>{tl::unexpected<error>(self->state.why)});
   auto again_after = waits_for_step<Message> ? job_time{0} : self->state.config.ask_again_after;
@@ -193,7 +196,7 @@ void tell(caf::typed_response_promise<msg<Reply>> asker, expected<msg<Reply>> an
 
 // @param before Called with the answer, before the asker is told.
 template <class Reply, class Handle, class Message, class Before>
-caf::result<msg<Reply>> pass_on(stand_in_pointer self, Handle variable_holder::*holder,
+caf::result<msg<Reply>> pass_on(failover_client_pointer self, Handle variable_holder::*holder,
                                 const msg<Message>& message, Before before) {
   auto promise = self->make_response_promise<msg<Reply>>();
   set_out<Reply>(self, holder, message, [promise, before](expected<msg<Reply>> answer) {
@@ -205,7 +208,7 @@ caf::result<msg<Reply>> pass_on(stand_in_pointer self, Handle variable_holder::*
 
 // A handler that passes requests on.
 template <class Message, class Reply, class Handle>
-auto passes(stand_in_pointer self, Handle variable_holder::*holder) {
+auto passes(failover_client_pointer self, Handle variable_holder::*holder) {
   return [self, holder](const msg<Message>& wanted) {
     return pass_on<Reply>(self, holder, wanted, [](const auto&) {});
   };
@@ -218,7 +221,7 @@ constexpr auto the_accumulator = &variable_holder::accumulator;
 
 // The changes behind it are asked for when it has an answer; if all are lost, in a row.
 template <class Reply, class Message>
-void ask_for(stand_in_pointer self, const msg<Message>& wanted,
+void ask_for(failover_client_pointer self, const msg<Message>& wanted,
              caf::typed_response_promise<msg<Reply>> promise) {
   auto id = self->state.changes.begin();
   set_out<Reply>(self, the_owner, numbered(wanted, id),
@@ -230,7 +233,7 @@ void ask_for(stand_in_pointer self, const msg<Message>& wanted,
 }
 
 template <class Reply, class Message>
-caf::result<msg<Reply>> change_once(stand_in_pointer self, const msg<Message>& wanted) {
+caf::result<msg<Reply>> change_once(failover_client_pointer self, const msg<Message>& wanted) {
   auto promise = self->make_response_promise<msg<Reply>>();
   auto& changes = self->state.changes;
   changes.later.emplace_back([self, wanted, promise] { ask_for<Reply>(self, wanted, promise); });
@@ -240,7 +243,7 @@ caf::result<msg<Reply>> change_once(stand_in_pointer self, const msg<Message>& w
 
 // A message without an answer comes after what was asked before it, whichever holder gets it.
 template <class Message>
-void say(stand_in_pointer self, const msg<Message>& message) {
+void say(failover_client_pointer self, const msg<Message>& message) {
   auto& state = self->state;
   const auto& accumulator = state.holder.accumulator;
   if (accumulator && !state.flights.any_waits()) return self->send(accumulator, message);
@@ -251,29 +254,29 @@ void say(stand_in_pointer self, const msg<Message>& message) {
 // ---- gradients, and the steps that they are part of ----
 
 // A token for a step says that all before it are over.
-caf::result<msg<wire::PushReply>> push(stand_in_pointer self,
+caf::result<msg<wire::PushReply>> push(failover_client_pointer self,
                                        const msg<wire::PushGradient>& gradient) {
   self->state.kept.forget_before(gradient.reader().getOrigin().getLocalStep());
   return pass_on<wire::PushReply>(self, the_accumulator, gradient, [](const auto&) {});
 }
 
-void report(stand_in_pointer self, const msg<wire::TakenGradient>& news) {
+void report(failover_client_pointer self, const msg<wire::TakenGradient>& news) {
   if (!news.is_empty()) self->send(caf::actor_cast<chief_actor>(self->state.closer), news);
 }
 
 // One that was lost may still have something to say.
-void on_taken(stand_in_pointer self, const msg<wire::TakenGradient>& taken) {
+void on_taken(failover_client_pointer self, const msg<wire::TakenGradient>& taken) {
   auto& state = self->state;
   if (self->current_sender() == caf::actor_cast<caf::strong_actor_ptr>(state.holder.accumulator))
     report(self, state.reports.add(taken));
 }
 
-void look_again(stand_in_state& state) {
+void look_again(failover_client_state& state) {
   for (const auto& look : std::exchange(state.early_looks, {}))
     look();
 }
 
-caf::result<msg<wire::UpdateApplied>> take(stand_in_pointer self,
+caf::result<msg<wire::UpdateApplied>> take(failover_client_pointer self,
                                            const msg<wire::TakeGradient>& request) {
   self->state.closer = self->current_sender();
   return pass_on<wire::UpdateApplied>(self, the_accumulator, request, [self](const auto& answer) {
@@ -284,7 +287,7 @@ caf::result<msg<wire::UpdateApplied>> take(stand_in_pointer self,
 }
 
 // What an accumulator says of itself comes after what it has reported, here too.
-void look(stand_in_pointer self, const msg<wire::ReadAccumulator>& wanted,
+void look(failover_client_pointer self, const msg<wire::ReadAccumulator>& wanted,
           caf::typed_response_promise<msg<wire::AccumulatorStatus>> promise) {
   set_out<wire::AccumulatorStatus>(
     self, the_accumulator, wanted,
@@ -295,7 +298,7 @@ void look(stand_in_pointer self, const msg<wire::ReadAccumulator>& wanted,
     });
 }
 
-caf::result<msg<wire::AccumulatorStatus>> look(stand_in_pointer self,
+caf::result<msg<wire::AccumulatorStatus>> look(failover_client_pointer self,
                                                const msg<wire::ReadAccumulator>& wanted) {
   auto promise = self->make_response_promise<msg<wire::AccumulatorStatus>>();
   look(self, wanted, promise);
@@ -304,8 +307,8 @@ caf::result<msg<wire::AccumulatorStatus>> look(stand_in_pointer self,
 
 // ---- the holder of the variable ----
 
-void lose(stand_in_state& state, const error& reason) {
-  state.now_in.enter(stand_in_phase::lost);
+void lose(failover_client_state& state, const error& reason) {
+  state.now_in.enter(failover_client_phase::lost);
   state.why = reason;
   for (auto& one : state.flights.take_if([](const flight&) { return true; }))
     one.fail(reason);
@@ -316,19 +319,19 @@ void lose(stand_in_state& state, const error& reason) {
 
 // The search reports a found actor from any thread.
 template <class Handle>
-auto teller(stand_in_pointer self, Handle holder_found::*role) {
+auto teller(failover_client_pointer self, Handle holder_found::*role) {
   return [me = caf::weak_actor_ptr{self->ctrl()}, role,
           term = self->state.holder.term](const caf::strong_actor_ptr& actor) {
     holder_found news{.term = term};
     news.*role = caf::actor_cast<Handle>(actor);
-    if (auto alive = me.lock()) caf::anon_send(caf::actor_cast<stand_in_actor>(alive), news);
+    if (auto alive = me.lock()) caf::anon_send(caf::actor_cast<failover_client_actor>(alive), news);
   };
 }
 
 // Both stand in one process: if the owner's has come, so has the accumulator's.
-void look_for_holder(stand_in_pointer self) {
+void look_for_holder(failover_client_pointer self) {
   auto& state = self->state;
-  if (state.now_in != stand_in_phase::seeking || state.holder.is_sought) return;
+  if (state.now_in != failover_client_phase::seeking || state.holder.is_sought) return;
   const auto& config = state.config;
   if (!config.owners[state.place()](teller(self, &holder_found::owner))) return;
   state.holder.is_sought = true;
@@ -336,18 +339,18 @@ void look_for_holder(stand_in_pointer self) {
     static_cast<void>(gradients(teller(self, &holder_found::accumulator)));
 }
 
-void seek_holder(stand_in_pointer self) {
+void seek_holder(failover_client_pointer self) {
   look_for_holder(self);
   if (!std::exchange(self->state.holder.is_looking, true))
     self->delayed_send(self, look_period, watch_tick{});
 }
 
-void on_tick(stand_in_pointer self) {
+void on_tick(failover_client_pointer self) {
   auto& state = self->state;
   auto& holder = state.holder;
   look_for_holder(self);
   holder.looked += look_period;
-  auto is_seeking = state.now_in == stand_in_phase::seeking;
+  auto is_seeking = state.now_in == failover_client_phase::seeking;
   holder.is_looking = is_seeking && holder.looked < state.config.start_deadline;
   if (holder.is_looking) return self->delayed_send(self, look_period, watch_tick{});
   if (is_seeking)
@@ -355,12 +358,12 @@ void on_tick(stand_in_pointer self) {
                                                       seconds(holder.looked), state.config.name)});
 }
 
-void on_found(stand_in_pointer self, const holder_found& news) {
+void on_found(failover_client_pointer self, const holder_found& news) {
   auto& state = self->state;
   if (news.term != state.holder.term) return;
   state.find(news);
   ask_early_ones(self);
-  if (state.now_in != stand_in_phase::following) return;
+  if (state.now_in != failover_client_phase::following) return;
   for (const auto& said : std::exchange(state.unsaid, {}))
     said();
 }
@@ -368,7 +371,7 @@ void on_found(stand_in_pointer self, const holder_found& news) {
 // ---- another holds the variable ----
 
 // Requests from before the loss are answered by what is known, or are made again.
-void ask_again(stand_in_state& state, const std::vector<uint64_t>& before,
+void ask_again(failover_client_state& state, const std::vector<uint64_t>& before,
                const closed_or_none& closed) {
   for (auto id : before) {
     auto& one = state.flights.at(id);
@@ -380,7 +383,7 @@ void ask_again(stand_in_state& state, const std::vector<uint64_t>& before,
 
 // Gradients that may be lost are given again; the answer to the word of the move waits until they
 // are there.
-caf::result<msg<wire::OwnerFollowed>> give_again(stand_in_pointer self) {
+caf::result<msg<wire::OwnerFollowed>> give_again(failover_client_pointer self) {
   auto promise = self->make_response_promise<msg<wire::OwnerFollowed>>();
   auto gradients = self->state.kept.give_again();
   for (auto& gradient : gradients)
@@ -398,7 +401,7 @@ caf::result<msg<wire::OwnerFollowed>> give_again(stand_in_pointer self) {
 }
 
 // Gradients that were being given again are still kept, and given to the present holder.
-caf::result<msg<wire::OwnerFollowed>> follow_to(stand_in_pointer self, uint64_t term,
+caf::result<msg<wire::OwnerFollowed>> follow_to(failover_client_pointer self, uint64_t term,
                                                 const closed_or_none& closed) {
   auto& state = self->state;
   state.move(term);
@@ -414,7 +417,7 @@ caf::result<msg<wire::OwnerFollowed>> follow_to(stand_in_pointer self, uint64_t 
   return followed;
 }
 
-caf::result<msg<wire::OwnerFollowed>> follow(stand_in_pointer self,
+caf::result<msg<wire::OwnerFollowed>> follow(failover_client_pointer self,
                                              const msg<wire::TookOver>& told) {
   auto& state = self->state;
   auto said = told.reader();
@@ -431,7 +434,7 @@ caf::result<msg<wire::OwnerFollowed>> follow(stand_in_pointer self,
 }
 
 // Word has come for all waits but the last.
-void on_patience_over(stand_in_pointer self) {
+void on_patience_over(failover_client_pointer self) {
   auto& state = self->state;
   if (--state.patient > 0 || is_lost(state)) return;
   for (auto& one : state.flights.take_if([](const flight& one) { return one.failed.has_value(); }))
@@ -440,25 +443,26 @@ void on_patience_over(stand_in_pointer self) {
 }
 
 // No directory is left that could name the holder: this process was given up, or the job ends.
-void on_down(stand_in_pointer self, const caf::down_msg& down) {
+void on_down(failover_client_pointer self, const caf::down_msg& down) {
   if (is_lost_node(down.reason) && !is_lost(self->state)) lose(self->state, from_caf(down.reason));
 }
 
 // The directory may have said before that the variable has moved.
-void begin(stand_in_pointer self, uint64_t client) {
+void begin(failover_client_pointer self, uint64_t client) {
   auto& state = self->state;
   state.changes.client = client;
   state.changes.ask_later_ones(is_lost(state));
-  if (state.now_in != stand_in_phase::asking) return;
-  state.now_in.enter(stand_in_phase::seeking);
+  if (state.now_in != failover_client_phase::asking) return;
+  state.now_in.enter(failover_client_phase::seeking);
   seek_holder(self);
 }
 
 } // namespace
 
-stand_in_actor::behavior_type stand_in(stand_in_pointer self, stand_in_config config) {
+failover_client_actor::behavior_type failover_client(failover_client_pointer self,
+                                                     failover_client_config config) {
   auto& state = self->state;
-  state = stand_in_state{std::move(config)};
+  state = failover_client_state{std::move(config)};
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
   self->monitor(state.config.directory);
   auto question = make_follow_owner(state.config.variable, state.config.closes_steps);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stand-in: speaks to the holder of a variable, and outlasts the loss of its owner.
+// The failover client: speaks to the holder of a variable, and outlasts the loss of its owner.
 #pragma once
 
 #include "actors/interfaces/interfaces.hpp"
 #include "actors/net/placement.hpp"
 #include "actors/observing/observed.hpp"
 #include "actors/policies/asynchronous_rule.hpp"
-#include "actors/replication/kept_gradients.hpp"
 #include "actors/replication/request_session.hpp"
+#include "actors/replication/resend_buffer.hpp"
 #include "actors/world/phases.hpp"
 #include "actors/world/world.hpp"
 
@@ -24,10 +24,10 @@
 
 namespace troupe {
 
-/// The actors that a stand-in stands for: first those that begin with the variable, then those that
-/// may take over, in turn. They are looked for when they are needed, since one of them may be gone,
-/// or be there again.
-struct stand_in_config {
+/// The actors that a failover client stands for: first those that begin with the variable, then
+/// those that may take over, in turn. They are looked for when they are needed, since one of them
+/// may be gone, or be there again.
+struct failover_client_config {
   uint32_t variable = 0; ///< Its position among those of the strategy.
   std::string name;      ///< Of the variable.
   std::array<actor_search, 2> owners;
@@ -160,9 +160,9 @@ struct variable_holder {
 };
 
 /// A replica that pushes a gradient, or a chief that closes a step, is to notice nothing of the
-/// loss of an owner. So each talks to a stand-in: what it asks is passed on, and asked again of the
-/// mirror when that has taken over. Gradients that were accepted and might not be part of an update
-/// yet are given again; whatever the mirror knows to have been answered is answered so.
+/// loss of an owner. So each talks to a failover client: what it asks is passed on, and asked again
+/// of the mirror when that has taken over. Gradients that were accepted and might not be part of an
+/// update yet are given again; whatever the mirror knows to have been answered is answered so.
 ///
 /// | the mirror knows of   | a take that waits           | a gradient that waits          |
 /// |-----------------------|-----------------------------|--------------------------------|
@@ -182,8 +182,8 @@ struct variable_holder {
 /// A request that changes the variable by itself, by hand or as an update, is made again, too, by
 /// its number: a holder that has made the change answers, and does not make it twice. There is no
 /// number before the directory has said by which this one asks.
-struct stand_in_state {
-  static inline const char* name = "stand_in";
+struct failover_client_state {
+  static inline const char* name = "failover_client";
 
   enum class phase : uint8_t {
     asking,    ///< Until the directory has answered.
@@ -199,22 +199,22 @@ struct stand_in_state {
     leads(phase::lost, phase::lost), // for another reason
   };
 
-  stand_in_config config;
+  failover_client_config config;
   phase_in<phase, transitions> now_in{phase::asking};
   error why; ///< It is lost.
   variable_holder holder;
   flight_list flights;
   change_numbers changes;
-  kept_gradients kept;
+  resend_buffer kept;
   step_reports reports;
   caf::strong_actor_ptr closer; ///< The actor that takes gradients.
   uint32_t patient = 0;         ///< How often it waits for a word, each time for `patience`.
   std::vector<std::function<void()>> unsaid;      ///< Said after the flights were asked again.
   std::vector<std::function<void()>> early_looks; ///< Asked again when no report is uncertain.
 
-  stand_in_state() = default;
+  failover_client_state() = default;
 
-  explicit stand_in_state(stand_in_config from)
+  explicit failover_client_state(failover_client_config from)
     : config(std::move(from)), reports(config.first_step, !config.asynchronous) {}
 
   /// Which of those in the config holds the variable.
@@ -239,8 +239,9 @@ private:
   }
 };
 
-/// The behaviour of a stand-in.
-stand_in_actor::behavior_type stand_in(observed_pointer<stand_in_actor, stand_in_state> self,
-                                       stand_in_config config);
+/// The behaviour of a failover client.
+failover_client_actor::behavior_type
+failover_client(observed_pointer<failover_client_actor, failover_client_state> self,
+                failover_client_config config);
 
 } // namespace troupe

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a node is told of its job, and what others say of theirs, side by side.
-#include "actors/net/sockets/belonging.hpp"
+#include "actors/net/sockets/peer_admission.hpp"
 
 #include "actors/net/network_messages.hpp"
 
@@ -55,7 +55,7 @@ std::vector<known_message> known_messages(const socket_network_options& options)
   return options.messages ? options.messages->list() : std::vector<known_message>{};
 }
 
-expected<void> judge_belonging(const socket_network_options& options, const greeting& peer,
+expected<void> judge_admission(const socket_network_options& options, const greeting& peer,
                                std::optional<node_index> dialed) {
   if (peer.job != options.job)
     return turn_away(fmt::format("{} is of the job '{}', not of '{}'; give all tasks of a job the "

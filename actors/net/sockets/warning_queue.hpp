@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines for a reader that may not read.
+// Warnings on their way to a pipe that may not be read.
 #pragma once
 
 #include <condition_variable>
@@ -12,19 +12,19 @@
 namespace troupe {
 
 /// Lines for people go to a pipe, and a pipe that is not read makes its writer wait: for ever,
-/// perhaps. A thread that has peers to hear must not wait; a herald waits for it.
+/// perhaps. A thread that has peers to hear must not wait, so the queue's own thread does.
 ///
 /// Thread: any.
-class herald {
+class warning_queue {
 public:
-  /// @param say Called with one line after the other, in the herald's thread. May be empty.
-  explicit herald(std::function<void(const std::string&)> say);
+  /// @param say Called with one line after the other, in the queue's thread. May be empty.
+  explicit warning_queue(std::function<void(const std::string&)> say);
 
-  herald(const herald&) = delete;
-  herald& operator=(const herald&) = delete;
+  warning_queue(const warning_queue&) = delete;
+  warning_queue& operator=(const warning_queue&) = delete;
 
   /// Ends.
-  ~herald() { end(); }
+  ~warning_queue() { end(); }
 
   /// Has what is still to be said said, and nothing after it.
   void end();

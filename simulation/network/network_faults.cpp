@@ -197,7 +197,7 @@ void simulated_network::give_up(node_index by, node_index whom) {
                fmt::format("node '{}' is gone: nothing was heard of it for {:.1f} s", name_of(whom),
                            seconds(options_.patience))};
   places_[by].here->lose(told.whom, reason);
-  std::vector<journey> kept;
+  std::vector<in_flight_message> kept;
   for (auto& one : std::exchange(held_, {})) {
     auto from = one.from.node;
     auto to = one.what.to.at.node;
@@ -230,13 +230,13 @@ void simulated_network::tell_given_up() {
   });
 }
 
-uint64_t simulated_network::begin_risk(risk what) {
-  risks_.emplace(risk_count_, std::move(what));
-  return risk_count_++;
+uint64_t simulated_network::begin_injection(fault_injection what) {
+  injections_.emplace(injection_count_, std::move(what));
+  return injection_count_++;
 }
 
-void simulated_network::end_risk(uint64_t number) {
-  risks_.erase(number);
+void simulated_network::end_injection(uint64_t number) {
+  injections_.erase(number);
 }
 
 std::map<std::string, uint64_t> simulated_network::counts() const {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread that waits in place of others.
-#include "actors/net/sockets/herald.hpp"
+// The thread that waits for the reader of warnings, in place of others.
+#include "actors/net/sockets/warning_queue.hpp"
 
 #include <utility>
 
 namespace troupe {
 
-herald::herald(std::function<void(const std::string&)> say) : say_(std::move(say)) {}
+warning_queue::warning_queue(std::function<void(const std::string&)> say) : say_(std::move(say)) {}
 
-void herald::end() {
+void warning_queue::end() {
   {
     std::lock_guard guard{mutex_};
     is_over_ = true;
@@ -17,7 +17,7 @@ void herald::end() {
   if (thread_.joinable()) thread_.join();
 }
 
-void herald::tell(std::string line) {
+void warning_queue::tell(std::string line) {
   if (!say_) return;
   std::lock_guard guard{mutex_};
   if (is_over_ || lines_.size() >= lines_max) return;
@@ -26,7 +26,7 @@ void herald::tell(std::string line) {
   news_.notify_one();
 }
 
-void herald::run() {
+void warning_queue::run() {
   std::unique_lock lock{mutex_};
   while (true) {
     news_.wait(lock, [this] { return is_over_ || !lines_.empty(); });

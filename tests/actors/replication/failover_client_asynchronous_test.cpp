@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: where training is asynchronous, and gradients wait for several steps, each of them counts
-// once, whichever owner is lost. Method: as in stand_in_test.cpp; an owner that answers when the
-// test wants it to shows what is not certain yet.
+// once, whichever owner is lost. Method: as in failover_client_test.cpp; an owner that answers when
+// the test wants it to shows what is not certain yet.
 #include "tests/actors/replicated_job.hpp"
 
-namespace stand_in_asynchronous_test {
+namespace failover_client_asynchronous_test {
 
 using namespace troupe;
 using namespace troupe::test;
@@ -64,17 +64,18 @@ struct slow_job : replicated_job {
     settle();
   }
 
-  stand_in_actor speaker_of_first(bool closes_steps) {
+  failover_client_actor speaker_of_first(bool closes_steps) {
     auto found = [this](const std::function<void(const caf::strong_actor_ptr&)>& tell) {
       tell(caf::actor_cast<caf::strong_actor_ptr>(first));
       return true;
     };
-    return spawn(stand_in, stand_in_config{.name = "w",
-                                           .owners = {search(owners, 0), search(owners, 1)},
-                                           .accumulators = {found, search(accumulators, 1)},
-                                           .directory = known,
-                                           .closes_steps = closes_steps,
-                                           .asynchronous = rule});
+    return spawn(failover_client,
+                 failover_client_config{.name = "w",
+                                        .owners = {search(owners, 0), search(owners, 1)},
+                                        .accumulators = {found, search(accumulators, 1)},
+                                        .directory = known,
+                                        .closes_steps = closes_steps,
+                                        .asynchronous = rule});
   }
 
   push_answer give(float value, uint64_t iteration = 0) {
@@ -106,15 +107,15 @@ struct slow_job : replicated_job {
   std::shared_ptr<promise> asked = std::make_shared<promise>();
   caf::actor slow;
   accumulator_actor first;
-  stand_in_actor gives;
-  stand_in_actor takes;
+  failover_client_actor gives;
+  failover_client_actor takes;
   take_answer taken;
   push_answer given;
 };
 
 } // namespace
 
-TEST_SUITE("actors/replication/stand_in_asynchronous") {
+TEST_SUITE("actors/replication/failover_client_asynchronous") {
   TEST_CASE_FIXTURE(batch_job, "what waits for several steps is given again, each gradient once") {
     auto first = take(2);
     give(0, 0, 10);
@@ -254,4 +255,4 @@ TEST_SUITE("actors/replication/stand_in_asynchronous") {
   }
 }
 
-} // namespace stand_in_asynchronous_test
+} // namespace failover_client_asynchronous_test
