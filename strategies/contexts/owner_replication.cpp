@@ -72,15 +72,15 @@ failover_client_actor spawn_failover_client(const strategy& strategy, const std:
   return speaks;
 }
 
-training_cast cast_seen_from(const std::string& viewer, const strategy& strategy,
-                             const training_cast& cast, bool closes_steps) {
+job_actors actors_seen_from(const std::string& viewer, const strategy& strategy,
+                            const job_actors& actors, bool closes_steps) {
   auto& placement = *strategy.layout().placement;
-  if (strategy.layout().owner_copies == 1) return cast.seen_from(viewer, placement);
-  auto seen = cast;
+  if (strategy.layout().owner_copies == 1) return actors.seen_from(viewer, placement);
+  auto seen = actors;
   seen.tokens = value_or_throw(placement.find<token_queue_actor>(viewer, "token queue"));
   seen.owners.clear();
   auto together = std::make_shared<ended_together>();
-  auto may_ask_again = closes_steps ? job_time{0} : cast.ask_again_after; // no take counts once
+  auto may_ask_again = closes_steps ? job_time{0} : actors.ask_again_after; // no take counts once
   for (size_t i = 0; i < seen.variables.size(); ++i) {
     const auto& variable = seen.variables[i];
     auto gradients = holders_of("accumulator " + variable.name(), viewer, placement);

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "actors/replication/failover_client.hpp"
+#include "strategies/contexts/job_actors.hpp"
 #include "strategies/contexts/strategy.hpp"
-#include "strategies/contexts/training_cast.hpp"
 
 #include <array>
 #include <functional>
@@ -33,12 +33,12 @@ void check_owner_copies(const strategy_layout& layout);
                                                           const std::string& viewer,
                                                           failover_client_config config);
 
-/// A job's cast as `viewer` knows it: if owners are replicated, through failover clients of its
-/// own, which end with the last copy of the cast.
+/// A job's actors as `viewer` knows it: if owners are replicated, through failover clients of its
+/// own, which end with the last copy of what is returned.
 /// @param closes_steps Whether it is the chief.
 /// @pre The strategy has a placement. Errors: throws `failure`, as `placement::see`.
-[[nodiscard]] training_cast cast_seen_from(const std::string& viewer, const strategy& strategy,
-                                           const training_cast& cast, bool closes_steps = false);
+[[nodiscard]] job_actors actors_seen_from(const std::string& viewer, const strategy& strategy,
+                                          const job_actors& actors, bool closes_steps = false);
 
 /// Tells the directory, if there is one, that a job begins, and to tell `watcher` of owners; with a
 /// null watcher, that the job is over. @pre The directory stands in this process.

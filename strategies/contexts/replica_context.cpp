@@ -6,8 +6,8 @@
 #include "messages/replication_message.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
+#include "strategies/contexts/job_actors.hpp"
 #include "strategies/contexts/strategy.hpp"
-#include "strategies/contexts/training_cast.hpp"
 #include "strategies/contexts/variable_bundles.hpp"
 #include "strategies/reduce/on_host.hpp"
 
@@ -142,7 +142,7 @@ random_key replica_context::random(std::string_view purpose) const {
 }
 
 const variable_owner_actor& replica_context::owner_of(const variable& source) const {
-  return place_.cast ? place_.cast->owner_of(source) : source.owner();
+  return place_.actors ? place_.actors->owner_of(source) : source.owner();
 }
 
 task<std::vector<tensor>> replica_context::read(std::vector<variable> variables) {
@@ -173,8 +173,8 @@ task<std::vector<tensor>> replica_context::read_on_device(std::vector<variable> 
 
 task<std::map<size_t, tensor>> replica_context::read_bundles(troupe::device where) {
   std::map<size_t, tensor> found;
-  const auto& among = place_.cast ? place_.cast->variables : place_.owner->variables();
-  const auto bundles = place_.cast ? place_.cast->bundles : place_.owner->bundles().all();
+  const auto& among = place_.actors ? place_.actors->variables : place_.owner->variables();
+  const auto bundles = place_.actors ? place_.actors->bundles : place_.owner->bundles().all();
   std::vector<std::pair<bundle_actor, read_bundle>> requests;
   std::vector<std::vector<size_t>> indices;
   for (const auto& bundle : bundles) {
@@ -312,7 +312,7 @@ task<tensor> replica_context::apply(variable target, change how, variable_operan
   }
   context_check::replica(call_name(how, operand), *this);
   check_made_by(call_name(how, operand), *place_.owner, target);
-  if (place_.cast) {
+  if (place_.actors) {
     auto whose = check_change_in_job(target, call_name(how, operand), how, place_);
     if (whose == change_in_job::none) {
       auto reading = read(target);
@@ -371,7 +371,7 @@ task<tensor> replica_context::change_once(variable target, msg<wire::ChangeVaria
   auto owner = owner_of(target);
   auto& numbers = changes_[target.index()];
   request_id id;
-  if (place_.cast->ask_again_after > job_time{0}) {
+  if (place_.actors->ask_again_after > job_time{0}) {
     if (numbers.client == 0) {
       auto asking = activity_.request<msg<wire::OwnerFollowed>>(
         owner, make_follow_owner(static_cast<uint32_t>(target.index()), false));

@@ -27,7 +27,7 @@
 
 namespace troupe {
 
-struct training_cast;
+struct job_actors;
 
 /// Whether work that a replica computes is for its device, rather than for the computing threads.
 template <class Work>
@@ -49,9 +49,9 @@ class replica_context final : public variable_access {
 public:
   /// Where a replica stands among the others.
   struct place {
-    uint32_t replica = 0;                      ///< Among those of this process.
-    uint32_t replicas = 1;                     ///< Of this process.
-    std::shared_ptr<const training_cast> cast; ///< Where a job's gradients and tokens go.
+    uint32_t replica = 0;                     ///< Among those of this process.
+    uint32_t replicas = 1;                    ///< Of this process.
+    std::shared_ptr<const job_actors> actors; ///< Where a job's gradients and tokens go.
     troupe::strategy* owner = nullptr;
     rendezvous_actor meeting;   ///< Of the replicas of a run; null in a job.
     uint32_t first_replica = 0; ///< Of this process, among those of all.

@@ -4,7 +4,7 @@
 
 #include "actors/interfaces/interfaces.hpp"
 #include "actors/training/variable_bundle.hpp"
-#include "strategies/contexts/training_cast.hpp"
+#include "strategies/contexts/job_actors.hpp"
 #include "strategies/values/variable.hpp"
 
 #include <cstddef>

@@ -7,8 +7,8 @@
 #include "actors/training/token_queue.hpp"
 #include "messages/throw_failure.hpp"
 #include "messages/training_message.hpp"
+#include "strategies/contexts/job_actors.hpp"
 #include "strategies/contexts/owner_replication.hpp"
-#include "strategies/contexts/training_cast.hpp"
 #include "strategies/jobs/completion.hpp"
 #include "strategies/jobs/job_runner.hpp"
 #include "strategies/jobs/observed_tasks.hpp"
@@ -43,8 +43,8 @@ task<void> evaluate(activity& activity, replica_context::place place, uint64_t f
                     evaluation evaluation, completion<void> ended) {
   try {
     activity.set_local_step(first_step);
-    auto tokens = place.cast->tokens;
-    auto variables = place.cast->variables;
+    auto tokens = place.actors->tokens;
+    auto variables = place.actors->variables;
     auto index = place.replica;
     replica_context context{activity, std::move(place)};
     while (true) {
@@ -68,15 +68,15 @@ task<void> evaluate(activity& activity, replica_context::place place, uint64_t f
 /// there is, at its pace.
 class evaluator {
 public:
-  evaluator(strategy& strategy, const evaluation& evaluation, const training_cast& job)
+  evaluator(strategy& strategy, const evaluation& evaluation, const job_actors& job)
     : world_(strategy.world()),
       tokens_(world_.system().spawn(
         token_queue, token_queue_config{sync_policy::latest_token, job.first_step, {}})) {
     world_.introduce(tokens_.id(), "evaluation tokens");
-    auto cast = std::make_shared<training_cast>(job);
-    cast->tokens = tokens_;
+    auto actors = std::make_shared<job_actors>(job);
+    actors->tokens = tokens_;
     auto replicas = strategy.num_replicas_in_sync();
-    replica_context::place place{replicas, replicas, cast, &strategy, {}};
+    replica_context::place place{replicas, replicas, actors, &strategy, {}};
     replica_config config{.index = place.replica, .world = &world_};
     config.body
       = [place, first_step = job.first_step, evaluation, ended = ended_](activity& activity) {
@@ -249,7 +249,7 @@ private:
     if (roll_) caf::anon_send(roll_, make_job_begins(first_step, world_.now(), replicas_before_));
     builder.build(strategy_, std::move(variables), first_step, tokens,
                   links_of(strategy_, options_));
-    cast_ = builder.cast();
+    actors_ = builder.actors();
     return first_step;
   }
 
@@ -260,11 +260,11 @@ private:
         "no hook of this job is the chief's, so its steps would never close; make the hook "
         "with is_chief, or none at all");
     if (options_.evaluation.every_steps > 0)
-      evaluator_.emplace(strategy_, options_.evaluation, *cast_);
+      evaluator_.emplace(strategy_, options_.evaluation, *actors_);
     spawn_chief(plan);
     replicas_.emplace(
       replica_surroundings{
-        strategy_, options_, optimizer_, session_, cast_, chief_, replicas_before_, {}},
+        strategy_, options_, optimizer_, session_, actors_, chief_, replicas_before_, {}},
       sites_);
     for (auto index : replicas_->here())
       spawn_replica(index);
@@ -309,12 +309,12 @@ private:
     config.world = &world_;
     if (placement_ != nullptr) {
       value_or_throw(placement_->enter("chief"));
-      chief_cast_ = cast_seen_from("chief", strategy_, *cast_, true);
-      config.tokens = chief_cast_.tokens;
-      config.owners = chief_cast_.owners;
+      chief_actors_ = actors_seen_from("chief", strategy_, *actors_, true);
+      config.tokens = chief_actors_.tokens;
+      config.owners = chief_actors_.owners;
       for (auto& each : config.collected) { // of one variable: there are no bundles
-        each.accumulator = chief_cast_.accumulators[each.positions.front()];
-        each.holder = chief_cast_.owners[each.positions.front()];
+        each.accumulator = chief_actors_.accumulators[each.positions.front()];
+        each.holder = chief_actors_.owners[each.positions.front()];
       }
     }
     chief_ = world_.system().spawn(chief, std::move(config));
@@ -373,7 +373,7 @@ private:
     if (strategy_.layout().owner_copies > 1)
       placement_->on_owners_return([this](uint32_t process) {
         auto collect = [this](const variable& of, size_t place, const auto& owner) -> caf::actor {
-          if (!cast_->accumulator_of(of)) return {};
+          if (!actors_->accumulator_of(of)) return {};
           return optimizer_.collect_again(strategy_, of, place, owner,
                                           links_of(strategy_, options_));
         };
@@ -386,7 +386,7 @@ private:
     placement_->on_return({});
     placement_->on_owners_return({});
     tell_directory(strategy_, {});
-    cast_->end();
+    actors_->end();
     caf::anon_send_exit(chief_, caf::exit_reason::kill);
     caf::anon_send_exit(recorder_, caf::exit_reason::kill);
     replicas_->kill();
@@ -416,7 +416,7 @@ private:
     if (replicas_) replicas_->kill();
     kill_and_await(world_, chief_);
     kill_and_await(world_, recorder_);
-    if (cast_) cast_->end();
+    if (actors_) actors_->end();
   }
 
   // Members are told what this process throws. What is missing is wrong for all of them alike.
@@ -449,10 +449,10 @@ private:
   completion<job_ending> left_;
   std::shared_ptr<lost_members> losses_ = std::make_shared<lost_members>();
   std::vector<replica_progress> replicas_before_; ///< If the job goes on from a checkpoint.
-  std::shared_ptr<const training_cast> cast_;
+  std::shared_ptr<const job_actors> actors_;
   std::optional<evaluator> evaluator_;
   chief_actor chief_;
-  training_cast chief_cast_; ///< As the chief knows it, where there is a placement.
+  job_actors chief_actors_; ///< As the chief knows them, where there is a placement.
   recorder_actor recorder_;
   std::optional<job_replicas> replicas_;
   std::map<uint32_t, uint64_t> lives_; ///< How many a replica has had.

@@ -3,8 +3,8 @@
 #include "actors/training/member.hpp"
 #include "actors/world/ask.hpp"
 #include "messages/training_message.hpp"
+#include "strategies/contexts/job_actors.hpp"
 #include "strategies/contexts/owner_replication.hpp"
-#include "strategies/contexts/training_cast.hpp"
 #include "strategies/jobs/completion.hpp"
 #include "strategies/jobs/job_runner.hpp"
 #include "strategies/jobs/replica_life.hpp"
@@ -138,12 +138,12 @@ private:
     auto builder = optimizer_; // copies build for each other
     builder.build(strategy_, trained_variables(strategy_, options_), first_step, {},
                   links_of(strategy_, options_));
-    cast_ = builder.cast();
+    actors_ = builder.actors();
     if (life > 0) offer_all_again(strategy_);
     value_or_throw(placement_.enter("chief"));
     chief_ = value_or_throw(placement_.find<chief_actor>("member", "chief"));
     auto& replicas
-      = replicas_.emplace(replica_surroundings{strategy_, options_, optimizer_, session_, cast_,
+      = replicas_.emplace(replica_surroundings{strategy_, options_, optimizer_, session_, actors_,
                                                chief_, read_replicas(*begins_), leave_.get_token()},
                           enter_replicas(strategy_, options_));
     auto here = replicas.here();
@@ -168,22 +168,22 @@ private:
 
   // After this no replica refers to the caller's functions any more.
   void clear() {
-    if (!cast_) return;
+    if (!actors_) return;
     count_->leave();
     auto have_left = leave_.stop_requested() && count_->all_gone.comes(world_, leave_deadline);
     if (replicas_ && !have_left)
       for (const auto& replica : replicas_->spawned())
         caf::anon_send(replica, make_cancel_step(no_step_is_wanted));
     if (!count_->all_gone.comes(world_, leave_deadline)) replicas_->kill();
-    last_step_ = std::max(cast_->step_heard->load(), newest_version());
-    std::exchange(cast_, nullptr)->end();
+    last_step_ = std::max(actors_->step_heard->load(), newest_version());
+    std::exchange(actors_, nullptr)->end();
   }
 
   // After this the member tells nothing any more.
   // Of the variables that are held here.
   [[nodiscard]] uint64_t newest_version() const {
     uint64_t newest = 0;
-    for (const auto& variable : cast_->variables) {
+    for (const auto& variable : actors_->variables) {
       if (!variable.is_here()) continue;
       auto snapshot
         = ask<msg<wire::VariableSnapshot>>(world_, variable.owner(), make_read_variable());
@@ -244,7 +244,7 @@ private:
   completion<job_ending> end_;
   completion<job_ending> left_;
   std::optional<msg<wire::JobBegins>> begins_;
-  std::shared_ptr<const training_cast> cast_;
+  std::shared_ptr<const job_actors> actors_;
   std::optional<job_replicas> replicas_;
   std::stop_source leave_; ///< Asked for: this process leaves the job, which goes on.
   std::shared_ptr<headcount> count_ = std::make_shared<headcount>();

@@ -51,7 +51,7 @@ task<void> live(activity& activity, replica_context::place place,
                 std::optional<replica_progress> saved, uint64_t life,
                 std::shared_ptr<const replica_script> script, std::stop_token leave) {
   attendance attends{place.at_work, place.replica};
-  activity.set_local_step(place.cast->first_step);
+  activity.set_local_step(place.actors->first_step);
   context_stack stack;
   activity.set_surroundings(&stack);
   auto* owner = place.owner;
@@ -143,12 +143,12 @@ replica_actor job_replicas::spawn(uint32_t index, uint64_t life) {
     };
   replica_context::place place{.replica = index,
                                .replicas = strategy.num_replicas_in_sync(),
-                               .cast = with_.cast,
+                               .actors = with_.actors,
                                .owner = &strategy,
                                .replicas_here = sites_[index].replicas_here,
                                .at_work = sites_[index].at_work};
   if (placement != nullptr)
-    place.cast = std::make_shared<training_cast>(cast_seen_from(name, strategy, *with_.cast));
+    place.actors = std::make_shared<job_actors>(actors_seen_from(name, strategy, *with_.actors));
   config.body = [place = std::move(place), saved = saved_of(with_.saved, index), life,
                  script = script_, leave = with_.leave](activity& activity) {
     return live(activity, place, saved, life, script, leave);

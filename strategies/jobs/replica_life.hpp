@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/interfaces/interfaces.hpp"
-#include "strategies/contexts/training_cast.hpp"
+#include "strategies/contexts/job_actors.hpp"
 #include "strategies/jobs/training.hpp"
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct replica_surroundings {
   const training_options& options;
   const sync_replicas_optimizer& optimizer;
   const session_function& session;
-  std::shared_ptr<const training_cast> cast;
+  std::shared_ptr<const job_actors> actors;
   chief_actor chief;                   ///< Where there is no placement; else it is looked for.
   std::vector<replica_progress> saved; ///< Where they were, if the job goes on from a checkpoint.
   std::stop_token leave;               ///< Asked for: those of this process leave the job.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training from the outside: one call puts the whole cast on stage and waits for the end.
+// Training from the outside: one call makes all actors of a job and waits for its end.
 #pragma once
 
 #include "actors/interfaces/job_report.hpp"

@@ -3,7 +3,7 @@
 #include "strategies/jobs/training_session.hpp"
 
 #include "messages/training_message.hpp"
-#include "strategies/contexts/training_cast.hpp"
+#include "strategies/contexts/job_actors.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -50,10 +50,10 @@ task<void> training_session::resume(replica_progress saved) {
 // gradient of it would pass for a fresh one.
 task<void> training_session::rejoin(uint64_t life) {
   constexpr int iteration_bits = 32;
-  auto& cast = *context_.place_.cast;
+  auto& actors = *context_.place_.actors;
   std::vector<std::pair<variable_owner_actor, msg<wire::ReadVariable>>> requests;
-  for (const auto& variable : cast.variables)
-    requests.emplace_back(cast.owner_of(variable), make_read_variable());
+  for (const auto& variable : actors.variables)
+    requests.emplace_back(actors.owner_of(variable), make_read_variable());
   auto reading = context_.activity_.request_all<msg<wire::VariableSnapshot>>(std::move(requests));
   auto replies = co_await reading;
   auto oldest = std::numeric_limits<uint64_t>::max();

@@ -5,8 +5,8 @@
 #include "actors/training/variable_bundle.hpp"
 #include "actors/world/ask.hpp"
 #include "messages/training_message.hpp"
+#include "strategies/contexts/job_actors.hpp"
 #include "strategies/contexts/owner_replication.hpp"
-#include "strategies/contexts/training_cast.hpp"
 #include "strategies/contexts/variable_bundles.hpp"
 #include "strategies/optimizers/sync_replicas_optimizer.hpp"
 
@@ -23,7 +23,7 @@ public:
     : optimizer_(std::move(optimizer)), is_chief_(is_chief), num_tokens_(num_tokens) {}
 
   void begin(session_plan& plan) override {
-    static_cast<void>(optimizer_.cast()); // refuses before `build`
+    static_cast<void>(optimizer_.actors()); // refuses before `build`
     plan.has_chief = is_chief_;
     if (is_chief_) plan.init_tokens = optimizer_.get_init_tokens(num_tokens_);
   }
@@ -60,24 +60,25 @@ bool may_bundle(const strategy& strategy, const sync_options& options) {
 }
 
 // Of one variable, or of the bundle that it begins.
-std::string name_of(const training_cast& cast, size_t position) {
-  const auto& name = cast.variables[position].name();
-  const auto* bundle = cast.bundle_of(position);
+std::string name_of(const job_actors& actors, size_t position) {
+  const auto& name = actors.variables[position].name();
+  const auto* bundle = actors.bundle_of(position);
   return bundle == nullptr ? name
                            : fmt::format("{} and {} more", name, bundle->variables.size() - 1);
 }
 
-/// Spawns those of a cast that stand in this process, and ends them again if that comes to nothing.
-class cast_builder {
+/// Spawns the actors of a job that stand in this process, and ends them again if that comes to
+/// nothing.
+class actor_builder {
 public:
-  cast_builder(strategy& strategy, training_cast& cast)
-    : world_(strategy.world()), placement_(strategy.layout().placement), cast_(cast) {}
+  actor_builder(strategy& strategy, job_actors& actors)
+    : world_(strategy.world()), placement_(strategy.layout().placement), actors_(actors) {}
 
-  cast_builder(const cast_builder&) = delete;
-  cast_builder& operator=(const cast_builder&) = delete;
+  actor_builder(const actor_builder&) = delete;
+  actor_builder& operator=(const actor_builder&) = delete;
 
-  ~cast_builder() {
-    if (!is_complete_) cast_.end();
+  ~actor_builder() {
+    if (!is_complete_) actors_.end();
   }
 
   [[nodiscard]] bool leads() const { return placement_ == nullptr || placement_->leads(); }
@@ -87,7 +88,7 @@ public:
   [[nodiscard]] Handle spawn(const std::string& name, Behavior behavior, Config config) {
     if (placement_ != nullptr && !value_or_throw(placement_->enter(name))) return {};
     Handle lives = world_.system().spawn(behavior, std::move(config));
-    cast_.here.push_back(caf::actor_cast<caf::actor>(lives));
+    actors_.here.push_back(caf::actor_cast<caf::actor>(lives));
     world_.introduce(lives.id(), name);
     if (placement_ != nullptr) placement_->put(name, lives);
     return lives;
@@ -96,36 +97,36 @@ public:
   /// Puts variables together. @param config Of the first one's accumulator.
   void add_bundle(const lent_variables& lent, accumulator_config config) {
     auto first = lent.positions.front();
-    auto& bundle = cast_.bundles.emplace_back(
+    auto& bundle = actors_.bundles.emplace_back(
       bundle_of_variables{.where = lent.where, .variables = lent.positions});
-    auto name = name_of(cast_, first);
+    auto name = name_of(actors_, first);
     bundle.holder = config.bundle
       = spawn<bundle_actor>("bundle of " + name, variable_bundle,
                             bundle_config{name, lent.variables, lent.owner, lent.stream, &world_});
     config.owner = nullptr;
     for (auto position : lent.positions)
-      if (position != first) config.behind.push_back(cast_.variables[position].form());
-    bundle.collector = spawn<bundle_accumulator_actor>(accumulator_name(cast_.variables[first], 0),
-                                                       accumulator, std::move(config));
+      if (position != first) config.behind.push_back(actors_.variables[position].form());
+    bundle.collector = spawn<bundle_accumulator_actor>(
+      accumulator_name(actors_.variables[first], 0), accumulator, std::move(config));
     for (auto position : lent.positions) {
-      cast_.accumulators[position] = bundle.collector;
-      caf::anon_send(cast_.variables[position].owners_here()[0], use_bundle{bundle.holder});
+      actors_.accumulators[position] = bundle.collector;
+      caf::anon_send(actors_.variables[position].owners_here()[0], use_bundle{bundle.holder});
     }
   }
 
   /// Finds the accumulators that the chief needs and that stand elsewhere.
   void complete() {
-    for (size_t i = 0; leads() && i < cast_.variables.size(); ++i)
-      if (auto& accumulator = cast_.accumulators[i]; !accumulator)
+    for (size_t i = 0; leads() && i < actors_.variables.size(); ++i)
+      if (auto& accumulator = actors_.accumulators[i]; !accumulator)
         accumulator = value_or_throw(
-          placement_->find<accumulator_actor>("chief", accumulator_name(cast_.variables[i], 0)));
+          placement_->find<accumulator_actor>("chief", accumulator_name(actors_.variables[i], 0)));
     is_complete_ = true;
   }
 
 private:
   world& world_;
   placement* placement_;
-  training_cast& cast_;
+  job_actors& actors_;
   bool is_complete_ = false;
 };
 
@@ -137,7 +138,7 @@ variable_payload state_of(strategy& strategy, const variable& of) {
 
 } // namespace
 
-void training_cast::end() const {
+void job_actors::end() const {
   for (const auto& actor : here)
     caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
 }
@@ -152,12 +153,12 @@ void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> va
   if (!global_step)
     throw failure{{errc::invalid_argument,
                    "Global step is required to check staleness: give the updates made so far"}};
-  auto cast = std::make_shared<training_cast>();
-  cast_builder builder{strategy, *cast};
-  cast->first_step = *global_step;
-  cast->asynchronous = asynchronous_rule::of(options_);
-  cast->ask_again_after = links.ask_again_after;
-  cast->step_heard = std::make_shared<std::atomic<uint64_t>>(*global_step);
+  auto actors = std::make_shared<job_actors>();
+  actor_builder builder{strategy, *actors};
+  actors->first_step = *global_step;
+  actors->asynchronous = asynchronous_rule::of(options_);
+  actors->ask_again_after = links.ask_again_after;
+  actors->step_heard = std::make_shared<std::atomic<uint64_t>>(*global_step);
   if (builder.leads())
     for (const auto& variable : variables) {
       variable.note_optimizer(nullptr);
@@ -175,18 +176,18 @@ void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> va
     queue.tokens = *tokens;
   }
   auto is_replicated = strategy.layout().owner_copies > 1;
-  cast->tokens = builder.spawn<token_queue_actor>("token queue", token_queue, queue);
-  cast->variables = std::move(variables);
-  cast->accumulators.resize(cast->variables.size());
+  actors->tokens = builder.spawn<token_queue_actor>("token queue", token_queue, queue);
+  actors->variables = std::move(variables);
+  actors->accumulators.resize(actors->variables.size());
   strategy.bundles().end();
   if (may_bundle(strategy, options_))
-    for (const auto& lent : lent_together(strategy, cast->variables)) {
-      const auto& first = cast->variables[lent.positions.front()];
+    for (const auto& lent : lent_together(strategy, actors->variables)) {
+      const auto& first = actors->variables[lent.positions.front()];
       builder.add_bundle(lent, collects(strategy, first, *global_step, links));
     }
-  for (size_t i = 0; i < cast->variables.size(); ++i) {
-    if (cast->bundle_of(i) != nullptr) continue;
-    const auto& variable = cast->variables[i];
+  for (size_t i = 0; i < actors->variables.size(); ++i) {
+    if (actors->bundle_of(i) != nullptr) continue;
+    const auto& variable = actors->variables[i];
     auto config = collects(strategy, variable, *global_step, links);
     for (size_t place = 0; place < (is_replicated ? 2 : 1); ++place) {
       if (is_replicated) config.owner = variable.owners_here()[place];
@@ -194,11 +195,11 @@ void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> va
                                                              accumulator, config);
       if (is_replicated && spawned)
         caf::anon_send(variable.owners_here()[place], use_accumulator{spawned});
-      if (place == 0) cast->accumulators[i] = std::move(spawned);
+      if (place == 0) actors->accumulators[i] = std::move(spawned);
     }
   }
   builder.complete();
-  *job_ = cast;
+  *job_ = actors;
 }
 
 accumulator_config sync_replicas_optimizer::collects(const strategy& strategy, const variable& of,
@@ -221,7 +222,7 @@ accumulator_config sync_replicas_optimizer::collects(const strategy& strategy, c
 caf::actor sync_replicas_optimizer::collect_again(const strategy& strategy, const variable& of,
                                                   size_t place, const replicated_owner_actor& owner,
                                                   const job_links& links) const {
-  auto config = collects(strategy, of, cast()->first_step, links);
+  auto config = collects(strategy, of, actors()->first_step, links);
   config.owner = owner;
   auto name = accumulator_name(of, place);
   auto lives = strategy.world().system().spawn(accumulator, std::move(config));
@@ -231,7 +232,7 @@ caf::actor sync_replicas_optimizer::collect_again(const strategy& strategy, cons
   return caf::actor_cast<caf::actor>(lives);
 }
 
-std::shared_ptr<const training_cast> sync_replicas_optimizer::cast() const {
+std::shared_ptr<const job_actors> sync_replicas_optimizer::actors() const {
   if (!*job_)
     throw failure{
       {errc::failed_precondition,
@@ -242,7 +243,7 @@ std::shared_ptr<const training_cast> sync_replicas_optimizer::cast() const {
 }
 
 chief_config sync_replicas_optimizer::get_chief_queue_runner() const {
-  auto job = cast();
+  auto job = actors();
   chief_config config;
   config.sync = options_;
   config.learning_rate = only_rate_of(*plan_, options_);
@@ -265,7 +266,7 @@ chief_config sync_replicas_optimizer::get_chief_queue_runner() const {
 }
 
 uint32_t sync_replicas_optimizer::get_init_tokens(int64_t num_tokens) const {
-  static_cast<void>(cast());
+  static_cast<void>(actors());
   if (num_tokens == -1) return options_.replicas_to_aggregate;
   auto needed = int64_t{options_.replicas_to_aggregate} - int64_t{options_.total_num_replicas};
   if (num_tokens < needed)
@@ -295,7 +296,7 @@ std::optional<tensor> sync_replicas_optimizer::get_slot(strategy& strategy, cons
 
 std::map<std::string, tensor> sync_replicas_optimizer::variables(strategy& strategy) const {
   std::map<std::string, tensor> result;
-  for (const auto& variable : cast()->variables)
+  for (const auto& variable : actors()->variables)
     for (auto& slot : state_of(strategy, variable).slots)
       result.emplace(variable.name() + "/" + slot.name, std::move(slot.value));
   return result;

@@ -7,7 +7,7 @@
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/gradient_values.hpp"
-#include "strategies/contexts/training_cast.hpp"
+#include "strategies/contexts/job_actors.hpp"
 #include "strategies/reduce/on_host.hpp"
 
 #include <algorithm>
@@ -27,16 +27,16 @@ struct pushes_of_step {
   std::vector<std::pair<bundle_accumulator_actor, push_bundle>> bundled;
 };
 
-// @param given By position in the cast; those of the bundle are taken out.
+// @param given By position in the job; those of the bundle are taken out.
 // @returns None, if no gradient is of the bundle.
-std::optional<push_bundle> take_bundle(const training_cast& cast, const bundle_of_variables& bundle,
+std::optional<push_bundle> take_bundle(const job_actors& actors, const bundle_of_variables& bundle,
                                        std::vector<msg<wire::PushGradient>>& given) {
   push_bundle pushed;
   const variable* missing = nullptr;
   const variable* present = nullptr;
   for (auto position : bundle.variables) {
     auto& gradient = given[position];
-    (gradient.is_empty() ? missing : present) = &cast.variables[position];
+    (gradient.is_empty() ? missing : present) = &actors.variables[position];
     if (!gradient.is_empty()) pushed.gradients.push_back(std::move(gradient));
   }
   if (present == nullptr) return std::nullopt;
@@ -47,18 +47,18 @@ std::optional<push_bundle> take_bundle(const training_cast& cast, const bundle_o
                              missing->name(), present->name())}};
 }
 
-pushes_of_step make_pushes(const training_cast& cast, const origin& from,
+pushes_of_step make_pushes(const job_actors& actors, const origin& from,
                            const std::vector<gradient_and_variable>& gradients) {
   if (gradients.empty())
     throw failure{{errc::invalid_argument,
                    "Must supply at least one variable: apply_gradients got no gradient"}};
   pushes_of_step pushes;
-  std::vector<msg<wire::PushGradient>> of_bundles(cast.variables.size());
+  std::vector<msg<wire::PushGradient>> of_bundles(actors.variables.size());
   for (const auto& [gradient, variable] : gradients) {
-    auto position = value_or_throw(cast.position_of(variable));
+    auto position = value_or_throw(actors.position_of(variable));
     auto message = make_push_gradient(from, completed(gradient, variable.extents()));
-    if (cast.bundle_of(position) == nullptr)
-      pushes.alone.emplace_back(cast.accumulators[position], std::move(message));
+    if (actors.bundle_of(position) == nullptr)
+      pushes.alone.emplace_back(actors.accumulators[position], std::move(message));
     else if (of_bundles[position].is_empty())
       of_bundles[position] = std::move(message);
     else
@@ -67,8 +67,8 @@ pushes_of_step make_pushes(const training_cast& cast, const origin& from,
                                  "sum or mean",
                                  variable.name())}};
   }
-  for (const auto& bundle : cast.bundles)
-    if (auto taken = take_bundle(cast, bundle, of_bundles))
+  for (const auto& bundle : actors.bundles)
+    if (auto taken = take_bundle(actors, bundle, of_bundles))
       pushes.bundled.emplace_back(bundle.collector, std::move(*taken));
   return pushes;
 }
@@ -131,31 +131,31 @@ std::optional<gradient> gradient_of(const expected<msg<wire::Aggregate>>& aggreg
 
 } // namespace
 
-expected<size_t> training_cast::position_of(const variable& trained) const {
+expected<size_t> job_actors::position_of(const variable& trained) const {
   for (size_t i = 0; i < variables.size(); ++i)
     if (variables[i] == trained) return i;
   return fail(errc::not_found,
               fmt::format("this job does not train variable '{}'", trained.name()));
 }
 
-expected<accumulator_actor> training_cast::accumulator_of(const variable& trained) const {
+expected<accumulator_actor> job_actors::accumulator_of(const variable& trained) const {
   return position_of(trained).map([this](size_t position) { return accumulators[position]; });
 }
 
-const bundle_of_variables* training_cast::bundle_of(size_t position) const {
+const bundle_of_variables* job_actors::bundle_of(size_t position) const {
   auto found = std::ranges::find_if(bundles, [&](const bundle_of_variables& bundle) {
     return std::ranges::binary_search(bundle.variables, position);
   });
   return found == bundles.end() ? nullptr : &*found;
 }
 
-const variable_owner_actor& training_cast::owner_of(const variable& trained) const {
+const variable_owner_actor& job_actors::owner_of(const variable& trained) const {
   for (size_t i = 0; i < owners.size(); ++i)
     if (variables[i] == trained) return owners[i];
   return trained.owner();
 }
 
-training_cast training_cast::seen_from(const std::string& viewer, placement& placement) const {
+job_actors job_actors::seen_from(const std::string& viewer, placement& placement) const {
   auto seen = *this;
   seen.tokens = value_or_throw(placement.find<token_queue_actor>(viewer, "token queue"));
   for (size_t i = 0; i < variables.size(); ++i)
@@ -169,7 +169,7 @@ training_cast training_cast::seen_from(const std::string& viewer, placement& pla
   return seen;
 }
 
-void training_cast::hear(uint64_t step) const {
+void job_actors::hear(uint64_t step) const {
   if (!step_heard) return;
   auto known = step_heard->load();
   while (known < step && !step_heard->compare_exchange_weak(known, step)) {
@@ -235,18 +235,18 @@ task<apply_outcome>
 sync_replicas_optimizer::apply_gradients(replica_context& context,
                                          std::vector<gradient_and_variable> gradients_and_variables,
                                          apply_options options) const {
-  if (!context.place_.cast)
+  if (!context.place_.actors)
     throw failure{{errc::wrong_context,
                    "apply_gradients of a sync_replicas_optimizer needs a job, whose replicas take "
                    "tokens; give the function to `train`, or use `optimizer` in a run"}};
-  const auto& cast = *context.place_.cast;
+  const auto& actors = *context.place_.actors;
   if (options.read_aggregates) check_aggregates(gradients_and_variables);
   if (auto brought = arrays_for_host(gradients_and_variables, options_.require_finite);
       !brought.empty()) {
     auto bringing = context.bring_to_host(std::move(brought));
     co_await bringing;
   }
-  auto pushes = make_pushes(cast, origin_of(context), gradients_and_variables);
+  auto pushes = make_pushes(actors, origin_of(context), gradients_and_variables);
   std::vector<size_t> counts(pushes.alone.size(), 1); // of variables, by reply
   for (const auto& [collector, pushed] : pushes.bundled)
     counts.push_back(pushed.gradients.size());
@@ -297,12 +297,12 @@ task<uint64_t> sync_replicas_optimizer::take_token(replica_context& context,
   context.has_token_ = false;
   auto began = context.activity_.world().now();
   auto taking = context.activity_.request<msg<wire::Token>>(
-    context.place_.cast->tokens, make_take_token(context.place_.replica, context.local_step(),
-                                                 not_before, ++context.questions_));
+    context.place_.actors->tokens, make_take_token(context.place_.replica, context.local_step(),
+                                                   not_before, ++context.questions_));
   auto token = value_or_throw(co_await taking);
   auto step = token.reader().getStep();
   context.activity_.set_local_step(step);
-  context.place_.cast->hear(step);
+  context.place_.actors->hear(step);
   context.waited_ = context.activity_.world().now() - began;
   context.has_token_ = true;
   ++context.tokens_taken_;
@@ -310,12 +310,12 @@ task<uint64_t> sync_replicas_optimizer::take_token(replica_context& context,
 }
 
 task<void> sync_replicas_optimizer::push_nothing(replica_context& context) const {
-  const auto& cast = *context.place_.cast;
+  const auto& actors = *context.place_.actors;
   auto nothing = make_push_gradient(origin_of(context), {});
   pushes_of_step pushes;
-  for (size_t i = 0; i < cast.accumulators.size(); ++i)
-    if (cast.bundle_of(i) == nullptr) pushes.alone.emplace_back(cast.accumulators[i], nothing);
-  for (const auto& bundle : cast.bundles)
+  for (size_t i = 0; i < actors.accumulators.size(); ++i)
+    if (actors.bundle_of(i) == nullptr) pushes.alone.emplace_back(actors.accumulators[i], nothing);
+  for (const auto& bundle : actors.bundles)
     pushes.bundled.emplace_back(bundle.collector,
                                 push_bundle{std::vector(bundle.variables.size(), nothing)});
   auto pushing = push_all(context.activity_, std::move(pushes));

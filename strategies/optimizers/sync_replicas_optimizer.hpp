@@ -166,7 +166,7 @@ public:
 
   /// The actors that the replicas talk to. Errors: throws `failure` with failed_precondition before
   /// `build`.
-  [[nodiscard]] std::shared_ptr<const training_cast> cast() const;
+  [[nodiscard]] std::shared_ptr<const job_actors> actors() const;
 
   /// The names of the arrays that the optimizer keeps beside each variable.
   [[nodiscard]] std::vector<std::string> get_slot_names() const;
@@ -177,7 +177,7 @@ public:
                                                const std::string& name) const;
 
   /// All such arrays of the job: "weights/momentum". Tokens and local steps are none of them.
-  /// Thread: the one that made the world. Errors: as `cast`.
+  /// Thread: the one that made the world. Errors: as `actors`.
   [[nodiscard]] std::map<std::string, tensor> variables(strategy& strategy) const;
 
 private:
@@ -195,7 +195,7 @@ private:
   std::shared_ptr<const update_plan> plan_; // shared, so that copies are cheap
   std::shared_ptr<const average_choice> averages_;
   sync_options options_;
-  using built_job = std::shared_ptr<const training_cast>;
+  using built_job = std::shared_ptr<const job_actors>;
   std::shared_ptr<built_job> job_ = std::make_shared<built_job>(); // copies build for each other
 };
 

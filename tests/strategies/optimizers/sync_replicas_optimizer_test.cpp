@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: users of TensorFlow's SyncReplicasOptimizer find it here, call by call and number by
 // number. Method: the sentences of its documentation, and the two scenarios of its unit tests.
-#include "strategies/contexts/training_cast.hpp"
+#include "strategies/contexts/job_actors.hpp"
 #include "strategies/jobs/hooks.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/small_arrays.hpp"
@@ -100,8 +100,8 @@ struct unbuilt {
   void build() { optimizer.build(strategy, {weights}, 0); }
 
   ~unbuilt() {
-    if (refusal_of([&] { static_cast<void>(optimizer.cast()); }).code == errc::none)
-      optimizer.cast()->end();
+    if (refusal_of([&] { static_cast<void>(optimizer.actors()); }).code == errc::none)
+      optimizer.actors()->end();
   }
 };
 

@@ -24,12 +24,12 @@ struct bundle_of_variables {
   bundle_actor holder;
   device where{};                       ///< They lie.
   bundle_accumulator_actor collector{}; ///< Their only accumulator; null where replicas meet.
-  std::vector<size_t> variables;        ///< Positions in the cast, or in the strategy; rising.
+  std::vector<size_t> variables;        ///< Positions in the job, or in the strategy; rising.
 };
 
-/// The actors of one training job, as its replicas know them. Each optimizer in each job has a cast
-/// of its own, so two of them in one program never meet.
-struct training_cast {
+/// The actors of one training job, as its replicas know them. Each optimizer in each job has
+/// its own, so two of them in one program never meet.
+struct job_actors {
   uint64_t first_step = 0;                       ///< Updates that the variables include already.
   std::optional<asynchronous_rule> asynchronous; ///< Where training is.
   token_queue_actor tokens;
@@ -49,9 +49,9 @@ struct training_cast {
   /// Writes down that there is a token for `step`.
   void hear(uint64_t step) const;
 
-  /// The cast as the actor with the name `viewer` knows it. Errors: throws `failure`, as
+  /// The same as the actor with the name `viewer` knows them. Errors: throws `failure`, as
   /// `placement::see`.
-  [[nodiscard]] training_cast seen_from(const std::string& viewer, placement& placement) const;
+  [[nodiscard]] job_actors seen_from(const std::string& viewer, placement& placement) const;
 
   /// The position of a variable. Errors: not_found, naming it, if the job does not train it.
   [[nodiscard]] expected<size_t> position_of(const variable& trained) const;
