@@ -34,8 +34,8 @@ struct local_sgd_options {
 
 /// What carries a job through virtual time.
 enum class simulation_engine : uint8_t {
-  actors, ///< The cast of a real job, which sends its messages: simulates everything.
-  direct, ///< What the cast decides, without its messages: the same ledger in less time.
+  actors, ///< The actors of a real job send its messages: simulates everything.
+  direct, ///< What these actors decide, without messages: the same ledger in less time.
 };
 
 /// What to simulate.

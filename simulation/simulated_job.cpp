@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The production cast in a virtual world, its network and its faults.
+// The actors of a real job in a virtual world, its network and its faults.
 #include "simulation/simulated_job.hpp"
 
 #include "actors/recording/seconds.hpp"

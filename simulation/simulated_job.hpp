@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The job of a scenario on its stage.
+// The job of a scenario, in its world.
 #pragma once
 
 #include "simulation/faults/fault_driver.hpp"
@@ -41,7 +41,7 @@ private:
   std::optional<job_snapshot> last_;
 };
 
-/// One run of a scenario: a job of the production cast, or several, if it is restarted.
+/// One run of a scenario by the actors of a real job; by those of several, if it is restarted.
 class simulated_job {
 public:
   /// Both outlive it. Errors: as of `simulate`.

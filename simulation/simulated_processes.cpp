@@ -32,7 +32,7 @@ simulated_processes::simulated_processes(simulated_network& network, world& worl
 }
 
 void simulated_processes::start_all() {
-  is_on_stage_ = true;
+  is_in_job_ = true;
   for (const auto& [node, name] : network_.others()) {
     auto late = late_.find(node);
     if (late == late_.end() || attempt_ > 0)
@@ -46,7 +46,7 @@ void simulated_processes::start_all() {
 }
 
 void simulated_processes::start(node_index node) {
-  if (!is_on_stage_ || !network_.is_up(node)) return; // it will be there for the next one
+  if (!is_in_job_ || !network_.is_up(node)) return; // it will be there for the next one
   auto neighbour = network_.name_of(node);
   auto name = fmt::format("member of {}", neighbour);
   auto viewer = network_.is_replica(node) ? neighbour : fmt::format("owner {}", node - 1);
@@ -97,7 +97,7 @@ void simulated_processes::end() {
   for (const auto& [life, actor] : std::exchange(members_, {}))
     caf::anon_send_exit(actor, caf::exit_reason::kill);
   ++attempt_;
-  is_on_stage_ = false;
+  is_in_job_ = false;
 }
 
 } // namespace troupe

@@ -30,7 +30,7 @@ struct process_life {
 
 /// A job of several processes begins when all of them are there, and ends for all alike. In a
 /// simulation all actors are in one process; so this does for each node but the chief's what a
-/// process does there: enter, put its replica on stage when it hears that the job begins, and leave
+/// process does there: enter, spawn its replica when it hears that the job begins, and leave
 /// when it hears that it is over.
 ///
 /// Thread: that of the virtual world. The network and the world outlive it.
@@ -58,7 +58,7 @@ private:
   std::vector<process_life>& lives_;
   std::map<size_t, member_actor> members_; ///< By life, of the current attempt.
   uint64_t attempt_ = 0;
-  bool is_on_stage_ = false; ///< Between its roll call and its end.
+  bool is_in_job_ = false; ///< Between its roll call and its end.
 };
 
 } // namespace troupe

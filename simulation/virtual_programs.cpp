@@ -70,31 +70,31 @@ struct virtual_programs::program {
 class virtual_programs::program_world final : public world::implementation {
 public:
   program_world(virtual_programs& programs, program& of) : programs_(programs), of_(of) {
-    seed = stage().seed();
+    seed = shared().seed();
   }
 
-  caf::actor_system& system() override { return stage().system(); }
+  caf::actor_system& system() override { return shared().system(); }
 
-  [[nodiscard]] job_time now() const override { return stage().now(); }
+  [[nodiscard]] job_time now() const override { return shared().now(); }
 
-  void set_clock(job_time time) override { stage().set_clock(time); }
+  void set_clock(job_time time) override { shared().set_clock(time); }
 
   void introduce(uint64_t actor, const std::string& name) override {
-    stage().introduce(actor, of_.name + " " + name);
+    shared().introduce(actor, of_.name + " " + name);
   }
 
-  [[nodiscard]] uint64_t event_count() const override { return stage().event_count(); }
+  [[nodiscard]] uint64_t event_count() const override { return shared().event_count(); }
 
-  [[nodiscard]] bool computes_in_place() const override { return stage().computes_in_place(); }
+  [[nodiscard]] bool computes_in_place() const override { return shared().computes_in_place(); }
 
-  void submit(std::function<void()> work) override { stage().submit(std::move(work)); }
+  void submit(std::function<void()> work) override { shared().submit(std::move(work)); }
 
-  void submit_io(std::function<void()> work) override { stage().submit_io(std::move(work)); }
+  void submit_io(std::function<void()> work) override { shared().submit_io(std::move(work)); }
 
-  void call(std::function<void()> action) override { stage().call(std::move(action)); }
+  void call(std::function<void()> action) override { shared().call(std::move(action)); }
 
   void send_last(const caf::actor& whom, caf::message what) override {
-    stage().send_last(whom, std::move(what));
+    shared().send_last(whom, std::move(what));
   }
 
   expected<void> run_until(std::future<void>& done, job_time patience) override {
@@ -102,13 +102,13 @@ public:
   }
 
 private:
-  [[nodiscard]] world& stage() const { return programs_.stage_; }
+  [[nodiscard]] world& shared() const { return programs_.shared_; }
 
   virtual_programs& programs_;
   program& of_;
 };
 
-virtual_programs::virtual_programs(world& stage) : stage_(stage) {}
+virtual_programs::virtual_programs(world& shared) : shared_(shared) {}
 
 virtual_programs::~virtual_programs() {
   play(true);
@@ -139,7 +139,7 @@ void virtual_programs::play(bool with_stopped) {
   while (auto* waiting = first_waiting(with_stopped)) {
     if (auto* ready = first_ready(with_stopped)) {
       let_go_on(*ready);
-    } else if (!stage_.make_event()) {
+    } else if (!shared_.make_event()) {
       waiting->has_stalled = true;
       let_go_on(*waiting);
     }
@@ -147,7 +147,7 @@ void virtual_programs::play(bool with_stopped) {
 }
 
 virtual_programs::program* virtual_programs::first_ready(bool with_stopped) const {
-  auto now = stage_.now();
+  auto now = shared_.now();
   for (const auto& one : programs_)
     if (!one->has_ended && (with_stopped || !one->is_stopped) && one->waits_no_more(now))
       return one.get();
@@ -170,7 +170,7 @@ expected<void> virtual_programs::wait(program& one, std::future<void>& done, job
   TROUPE_ASSERT(std::this_thread::get_id() == one.thread.get_id());
   if (is_ready(done)) return {};
   one.awaited = &done;
-  one.began = stage_.now();
+  one.began = shared_.now();
   one.patience = patience;
   one.to_stage.pass();
   one.to_program.await();

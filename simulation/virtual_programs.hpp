@@ -29,8 +29,8 @@ public:
   /// What a program does, in its world. Throws nothing.
   using program_body = std::function<void(world&)>;
 
-  /// @param stage A virtual world. Outlives this.
-  explicit virtual_programs(world& stage);
+  /// @param shared A virtual world. Outlives this.
+  explicit virtual_programs(world& shared);
 
   /// Has programs that have not ended do so: as `play`, for those that were stopped, too.
   ~virtual_programs();
@@ -60,7 +60,7 @@ private:
   void let_go_on(program& one);
   expected<void> wait(program& one, std::future<void>& done, job_time patience);
 
-  world& stage_;
+  world& shared_;
   std::vector<std::unique_ptr<program>> programs_; ///< In the order in which they go on.
 };
 

@@ -16,8 +16,8 @@ namespace {
 
 using communicators = std::vector<communicator_actor>;
 
-expected<communicators> put_on_stage(world& world, placement& place,
-                                     const collective_group_options& options) {
+expected<communicators> spawn_here(world& world, placement& place,
+                                   const collective_group_options& options) {
   communicators here(options.size);
   std::vector<std::string> names;
   for (uint32_t rank = 0; rank < options.size; ++rank)
@@ -68,7 +68,7 @@ std::string communicator_name(uint32_t rank) {
 
 expected<communicators> join_collective_group(world& world, placement& place,
                                               const collective_group_options& options) {
-  auto here = put_on_stage(world, place, options);
+  auto here = spawn_here(world, place, options);
   if (!here) return here;
   for (uint32_t rank = 0; rank < options.size; ++rank) {
     if (!(*here)[rank]) continue;

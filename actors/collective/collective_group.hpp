@@ -23,8 +23,8 @@ struct collective_group_options {
 /// What a communicator goes by in a placement: "communicator 0".
 [[nodiscard]] std::string communicator_name(uint32_t rank);
 
-/// Puts the communicators of a group on stage, each by its `communicator_name`, and has those that
-/// stand in this process meet all others. Each process shows its own before it looks for others, so
+/// Spawns the communicators of a group that stand in this process, each by its `communicator_name`,
+/// and has them meet all others. Each process shows its own before it looks for others, so
 /// it does not matter which comes first; calls that are made before all have come wait.
 ///
 /// @param world, place Outlive the communicators, which end when they are sent an exit.

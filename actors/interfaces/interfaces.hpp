@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cast and what each member answers: read this page first.
+// All actors, and what each of them answers: read this page first.
 //
 // A synchronous step, as the messages travel (messages/training.capnp specifies them):
 //

@@ -32,7 +32,7 @@ struct spared_tasks {
   bool operator==(const spared_tasks&) const = default;
 };
 
-/// A job whose actors stand on several nodes is put on stage like any other: the same calls are
+/// A job whose actors stand on several nodes is started like any other: the same calls are
 /// made in the same order for each of its processes, and a placement says which actors are to be
 /// spawned in this one, and gives out the handles that hold where they are needed. Actors go by the
 /// names by which the world knows them: "replica 3", "owner weights", "accumulator weights",
@@ -69,7 +69,7 @@ public:
   /// How long others are waited for.
   [[nodiscard]] virtual job_time start_deadline() const { return std::chrono::seconds{60}; }
 
-  /// An actor is about to be put on stage, here or elsewhere; said in every process, before
+  /// An actor is about to be spawned, here or elsewhere; said in every process, before
   /// anything else is said of the actor, again for each actor that follows it under its name.
   /// @param load What it weighs, where there are several places for one of its role: each goes
   /// where least stands by then.
@@ -128,11 +128,11 @@ public:
     = 0;
 
   /// Has `come_back` called whenever a replica's node is there again after it was gone, and it has
-  /// to be put on stage anew; with an empty function no more calls are made.
+  /// to be spawned anew; with an empty function no more calls are made.
   virtual void on_return(std::function<void(uint32_t replica)> come_back) = 0;
 
   /// Has `come_back` called whenever a process is there again that was gone, and what it held of
-  /// replicated variables has to be put on stage anew, here; with an empty function no more calls
+  /// replicated variables has to be spawned anew, here; with an empty function no more calls
   /// are made. Only where one process plays all.
   virtual void on_owners_return(std::function<void(uint32_t process)> /*come_back*/) {}
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The base of every member of the cast: an actor that can be looked at.
+// The base of every actor of a job: it can be looked at.
 #pragma once
 
 #include "actors/observing/observatory.hpp"
@@ -100,7 +100,7 @@ private:
   self_observation seen_;
 };
 
-/// How a member of the cast refers to itself: its handle's actor, with a state, observed.
+/// How such an actor refers to itself: its handle's actor, with a state, observed.
 template <class Handle, class State>
 using observed_pointer = caf::stateful_actor<State, observed<typename Handle::base>>*;
 

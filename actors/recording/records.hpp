@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job remembers of itself: plain values that the cast produces and that files, plots and
-// summaries are made of.
+// What a job remembers of itself: plain values that actors produce, and of which files, plots and
+// summaries are made.
 #pragma once
 
 #include <chrono>

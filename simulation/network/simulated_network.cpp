@@ -147,7 +147,7 @@ expected<bool> simulated_network::enter(const std::string& name, double /*load*/
   return !name.starts_with("replica ") || (!options_.meets_at_roll_call && is_up(node_of(name)));
 }
 
-// The chief's process may still be putting the job on stage.
+// The chief's process may still be starting the job.
 void simulated_network::bring_back(uint32_t replica) {
   constexpr auto look_period = std::chrono::milliseconds{1};
   if (come_back_) return come_back_(replica);

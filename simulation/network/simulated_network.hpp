@@ -130,8 +130,8 @@ public:
   /// start its process; else its replica, or what it held, is back at once.
   void restart(node_index node);
 
-  /// Tells the function given to `on_return`, once there is one, that the replica is to be put on
-  /// stage.
+  /// Tells the function given to `on_return`, once there is one, that the replica is to be
+  /// spawned.
   void bring_back(uint32_t replica);
 
   /// Nothing enters or leaves the node any more, until it thaws: then everything does.
@@ -153,7 +153,7 @@ public:
   void slow_down(node_index node, double factor);
 
   /// Tells the function given to `on_owners_return`, if there is one, that what a parameter server
-  /// held is to be put on stage.
+  /// held is to be spawned.
   void bring_back_owners(node_index node);
 
   /// Whether there is such a function.
@@ -199,7 +199,7 @@ public:
   /// or will be.
   [[nodiscard]] std::map<uint32_t, std::string> others() const override;
 
-  /// Replicas whose nodes are up enter where there is no roll call; others are put on stage later.
+  /// Replicas whose nodes are up enter where there is no roll call; others are spawned later.
   [[nodiscard]] expected<bool> enter(const std::string& name, double load) override;
 
   [[nodiscard]] uint32_t where(const std::string& name) const override { return node_of(name); }

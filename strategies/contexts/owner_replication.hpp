@@ -26,7 +26,7 @@ void check_owner_copies(const strategy_layout& layout);
 /// `failure`, as `placement::see`.
 [[nodiscard]] directory_actor find_directory(const strategy& strategy, const std::string& viewer);
 
-/// Puts a failover client, which speaks to the holder of a variable, on stage beside `viewer`.
+/// Spawns a failover client, which speaks to the holder of a variable, beside `viewer`.
 /// @param config With variable, name, and what else it is to be; owners and directory are looked
 /// for. Errors: throws `failure`, as `placement::see`.
 [[nodiscard]] failover_client_actor spawn_failover_client(const strategy& strategy,
@@ -54,14 +54,13 @@ void offer_again(const strategy& strategy, const variable& of, size_t place,
 /// As `offer_again`, for all that this process holds; nothing happens if owners are not replicated.
 void offer_all_again(const strategy& strategy, bool is_known = true);
 
-/// Puts the accumulator of an owner, which holds a variable in a place, on stage; null if there is
-/// none.
+/// Spawns the accumulator of an owner, which holds a variable in a place; null if there is none.
 using accumulator_maker
   = std::function<caf::actor(const variable& of, size_t place, const replicated_owner_actor&)>;
 
-/// Puts all on stage again that held a variable in a process that was lost and is there again, and
+/// Spawns all actors again that held a variable in a process that was lost and is there again, and
 /// has them offer themselves: where one process plays all.
-/// @param collect Likewise for their accumulators; empty: there are none.
+/// @param collect Spawns their accumulators; empty: there are none.
 /// Errors: throws `failure`, as `placement::see`.
 void bring_back(strategy& strategy, uint32_t process, const accumulator_maker& collect = {});
 

@@ -24,7 +24,7 @@ struct replica_group {
   void kill() const;
 };
 
-/// Puts the replicas of a run on stage.
+/// Spawns the replicas of a run.
 /// @param bodies What each of them does.
 /// @param on_over Told once, by the rendezvous, when all have returned.
 replica_group start_replicas(strategy& of, std::vector<replica_body> bodies,

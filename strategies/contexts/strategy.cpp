@@ -358,7 +358,7 @@ variable_owner_actor strategy::spawn_cache(variable::data& of, const std::string
   return cache;
 }
 
-// An owner is on stage before it waits for its mirror, so neither waits in vain. A process that
+// An owner is spawned before it waits for its mirror, so neither waits in vain. A process that
 // holds neither waits for neither: one of them may be gone already.
 void strategy::replicate(variable::data& of, variable_owner_config config) {
   auto& placement = *layout_.placement;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Putting a coordinator and its workers on stage, and speaking to them.
+// A coordinator and its workers: how they are spawned, and spoken to.
 #include "strategies/coordinator/closure_service.hpp"
 
 #include "actors/coordinator/closure_worker.hpp"

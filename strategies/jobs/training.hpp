@@ -103,8 +103,8 @@ struct training_options {
   std::stop_token stop; ///< Ends the job early, and cleanly; see `min_replicas`.
 };
 
-/// Trains all variables of a strategy. Puts the chief, the token queue, an accumulator for each
-/// variable and the replicas on stage, wires them, and waits until the last one has left; there is
+/// Trains all variables of a strategy. Spawns the chief, the token queue, an accumulator for each
+/// variable and the replicas, wires them, and waits until the last one has left; there is
 /// nothing to start by hand and nothing to forget.
 ///
 /// Where the strategy has the placement of a job of several processes, the job begins when all have

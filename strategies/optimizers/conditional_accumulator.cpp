@@ -59,15 +59,15 @@ uint32_t count_of(expected<msg<wire::AccumulatorStatus>> reply) {
 } // namespace
 
 /// The actor, and its end.
-class conditional_accumulator_base::stage {
+class conditional_accumulator_base::spawned {
 public:
-  stage(troupe::world& in, const accumulator_options& options, accumulator_form::layout holds)
+  spawned(troupe::world& in, const accumulator_options& options, accumulator_form::layout holds)
     : world(in), actor(in.system().spawn(accumulator, to_config(in, options, holds))) {}
 
-  stage(const stage&) = delete;
-  stage& operator=(const stage&) = delete;
+  spawned(const spawned&) = delete;
+  spawned& operator=(const spawned&) = delete;
 
-  ~stage() { caf::anon_send_exit(actor, caf::exit_reason::user_shutdown); }
+  ~spawned() { caf::anon_send_exit(actor, caf::exit_reason::user_shutdown); }
 
   troupe::world& world;
   accumulator_actor actor;
@@ -80,48 +80,51 @@ conditional_accumulator_base::conditional_accumulator_base(troupe::world& world,
     throw failure{
       {errc::type_mismatch, fmt::format("accumulator '{}': {} has no mean; use a floating dtype",
                                         options.name, to_string(options.type))}};
-  stage_ = std::make_shared<stage>(world, options, holds);
+  spawned_ = std::make_shared<spawned>(world, options, holds);
 }
 
 uint32_t conditional_accumulator_base::num_accumulated() {
   return count_of(
-    ask<msg<wire::AccumulatorStatus>>(stage_->world, stage_->actor, make_read_accumulator()));
+    ask<msg<wire::AccumulatorStatus>>(spawned_->world, spawned_->actor, make_read_accumulator()));
 }
 
 task<uint32_t> conditional_accumulator_base::num_accumulated(replica_context& context) {
   auto asking
-    = context.request<msg<wire::AccumulatorStatus>>(stage_->actor, make_read_accumulator());
+    = context.request<msg<wire::AccumulatorStatus>>(spawned_->actor, make_read_accumulator());
   co_return count_of(co_await asking);
 }
 
 void conditional_accumulator_base::set_global_step(uint64_t step) {
-  caf::anon_send(stage_->actor, make_set_step(step));
+  caf::anon_send(spawned_->actor, make_set_step(step));
 }
 
 verdict conditional_accumulator_base::apply(const gradient& value, uint64_t local_step) {
   return verdict_of(
-    ask<msg<wire::PushReply>>(stage_->world, stage_->actor, make_push(value, local_step)));
+    ask<msg<wire::PushReply>>(spawned_->world, spawned_->actor, make_push(value, local_step)));
 }
 
 task<verdict> conditional_accumulator_base::apply(replica_context& context, gradient value,
                                                   uint64_t local_step) {
-  auto pushing = context.request<msg<wire::PushReply>>(stage_->actor, make_push(value, local_step));
+  auto pushing
+    = context.request<msg<wire::PushReply>>(spawned_->actor, make_push(value, local_step));
   co_return verdict_of(co_await pushing);
 }
 
 aggregated_gradient conditional_accumulator_base::take(int64_t num_required,
                                                        const std::stop_token& stop) {
   auto required = positive_count(num_required);
-  auto tell
-    = [to = stage_->actor](caf::event_based_actor* asker) { asker->send(to, make_cancel_takes()); };
+  auto tell = [to = spawned_->actor](caf::event_based_actor* asker) {
+    asker->send(to, make_cancel_takes());
+  };
   return aggregate_of(ask<msg<wire::Aggregate>>(
-    stage_->world, stage_->actor, make_take_aggregate(required), {stop, std::move(tell)}));
+    spawned_->world, spawned_->actor, make_take_aggregate(required), {stop, std::move(tell)}));
 }
 
 task<aggregated_gradient> conditional_accumulator_base::take(replica_context& context,
                                                              int64_t num_required) {
   auto required = positive_count(num_required);
-  auto taking = context.request<msg<wire::Aggregate>>(stage_->actor, make_take_aggregate(required));
+  auto taking
+    = context.request<msg<wire::Aggregate>>(spawned_->actor, make_take_aggregate(required));
   co_return aggregate_of(co_await taking);
 }
 

@@ -60,9 +60,9 @@ protected:
   [[nodiscard]] task<aggregated_gradient> take(replica_context& context, int64_t num_required);
 
 private:
-  class stage;
+  class spawned;
 
-  std::shared_ptr<stage> stage_;
+  std::shared_ptr<spawned> spawned_;
 };
 
 /// Collects dense gradients.

@@ -122,7 +122,7 @@ public:
   /// Errors: throws `failure` with cancelled when the job is over.
   [[nodiscard]] task<uint64_t> take_token(replica_context& context, uint64_t not_before = 0) const;
 
-  /// Puts an accumulator on stage again whose owner or mirror has begun a new life: as `build` made
+  /// Spawns an accumulator again whose owner or mirror has begun a new life: as `build` made
   /// the first. @param place 0 = it stands in the owner's place, 1 = in the mirror's.
   [[nodiscard]] caf::actor collect_again(const strategy& strategy, const variable& of, size_t place,
                                          const replicated_owner_actor& owner,

@@ -68,7 +68,7 @@ private:
 };
 
 /// An actor without a will of its own: it says what the test tells it, and remembers what it was
-/// told. It can stand for any member of the cast that answers no requests.
+/// told. It can stand for any actor that answers no requests.
 class puppet {
 public:
   explicit puppet(troupe::world& world)
@@ -149,7 +149,7 @@ public:
   deterministic_world(const deterministic_world&) = delete;
   deterministic_world& operator=(const deterministic_world&) = delete;
 
-  /// Puts an actor on stage.
+  /// Spawns an actor.
   template <class... Arguments>
   auto spawn(Arguments&&... arguments) {
     return world.system().spawn(std::forward<Arguments>(arguments)...);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: a flight record says what every actor did, line by line. Method: a small cast in a virtual
+// Goal: a flight record says what every actor did, line by line. Method: a few actors in a virtual
 // world, and the text as it must be.
 #include "actors/observing/flight_record.hpp"
 #include "actors/training/token_queue.hpp"

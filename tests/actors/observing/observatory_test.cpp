@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: every member of a cast can be seen by name. Method: a few actors in a virtual world, which
+// Goal: every actor of a job can be seen by name. Method: a few actors in a virtual world, which
 // are looked at between its moments.
 #include "actors/observing/observatory.hpp"
 #include "actors/training/token_queue.hpp"

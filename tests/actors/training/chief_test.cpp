@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: steps close when they have enough, and a job ends with every replica accounted for. Method:
-// the real cast around a chief, but puppets for replicas, which come, push and leave when the test
-// says.
+// the real actors around a chief, but puppets for replicas, which come, push and leave when the
+// test says.
 #include "actors/training/accumulator.hpp"
 #include "actors/training/chief.hpp"
 #include "actors/training/optimizer_settings.hpp"
@@ -279,7 +279,7 @@ TEST_SUITE("actors/training/chief") {
     CHECK(job.report->lost.empty());
   }
 
-  TEST_CASE("a job that is over leaves nobody of its cast behind") {
+  TEST_CASE("a job that is over leaves none of its actors behind") {
     job job{needing(1, 1, sync_policy::latest_token, 1)};
     auto before = job.actors_alive();
     job.join({0});
