@@ -38,7 +38,8 @@ pending<gradient> reduce_rows(reduce_op op, std::span<const gradient> components
     = fmt::format("rows of {}{}{}", to_string(here.dense_extents), of.empty() ? "" : ", ", of);
   auto indices = exchange.gather({&here.indices, 1}, rows);
   auto values = exchange.gather({&here.values, 1}, rows);
-  double divisor = op == reduce_op::mean ? exchange.group().replica_count() : 1;
+  auto all_contributions = static_cast<double>(components.size()) * exchange.group().size;
+  double divisor = op == reduce_op::mean ? all_contributions : 1;
   return [indices, values, divisor, extents = here.dense_extents]() -> gradient {
     auto all = values();
     if (divisor != 1) all = divided_sum({&all, 1}, divisor);
@@ -67,13 +68,13 @@ std::vector<tensor> split(const tensor& flat, const tensor& extents) {
       throw_failure(errc::malformed, misfit);
     auto of_one = numbers.subspan(1, rank);
     numbers = numbers.subspan(1 + rank);
-    const auto& one = shapes.emplace_back(std::vector<int64_t>{of_one.begin(), of_one.end()});
-    auto left = flat.extents()[0] - elements;
-    auto is_negative = [](int64_t extent) { return extent < 0; };
-    if (std::ranges::any_of(of_one, is_negative) || one.element_count() < 0
-        || one.element_count() > left)
-      throw_failure(errc::malformed, misfit);
-    elements += one.element_count();
+    int64_t count = 1;
+    for (auto extent : of_one)
+      if (extent < 0 || __builtin_mul_overflow(count, extent, &count))
+        throw_failure(errc::malformed, misfit);
+    if (count > flat.extents()[0] - elements) throw_failure(errc::malformed, misfit);
+    shapes.emplace_back(std::vector<int64_t>{of_one.begin(), of_one.end()});
+    elements += count;
   }
   if (elements != flat.extents()[0]) throw_failure(errc::malformed, misfit);
   return cut(flat, shapes);

@@ -5,6 +5,7 @@
 #include "kernels/tensor/change.hpp"
 #include "kernels/tensor/elements.hpp"
 #include "messages/throw_failure.hpp"
+#include "strategies/reduce/on_host.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -134,6 +135,7 @@ bool is_zero(const leaf& value) {
   if (const auto* integer = std::get_if<int64_t>(&value)) return *integer == 0;
   const auto* dense = std::get_if<tensor>(&value);
   if (dense == nullptr || dense->element_count() != 1) return false;
+  check_on_host(*dense);
   std::span bytes{static_cast<const std::byte*>(dense->data()), dense->bytes()};
   return std::ranges::all_of(bytes, [](std::byte each) { return each == std::byte{}; });
 }

@@ -231,6 +231,9 @@ TEST_SUITE("strategies/kinds/multi_worker") {
         auto own = scalar(1.0 + rank);
         CHECK(one_number(strategy.reduce(reduce_op::sum, own)) == 3);
         CHECK(one_number(strategy.reduce(reduce_op::mean, own)) == 1.5);
+        auto row = rows_of({rank}, {1.0 + rank}, 2);
+        CHECK(numbers_of(strategy.reduce(reduce_op::sum, row).values) == numbers{1, 2});
+        CHECK(numbers_of(strategy.reduce(reduce_op::mean, row).values) == numbers{0.5, 1});
         CHECK(strategy.reduce(reduce_op::mean, 4.0) == 4);
         CHECK(strategy.reduce(reduce_op::sum, 0.0) == 0);
         CHECK(refusal_of([&] { static_cast<void>(strategy.reduce(reduce_op::sum, 4.0)); }).code
