@@ -61,7 +61,7 @@ enum CollectiveAlgorithm {
   # Up a binomial tree, and down again.
 
   allToAll @6;
-  # Every rank adds up a slice of its own for all.
+  # Every rank adds up a slice of its own for all; of short arrays, the first ranks alone have any.
 }
 
 enum CollectiveStage {

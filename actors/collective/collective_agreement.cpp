@@ -23,8 +23,9 @@ constexpr uint64_t direct_copy_bytes_max = uint64_t{128} << 10;
 // Among more processes, the messages of all to all others cost more than a second round.
 constexpr uint32_t direct_sum_processes_max = 3;
 
-// A process that adds up less than that costs more in messages than it takes from the others.
-constexpr uint64_t slice_bytes_min = uint64_t{32} << 10;
+// A process that takes in less than that, to add it up, costs more in messages than it spares
+// others.
+constexpr uint64_t taken_bytes_min = uint64_t{96} << 10;
 
 // Between two processes nothing sends less than the direct way, which is over in one round; but
 // beyond that it is not much sooner over, and both add up all of the array.
@@ -53,6 +54,10 @@ expected<void> check_contributions(const collective_call& call) {
                               std::span{first.extents().dims()}.subspan(begin));
   };
   size_t begin = call.kind == collective_kind::all_gather ? 1 : 0;
+  if (first.rank() > limits::rank_max)
+    return fail(errc::limit_exceeded,
+                fmt::format("{} '{}' of {} dimensions; at most {} are possible", name_of(call.kind),
+                            call.name, first.rank(), limits::rank_max));
   if (first.rank() == 0
       && (call.kind == collective_kind::all_gather || call.kind == collective_kind::reduce_scatter))
     return fail(errc::invalid_argument,
@@ -101,6 +106,7 @@ collective_algorithm choose_sum(const collective_meaning& meaning, group_place p
 collective_algorithm choose_broadcast(const collective_meaning& meaning, group_place place,
                                       collective_algorithm wanted) {
   using enum collective_algorithm;
+  if (element_count(meaning) == 0) return direct; // all meet, though there is nothing to send
   if (wanted == direct || wanted == tree || wanted == chain) return wanted;
   if (bytes_of(meaning) > direct_copy_bytes_max) return chain;
   return place.size <= 4 ? direct : tree;
@@ -211,7 +217,8 @@ collective_plan plan_broadcast(const collective_meaning& meaning, group_place pl
 std::vector<uint64_t> slice_cuts(const collective_meaning& meaning, group_place place,
                                  plan_grain grain) {
   auto elements = element_count(meaning);
-  auto slices = std::clamp<uint64_t>(bytes_of(meaning) / slice_bytes_min, 1, place.size);
+  auto worth_it = bytes_of(meaning) * (place.size - 1) / taken_bytes_min;
+  auto slices = std::clamp<uint64_t>(worth_it, 1, place.size);
   auto cuts = even_cuts(elements, static_cast<uint32_t>(slices), grain.aligned_elements);
   cuts.resize(place.size + uint64_t{1}, elements);
   return cuts;
@@ -240,7 +247,8 @@ collective_plan plan_reduce_scatter(const collective_meaning& meaning, group_pla
                                     plan_grain grain) {
   auto rows = static_cast<uint64_t>(meaning.extents[0]);
   auto elements = element_count(meaning);
-  auto width = rows == 0 ? 0 : elements / rows;
+  if (elements == 0) return plan_direct(place, 0, grain);
+  auto width = elements / rows;
   std::vector<uint64_t> cuts;
   for (uint32_t rank = 0; rank < place.size; ++rank)
     cuts.push_back(rows_of({rank, place.size}, rows).begin * width);

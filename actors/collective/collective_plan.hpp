@@ -92,10 +92,11 @@ struct plan_grain {
 /// Cost: 1 round; size - 1 times the array is sent and received
 [[nodiscard]] collective_plan plan_direct(group_place place, uint64_t elements, plan_grain grain);
 
-/// Every rank adds up a slice of all contributions.
-/// @param cuts Of the slices, as `even_cuts` gives them.
+/// Every rank that has a slice of the array adds up all contributions to it.
+/// @param cuts `place.size + 1` positions between the slices, ascending; a slice may be empty.
 /// @param spreads Whether it then sends the sum to all others.
-/// Cost: 1 round; (size - 1) / size of the array is sent and received; with `spreads` twice that
+/// Cost: 1 round, with `spreads` 2; if slices are even, (size - 1) / size of the array is sent and
+/// received in each
 [[nodiscard]] collective_plan plan_all_to_all(group_place place, const std::vector<uint64_t>& cuts,
                                               plan_grain grain, bool spreads);
 

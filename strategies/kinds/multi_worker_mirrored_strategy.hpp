@@ -69,9 +69,9 @@ class multi_worker_mirrored_strategy final : public strategy {
 public:
   /// Errors: throws `failure`: invalid_argument as `mirrored_strategy`, as
   /// `communication_options::validate`, and if workers are missing; failed_precondition if
-  /// processes have other numbers of replicas, or communicate otherwise; unimplemented for `nccl`
-  /// without devices that can; deadline_exceeded and unavailable, naming the process that is not
-  /// there in time.
+  /// processes have other numbers of replicas, or another order of additions; unimplemented for
+  /// `nccl` without devices that can; deadline_exceeded and unavailable, naming the process that is
+  /// not there in time.
   explicit multi_worker_mirrored_strategy(troupe::world& world,
                                           multi_worker_mirrored_options options = {});
 

@@ -33,15 +33,15 @@ collective_algorithm chosen(uint32_t size, int64_t elements, size_t replicas = 1
   return meaning_of(call, {0, size}).value().algorithm;
 }
 
-// How many processes of four add up a slice of an all_reduce of f32.
-size_t adding_processes(int64_t elements) {
+// How many processes add up a slice of an all_reduce of f32.
+size_t adding_processes(uint32_t size, int64_t elements) {
   collective_call call{.kind = collective_kind::all_reduce,
                        .name = "a",
                        .contributions = {ones({elements})},
                        .algorithm = collective_algorithm::all_to_all};
   size_t adding = 0;
-  for (uint32_t rank = 0; rank < 4; ++rank) {
-    group_place place{rank, 4};
+  for (uint32_t rank = 0; rank < size; ++rank) {
+    group_place place{rank, size};
     auto plan = plan_of(meaning_of(call, place).value(), place);
     adding += std::ranges::any_of(plan.strands.at(0), [](const plan_step& step) {
       return step.action == step_action::sum_kept;
@@ -81,6 +81,11 @@ TEST_SUITE("actors/collective/collective_agreement") {
       refusal({.kind = collective_kind::reduce_scatter, .name = "s", .contributions = {ones({})}})
       == error{errc::invalid_argument,
                "reduce_scatter 's' of scalars has no axis 0; give tensors of rank 1 or more"});
+    CHECK(
+      refusal({.kind = collective_kind::all_gather,
+               .name = "a",
+               .contributions = {ones(std::vector<int64_t>(33, 1))}})
+      == error{errc::limit_exceeded, "all_gather 'a' of 33 dimensions; at most 32 are possible"});
     CHECK(refusal({.kind = collective_kind::all_reduce,
                    .name = "a",
                    .contributions = std::vector(257, ones({1}))})
@@ -127,11 +132,25 @@ TEST_SUITE("actors/collective/collective_agreement") {
     CHECK(chosen(4, 0) == direct);
   }
 
-  TEST_CASE("as many processes add up as have 32 KiB each, and at least one") {
-    CHECK(adding_processes(1) == 1);
-    CHECK(adding_processes(16'383) == 1);
-    CHECK(adding_processes(16'384) == 2);
-    CHECK(adding_processes(1 << 24) == 4);
+  TEST_CASE("as many processes add up as take in 96 KiB each, and at least one") {
+    CHECK(adding_processes(4, 1) == 1);
+    CHECK(adding_processes(4, 16'383) == 1);
+    CHECK(adding_processes(4, 16'384) == 2);
+    CHECK(adding_processes(4, 1 << 24) == 4);
+    CHECK(adding_processes(32, 15'360) == 19);
+  }
+
+  TEST_CASE("processes meet, though they have nothing to send") {
+    for (auto kind : {collective_kind::all_reduce, collective_kind::all_gather,
+                      collective_kind::reduce_scatter, collective_kind::broadcast})
+      for (uint32_t rank = 1; rank < 5; ++rank) {
+        CAPTURE(static_cast<int>(kind));
+        collective_call call{.kind = kind, .name = "a", .contributions = {ones({0, 3})}};
+        group_place place{rank, 5};
+        auto plan = plan_of(meaning_of(call, place).value(), place);
+        CHECK(std::ranges::any_of(plan.strands.at(0),
+                                  [](const plan_step& step) { return is_receiving(step.action); }));
+      }
   }
 }
 

@@ -2,6 +2,7 @@
 // Goal: every plan adds up what it should, for any number of ranks and elements, whatever comes
 // first, and however few strands are under way. Method: a plain loop carries plans out on arrays of
 // texts, so that order shows.
+#include "actors/collective/collective_agreement.hpp"
 #include "actors/collective/collective_plan.hpp"
 #include "tests/doctest.hpp"
 
@@ -199,6 +200,21 @@ TEST_SUITE("actors/collective/collective_plan") {
 
   TEST_CASE("by slices, all ranks get the sum in their order") {
     check_sum(1, true, all_to_all);
+  }
+
+  TEST_CASE("where some ranks have no slice, all ranks get the sum in their order") {
+    auto plan = [](group_place place, uint64_t elements, plan_grain) {
+      return plan_of({.kind = collective_kind::all_reduce,
+                      .algorithm = collective_algorithm::all_to_all,
+                      .dtype = static_cast<uint8_t>(dtype::f32),
+                      .contributions = 1,
+                      .extents = {static_cast<int64_t>(elements)}},
+                     place);
+    };
+    for (uint32_t size : {4U, 5U, 9U})
+      for (uint64_t elements : {1U, 16'384U, 24'577U})
+        for (const auto& result : play(plan, size, elements, {}))
+          CHECK(result == text_array(elements, in_order(size)));
   }
 
   TEST_CASE("along a chain, all ranks get the sum in their order") {
