@@ -155,10 +155,7 @@ void plan_watch(communicator_pointer self) {
     shortest = std::min(shortest, one.timeout);
   auto pause = std::max<job_time>(shortest / call_looks, std::chrono::milliseconds{1});
   auto due = state.config.world->now() + pause;
-  if (state.is_watching && state.next_look <= due) return; // a patient call must not delay others
-  state.is_watching = true;
-  state.next_look = due;
-  self->delayed_send(self, pause, watch_tick{});
+  if (state.looks.wants_tick(due)) self->delayed_send(self, pause, watch_tick{});
 }
 
 // A communicator that has waited for long says that it has made the call, also to peers that it
@@ -170,8 +167,8 @@ void say_so(communicator_pointer self, uint64_t call, communicator_state::open_c
 
 void watch(communicator_pointer self) {
   auto& state = self->state;
-  state.is_watching = false;
   auto now = state.config.world->now();
+  if (!state.looks.takes_tick(now)) return;
   for (auto& [call, waiting] : state.open) {
     auto waited = now - waiting.since;
     if (waited >= waiting.timeout) {

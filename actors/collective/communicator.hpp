@@ -5,6 +5,7 @@
 #include "actors/collective/collective_transfer.hpp"
 #include "actors/interfaces/interfaces.hpp"
 #include "actors/observing/observed.hpp"
+#include "actors/world/look_plan.hpp"
 #include "actors/world/world.hpp"
 
 #include <caf/typed_response_promise.hpp>
@@ -63,8 +64,7 @@ struct communicator_state {
   std::map<uint32_t, error> gone; ///< Peers by rank, and what is to be said of them.
   std::optional<breakdown> broken;
   std::vector<caf::typed_response_promise<group_broken>> onlookers; ///< To be told when it is.
-  bool is_watching = false;
-  job_time next_look{0}; ///< When the next tick comes, if it is watching.
+  look_plan looks; ///< For calls that take too long.
 
   [[nodiscard]] group_place place() const { return {config.rank, config.size}; }
 

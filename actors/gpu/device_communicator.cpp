@@ -176,10 +176,7 @@ void plan_watch(device_communicator_pointer self) {
                  : shortest / meeting_looks;
   pause = std::max<job_time>(pause, std::chrono::milliseconds{1});
   auto due = state.config.world->now() + pause;
-  if (state.is_watching && state.next_look <= due) return; // a patient call must not delay others
-  state.is_watching = true;
-  state.next_look = due;
-  self->delayed_send(self, pause, watch_tick{});
+  if (state.looks.wants_tick(due)) self->delayed_send(self, pause, watch_tick{});
 }
 
 // Whether what was asked of devices takes longer than it may.
@@ -386,8 +383,7 @@ communicator_actor::behavior_type device_communicator(device_communicator_pointe
     [self](const group_broken& how) { break_down(self, how.reason); },
     [self](await_breakdown ask) { return self->delegate(self->state.config.host, ask); },
     [self](watch_tick) {
-      self->state.is_watching = false;
-      look(self);
+      if (self->state.looks.takes_tick(self->state.config.world->now())) look(self);
     },
   };
 }

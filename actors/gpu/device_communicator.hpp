@@ -5,6 +5,7 @@
 #include "actors/gpu/collective_library.hpp"
 #include "actors/interfaces/interfaces.hpp"
 #include "actors/observing/observed.hpp"
+#include "actors/world/look_plan.hpp"
 #include "actors/world/world.hpp"
 
 #include <caf/typed_response_promise.hpp>
@@ -89,8 +90,7 @@ struct device_communicator_state {
   std::map<uint64_t, open_batch> open; ///< The last one may be collecting.
   uint32_t awaited = 0;                ///< Calls that are to be made together with the last one.
   std::optional<error> broken;
-  bool is_watching = false;
-  job_time next_look{0}; ///< When the next tick comes, if it is watching.
+  look_plan looks; ///< For calls that take too long.
 };
 
 /// The behaviour of a device communicator.
