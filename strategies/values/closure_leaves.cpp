@@ -10,13 +10,12 @@ namespace troupe {
 
 size_t closure_leaves::length() {
   auto length = next<int64_t>("a length");
-  if (length < 0 || length > static_cast<int64_t>(limits::list_elements_max))
-    throw_failure("a length");
+  if (length < 0 || length > static_cast<int64_t>(limits::list_elements_max)) refuse("a length");
   return static_cast<size_t>(length);
 }
 
 void closure_leaves::end() const {
-  if (next_ < leaves_.size()) throw_failure("no more");
+  if (next_ < leaves_.size()) refuse("no more");
 }
 
 worker_room& closure_leaves::room() const {

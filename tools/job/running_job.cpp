@@ -79,9 +79,9 @@ uint64_t running_job::steps() const {
 
 int running_job::run(const std::function<void()>& body) {
   const auto& program = request_.program;
-  if (auto found = find_cluster(); !found) return throw_failure(program, found.error());
+  if (auto found = find_cluster(); !found) return refuse(program, found.error());
   auto devices = find_devices(request_.options, *cluster_);
-  if (!devices) return throw_failure(program, devices.error());
+  if (!devices) return refuse(program, devices.error());
   devices_ = std::move(*devices);
   agreement_ = (subject_.agreement.empty() ? "" : subject_.agreement + '\n')
                + agreement_of(request_.described, request_.options, subject_.own_options);
@@ -110,21 +110,21 @@ std::optional<int> running_job::prepare_run() {
   const auto& program = request_.program;
   auto& options = request_.options;
   auto attempts = find_attempt(options.run_dir, cluster_->has_evaluator(), process_environment());
-  if (!attempts) return throw_failure(program, attempts.error());
+  if (!attempts) return refuse(program, attempts.error());
   options.run_dir = attempts->own;
   auto beginning = find_beginning(program, options.resume, *attempts, subject_, steps());
-  if (!beginning) return throw_failure(program, beginning.error(), exit_code::bad_checkpoint);
+  if (!beginning) return refuse(program, beginning.error(), exit_code::bad_checkpoint);
   beginning_ = std::move(*beginning);
   options.resume = beginning_.folder;
   if (options.metrics_port) {
     auto planned = options;
     planned.steps = steps();
     auto service = serve_job(planned, subject_.measure, process_environment());
-    if (!service) return throw_failure(program, service.error());
+    if (!service) return refuse(program, service.error());
     service_ = std::move(*service);
   }
   auto directory = make_directory();
-  if (!directory) return throw_failure(program, directory.error());
+  if (!directory) return refuse(program, directory.error());
   directory_ = std::move(*directory);
   if (service_) service_->page->open(directory_->path());
   return std::nullopt;
@@ -193,7 +193,7 @@ int running_job::conclude(const std::optional<error>& thrown) {
        folder_->has_losses() || last_evaluation_ ? plots_of::losses_and_steps : plots_of::steps);
   if (folder_->totals().step_times().count() > 0) leave_page();
   if (thrown && !report_->failure)
-    return throw_failure(request_.program, *thrown, exit_code_of(thrown->code));
+    return refuse(request_.program, *thrown, exit_code_of(thrown->code));
   return code_of(*report_, signals_->signal_number());
 }
 
@@ -233,10 +233,10 @@ int running_job::evaluate_run(const std::function<void()>& body) {
   auto& options = request_.options;
   announce_cluster();
   auto misused = [&](const char* why) {
-    return throw_failure(program, error{errc::invalid_argument, why});
+    return refuse(program, error{errc::invalid_argument, why});
   };
   auto attempt = find_attempt(options.run_dir, true, process_environment());
-  if (!attempt) return throw_failure(program, attempt.error());
+  if (!attempt) return refuse(program, attempt.error());
   options.run_dir = attempt->own;
   if (options.run_dir.empty())
     return misused("an evaluator finds the run by its folder: give all tasks the same --run-dir");
@@ -251,7 +251,7 @@ int running_job::evaluate_run(const std::function<void()>& body) {
   leave();
   if (evaluated_) return *evaluated_;
   if (!thrown) return static_cast<int>(exit_code::finished);
-  return throw_failure(program, *thrown);
+  return refuse(program, *thrown);
 }
 
 // @returns Why it did not return, if it did not.
