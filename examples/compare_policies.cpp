@@ -3,7 +3,7 @@
 #include "simulation/scenario.hpp"
 
 #include <cstdio>
-#include <string>
+#include <cstdlib>
 
 using namespace troupe;
 
@@ -22,7 +22,11 @@ double mean_step(uint32_t aggregate, sync_policy policy, uint64_t steps) {
 
 // Usage: compare_policies [STEPS]. Prints a CSV table.
 int main(int argument_count, char** arguments) {
-  uint64_t steps = argument_count > 1 ? std::stoul(arguments[1]) : 5000;
+  uint64_t steps = argument_count > 1 ? std::strtoull(arguments[1], nullptr, 10) : 5000;
+  if (steps < 10) {
+    std::fprintf(stderr, "usage: compare_policies [STEPS]   (10 or more)\n");
+    return 2;
+  }
   std::printf("aggregate,cancel,latest_token,tensorflow\n");
   for (uint32_t aggregate = 8; aggregate <= 16; ++aggregate)
     std::printf("%u,%.4f,%.4f,%.4f\n", aggregate, mean_step(aggregate, sync_policy::cancel, steps),

@@ -27,11 +27,8 @@ tensor gradient_of(const tensor& plane, const element& batch) {
   return result;
 }
 
-int main(int argument_count, char** arguments) {
-  if (argument_count != 2) {
-    std::fprintf(stderr, "usage: csv_trainer FILE   (with columns east, north and height)\n");
-    return 2;
-  }
+// @returns The exit code. Errors: throws `failure` for a file that has no such columns.
+int train_on(const char* file) {
   constexpr uint32_t replicas = 4;
   auto world = world::threads({.seed = 1});
   parameter_server_strategy strategy{world, {.replicas = replicas}};
@@ -42,7 +39,7 @@ int main(int argument_count, char** arguments) {
                                      .policy = sync_policy::latest_token}};
 
   csv_options columns{.tensors = {{.columns = {"east", "north"}}, {.columns = {"height"}}}};
-  auto points = csv_file(arguments[1], columns);
+  auto points = csv_file(file, columns);
   // Each replica has every fourth row, in another order each time, and two batches in advance.
   auto elsewhere = [&](std::function<void()> work) { world.submit(std::move(work)); };
   auto batches = std::make_shared<std::vector<dataset_iterator>>();
@@ -75,4 +72,17 @@ int main(int argument_count, char** arguments) {
               static_cast<unsigned long>(report.step), slope[0], slope[1], slope[2]);
   bool is_right = std::abs(slope[0] - 3) < 0.05 && std::abs(slope[1] + 2) < 0.05;
   return is_right ? 0 : 1;
+}
+
+int main(int argument_count, char** arguments) {
+  if (argument_count != 2) {
+    std::fprintf(stderr, "usage: csv_trainer FILE   (with columns east, north and height)\n");
+    return 2;
+  }
+  try {
+    return train_on(arguments[1]);
+  } catch (const failure& refused) {
+    std::fprintf(stderr, "csv_trainer: %s\n", refused.what());
+    return 2;
+  }
 }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fstream>
 #include <unistd.h>
 #include <utility>
 
@@ -73,14 +74,22 @@ expected<void> output_file::rename(std::filesystem::path path) {
 }
 
 expected<void> replace_file(const std::filesystem::path& path, std::string_view bytes) {
-  auto unfinished = path;
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  auto kind = fs::status(path, ignored).type();
+  if (kind != fs::file_type::not_found && kind != fs::file_type::regular) {
+    std::ofstream device{path}; // nothing there is to be kept, nor can be replaced
+    device << bytes << std::flush;
+    return device ? expected<void>{} : system_failure("write", path);
+  }
+  auto target = fs::is_symlink(path, ignored) ? fs::weakly_canonical(path, ignored) : path;
+  auto unfinished = target;
   unfinished += ".new";
   auto file = output_file::create(unfinished);
   if (!file) return tl::unexpected(file.error());
   auto done = file->write_at(0, bytes);
-  if (done) done = file->rename(path);
-  std::error_code ignored;
-  if (!done) std::filesystem::remove(unfinished, ignored);
+  if (done) done = file->rename(target);
+  if (!done) fs::remove(unfinished, ignored);
   return done;
 }
 

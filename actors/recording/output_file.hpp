@@ -52,8 +52,9 @@ private:
   int descriptor_ = -1;
 };
 
-/// Writes a file as a whole: its reader finds what was there before, or all of `bytes`.
-/// Errors: `resource`; what was there before is there still.
+/// Writes a file as a whole: its reader finds what was there before, or all of `bytes`. A link
+/// stays one: the file behind it is written. A device or a pipe gets the bytes as they are. Errors:
+/// `resource`; what was there before is there still.
 [[nodiscard]] expected<void> replace_file(const std::filesystem::path& path,
                                           std::string_view bytes);
 

@@ -368,6 +368,12 @@ class Beginning(Job):
             process.ends(2, "--replicas 4 cannot be shared evenly by 3 workers")
         self.assertFalse((self.folder / "run").exists())
 
+    def test_options_are_checked_against_the_replicas_that_suit_the_cluster(self):
+        cluster, options = addresses(worker=6), ("--policy", "latest_token", "--dump-config")
+        self.start(cluster, "worker:0", "--aggregate", "5", *options).ends(0)
+        self.start(cluster, "worker:0", "--min-replicas", "5", *options).ends(0)
+        self.start(cluster, "worker:0", "--aggregate", "7", *options).ends(2, "--aggregate 7 can never be reached by 6 replicas")
+
     def test_a_process_with_another_model_batch_or_text_is_refused(self):
         (self.folder / "other").write_bytes(b"another text " * 200)
         for task, option, value, said in (("ps:0", "--hidden", "9", r"hidden = \[9\]"), ("worker:0", "--batch", "9", "batch = 9"),

@@ -124,6 +124,7 @@ class Observe(unittest.TestCase):
                 ([], 2, "HOST:PORT"),
                 (["host"], 2, "'host'"),
                 (["host:http"], 2, "'host:http'"),
+                (["127.0.0.1:99999"], 2, "65535"),
                 (["--period", "0", nobody], 2, "--period"),
                 (["--often", nobody], 2, "--often"),
             ]:

@@ -2,6 +2,7 @@
 // The command line of a trainer, and the job that it asks for.
 #include "tools/job/job.hpp"
 
+#include "tools/job/job_cluster.hpp"
 #include "tools/job/running_job.hpp"
 #include "tools/options/command_options.hpp"
 #include "tools/options/config_file.hpp"
@@ -55,6 +56,7 @@ struct job::command_line {
     auto done = read_job_command(all, command, argument_count, arguments);
     if (!done || !command.answer.empty()) return done;
     done = settle(command, options);
+    if (done) fit_to_cluster(command, options);
     if (done) done = check(options, command.origins);
     if (done && command.dumps_config) command.answer = config({});
     return done;

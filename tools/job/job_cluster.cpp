@@ -45,7 +45,21 @@ std::string misfit(const job_options& options, const resolved_cluster& cluster) 
   return {};
 }
 
+// A chief is one.
+uint64_t workers_of(const resolved_cluster& cluster) {
+  auto workers = std::ranges::count_if(cluster.tasks, [](const cluster_task& task) {
+    return task.type == "chief" || task.type == "worker";
+  });
+  return static_cast<uint64_t>(std::max<ptrdiff_t>(1, workers));
+}
+
 } // namespace
+
+void fit_to_cluster(const job_command& command, job_options& options) {
+  auto cluster = resolve(command.cluster, process_environment());
+  if (!cluster.has_problem() && cluster.training_task_count() > 1)
+    fit(options, command.origins, workers_of(cluster));
+}
 
 expected<resolved_cluster> find_cluster(const job_command& command, job_options& options) {
   auto cluster = resolve(command.cluster, process_environment());
@@ -60,10 +74,7 @@ expected<resolved_cluster> find_cluster(const job_command& command, job_options&
                             cluster.source, cluster.tasks.size()));
   if (auto refused = misfit(options, cluster); !refused.empty())
     return fail(errc::invalid_argument, refused);
-  auto workers = std::ranges::count_if(cluster.tasks, [](const cluster_task& task) {
-    return task.type == "chief" || task.type == "worker";
-  });
-  auto sharers = static_cast<uint64_t>(std::max<ptrdiff_t>(1, workers));
+  auto sharers = workers_of(cluster);
   fit(options, command.origins, sharers);
   if (options.replicas % sharers != 0)
     return fail(errc::invalid_argument,

@@ -8,6 +8,10 @@
 
 namespace troupe {
 
+/// Fits the number of replicas, if it is not given, to the cluster that the command line, or the
+/// environment, names. Where none can be found, it stays: `find_cluster` says why.
+void fit_to_cluster(const job_command& command, job_options& options);
+
 /// Finds the cluster that the command line, or the environment, names, and fits the number of
 /// replicas to it.
 /// Errors: invalid_argument, in a line that says what to mend: the cluster, or the option that does

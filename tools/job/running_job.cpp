@@ -185,13 +185,18 @@ int running_job::conclude(const std::optional<error>& thrown) {
     fmt::print(stderr, "{}\n", line);
   }
   fmt::print("{}", folder_->totals().text());
-  if (last_evaluation_ && last_evaluation_->first == report_->step
-      && !std::isnan(last_evaluation_->second))
-    print_quality(subject_, last_evaluation_->second);
+  if (last_evaluation_ && last_evaluation_->first == report_->step) {
+    if (std::isfinite(last_evaluation_->second))
+      print_quality(subject_, last_evaluation_->second);
+    else
+      tell_of_divergence();
+  }
   if (!report_->failure) print_what_if(options, report_->step, *folder_);
-  draw(directory_->path(), subject_,
-       folder_->has_losses() || last_evaluation_ ? plots_of::losses_and_steps : plots_of::steps);
-  if (folder_->totals().step_times().count() > 0) leave_page();
+  if (folder_->totals().step_times().count() > 0) {
+    draw(directory_->path(), subject_,
+         folder_->has_losses() || last_evaluation_ ? plots_of::losses_and_steps : plots_of::steps);
+    leave_page();
+  }
   if (thrown && !report_->failure)
     return refuse(request_.program, *thrown, exit_code_of(thrown->code));
   return code_of(*report_, signals_->signal_number());
@@ -280,6 +285,14 @@ void running_job::say(const std::string& line) const {
     progress_->say(whole);
   else
     fmt::print(stderr, "{}\n", whole);
+}
+
+void running_job::tell_of_divergence() const {
+  auto line = fmt::format("{}: the training has diverged: the loss of the evaluation at step {} is "
+                          "{}; a lower learning rate may help",
+                          request_.program, report_->step, last_evaluation_->second);
+  keep_notice(line);
+  fmt::print(stderr, "{}\n", line);
 }
 
 void running_job::keep_notice(std::string_view line) const {

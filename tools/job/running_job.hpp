@@ -94,6 +94,7 @@ private:
   [[nodiscard]] std::optional<error> call(const std::function<void()>& body);
   void leave();
   void say(const std::string& line) const;
+  void tell_of_divergence() const;
   void keep_notice(std::string_view line) const;
 
   [[nodiscard]] std::unique_ptr<troupe::strategy> make_strategy();

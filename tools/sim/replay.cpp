@@ -173,9 +173,10 @@ std::string replay_text(const replay_command& command, const run_folder& folder,
                           command.run_dir, report.recorded.size(), described(report.recorded_sync),
                           figures(report.recorded));
   if (report.recorded.size() > 1)
-    text += fmt::format("           the mean step of its second half is {:+.1f} % that of the "
-                        "first: so much runs differ at least\n",
-                        100 * report.halves);
+    text
+      += fmt::format("           its second half differs from its first by {:+.1f} % of the mean "
+                     "step: so much runs differ at least\n",
+                     100 * report.halves);
   text += fmt::format("replayed   as it was: {}\n", figures(report.unchanged.seconds));
   if (std::abs(report.error.mean_step) >= error_worth_telling)
     text += fmt::format("           off by {:+.1f} % in the mean; of single steps by {} in the "

@@ -13,7 +13,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fmt/format.h>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -398,13 +397,6 @@ expected<void> check_json(const std::string& file) {
 expected<void> write_json(const std::string& file, const std::string& report) {
   if (file == "-") {
     fmt::print("{}", report);
-    return {};
-  }
-  std::error_code unknown;
-  if (std::filesystem::exists(file, unknown) && !std::filesystem::is_regular_file(file, unknown)) {
-    std::ofstream device{file}; // nothing there is to be kept, nor can be replaced
-    device << report << std::flush;
-    if (!device) return fail(errc::resource, fmt::format("--json: cannot write {}", file));
     return {};
   }
   return replace_file(file, report).map_error([](const error& reason) {

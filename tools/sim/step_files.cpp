@@ -2,6 +2,7 @@
 // Writing each step of a simulation to files.
 #include "tools/sim/step_files.hpp"
 
+#include <filesystem>
 #include <fmt/format.h>
 #include <utility>
 
@@ -12,6 +13,8 @@ namespace {
 template <class File>
 expected<std::optional<File>> created(const std::string& option, const std::string& path) {
   if (path.empty()) return std::optional<File>{};
+  std::error_code ignored; // the file says what is wrong
+  std::filesystem::create_directories(std::filesystem::path{path}.parent_path(), ignored);
   auto file = File::create(path);
   if (!file) return fail(file.error().code, fmt::format("--{}: {}", option, file.error().message));
   return std::optional<File>{std::move(*file)};

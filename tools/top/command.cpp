@@ -11,6 +11,7 @@
 #include "tools/top/view.hpp"
 
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -61,8 +62,10 @@ bool split_endpoint(top_options& options) {
   options.port = options.endpoint.substr(colon + 1);
   if (options.host.front() == '[' && options.host.back() == ']')
     options.host = options.host.substr(1, options.host.size() - 2);
-  return !options.host.empty() && !options.port.empty()
-         && options.port.find_first_not_of("0123456789") == std::string::npos;
+  uint16_t port = 0;
+  const auto* end = options.port.data() + options.port.size();
+  auto [behind, failed] = std::from_chars(options.port.data(), end, port);
+  return !options.host.empty() && failed == std::errc{} && behind == end && port > 0;
 }
 
 expected<top_options> parse(int argument_count, const char* const* arguments) {
@@ -77,7 +80,8 @@ expected<top_options> parse(int argument_count, const char* const* arguments) {
   if (!answer) return tl::unexpected<error>(answer.error());
   options.answer = *answer;
   if (!options.answer.empty() || split_endpoint(options)) return options;
-  return misuse(fmt::format("'{}' is no HOST:PORT, as in 127.0.0.1:9464", options.endpoint));
+  return misuse(fmt::format(
+    "'{}' is no HOST:PORT with a port from 1 to 65535, as in 127.0.0.1:9464", options.endpoint));
 }
 
 expected<std::string> ask(const top_options& options, const std::string& path) {

@@ -2,6 +2,7 @@
 // The options of a run, and the order in which sources of options count.
 #include "tools/train/command_line.hpp"
 
+#include "tools/job/job_cluster.hpp"
 #include "tools/options/config_file.hpp"
 #include "tools/train/checks.hpp"
 
@@ -23,6 +24,7 @@ expected<void> settle(train_command& command) {
   if (auto done = fit_learned(command.options, command.origins); !done) return done;
   if (auto done = fit_model(command.options, command.origins); !done) return done;
   if (auto done = settle(command.options, command.origins); !done) return done;
+  fit_to_cluster(command, command.options);
   return check(command.options, command.origins);
 }
 

@@ -103,6 +103,24 @@ TEST_SUITE("actors/recording/output_file") {
     CHECK(lines->append("two\n").error() == refused.error());
     CHECK(lines->flush().error() == refused.error());
   }
+
+  TEST_CASE("a file is replaced as a whole, also behind a link") {
+    test::scratch_folder folder;
+    CHECK(replace_file(folder / "file", "one"));
+    std::filesystem::create_symlink("file", folder / "link");
+    CHECK(replace_file(folder / "link", "two"));
+    CHECK(std::filesystem::is_symlink(folder / "link"));
+    CHECK(test::content(folder / "file") == "two");
+    CHECK_FALSE(std::filesystem::exists(folder / "file.new"));
+  }
+
+  TEST_CASE("a device is not replaced") {
+    const auto refused = replace_file("/dev/full", "one");
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message == "cannot write /dev/full: No space left on device");
+    CHECK(replace_file("/dev/null", "one"));
+    CHECK(std::filesystem::is_character_file("/dev/null"));
+  }
 }
 
 } // namespace output_file_test
