@@ -171,8 +171,8 @@ std::string_view why_without_meaning(std::string_view option) {
     return "where no process adds up gradients with others: leave it out, or take --strategy "
            "multi_worker_mirrored";
   if (option == "check-replicas")
-    return "where no process has copies of variables: leave it out, or take --strategy "
-           "multi_worker_mirrored";
+    return "where no processes have copies of variables to compare: leave it out, or take "
+           "--strategy multi_worker_mirrored";
   return "where every update takes the gradients of all replicas: leave it out, or take --strategy "
          "parameter_server";
 }
