@@ -71,7 +71,7 @@ void exponential_moving_average::apply(const std::string& tensor_name, const ten
       {code, fmt::format("the average of '{}' takes no such tensor: {}", tensor_name, why)}};
   };
   if (!is_floating(value.type()))
-    throw_failure(errc::type_mismatch, fmt::format("it is {}", to_string(value.type())));
+    refuse(errc::type_mismatch, fmt::format("it is {}", to_string(value.type())));
   auto wide = value.type() == dtype::f64 ? dtype::f64 : dtype::f32;
   auto found = tensors_.find(tensor_name);
   if (found == tensors_.end())
@@ -80,12 +80,12 @@ void exponential_moving_average::apply(const std::string& tensor_name, const ten
           .first;
   auto& kept = found->second;
   if (kept.type != value.type())
-    throw_failure(errc::type_mismatch, fmt::format("it is {}, and was {} before",
-                                                   to_string(value.type()), to_string(kept.type)));
+    refuse(errc::type_mismatch, fmt::format("it is {}, and was {} before", to_string(value.type()),
+                                            to_string(kept.type)));
   if (kept.shadow.extents() != value.extents())
-    throw_failure(errc::invalid_argument,
-                  fmt::format("it is of shape {}, and was of {} before", to_string(value.extents()),
-                              to_string(kept.shadow.extents())));
+    refuse(errc::invalid_argument,
+           fmt::format("it is of shape {}, and was of {} before", to_string(value.extents()),
+                       to_string(kept.shadow.extents())));
   ++kept.updates;
   auto from = cast(value, wide).contiguous();
   visit_average(wide, [&]<class T>(T) {
