@@ -21,6 +21,15 @@ tl::unexpected<error> system_failure(std::string_view action, const std::filesys
               fmt::format("cannot {} {}: {}", action, path.native(), std::strerror(code)));
 }
 
+// The file that a link leads to, there or not.
+std::filesystem::path behind_links(std::filesystem::path path) {
+  constexpr int links_max = 40; // as many as Linux follows
+  std::error_code ignored;
+  for (int i = 0; i < links_max && std::filesystem::is_symlink(path, ignored); ++i)
+    path = path.parent_path() / std::filesystem::read_symlink(path, ignored);
+  return path;
+}
+
 } // namespace
 
 expected<output_file> output_file::create(std::filesystem::path path) {
@@ -82,7 +91,7 @@ expected<void> replace_file(const std::filesystem::path& path, std::string_view 
     device << bytes << std::flush;
     return device ? expected<void>{} : system_failure("write", path);
   }
-  auto target = fs::is_symlink(path, ignored) ? fs::weakly_canonical(path, ignored) : path;
+  auto target = behind_links(path);
   auto unfinished = target;
   unfinished += ".new";
   auto file = output_file::create(unfinished);

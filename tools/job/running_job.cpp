@@ -289,8 +289,8 @@ void running_job::say(const std::string& line) const {
 
 void running_job::tell_of_divergence() const {
   auto line = fmt::format("{}: the training has diverged: the loss of the evaluation at step {} is "
-                          "{}; a lower learning rate may help",
-                          request_.program, report_->step, last_evaluation_->second);
+                          "no finite number; a lower learning rate may help",
+                          request_.program, report_->step);
   keep_notice(line);
   fmt::print(stderr, "{}\n", line);
 }

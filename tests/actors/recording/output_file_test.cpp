@@ -111,6 +111,9 @@ TEST_SUITE("actors/recording/output_file") {
     CHECK(replace_file(folder / "link", "two"));
     CHECK(std::filesystem::is_symlink(folder / "link"));
     CHECK(test::content(folder / "file") == "two");
+    std::filesystem::create_symlink("new", folder / "to nothing");
+    CHECK(replace_file(folder / "to nothing", "three"));
+    CHECK(test::content(folder / "new") == "three");
     CHECK_FALSE(std::filesystem::exists(folder / "file.new"));
   }
 
