@@ -120,7 +120,7 @@ TEST_SUITE("tools/sim/network") {
     CHECK(plan.rates.permanent == 0.25);
     CHECK(plan.rates.warm_up == 60s);
     REQUIRE(plan.faults.size() == 1);
-    CHECK(plan.faults[0].luck.lost == 0.01);
+    CHECK(plan.faults[0].probabilities.lost == 0.01);
     CHECK(plan.loses_messages());
     CHECK(drawn("crash=1000").rates.return_mean == 0s);
     CHECK(drawn("").is_empty());
