@@ -168,7 +168,7 @@ class Sim(unittest.TestCase):
         self.assertEqual(replayed["error"]["mean_step"], 0)
         self.assertEqual(replayed["cut"]["cut"], 30)
         self.assertGreater(replayed["prediction"]["high"], replayed["prediction"]["mean"])
-        self.assertEqual(self.sim(*plain, "--ledger", "no/such/l.csv").returncode, 2)
+        self.assertEqual(self.sim(*plain, "--ledger", "/dev/null/l.csv").returncode, 2)
 
     def test_two_options_are_swept_as_a_grid(self):
         report = self.report("--replicas", "6", "--steps", "40", "--sweep", "policy=cancel,tensorflow", "--sweep", "aggregate=5,6")
