@@ -55,14 +55,14 @@ std::string duration_text(double seconds) {
   return readable::duration(std::chrono::duration_cast<job_time>(time));
 }
 
-/// A replica that has said at which step it is.
+/// A replica, and where it is: at its first step, if it computes and has not said another.
 struct placed_replica {
   const flight_task* task;
   const flight_actor* actor;
 
   [[nodiscard]] bool computes() const { return actor->state == "computing"; }
 
-  [[nodiscard]] uint64_t step() const { return *actor->step; }
+  [[nodiscard]] uint64_t step() const { return actor->step.value_or(0); }
 
   [[nodiscard]] auto place() const { return std::tuple{step(), !computes(), actor->since}; }
 };
@@ -71,7 +71,8 @@ std::vector<placed_replica> replicas_of(std::span<const flight_task> tasks) {
   std::vector<placed_replica> replicas;
   for (const auto& task : tasks)
     for (const auto& actor : task.actors)
-      if (actor.name.starts_with("replica ") && actor.state != "ended" && actor.step)
+      if (actor.name.starts_with("replica ") && actor.state != "ended"
+          && (actor.step || actor.state == "computing"))
         replicas.push_back({&task, &actor});
   std::ranges::sort(replicas, {}, &placed_replica::place);
   return replicas;

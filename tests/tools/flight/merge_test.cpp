@@ -69,12 +69,14 @@ TEST_SUITE("tools/flight/merge") {
     CHECK(flight_findings(tasks).front().starts_with("worker:1 fell behind: replica 1"));
   }
 
-  TEST_CASE("a replica that has not said its step did not fall behind") {
+  TEST_CASE("a replica that waits and has not said its step did not fall behind") {
     auto silent = record("worker:2", 2, actor_doing::waiting, 3, 15s);
     silent.actors.front().step.reset();
     std::vector tasks{record("worker:0", 0, actor_doing::computing, 9, 11s), silent,
                       record("worker:1", 1, actor_doing::computing, 9, 15s)};
     CHECK(flight_findings(tasks) == std::vector<std::string>{"no task fell behind"});
+    tasks[1].actors.front().state = "computing";
+    CHECK(flight_findings(tasks).front().starts_with("worker:2 fell behind: replica 2"));
   }
 
   TEST_CASE("no task fell behind where all replicas compute the same step") {
