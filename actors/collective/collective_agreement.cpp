@@ -106,7 +106,6 @@ collective_algorithm choose_sum(const collective_meaning& meaning, group_place p
 collective_algorithm choose_broadcast(const collective_meaning& meaning, group_place place,
                                       collective_algorithm wanted) {
   using enum collective_algorithm;
-  if (element_count(meaning) == 0) return direct; // all meet, though there is nothing to send
   if (wanted == direct || wanted == tree || wanted == chain) return wanted;
   if (bytes_of(meaning) > direct_copy_bytes_max) return chain;
   return place.size <= 4 ? direct : tree;
@@ -116,6 +115,13 @@ collective_algorithm choose_broadcast(const collective_meaning& meaning, group_p
 expected<collective_algorithm> choose(const collective_meaning& meaning, group_place place,
                                       collective_algorithm wanted) {
   using enum collective_algorithm;
+  auto is_all_reduce = meaning.kind == collective_kind::all_reduce;
+  if (is_all_reduce && meaning.fixed_order && !keeps_order(wanted))
+    return fail(errc::invalid_argument,
+                fmt::format("all_reduce '{}' by {} in fixed order: it adds up in an order of its "
+                            "own; give fixed_order = false, or another algorithm",
+                            meaning.name, name_of(wanted)));
+  if (element_count(meaning) == 0) return direct; // all meet, though there is nothing to send
   switch (meaning.kind) {
   case collective_kind::reduce_scatter:
     return all_to_all;
@@ -127,12 +133,7 @@ expected<collective_algorithm> choose(const collective_meaning& meaning, group_p
   case collective_kind::all_reduce:
     break;
   }
-  if (meaning.fixed_order && !keeps_order(wanted))
-    return fail(errc::invalid_argument,
-                fmt::format("all_reduce '{}' by {} in fixed order: it adds up in an order of its "
-                            "own; give fixed_order = false, or another algorithm",
-                            meaning.name, name_of(wanted)));
-  if (place.size == 1 || element_count(meaning) == 0) return direct;
+  if (place.size == 1) return direct;
   return wanted == automatic ? choose_sum(meaning, place) : wanted;
 }
 
@@ -247,7 +248,6 @@ collective_plan plan_reduce_scatter(const collective_meaning& meaning, group_pla
                                     plan_grain grain) {
   auto rows = static_cast<uint64_t>(meaning.extents[0]);
   auto elements = element_count(meaning);
-  if (elements == 0) return plan_direct(place, 0, grain);
   auto width = elements / rows;
   std::vector<uint64_t> cuts;
   for (uint32_t rank = 0; rank < place.size; ++rank)
@@ -265,7 +265,9 @@ collective_plan plan_of(const collective_meaning& meaning, group_place place) {
   case collective_kind::all_reduce:
     return plan_all_reduce(meaning, place, grain);
   case collective_kind::reduce_scatter:
-    return plan_reduce_scatter(meaning, place, grain);
+    return meaning.algorithm == collective_algorithm::direct
+             ? plan_direct(place, 0, grain) // of nothing
+             : plan_reduce_scatter(meaning, place, grain);
   case collective_kind::broadcast:
     return plan_broadcast(meaning, place, grain);
   default:

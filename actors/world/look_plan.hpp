@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/recording/records.hpp"
+#include "messages/assert.hpp"
 
 #include <cstdint>
 
@@ -24,6 +25,7 @@ public:
   /// A tick has come. @returns Whether to look; else another tick comes in time. Nothing is planned
   /// after a look.
   [[nodiscard]] bool takes_tick(job_time now) {
+    TROUPE_ASSERT(ticks_ > 0);
     if (--ticks_ > 0 && now < next_) return false;
     next_ = job_time::max();
     return true;

@@ -31,6 +31,11 @@ pending<tensor> reduce_narrow(reduce_op op, std::span<const tensor> components,
   return [reduced = reduce_arrays(op, wide, &exchange, of), type] { return cast(reduced(), type); };
 }
 
+// Of a sum to which each process contributes as many arrays as this one.
+double divisor_of(reduce_op op, size_t contributions, const process_exchange& exchange) {
+  return op == reduce_op::mean ? static_cast<double>(contributions) * exchange.group().size : 1;
+}
+
 pending<gradient> reduce_rows(reduce_op op, std::span<const gradient> components,
                               process_exchange& exchange, std::string_view of) {
   auto here = std::get<indexed_slices>(reduce_components(reduce_op::sum, components));
@@ -38,8 +43,7 @@ pending<gradient> reduce_rows(reduce_op op, std::span<const gradient> components
     = fmt::format("rows of {}{}{}", to_string(here.dense_extents), of.empty() ? "" : ", ", of);
   auto indices = exchange.gather({&here.indices, 1}, rows);
   auto values = exchange.gather({&here.values, 1}, rows);
-  auto all_contributions = static_cast<double>(components.size()) * exchange.group().size;
-  double divisor = op == reduce_op::mean ? all_contributions : 1;
+  auto divisor = divisor_of(op, components.size(), exchange);
   return [indices, values, divisor, extents = here.dense_extents]() -> gradient {
     auto all = values();
     if (divisor != 1) all = divided_sum({&all, 1}, divisor);
@@ -160,8 +164,7 @@ pending<tensor> reduce_arrays(reduce_op op, std::span<const tensor> components,
     check_alike(components, exchange->group().first_replica());
     return reduce_narrow(op, components, *exchange, of);
   }
-  auto all = static_cast<double>(components.size()) * exchange->group().size;
-  auto divisor = op == reduce_op::mean ? all : 1;
+  auto divisor = divisor_of(op, components.size(), *exchange);
   return [taken = exchange->sum(components, of, divisor), divisor] {
     auto sum = taken();
     return divisor == 1 || is_on_device(sum) ? sum : divided_sum({&sum, 1}, divisor);

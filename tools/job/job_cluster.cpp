@@ -61,7 +61,7 @@ void fit_to_cluster(const job_command& command, job_options& options) {
     fit(options, command.origins, workers_of(cluster));
 }
 
-expected<resolved_cluster> find_cluster(const job_command& command, job_options& options) {
+expected<resolved_cluster> find_cluster(const job_command& command, const job_options& options) {
   auto cluster = resolve(command.cluster, process_environment());
   if (cluster.has_problem()) return fail(errc::invalid_argument, cluster.problem_line());
   if (auto held = check_owner_copies(command, options, cluster); !held)
@@ -75,13 +75,12 @@ expected<resolved_cluster> find_cluster(const job_command& command, job_options&
   if (auto refused = misfit(options, cluster); !refused.empty())
     return fail(errc::invalid_argument, refused);
   auto sharers = workers_of(cluster);
-  fit(options, command.origins, sharers);
   if (options.replicas % sharers != 0)
     return fail(errc::invalid_argument,
                 fmt::format("--replicas {} cannot be shared evenly by {} workers (a chief is one), "
                             "which {} names; give a multiple of {}",
                             options.replicas, sharers, cluster.source, sharers));
-  return check(options, command.origins).map([&] { return cluster; });
+  return cluster;
 }
 
 std::string chief_text(const resolved_cluster& cluster) {

@@ -9,15 +9,15 @@
 namespace troupe {
 
 /// Fits the number of replicas, if it is not given, to the cluster that the command line, or the
-/// environment, names. Where none can be found, it stays: `find_cluster` says why.
+/// environment, names, so that options can be checked. Where none can be found, it stays:
+/// `find_cluster` says why.
 void fit_to_cluster(const job_command& command, job_options& options);
 
-/// Finds the cluster that the command line, or the environment, names, and fits the number of
-/// replicas to it.
+/// Finds the cluster that the command line, or the environment, names. @param options Fitted to it.
 /// Errors: invalid_argument, in a line that says what to mend: the cluster, or the option that does
 /// not go with it.
 [[nodiscard]] expected<resolved_cluster> find_cluster(const job_command& command,
-                                                      job_options& options);
+                                                      const job_options& options);
 
 /// "chief 0 (10.0.0.1:2222)"
 [[nodiscard]] std::string chief_text(const resolved_cluster& cluster);
