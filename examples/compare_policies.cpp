@@ -10,7 +10,7 @@ using namespace troupe;
 namespace {
 
 /// Mean seconds of a step in which replicas take a second on average, exponentially distributed.
-double mean_step(uint32_t aggregate, sync_policy policy, uint64_t steps) {
+double mean_step(uint32_t aggregate, sync_policy policy, uint32_t steps) {
   scenario what{.sync
                 = {.replicas_to_aggregate = aggregate, .total_num_replicas = 16, .policy = policy},
                 .steps = steps,
@@ -22,14 +22,15 @@ double mean_step(uint32_t aggregate, sync_policy policy, uint64_t steps) {
 
 // Usage: compare_policies [STEPS]. Prints a CSV table.
 int main(int argument_count, char** arguments) {
-  uint64_t steps = argument_count > 1 ? std::strtoull(arguments[1], nullptr, 10) : 5000;
+  int steps = argument_count > 1 ? std::atoi(arguments[1]) : 5000;
   if (steps < 10) {
     std::fprintf(stderr, "usage: compare_policies [STEPS]   (10 or more)\n");
     return 2;
   }
+  auto count = static_cast<uint32_t>(steps);
   std::printf("aggregate,cancel,latest_token,tensorflow\n");
   for (uint32_t aggregate = 8; aggregate <= 16; ++aggregate)
-    std::printf("%u,%.4f,%.4f,%.4f\n", aggregate, mean_step(aggregate, sync_policy::cancel, steps),
-                mean_step(aggregate, sync_policy::latest_token, steps),
-                mean_step(aggregate, sync_policy::tensorflow, steps));
+    std::printf("%u,%.4f,%.4f,%.4f\n", aggregate, mean_step(aggregate, sync_policy::cancel, count),
+                mean_step(aggregate, sync_policy::latest_token, count),
+                mean_step(aggregate, sync_policy::tensorflow, count));
 }

@@ -43,8 +43,7 @@ struct fault_probabilities {
   double lost = 0;
   double duplicated = 0;
   double reordered = 0;
-  job_time late{
-    std::chrono::milliseconds{1}}; ///< A message that is overtaken takes so much longer.
+  job_time late{std::chrono::milliseconds{1}}; ///< By which a reordered message comes later.
 };
 
 /// The messages that suffer faults, and how often.

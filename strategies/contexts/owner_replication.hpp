@@ -33,7 +33,7 @@ void check_owner_copies(const strategy_layout& layout);
                                                           const std::string& viewer,
                                                           failover_client_config config);
 
-/// A job's actors as `viewer` knows it: if owners are replicated, through failover clients of its
+/// A job's actors as `viewer` knows them: if owners are replicated, through failover clients of its
 /// own, which end with the last copy of what is returned.
 /// @param closes_steps Whether it is the chief.
 /// @pre The strategy has a placement. Errors: throws `failure`, as `placement::see`.
