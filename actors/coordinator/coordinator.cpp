@@ -253,14 +253,14 @@ void on_answer(coordinator_pointer self, uint32_t index, const closure_worker_ac
   auto found = state.workers.find(index);
   auto is_there = found != state.workers.end() && found->second.handle == asked;
   if (!is_there || found->second.runs != closure) return; // of a former life
-  if (!how) {
+  if (!how && how.error().code == errc::unavailable) {
     lose(self, index, how.error());
     return go_on(self);
   }
   found->second.runs = std::nullopt;
   state.config.gauge->end(index);
   state.idle.push_back(index);
-  auto results = read_results(*how);
+  auto results = how.and_then(read_results); // without an answer, one of the two did not travel
   if (results) {
     state.queue->finish(closure);
     settle(state, closure, std::move(*results));

@@ -153,14 +153,16 @@ void node::carry(parcel what) {
 void node::send(const actor_address& to, caf::mailbox_element& what) {
   const auto& sender = what.sender;
   parcel sent{.to = to, .id = what.mid.integer_value(), .content = what.move_content_to_message()};
-  const auto* original = sender ? original_of(sender) : nullptr;
+  auto is_request = what.mid.is_request();
+  // A request that an actor here has delegated is answered to the asker's proxy: the nodes at its
+  // ends need not talk to each other, and it is pending here no longer than that takes.
+  const auto* original = sender && !is_request ? original_of(sender) : nullptr;
   if (sender) sent.from = original ? *original : actor_address{address_, sender->id()};
   std::optional<error> lost; // just now, perhaps, when all requests to the peer failed
   bool is_new = false;
   if (sender) {
     std::lock_guard guard{mutex_};
     if (!original) is_new = enlist(sender, to.at);
-    auto is_request = what.mid.is_request();
     if (is_request && is_over(to.at))
       lost = lost_.at(to.at.node).reason;
     else if (is_request)

@@ -45,7 +45,8 @@ constexpr bool is_bulk(wire::Envelope::Which which) {
     wire::Envelope::REPLICA_PROGRESS,  wire::Envelope::CHANGE_VARIABLE,
     wire::Envelope::COLLECTIVE_PART,   wire::Envelope::COLLECTIVE_FAILED, // behind its parts
     wire::Envelope::RUN_CLOSURE,       wire::Envelope::CLOSURE_DONE,
-    wire::Envelope::VARIABLE_CHANGES,
+    wire::Envelope::VARIABLE_CHANGES,  wire::Envelope::MIRROR_STATE,
+    wire::Envelope::JOB_BEGINS, // with what was kept for replicas
   };
   return std::ranges::find(bulk, which) != bulk.end();
 }

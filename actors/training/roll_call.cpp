@@ -105,8 +105,10 @@ caf::result<msg<wire::JobBegins>> on_enter(roll_call_pointer self,
     state.config.on_here(who.member, caf::actor_cast<member_actor>(sender));
   if (state.now_in >= roll_call_phase::leaving)
     tell(member.begins, to_caf(why_it_did_not_begin(state)));
+  else if (wrong && state.now_in >= roll_call_phase::entered)
+    keep_out(member, *wrong); // the others begin, or have begun, without it
   else if (is_late)
-    wrong ? keep_out(member, *wrong) : let_in(state, member);
+    let_in(state, member);
   else if (wrong)
     refuse(state, std::move(*wrong));
   else

@@ -35,13 +35,20 @@ void check_leaves(std::span<const closure_value> leaves) {
     throw_failure(errc::limit_exceeded,
                   "a function takes or returns {} values; at most {} can travel", leaves.size(),
                   limits::list_elements_max);
-  for (const auto& leaf : leaves)
-    if (const auto* text = std::get_if<std::string>(&leaf))
-      if (text->size() > limits::text_bytes_max)
-        throw_failure(
-          errc::limit_exceeded,
-          "a text of {} bytes cannot travel to another process, only {}; send it as an array",
-          text->size(), limits::text_bytes_max);
+  for (const auto& leaf : leaves) {
+    if (const auto* text = std::get_if<std::string>(&leaf);
+        text && text->size() > limits::text_bytes_max)
+      throw_failure(
+        errc::limit_exceeded,
+        "a text of {} bytes cannot travel to another process, only {}; send it as an array",
+        text->size(), limits::text_bytes_max);
+    if (const auto* array = std::get_if<tensor>(&leaf);
+        array && array->extents().rank() > limits::rank_max)
+      throw_failure(
+        errc::limit_exceeded,
+        "an array of {} dimensions cannot travel to another process, only {}; reshape it",
+        array->extents().rank(), limits::rank_max);
+  }
 }
 
 } // namespace troupe

@@ -62,8 +62,8 @@ private:
   size_t next_ = 0;
 };
 
-/// Refuses what no message can carry: texts that are too long. Throws `failure` with
-/// limit_exceeded.
+/// Refuses what no message can carry: too many values, texts that are too long, arrays of too many
+/// dimensions. Throws `failure` with limit_exceeded.
 void check_leaves(std::span<const closure_value> leaves);
 
 /// How a type becomes leaves, and comes out of them again; this one is for structs.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
+#include <new>
 
 namespace troupe {
 
@@ -78,7 +79,13 @@ expected<std::shared_ptr<std::byte>> inbox::memory_for(const frame_header& heade
                 fmt::format("it sends a message of {} bytes while {} are unread, more than the {} "
                             "that it was granted",
                             bytes, retained_->bytes(header.lane), window_));
-  auto memory = bytes > 0 ? allocate(bytes) : nullptr;
+  std::shared_ptr<std::byte> memory;
+  try {
+    if (bytes > 0) memory = allocate(bytes);
+  } catch (const std::bad_alloc&) {
+    return fail(errc::resource,
+                fmt::format("there is no memory here for a message of {} bytes", bytes));
+  }
   if (!is_message) return memory; // the link's own, which takes no credit
   auto* begin = memory.get();
   auto charge = charge_of(header);

@@ -14,7 +14,6 @@ namespace troupe {
 
 namespace asio = boost::asio;
 using boost::system::error_code;
-using std::chrono::steady_clock;
 
 namespace {
 
@@ -48,7 +47,7 @@ link::link(std::shared_ptr<asio::io_context> io, std::unique_ptr<byte_stream> st
            link_options options, callbacks callbacks)
   : io_(std::move(io)), stream_(std::move(stream)), options_(std::move(options)),
     callbacks_(std::move(callbacks)), peer_address_(stream_->peer()), ticker_(*io_),
-    last_heard_(steady_clock::now()), outbox_(options_.part_bytes_max, 0) {}
+    outbox_(options_.part_bytes_max, 0) {}
 
 // What is posted when the io_context's threads have ended lies there until its end, and so must not
 // keep the link, which keeps the io_context.
@@ -98,7 +97,6 @@ void link::on_read(const error_code& failed, size_t bytes) {
   if (failed && state_ == phase::leaving) return drop({errc::cancelled, "we have left"});
   if (failed) return drop(stream_->explain(failed));
   heard_bytes_ += bytes;
-  last_heard_ = steady_clock::now();
   auto taken = inbox_->take(bytes, [this](received_frame frame) {
     return state_ == phase::ended ? expected<void>{} : on_frame(std::move(frame));
   });
@@ -300,6 +298,11 @@ void link::plan_tick() {
   ticker_.async_wait([self = shared_from_this()](const error_code& failed) {
     if (!failed && self->state_ != phase::ended) self->on_tick();
   });
+}
+
+// A peer that is there may be silent for one of our ticks, since its own are as long.
+std::chrono::nanoseconds link::silence() const {
+  return (std::max(silent_ticks_, 1U) - 1) * tick_of(options_);
 }
 
 // Silence is counted in ticks, not read off a clock: if this process itself was stopped for a

@@ -83,8 +83,9 @@ public:
   /// "10.0.0.3:4711".
   [[nodiscard]] const std::string& peer_address() const { return peer_address_; }
 
-  /// When the peer was last heard of.
-  [[nodiscard]] std::chrono::steady_clock::time_point last_heard() const { return last_heard_; }
+  /// For how long nothing was heard of the peer that should have been, while this process ran: a
+  /// multiple of the time after which a peer with nothing to say says so.
+  [[nodiscard]] std::chrono::nanoseconds silence() const;
 
   /// Messages that wait to be sent. Thread: any.
   [[nodiscard]] uint64_t bytes_waiting() const;
@@ -125,7 +126,6 @@ private:
   std::shared_ptr<retained_bytes> retained_;
   std::optional<inbox> inbox_; ///< From the start on.
   boost::asio::steady_timer ticker_;
-  std::chrono::steady_clock::time_point last_heard_;
   uint64_t heard_bytes_ = 0;
   uint64_t heard_at_tick_ = 0;
   uint32_t silent_ticks_ = 0;

@@ -355,18 +355,14 @@ private:
   // Whether it is the first of its name.
   expected<void> judge_life(link& at, const greeting& who) {
     auto& member = members_[who.node];
-    if (member.link) {
-      auto silence = steady_clock::now() - member.link->last_heard();
-      if (silence < options_.alive_for)
-        return fail(errc::invalid_argument,
-                    fmt::format("{} is there already, from {}; two processes have the same task "
-                                "index, this one is at {}{}",
-                                name_of(who.node), member.link->peer_address(), at.peer_address(),
-                                free_task(options_, [this](node_index peer) {
-                                  return members_[peer].link != nullptr;
-                                })));
-      member.link->end({errc::unavailable, "it began a new life"});
-    }
+    if (member.link && member.link->silence() < options_.alive_for)
+      return fail(errc::invalid_argument,
+                  fmt::format("{} is there already, from {}; two processes have the same task "
+                              "index, this one is at {}{}",
+                              name_of(who.node), member.link->peer_address(), at.peer_address(),
+                              free_task(options_, [this](node_index peer) {
+                                return members_[peer].link != nullptr;
+                              })));
     if (is_lost(who))
       return fail(errc::failed_precondition,
                   fmt::format("{} was given up, and no process is taken in twice; start it again",
@@ -375,6 +371,7 @@ private:
       return fail(errc::failed_precondition,
                   fmt::format("{} began no later than the one before it; is its clock right?",
                               name_of(who.node)));
+    if (member.link) member.link->end({errc::unavailable, "it began a new life"});
     return {};
   }
 

@@ -59,6 +59,9 @@ public:
 
   void fail(const error& why) { answer(make_closure_failed(number(), why)); }
 
+  /// As its node does for it, if what it has said does not travel.
+  void answer_nothing(const error& why) { asked_->back().answer.deliver(to_caf(why)); }
+
 private:
   struct call {
     msg<wire::RunClosure> call;
@@ -116,6 +119,30 @@ TEST_SUITE("actors/coordinator/coordinator") {
     workers[0].fail({errc::user_code, "no"});
     settle();
     CHECK(told);
+  }
+
+  TEST_CASE_FIXTURE(coordinated, "a closure that does not travel fails, and its worker goes on") {
+    std::vector<std::string> settled;
+    auto keep = [&](const results& how) { settled.push_back(how ? "done" : how.error().message); };
+    schedule(keep);
+    workers[0].answer_nothing({errc::invalid_argument, "an array on a device has no frame"});
+    settle();
+    CHECK(settled
+          == std::vector<std::string>{"'f' failed at worker 0: an array on a device has no frame"});
+    CHECK(told->empty());
+    await_closures who{.until_all_are_done = true};
+    who.tell = [](const expected<bool>& how) {
+      CHECK(how.error().message
+            == "'f' failed at "
+               "worker 0: an array on a device has no frame");
+    };
+    trainer.tell(gives, who);
+    settle();
+    schedule(keep);
+    REQUIRE(workers[0].calls() == 2);
+    workers[0].return_nothing();
+    settle();
+    CHECK(settled.back() == "done");
   }
 
   TEST_CASE_FIXTURE(coordinated, "whoever schedules is told of owners, until the end") {

@@ -39,12 +39,15 @@ struct two_nodes : deterministic_world {
   // Turns the world and the post until both have nothing to do.
   void settle_all() {
     settle();
-    while (!post.bag.empty()) {
-      auto [from, what] = std::move(post.bag.front());
-      post.bag.pop_front();
-      nodes[what.to.at.node]->deliver(std::move(what));
-      settle();
-    }
+    while (!post.bag.empty())
+      deliver_next();
+  }
+
+  void deliver_next() {
+    auto [from, what] = std::move(post.bag.front());
+    post.bag.pop_front();
+    nodes[what.to.at.node]->deliver(std::move(what));
+    settle();
   }
 
   // An actor of node 1 as node 0 knows it.
@@ -89,6 +92,40 @@ TEST_SUITE("actors/net/node") {
     settle_all();
     CHECK(answered.value().reader().getStep() == 8);
     CHECK(nodes[0]->pending_requests() == 0);
+    caf::anon_send_exit(far, caf::exit_reason::user_shutdown);
+    settle_all();
+  }
+
+  TEST_CASE_FIXTURE(two_nodes,
+                    "a request that is delegated to a third node is answered the way it came") {
+    nodes.push_back(node::make(world.system(), post, {2, 0}, "node 2"));
+    auto far = spawn(successor);
+    auto address = nodes[2]->show(caf::actor_cast<caf::strong_actor_ptr>(far), nodes[1]->address());
+    auto next = caf::actor_cast<caf::actor>(nodes[1]->handle_of(address));
+    auto between = world.system().spawn([next](caf::event_based_actor* self) -> caf::behavior {
+      return {[self, next](const msg<wire::Token>& token) { return self->delegate(next, token); }};
+    });
+    auto answered = asker.ask<msg<wire::Token>>(near(between), make_token(7));
+    settle();
+    while (!post.bag.empty()) {
+      const auto& what = post.bag.front();
+      CHECK((what.first.node == 1 || what.second.to.at.node == 1)); // nodes 0 and 2 do not talk
+      deliver_next();
+    }
+    CHECK(answered.value().reader().getStep() == 8);
+    for (const auto& node : nodes)
+      CHECK(node->pending_requests() == 0);
+    auto unanswered = asker.ask<msg<wire::Token>>(near(between), make_token(7));
+    settle();
+    deliver_next(); // node 1 has it, and passes it on
+    for (auto* left : {nodes[0].get(), nodes[1].get()})
+      CHECK(left->pending_requests() == 1);
+    nodes[1]->lose(nodes[2]->address(), {errc::unavailable, "node 2 is gone"});
+    settle_all();
+    CHECK(unanswered.error().message == "node 2 is gone");
+    for (const auto& node : nodes)
+      CHECK(node->pending_requests() == 0);
+    caf::anon_send_exit(between, caf::exit_reason::user_shutdown);
     caf::anon_send_exit(far, caf::exit_reason::user_shutdown);
     settle_all();
   }

@@ -140,6 +140,19 @@ TEST_SUITE("actors/training/roll_call") {
     CHECK(lost.empty());
   }
 
+  TEST_CASE_FIXTURE(elastic_gathering,
+                    "whoever comes with other options behind the last call is not let in") {
+    enter(2);
+    pass(6s);
+    REQUIRE(entered);
+    enter(1, 6);
+    REQUIRE(hears[1].begins);
+    CHECK(hears[1].begins->error().message.starts_with("worker:1 has seed 6"));
+    say(make_job_begins(3, 8s, {}));
+    CHECK(hears[2].begins->has_value());
+    CHECK_FALSE(hears[1].begins->has_value());
+  }
+
   TEST_CASE_FIXTURE(elastic_gathering, "a worker that is lost before the job begins is absent") {
     enter(1);
     kill(1);

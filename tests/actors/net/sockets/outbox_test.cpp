@@ -40,8 +40,8 @@ encoded_parcel gradient_parcel(int64_t elements) {
 
 /// What has come out of an inbox.
 struct receiver {
-  explicit receiver(uint64_t takes = window)
-    : retained{std::make_shared<retained_bytes>(nullptr, 1)}, in{limits, takes, retained} {}
+  explicit receiver(uint64_t takes = window, frame_limits most = limits)
+    : retained{std::make_shared<retained_bytes>(nullptr, 1)}, in{most, takes, retained} {}
 
   // `step` bytes at a time, as a socket may give them.
   expected<void> feed(std::span<const std::byte> bytes, size_t step) {
@@ -299,6 +299,21 @@ TEST_SUITE("actors/net/inbox") {
     REQUIRE_FALSE(refused);
     CHECK(refused.error().code == errc::limit_exceeded);
     CHECK(from.frames.size() == 2);
+  }
+
+  TEST_CASE("a message for which there is no memory is refused") {
+    constexpr uint64_t too_much = uint64_t{1} << 60;
+    auto most = limits;
+    most.message_bytes_max = too_much;
+    receiver from{window, most};
+    auto opening = write_frame_header(
+      {.kind = frame_kind::opening, .lane = lane::bulk, .body_bytes = 8, .total_bytes = too_much});
+    auto refused = from.feed(opening, opening.size());
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error()
+          == error{errc::resource,
+                   "there is no memory here for a message of 1152921504606846976 bytes"});
+    CHECK(from.retained->bytes(lane::bulk) == 0);
   }
 
   TEST_CASE("parts that belong to nothing, or to more than there is, are malformed") {

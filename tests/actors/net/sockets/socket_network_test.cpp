@@ -277,6 +277,21 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     CHECK(ghost.last_words().find("already") != std::string::npos);
   }
 
+  TEST_CASE("an earlier life that comes late costs the one that is there nothing") {
+    auto options = options_of(0);
+    options.alive_for = 0ms; // however short its silence was
+    station chief{options};
+    station worker{options_of(1, chief.network->listening_at())};
+    REQUIRE(chief.network->arrival(1).get());
+    hostile_peer earlier{chief.network->listening_at()};
+    earlier.say_hello(worker_hello(5));
+    CHECK(earlier.last_words().find("worker:0 began no later than the one before it")
+          != std::string::npos);
+    auto near = chief.publish("successor", successor);
+    CHECK(ask<msg<wire::Token>>(worker.world, worker.find(0, "successor"), make_token(7)));
+    end(near);
+  }
+
   TEST_CASE("lives that follow each other at once have numbers that grow") {
     uint32_t last = 0;
     for (int life = 0; life < 3; ++life) {
