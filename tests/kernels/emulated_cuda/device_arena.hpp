@@ -17,10 +17,12 @@ namespace troupe::emulated {
 /// Blocks between canaries, in pages that are closed to all but the holder of a `passage`.
 class device_arena {
 public:
-  device_arena()
-    : first_(static_cast<std::byte*>(::mmap(nullptr, reserved_bytes, PROT_NONE,
-                                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {
-    TROUPE_ASSERT(first_ != MAP_FAILED);
+  device_arena() {
+    auto* mapped = ::mmap(nullptr, reserved_bytes + huge_page_bytes, PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    TROUPE_ASSERT(mapped != MAP_FAILED);
+    auto rest = reinterpret_cast<uintptr_t>(mapped) % huge_page_bytes;
+    first_ = static_cast<std::byte*>(mapped) + (huge_page_bytes - rest);
     // Opening and closing small pages would be most of what a test takes.
     ::madvise(first_, reserved_bytes, MADV_HUGEPAGE);
   }
@@ -102,17 +104,20 @@ public:
 
 private:
   static constexpr size_t reserved_bytes = size_t{64} << 30;
+  static constexpr size_t huge_page_bytes = size_t{2} << 20;
   static constexpr size_t alignment = 256;
   static constexpr size_t canary_bytes = 256;
   static constexpr int canary = 0xa5;
 
+  // A part of a huge page would have it split into small ones.
   void protect() {
-    if (used_bytes_ == 0) return;
-    TROUPE_ASSERT(::mprotect(first_, used_bytes_, is_open_ ? PROT_READ | PROT_WRITE : PROT_NONE)
+    auto pages = (used_bytes_ + huge_page_bytes - 1) / huge_page_bytes;
+    TROUPE_ASSERT(::mprotect(first_, pages * huge_page_bytes,
+                             is_open_ ? PROT_READ | PROT_WRITE : PROT_NONE)
                   == 0);
   }
 
-  std::byte* first_;
+  std::byte* first_ = nullptr;
   size_t used_bytes_ = 0;
   size_t taken_bytes_ = 0;
   size_t limit_ = size_t{1} << 30;

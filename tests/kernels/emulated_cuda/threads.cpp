@@ -70,7 +70,6 @@ struct fiber {
   ucontext_t first_start{};
   jmp_buf place{};
   bool has_started = false;
-  bool is_free = true;
   unsigned thread = 0;
   waits_for waiting = waits_for::nothing;
 };
@@ -90,6 +89,8 @@ struct block {
   unsigned threads = 0;
   std::vector<unsigned> order; ///< In which the threads begin.
   size_t begun = 0;
+  std::vector<fiber*> on; ///< By thread: where it was begun.
+  size_t fibers = 0;      ///< That it has taken.
   unsigned finished = 0;
   unsigned at_barrier = 0;
   meeting beginning;
@@ -123,6 +124,7 @@ void be_scheduler() {
 
 void begin_next_thread(fiber& on) {
   on.thread = now.order[now.begun++];
+  now.on[on.thread] = &on;
   threadIdx.x = on.thread;
 }
 
@@ -167,10 +169,11 @@ void resume(fiber& on) {
   setcontext(&on.first_start);
 }
 
-fiber& free_fiber() {
-  for (auto& one : fibers)
-    if (one->is_free) return *one;
-  return *fibers.emplace_back(std::make_unique<fiber>());
+fiber& next_fiber() {
+  if (now.fibers == fibers.size()) fibers.push_back(std::make_unique<fiber>());
+  auto& next = *fibers[now.fibers++];
+  next.waiting = waits_for::nothing;
+  return next;
 }
 
 void wait(waits_for what) {
@@ -179,22 +182,25 @@ void wait(waits_for what) {
 }
 
 void release(waits_for what, unsigned first, unsigned last) {
-  for (auto& one : fibers)
-    if (!one->is_free && one->waiting == what && one->thread >= first && one->thread < last)
-      one->waiting = waits_for::nothing;
+  for (auto thread = first; thread < std::min(last, now.threads); ++thread)
+    if (auto& one = *now.on[thread]; one.thread == thread && one.waiting == what)
+      one.waiting = waits_for::nothing;
 }
 
 fiber* some_runnable() {
-  size_t from = next_random() % fibers.size();
-  for (size_t i = 0; i < fibers.size(); ++i) {
-    auto& one = *fibers[(from + i) % fibers.size()];
-    if (!one.is_free && one.waiting == waits_for::nothing) return &one;
+  size_t from = next_random() % now.fibers;
+  for (size_t i = 0; i < now.fibers; ++i) {
+    auto& one = *fibers[(from + i) % now.fibers];
+    if (one.waiting == waits_for::nothing) return &one;
   }
   return nullptr;
 }
 
 void run_block(const std::function<void()>& body, unsigned threads) {
-  now = {.body = &body, .threads = threads, .order = std::vector<unsigned>(threads)};
+  now = {.body = &body,
+         .threads = threads,
+         .order = std::vector<unsigned>(threads),
+         .on = std::vector<fiber*>(threads)};
   std::iota(now.order.begin(), now.order.end(), 0U);
   for (unsigned i = threads; i > 1; --i)
     std::swap(now.order[i - 1], now.order[next_random() % i]);
@@ -205,8 +211,7 @@ void run_block(const std::function<void()>& body, unsigned threads) {
   now.beginning.arrive();
   while (now.finished < threads) {
     if (now.begun < threads) {
-      auto& fresh = free_fiber();
-      fresh.is_free = false;
+      auto& fresh = next_fiber();
       begin_next_thread(fresh);
       resume(fresh);
       continue;
@@ -217,10 +222,6 @@ void run_block(const std::function<void()>& body, unsigned threads) {
     resume(*next);
   }
   now.end.pass();
-  for (auto& one : fibers) {
-    one->waiting = waits_for::nothing;
-    one->is_free = true;
-  }
 }
 
 } // namespace

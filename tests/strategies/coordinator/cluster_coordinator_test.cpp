@@ -401,6 +401,18 @@ TEST_SUITE("strategies/coordinator/cluster_coordinator") {
     CHECK(refusal_of([&] { one.coordinator.join(); }).code == errc::limit_exceeded);
   }
 
+  TEST_CASE("so is an array of more dimensions than a message holds") {
+    team one{1};
+    auto echo = one.coordinator.make_function(
+      "echo", [](closure_context&, tensor values) { return values.extents().rank(); });
+    auto ones = [](size_t rank) { return zeros(shape{std::vector<int64_t>(rank, 1)}); };
+    CHECK(one.coordinator.fetch(one.coordinator.schedule(echo, ones(32))) == 32);
+    CHECK(refusal_of([&] { static_cast<void>(one.coordinator.schedule(echo, ones(33))); })
+          == error{errc::limit_exceeded,
+                   "an array of 33 dimensions cannot travel to another process, only 32; reshape "
+                   "it"});
+  }
+
   TEST_CASE("fetch maps the remote values of a nest, and leaves the rest") {
     team one{2};
     auto function = one.coordinator.make_function("twice", twice);
