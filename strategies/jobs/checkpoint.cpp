@@ -41,12 +41,23 @@ bool have_the_same_slots(const state_parts& parts) {
   });
 }
 
+bool have_the_same_average(const state_parts& parts) {
+  const auto& first = parts.front().average;
+  return first && std::ranges::all_of(parts, [&](const variable_payload& part) {
+           return part.average && part.average->name == first->name;
+         });
+}
+
 // What shards hold, as what one variable would. Rows may have been updated more or less often.
 variable_payload join(const state_parts& parts) {
   variable_payload whole;
   whole.value = array_of_all(parts, [](const auto& part) { return part.value; });
   for (const auto& part : parts)
     whole.version = std::max(whole.version, part.version);
+  if (have_the_same_average(parts))
+    whole.average
+      = named_payload{parts.front().average->name,
+                      array_of_all(parts, [](const auto& part) { return part.average->value; })};
   if (!have_the_same_slots(parts)) return whole;
   whole.optimizer = parts.front().optimizer;
   whole.slots_since = parts.front().slots_since;

@@ -22,7 +22,7 @@ namespace troupe {
 /// writes nothing.
 /// @param step Updates made so far: names the file.
 /// @param sharded Shards that are saved as the one array that they are, so that it may go on in
-/// another number of them. Slots are saved if all shards have those of one optimizer.
+/// another number of them. Slots and averages are saved if all shards have those of one optimizer.
 /// Errors: throws `failure`: wrong_context; resource if the file cannot be written.
 void save_checkpoint(strategy& strategy, const std::filesystem::path& folder, uint64_t step,
                      std::span<const sharded_variable> sharded = {});

@@ -32,7 +32,7 @@ variable_payload rows_of_state(const variable_payload& whole, int64_t begin, int
   part.value = whole.value.slice(begin, end);
   for (auto& slot : part.slots)
     slot.value = slot.value.slice(begin, end);
-  part.average.reset();
+  if (part.average) part.average->value = part.average->value.slice(begin, end);
   return part;
 }
 

@@ -246,6 +246,7 @@ task<void> sharded_variable::assign_sub(variable_access& context, tensor delta) 
   return change_all(context, change::subtract, std::move(delta));
 }
 
+// All shards get a gradient: they are updated together, and equally often.
 std::vector<gradient_and_variable> sharded_variable::split(const gradient& of_the_whole) const {
   std::vector<gradient_and_variable> parts;
   if (const auto* dense = std::get_if<tensor>(&of_the_whole)) {
@@ -259,16 +260,15 @@ std::vector<gradient_and_variable> sharded_variable::split(const gradient& of_th
   auto indices = sparse.indices.contiguous();
   auto rows = indices.values<int64_t>();
   auto given = sparse.values.rank() == 0 ? 0 : static_cast<size_t>(sparse.values.extents()[0]);
-  if (given != rows.size())
+  if (sparse.values.rank() == 0 || given != rows.size())
     throw_failure(errc::invalid_argument, "a gradient of '{}' has {} row numbers, but {} rows",
                   name(), rows.size(), given);
   std::vector<std::vector<int64_t>> places(shards_.size()); // in the slices, by shard
   for (size_t i = 0; i < rows.size(); ++i)
     places[shard_of(rows[i])].push_back(static_cast<int64_t>(i));
   for (size_t shard = 0; shard < shards_.size(); ++shard) {
-    if (places[shard].empty()) continue;
     tensor own{dtype::i64, {static_cast<int64_t>(places[shard].size())}};
-    std::vector<tensor> values;
+    std::vector<tensor> values{sparse.values.slice(0, 0)};
     for (size_t i = 0; i < places[shard].size(); ++i) {
       auto place = places[shard][i];
       own.mutable_values<int64_t>()[i] = rows[static_cast<size_t>(place)] - offsets_[shard];

@@ -74,9 +74,9 @@ public:
   [[nodiscard]] task<void> assign_add(variable_access& context, tensor delta) const;
   [[nodiscard]] task<void> assign_sub(variable_access& context, tensor delta) const;
 
-  /// A gradient of the whole, cut for an optimizer: dense for each shard, or the rows of those that
-  /// have some, by i32 or i64. Errors: throws `failure`: invalid_argument for another shape;
-  /// type_mismatch for row numbers that are not a list of integers; out_of_range.
+  /// A gradient of the whole, cut for an optimizer: dense for each shard, or its rows, found by i32
+  /// or i64, of which a shard may have none. Errors: throws `failure`: invalid_argument for another
+  /// shape; type_mismatch for row numbers that are not a list of integers; out_of_range.
   [[nodiscard]] std::vector<gradient_and_variable> split(const gradient& of_the_whole) const;
 
 private:

@@ -6,11 +6,15 @@
 #include "strategies/jobs/checkpoint.hpp"
 #include "strategies/kinds/mirrored_strategy.hpp"
 #include "strategies/optimizers/optimizer.hpp"
+#include "strategies/variables/exponential_moving_average.hpp"
 #include "strategies/variables/sharded_variable.hpp"
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/small_arrays.hpp"
 #include "tests/strategies/refusal.hpp"
+
+#include <algorithm>
+#include <iterator>
 
 namespace sharded_variable_test {
 
@@ -63,6 +67,13 @@ struct stage {
   numbers all() {
     return numbers_of(
       run([table = table](closure_context& context) { return table.read(context); }));
+  }
+
+  numbers averages(const exponential_moving_average& kept) {
+    numbers all;
+    for (const auto& shard : table.shards())
+      std::ranges::copy(numbers_of(kept.average(strategy, shard).value()), std::back_inserter(all));
+    return all;
   }
 
   numbers found(const numbers& rows) {
@@ -238,6 +249,30 @@ TEST_SUITE("strategies/variables/sharded_variable") {
     CHECK(one.found({9}) == numbers{0, 0});
   }
 
+  TEST_CASE("a shard without rows in a gradient is updated with the others") {
+    stage one;
+    auto of_one_row = indexed_slices{rows_to_find({9}), array({1, 2}, {1, 2}), {10, 2}};
+    auto parts = one.table.split(of_one_row);
+    REQUIRE(parts.size() == 3);
+    CHECK(std::get<indexed_slices>(parts[0].gradient).values.extents() == shape{0, 2});
+    auto world = world::virtual_time();
+    mirrored_strategy strategy{world, {.devices = cpu_devices(2)}};
+    auto table = sharded_variable::make(strategy, "table", counting(), fixed_shards_partitioner(3));
+    optimizer momentum{rules::momentum{.learning_rate = 1, .decay = 0.5}};
+    auto step = [&](replica_context& context) -> task<void> {
+      auto row = context.replica_id_in_sync_group() == 0 ? 0 : 9;
+      indexed_slices own{rows_to_find({static_cast<double>(row)}), array({1, 2}, {2, 4}), {10, 2}};
+      auto gradients = table.split(own);
+      auto applying = momentum.apply_gradients(context, std::move(gradients));
+      co_await applying;
+    };
+    strategy.run(step);
+    strategy.run(step);
+    CHECK(numbers_of(strategy.read(table.shards()[0]))
+          == numbers{-2.5, -4.5, 1, 1.5, 2, 2.5, 3, 3.5});
+    CHECK(numbers_of(strategy.read(table.shards()[1])) == numbers{4, 4.5, 5, 5.5, 6, 6.5});
+  }
+
   TEST_CASE("a gradient of rows that are not found is not cut") {
     stage one;
     auto refused = [&](tensor rows, const numbers& values) {
@@ -258,7 +293,10 @@ TEST_SUITE("strategies/variables/sharded_variable") {
       CAPTURE(before);
       CAPTURE(after);
       scratch_folder folder;
-      optimizer momentum{rules::momentum{.learning_rate = 1, .decay = 0.5}};
+      exponential_moving_average averages{0.5};
+      update_plan plan{.rule = rules::momentum{.learning_rate = 1, .decay = 0.5},
+                       .average = averages.settings()};
+      optimizer momentum{plan};
       stage saved{before};
       descend(saved, momentum);
       save_checkpoint(saved.strategy, folder.path(), 1, std::span{&saved.table, 1});
@@ -266,9 +304,11 @@ TEST_SUITE("strategies/variables/sharded_variable") {
       CHECK(restore_checkpoint(resumed.strategy, folder.path(), std::span{&resumed.table, 1}) == 1);
       CHECK(resumed.strategy.extended().deferred().names().empty());
       CHECK(resumed.all() == numbers_of(counting(-1)));
-      optimizer same{rules::momentum{.learning_rate = 1, .decay = 0.5}};
+      CHECK(resumed.averages(averages) == numbers_of(counting(-0.5)));
+      optimizer same{plan};
       descend(resumed, same);
       CHECK(resumed.all() == numbers_of(counting(-2.5))); // the velocity was saved, too
+      CHECK(resumed.averages(averages) == numbers_of(counting(-1.5)));
     }
   }
 
