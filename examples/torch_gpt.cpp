@@ -124,7 +124,6 @@ int main(int count, char** arguments) {
   auto loss = [text](gpt& own, const random_key& batch) { return loss_of(own, text, batch); };
   auto report = train(strategy, optimizer, torch_step(model, model.loss(loss), optimizer, windows),
                       {.steps = steps,
-                       .variables = model.trained(),
                        .evaluation = {.every_steps = 100, .evaluate = bits, .on_result = show}});
   return report.failure ? static_cast<int>(exit_code_of(report.failure->code)) : 0;
 }

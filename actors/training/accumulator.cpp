@@ -54,6 +54,12 @@ caf::result<msg<wire::PushReply>> push(accumulator_pointer self, push_bundle pus
   return std::move(*reply);
 }
 
+// A replica may end while it waits. The chief does not: it ends the accumulator.
+void watch(accumulator_pointer self, const caf::strong_actor_ptr& asker) {
+  auto address = caf::actor_cast<caf::actor_addr>(asker);
+  if (self->state.watched.insert(address).second) self->monitor(address);
+}
+
 // The answer to a take comes from here or from the owner, as `Reply` says.
 template <class Reply>
 caf::result<msg<Reply>> take(accumulator_pointer self, uint32_t required, bool hold = false,
@@ -73,6 +79,7 @@ caf::result<msg<Reply>> take(accumulator_pointer self, uint32_t required, bool h
     if (auto seen = check_aggregates(config.variable.name, config.place); !seen)
       return to_caf(seen.error());
   auto asker = self->current_sender(); // the promise takes the sender out of the message
+  if (std::is_same_v<Reply, wire::Aggregate>) watch(self, asker);
   auto promise = self->make_response_promise<msg<Reply>>();
   self->state.takes.push_back({required, hold, measure, asker, promise});
   serve(self);
@@ -86,6 +93,7 @@ caf::result<msg<wire::Aggregate>> await_aggregate(accumulator_pointer self, uint
       !seen)
     return to_caf(seen.error());
   auto asker = self->current_sender();
+  watch(self, asker);
   auto promise = self->make_response_promise<msg<wire::Aggregate>>();
   self->state.awaits.push_back({asker, promise});
   return promise;
@@ -99,13 +107,22 @@ void answer_cancelled(Takes takes, Awaits awaits) {
     waiting.promise.deliver(to_caf(take_cancelled));
 }
 
+// One that waited behind it may have enough.
+void forget_asker(accumulator_pointer self, const caf::actor_addr& asker) {
+  answer_cancelled(self->state.forget_takes(asker), self->state.forget_awaits(asker));
+  serve(self);
+}
+
 void cancel(accumulator_pointer self, wire::CancelTakes::Reader said) {
   const auto& asker = self->current_sender();
-  if (said.getAtMost() > 0)
-    self->state.lower_takes(asker, said.getStep(), said.getAtMost());
-  else
-    answer_cancelled(self->state.forget_takes(asker), self->state.forget_awaits(asker));
-  serve(self); // one that waited behind it may have enough
+  if (said.getAtMost() == 0) return forget_asker(self, caf::actor_cast<caf::actor_addr>(asker));
+  self->state.lower_takes(asker, said.getStep(), said.getAtMost());
+  serve(self);
+}
+
+void on_down(accumulator_pointer self, const caf::down_msg& down) {
+  self->state.watched.erase(down.source);
+  forget_asker(self, down.source);
 }
 
 // No caller waits for an accumulator that is no more.
@@ -151,11 +168,11 @@ std::vector<msg<wire::PushGradient>> only_ones_of(std::vector<push_bundle> given
 }
 
 template <class List>
-auto forget(List& list, const caf::strong_actor_ptr& asker) {
+auto forget(List& list, const caf::actor_addr& asker) {
   std::vector<typename List::value_type> forgotten;
   List others;
   for (auto& one : list)
-    if (one.asker == asker)
+    if (asker == one.asker)
       forgotten.push_back(std::move(one));
     else
       others.push_back(std::move(one));
@@ -299,12 +316,12 @@ void accumulator_state::lower_takes(const caf::strong_actor_ptr& asker, uint64_t
 }
 
 std::vector<accumulator_state::pending_take>
-accumulator_state::forget_takes(const caf::strong_actor_ptr& asker) {
+accumulator_state::forget_takes(const caf::actor_addr& asker) {
   return forget(takes, asker);
 }
 
 std::vector<accumulator_state::pending_await>
-accumulator_state::forget_awaits(const caf::strong_actor_ptr& asker) {
+accumulator_state::forget_awaits(const caf::actor_addr& asker) {
   return forget(awaits, asker);
 }
 
@@ -319,6 +336,7 @@ bundle_accumulator_actor::behavior_type accumulator(accumulator_pointer self,
     = gradient_ledger{config.first_step, config.one_gradient_per_replica, config.asynchronous};
   self->state.config = std::move(config);
   self->set_exit_handler([self](caf::exit_msg& exit) { leave(self, exit); });
+  self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
   return {
     [self](const msg<wire::PushGradient>& gradient) { return push(self, {{gradient}}); },
     [self](const msg<wire::TakeGradient>& request) {

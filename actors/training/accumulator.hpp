@@ -14,6 +14,7 @@
 
 #include <deque>
 #include <optional>
+#include <set>
 #include <variant>
 #include <vector>
 
@@ -87,6 +88,7 @@ struct accumulator_state {
   request_table<msg<wire::PushReply>> remembered;
   std::deque<pending_take> takes;
   std::vector<pending_await> awaits;
+  std::set<caf::actor_addr> watched;   ///< Who has asked for an aggregate, and may end.
   msg<wire::PushReply> accepted_reply; ///< What every accepted push of this step is told.
 
   /// Keeps or drops gradients that came at `now`, one for each variable.
@@ -115,8 +117,8 @@ struct accumulator_state {
   void lower_takes(const caf::strong_actor_ptr& asker, uint64_t of_step, uint32_t at_most);
 
   /// The takes and awaits of `asker`, which are to be answered and are forgotten here.
-  [[nodiscard]] std::vector<pending_take> forget_takes(const caf::strong_actor_ptr& asker);
-  [[nodiscard]] std::vector<pending_await> forget_awaits(const caf::strong_actor_ptr& asker);
+  [[nodiscard]] std::vector<pending_take> forget_takes(const caf::actor_addr& asker);
+  [[nodiscard]] std::vector<pending_await> forget_awaits(const caf::actor_addr& asker);
 
   [[nodiscard]] msg<wire::AccumulatorStatus> status() const;
 

@@ -45,8 +45,8 @@ struct chief_config {
   uint32_t min_replicas = 0;
   uint64_t first_step = 0;
   uint64_t steps = 1;                         ///< Updates to make.
-  std::vector<collected_variables> collected; ///< All variables; the chief ends the accumulators.
-  std::vector<variable_owner_actor> owners;   ///< One for each variable; asked for what they hold.
+  std::vector<collected_variables> collected; ///< What it trains; it ends the accumulators.
+  std::vector<variable_owner_actor> owners;   ///< Of what snapshots hold, first what it trains.
   std::vector<std::string> variables;         ///< Their names, in the same order.
   token_queue_actor tokens;                   ///< The chief ends it.
   recorder_actor recorder;                    ///< Told of every step, and last of the job's end.

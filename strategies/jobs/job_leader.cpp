@@ -317,6 +317,11 @@ private:
         each.holder = chief_actors_.owners[each.positions.front()];
       }
     }
+    for (const auto& other : strategy_.variables()) // which steps do not update, but may change
+      if (!actors_->position_of(other)) {
+        config.variables.push_back(other.name());
+        config.owners.push_back(other.owner());
+      }
     chief_ = world_.system().spawn(chief, std::move(config));
     world_.introduce(chief_.id(), "chief");
     watch_chief();

@@ -179,8 +179,7 @@ job_links links_of(const strategy& strategy, const training_options& options) {
 }
 
 std::vector<variable> trained_variables(const strategy& strategy, const training_options& options) {
-  if (!options.variables.empty()) return options.variables;
-  return {strategy.variables().begin(), strategy.variables().end()};
+  return options.variables.empty() ? strategy.trainable_variables() : options.variables;
 }
 
 uint64_t updates_made(strategy& strategy, std::span<const variable> variables) {

@@ -21,10 +21,9 @@ template <class... Arguments>
                              fmt::format(format, std::forward<Arguments>(arguments)...))}};
 }
 
-const variable_payload& state_of(const job_snapshot& from, const std::string& name) {
-  auto found = std::ranges::find(from.variables, name, &variable_snapshot::name);
-  if (found == from.variables.end()) refuse(from, "has no variable '{}'", name);
-  return found->state;
+const variable_payload* find_state(const job_snapshot& from, const variable& of) {
+  auto found = std::ranges::find(from.variables, of.name(), &variable_snapshot::name);
+  return found == from.variables.end() ? nullptr : &found->state;
 }
 
 void check_seed(strategy& strategy, const job_snapshot& from) {
@@ -36,13 +35,15 @@ void check(strategy& strategy, const sync_replicas_optimizer& optimizer,
            std::span<const variable> variables, const job_snapshot& from) {
   check_seed(strategy, from);
   for (const auto& saved : from.variables)
-    if (std::ranges::find(variables, saved.name, &variable::name) == variables.end())
-      refuse(from, "holds variable '{}', which this job does not train", saved.name);
+    if (std::ranges::find(strategy.variables(), saved.name, &variable::name)
+        == strategy.variables().end())
+      refuse(from, "holds variable '{}', which this job does not have", saved.name);
   for (const auto& variable : variables) {
-    const auto& state = state_of(from, variable.name());
+    const auto* state = find_state(from, variable);
+    if (state == nullptr) refuse(from, "has no variable '{}'", variable.name());
     auto name = name_of(optimizer.plan_for(variable).rule);
-    if (state.optimizer != name)
-      refuse(from, "was made with the optimizer {}, this job has {}", state.optimizer, name);
+    if (state->optimizer != name)
+      refuse(from, "was made with the optimizer {}, this job has {}", state->optimizer, name);
   }
 }
 
@@ -51,9 +52,10 @@ void check(strategy& strategy, const sync_replicas_optimizer& optimizer,
 void restore(strategy& strategy, const sync_replicas_optimizer& optimizer,
              std::span<const variable> variables, const job_snapshot& from) {
   check(strategy, optimizer, variables, from);
-  for (const auto& variable : variables)
-    static_cast<void>(value_or_throw(ask<msg<wire::OptimizerInUse>>(
-      strategy.world(), variable.owner(), make_restore_state(state_of(from, variable.name())))));
+  for (const auto& variable : strategy.variables())
+    if (const auto* state = find_state(from, variable))
+      static_cast<void>(value_or_throw(ask<msg<wire::OptimizerInUse>>(
+        strategy.world(), variable.owner(), make_restore_state(*state))));
   strategy.world().set_clock(from.time);
 }
 

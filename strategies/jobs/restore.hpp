@@ -10,7 +10,8 @@
 
 namespace troupe {
 
-/// Puts variables, slots, averages and the world's clock back to where a snapshot has them.
+/// Puts a strategy's variables, slots, averages and the world's clock back to where a snapshot has
+/// them. @param variables What the job trains: it must be in the snapshot; others may be.
 /// Errors: throws `failure` with failed_precondition if the snapshot is of other variables, another
 /// optimizer or another seed; type_mismatch and invalid_argument if a variable has changed its
 /// form.

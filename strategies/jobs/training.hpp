@@ -35,7 +35,7 @@ struct evaluation {
 struct training_options {
   uint64_t steps = 1000; ///< Updates to make.
 
-  std::vector<variable> variables; ///< What to train; empty: all variables of the strategy.
+  std::vector<variable> variables; ///< What to train; empty: the strategy's trainable variables.
 
   /// Saving, logging, stopping: told in this order.
   std::vector<std::shared_ptr<session_hook>> hooks;
@@ -103,7 +103,7 @@ struct training_options {
   std::stop_token stop; ///< Ends the job early, and cleanly; see `min_replicas`.
 };
 
-/// Trains all variables of a strategy. Spawns the chief, the token queue, an accumulator for each
+/// Trains the variables of a strategy. Spawns the chief, the token queue, an accumulator for each
 /// variable and the replicas, wires them, and waits until the last one has left; there is
 /// nothing to start by hand and nothing to forget.
 ///
@@ -116,7 +116,7 @@ struct training_options {
 /// @returns How the job ended; variables hold what they had been trained to.
 /// Errors: in the report: stalled and deadline_exceeded, naming what is missing; user_code, if a
 /// replica threw and too few were left; what a hook threw. Throws `failure` with invalid_argument
-/// if the strategy has no variables, its replica count is not the optimizer's, `steps` is 0, or
+/// if there are no variables to train, its replica count is not the optimizer's, `steps` is 0, or
 /// `min_replicas` does not go with the optimizer's options;
 /// failed_precondition if `resume` is of another job, or hooks leave the job without a chief.
 job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,

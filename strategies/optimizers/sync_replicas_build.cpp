@@ -4,12 +4,14 @@
 #include "actors/training/token_queue.hpp"
 #include "actors/training/variable_bundle.hpp"
 #include "actors/world/ask.hpp"
+#include "messages/throw_failure.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/job_actors.hpp"
 #include "strategies/contexts/owner_replication.hpp"
 #include "strategies/contexts/variable_bundles.hpp"
 #include "strategies/optimizers/sync_replicas_optimizer.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace troupe {
@@ -153,6 +155,12 @@ void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> va
   if (!global_step)
     throw failure{{errc::invalid_argument,
                    "Global step is required to check staleness: give the updates made so far"}};
+  for (const auto& averaged : averages_->variables_to_average)
+    if (averages_->variable_averages && std::ranges::count(variables, averaged) == 0)
+      throw_failure(errc::invalid_argument,
+                    "variables_to_average has '{}', which this job does not train: an average is "
+                    "made of updates",
+                    averaged.name());
   auto actors = std::make_shared<job_actors>();
   actor_builder builder{strategy, *actors};
   actors->first_step = *global_step;

@@ -41,7 +41,8 @@ struct apply_options {
 /// Which moving averages are kept while a job trains.
 struct average_choice {
   std::optional<moving_average> variable_averages; ///< `exponential_moving_average::settings()`.
-  /// Variables to average; empty: all. Ignored without `variable_averages`.
+  /// Variables to average, all of them trained by the job; empty: all that it trains. Ignored
+  /// without `variable_averages`.
   std::vector<variable> variables_to_average;
 };
 
@@ -143,7 +144,8 @@ public:
   /// In a job of several processes each makes those that stand in it, and owners are told what an
   /// update does by the process of the chief.
   /// Errors: throws `failure` with invalid_argument ("Must supply at least one variable",
-  /// "Global step is required to check staleness"); as owners answer UseOptimizer.
+  /// "Global step is required to check staleness"), or if one is to be averaged that is not among
+  /// them; as owners answer UseOptimizer.
   void build(strategy& strategy, std::vector<variable> variables,
              std::optional<uint64_t> global_step,
              const std::optional<std::vector<uint64_t>>& tokens = {}, job_links links = {});

@@ -22,7 +22,7 @@ namespace troupe {
 ///     torch_model<net> model{strategy, [] { return std::make_shared<net>(); }};
 ///     auto loss = [](net& own, const random_key& batch) { return own.loss_of(draw(batch)); };
 ///     auto step = torch_step(model, model.loss(loss), optimizer, 32);
-///     train(strategy, optimizer, step, {.steps = 1000, .variables = model.trained()});
+///     train(strategy, optimizer, step, {.steps = 1000});
 ///
 /// @tparam Module Derived from `torch::nn::Module`. Include its header; this one includes nothing
 /// of libtorch.

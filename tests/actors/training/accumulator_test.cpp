@@ -517,6 +517,20 @@ TEST_SUITE("actors/training/accumulator") {
     caf::anon_send_exit(there, caf::exit_reason::user_shutdown);
   }
 
+  TEST_CASE("a take of whoever has ended is forgotten, and the one behind it is served") {
+    collection step;
+    std::optional<puppet> asker{step.world};
+    static_cast<void>(asker->ask<msg<wire::Aggregate>>(step.target, make_take_aggregate(2)));
+    step.settle();
+    auto next = step.replicas.ask<msg<wire::Aggregate>>(step.target, make_take_aggregate(1));
+    step.push(0, 0);
+    CHECK_FALSE(next.has_come());
+    asker.reset();
+    step.settle();
+    CHECK(next.value().reader().getStep() == 0);
+    CHECK(step.held() == 0);
+  }
+
   TEST_CASE("a take may be content with fewer gradients, as long as its step is not over") {
     collection step;
     step.push(0, 0);

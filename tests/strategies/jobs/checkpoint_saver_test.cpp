@@ -168,7 +168,7 @@ TEST_SUITE("strategies/jobs/checkpoint_saver_hook") {
     auto other_variable = resume_with("v", rules::sgd{});
     CHECK(other_variable.code == errc::failed_precondition);
     CHECK(other_variable.message
-          == "the checkpoint of step 2 holds variable 'w', which this job does not train");
+          == "the checkpoint of step 2 holds variable 'w', which this job does not have");
     auto other_seed = resume_with("w", rules::sgd{}, 5);
     CHECK(other_seed.message
           == "the checkpoint of step 2 is of a world with seed 0, this one has 5");

@@ -181,6 +181,31 @@ TEST_SUITE("strategies/jobs/resume") {
             check_resumes({some_plans[1], sync, false, equal_times}, interrupted);
   }
 
+  TEST_CASE("a variable that is not trainable is no part of steps, and goes on where it was") {
+    scratch_folder folder;
+    auto count_after = [&](uint64_t steps, bool resumes) {
+      small_job job{{.policy = sync_policy::latest_token}};
+      auto count = job.strategy.make_variable(
+        "count", zeros({}, dtype::i64),
+        {.aggregation = variable_aggregation::sum, .trainable = false});
+      auto step = [=, optimizer = job.optimizer,
+                   weights = job.weights](replica_context& context) -> task<void> {
+        auto counting = context.assign_add(count, 1.0);
+        co_await counting;
+        auto giving = give(context, optimizer, weights, zeros({1}, dtype::f64));
+        co_await giving;
+      };
+      training_options options{.steps = steps};
+      options.hooks = {std::make_shared<checkpoint_saver_hook>(
+        folder.path(), checkpoint_options{.every_steps = 1})};
+      if (resumes) options.resume = find_checkpoint(folder.path())->snapshot;
+      CHECK_FALSE(job.run(step, options).report.failure);
+      return job.strategy.read(count).values<int64_t>()[0];
+    };
+    CHECK(count_after(3, false) == 3);
+    CHECK(count_after(2, true) == 5);
+  }
+
   TEST_CASE("with all replicas needed, also in the threads world") {
     for (auto policy : {sync_policy::latest_token, sync_policy::cancel})
       check_resumes({some_plans[2],

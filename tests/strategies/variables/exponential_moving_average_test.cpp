@@ -162,6 +162,16 @@ TEST_SUITE("strategies/variables/exponential_moving_average") {
     CHECK_FALSE(ignored.plan_for(job.b).average);
   }
 
+  TEST_CASE("an average of what the job does not train is refused, naming it") {
+    exponential_moving_average average{0.75};
+    averaged_job job{1};
+    sync_replicas_optimizer of_b{update_plan{}, {1, 1}, {average.settings(), {job.b}}};
+    CHECK(refusal_of([&] { of_b.build(job.strategy, {job.a}, 1); })
+          == error{errc::invalid_argument,
+                   "variables_to_average has 'b', which this job does not train: an average is "
+                   "made of updates"});
+  }
+
   TEST_CASE("variables are restored from their averages, or from themselves") {
     averaged_job job{1};
     exponential_moving_average average{0.75};
