@@ -22,6 +22,15 @@ tensor value_of(expected<msg<wire::VariableSnapshot>> answer) {
   return read_tensor(snapshot.reader().getValue(), snapshot.owner());
 }
 
+double exact_number(long double integer) {
+  auto nearest = static_cast<double>(integer);
+  if (nearest == integer) return nearest;
+  throw failure{{errc::invalid_argument,
+                 fmt::format("a variable cannot be changed by the number {:.0f}, which would "
+                             "become {:.0f}; give a tensor of i64",
+                             integer, nearest)}};
+}
+
 namespace {
 
 // One and the same number or array from all replicas is not a value for each. A single array is:

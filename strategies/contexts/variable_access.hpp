@@ -16,14 +16,18 @@
 
 namespace troupe {
 
+/// An integer of up to 64 bits, as a variable is changed by it.
+/// Errors: throws `failure` with invalid_argument if no double is that.
+[[nodiscard]] double exact_number(long double integer);
+
 /// What a variable is assigned, or changed by. A number stands for an array full of it, and is
-/// converted to the variable's dtype; a variable for its value.
+/// converted to the variable's dtype; a variable for its value. Errors: as `exact_number`.
 struct variable_operand : std::variant<double, tensor, distributed_value<tensor>, variable,
                                        indexed_slices, distributed_value<indexed_slices>> {
   using variant::variant;
 
   template <class Integer, class = std::enable_if_t<std::is_integral_v<Integer>>>
-  variable_operand(Integer number) : variant(static_cast<double>(number)) {}
+  variable_operand(Integer number) : variant(exact_number(static_cast<long double>(number))) {}
 };
 
 /// The array in the memory of an owner's answer.

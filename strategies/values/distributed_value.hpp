@@ -6,6 +6,7 @@
 #include "messages/failure.hpp"
 #include "strategies/values/variable.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -67,8 +68,11 @@ public:
 
   /// The value of one replica, for code that cannot know how many there are.
   /// Errors: throws `failure` with invalid_argument if the replica has none; of a mirrored value,
-  /// every replica has it, and so has `no_replica`.
+  /// every replica has it, and so has `no_replica`, as it has numbers that are the same for all.
   [[nodiscard]] const T& select(size_t replica) const {
+    if constexpr (std::is_arithmetic_v<T>)
+      if (replica == no_replica && !values_.empty() && are_all(values_.front()))
+        return values_.front();
     if (values_.empty() || (!is_mirrored_ && replica >= count_)) refuse_replica(replica, count_);
     return values_[is_mirrored_ ? 0 : replica];
   }
@@ -90,6 +94,10 @@ public:
 private:
   /// What can be referred to one by one, as the booleans of a vector cannot.
   using storage = std::conditional_t<std::is_same_v<T, bool>, std::deque<bool>, std::vector<T>>;
+
+  [[nodiscard]] bool are_all(const T& one) const {
+    return std::ranges::all_of(values_, [&one](const T& each) { return each == one; });
+  }
 
   distributed_value(storage values, size_t count, bool is_mirrored)
     : values_(std::move(values)), count_(count), is_mirrored_(is_mirrored) {}

@@ -317,6 +317,25 @@ TEST_SUITE("strategies/contexts/extended") {
     CHECK(results[2] == 5);
   }
 
+  TEST_CASE("the same number from all replicas is one for all, another from one is not") {
+    two_strategies both;
+    auto weights = both.theirs.make_variable("w", scalar(1));
+    auto added = [&](double by_last) {
+      both.theirs.run([weights, by_last](replica_context& context) -> task<void> {
+        auto add = [](update_context& update, variable own, double by) -> task<void> {
+          auto adding = update.assign_add(own, by);
+          co_await adding;
+        };
+        auto by = context.replica_id_in_sync_group() == 2 ? by_last : 4.0;
+        auto updating = context.update(weights, add, by);
+        co_await updating;
+      });
+      return numbers_of(both.theirs.read(weights));
+    };
+    CHECK(added(4) == numbers{5});
+    CHECK(refusal_of([&] { static_cast<void>(added(3)); }).code == errc::invalid_argument);
+  }
+
   TEST_CASE("update_non_slot runs once for each device, without a variable") {
     for_every_strategy([](strategy& strategy) {
       auto weights = strategy.make_variable("w", scalar(1));

@@ -543,6 +543,14 @@ TEST_SUITE("strategies/contexts/variable_write") {
       CHECK(refusal_of([&] { strategy.assign(target, number); }).code == errc::invalid_argument);
     CHECK(refusal_of([&] { strategy.assign(target, 1e10); })
           == error{errc::invalid_argument, "variable 'v0' is i32, which cannot be 10000000000"});
+    constexpr int64_t odd = 9007199254740993; // 2^53 + 1
+    CHECK(refusal_of([&] { static_cast<void>(variable_operand{odd}); })
+          == error{errc::invalid_argument,
+                   "a variable cannot be changed by the number 9007199254740993, which would "
+                   "become 9007199254740992; give a tensor of i64"});
+    CHECK(refusal_of([&] { static_cast<void>(variable_operand{INT64_MAX}); }).code
+          == errc::invalid_argument);
+    CHECK(std::get<double>(variable_operand{odd - 1}) == 0x1p53);
   }
 
   TEST_CASE_FIXTURE(two_replicas, "variables of another strategy are refused in every context") {
