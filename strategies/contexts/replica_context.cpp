@@ -33,8 +33,8 @@ msg<wire::ReadVariable> read_variable(const variable& source, uint32_t replica,
   return component == whole_variable ? of_the_whole : make_read_variable(component);
 }
 
-// Each replica's read is a value of its own, even while all copies are one array: what a program
-// does must not depend on that.
+// Each replica's read is a value of its own, and so is its part of a distributed value, even while
+// all are one array: what a program does must not depend on that.
 tensor own_handle(const tensor& value) {
   auto owner = std::make_shared<const tensor>(value);
   if (!is_on_device(value))
@@ -302,7 +302,7 @@ task<tensor> replica_context::all_gather_gradient(tensor by_result, int64_t axis
 
 task<tensor> replica_context::apply(variable target, change how, variable_operand operand) {
   if (auto* value = std::get_if<distributed_value<tensor>>(&operand)) {
-    operand = tensor{value->select(place_.replica)};
+    operand = own_handle(value->select(place_.replica));
   } else if (auto* rows = std::get_if<distributed_value<indexed_slices>>(&operand)) {
     operand = indexed_slices{rows->select(place_.replica)};
   } else if (const auto* from = std::get_if<variable>(&operand)) {

@@ -56,7 +56,9 @@ distributed_value<tensor> strategy_extended::broadcast_to(tensor value, destinat
 
 std::vector<std::string>
 strategy_extended::non_slot_devices(std::span<const variable> variables) const {
-  if (strategy_.layout().mirrors_variables) return strategy_.layout().worker_devices;
+  const auto& layout = strategy_.layout();
+  if (layout.mirrors_variables || layout.parameter_devices == layout.worker_devices)
+    return layout.worker_devices;
   if (variables.empty())
     throw failure{{errc::invalid_argument,
                    "non_slot_devices of no variables; give those that the state belongs to"}};

@@ -368,6 +368,9 @@ TEST_SUITE("strategies/contexts/variable_write") {
 
   TEST_CASE_FIXTURE(two_replicas, "each replica takes its own part of a distributed operand") {
     auto target = make(aggregation::sum);
+    auto one = distributed_value<tensor>::mirrored(scalar(3), 2);
+    change_all(strategy, assign, target, same(one));
+    CHECK(copies(target) == numbers{6, 6});
     auto each = distributed_value<tensor>::per_replica({scalar(1), scalar(10)});
     change_all(strategy, assign, target, same(each));
     CHECK(copies(target) == numbers{11, 11});

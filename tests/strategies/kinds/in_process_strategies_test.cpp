@@ -36,6 +36,7 @@ TEST_SUITE("strategies/kinds/in_process_strategies") {
     CHECK(strategy.num_replicas_in_sync() == 1);
     CHECK(list(strategy.extended().worker_devices()) == names{"cpu:3"});
     CHECK(list(strategy.extended().parameter_devices()) == names{"cpu:3"});
+    CHECK(strategy.extended().non_slot_devices({}) == names{"cpu:3"});
     CHECK(strategy.make_variable("w", scalar(1)).devices() == names{"cpu:3"});
     CHECK(!strategy.extended().experimental_between_graph());
   }
