@@ -62,7 +62,7 @@ struct meetings {
   [[nodiscard]] meeting& next() { return in_turn[done % in_turn.size()]; }
 };
 
-enum class waits_for : uint8_t { nothing, block, warp, next_block };
+enum class waits_for : uint8_t { nothing, block, warp };
 
 /// A stack on which one thread after the other runs; one that waits keeps it.
 struct fiber {
@@ -89,8 +89,9 @@ struct block {
   unsigned threads = 0;
   std::vector<unsigned> order; ///< In which the threads begin.
   size_t begun = 0;
-  std::vector<fiber*> on; ///< By thread: where it was begun.
-  size_t fibers = 0;      ///< That it has taken.
+  std::vector<fiber*> on;    ///< By thread: where it was begun.
+  size_t fibers = 0;         ///< That it has taken.
+  std::vector<fiber*> ready; ///< That have waited, and may go on.
   unsigned finished = 0;
   unsigned at_barrier = 0;
   meeting beginning;
@@ -149,7 +150,6 @@ void run_threads() {
     begin_next_thread(self);
   }
   self.has_started = false;
-  self.waiting = waits_for::next_block;
   _longjmp(scheduler, 1);
 }
 
@@ -171,9 +171,7 @@ void resume(fiber& on) {
 
 fiber& next_fiber() {
   if (now.fibers == fibers.size()) fibers.push_back(std::make_unique<fiber>());
-  auto& next = *fibers[now.fibers++];
-  next.waiting = waits_for::nothing;
-  return next;
+  return *fibers[now.fibers++];
 }
 
 void wait(waits_for what) {
@@ -183,17 +181,18 @@ void wait(waits_for what) {
 
 void release(waits_for what, unsigned first, unsigned last) {
   for (auto thread = first; thread < std::min(last, now.threads); ++thread)
-    if (auto& one = *now.on[thread]; one.thread == thread && one.waiting == what)
+    if (auto& one = *now.on[thread]; one.thread == thread && one.waiting == what) {
       one.waiting = waits_for::nothing;
+      now.ready.push_back(&one);
+    }
 }
 
-fiber* some_runnable() {
-  size_t from = next_random() % now.fibers;
-  for (size_t i = 0; i < now.fibers; ++i) {
-    auto& one = *fibers[(from + i) % now.fibers];
-    if (one.waiting == waits_for::nothing) return &one;
-  }
-  return nullptr;
+fiber* take_ready() {
+  if (now.ready.empty()) return nullptr;
+  std::swap(now.ready[next_random() % now.ready.size()], now.ready.back());
+  auto* next = now.ready.back();
+  now.ready.pop_back();
+  return next;
 }
 
 void run_block(const std::function<void()>& body, unsigned threads) {
@@ -216,7 +215,7 @@ void run_block(const std::function<void()>& body, unsigned threads) {
       resume(fresh);
       continue;
     }
-    auto* next = some_runnable();
+    auto* next = take_ready();
     // Some threads of the block wait, and the others are gone: on a GPU they might wait for ever.
     TROUPE_ASSERT(next != nullptr, now.finished, now.at_barrier, blockIdx.x);
     resume(*next);
