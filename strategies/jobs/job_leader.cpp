@@ -40,11 +40,11 @@ void tell_warning(const training_options& options, const std::string& line) {
 
 // Ends when the token queue closes. A look at the variables never ends a job.
 task<void> evaluate(activity& activity, replica_context::place place, uint64_t first_step,
-                    evaluation evaluation, completion<void> ended) {
+                    std::vector<variable> variables, evaluation evaluation,
+                    completion<void> ended) {
   try {
     activity.set_local_step(first_step);
     auto tokens = place.actors->tokens;
-    auto variables = place.actors->variables;
     auto index = place.replica;
     replica_context context{activity, std::move(place)};
     while (true) {
@@ -68,7 +68,7 @@ task<void> evaluate(activity& activity, replica_context::place place, uint64_t f
 /// there is, at its pace.
 class evaluator {
 public:
-  evaluator(strategy& strategy, const evaluation& evaluation, const job_actors& job)
+  evaluator(strategy& strategy, const training_options& options, const job_actors& job)
     : world_(strategy.world()),
       tokens_(world_.system().spawn(
         token_queue, token_queue_config{sync_policy::latest_token, job.first_step, {}})) {
@@ -79,8 +79,9 @@ public:
     replica_context::place place{replicas, replicas, actors, &strategy, {}};
     replica_config config{.index = place.replica, .world = &world_};
     config.body
-      = [place, first_step = job.first_step, evaluation, ended = ended_](activity& activity) {
-          return evaluate(activity, place, first_step, evaluation, ended);
+      = [place, first_step = job.first_step, variables = evaluated_variables(strategy, options),
+         evaluation = options.evaluation, ended = ended_](activity& activity) {
+          return evaluate(activity, place, first_step, variables, evaluation, ended);
         };
     auto lives = world_.system().spawn(replica, std::move(config));
     world_.introduce(lives.id(), "evaluator");
@@ -259,8 +260,7 @@ private:
         errc::failed_precondition,
         "no hook of this job is the chief's, so its steps would never close; make the hook "
         "with is_chief, or none at all");
-    if (options_.evaluation.every_steps > 0)
-      evaluator_.emplace(strategy_, options_.evaluation, *actors_);
+    if (options_.evaluation.every_steps > 0) evaluator_.emplace(strategy_, options_, *actors_);
     spawn_chief(plan);
     replicas_.emplace(
       replica_surroundings{

@@ -247,7 +247,7 @@ private:
     const auto& look = options_.evaluation;
     if (!leads_ || look.every_steps == 0 || made_ % look.every_steps != 0) return;
     std::vector<tensor> values;
-    for (const auto& variable : trained_variables(strategy_, options_))
+    for (const auto& variable : evaluated_variables(strategy_, options_))
       values.push_back(strategy_.read(variable));
     try {
       look.on_result(made_, look.evaluate(values));

@@ -182,6 +182,12 @@ std::vector<variable> trained_variables(const strategy& strategy, const training
   return options.variables.empty() ? strategy.trainable_variables() : options.variables;
 }
 
+std::vector<variable> evaluated_variables(const strategy& strategy,
+                                          const training_options& options) {
+  if (!options.variables.empty()) return options.variables;
+  return {strategy.variables().begin(), strategy.variables().end()};
+}
+
 uint64_t updates_made(strategy& strategy, std::span<const variable> variables) {
   uint64_t updates = 0;
   for (const auto& variable : variables) {

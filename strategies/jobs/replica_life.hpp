@@ -81,6 +81,10 @@ private:
 [[nodiscard]] std::vector<variable> trained_variables(const strategy& strategy,
                                                       const training_options& options);
 
+/// What an evaluation looks at.
+[[nodiscard]] std::vector<variable> evaluated_variables(const strategy& strategy,
+                                                        const training_options& options);
+
 /// A job goes on where the one before it left the variables: after so many updates.
 [[nodiscard]] uint64_t updates_made(strategy& strategy, std::span<const variable> variables);
 

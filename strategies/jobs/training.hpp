@@ -25,7 +25,8 @@ namespace troupe {
 /// A look at the variables from time to time, beside the training.
 struct evaluation {
   uint64_t every_steps = 0; ///< 0 = never.
-  /// Computes something from the variables of the job, in their order, on a computing thread.
+  /// Computes something from `training_options::variables`, or from all variables of the strategy
+  /// if none are named, in their order, on a computing thread.
   std::function<double(std::span<const tensor>)> evaluate;
   /// Told of each result, with the global step that the variables had at least.
   std::function<void(uint64_t step, double value)> on_result;
