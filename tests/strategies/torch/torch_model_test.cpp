@@ -81,7 +81,7 @@ std::vector<numbers> trained_in_a_job(world in, double rate, uint64_t steps) {
   torch_model<net> model{strategy, nets(rate)};
   sync_replicas_optimizer optimizer{rules::sgd{.learning_rate = 0.5}, all_of_four};
   auto step = torch_step(model, model.loss(loss_of), optimizer, 5);
-  auto report = train(strategy, optimizer, step, {.steps = steps, .variables = model.trained()});
+  auto report = train(strategy, optimizer, step, {.steps = steps});
   CHECK_MESSAGE(!report.failure, (report.failure ? report.failure->message : ""));
   return values_of(strategy);
 }
