@@ -444,7 +444,6 @@ void strategy::gather(const distributed_value<indexed_slices>& /*value*/, int64_
 }
 
 tensor strategy::reduce(reduce_op op, const variable& value) {
-  if (!layout_.mirrors_variables) return reduce(op, read(value)); // one for all replicas
   context_check::blocking("reduce", *this);
   auto copies = run([value](replica_context& context) -> task<tensor> {
     auto reading = context.read(value);

@@ -61,10 +61,6 @@ TEST_SUITE("strategies/kinds/in_process_strategies") {
     CHECK(list(strategy.extended().parameter_devices()) == names{"cpu:0"});
     CHECK(strategy.make_variable("w", scalar(1)).copies() == 1);
     CHECK(strategy.extended().experimental_between_graph());
-    auto shared = strategy.make_variable("shared", scalar(3));
-    CHECK(numbers_of(strategy.reduce(reduce_op::mean, shared)) == numbers{3});
-    CHECK(refusal_of([&] { static_cast<void>(strategy.reduce(reduce_op::sum, shared)); }).code
-          == errc::invalid_argument); // it is no value for each replica
     central_storage_strategy single{world, {.compute_devices = {"cpu:1"}}};
     CHECK(list(single.extended().parameter_devices()) == names{"cpu:1"});
     central_storage_strategy chosen{
