@@ -122,8 +122,8 @@ int main(int count, char** arguments) {
                 value);
   };
   auto loss = [text](gpt& own, const random_key& batch) { return loss_of(own, text, batch); };
-  auto report = train(strategy, optimizer, torch_step(model, model.loss(loss), optimizer, windows),
-                      {.steps = steps,
-                       .evaluation = {.every_steps = 100, .evaluate = bits, .on_result = show}});
+  auto report = train(
+    strategy, optimizer, torch_step(model, model.loss(loss), optimizer, windows),
+    {.steps = steps, .evaluation = {.every_steps = 100, .evaluate = bits, .on_result = show}});
   return report.failure ? static_cast<int>(exit_code_of(report.failure->code)) : 0;
 }

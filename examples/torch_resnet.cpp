@@ -116,10 +116,9 @@ int train_on(const std::filesystem::path& folder, uint64_t steps) {
                 static_cast<unsigned long>(step), 100 * share);
   };
   auto loss = [=](resnet& own, const random_key& batch) { return loss_of(own, training, batch); };
-  auto report
-    = train(strategy, optimizer, torch_step(model, model.loss(loss), optimizer, batch_size),
-            {.steps = steps,
-             .evaluation = {.every_steps = 100, .evaluate = errors, .on_result = show}});
+  auto report = train(
+    strategy, optimizer, torch_step(model, model.loss(loss), optimizer, batch_size),
+    {.steps = steps, .evaluation = {.every_steps = 100, .evaluate = errors, .on_result = show}});
   return report.failure ? static_cast<int>(exit_code_of(report.failure->code)) : 0;
 }
 

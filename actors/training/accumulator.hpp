@@ -88,7 +88,7 @@ struct accumulator_state {
   request_table<msg<wire::PushReply>> remembered;
   std::deque<pending_take> takes;
   std::vector<pending_await> awaits;
-  std::set<caf::actor_addr> watched;   ///< Who has asked for an aggregate, and may end.
+  std::set<caf::actor_addr> watched;   ///< Actors that have asked for an aggregate, and may end.
   msg<wire::PushReply> accepted_reply; ///< What every accepted push of this step is told.
 
   /// Keeps or drops gradients that came at `now`, one for each variable.

@@ -112,9 +112,9 @@ private:
   // A part of a huge page would have it split into small ones.
   void protect() {
     auto pages = (used_bytes_ + huge_page_bytes - 1) / huge_page_bytes;
-    TROUPE_ASSERT(::mprotect(first_, pages * huge_page_bytes,
-                             is_open_ ? PROT_READ | PROT_WRITE : PROT_NONE)
-                  == 0);
+    TROUPE_ASSERT(
+      ::mprotect(first_, pages * huge_page_bytes, is_open_ ? PROT_READ | PROT_WRITE : PROT_NONE)
+      == 0);
   }
 
   std::byte* first_ = nullptr;
