@@ -27,8 +27,8 @@ traffic of_steps(language_job job, int gpus, uint64_t steps) {
 }
 
 traffic of_a_step(const language_job& job, int gpus = 1) {
-  constexpr uint64_t added = 4;
-  auto few = of_steps(job, gpus, 4), many = of_steps(job, gpus, 4 + added);
+  constexpr uint64_t added = 2;
+  auto few = of_steps(job, gpus, 3), many = of_steps(job, gpus, 3 + added);
   return {(many.up - few.up) / added, (many.down - few.down) / added};
 }
 
