@@ -7,6 +7,7 @@
 #include "tools/launch/command.hpp"
 #include "tools/report/command.hpp"
 #include "tools/sim/command.hpp"
+#include "tools/system/standard_streams.hpp"
 #include "tools/top/command.hpp"
 #include "tools/train/command.hpp"
 #include "tools/train/sample_command.hpp"
@@ -50,6 +51,7 @@ int run(int argument_count, char** arguments) {
 } // namespace
 
 int main(int argument_count, char** arguments) {
+  troupe::open_standard_streams();
   try {
     auto code = run(argument_count, arguments);
     if (std::fflush(stdout) != 0 && code == 0) return refuse_output(std::strerror(errno));

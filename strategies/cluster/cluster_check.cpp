@@ -6,10 +6,15 @@
 #include "strategies/cluster/task_types.hpp"
 
 #include <algorithm>
+#include <arpa/inet.h>
+#include <array>
+#include <cctype>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
 namespace troupe {
 
@@ -232,16 +237,18 @@ private:
       return;
     }
     auto address = parse_host_port(text);
+    auto is_told = !address; // what is wrong with it
     if (!address) {
       problem("{} {}: {}", job, index, address.error().message);
       address = mended_address(text);
     } else if (is_any_host(address->host)) {
+      is_told = true;
       problem("{} {}: nobody can dial '{}'; it must be an address that the others reach", job,
               index, text);
     }
     if (is_any_host(address->host)) address->host = "this-host";
     while (auto other = task_at(*address)) {
-      if (to_string(*address) == text)
+      if (!std::exchange(is_told, true))
         problem("{} and {} {} are both at {}; each task needs an address of its own", *other, job,
                 index, text);
       address->port = address->port == UINT16_MAX ? example_port : address->port + 1;
@@ -266,14 +273,35 @@ private:
     if (auto scheme = text.find("://"); scheme != std::string::npos) text = text.substr(scheme + 3);
     if (auto sound = parse_host_port(text)) return *sound;
     auto colons = std::ranges::count(text, ':');
+    if (auto port = text.rfind(':'); colons > 1 && !ip_address_of(text)) {
+      auto in_brackets = fmt::format("[{}]{}", text.substr(0, port), text.substr(port));
+      if (auto sound = parse_host_port(in_brackets)) return *sound;
+    }
     auto host = colons > 1 ? text : text.substr(0, text.find(':'));
     if (!parse_host_port(to_string(host_port{host, example_port}))) host = "host";
     return {host, example_port};
   }
 
-  // The one name that is the same address everywhere.
+  // As the system reads and writes it; empty for a name.
+  static std::optional<std::string> ip_address_of(const std::string& host) {
+    std::array<char, INET6_ADDRSTRLEN> written{};
+    in6_addr v6{};
+    if (::inet_pton(AF_INET6, host.c_str(), &v6) == 1)
+      return ::inet_ntop(AF_INET6, &v6, written.data(), written.size());
+    in_addr v4{};
+    if (::inet_aton(host.c_str(), &v4) != 0)
+      return ::inet_ntop(AF_INET, &v4, written.data(), written.size());
+    return std::nullopt;
+  }
+
+  // One text for all that are the same address everywhere.
   static std::string place_of(host_port address) {
-    if (address.host == "localhost") address.host = "127.0.0.1";
+    auto& host = address.host;
+    std::ranges::transform(host, host.begin(),
+                           [](unsigned char letter) { return std::tolower(letter); });
+    if (host.ends_with('.')) host.pop_back();
+    if (host == "localhost") host = "127.0.0.1";
+    host = ip_address_of(host).value_or(host);
     return to_string(address);
   }
 

@@ -80,7 +80,10 @@ declared_cluster declared_by_flags(const cluster_options& options,
       continue;
     }
     auto addresses = split(part.substr(is + 1), ',');
-    if (addresses.empty()) findings.push_back(problem(fmt::format("'{}' has no task", job)));
+    if (addresses.empty()) {
+      findings.push_back(problem(fmt::format("'{}' has no task", job)));
+      continue;
+    }
     if (cluster.spec.has_job(job)) {
       findings.push_back(
         problem(fmt::format("'{}' stands twice; its addresses go behind one another, with commas "

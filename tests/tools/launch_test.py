@@ -671,6 +671,14 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'spare worker', '\\0' +
         self.assertEqual((job.returncode, job.stdout), (0, "[worker:0] a\n[worker:0] b\n"))
         self.assertRegex(job.stderr, r"^troupe launch: .*worker-0\.log: No space left.*\n$")
 
+    def test_a_full_disk_under_the_output_is_told_of_once_and_ends_nothing(self):
+        with open("/dev/full", "w") as full:
+            job = subprocess.run([TROUPE, "launch", "-n", "1", "--", "sh", "-c", "echo a; sleep 0.1; echo b"],
+                                 stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual((job.returncode, job.stderr), (0,
+                         "troupe launch: cannot write to standard output: No space left on device; "
+                         "the tasks go on without it\n"))
+
 
 if __name__ == "__main__":
     unittest.main(testRunner=SideBySide())

@@ -54,6 +54,12 @@ class Train(unittest.TestCase):
         for word in ["bits per byte", "gzip", "xz", "accepted", "stale", "waiting"]:
             self.assertIn(word, result.stdout)
 
+    def test_a_run_that_can_print_nothing_is_made_all_the_same(self):
+        closed = subprocess.run(["sh", "-c", '"$@" >&- 2>&- <&-', "sh", TROUPE, "train", *SMALL, "--run-dir", "run",
+                                 "--steps", "20"], cwd=self.folder, timeout=100)
+        self.assertEqual(closed.returncode, 0)
+        self.assertEqual(len(self.table("metrics.csv")), 20)
+
     def test_each_step_is_evaluated_once(self):
         for strategy in ("parameter_server", "mirrored"):
             self.trained("--steps", "20", "--evaluate-every", "10", "--strategy", strategy, "--run-dir", strategy)

@@ -9,6 +9,7 @@
 #include "tools/options/help.hpp"
 #include "tools/options/job_checks.hpp"
 #include "tools/options/job_command.hpp"
+#include "tools/system/standard_streams.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -81,6 +82,7 @@ struct job::command_line {
 
 job::job(int argument_count, const char* const* arguments, job_settings settings)
   : command_line_(std::make_unique<command_line>(argument_count, arguments, settings)) {
+  open_standard_streams();
   auto& line = *command_line_;
   running_ = std::make_unique<running_job>(
     job_request{.program = line.program,

@@ -3,6 +3,8 @@
 #include "tools/launch/line_printer.hpp"
 
 #include <cerrno>
+#include <cstring>
+#include <fmt/format.h>
 #include <poll.h>
 #include <string_view>
 #include <unistd.h>
@@ -71,11 +73,22 @@ void line_printer::write(const piece& piece) {
     } else if (errno == EAGAIN) { // another process set O_NONBLOCK on what we share
       pollfd room{.fd = piece.descriptor, .events = POLLOUT};
       ::poll(&room, 1, -1);
-    } else if (errno != EINTR) {
+    } else if (errno == EPIPE) {
       closed_.insert(piece.descriptor);
       on_closed_();
+    } else if (errno != EINTR) {
+      lose(piece.descriptor, std::strerror(errno));
     }
   }
+}
+
+// A full disk ends no job.
+void line_printer::lose(int descriptor, const char* why) {
+  closed_.insert(descriptor);
+  auto is_output = descriptor == STDOUT_FILENO;
+  write({is_output ? STDERR_FILENO : STDOUT_FILENO,
+         fmt::format("troupe launch: cannot write to standard {}: {}; the tasks go on without it\n",
+                     is_output ? "output" : "error", why)});
 }
 
 } // namespace troupe

@@ -94,7 +94,7 @@ std::optional<launch_outcome::reaction> launch_outcome::try_again(size_t task, t
                                                                   duration time) {
   auto is_hopeless = end.signal == 0 && end.exit_code == static_cast<int>(exit_code::usage);
   if (is_hopeless || request_ != 0) return std::nullopt;
-  if (!is_consequence(task, time)) {
+  if (end.signal != 0 || !is_consequence(task, time)) {
     if (restarts_left_ == 0) return std::nullopt;
     --restarts_left_;
   }
@@ -104,7 +104,7 @@ std::optional<launch_outcome::reaction> launch_outcome::try_again(size_t task, t
   return reaction::start_again;
 }
 
-// Of a loss that was paid for with a restart already.
+// Of a loss that was paid for with a restart already. No loss has another process killed.
 bool launch_outcome::is_consequence(size_t task, duration time) const {
   auto is_recent = [&](const auto& at) { return at && time - *at <= grace_; };
   return !is_recent(restarted_at_[task]) && std::ranges::any_of(restarted_at_, is_recent);

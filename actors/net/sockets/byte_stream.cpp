@@ -213,7 +213,17 @@ expected<std::shared_ptr<tls_identity>> load_tls_identity(const tls_files& files
   context.use_certificate_chain_file(files.certificate, failed);
   if (auto read = check_pem(failed, "certificate", files.certificate); !read)
     return tl::unexpected<error>(read.error());
+  auto is_encrypted = std::make_shared<bool>(false); // the callback stays with the context
+  context.set_password_callback([is_encrypted](size_t, ssl::context::password_purpose) {
+    *is_encrypted = true;
+    return std::string{};
+  });
   context.use_private_key_file(files.key, ssl::context::pem, failed);
+  if (failed && *is_encrypted)
+    return fail(errc::invalid_argument,
+                fmt::format("the key {} is encrypted, and nobody is asked for a pass phrase; take "
+                            "it off: openssl pkey -in {} -out KEY",
+                            files.key, files.key));
   if (failed)
     return fail(errc::invalid_argument,
                 fmt::format("the key {}: {}; give the PEM file of the key that {} was made with",

@@ -192,6 +192,12 @@ TEST_SUITE("strategies/cluster/cluster_check") {
     CHECK(mended(cluster).find(R"(["this-host:2222", "this-host:2223"])") != std::string::npos);
   }
 
+  TEST_CASE("an address of IPv6 that lacks its brackets keeps its port") {
+    auto cluster = with({{"chief", list{"::1:23001"}}, {"worker", list{"::1"}}});
+    CHECK(mended(cluster).find(R"({"chief": ["[::1]:23001"], "worker": ["[::1]:2222"]})")
+          != std::string::npos);
+  }
+
   TEST_CASE("no two tasks are at the same address") {
     auto cluster = with({{"chief", list{"a:1"}}, {"worker", list{"a:1", "a:2", "b:1"}}});
     CHECK(findings(cluster)
@@ -201,6 +207,13 @@ TEST_SUITE("strategies/cluster/cluster_check") {
     CHECK(findings(here)
           == list{"chief 0 and worker 0 are both at 127.0.0.1:1; each task needs an address of its "
                   "own"});
+    for (const auto& [one, other] : {std::pair{"127.0.0.1:1", "127.0.0.1:01"},
+                                     {"127.0.0.1:1", "127.1:1"},
+                                     {"[::1]:1", "[0:0:0:0:0:0:0:1]:1"},
+                                     {"host.org:1", "HOST.org.:1"}}) {
+      CAPTURE(other);
+      CHECK(findings(with({{"chief", list{one}}, {"worker", list{other}}})).size() == 1);
+    }
     auto last_port = with({{"chief", list{"a:65535"}}, {"worker", list{"a:65535"}}});
     CHECK(mended(last_port).find(R"("worker": ["a:2222"])") != std::string::npos);
   }

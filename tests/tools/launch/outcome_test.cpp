@@ -165,6 +165,15 @@ TEST_SUITE("tools/launch/outcome") {
     CHECK(outcome.on_end(1, killed, 1s) == reaction::start_again);
   }
 
+  TEST_CASE("a worker that is killed soon after another is a loss of its own") {
+    launch_outcome outcome{job_tasks(), 10s, 2};
+    for (size_t worker : {2, 3}) {
+      CHECK(outcome.on_end(worker, killed, 1s) == reaction::start_again);
+      outcome.on_start(worker);
+    }
+    CHECK(outcome.on_end(2, killed, 20s) == reaction::end_others);
+  }
+
   TEST_CASE("what fails for want of a worker is one restart with it") {
     launch_outcome outcome{job_tasks(), 10s, 1};
     CHECK(outcome.on_end(2, killed, 1s) == reaction::start_again);

@@ -33,6 +33,13 @@ public:
     return {path("ca.pem"), path(name + ".pem"), path(name + ".key")};
   }
 
+  // @returns The same key with a pass phrase.
+  [[nodiscard]] std::string encrypt(const std::string& key) const {
+    auto encrypted = key + ".encrypted";
+    run(fmt::format("pkey -in {} -aes128 -passout pass:x -out {}", key, encrypted));
+    return encrypted;
+  }
+
   [[nodiscard]] std::string path(const std::string& file) const {
     return (folder_.path() / file).string();
   }
@@ -132,6 +139,9 @@ TEST_SUITE("actors/net/sockets/tls") {
     mixed.key = other.key;
     CHECK(reason_of(mixed).code == errc::invalid_argument);
     CHECK(reason_of(mixed).message.find("other.key") != std::string::npos);
+    auto encrypted = files;
+    encrypted.key = ours.encrypt(files.key);
+    CHECK(reason_of(encrypted).message.find("is encrypted") != std::string::npos);
   }
 }
 
