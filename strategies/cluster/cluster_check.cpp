@@ -247,6 +247,7 @@ private:
               index, text);
     }
     if (is_any_host(address->host)) address->host = "this-host";
+    address->host = ip_address_of(address->host).value_or(address->host);
     while (auto other = task_at(*address)) {
       if (!std::exchange(is_told, true))
         problem("{} and {} {} are both at {}; each task needs an address of its own", *other, job,
@@ -301,7 +302,6 @@ private:
                            [](unsigned char letter) { return std::tolower(letter); });
     if (host.ends_with('.')) host.pop_back();
     if (host == "localhost") host = "127.0.0.1";
-    host = ip_address_of(host).value_or(host);
     return to_string(address);
   }
 

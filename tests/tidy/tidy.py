@@ -87,7 +87,7 @@ ROOMS = {
         "flight": ["system", "options"],
         "sim": ["system", "options", "run", "replay", "model", "language"],
         "train": ["system", "options", "run", "job", "model", "images", "language"],
-        "": ["options", "flight", "launch", "report", "sim", "top", "train"],
+        "": ["system", "options", "flight", "launch", "report", "sim", "top", "train"],
         "package": ["job"],
     },
 }
