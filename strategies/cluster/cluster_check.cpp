@@ -241,13 +241,14 @@ private:
     if (!address) {
       problem("{} {}: {}", job, index, address.error().message);
       address = mended_address(text);
-    } else if (is_any_host(address->host)) {
-      is_told = true;
-      problem("{} {}: nobody can dial '{}'; it must be an address that the others reach", job,
-              index, text);
     }
-    if (is_any_host(address->host)) address->host = "this-host";
     address->host = ip_address_of(address->host).value_or(address->host);
+    if (is_any_host(address->host)) {
+      if (!std::exchange(is_told, true))
+        problem("{} {}: nobody can dial '{}'; it must be an address that the others reach", job,
+                index, text);
+      address->host = "this-host";
+    }
     while (auto other = task_at(*address)) {
       if (!std::exchange(is_told, true))
         problem("{} and {} {} are both at {}; each task needs an address of its own", *other, job,

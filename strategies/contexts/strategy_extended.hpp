@@ -64,8 +64,8 @@ public:
   }
 
   /// Where state lives that belongs to all of `variables`: all devices, if variables are mirrored
-  /// or there is one device; else the device of the one whose name comes first. Errors: throws
-  /// `failure` with invalid_argument for no variables.
+  /// or there is only one; else the device of the variable whose name comes first.
+  /// Errors: throws `failure` with invalid_argument for no variables.
   [[nodiscard]] std::vector<std::string>
   non_slot_devices(std::span<const variable> variables) const;
 

@@ -117,9 +117,9 @@ struct training_options {
 /// @returns How the job ended; variables hold what they had been trained to.
 /// Errors: in the report: stalled and deadline_exceeded, naming what is missing; user_code, if a
 /// replica threw and too few were left; what a hook threw. Throws `failure` with invalid_argument
-/// if there are no variables to train, its replica count is not the optimizer's, `steps` is 0, or
-/// `min_replicas` does not go with the optimizer's options;
-/// failed_precondition if `resume` is of another job, or hooks leave the job without a chief.
+/// if there are no variables to train, replicas are not as many as the optimizer's, `steps` is 0,
+/// or `min_replicas` does not go with the optimizer's options; failed_precondition if `resume` is
+/// of another job, or hooks leave the job without a chief.
 job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
                  const step_function& step, const training_options& options);
 

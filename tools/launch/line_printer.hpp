@@ -24,8 +24,8 @@ public:
 
   /// @param on_room Called on the printer's thread when there is room again after `is_full`.
   /// @param on_closed Called on that thread when a descriptor has no reader any more, once for
-  /// each: what is printed there from then on goes nowhere. Likewise if it cannot be written for
-  /// another reason, such as a full disk, which only the other descriptor is told.
+  /// each: what is printed there from then on goes nowhere. So it does where writing fails for
+  /// another reason, such as a full disk, and then the other descriptor is told why.
   line_printer(std::function<void()> on_room, std::function<void()> on_closed);
 
   line_printer(const line_printer&) = delete;

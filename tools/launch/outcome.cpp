@@ -94,7 +94,7 @@ std::optional<launch_outcome::reaction> launch_outcome::try_again(size_t task, t
                                                                   duration time) {
   auto is_hopeless = end.signal == 0 && end.exit_code == static_cast<int>(exit_code::usage);
   if (is_hopeless || request_ != 0) return std::nullopt;
-  if (end.signal != 0 || !is_consequence(task, time)) {
+  if (!is_consequence(task, end, time)) {
     if (restarts_left_ == 0) return std::nullopt;
     --restarts_left_;
   }
@@ -104,10 +104,12 @@ std::optional<launch_outcome::reaction> launch_outcome::try_again(size_t task, t
   return reaction::start_again;
 }
 
-// Of a loss that was paid for with a restart already. No loss has another process killed.
-bool launch_outcome::is_consequence(size_t task, duration time) const {
+// Of a loss that was paid for with a restart already. A task that ends for want of another says so
+// by its exit code; one that is killed is a loss of its own.
+bool launch_outcome::is_consequence(size_t task, task_end end, duration time) const {
   auto is_recent = [&](const auto& at) { return at && time - *at <= grace_; };
-  return !is_recent(restarted_at_[task]) && std::ranges::any_of(restarted_at_, is_recent);
+  return end.signal == 0 && !is_recent(restarted_at_[task])
+         && std::ranges::any_of(restarted_at_, is_recent);
 }
 
 void launch_outcome::on_restart() {

@@ -141,7 +141,7 @@ public:
 private:
   [[nodiscard]] std::string others_text() const;
   [[nodiscard]] std::optional<reaction> try_again(size_t task, task_end end, duration time);
-  [[nodiscard]] bool is_consequence(size_t task, duration time) const;
+  [[nodiscard]] bool is_consequence(size_t task, task_end end, duration time) const;
   [[nodiscard]] bool can_spare(size_t task) const;
   [[nodiscard]] bool serves(size_t task) const;
   [[nodiscard]] bool is_spared(size_t task, task_end end) const;

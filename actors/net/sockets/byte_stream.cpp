@@ -221,8 +221,8 @@ expected<std::shared_ptr<tls_identity>> load_tls_identity(const tls_files& files
   context.use_private_key_file(files.key, ssl::context::pem, failed);
   if (failed && *is_encrypted)
     return fail(errc::invalid_argument,
-                fmt::format("the key {} is encrypted, and nobody is asked for a pass phrase; take "
-                            "it off: openssl pkey -in {} -out KEY",
+                fmt::format("the key {} is encrypted; take the pass phrase off: "
+                            "openssl pkey -in {} -out KEY",
                             files.key, files.key));
   if (failed)
     return fail(errc::invalid_argument,

@@ -127,15 +127,11 @@ TEST_SUITE("actors/coordinator/coordinator") {
     schedule(keep);
     workers[0].answer_nothing({errc::invalid_argument, "an array on a device has no frame"});
     settle();
-    CHECK(settled
-          == std::vector<std::string>{"'f' failed at worker 0: an array on a device has no frame"});
+    const std::string line = "'f' failed at worker 0: an array on a device has no frame";
+    CHECK(settled == std::vector{line});
     CHECK(told->empty());
     await_closures who{.until_all_are_done = true};
-    who.tell = [](const expected<bool>& how) {
-      CHECK(how.error().message
-            == "'f' failed at "
-               "worker 0: an array on a device has no frame");
-    };
+    who.tell = [line](const expected<bool>& how) { CHECK(how.error().message == line); };
     trainer.tell(gives, who);
     settle();
     schedule(keep);

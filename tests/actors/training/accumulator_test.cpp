@@ -517,7 +517,7 @@ TEST_SUITE("actors/training/accumulator") {
     caf::anon_send_exit(there, caf::exit_reason::user_shutdown);
   }
 
-  TEST_CASE("a take of whoever has ended is forgotten, and the one behind it is served") {
+  TEST_CASE("a take of an actor that has ended is forgotten, and the one behind it is served") {
     collection step;
     std::optional<puppet> asker{step.world};
     static_cast<void>(asker->ask<msg<wire::Aggregate>>(step.target, make_take_aggregate(2)));

@@ -141,7 +141,7 @@ TEST_SUITE("actors/training/roll_call") {
   }
 
   TEST_CASE_FIXTURE(elastic_gathering,
-                    "whoever comes with other options behind the last call is not let in") {
+                    "a worker with other options that comes behind the last call is not let in") {
     enter(2);
     pass(6s);
     REQUIRE(entered);
