@@ -17,7 +17,7 @@ struct lost_replica {
   error reason;
 };
 
-/// What a step lacked that did not end.
+/// What a step has that is not over.
 struct open_step {
   uint64_t step = 0;   ///< Counted from 1.
   uint32_t live = 0;   ///< Replicas that were there.

@@ -32,8 +32,6 @@ void job_figures::add(const step_record& record) {
   step_seconds_total += seconds;
   step = record.step;
   ++steps;
-  live = record.live;
-  needed = record.needed;
   loss = mean_loss(record);
   examples += accepted_examples(record);
   add_all(*this, record.accepted, &verdict_counts::accepted);

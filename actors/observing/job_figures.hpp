@@ -34,9 +34,9 @@ struct job_figures {
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0};
 
   uint64_t step = 0;
-  uint64_t steps = 0; ///< Counted here; `step` also has those of earlier jobs.
-  uint32_t live = 0;
-  uint32_t needed = 0;
+  uint64_t steps = 0;  ///< Counted here; `step` also has those of earlier jobs.
+  uint32_t live = 0;   ///< Replicas that are there now.
+  uint32_t needed = 0; ///< Gradients that the step under way waits for.
   double loss = std::numeric_limits<double>::quiet_NaN(); ///< Of the last step.
   uint64_t examples = 0;                                  ///< That updates learned from.
   verdict_counts gradients;

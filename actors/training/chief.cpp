@@ -210,10 +210,10 @@ void on_settled(chief_pointer self) {
 
 // ---- a step that is taken back ----
 
+// A step that is applied already is the job's last: what is left of it has a deadline of its own.
 void take_step_back(chief_pointer self) {
   auto& state = self->state;
-  if (state.now_in == chief_phase::taking_back || state.now_in == chief_phase::saving) return;
-  if (state.now_in != chief_phase::collecting) return finish(self, state.end.reason);
+  if (state.now_in != chief_phase::collecting) return;
   state.now_in.enter(chief_phase::taking_back);
   tell_accumulators(self, make_cancel_takes());
 }

@@ -62,6 +62,9 @@ struct chief_config {
   /// Told of a lost replica, and why the job ends badly, while all others are still as they were.
   /// May be empty.
   std::function<void(const std::string&)> on_trouble;
+  /// Told of the step that is under way: when it begins, and whenever a replica comes or goes. May
+  /// be empty.
+  std::function<void(const open_step&)> on_open_step;
   /// Whether a snapshot is to be taken after so many updates, the job's last or not; empty: never.
   std::function<bool(uint64_t step, bool last)> wants_snapshot;
   /// How long a job that is asked to end may go on to the end of its step; then the step is taken
@@ -191,7 +194,7 @@ struct chief_state {
   /// Goes to a phase of which is known when it began.
   void enter(phase next);
 
-  /// The next step begins to collect.
+  /// The next step begins to collect: tells the user.
   void begin_step();
 
   /// A snapshot is begun, without any of its parts.
@@ -208,7 +211,7 @@ struct chief_state {
   /// The snapshot with all its parts.
   [[nodiscard]] job_snapshot close_snapshot();
 
-  /// A replica is there: tells the user of one that comes late, or again.
+  /// A replica is there: tells the user, and warns of one that comes late, or again.
   void note_join(uint32_t replica, replica_actor handle);
 
   /// Whether a replica that says so leaves a job that goes on without it, or ends anyway.

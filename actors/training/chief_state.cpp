@@ -54,6 +54,7 @@ chief_state::chief_state(chief_config from)
   TROUPE_ASSERT(config.owners.size() == config.variables.size(), config.variables.size());
   for (auto* tell : {&config.on_warning, &config.on_trouble})
     if (!*tell) *tell = [](const std::string&) {};
+  if (!config.on_open_step) config.on_open_step = [](const open_step&) {};
   if (config.sync.dynamic) choice.emplace(*config.sync.dynamic, config.learning_rate);
 }
 
@@ -66,6 +67,7 @@ void chief_state::begin_step() {
   TROUPE_ASSERT(!is_last() || now_in == phase::starting, step);
   now_in.enter(phase::collecting);
   open = {.needed = choose_needed(), .began = config.world->now()};
+  config.on_open_step(not_over());
 }
 
 void chief_state::open_snapshot() {
@@ -113,6 +115,7 @@ void chief_state::note_join(uint32_t replica, replica_actor handle) {
   auto is_expected = roster.expects(replica);
   roster.join(replica);
   handles[replica] = std::move(handle);
+  config.on_open_step(not_over());
   if (is_expected || !is_training()) return;
   config.on_warning(fmt::format("replica {} joins after step {}; the job goes on with {} of {} "
                                 "replicas",
@@ -120,6 +123,7 @@ void chief_state::note_join(uint32_t replica, replica_actor handle) {
 }
 
 void chief_state::note_departure(uint32_t replica) const {
+  config.on_open_step(not_over());
   config.on_warning(fmt::format("replica {} leaves after step {}, as its process is asked to; {}",
                                 replica, step, prospects()));
 }
@@ -131,6 +135,7 @@ const lost_replica& chief_state::note_loss(uint32_t replica, error reason) {
     reason = {errc::user_code, "its function returned before the job was over"};
   if (reason.code == errc::unavailable && config.rejoin_patience > job_time{0})
     roster.await(replica, config.world->now());
+  config.on_open_step(not_over());
   const auto& lost = end.report.lost.emplace_back(lost_replica{replica, std::move(reason)});
   config.on_trouble("lost " + describe(lost));
   auto is_short = is_asked && !enough_live();
@@ -189,12 +194,14 @@ uint32_t chief_state::choose_needed() const {
 bool chief_state::lowers_needed() {
   if (!choice || !is_collecting() || open.needed <= roster.left()) return false;
   open.needed = roster.left();
+  config.on_open_step(not_over());
   return true;
 }
 
 std::optional<error> chief_state::overdue(job_time now) const {
   auto too_late = [](std::string what) { return error{errc::deadline_exceeded, std::move(what)}; };
-  if (now_in == phase::taking_back && now - *end.asked > config.stop_patience + config.deadline)
+  if (now_in == phase::taking_back
+      && now > after(after(*end.asked, config.stop_patience), config.deadline))
     return too_late(fmt::format("step {} is to be taken back, but only {} of {} accumulators have "
                                 "answered",
                                 step + 1, open.cancelled, config.collected.size()));

@@ -33,6 +33,10 @@ void hook_list::after_create_session() {
   tell_each([&](session_hook& hook) { hook.after_create_session(control_); });
 }
 
+void hook_list::on_open_step(const open_step& step) {
+  tell_each([&](session_hook& hook) { hook.on_open_step(step); });
+}
+
 void hook_list::after_step(const step_record& step) {
   tell_each([&](session_hook& hook) { hook.after_step(control_, step); });
 }

@@ -25,6 +25,7 @@ public:
   void call(const std::function<void()>& function);
 
   void after_create_session();
+  void on_open_step(const open_step& step);
   void after_step(const step_record& step);
   [[nodiscard]] bool wants_snapshot(uint64_t step, job_time now, bool last);
   void after_snapshot(const job_snapshot& snapshot);

@@ -301,6 +301,7 @@ private:
     config.on_warning
       = [this](const std::string& what) { hooks_.call([&] { tell_warning(options_, what); }); };
     config.on_trouble = [this](const std::string& what) { hooks_.on_trouble(what); };
+    config.on_open_step = [this](const open_step& step) { hooks_.on_open_step(step); };
     config.resumes = options_.resume.has_value();
     if (plan.takes_snapshots)
       config.wants_snapshot = [this](uint64_t step, bool last) {

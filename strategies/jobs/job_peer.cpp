@@ -176,6 +176,9 @@ private:
   }
 
   void make_step(job_report& report) {
+    auto replicas = static_cast<uint32_t>(strategy_.num_replicas_in_sync());
+    if (leads_)
+      hooks_.on_open_step({.step = made_ + 1, .live = replicas, .needed = replicas, .tokens = {}});
     replica_step::place at{.updates = made_,
                            .began = world_.now(),
                            .is_last = leads_ && made_ + 1 == last_,

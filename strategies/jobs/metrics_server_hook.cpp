@@ -39,6 +39,12 @@ void metrics_server_hook::after_create_session(const session_control&) {
   observed_ = &world_->observatory();
 }
 
+void metrics_server_hook::on_open_step(const open_step& step) {
+  std::lock_guard guard{mutex_};
+  figures_.live = step.live;
+  figures_.needed = step.needed;
+}
+
 void metrics_server_hook::after_step(const session_control&, const step_record& step) {
   std::lock_guard guard{mutex_};
   figures_.add(step);

@@ -40,6 +40,7 @@ public:
 
   void begin(session_plan& plan) override;
   void after_create_session(const session_control& session) override;
+  void on_open_step(const open_step& step) override;
   void after_step(const session_control& session, const step_record& step) override;
   void end(const job_report& report) override;
 

@@ -53,7 +53,7 @@ private:
 ///
 /// A hook that throws `failure` from `begin` refuses the job; from any later member it ends the
 /// job, whose report then has the failure. Thread: one member at a time, but for
-/// `wants_snapshot`, `on_trouble` and `on_flight_records`, which may be called beside the others.
+/// `wants_snapshot` and those that begin with `on_`, which may be called beside the others.
 class session_hook {
 public:
   session_hook() = default;
@@ -66,6 +66,10 @@ public:
 
   /// All actors are there, and work.
   virtual void after_create_session(const session_control&) {}
+
+  /// A step has begun, or a replica has come or gone while it is under way. The chief waits until
+  /// this returns.
+  virtual void on_open_step(const open_step&) {}
 
   /// A step is over. Not called on the threads that train; what takes long delays other hooks only.
   virtual void after_step(const session_control&, const step_record&) {}

@@ -26,6 +26,8 @@ job_figures two_steps() {
   job_figures figures;
   figures.add(step_with(1, 3ms));
   figures.add(step_with(2, 2min));
+  figures.live = 2;
+  figures.needed = 1;
   return figures;
 }
 

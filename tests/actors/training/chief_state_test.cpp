@@ -24,6 +24,7 @@ struct states : deterministic_world {
     config.steps = 10;
     config.on_warning = [this](const std::string& line) { warnings.push_back(line); };
     config.on_trouble = [this](const std::string& line) { troubles.push_back(line); };
+    config.on_open_step = [this](const open_step& step) { open = step; };
     config.world = &world;
     chief_state state{std::move(config)};
     state.begin_step();
@@ -39,6 +40,7 @@ struct states : deterministic_world {
 
   std::vector<std::string> warnings;
   std::vector<std::string> troubles;
+  open_step open; ///< That the user was told of last.
 };
 
 } // namespace
@@ -62,6 +64,18 @@ TEST_SUITE("actors/training/chief_state") {
     state.enter(phase::ending);
     CHECK_FALSE(state.is_training());
     CHECK_FALSE(state.now_in.may_enter(phase::collecting));
+  }
+
+  TEST_CASE_FIXTURE(states, "the user is told of the replicas that an open step has and needs") {
+    auto state = state_of();
+    CHECK(open == open_step{.step = 7, .live = 0, .needed = 3, .tokens = {}});
+    state.note_join(2, {});
+    CHECK(open.live == 4);
+    lose(state, 1);
+    CHECK(open == open_step{.step = 7, .live = 3, .needed = 3, .tokens = {}});
+    REQUIRE(state.roster.leave(0));
+    state.note_departure(0);
+    CHECK(open.live == 2);
   }
 
   TEST_CASE_FIXTURE(states, "no replica of a snapshot has had a token of a step taken back") {
@@ -163,6 +177,9 @@ TEST_SUITE("actors/training/chief_state") {
     state.now_in.enter(phase::taking_back);
     CHECK_FALSE(state.overdue(75s));
     CHECK(state.overdue(76s)->code == errc::deadline_exceeded);
+    state.config.deadline = job_time::max();
+    CHECK_FALSE(state.overdue(1h));
+    state.config.deadline = 60s;
     state.open_snapshot();
     CHECK_FALSE(state.overdue(60s));
     CHECK(state.overdue(61s)->message

@@ -73,6 +73,22 @@ TEST_SUITE("strategies/jobs/observing") {
     CHECK(has(get(*hook, "/"), "/metrics"));
   }
 
+  TEST_CASE("a job says which replicas are there before its first step is over") {
+    auto hook = std::make_shared<metrics_server_hook>();
+    std::string metrics;
+    small_job job{two_of_three};
+    auto step = [&](replica_context& context) -> task<void> {
+      if (metrics.empty()) metrics = get(*hook, "/metrics");
+      auto giving = give(context, job.optimizer, job.weights, zeros({1}, dtype::f64));
+      co_await giving;
+    };
+    auto seen = job.run(step, {.steps = 1, .hooks = {hook}, .pace = one_second});
+    CHECK(!seen.report.failure);
+    CHECK(has(metrics, "\ntroupe_global_step 0\n"));
+    CHECK(has(metrics, "\ntroupe_live_replicas 3\n"));
+    CHECK(has(metrics, "\ntroupe_needed_gradients 2\n"));
+  }
+
   TEST_CASE("a port that is taken is refused before there is a job") {
     metrics_server_hook first;
     auto endpoint = first.endpoint();
