@@ -55,25 +55,37 @@ std::string duration_text(double seconds) {
   return readable::duration(std::chrono::duration_cast<job_time>(time));
 }
 
-/// A replica, and where it is: at its first step, if it computes and has not said another.
+/// A replica, and the step that it is at.
 struct placed_replica {
   const flight_task* task;
   const flight_actor* actor;
+  std::optional<uint64_t> known; ///< Nothing: the first step that it makes.
 
   [[nodiscard]] bool computes() const { return actor->state == "computing"; }
 
-  [[nodiscard]] uint64_t step() const { return actor->step.value_or(0); }
+  [[nodiscard]] uint64_t step() const { return known.value_or(0); }
 
   [[nodiscard]] auto place() const { return std::tuple{step(), !computes(), actor->since}; }
 };
 
+// The newest step that any message was about at a moment.
+std::optional<uint64_t> step_at(std::span<const flight_task> tasks, double moment) {
+  std::optional<uint64_t> newest;
+  for (const auto& task : tasks)
+    for (const auto& message : task.messages)
+      if (message.step && message.seconds <= moment) newest = std::max(newest, message.step);
+  return newest;
+}
+
+// A replica that computes and has had no token yet is at the step that the job was at when it
+// began: the job's first, or a later one if it has joined late or again.
 std::vector<placed_replica> replicas_of(std::span<const flight_task> tasks) {
   std::vector<placed_replica> replicas;
   for (const auto& task : tasks)
     for (const auto& actor : task.actors)
       if (actor.name.starts_with("replica ") && actor.state != "ended"
           && (actor.step || actor.state == "computing"))
-        replicas.push_back({&task, &actor});
+        replicas.push_back({&task, &actor, actor.step ? actor.step : step_at(tasks, actor.since)});
   std::ranges::sort(replicas, {}, &placed_replica::place);
   return replicas;
 }
@@ -81,10 +93,9 @@ std::vector<placed_replica> replicas_of(std::span<const flight_task> tasks) {
 std::string finding_of(const placed_replica& last, uint64_t furthest) {
   auto moment = last.task->seconds.value_or(last.actor->since);
   return fmt::format(
-    "{} fell behind: {} has been {} for {}, at step {}; the furthest replica is at "
-    "step {}",
+    "{} fell behind: {} has been {} for {}, at {}; the furthest replica is at step {}",
     last.task->task, last.actor->name, last.actor->state, duration_text(moment - last.actor->since),
-    last.step(), furthest);
+    last.known ? fmt::format("step {}", *last.known) : "its first step", furthest);
 }
 
 std::string spelled(const std::optional<uint64_t>& step) {

@@ -76,7 +76,20 @@ TEST_SUITE("tools/flight/merge") {
                       record("worker:1", 1, actor_doing::computing, 9, 15s)};
     CHECK(flight_findings(tasks) == std::vector<std::string>{"no task fell behind"});
     tasks[1].actors.front().state = "computing";
-    CHECK(flight_findings(tasks).front().starts_with("worker:2 fell behind: replica 2"));
+    CHECK(flight_findings(tasks).front()
+          == "worker:2 fell behind: replica 2 has been computing for 5.00 s, at step 9; the "
+             "furthest replica is at step 9");
+  }
+
+  TEST_CASE("a replica without a token is at its first step, if no message is older") {
+    auto started = record("worker:1", 1, actor_doing::computing, 3, 1s);
+    started.actors.front().step.reset();
+    started.messages.clear();
+    std::vector tasks{record("worker:0", 0, actor_doing::waiting, 1, 11s), started};
+    CHECK(flight_findings(tasks)
+          == std::vector<std::string>{"worker:1 fell behind: replica 1 has been computing for "
+                                      "19.0 s, at its first step; the furthest replica is at "
+                                      "step 1"});
   }
 
   TEST_CASE("no task fell behind where all replicas compute the same step") {
