@@ -56,6 +56,8 @@ template <activation kind, class T>
     return T{1} / known;
   } else {
     T s = sigmoid(gelu_argument(known));
+    T rest = s * (T{1} - s);
+    if (rest == 0) return s; // far out, where the slope of u is no number any more
     T slope = std::fma(static_cast<T>(3 * gelu_cubic), known * known, static_cast<T>(gelu_linear));
     return s + known * slope * s * (T{1} - s);
   }

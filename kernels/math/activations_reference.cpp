@@ -55,6 +55,7 @@ T derivative(activation kind, T x, T y) {
     return y * (1 - y);
   case activation::gelu: {
     auto s = sigmoid(gelu_argument(x));
+    if (s == 0 || s == 1) return s;
     auto slope = static_cast<T>(2 * sqrt_2_over_pi) * (1 + static_cast<T>(3 * cubic) * x * x);
     return s + x * slope * s * (1 - s);
   }

@@ -17,7 +17,7 @@ namespace troupe {
 /// The fused update takes it as the scale of its gradients. @pre norm_max > 0
 [[nodiscard]] TROUPE_HOST_DEVICE inline double clip_factor(double norm, double norm_max) {
   if (!std::isfinite(norm)) return std::numeric_limits<double>::quiet_NaN();
-  return norm_max / (norm > norm_max ? norm : norm_max);
+  return norm > norm_max ? norm_max / norm : 1; // a limit may be infinite
 }
 
 namespace cpu {

@@ -5,6 +5,7 @@
 #include "kernels/math/dropout.hpp"
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <string>
 
@@ -58,6 +59,8 @@ expected<image_windows> check_windows(std::string_view operation, const tensor& 
     return refuse(operation, "a window of " + window + " has no pixel");
   if (steps.stride < 1)
     return refuse(operation, "a stride of " + std::to_string(steps.stride) + " is not at least 1");
+  if (steps.stride > static_cast<int64_t>(image_elements_max))
+    return refuse(operation, "a stride of " + std::to_string(steps.stride) + " is over 2^31 - 1");
   if (std::max(window_height, window_width) > static_cast<int64_t>(image_elements_max))
     return refuse(operation, "a window of " + window + " has a side over 2^31 - 1");
   if (steps.padding < 0 || steps.padding >= std::min(window_height, window_width))
@@ -83,7 +86,7 @@ expected<void> check_image_elements(std::string_view operation, const tensor& in
                                     const image_windows& windows, size_t outputs) {
   const auto height = windows.output_height(), width = windows.output_width();
   if (input.element_count() <= image_elements_max
-      && !has_more_elements({windows.batch, height, width, outputs}, image_elements_max))
+      && !has_more_elements(std::array{windows.batch, height, width, outputs}, image_elements_max))
     return {};
   return refuse(operation, describe(input) + " or the result has more than 2^31 - 1 elements");
 }
@@ -135,7 +138,7 @@ expected<matmul_form> check_matmul(std::string_view operation, const tensor& a, 
                    .batch = static_cast<size_t>(batch),
                    .precision = precision};
   // With nothing to add up, operands without memory have a result as large as one likes.
-  if (has_more_elements({form.batch, form.rows, form.columns}, product_elements_max))
+  if (has_more_elements(std::array{form.batch, form.rows, form.columns}, product_elements_max))
     return refuse(operation, product + ": the result has more than 2^59 elements");
   return form;
 }
@@ -248,7 +251,9 @@ expected<void> check_reshape(const tensor& input, const shape& extents) {
   auto negative = [](int64_t extent) { return extent < 0; };
   if (std::any_of(extents.dims().begin(), extents.dims().end(), negative))
     return refuse("reshape", to_string(extents) + " has a negative extent");
-  if (input.extents().element_count() == extents.element_count()) return {};
+  auto elements = input.extents().element_count();
+  if (!has_more_elements(extents.dims(), elements) && extents.element_count() == elements)
+    return {};
   return refuse("reshape",
                 describe(input) + " has another number of elements than " + to_string(extents));
 }

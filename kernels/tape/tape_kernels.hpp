@@ -526,6 +526,7 @@ indexed_slices combined(const Context& on, const std::vector<indexed_slices>& lo
   auto indices = result.indices.template mutable_values<int64_t>();
   for (size_t i = 0; i < indices.size(); ++i)
     indices[i] = sum.order.index(i);
+  if (sum.width == 0) return result;
   compute_in(result.values.type(), [&](auto zero) {
     using T = decltype(zero);
     combine(on, sum, out<T>(on, result.values));

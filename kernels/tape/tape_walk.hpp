@@ -286,14 +286,13 @@ uncombined_gradient basic_tape<Context>::collect(expression parameter) {
   auto& here = arrived_[parameter.index];
   if (!here.has_dense && here.sparse.empty())
     contribute(parameter, detail::filled(on_, at(parameter).type(), at(parameter).extents(), 0));
-  auto sparse = std::exchange(here.sparse, {});
   if (!here.has_dense) {
-    std::vector<indexed_slices> lookups;
-    for (auto& from : sparse)
-      lookups.push_back(std::move(from.rows));
+    std::vector<indexed_slices> lookups; // which stay: a parameter may be listed twice
+    for (const auto& from : here.sparse)
+      lookups.push_back(from.rows);
     return lookups;
   }
-  for (const auto& from : sparse) {
+  for (const auto& from : std::exchange(here.sparse, {})) {
     if (!here.dense.is_unique()) here.dense = detail::copied(on_, here.dense);
     detail::scatter(on_, from.rows.values, from.indices, here.dense);
   }

@@ -32,7 +32,7 @@ inline constexpr size_t change_count = 7;
 [[nodiscard]] std::string_view name_of_scatter(change how);
 
 /// A row-major tensor with `value` in every element, cut towards 0 for integers.
-/// @pre `type` is f32, f64, i32 or i64.
+/// @pre `type` is f32, f64, i32 or i64, and has a number near `value`.
 [[nodiscard]] tensor filled(dtype type, const shape& extents, double value);
 
 /// `how(value[i], operand[i])` for every element, in memory of its own.

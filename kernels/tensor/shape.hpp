@@ -44,8 +44,8 @@ private:
 
 /// Whether an array of these extents, each at least 0, has more than `most` elements. Their product
 /// may be too large for any integer.
-template <class Extent>
-[[nodiscard]] bool has_more_elements(std::initializer_list<Extent> extents, Extent most) {
+template <class Extents, class Extent>
+[[nodiscard]] bool has_more_elements(const Extents& extents, Extent most) {
   if (std::ranges::find(extents, Extent{0}) != extents.end()) return false;
   for (auto extent : extents)
     most /= extent;

@@ -60,8 +60,9 @@ loss_scale::unscaled loss_scale::unscale(const std::vector<gradient>& gradients)
 void loss_scale::update(bool is_finite) {
   if (!is_dynamic_) return;
   if (!is_finite) {
-    state_ = {std::max(state_.scale * options_.backoff_factor, scale_min), 0};
-  } else if (++state_.finite_steps == options_.growth_interval) {
+    auto fallen = std::max(state_.scale * options_.backoff_factor, scale_min);
+    state_ = {std::min(state_.scale, fallen), 0};
+  } else if (++state_.finite_steps >= options_.growth_interval) {
     auto grown = state_.scale * options_.growth_factor;
     // A loss is f32 at least: beyond that, every step would be lost.
     state_ = {std::isfinite(static_cast<float>(grown)) ? grown : state_.scale, 0};

@@ -157,7 +157,7 @@ struct adamax {
 };
 
 /// Nadam: Adam with Nesterov's look ahead and a momentum that grows to beta1.
-///   momentum(t) = beta1 * (1 - 0.96^(0.004 t) / 2)
+///   momentum(t) = beta1 * (1 - 0.96^(momentum_decay * t) / 2)
 ///   product(t)  = momentum(1) * ... * momentum(t)
 ///   m     += (1 - beta1) * (gradient - m)
 ///   v     += (1 - beta2) * (gradient^2 - v)
@@ -166,13 +166,13 @@ struct adamax {
 ///   value -= learning_rate * ahead / (sqrt(v / (1 - beta2^step)) + epsilon)
 /// The product is worked out anew from the step each time, so there is no state to save: it counts
 /// only until it is too small to change 1 (355 factors for a beta1 of 0.9).
-/// Source: Dozat, "Incorporating Nesterov momentum into Adam", 2016, with the growth of the
-/// momentum of Keras' Nadam, which is also that of PyTorch's NAdam.
+/// Source: Dozat, "Incorporating Nesterov momentum into Adam", 2016, section 5.
 struct nadam {
   double learning_rate = 0.001;
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-7;
+  double momentum_decay = 0.004; ///< As PyTorch's, and Keras' 2; Keras 3 has 1.
   uint64_t step = 1;
 
   static constexpr std::string_view name = "nadam";
@@ -181,10 +181,12 @@ struct nadam {
   template <class Self, class Visit>
   static void visit_settings(Self& rule, const Visit& visit) {
     adam::visit_settings(rule, visit);
+    visit("momentum_decay", rule.momentum_decay, setting_range::non_negative);
   }
 
   [[nodiscard]] double momentum(uint64_t update_number) const {
-    return beta1 * (1 - 0.5 * std::pow(0.96, 0.004 * static_cast<double>(update_number)));
+    auto exponent = momentum_decay * static_cast<double>(update_number);
+    return beta1 * (1 - 0.5 * std::pow(0.96, exponent));
   }
 
   /// momentum(1) * ... * momentum(step), or a smaller number than any that 1 is changed by.

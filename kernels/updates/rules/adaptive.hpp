@@ -55,8 +55,9 @@ struct adagrad {
 ///   velocity   = momentum * velocity + learning_rate * gradient / sqrt(rms + epsilon)
 ///   value     -= velocity
 /// Source: Tieleman and Hinton, "Lecture 6.5 - RMSProp", 2012, in the form of TensorFlow's
-/// RMSPropOptimizer: epsilon under the root, and the learning rate in the velocity. PyTorch's has
-/// epsilon beside the root and the rate outside; with epsilon 0 and a constant rate both agree.
+/// RMSPropOptimizer, but for its rms, which begins at 1: epsilon under the root, and the learning
+/// rate in the velocity. PyTorch's has epsilon beside the root and the rate outside; with epsilon 0
+/// and a constant rate both agree.
 struct rmsprop {
   double learning_rate = 0.001;
   double rho = 0.9; ///< What is left of the mean square after a step: "decay" in TensorFlow 1.

@@ -5,6 +5,9 @@
 #include "tests/kernels/arrays.hpp"
 #include "tests/kernels/closeness.hpp"
 
+#include <array>
+#include <limits>
+
 namespace activations_test {
 
 using namespace troupe;
@@ -105,6 +108,18 @@ TEST_SUITE("kernels/math/activations") {
       CHECK(same_bits(input, output));
       CHECK(same_bits(gradient, back));
     }
+  }
+
+  TEST_CASE_TEMPLATE("gelu is straight far out, in both twins", T, float, double) {
+    const auto most = std::numeric_limits<T>::max();
+    const std::array<T, 6> input{T{1e3}, T{0x1p45}, most, T{-1e3}, T{-0x1p45}, -most};
+    const std::array<T, 6> ones{1, 1, 1, 1, 1, 1}, wanted{1, 1, 1, 0, 0, 0};
+    std::array<T, 6> back{};
+    auto in = std::span<const T>{input};
+    reference::activate_gradient<T>(plain, activation::gelu, in, in, ones, back);
+    CHECK(back == wanted);
+    cpu::activate_gradient<T>(fast, activation::gelu, in, in, ones, back);
+    CHECK(back == wanted);
   }
 
   TEST_CASE("known values") {

@@ -33,7 +33,9 @@ TEST_SUITE("kernels/math/clip") {
     CHECK(clip_factor(0, 5) == 1);
     CHECK(clip_factor(5, 5) == 1);
     CHECK(clip_factor(20, 5) == 0.25);
+    CHECK(clip_factor(20, INFINITY) == 1);
     CHECK(std::isnan(clip_factor(INFINITY, 5)));
+    CHECK(std::isnan(clip_factor(INFINITY, INFINITY)));
     CHECK(std::isnan(clip_factor(NAN, 5)));
   }
 

@@ -457,6 +457,31 @@ TEST_SUITE("kernels/tape/tape") {
     CHECK(std::get<indexed_slices>(gradients->front()).indices.element_count() == 0);
   }
 
+  TEST_CASE("a parameter that is listed twice has the same gradient twice") {
+    tape t;
+    auto table = t.parameter(random_tensor({5, 3}, "table"));
+    auto bias = t.parameter(random_tensor({3}, "bias"));
+    auto loss = t.mean(t.add_bias(t.embedding(table, integers({2}, {1, 3})), bias));
+    auto gradients = t.gradients(loss, {table, bias, table, bias});
+    REQUIRE(gradients.has_value());
+    for (size_t i : {0, 1}) {
+      auto first = dense((*gradients)[i]), second = dense((*gradients)[i + 2]);
+      CHECK(std::ranges::equal(first.values<double>(), second.values<double>()));
+    }
+    CHECK(std::get<indexed_slices>((*gradients)[2]).indices.element_count() == 2);
+  }
+
+  TEST_CASE("a table without columns has a gradient without numbers") {
+    tape t;
+    auto table = t.parameter(zeros({5, 0}, dtype::f64));
+    auto other = t.parameter(random_tensor({2}, "other"));
+    auto nothing
+      = t.matmul(t.embedding(table, integers({2}, {1, 3})), t.constant(zeros({0, 2}, dtype::f64)));
+    auto gradients = t.gradients(t.mean(t.add_bias(nothing, other)), {table});
+    REQUIRE(gradients.has_value());
+    CHECK(std::get<indexed_slices>(gradients->front()).values.extents() == shape{2, 0});
+  }
+
   TEST_CASE("a parameter that the loss does not depend on has a gradient of zeros") {
     tape t;
     auto used = t.parameter(random_tensor({3}, "used"));
@@ -717,6 +742,8 @@ TEST_SUITE("kernels/tape/tape: refusals") {
     says(convolved(images, zeros({0, 2, 3, 7}, dtype::f64), {}, invalid),
          "conv2d: a window of 0 x 2 has no pixel");
     says(convolved(images, weights, {.stride = 0}, invalid), "a stride of 0 is not at least 1");
+    says(convolved(images, weights, {.stride = int64_t{1} << 31}, invalid),
+         "a stride of 2147483648 is over 2^31 - 1");
     for (int64_t padding : {-1, 2})
       says(convolved(images, weights, {1, padding}, invalid),
            "a padding of " + std::to_string(padding) + " is not within [0, the sides of a window");

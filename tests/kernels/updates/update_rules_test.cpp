@@ -79,6 +79,13 @@ TEST_SUITE("kernels/updates/update_rules") {
     CHECK(1 - late.product() == 1);
   }
 
+  TEST_CASE("Nadam's momentum grows as Keras 2's or Keras 3's, by its decay") {
+    CHECK(rules::nadam{}.momentum(100) == doctest::Approx(0.9 * (1 - 0.5 * std::pow(0.96, 0.4))));
+    CHECK(rules::nadam{.momentum_decay = 1}.momentum(100)
+          == doctest::Approx(0.9 * (1 - 0.5 * std::pow(0.96, 100))));
+    CHECK(validate(rules::nadam{.momentum_decay = -1}).error().message.find("momentum_decay") == 0);
+  }
+
   TEST_CASE("FTRL leaves elements at 0 that do not earn their l1") {
     rules::ftrl rule{.learning_rate = 0.5, .initial_accumulator_value = 1, .l1 = 10};
     auto state = one_step(rule, 0, 3, {1, 0});

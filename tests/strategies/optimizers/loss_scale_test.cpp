@@ -72,6 +72,9 @@ TEST_SUITE("strategies/optimizers/loss_scale") {
     for (int i = 0; i < 10; ++i)
       low.update(false);
     CHECK(low.value() == 1);
+    auto lower = loss_scale::dynamic({.initial = 0.25});
+    lower.update(false);
+    CHECK(lower.value() == 0.25);
     auto high = loss_scale::dynamic({.initial = 0x1p126, .growth_interval = 1});
     for (int i = 0; i < 10; ++i)
       high.update(true);
@@ -96,6 +99,13 @@ TEST_SUITE("strategies/optimizers/loss_scale") {
     second.update(true);
     CHECK(second.state() == first.state());
     CHECK(second.value() == 32768);
+  }
+
+  TEST_CASE("a scale that has had more finite steps than it needs grows with the next one") {
+    auto scale = loss_scale::dynamic({.growth_interval = 3});
+    scale.restore({.scale = 512, .finite_steps = 7});
+    scale.update(true);
+    CHECK(scale.state() == loss_scale_state{1024, 0});
   }
 
   TEST_CASE(
