@@ -11,7 +11,10 @@
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
+#include <locale>
 #include <memory>
+#include <sstream>
+#include <type_traits>
 
 namespace troupe {
 
@@ -40,6 +43,18 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, std::max(begin, end) - begin);
 }
 
+// A number that is out of range, if it is so because it is too small. The library for reading says
+// the same of one that is too large.
+template <class Number>
+std::optional<Number> nearest_to_zero(std::string_view text) {
+  if constexpr (std::is_integral_v<Number>) return {};
+  std::istringstream stream{std::string{text}};
+  stream.imbue(std::locale::classic());
+  Number number{};
+  if (!(stream >> number) || std::isinf(number)) return {};
+  return number;
+}
+
 // The whole of `text` as a number, or nothing.
 template <class Number>
 std::optional<Number> number_in(std::string_view text) {
@@ -47,7 +62,9 @@ std::optional<Number> number_in(std::string_view text) {
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
   Number number{};
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (problem != std::errc{} || end != text.data() + text.size()) return {};
+  if (end != text.data() + text.size()) return {};
+  if (problem == std::errc::result_out_of_range) return nearest_to_zero<Number>(text);
+  if (problem != std::errc{}) return {};
   return number;
 }
 
@@ -63,12 +80,14 @@ bool parse_into(tensor& to, size_t index, std::string_view text) {
     to.mutable_values<int32_t>()[index] = static_cast<int32_t>(*number);
     return static_cast<int32_t>(*number) == *number;
   }
-  const auto number = number_in<double>(text);
-  if (!number) return false;
-  bool fits = true;
-  visit_floating(to.type(), [&](auto zero) {
-    const auto value = narrow<decltype(zero)>(*number);
-    to.mutable_values<decltype(zero)>()[index] = value;
+  bool fits = false;
+  visit_floating(to.type(), [&]<class T>(T) {
+    // f32 is not made of an f64, which would round twice.
+    const auto number
+      = number_in<std::conditional_t<std::is_same_v<T, double>, double, float>>(text);
+    if (!number) return;
+    const auto value = narrow<T>(*number);
+    to.mutable_values<T>()[index] = value;
     fits = std::isinf(widen<double>(value)) == std::isinf(*number);
   });
   return fits;

@@ -5,13 +5,13 @@
 
 #include "messages/failure.hpp"
 #include "messages/throw_failure.hpp"
+#include "strategies/data/called.hpp"
 #include "strategies/data/dataset_stage.hpp"
 #include "strategies/data/position.hpp"
 #include "strategies/data/prefetch.hpp"
 #include "strategies/data/shuffle_order.hpp"
 
 #include <algorithm>
-#include <exception>
 #include <fmt/format.h>
 #include <memory>
 #include <utility>
@@ -56,20 +56,6 @@ dataset_stage made(stage_kind kind, const dataset& before, Make make,
 template <class Reader>
 std::function<element_reader()> always(Reader reader) {
   return [reader = std::move(reader)]() -> element_reader { return reader; };
-}
-
-// The code of a user may throw; no exception goes further than here.
-template <class Function>
-expected<element> called(const Function& function) {
-  try {
-    return function();
-  } catch (const failure& failed) {
-    return tl::unexpected(failed.reason());
-  } catch (const std::exception& thrown) {
-    return fail(errc::user_code, fmt::format("map: the function threw: {}", thrown.what()));
-  } catch (...) {
-    return fail(errc::user_code, "map: the function threw something unknown");
-  }
 }
 
 } // namespace
@@ -192,8 +178,13 @@ dataset dataset::batch(uint64_t n, bool drop_remainder) const {
                 [n, source_size = size_](const element_reader& read, uint64_t epoch,
                                          uint64_t index) -> expected<element> {
                   std::vector<element> elements;
-                  const auto end = saturated_sum(index * n, n);
-                  for (auto i = index * n; i < std::min(end, source_size); ++i) {
+                  const auto begin = saturated_product(index, n);
+                  const auto end = std::min(saturated_sum(begin, n), source_size);
+                  if (begin == end)
+                    return fail(errc::limit_exceeded,
+                                "batch: elements beyond number 2^64 are asked "
+                                "for");
+                  for (auto i = begin; i < end; ++i) {
                     auto one = read(epoch, i);
                     if (!one) return one;
                     elements.push_back(std::move(*one));
@@ -253,7 +244,9 @@ dataset dataset::take(uint64_t count) const {
 }
 
 dataset dataset::skip(uint64_t count) const {
-  const auto size = size_ == dataset::infinite ? dataset::infinite : size_ - std::min(size_, count);
+  const auto skips_all = count >= size_ || static_cast<int64_t>(count) < 0;
+  const auto rest = size_ == dataset::infinite ? dataset::infinite : size_ - count;
+  const auto size = skips_all ? 0 : rest;
   auto made_by
     = made(stage_kind::skip, *this, [=](const dataset& before) { return before.skip(count); });
   return {size,
@@ -271,7 +264,7 @@ dataset dataset::map(std::function<element(element)> function) const {
                                                  uint64_t index) {
                   auto source = read(epoch, index);
                   if (!source) return source;
-                  return called([&] { return function(std::move(*source)); });
+                  return called("map: the function", [&] { return function(std::move(*source)); });
                 }),
           std::move(made_by)};
 }
@@ -290,7 +283,7 @@ dataset dataset::map(std::function<element(element, const random_key&)> function
             if (!source) return source;
             const auto epoch_seed = random_stream{random_key{seed, "map", 0, epoch}}.next_u64();
             const random_key key{epoch_seed, "map", 0, index};
-            return called([&] { return function(std::move(*source), key); });
+            return called("map: the function", [&] { return function(std::move(*source), key); });
           }),
     std::move(made_by)};
 }
@@ -317,7 +310,9 @@ dataset_iterator dataset::iterate() const {
 
 expected<std::optional<element>> dataset_iterator::next() {
   if (delivered_ == size_) return std::nullopt;
-  return read_(0, delivered_++).map([](element&& one) { return std::optional{std::move(one)}; });
+  return called(reader_name, [&] { return read_(0, delivered_++); }).map([](element&& one) {
+    return std::optional{std::move(one)};
+  });
 }
 
 tensor dataset_iterator::position() const {

@@ -6,6 +6,13 @@
 
 namespace troupe {
 
+namespace {
+
+// What no job lives to see; batches of so many are still counted in 64 bits.
+constexpr int64_t delivered_max = int64_t{1} << 53;
+
+} // namespace
+
 tensor make_position(uint64_t delivered, uint64_t size) {
   tensor position{dtype::i64, {2}};
   position.mutable_values<int64_t>()[0] = static_cast<int64_t>(delivered);
@@ -25,7 +32,7 @@ expected<uint64_t> read_position(const tensor& position, uint64_t size, std::str
                             "the data or the stages have changed",
                             numbers[1], things, static_cast<int64_t>(size)));
   }
-  if (delivered > size) {
+  if (numbers[0] < 0 || numbers[0] > delivered_max || delivered > size) {
     return fail(errc::invalid_argument,
                 fmt::format("restore: {} {} cannot have been delivered of {}", numbers[0], things,
                             numbers[1]));

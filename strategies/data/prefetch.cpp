@@ -2,6 +2,8 @@
 // When elements are read: by the executor's task, or by the caller.
 #include "strategies/data/prefetch.hpp"
 
+#include "strategies/data/called.hpp"
+
 #include <utility>
 
 namespace troupe {
@@ -30,7 +32,7 @@ expected<element> prefetcher::at(uint64_t epoch, uint64_t index) {
 expected<element> prefetcher::read(std::unique_lock<std::mutex>& lock, place where) {
   is_reading_ = true;
   lock.unlock();
-  auto result = read_(where.epoch, where.index);
+  auto result = called(reader_name, [&] { return read_(where.epoch, where.index); });
   lock.lock();
   is_reading_ = false;
   read_done_.notify_all();

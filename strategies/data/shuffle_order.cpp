@@ -16,7 +16,11 @@ shuffle_order::shuffle_order(uint64_t seed, uint64_t buffer_size, uint64_t eleme
 
 uint64_t shuffle_order::at(uint64_t epoch, uint64_t index) {
   TROUPE_ASSERT(index < element_count_, index, element_count_);
-  if (epoch != epoch_ || index != next_) seek(epoch, index);
+  // A short way ahead, as a shard's next element, costs less by drawing all that lie before it.
+  const auto is_ahead = epoch == epoch_ && index >= next_;
+  if (!is_ahead || index - next_ > buffer_size_) seek(epoch, index);
+  while (next_ < index)
+    advance();
   return advance();
 }
 
@@ -37,8 +41,6 @@ void shuffle_order::seek(uint64_t epoch, uint64_t index) {
     --unknown;
     slots_[slot] = number - 1 + buffer_size_;
   }
-  while (next_ < index)
-    advance();
 }
 
 uint64_t shuffle_order::advance() {

@@ -23,12 +23,13 @@ public:
   shuffle_order(uint64_t seed, uint64_t buffer_size, uint64_t element_count);
 
   /// Which element comes out as number `index` of an epoch; each epoch has an order of its own.
-  /// Cost: one draw if `index` follows the one before, else about B ln B draws for a buffer of B;
-  /// 8 B bytes of memory.
+  /// Cost: a draw for each index since the one before, if that is at most a buffer of B ahead, else
+  /// about B ln B draws; 8 B bytes of memory.
   /// @pre index < element_count.
   [[nodiscard]] uint64_t at(uint64_t epoch, uint64_t index);
 
 private:
+  /// Gets ready for `index`, or for one not far before it.
   void seek(uint64_t epoch, uint64_t index);
   uint64_t advance();
   [[nodiscard]] uint64_t draw(uint64_t index) const;

@@ -26,6 +26,10 @@ Number number_at(const std::byte* first, bool is_big_endian) {
   return std::bit_cast<Number>(bytes);
 }
 
+// What a number becomes on its way: f32 is not made of an f64, which would round twice.
+template <class To>
+using rounded_first = std::conditional_t<std::is_same_v<To, double>, double, float>;
+
 template <class To, class From>
 To converted(From from) {
   if constexpr (std::integral<To> && std::integral<From>)
@@ -33,7 +37,7 @@ To converted(From from) {
   else if constexpr (std::integral<To>)
     return {}; // `can_become` keeps floating numbers away from here.
   else if constexpr (std::integral<From>)
-    return narrow<To>(static_cast<double>(from));
+    return narrow<To>(static_cast<rounded_first<To>>(from));
   else
     return narrow<To>(from);
 }

@@ -74,6 +74,15 @@ TEST_SUITE("strategies/data/csv_file") {
     CHECK(read(dtype::f32, "3.4028235e38")->values<float>()[0]
           == std::numeric_limits<float>::max());
     CHECK_FALSE(read(dtype::f32, "3.5e38"));
+    CHECK(read(dtype::f64, "1e-400")->values<double>()[0] == 0);
+    CHECK(read(dtype::f64, "-4.9e-324")->values<double>()[0]
+          == -std::numeric_limits<double>::denorm_min());
+    CHECK(read(dtype::f32, "1e-50")->values<float>()[0] == 0);
+    CHECK_FALSE(read(dtype::f64, "-1e400"));
+    // Just above the middle of two f32, and by way of an f64 in the middle.
+    CHECK(read(dtype::f32, "1.00000005960464488641292746251565404236316680908203125")
+            ->values<float>()[0]
+          == std::nextafter(1.0F, 2.0F));
     CHECK(read(dtype::f32, "inf")->values<float>()[0] == std::numeric_limits<float>::infinity());
     CHECK(std::isnan(read(dtype::f32, "nan")->values<float>()[0]));
     CHECK(read(dtype::f16, "65504")->values<float16>()[0] == to_float16(65504));

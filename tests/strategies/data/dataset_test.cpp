@@ -56,6 +56,9 @@ TEST_SUITE("strategies/data/dataset") {
     CHECK(line_of(range(5).take(9)) == "0 1 2 3 4");
     CHECK(line_of(range(5).skip(2)) == "2 3 4");
     CHECK(line_of(range(5).skip(9)).empty());
+    CHECK(line_of(range(5).take(UINT64_MAX)) == "0 1 2 3 4"); // -1, as in TensorFlow
+    CHECK(range(5).skip(UINT64_MAX).size() == 0);
+    CHECK(range(5).repeat().skip(UINT64_MAX).size() == 0);
     CHECK(line_of(range(7).shard(3, 0)) == "0 3 6");
     CHECK(line_of(range(7).shard(3, 2)) == "2 5");
     CHECK(line_of(range(2).shard(3, 2)).empty());
@@ -208,6 +211,14 @@ TEST_SUITE("strategies/data/dataset") {
     CHECK_FALSE(iterator.restore(test::numbers(3)));
     CHECK_FALSE(iterator.restore(test::place(4, 3)));
     CHECK_FALSE(iterator.restore(test::place(-1, 3)));
+    auto endless = range(3).repeat().batch(3).iterate();
+    for (auto delivered : {int64_t{-1}, INT64_MIN, INT64_MAX, (int64_t{1} << 53) + 1})
+      CHECK_FALSE(endless.restore(test::place(delivered, -1)));
+    CHECK(endless.restore(test::place(int64_t{1} << 53, -1)));
+    CHECK(endless.next().has_value());
+    auto beyond = range(3).repeat().batch(INT64_MAX).iterate();
+    REQUIRE(beyond.restore(test::place(3, -1)));
+    CHECK(beyond.next().error().code == errc::limit_exceeded);
     CHECK(test::text_of({{iterator.position()}, {}}) == "[0 3]");
   }
 }

@@ -85,6 +85,10 @@ TEST_SUITE("strategies/data/npy_file") {
     CHECK(whole(npy("<i8", "1,", "\xff\xff\xff\xff\xff\xff\xff\x7f")).values<int64_t>()[0]
           == INT64_MAX);
     CHECK(whole(npy("|i1", "1,", "\x80"), dtype::i64).values<int64_t>()[0] == -128);
+    // 2^60 + 2^36 + 1: above the middle of two f32, and in it after a way through f64.
+    CHECK(whole(npy("<i8", "1,", std::string{"\x01\0\0\0\x10\0\0\x10", 8}), dtype::f32)
+            .values<float>()[0]
+          == 1152921642045800448.0F);
     CHECK(whole(npy("<u2", "1,", "\xff\xff"), dtype::bf16).values<bfloat16>()[0]
           == to_bfloat16(65535));
     CHECK(npy_dataset(in_memory(npy("<i8", "1,", "12345678")), dtype::i32).error().code

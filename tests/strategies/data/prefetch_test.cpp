@@ -88,6 +88,23 @@ TEST_SUITE("strategies/data/prefetch") {
     CHECK(reads == 1);
   }
 
+  TEST_CASE("a reader that throws gives an error, whichever thread it reads for") {
+    hand_turned hand;
+    const dataset source{3, []() -> element_reader {
+                           return [](uint64_t, uint64_t index) -> expected<element> {
+                             if (index < 2) throw std::bad_alloc{};
+                             return element{{test::numbers(7)}, {}};
+                           };
+                         }};
+    const auto line = std::string{"dataset: a reader threw: "} + std::bad_alloc{}.what();
+    auto iterator = source.prefetch(3, hand.submit()).iterate();
+    CHECK(test::drain(iterator, 1) == std::vector<std::string>{line});
+    hand.turn();
+    CHECK(test::drain(iterator, 1) == std::vector<std::string>{line});
+    CHECK(iterator.next().has_value());
+    CHECK(source.iterate().next().error() == error{errc::user_code, line});
+  }
+
   TEST_CASE("hands errors on where they belong") {
     hand_turned hand;
     const auto source = range(3)

@@ -61,6 +61,11 @@ TEST_SUITE("strategies/data/shuffle_order") {
         CHECK(fresh.at(1, i) == order_of(9, buffer_size, 40, 1)[i]);
         if (i + 1 < whole.size()) CHECK(fresh.at(0, i + 1) == whole[i + 1]);
       }
+      for (uint64_t step = 2; step < whole.size(); ++step) {
+        shuffle_order sharded{9, buffer_size, 40};
+        for (uint64_t i = 1; i < whole.size(); i += step)
+          CHECK(sharded.at(0, i) == whole[i]);
+      }
     }
   }
 

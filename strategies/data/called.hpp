@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The code of users where elements are made.
+#pragma once
+
+#include "messages/failure.hpp"
+#include "strategies/data/element.hpp"
+
+#include <exception>
+#include <string>
+#include <string_view>
+
+namespace troupe {
+
+/// What a reader is called where it throws.
+inline constexpr std::string_view reader_name = "dataset: a reader";
+
+/// The code of a user may throw; no exception goes further than here.
+/// @param name Of the function, for errors: the subject of "threw".
+template <class Function>
+[[nodiscard]] expected<element> called(std::string_view name, const Function& function) {
+  try {
+    return function();
+  } catch (const failure& failed) {
+    return tl::unexpected(failed.reason());
+  } catch (const std::exception& thrown) {
+    return fail(errc::user_code, std::string{name} + " threw: " + thrown.what());
+  } catch (...) {
+    return fail(errc::user_code, std::string{name} + " threw something unknown");
+  }
+}
+
+} // namespace troupe
