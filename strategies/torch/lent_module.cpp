@@ -100,6 +100,17 @@ private:
   std::shared_ptr<const taker> ready_;
 };
 
+void check_values(std::span<const tensor> values, const std::vector<parameter_form>& forms) {
+  if (values.size() != forms.size())
+    throw_failure(errc::invalid_argument, "{} values for a module of {} parameters", values.size(),
+                  forms.size());
+  for (size_t i = 0; i < values.size(); ++i)
+    if (values[i].type() != forms[i].type || values[i].extents() != forms[i].extents)
+      throw_failure(errc::invalid_argument, "the value of parameter '{}' is {} {}, not {} {}",
+                    forms[i].name, to_string(values[i].type()), to_string(values[i].extents()),
+                    to_string(forms[i].type), to_string(forms[i].extents));
+}
+
 void check_loss(const at::Tensor& loss) {
   require(loss.defined(), "the loss of a module is an undefined tensor");
   if (loss.dim() != 0)
@@ -253,6 +264,7 @@ double lent_module::differentiate(std::span<const tensor> values, const module_l
 
 double lent_module::evaluate(std::span<const tensor> values, const random_key& draws,
                              const std::function<double(torch::nn::Module&)>& measure) {
+  check_values(values, parts_->forms);
   use_one_thread();
   torch_draws drawing{draws};
   loan<parts> lent{*parts_, values};

@@ -73,7 +73,8 @@ public:
 
   /// What `measure` makes of a module with these values, in evaluation mode and without gradients.
   /// @param values Of all variables, in their order. Thread: any; one call after the other.
-  /// Errors: throws `failure` with user_code, as libtorch says; what `measure` throws.
+  /// Errors: throws `failure` with invalid_argument for values of other variables; with user_code,
+  /// as libtorch says; what `measure` throws.
   [[nodiscard]] double evaluate(std::span<const tensor> values,
                                 const std::function<double(torch::nn::Module&)>& measure) const;
 

@@ -351,6 +351,10 @@ TEST_SUITE("strategies/torch/torch_model") {
     CHECK(measured() == first);
     values.back() = array({1}, {100});
     CHECK(measured() > 1000);
+    values.back() = array({2}, {100, 100});
+    CHECK_THROWS_AS(measured(), failure);
+    values.pop_back();
+    CHECK_THROWS_AS(measured(), failure);
   }
 
   TEST_CASE("a job goes on from a checkpoint, which has the names of the parameters") {
