@@ -67,6 +67,10 @@ struct RunClosure {
 
   arguments @2 :List(ClosureValue);
   # Its arguments' leaves, in order.
+
+  instances @3 :List(UInt32);
+  # Of what each worker has of its own, those that this closure or a later one may ask for; the worker
+  # forgets all others, but for those with the number 0.
 }
 
 struct ClosureDone {

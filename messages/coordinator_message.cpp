@@ -67,12 +67,14 @@ msg<wire::WorkerReady> make_worker_ready(uint32_t worker) {
 }
 
 msg<wire::RunClosure> make_run_closure(uint64_t closure, std::string_view function,
-                                       std::span<const closure_value> arguments) {
+                                       std::span<const closure_value> arguments,
+                                       std::span<const uint32_t> instances) {
   message_builder<wire::RunClosure> message;
   message.body.setClosure(closure);
   message.body.setFunction(std::string{function});
   auto count = static_cast<capnp::uint>(arguments.size());
   write_values(*message.storage, message.body.initArguments(count), arguments);
+  message.body.setInstances(kj::arrayPtr(instances.data(), instances.size()));
   return std::move(message).finish();
 }
 

@@ -8,6 +8,7 @@
 #include "messages/payload.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +22,7 @@ namespace troupe {
 struct worker_resource {
   uint32_t resource = 0;
   uint32_t instance = 0;
+  std::shared_ptr<const void> in_use{}; ///< Not sent: has workers keep the instance.
 
   bool operator==(const worker_resource&) const = default;
 };
@@ -32,9 +34,10 @@ using closure_value = std::variant<tensor, double, int64_t, std::string, worker_
 [[nodiscard]] msg<wire::WorkerReady> make_worker_ready(uint32_t worker);
 
 /// A worker is to call a function. The message refers to the tensors of `arguments`.
-/// @pre Texts are no longer than `limits::text_bytes_max`.
+/// @param instances That are in use. @pre Texts are no longer than `limits::text_bytes_max`.
 [[nodiscard]] msg<wire::RunClosure> make_run_closure(uint64_t closure, std::string_view function,
-                                                     std::span<const closure_value> arguments);
+                                                     std::span<const closure_value> arguments,
+                                                     std::span<const uint32_t> instances);
 
 /// A function has returned. The message refers to the tensors of `results`. @pre Likewise.
 [[nodiscard]] msg<wire::ClosureDone> make_closure_done(uint64_t closure,

@@ -111,11 +111,12 @@ bool tell_someone(coordinator_state& state, const error& reason) {
     refused.settle(tl::unexpected<error>(closure_cancelled));
     if (refused.admitted(tl::unexpected<error>(reason))) return true;
   }
-  if (state.waiting_for_end.empty()) return false;
-  auto told = std::move(state.waiting_for_end.front());
-  state.waiting_for_end.erase(state.waiting_for_end.begin());
-  told.tell(tl::unexpected<error>(reason));
-  return true;
+  while (!state.waiting_for_end.empty()) {
+    auto told = std::move(state.waiting_for_end.front());
+    state.waiting_for_end.erase(state.waiting_for_end.begin());
+    if (told.tell(tl::unexpected<error>(reason))) return true;
+  }
+  return false;
 }
 
 // Tells one of the callers that wait the error, if there is one.
@@ -161,7 +162,8 @@ void give(coordinator_pointer self, uint32_t index, uint64_t closure) {
   worker.runs = closure;
   state.config.gauge->begin(index, what.function);
   auto asked = worker.handle;
-  auto message = make_run_closure(closure, what.function, arguments_for(index, what));
+  auto message = make_run_closure(closure, what.function, arguments_for(index, what),
+                                  state.config.instances->all());
   self
     ->request(worker.handle, caf::infinite, message) // a function may take any time
     .then([self, index, asked, closure](

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/coordinator/closure_queue.hpp"
+#include "actors/coordinator/instances_in_use.hpp"
 #include "actors/interfaces/interfaces.hpp"
 #include "actors/observing/observed.hpp"
 #include "messages/coordinator_message.hpp"
@@ -51,6 +52,7 @@ struct coordinator_config {
   uint32_t bystanders = 0; ///< Processes that ask for the end; it comes when all have.
   size_t capacity = 262'144;
   std::shared_ptr<queue_gauge> gauge = std::make_shared<queue_gauge>();
+  std::shared_ptr<const instances_in_use> instances = std::make_shared<instances_in_use>();
   std::function<void(const std::string&)> on_warning; ///< Told of workers that are lost, or back.
 };
 

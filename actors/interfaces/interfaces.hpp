@@ -437,8 +437,8 @@ struct schedule_closure {
 struct await_closures {
   bool until_all_are_done = false; ///< Else at once, unless one has failed.
   /// Called once: whether all are done. Errors: that of the first that failed, once, when the
-  /// others have ended.
-  std::function<void(expected<bool>)> tell;
+  /// others have ended. Returns false if the user has given up: then it is not told.
+  std::function<bool(expected<bool>)> tell;
 };
 
 /// Closures use a variable that its owner holds alone: without it the job cannot go on.

@@ -5,6 +5,8 @@
 #include "messages/limits.hpp"
 #include "messages/throw_failure.hpp"
 
+#include <set>
+
 namespace troupe {
 
 namespace {
@@ -70,6 +72,13 @@ closure_registry::maker closure_registry::find(uint32_t resource,
       "all processes",
       resource);
   return found.make;
+}
+
+void worker_room::keep(capnp::List<uint32_t>::Reader instances) {
+  std::set<uint32_t> kept{0};
+  for (auto instance : instances)
+    kept.insert(instance);
+  std::erase_if(made_, [&](const auto& each) { return !kept.contains(each.first.second); });
 }
 
 std::shared_ptr<void> worker_room::find(const worker_resource& which, const std::type_info& type) {

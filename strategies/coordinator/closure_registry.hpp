@@ -66,6 +66,9 @@ public:
     return *std::static_pointer_cast<T>(find(which, typeid(T)));
   }
 
+  /// Forgets all instances but these, and those with the number 0.
+  void keep(capnp::List<uint32_t>::Reader instances);
+
 private:
   [[nodiscard]] std::shared_ptr<void> find(const worker_resource& which,
                                            const std::type_info& type);

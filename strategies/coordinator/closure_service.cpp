@@ -39,6 +39,7 @@ task<std::vector<closure_value>> call(activity& activity, msg<wire::RunClosure> 
   std::exception_ptr thrown;
   try {
     closure_context context{activity, place};
+    room->keep(message.reader().getInstances());
     auto function = registry->find(message.reader().getFunction());
     auto calling = function(context, std::move(message), *room);
     results = co_await calling;
@@ -51,13 +52,14 @@ task<std::vector<closure_value>> call(activity& activity, msg<wire::RunClosure> 
 }
 
 /// An answer that is told once: the first one counts.
+template <class T>
 struct single_answer {
   std::atomic<bool> is_told = false;
-  expected<void> answer;
+  expected<T> answer;
   std::promise<void> promise;
 
   /// Returns false if it was told before.
-  bool tell(expected<void> told) {
+  bool tell(expected<T> told) {
     if (is_told.exchange(true)) return false;
     answer = std::move(told);
     promise.set_value();
@@ -91,9 +93,9 @@ closure_service::closure_service(troupe::strategy& strategy, coordinator_options
     if (stands_here(name_of_worker(i))) workers_here_.push_back(i);
   if (!leads_) return;
   auto others = placement_ == nullptr ? 0 : static_cast<uint32_t>(placement_->others().size());
-  coordinator_ = world_.system().spawn(
-    coordinator,
-    coordinator_config{workers_, others, options_.queue_capacity, gauge_, options_.on_warning});
+  coordinator_ = world_.system().spawn(coordinator,
+                                       coordinator_config{workers_, others, options_.queue_capacity,
+                                                          gauge_, instances_, options_.on_warning});
   world_.introduce(coordinator_.id(), "coordinator");
   if (placement_ != nullptr) placement_->put("coordinator", coordinator_);
   tell_directory(strategy_, coordinator_);
@@ -190,9 +192,28 @@ void closure_service::watch_owners() {
   watched_ = strategy_.variables().size();
 }
 
+// What a worker is told of a closure at most.
+size_t leaf_count(const std::vector<closure_argument>& arguments) {
+  size_t count = 0;
+  for (const auto& argument : arguments) {
+    if (const auto* leaves = std::get_if<std::vector<closure_value>>(&argument)) {
+      count += leaves->size();
+    } else {
+      size_t most = 0;
+      for (const auto& of_worker : std::get<std::vector<std::vector<closure_value>>>(argument))
+        most = std::max(most, of_worker.size());
+      count += most;
+    }
+  }
+  return count;
+}
+
 // Mostly this is but a message; at a full queue, or after an error, the caller waits.
 void closure_service::schedule(const std::string& function, std::vector<closure_argument> arguments,
                                std::shared_ptr<closure_outcome> outcome) {
+  if (auto count = leaf_count(arguments); count > limits::list_elements_max)
+    throw_failure(errc::limit_exceeded, "'{}' takes {} values; at most {} can travel", function,
+                  count, limits::list_elements_max);
   schedule_closure closure{
     function,
     std::move(arguments),
@@ -203,7 +224,7 @@ void closure_service::schedule(const std::string& function, std::vector<closure_
   auto has_room = gauge_->taken.fetch_add(1) < options_.queue_capacity;
   if (has_room && !gauge_->has_failed) return caf::anon_send(coordinator_, std::move(closure));
   --gauge_->taken;
-  auto admitted = std::make_shared<single_answer>();
+  auto admitted = std::make_shared<single_answer<void>>();
   auto over = admitted->promise.get_future();
   closure.admitted = [admitted](expected<void> told) { return admitted->tell(std::move(told)); };
   caf::anon_send(coordinator_, std::move(closure));
@@ -214,16 +235,15 @@ void closure_service::schedule(const std::string& function, std::vector<closure_
 }
 
 bool closure_service::ask(bool until_all_are_done, job_time patience) {
-  auto answer = std::make_shared<expected<bool>>();
-  auto answered = std::make_shared<std::promise<void>>();
-  auto over = answered->get_future();
-  caf::anon_send(coordinator_,
-                 await_closures{until_all_are_done, [answer, answered](expected<bool> all_done) {
-                                  *answer = std::move(all_done);
-                                  answered->set_value();
-                                }});
-  value_or_throw(patience_->wait(world_, over, patience));
-  return value_or_throw(*answer);
+  auto told = std::make_shared<single_answer<bool>>();
+  auto over = told->promise.get_future();
+  caf::anon_send(coordinator_, await_closures{until_all_are_done, [told](expected<bool> all_done) {
+                                                return told->tell(std::move(all_done));
+                                              }});
+  auto waited = patience_->wait(world_, over, patience);
+  if (!waited) told->tell(tl::unexpected<error>(waited.error())); // unless it was told just now
+  over.wait();
+  return value_or_throw(told->answer);
 }
 
 void closure_service::join(job_time patience) {
@@ -239,7 +259,7 @@ void closure_service::serve(const std::stop_token& stop) {
     throw_failure(
       errc::wrong_context,
       "serve was called in the process that leads; it has workers of its own, and schedules");
-  auto ended = std::make_shared<single_answer>();
+  auto ended = std::make_shared<single_answer<void>>();
   std::stop_callback on_stop{stop, [this, ended] {
                                placement_->give_up(error{errc::cancelled, "asked to stop"});
                                ended->tell({});

@@ -70,7 +70,10 @@ public:
   [[nodiscard]] closure_registry& registry() { return *registry_; }
 
   /// A new instance of what each worker has of its own.
-  [[nodiscard]] worker_resource new_instance(uint32_t resource) { return {resource, ++instances_}; }
+  [[nodiscard]] worker_resource new_instance(uint32_t resource) {
+    auto instance = instances_->begin();
+    return {resource, *instance, instance};
+  }
 
   void schedule(const std::string& function, std::vector<closure_argument> arguments,
                 std::shared_ptr<closure_outcome> outcome);
@@ -102,11 +105,11 @@ private:
   std::vector<uint32_t> workers_here_;
   std::shared_ptr<closure_registry> registry_ = std::make_shared<closure_registry>();
   std::shared_ptr<queue_gauge> gauge_ = std::make_shared<queue_gauge>();
+  std::shared_ptr<instances_in_use> instances_ = std::make_shared<instances_in_use>();
   std::shared_ptr<const closure_patience> patience_;
   size_t watched_ = 0;            ///< Variables whose owners the coordinator watches.
   coordinator_actor coordinator_; ///< Null until it is needed, where it does not lead.
   std::vector<closure_worker_actor> spawned_;
-  uint32_t instances_ = 0;
 };
 
 } // namespace troupe

@@ -34,7 +34,9 @@ void check_one_of_each(const std::vector<closure_value>& values) {
 
 TEST_SUITE("messages/coordinator_message") {
   TEST_CASE("a call keeps its number, its function and arguments of every kind") {
-    auto received = send_and_receive(make_run_closure(7, "step", one_of_each()));
+    auto received
+      = send_and_receive(make_run_closure(7, "step", one_of_each(), std::array<uint32_t, 1>{2}));
+    CHECK(received.reader().getInstances()[0] == 2);
     CHECK(received.reader().getClosure() == 7);
     CHECK(std::string{received.reader().getFunction()} == "step");
     check_one_of_each(read_arguments(received));

@@ -401,6 +401,20 @@ TEST_SUITE("strategies/coordinator/cluster_coordinator") {
     CHECK(refusal_of([&] { one.coordinator.join(); }).code == errc::limit_exceeded);
   }
 
+  TEST_CASE("arguments that are too many together are refused") {
+    team one{1};
+    auto function = one.coordinator.make_function(
+      "sizes", [](closure_context&, const std::vector<double>& a, const std::vector<double>& b) {
+        return static_cast<int64_t>(a.size() + b.size());
+      });
+    const std::vector<double> half(600'000);
+    auto reason
+      = refusal_of([&] { static_cast<void>(one.coordinator.schedule(function, half, half)); });
+    CHECK(reason.code == errc::limit_exceeded);
+    CHECK(reason.message == "'sizes' takes 1200002 values; at most 1048576 can travel");
+    CHECK(one.coordinator.fetch(one.coordinator.schedule(function, half, {1.0})) == 600'001);
+  }
+
   TEST_CASE("so is an array of more dimensions than a message holds") {
     team one{1};
     auto echo = one.coordinator.make_function(
@@ -473,6 +487,29 @@ TEST_SUITE("strategies/coordinator/cluster_coordinator") {
       static_cast<void>(one.coordinator.schedule(next, over));
     auto reason = refusal_of([&] { one.coordinator.join(); });
     CHECK(reason.code == errc::out_of_range); // 3 numbers for 4 calls
+  }
+
+  TEST_CASE("workers forget the iterators that are not used any more") {
+    team one{1};
+    int readers = 0;
+    auto data = one.coordinator.create_per_worker_dataset([&readers](const input_context&) {
+      return dataset{3, [&readers]() -> element_reader {
+                       ++readers;
+                       std::shared_ptr<void> open{nullptr, [&readers](void*) { --readers; }};
+                       return [open](uint64_t, uint64_t) -> expected<element> {
+                         return element{{scalar(1)}, {}};
+                       };
+                     }};
+    });
+    auto next = one.coordinator.make_function("next", [](closure_context&, dataset_iterator& from) {
+      return value_or_throw(from.next()).has_value();
+    });
+    auto first = data.iterator();
+    for (int pass = 0; pass < 5; ++pass) {
+      CHECK(one.coordinator.fetch(one.coordinator.schedule(next, data.iterator())));
+      CHECK(one.coordinator.fetch(one.coordinator.schedule(next, first)) == (pass < 3));
+      CHECK(readers == 1); // that of the handle, which goes on where it was
+    }
   }
 
   TEST_CASE("the iterators of workers cannot be read where the coordinator leads") {
@@ -667,6 +704,22 @@ TEST_SUITE("strategies/coordinator/cluster_coordinator") {
     static_cast<void>(one.coordinator.schedule(function));
     CHECK(refusal_of([&] { one.coordinator.join(20ms); }).code == errc::deadline_exceeded);
     open.is_open = true;
+    one.coordinator.join();
+  }
+
+  TEST_CASE("an error waits for the next caller if the one that waited has given up") {
+    gate open;
+    team one{1, two_threads()};
+    auto function = one.coordinator.make_function("wait and fail",
+                                                  [&open](closure_context& context) -> task<void> {
+                                                    auto waiting = compute_at(context, open);
+                                                    co_await waiting;
+                                                    throw std::runtime_error("broken");
+                                                  });
+    static_cast<void>(one.coordinator.schedule(function));
+    CHECK(refusal_of([&] { one.coordinator.join(20ms); }).code == errc::deadline_exceeded);
+    open.is_open = true;
+    CHECK(refusal_of([&] { one.coordinator.join(); }).message.ends_with("broken"));
     one.coordinator.join();
   }
 
