@@ -150,6 +150,14 @@ expected<void> check_state(wire::VariableState::Reader state) {
     });
 }
 
+expected<void> check_made(capnp::List<wire::MadeChange>::Reader changes) {
+  for (auto change : changes) {
+    if (!change.hasSnapshot()) continue;
+    if (auto checked = check_tensor(change.getSnapshot().getValue()); !checked) return checked;
+  }
+  return {};
+}
+
 // The meaning describes tensors of the sender's, which it did not send all of.
 expected<void> check_part(wire::CollectivePart::Reader part) {
   auto meaning = part.getMeaning();
@@ -224,7 +232,9 @@ expected<void> check_body(wire::Envelope::Reader envelope) {
   case wire::Envelope::RESTORE_STATE:
     return check_state(envelope.getRestoreState().getState());
   case wire::Envelope::MIRROR_STATE:
-    return check_state(envelope.getMirrorState().getState());
+    return check_state(envelope.getMirrorState().getState()).and_then([&] {
+      return check_made(envelope.getMirrorState().getMade());
+    });
   case wire::Envelope::REPLICA_PROGRESS:
     return check_arrays(envelope.getReplicaProgress().getKept());
   case wire::Envelope::JOB_BEGINS:
