@@ -137,6 +137,7 @@ expected<void> checkpoint_directory::keep(size_t count) {
   // What this object wrote needs no reading, so it is asked first.
   bool is_safe = std::any_of(oldest_kept, steps->end(),
                              [this](uint64_t step) { return written_.contains(step); });
+  expected<void> done;
   for (size_t i = steps->size(); i-- > 0;) {
     const auto step = (*steps)[i];
     if (!is_safe && is_whole(step)) {
@@ -146,10 +147,12 @@ expected<void> checkpoint_directory::keep(size_t count) {
     if (i >= steps->size() - count) continue;
     std::error_code problem;
     fs::remove(path_of(step), problem);
-    if (problem) return refuse("remove", path_of(step), problem);
-    written_.erase(step);
+    if (!problem)
+      written_.erase(step);
+    else if (done)
+      done = refuse("remove", path_of(step), problem);
   }
-  return {};
+  return done;
 }
 
 } // namespace troupe

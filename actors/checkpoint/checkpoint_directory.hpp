@@ -65,7 +65,7 @@ public:
   /// Removes all but the newest `count` files; if none of those is whole, the newest whole one
   /// stays too.
   /// Cost: reads no file if this object wrote one of those that stay.
-  /// Errors: `resource`. @pre count > 0.
+  /// Errors: `resource`; all others are removed all the same. @pre count > 0.
   [[nodiscard]] expected<void> keep(size_t count);
 
 private:

@@ -3,7 +3,9 @@
 #include "actors/checkpoint/job_file.hpp"
 
 #include <fmt/format.h>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 namespace troupe {
 
@@ -14,16 +16,37 @@ using nlohmann::json;
 constexpr const char* job_key = "troupe.job";
 constexpr int format_version = 1;
 
+/// What the tensors of a file are called, one after the other as they are written and read again.
+/// Variables keep their names; what else would have one of these gets a number behind it.
+class tensor_names {
+public:
+  void reserve(const std::string& variable) { taken_.insert(variable); }
+
+  std::string next(const std::string& wanted) {
+    auto name = wanted;
+    for (int number = 2; !taken_.insert(name).second; ++number)
+      name = fmt::format("{}#{}", wanted, number);
+    return name;
+  }
+
+private:
+  std::set<std::string> taken_;
+};
+
 // ---- writing ----
 
 /// Collects tensors as it goes.
 class writer {
 public:
-  explicit writer(std::vector<named_tensor>& tensors) : tensors_(tensors) {}
+  writer(std::vector<named_tensor>& tensors, std::span<const variable_snapshot> variables)
+    : tensors_(tensors) {
+    for (const auto& variable : variables)
+      names_.reserve(variable.name);
+  }
 
   json write(const variable_snapshot& variable) {
     const auto& state = variable.state;
-    add(variable.name, state.value);
+    tensors_.push_back({variable.name, state.value});
     json slots = json::array();
     for (const auto& slot : state.slots) {
       add(variable.name + "/" + slot.name, slot.value);
@@ -53,10 +76,13 @@ public:
             {"kept", kept}};
   }
 
-private:
-  void add(std::string name, const tensor& value) { tensors_.push_back({std::move(name), value}); }
+  void add(const std::string& wanted, const tensor& value) {
+    tensors_.push_back({names_.next(wanted), value});
+  }
 
+private:
   std::vector<named_tensor>& tensors_;
+  tensor_names names_;
 };
 
 tensor scalar(uint64_t number) {
@@ -74,9 +100,11 @@ struct unreadable {
 
 class reader {
 public:
-  explicit reader(const safetensors_content& content) {
+  reader(const safetensors_content& content, const json& variables) {
     for (const auto& [name, value] : content.tensors)
       tensors_.emplace(name, value);
+    for (const auto& variable : variables)
+      names_.reserve(variable.at("name"));
   }
 
   variable_snapshot read_variable(const json& from) {
@@ -87,10 +115,10 @@ public:
     state.optimizer = from.at("optimizer");
     state.slots_since = from.at("slots_since");
     for (const std::string slot : from.at("slots"))
-      state.slots.push_back({slot, find(variable.name + "/" + slot)});
+      state.slots.push_back({slot, find(names_.next(variable.name + "/" + slot))});
     if (const auto& average = from.at("average"); !average.is_null())
-      state.average
-        = named_payload{average, find(variable.name + "/" + average.get<std::string>())};
+      state.average = named_payload{
+        average, find(names_.next(variable.name + "/" + average.get<std::string>()))};
     return variable;
   }
 
@@ -102,7 +130,8 @@ public:
                              .computations = from.at("computations"),
                              .remaining = job_time{from.at("remaining_ns").get<int64_t>()}};
     for (const std::string name : from.at("kept"))
-      replica.kept.push_back({name, find(fmt::format("replica_{}/{}", replica.replica, name))});
+      replica.kept.push_back(
+        {name, find(names_.next(fmt::format("replica_{}/{}", replica.replica, name)))});
     return replica;
   }
 
@@ -114,6 +143,7 @@ private:
   }
 
   std::map<std::string, tensor> tensors_;
+  tensor_names names_;
 };
 
 job_snapshot read_job(const json& job, const safetensors_content& content) {
@@ -124,7 +154,7 @@ job_snapshot read_job(const json& job, const safetensors_content& content) {
                         .time = job_time{job.at("time_ns").get<int64_t>()},
                         .seed = job.at("seed"),
                         .tokens = job.at("tokens")};
-  reader from{content};
+  reader from{content, job.at("variables")};
   for (const auto& variable : job.at("variables"))
     snapshot.variables.push_back(from.read_variable(variable));
   for (const auto& replica : job.at("replicas"))
@@ -137,14 +167,14 @@ job_snapshot read_job(const json& job, const safetensors_content& content) {
 safetensors_content to_content(const job_snapshot& snapshot, const safetensors_metadata& notes) {
   safetensors_content content;
   content.metadata = notes;
-  writer to{content.tensors};
+  writer to{content.tensors, snapshot.variables};
   json variables = json::array();
   for (const auto& variable : snapshot.variables)
     variables.push_back(to.write(variable));
   json replicas = json::array();
   for (const auto& replica : snapshot.replicas)
     replicas.push_back(to.write(replica));
-  content.tensors.push_back({"global_step", scalar(snapshot.step)});
+  to.add("global_step", scalar(snapshot.step));
   content.metadata[job_key] = json{
     {"format", format_version}, {"step", snapshot.step},     {"time_ns", snapshot.time.count()},
     {"seed", snapshot.seed},    {"tokens", snapshot.tokens}, {"variables", variables},

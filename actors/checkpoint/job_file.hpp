@@ -17,6 +17,8 @@ namespace troupe {
 /// | `global_step`                | updates made, i64, []                                 |
 /// | `replica_<index>/<name>`     | what the trainer has kept for a replica               |
 ///
+/// A tensor whose name a variable has already, as `global_step` may, is `<name>#2`.
+///
 /// The metadata's `troupe.job` is a JSON text with everything that is no array: step, clock,
 /// tokens, versions, and where each replica is.
 /// @param notes Further metadata, the trainer's own. Tensors share the snapshot's memory.

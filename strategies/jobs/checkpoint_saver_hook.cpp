@@ -73,28 +73,35 @@ void checkpoint_saver_hook::write_pending() {
       }
     }
     auto written = write(*next);
+    auto kept = written ? directory_.keep(options_.keep) : expected<void>{};
     std::lock_guard guard{mutex_};
     failure_.reset();
-    auto before = std::exchange(told_, {});
     if (written) {
       saved_ = next->step;
+      tell(kept ? "" : kept.error().message, [&] {
+        return "a checkpoint that is not needed any more stays: " + kept.error().message;
+      });
       continue;
     }
     failure_ = written.error();
-    told_ = without_name(failure_->message, directory_.path_of(next->step));
-    if (options_.on_warning && told_ != before)
-      options_.on_warning(fmt::format("no checkpoint of step {}, nor of those that follow until "
-                                      "that changes: {}",
-                                      next->step, failure_->message));
+    tell(without_name(failure_->message, directory_.path_of(next->step)), [&] {
+      return fmt::format(
+        "no checkpoint of step {}, nor of those that follow until that changes: {}", next->step,
+        failure_->message);
+    });
   }
+}
+
+template <class Line>
+void checkpoint_saver_hook::tell(std::string trouble, const Line& line) {
+  auto before = std::exchange(told_, std::move(trouble));
+  if (options_.on_warning && !told_.empty() && told_ != before) options_.on_warning(line());
 }
 
 expected<void> checkpoint_saver_hook::write(const job_snapshot& snapshot) {
   try {
     auto content = to_content(snapshot, options_.notes);
-    return directory_.write(snapshot.step, content.tensors, content.metadata).and_then([&] {
-      return directory_.keep(options_.keep);
-    });
+    return directory_.write(snapshot.step, content.tensors, content.metadata);
   } catch (const std::exception& failed) { // names that are no UTF-8, no memory
     return fail(errc::resource, failed.what());
   }
@@ -114,7 +121,9 @@ std::optional<uint64_t> checkpoint_saver_hook::saved_step() const {
 std::optional<found_checkpoint>
 find_checkpoint(const std::filesystem::path& folder,
                 const std::function<void(const std::string&)>& on_warning) {
-  auto directory = value_or_throw(checkpoint_directory::open(folder));
+  std::error_code ignored;
+  if (!std::filesystem::exists(folder, ignored)) return std::nullopt;
+  auto directory = checkpoint_directory::look_at(folder); // whose writer may be at work
   auto newest = value_or_throw(directory.newest_valid());
   if (on_warning)
     for (const auto& line : newest.warnings)

@@ -51,6 +51,10 @@ private:
   void write_pending();
   [[nodiscard]] expected<void> write(const job_snapshot& snapshot);
 
+  /// Warns of trouble that the checkpoint before did not have. @param trouble Empty: there is none.
+  template <class Line>
+  void tell(std::string trouble, const Line& line);
+
   checkpoint_options options_;
   world* world_ = nullptr;
   job_time last_wanted_{0};
@@ -62,7 +66,7 @@ private:
   bool writes_ = false;
   std::optional<uint64_t> saved_;
   std::optional<error> failure_; ///< Of the last write.
-  std::string told_;             ///< Why it failed, whichever step it was of; empty if it did not.
+  std::string told_; ///< What was wrong with it, whichever step it was of; empty: nothing.
 };
 
 /// A checkpoint as it was found.
@@ -71,7 +75,8 @@ struct found_checkpoint {
   std::map<std::string, std::string> notes;
 };
 
-/// The newest checkpoint in a folder that is whole; nothing if there is none.
+/// The newest checkpoint in a folder that is whole; nothing if there is none, or no folder. Nothing
+/// in the folder is changed: a job may be writing there.
 /// @param on_warning Told of each newer one that is damaged.
 /// Errors: throws `failure` with resource if the folder cannot be read; malformed if the checkpoint
 /// is whole but no job of ours.

@@ -106,6 +106,17 @@ TEST_SUITE("actors/checkpoint/checkpoint_directory") {
     CHECK(directory.steps() == step_list{3, 4});
   }
 
+  TEST_CASE("what cannot be removed keeps nothing else") {
+    test::scratch_folder folder;
+    auto directory = opened(folder.path());
+    std::filesystem::create_directories(folder / "checkpoint-2.safetensors/of somebody else");
+    write_steps(directory, {1, 3, 4});
+    auto kept = directory.keep(1);
+    REQUIRE_FALSE(kept);
+    CHECK(kept.error().message.find("checkpoint-2.safetensors") != std::string::npos);
+    CHECK(directory.steps() == step_list{2, 4});
+  }
+
   TEST_CASE("never removes the last whole one") {
     test::scratch_folder folder;
     {

@@ -89,6 +89,26 @@ TEST_SUITE("actors/checkpoint/job_file") {
     CHECK(first_of(replica.kept[0].value) == 9);
   }
 
+  TEST_CASE("a name that a variable has is left to it") {
+    auto job = example();
+    for (const char* name : {"weights/m", "global_step", "replica_3/position"})
+      job.variables.push_back({name, {.value = filled(100)}});
+    auto content = to_content(job);
+    std::vector<std::string> names;
+    for (const auto& one : content.tensors)
+      names.push_back(one.name);
+    CHECK(names
+          == std::vector<std::string>{"weights", "weights/m#2", "weights/v", "weights/average",
+                                      "weights/m", "global_step", "replica_3/position",
+                                      "replica_3/position#2", "global_step#2"});
+    auto again = to_snapshot(content).value();
+    CHECK(first_of(again.variables[0].state.slots[0].value)
+          == first_of(job.variables[0].state.slots[0].value));
+    CHECK(first_of(again.variables[1].state.value) == 100);
+    CHECK(first_of(again.replicas[0].kept[0].value) == 9);
+    CHECK(again.step == 12);
+  }
+
   TEST_CASE("tensors of another tool are no job") {
     safetensors_content content;
     content.tensors.push_back({"weights", zeros({2})});

@@ -49,9 +49,32 @@ TEST_SUITE("strategies/jobs/checkpoint_saver_hook") {
     CHECK(find_checkpoint(scratch.path())->notes.at("who") == "me");
   }
 
-  TEST_CASE("an empty folder holds no checkpoint") {
+  TEST_CASE("an empty folder holds no checkpoint, nor does one that is not there") {
     scratch_folder scratch;
     CHECK_FALSE(find_checkpoint(scratch.path()));
+    CHECK_FALSE(find_checkpoint(scratch / "none"));
+    CHECK_FALSE(std::filesystem::exists(scratch / "none"));
+  }
+
+  TEST_CASE("a look for a checkpoint leaves one that is being written") {
+    scratch_folder scratch;
+    write(scratch / ".checkpoint-2.safetensors.partial", "half");
+    CHECK_FALSE(find_checkpoint(scratch.path()));
+    CHECK(std::filesystem::exists(scratch / ".checkpoint-2.safetensors.partial"));
+  }
+
+  TEST_CASE("an old checkpoint that cannot be removed is told of once, and fails no job") {
+    scratch_folder scratch;
+    std::filesystem::create_directories(scratch / "checkpoint-1.safetensors/of somebody else");
+    std::vector<std::string> warnings;
+    auto seen
+      = save(scratch.path(), 6, {.every_steps = 2, .keep = 2, .on_warning = [&](const auto& line) {
+                                   warnings.push_back(line);
+                                 }});
+    CHECK_FALSE(seen.report.failure);
+    CHECK(steps_in(scratch.path()) == std::vector<uint64_t>{1, 4, 6});
+    REQUIRE(warnings.size() == 1);
+    CHECK(warnings[0].starts_with("a checkpoint that is not needed any more stays: cannot remove"));
   }
 
   TEST_CASE("a damaged checkpoint is passed over for the one before it, with a warning") {
