@@ -158,9 +158,19 @@ void write_states(exposition& out, const sights_by_labels& actors, job_time now)
     out.sample(age_in_seconds(actor.since, now), labels);
 }
 
-void write_actors(exposition& out, const sights_by_labels& actors, job_time now) {
+// Also those that share their labels.
+uint64_t count_living(std::span<const task_sight> tasks) {
+  uint64_t count = 0;
+  for (const auto& task : tasks)
+    count += static_cast<uint64_t>(std::ranges::count_if(
+      task.actors, [](const auto& actor) { return actor.doing != actor_doing::ended; }));
+  return count;
+}
+
+void write_actors(exposition& out, std::span<const task_sight> tasks, job_time now) {
+  const auto actors = living(tasks);
   out.single("caf_system_running_actors", "gauge", "Actors that have not ended.",
-             uint64_t{actors.size()});
+             count_living(tasks));
   out.family("caf_actor_mailbox_size", "gauge", "Messages that wait in an actor's mailbox.");
   for (const auto& [labels, actor] : actors)
     out.sample(actor.mailbox_depth, labels);
@@ -257,7 +267,7 @@ std::string prometheus_text(const job_figures& job, std::span<const task_sight> 
   exposition out;
   write_job(out, job);
   write_replicas(out, job);
-  write_actors(out, living(tasks), now);
+  write_actors(out, tasks, now);
   if (tasks.size() > 1) write_tasks(out, tasks, now);
   auto process = tasks.empty() ? look_at_process() : tasks.front().process;
   out.single("process_resident_memory_bytes", "gauge", "Memory of the process.",

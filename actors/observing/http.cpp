@@ -188,11 +188,13 @@ private:
 /// One connection: a request, an answer, the end. It lives as long as something is going on.
 class http_client_session : public std::enable_shared_from_this<http_client_session> {
 public:
+  /// @param is_one_too_many Sends it away when it has asked.
   /// @param options, answer, news Outlive all that it does.
-  http_client_session(tcp::socket socket, client_place place, const http_server_options& options,
-                      const http_server::handler& answer, news_desk& news)
-    : stream_(std::move(socket)), place_(std::move(place)), options_(options), answer_(answer),
-      news_(news) {
+  http_client_session(tcp::socket socket, client_place place, bool is_one_too_many,
+                      const http_server_options& options, const http_server::handler& answer,
+                      news_desk& news)
+    : stream_(std::move(socket)), place_(std::move(place)), is_one_too_many_(is_one_too_many),
+      options_(options), answer_(answer), news_(news) {
     parser_.header_limit(header_bytes_max);
     parser_.body_limit(0);
   }
@@ -213,6 +215,8 @@ private:
       return answer({431, plain_text, "the request is too long\n"});
     if (failed == http::error::end_of_stream || failed == beast::error::timeout) return;
     if (failed) return answer({400, plain_text, "this is no request that HTTP knows\n"});
+    if (is_one_too_many_)
+      return answer({503, plain_text, "too many clients ask at a time; ask again later\n"});
     auto target = std::string{parser_.get().target()};
     auto proof = parser_.get()[http::field::authorization];
     if (!knows_token(options_.token, {proof.data(), proof.size()}, target))
@@ -243,6 +247,7 @@ private:
 
   beast::tcp_stream stream_;
   client_place place_;
+  bool is_one_too_many_;
   beast::flat_buffer buffer_{header_bytes_max * 2};
   http::request_parser<http::empty_body> parser_;
   http::response<http::string_body> reply_;
@@ -292,9 +297,11 @@ private:
 
   void accept() {
     acceptor_.async_accept([this](error_code failed, tcp::socket socket) {
-      if (!failed && *clients_ < options_.clients_max)
-        std::make_shared<http_client_session>(std::move(socket), client_place{clients_}, options_,
-                                              answer_, news_)
+      // As many again are told that they are too many, and what comes beyond those is cut.
+      const auto is_full = *clients_ >= options_.clients_max;
+      if (!failed && *clients_ < 2 * options_.clients_max)
+        std::make_shared<http_client_session>(std::move(socket), client_place{clients_}, is_full,
+                                              options_, answer_, news_)
           ->run();
       if (failed == asio::error::operation_aborted) return;
       failed ? accept_later() : accept();

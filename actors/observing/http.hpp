@@ -31,7 +31,7 @@ struct http_news {
 struct http_server_options {
   std::string address = "127.0.0.1";        ///< IPv4 or IPv6, of this machine.
   uint16_t port = 0;                        ///< 0 = any that is free.
-  size_t clients_max = 32;                  ///< At a time; one more is sent away.
+  size_t clients_max = 32;                  ///< At a time; as many more are sent away.
   std::chrono::milliseconds deadline{5000}; ///< For a client to ask, and again to take the answer.
   /// A client proves that it knows it by "Authorization: Bearer TOKEN", or "?token=TOKEN" in a
   /// browser; empty: every client is answered.
@@ -52,7 +52,7 @@ public:
   using handler = std::function<http_answer(const std::string& path)>;
 
   /// Listens from now on. Requests with other methods than GET are answered with 405, without the
-  /// token with 401, and for news beyond `news_clients_max` with 503.
+  /// token with 401, and beyond `clients_max`, or for news `news_clients_max`, with 503.
   /// @param news Without a path: there are none.
   /// Errors: resource, if the address is none of this machine or the port is taken or forbidden;
   /// the line names both.

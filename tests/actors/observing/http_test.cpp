@@ -154,10 +154,15 @@ TEST_SUITE("actors/observing/http") {
     CHECK(http_get("127.0.0.1", port_of(*server), "/page", patience));
   }
 
-  TEST_CASE("too many clients are sent away") {
+  TEST_CASE("too many clients are sent away, and far too many cut") {
     auto server = serve({.clients_max = 2, .deadline = 60s});
     bare_client one{*server};
     bare_client two{*server};
+    auto third = http_get("127.0.0.1", port_of(*server), "/page", patience);
+    REQUIRE(!third);
+    CHECK(third.error().message.find("503") != std::string::npos);
+    bare_client also_one{*server};
+    bare_client also_two{*server};
     CHECK(bare_client{*server}.ask("").empty());
   }
 
