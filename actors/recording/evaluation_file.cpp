@@ -35,7 +35,10 @@ expected<evaluation_file> evaluation_file::go_on(std::filesystem::path path,
   if (!text.empty() && !text.starts_with(first_line))
     return fail(errc::failed_precondition,
                 path.native() + " is no table of evaluations; move it away");
-  auto file = create(std::move(path), measure);
+  // Beside it, until all is there again: a process that ends meanwhile loses no line.
+  auto unfinished = path;
+  unfinished += ".new";
+  auto file = create(std::move(unfinished), measure);
   if (!file) return file;
   auto lines = std::string_view{text}.substr(std::min(text.size(), first_line.size()));
   while (!lines.empty()) {
@@ -47,7 +50,8 @@ expected<evaluation_file> evaluation_file::go_on(std::filesystem::path path,
     file->last_step_ = step;
     lines.remove_prefix(line.size());
   }
-  if (auto done = file->flush(); !done) return tl::unexpected(done.error());
+  auto done = file->flush().and_then([&] { return file->lines_.rename(path); });
+  if (!done) return tl::unexpected(done.error());
   return file;
 }
 

@@ -86,6 +86,11 @@ public:
   /// Writes what is pending. Errors: as `append`.
   [[nodiscard]] expected<void> flush();
 
+  /// As `output_file::rename`; what is pending is written later, to the same file.
+  [[nodiscard]] expected<void> rename(std::filesystem::path path) {
+    return file_.rename(std::move(path));
+  }
+
   /// Where the file lies.
   [[nodiscard]] const std::filesystem::path& path() const { return file_.path(); }
 

@@ -17,6 +17,18 @@ constexpr std::string_view separator = ",\n";
 // Kept free for the note of which steps are there, and the closing brackets.
 constexpr uint64_t reserved_bytes = 256;
 
+std::filesystem::path unfinished(std::filesystem::path path) {
+  path += ".new";
+  return path;
+}
+
+// What could not be written whole only takes up room, where perhaps there is none.
+tl::unexpected<error> forget_unfinished(const std::filesystem::path& path, error why) {
+  std::error_code ignored;
+  std::filesystem::remove(unfinished(path), ignored);
+  return tl::unexpected<error>{std::move(why)};
+}
+
 } // namespace
 
 expected<timeline_file> timeline_file::create(const std::filesystem::path& path,
@@ -30,13 +42,11 @@ expected<timeline_file> timeline_file::create(const std::filesystem::path& path,
     if (is_new)
       head.append(separator).append(timeline_json::track_name(place->second.number, name));
   }
-  auto unfinished = path;
-  unfinished += ".new";
-  auto file = output_file::create(unfinished);
+  auto file = output_file::create(unfinished(path));
   if (!file) return tl::unexpected(file.error());
-  if (auto done = file->write_at(0, head + std::string{closing}); !done)
-    return tl::unexpected(done.error());
-  if (auto done = file->rename(path); !done) return tl::unexpected(done.error());
+  auto done
+    = file->write_at(0, head + std::string{closing}).and_then([&] { return file->rename(path); });
+  if (!done) return forget_unfinished(path, done.error());
   return timeline_file{std::move(*file), std::move(tracks), std::move(head),
                        options.file_bytes_max};
 }
@@ -141,17 +151,16 @@ expected<void> timeline_file::thin() {
   if (kept.size() == parts_.size()) return {};
   auto done = flush();
   if (done) done = write_again(kept);
-  if (!done) failure_ = done.error();
-  return done;
+  if (done) return done;
+  failure_ = done.error();
+  return forget_unfinished(file_.path(), failure_);
 }
 
 // Into a new file, which takes the place of this one when it is whole.
 expected<void> timeline_file::write_again(const std::vector<part>& kept) {
   auto path = file_.path();
-  auto unfinished = path;
-  unfinished += ".new";
   std::ifstream before{path, std::ios::binary};
-  auto after = output_file::create(unfinished);
+  auto after = output_file::create(unfinished(path));
   if (!after) return tl::unexpected(after.error());
   auto sentence = fmt::format("the file was full: of every {} steps one is shown", steps_apart_);
   auto block = head_ + std::string{separator} + timeline_json::note(job_time{0}, sentence);

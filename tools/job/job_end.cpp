@@ -43,11 +43,10 @@ error with_unknown_hosts(error reason, const resolved_cluster& cluster) {
   return reason;
 }
 
-double mean_step(const job_options& options, sync_policy policy, uint64_t steps,
-                 const run_folder_hook& run) {
+double mean_step(const job_options& options, sync_policy policy, const run_folder_hook& run) {
   scenario same_times{.sync = {static_cast<uint32_t>(options.aggregate),
                                static_cast<uint32_t>(options.replicas), policy},
-                      .steps = std::min(steps, what_if_steps_max),
+                      .steps = std::min(run.totals().step_times().count(), what_if_steps_max),
                       .compute = replayed_times(run.computing_times()),
                       .seed = options.seed};
   return simulate(same_times).mean_step_seconds();
@@ -87,12 +86,12 @@ void print_quality(const job_subject& subject, double quality) {
              subject.measure.held_out, subject.measure.words, quality, subject.others);
 }
 
-void print_what_if(const job_options& options, uint64_t steps, const run_folder_hook& run) {
-  if (options.policy != sync_policy::tensorflow || steps == 0
+void print_what_if(const job_options& options, const run_folder_hook& run) {
+  if (options.policy != sync_policy::tensorflow || run.totals().step_times().count() == 0
       || options.aggregate >= options.replicas)
     return;
-  auto as_it_was = mean_step(options, sync_policy::tensorflow, steps, run);
-  auto other = mean_step(options, sync_policy::latest_token, steps, run);
+  auto as_it_was = mean_step(options, sync_policy::tensorflow, run);
+  auto other = mean_step(options, sync_policy::latest_token, run);
   fmt::print(
     "\npolicy: simulated with these computing times, a step takes {:.1f} ms under tensorflow\n"
     "and {:.1f} ms under latest_token\n",

@@ -35,7 +35,7 @@ namespace troupe {
 void print_quality(const job_subject& subject, double quality);
 
 /// Under `tensorflow` leftover tokens go stale; a user of backups should hear what that costs.
-void print_what_if(const job_options& options, uint64_t steps, const run_folder_hook& run);
+void print_what_if(const job_options& options, const run_folder_hook& run);
 
 /// Draws the run, or says how.
 void draw(const std::filesystem::path& folder, const job_subject& subject, plots_of what);

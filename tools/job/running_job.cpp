@@ -191,7 +191,7 @@ int running_job::conclude(const std::optional<error>& thrown) {
     else
       tell_of_divergence();
   }
-  if (!report_->failure) print_what_if(options, report_->step, *folder_);
+  if (!report_->failure) print_what_if(options, *folder_);
   if (folder_->totals().step_times().count() > 0) {
     draw(directory_->path(), subject_,
          folder_->has_losses() || last_evaluation_ ? plots_of::losses_and_steps : plots_of::steps);

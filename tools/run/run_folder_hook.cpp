@@ -122,13 +122,17 @@ void run_folder_hook::write_curves(const step_record& step) {
 
 void run_folder_hook::keep_computing_times(const step_record& step) {
   for (const auto* part : {&step.accepted, &step.stale})
-    for (const auto& gradient : *part)
-      if (gradient.replica < computing_times_.size())
-        computing_times_[gradient.replica].push_back(gradient.compute);
+    for (const auto& gradient : *part) {
+      if (gradient.replica >= computing_times_.size()) continue;
+      auto& times = computing_times_[gradient.replica];
+      if (times.size() == 2 * computing_times_min)
+        times.erase(times.begin(), times.begin() + computing_times_min);
+      times.push_back(gradient.compute);
+    }
 }
 
 void run_folder_hook::tell_once(const expected<void>& written) {
-  if (written || std::exchange(told_, true) || !options_.on_warning) return;
+  if (written || !told_.insert(written.error().message).second || !options_.on_warning) return;
   options_.on_warning(fmt::format("{}; the run goes on without it", written.error().message));
 }
 

@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <functional>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,7 +36,7 @@ struct run_folder_options {
   quality_measure measure = quality_measures::loss;
   /// Of the update that leads to a step, for its curve; empty: there is none.
   std::function<double(uint64_t step)> learning_rate{};
-  std::function<void(const std::string&)> on_warning{}; ///< Told once that a file has failed.
+  std::function<void(const std::string&)> on_warning{}; ///< Told once of each file that has failed.
 };
 
 /// After a job has ended, its files are all that is left of it. This writes metrics.csv,
@@ -70,8 +71,10 @@ public:
   /// Totals so far. @pre The run is over.
   [[nodiscard]] const summary& totals() const { return summary_; }
 
-  /// How long each replica computed, gradient by gradient: `times[replica][iteration]`.
-  /// @pre The run is over.
+  static constexpr ptrdiff_t computing_times_min = 2000;
+
+  /// How long each replica computed, gradient by gradient: `times[replica][i]`. Of a long run, the
+  /// last `computing_times_min` at least. @pre The run is over.
   [[nodiscard]] const std::vector<std::vector<job_time>>& computing_times() const {
     return computing_times_;
   }
@@ -107,7 +110,7 @@ private:
   uint64_t last_step_ = 0;
   std::chrono::steady_clock::time_point flushed_;
   bool has_losses_ = false;
-  bool told_ = false;
+  std::set<std::string> told_; ///< Failures.
 };
 
 } // namespace troupe
