@@ -106,7 +106,7 @@ std::optional<trace_use> trace_use_of(const experiment& experiment,
   auto gradients = static_cast<double>(report.accepted + report.stale + report.cancelled);
   auto draws = gradients * experiment.local_sgd.local_steps;
   auto replicas = experiment.sync.total_num_replicas;
-  auto repeats = draws / static_cast<double>(trace->table->time_count(replicas));
+  auto repeats = trace->table->repeats(draws / replicas, replicas);
   auto is_exceeded = repeats > 1 || replicas > trace->table->seconds.size();
   return trace_use{std::move(*trace), repeats, is_exceeded};
 }
@@ -242,8 +242,9 @@ interval_estimate widened(const interval_estimate& difference, const experiment_
 
 std::optional<interval_estimate> step_time_difference(const experiment_report& report,
                                                       const experiment_report& baseline) {
-  if (report.batches.size() != baseline.batches.size() || report.batches.size() < 2)
-    return std::nullopt;
+  auto is_alike = report.batches.size() == baseline.batches.size()
+                  && report.timed_steps == baseline.timed_steps;
+  if (!is_alike || report.batches.size() < 2) return std::nullopt;
   return widened(paired_difference(report.batches, baseline.batches), report, baseline);
 }
 

@@ -137,7 +137,7 @@ struct experiment_report {
                                         const experiment_report& baseline);
 
 /// How much longer a step takes than in `baseline`, which is of the same draws: run by run, batch
-/// by batch. Nothing if one of both is too short for it.
+/// by batch. Nothing if one of both is too short for it, or has other steps, as if it has stalled.
 [[nodiscard]] std::optional<interval_estimate>
 step_time_difference(const experiment_report& report, const experiment_report& baseline);
 

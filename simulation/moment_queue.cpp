@@ -17,6 +17,7 @@ constexpr size_t sample_size = 16;
 
 void moment_queue::clear() {
   open_.clear();
+  heap_.clear();
   later_.clear();
   buckets_.clear();
   next_bucket_ = 0;

@@ -4,6 +4,7 @@
 
 #include "actors/recording/records.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -14,6 +15,8 @@ namespace troupe {
 /// calendar instead: moments lie unordered in buckets of equal width, and a bucket is sorted when
 /// its time comes. Moments beyond the last bucket wait unordered, and get a calendar of
 /// their own, with a width that fits them, when all before are gone.
+///
+/// A moment that comes in before the open bucket ends goes into a heap.
 ///
 /// Cost: a constant time for each moment, as long as most lie within a few times their median
 /// distance; that of sorting at most.
@@ -59,7 +62,14 @@ private:
   void lay_out();
   void choose_width();
 
+  static bool is_later(const moment& one, const moment& other) { return one.due > other.due; }
+
+  [[nodiscard]] bool is_in_heap(job_time due) const {
+    return !heap_.empty() && heap_.front().due == due;
+  }
+
   std::vector<moment> open_;      ///< Those before `open_until_`, descending.
+  std::vector<moment> heap_;      ///< Likewise, but pushed since the bucket was opened.
   std::vector<uint32_t> buckets_; ///< The first replica of each, or `none`.
   std::vector<link> links_;       ///< By replica.
   std::vector<moment> later_;     ///< Those beyond the last bucket, in any order.
@@ -71,12 +81,11 @@ private:
 };
 
 inline void moment_queue::push(job_time due, uint32_t replica) {
+  if (count_ == 0) clear(); // what comes now need not fit a calendar of other moments
   ++count_;
   if (due < open_until_) {
-    auto at = open_.end();
-    while (at != open_.begin() && (at - 1)->due < due)
-      --at;
-    open_.insert(at, {due, replica});
+    heap_.push_back({due, replica});
+    std::ranges::push_heap(heap_, is_later);
     return;
   }
   auto bucket = bucket_of(due);
@@ -86,16 +95,21 @@ inline void moment_queue::push(job_time due, uint32_t replica) {
 }
 
 inline job_time moment_queue::next() {
-  if (open_.empty()) open_bucket();
-  return open_.back().due;
+  if (open_.empty() && heap_.empty()) open_bucket();
+  if (open_.empty()) return heap_.front().due;
+  return heap_.empty() ? open_.back().due : std::min(open_.back().due, heap_.front().due);
 }
 
 inline void moment_queue::take_next(std::vector<uint32_t>& replicas) {
   auto due = next();
-  while (!open_.empty() && open_.back().due == due) {
+  for (; !open_.empty() && open_.back().due == due; --count_) {
     replicas.push_back(open_.back().replica);
     open_.pop_back();
-    --count_;
+  }
+  for (; is_in_heap(due); --count_) {
+    std::ranges::pop_heap(heap_, is_later);
+    replicas.push_back(heap_.back().replica);
+    heap_.pop_back();
   }
 }
 

@@ -113,15 +113,37 @@ double student_quantile(uint64_t degrees_of_freedom) {
   return result;
 }
 
-interval_estimate paired_difference(std::span<const double> values,
-                                    std::span<const double> baseline) {
+namespace {
+
+// Of means that are known by so many values.
+interval_estimate interval_of(double mean, double standard_error, uint64_t count) {
+  auto half = count < 2 ? not_a_number : student_quantile(count - 1) * standard_error;
+  return {mean, standard_error, mean - half, mean + half, count};
+}
+
+// Of `values[i] - factor * baseline[i]`.
+estimate difference_of(std::span<const double> values, double factor,
+                       std::span<const double> baseline) {
   TROUPE_ASSERT(values.size() == baseline.size(), values.size(), baseline.size());
   std::vector<double> differences;
   for (size_t i = 0; i < values.size(); ++i)
-    differences.push_back(values[i] - baseline[i]);
-  auto [mean, standard_error, count] = estimate_of(differences);
-  auto half = count < 2 ? not_a_number : student_quantile(count - 1) * standard_error;
-  return {mean, standard_error, mean - half, mean + half, count};
+    differences.push_back(values[i] - factor * baseline[i]);
+  return estimate_of(differences);
+}
+
+} // namespace
+
+interval_estimate paired_difference(std::span<const double> values,
+                                    std::span<const double> baseline) {
+  auto [mean, standard_error, count] = difference_of(values, 1, baseline);
+  return interval_of(mean, standard_error, count);
+}
+
+interval_estimate paired_share(std::span<const double> values, std::span<const double> baseline) {
+  auto of_baseline = estimate_of(baseline).mean;
+  auto share = estimate_of(values).mean / of_baseline;
+  auto around = difference_of(values, share, baseline);
+  return interval_of(share - 1, around.standard_error / of_baseline, around.count);
 }
 
 } // namespace troupe

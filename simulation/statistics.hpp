@@ -85,4 +85,11 @@ struct quantile_range {
 [[nodiscard]] interval_estimate paired_difference(std::span<const double> values,
                                                   std::span<const double> baseline);
 
+/// The mean of `values` over that of `baseline`, less 1, which are of the same draws: by how much
+/// they differ, as a share of the baseline, which is not known exactly either.
+/// @pre Both are as many. With fewer than two the interval is NaN.
+/// Source: Cochran, "Sampling techniques", 3rd edition (1977), 6.4: the ratio estimator.
+[[nodiscard]] interval_estimate paired_share(std::span<const double> values,
+                                             std::span<const double> baseline);
+
 } // namespace troupe

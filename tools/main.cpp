@@ -58,5 +58,8 @@ int main(int argument_count, char** arguments) {
     return code;
   } catch (const std::system_error& failed) { // as fmt has it
     return refuse_output(failed.code().message().c_str());
+  } catch (const std::bad_alloc&) {
+    std::fputs("troupe: there is not enough memory for what was asked\n", stderr);
+    return static_cast<int>(troupe::exit_code::user_error);
   }
 }

@@ -138,7 +138,10 @@ constexpr distribution_family families[] = {
    [](numbers n, random_stream& stream) {
      return std::max(0.0, n[0] - n[1] * portable_log(stream.exponential()));
    },
-   [](numbers n) { return n[0] + euler_gamma * n[1]; }},
+   [](numbers n) { // of what is cut at 0; from exp(6) on nothing is
+     auto cut = -std::expint(-std::exp(std::min(n[0] / n[1], 6.0)));
+     return n[0] + (euler_gamma + cut) * n[1];
+   }},
   {"lognormal", lognormal_parameters, 0,
    [](numbers n, random_stream& stream) { return n[0] * portable_exp(n[1] * stream.normal()); },
    [](numbers n) { return n[0] * std::exp(n[1] * n[1] / 2); }, nullptr,

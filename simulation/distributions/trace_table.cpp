@@ -62,7 +62,21 @@ std::optional<double> number_of(std::string_view text) {
 bool counts_up(std::span<const std::string_view> fields) {
   for (size_t i = 0; i < fields.size(); ++i)
     if (fields[i] != std::to_string(i)) return false;
-  return fields.size() > 1;
+  return true;
+}
+
+// 0, 1, 2, ... from the first line to the last.
+bool counts_lines(const std::vector<double>& column) {
+  for (size_t i = 0; i < column.size(); ++i)
+    if (column[i] != static_cast<double>(i)) return false;
+  return column.size() > 1;
+}
+
+std::string in_small_letters(std::string_view text) {
+  std::string result{text};
+  for (auto& letter : result)
+    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  return result;
 }
 
 /// Reads line after line; knows where it is.
@@ -90,6 +104,9 @@ public:
       for (const auto& one : entries)
         of_replica.push_back(one.seconds);
     }
+    // An index without a name, in a file without names.
+    if (!has_names_ && matrix_.size() > 1 && counts_lines(matrix_.front()))
+      matrix_.erase(matrix_.begin());
     if (matrix_.empty() || matrix_.front().empty())
       return fail(errc::malformed, fmt::format("{}: no times", name_));
     return trace_table{std::move(matrix_)};
@@ -105,18 +122,26 @@ private:
     return fail(errc::malformed, fmt::format("{}:{}: {}", name_, line_, what));
   }
 
-  expected<void> read_heading(std::span<const std::string_view> names) {
-    constexpr std::string_view keys[] = {"replica", "start", "seconds", "duration"};
-    if (std::ranges::none_of(names, [&](auto name) { return std::ranges::count(keys, name) > 0; }))
-      return read_replica_names(names);
+  expected<void> read_heading(std::span<const std::string_view> fields) {
+    constexpr std::string_view keys[]
+      = {"replica", "worker", "rank", "start", "time", "seconds", "duration"};
+    has_names_ = true;
+    std::vector<std::string> names;
+    for (auto field : fields)
+      names.push_back(in_small_letters(field));
+    auto is_key = [&](std::string_view name) { return std::ranges::count(keys, name) > 0; };
+    if (std::ranges::none_of(names, is_key)) return read_replica_names(names);
     is_matrix_ = false;
-    auto column = [names](std::string_view wanted) -> std::optional<size_t> {
-      auto found = std::ranges::find(names, wanted);
-      return found == names.end() ? std::nullopt : std::optional{size_t(found - names.begin())};
+    using list = std::initializer_list<std::string_view>;
+    auto column = [&names](list wanted) -> std::optional<size_t> {
+      for (auto name : wanted)
+        if (auto found = std::ranges::find(names, name); found != names.end())
+          return static_cast<size_t>(found - names.begin());
+      return std::nullopt;
     };
-    auto replica = column("replica");
-    auto order = column("step") ? column("step") : column("start");
-    auto seconds = column("seconds") ? column("seconds") : column("duration");
+    auto replica = column({"replica", "worker", "rank"});
+    auto order = column({"step", "start"});
+    auto seconds = column({"seconds", "duration", "time"});
     if (!replica || !order || !seconds)
       return refuse("begin with numbers, with a name for each replica, or with the columns "
                     "'step,replica,seconds' or 'replica,start,duration'");
@@ -124,9 +149,9 @@ private:
     return {};
   }
 
-  expected<void> read_replica_names(std::span<const std::string_view> names) {
+  expected<void> read_replica_names(std::span<const std::string> names) {
     has_index_
-      = names[0].empty() || names[0] == "step" || names[0] == "index" || names[0] == "Unnamed: 0";
+      = names[0].empty() || names[0] == "step" || names[0] == "index" || names[0] == "unnamed: 0";
     if (names.size() == (has_index_ ? 1U : 0U)) return refuse("there is no column of a replica");
     matrix_.resize(names.size() - (has_index_ ? 1 : 0));
     return {};
@@ -167,6 +192,7 @@ private:
   std::string name_;
   size_t line_ = 0;
   bool is_first_ = true;
+  bool has_names_ = false; ///< The first line was no line of times.
   bool is_matrix_ = true;
   bool has_index_ = false; ///< The first column of the matrix is of no replica.
   std::vector<size_t> columns_;
@@ -196,6 +222,12 @@ uint64_t trace_table::time_count(uint64_t replicas) const {
   for (size_t i = 0; i < std::min<uint64_t>(replicas, seconds.size()); ++i)
     count += seconds[i].size();
   return count;
+}
+
+double trace_table::repeats(double draws_of_each, uint64_t replicas) const {
+  auto used = std::min<uint64_t>(replicas, seconds.size());
+  auto times = std::ranges::min(std::span{seconds}.first(used), {}, &std::vector<double>::size);
+  return draws_of_each / static_cast<double>(times.size());
 }
 
 expected<trace_table> read_trace_table(std::string_view text, const std::string& name) {

@@ -22,6 +22,10 @@ struct trace_table {
   /// Times of the first so many replicas, or of all if there are fewer.
   [[nodiscard]] uint64_t time_count(uint64_t replicas) const;
 
+  /// The largest number of times over that one of the first so many replicas, or of all, goes
+  /// through its times if each draws as often.
+  [[nodiscard]] double repeats(double draws_of_each, uint64_t replicas) const;
+
   /// Over all times.
   [[nodiscard]] double mean() const;
 };
@@ -36,7 +40,9 @@ struct trace_table {
 /// | `replica,start,duration` | one gradient; the draws of a replica are in the order of `start`  |
 ///
 /// `0,1,2,...` are names. A first column without a name, or named `step`, `index` or `Unnamed: 0`,
-/// holds the indices of lines, as pandas writes them, and is passed over. Lines that are empty or
+/// holds the indices of lines, as pandas writes them, and is passed over; so is one that counts
+/// lines from 0 where there are no names. `worker` and `rank` are `replica`, `time` is `seconds`;
+/// small letters and capitals are alike. Lines that are empty or
 /// begin with '#' count for nothing, and quotes around a field neither.
 /// @param name Begins every error message.
 /// Errors: malformed, naming the line, for what is no number or below 0; if there is no line, or no

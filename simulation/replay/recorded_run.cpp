@@ -15,6 +15,7 @@ namespace {
 
 /// What a line of the ledger tells of a gradient's times.
 struct entry {
+  size_t line = 0; ///< Of the file, from 1.
   uint64_t step = 0;
   uint32_t replica = 0;
   gradient_verdict verdict = gradient_verdict::accepted;
@@ -36,14 +37,18 @@ expected<std::vector<entry>> entries_of(std::string_view text, const std::string
     auto line = text.substr(0, text.find('\n'));
     text.remove_prefix(line.size() + 1);
     auto read = read_ledger_line(line);
-    if (!read || (!entries.empty() && read->step < entries.back().step))
+    auto is_back = read && !entries.empty() && read->step < entries.back().step;
+    if (!read || is_back || read->gradient.arrived < job_time{0} || read->idle < job_time{0})
       return fail(errc::malformed, fmt::format("{}:{}: not a line of a ledger", name, number));
     const auto& gradient = read->gradient;
-    entries.push_back({read->step, gradient.replica, read->verdict, gradient.local_step,
+    entries.push_back({number, read->step, gradient.replica, read->verdict, gradient.local_step,
                        gradient.arrived, read->idle});
   }
   return entries;
 }
+
+// By as much may two times of a ledger be wrong together.
+constexpr job_time rounding = std::chrono::microseconds{1};
 
 // A ledger tells when a step ended by how long the replicas that it took had waited for that.
 expected<void> add_steps(const std::vector<entry>& entries, const std::string& name,
@@ -59,7 +64,11 @@ expected<void> add_steps(const std::vector<entry>& entries, const std::string& n
       return fail(errc::malformed, fmt::format("{}: step {} is missing", name,
                                                run.first_step + run.step_ends.size()));
     if (index == run.step_ends.size()) {
-      run.step_ends.push_back(one.arrived + one.idle);
+      auto end = one.arrived + one.idle;
+      if (end + rounding < run.step_ends.back())
+        return fail(errc::malformed, fmt::format("{}:{}: step {} ends before the step before it",
+                                                 name, one.line, one.step));
+      run.step_ends.push_back(std::max(end, run.step_ends.back()));
       run.updates.push_back(one.idle);
     }
     run.updates.back() = std::min(run.updates.back(), one.idle); // of the last that came

@@ -22,7 +22,8 @@ public:
   backup_search(const advice_question& question, sync_policy policy, const experiment_runner& run)
     : question_(question), policy_(policy), run_(run) {}
 
-  // All that were tried, by backups; those that stalled have an infinite cost.
+  // All that were tried, by backups; those that stalled have an infinite cost. Without those that
+  // the curve does not know.
   std::map<uint32_t, advice_candidate> search() {
     auto most = question_.buys ? question_.base.sync.replicas_to_aggregate
                                : question_.base.sync.total_num_replicas - 1;
@@ -48,12 +49,12 @@ private:
     advice_candidate candidate{policy_, backups, sync.replicas_to_aggregate,
                                sync.total_num_replicas};
     auto steps = question_.iterations.steps(candidate.needed);
-    if (!steps) {
+    if (!steps && tried_.empty())
       throw failure{{errc::out_of_range,
                      fmt::format("the curve of iterations does not say how many steps it takes "
-                                 "with {} gradients a step",
+                                 "with {} gradients a step, without backups",
                                  candidate.needed)}};
-    }
+    if (!steps) return;
     candidate.report = run_(what);
     auto stalled = candidate.report.stalled || candidate.report.batches.empty();
     candidate.time = stalled ? std::numeric_limits<double>::infinity()
@@ -88,10 +89,10 @@ size_t find_baseline(const std::vector<advice_candidate>& tried) {
   return static_cast<size_t>(found - tried.begin());
 }
 
-// Batch means of the cost, where the mean of the baseline is 1.
-std::vector<double> batch_costs(const advice_candidate& candidate, double cost_of_baseline) {
+// Batch means of the cost.
+std::vector<double> batch_costs(const advice_candidate& candidate) {
   auto costs = candidate.report.batches;
-  auto factor = candidate.cost / candidate.report.step_time.mean / cost_of_baseline;
+  auto factor = candidate.cost / candidate.report.step_time.mean;
   for (double& cost : costs)
     cost *= factor;
   return costs;
@@ -99,12 +100,12 @@ std::vector<double> batch_costs(const advice_candidate& candidate, double cost_o
 
 void compare(advice& found) {
   const auto baseline = found.tried[found.baseline];
-  auto those = batch_costs(baseline, baseline.cost);
+  auto those = batch_costs(baseline);
   for (auto& one : found.tried) {
-    auto these = batch_costs(one, baseline.cost);
+    auto these = batch_costs(one);
     constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
     one.difference = these.size() == those.size()
-                       ? widened(paired_difference(these, those), one.report, baseline.report)
+                       ? widened(paired_share(these, those), one.report, baseline.report)
                        : interval_estimate{unknown, unknown, unknown, unknown, 0};
     one.time /= baseline.time;
     one.cost /= baseline.cost;

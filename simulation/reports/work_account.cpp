@@ -50,6 +50,7 @@ void work_account::add_stale(const contribution& gradient) {
     replica.wasted_seconds += length;
     return;
   }
+  if (replica.cancelled == 0) return; // told to stop in a step that does not count
   --replica.cancelled;
   --totals_.cancelled;
   totals_.cancelled_seconds -= length;

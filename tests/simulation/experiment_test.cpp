@@ -140,6 +140,9 @@ TEST_SUITE("simulation/experiment") {
     auto report = run(what);
     what.runs = 2;
     CHECK_FALSE(step_time_difference(run(what), report));
+    what.runs = 1;
+    what.steps *= 2;
+    CHECK_FALSE(step_time_difference(run(what), report));
   }
 
   TEST_CASE("any number of threads gives the same figures, by either engine") {

@@ -82,6 +82,20 @@ TEST_SUITE("simulation/moment_queue") {
     }
   }
 
+  TEST_CASE("moments that come in before those that are open have their place among them") {
+    random_stream stream{random_key{2, "moments"}};
+    checked_queue queue;
+    for (int round = 0; round < 50; ++round) {
+      for (uint32_t replica = 0; replica < 3; ++replica) // far apart: a wide bucket
+        queue.push(queue.now + job_time{1'000'000 * (replica + 1)}, replica);
+      static_cast<void>(queue.take_next());
+      for (uint32_t replica = 3; replica < replicas; ++replica)
+        queue.push(queue.now + job_time{static_cast<int64_t>(stream.below(100))}, replica);
+      while (!queue.empty())
+        static_cast<void>(queue.take_next());
+    }
+  }
+
   TEST_CASE("a queue runs empty, and is filled again") {
     random_stream stream{random_key{1, "moments"}};
     checked_queue queue;

@@ -91,6 +91,27 @@ TEST_SUITE("simulation/statistics") {
   }
 
   TEST_CASE(
+    "a share of a baseline holds the truth in about 95 of 100 cases, however both scatter") {
+    int holds = 0;
+    for (uint64_t run = 0; run < 400; ++run) {
+      random_stream draw{random_key{6, "shares", 0, run}};
+      values baseline;
+      values other;
+      for (int i = 0; i < 20; ++i) {
+        baseline.push_back(2 - std::log(draw.uniform()));
+        other.push_back(0.3 * baseline.back() * (0.9 + 0.2 * draw.uniform()));
+      }
+      auto share = paired_share(other, baseline);
+      CHECK(share.high - share.low < 0.05);
+      holds += share.low < -0.7 && -0.7 < share.high ? 1 : 0;
+    }
+    CHECK(holds / 400.0 == doctest::Approx(0.95).epsilon(0.04));
+    auto exact = paired_share(values{1, 2, 3}, values{2, 4, 6});
+    CHECK(exact.mean == -0.5);
+    CHECK(exact.standard_error == 0);
+  }
+
+  TEST_CASE(
     "a quantile lies in its range in about 95 of 100 cases, whether neighbours depend or not") {
     for (double kept : {0.0, 0.7}) {
       int holds = 0;

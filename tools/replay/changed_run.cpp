@@ -83,6 +83,10 @@ replay_report replay(const run_folder& folder, const replay_change& change) {
   replay_report report{.recorded_sync = folder.sync,
                        .changed_sync = changed_sync(folder, change),
                        .recorded = folder.run.step_seconds()};
+  if (estimate_of(report.recorded).mean == 0)
+    throw failure{
+      {errc::failed_precondition,
+       fmt::format("{}: its steps take no time; there is nothing to compare", folder.ledger)}};
   report.unchanged = steps_of(folder.run, {.sync = folder.sync, .seed = folder.seed});
   if (report.unchanged.seconds.empty()) {
     auto why = report.unchanged.stalled ? report.unchanged.stalled->reason : "it has no steps";

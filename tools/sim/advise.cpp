@@ -303,10 +303,17 @@ expected<advice_question> question_of(const sim_command& command) {
   }
   if (buys) options.replicas = *options.aggregate;
   auto policies = policies_with_backups();
-  if (!is_given(command, "policy")) options.policy = to_string(policies.front());
+  std::vector<sim_options> asked{options};
+  if (!is_given(command, "policy")) {
+    asked.clear();
+    for (auto policy : policies)
+      asked.emplace_back(options).policy = to_string(policy);
+    options = asked.front();
+  }
+  if (auto used = check_uses(asked); !used) return tl::unexpected<error>(used.error());
   auto base = experiment_of(options);
   if (!base) return tl::unexpected<error>(base.error());
-  if (options.policy == "sync" || base->collective) {
+  if (options.policy == "sync" || options.policy == local_sgd_name || base->collective) {
     return misuse(fmt::format("--policy {}: a step waits for all, so there is nothing to advise; "
                               "leave it out, or take {}",
                               options.policy,

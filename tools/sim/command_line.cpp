@@ -45,12 +45,13 @@ expected<std::vector<std::string>> values_of(std::string_view text) {
     return misuse(fmt::format("'{}' is no range, such as 90:100 or 10:100:10", text));
   if (*low > *high)
     return misuse(fmt::format("'{}' begins above its end; write {}:{}", text, *high, *low));
-  if (auto count = (*high - *low) / *step; count >= sweep_rows_max)
+  auto steps = (*high - *low) / *step; // values but the first
+  if (steps >= sweep_rows_max)
     return misuse(fmt::format("'{}' has {} values; {} are the most: take a larger step", text,
-                              count + 1, sweep_rows_max));
+                              static_cast<double>(steps) + 1, sweep_rows_max));
   std::vector<std::string> values;
-  for (uint64_t value = *low; value <= *high; value += *step)
-    values.push_back(std::to_string(value));
+  for (uint64_t i = 0; i <= steps; ++i)
+    values.push_back(std::to_string(*low + i * *step));
   return values;
 }
 

@@ -304,6 +304,11 @@ expected<recorded_checkpoints> read_checkpoints(const std::string& run_dir) {
                             "--checkpoint-every instead",
                             path));
   auto usual = median_of(others);
+  if (!(usual > 0))
+    return fail(errc::failed_precondition,
+                fmt::format("--run: the steps of {} take no time; give --checkpoint-cost and "
+                            "--checkpoint-every instead",
+                            path));
   return recorded_checkpoints{.every = usual * static_cast<double>(options.checkpoint_every),
                               .cost = std::max(0.0, median_of(behind_checkpoints) - usual)};
 }

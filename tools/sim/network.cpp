@@ -9,6 +9,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -112,7 +113,7 @@ bool read_pair(std::string_view text, char separator, job_time& first, double& s
   if (!left || !right || *left <= 0) return false;
   first = time_of(*left);
   second = *right;
-  return true;
+  return first > job_time{0};
 }
 
 bool read_times(std::string_view text, job_time& first, job_time& second) {
@@ -233,7 +234,7 @@ constexpr std::array<fault_key, 14> fault_keys{{
   {"at", {}, "seconds, such as 30"},
   {"kind", {}, "a name, such as \"crash\""},
   {"who", {}, "nodes, such as \"ps 0\" or [\"replica 1\", \"replica 3-5\"]"},
-  {"for", {}, "seconds, such as 60"},
+  {"for", {}, "seconds above 0, such as 60; without it, it is for good"},
   {"other", fault_kind::partition, "nodes, such as \"ps 0\""},
   {"one-way", fault_kind::partition, "true or false"},
   {"factor", fault_kind::slow, "a number, such as 10"},
@@ -255,7 +256,7 @@ std::string_view nearest_key(std::string_view name) {
 
 bool read_key(std::string_view key, const toml::node& value, fault& into) {
   if (key == "at") return read_seconds(value, into.at);
-  if (key == "for") return read_seconds(value, into.lasts);
+  if (key == "for") return read_seconds(value, into.lasts) && into.lasts > job_time{0};
   if (key == "kind") return true; // read first
   if (key == "who") return read_nodes(value, into.who);
   if (key == "other") return read_nodes(value, into.other);
@@ -313,6 +314,12 @@ expected<std::function<network_options(uint64_t)>> network_of(const sim_options&
     if (text->empty()) continue;
     auto times = times_of(name, *text);
     if (!times) return tl::unexpected<error>(times.error());
+    auto is_service = into == &service;
+    auto there = is_service ? network.owners : static_cast<uint32_t>(options.replicas);
+    if (auto named = times->last_named_replica(); named && *named >= there)
+      return misuse(fmt::format("--{}: {} speaks of {} {}, but there are {}: 0 to {}", name,
+                                times->text(), is_service ? "owner" : "replica", *named, there,
+                                there - 1));
     *into = std::move(*times);
   }
   if (!has_network(options)) return std::function<network_options(uint64_t)>{};
@@ -333,6 +340,7 @@ expected<fault_plan> parse_fault_rates(std::string_view text) {
   constexpr std::array<std::string_view, 10> names{"crash",     "freeze", "swizzle", "wave",
                                                    "down",      "lost",   "doubled", "late",
                                                    "permanent", "warm-up"};
+  std::set<std::string_view> given;
   while (!text.empty()) {
     auto comma = text.find(',');
     auto entry = text.substr(0, comma);
@@ -342,6 +350,7 @@ expected<fault_plan> parse_fault_rates(std::string_view text) {
     if (std::ranges::count(names, name) == 0)
       return misuse(fmt::format("no fault '{}' is drawn by chance; the nearest that is one is '{}'",
                                 name, nearest_name(name, names)));
+    if (!given.insert(name).second) return misuse(fmt::format("'{}' is given twice", name));
     auto value = entry.substr(std::min(equals + 1, entry.size()));
     if (!read_rate(name, value, plan.rates, messages.probabilities))
       return misuse(

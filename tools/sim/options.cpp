@@ -25,7 +25,6 @@ constexpr double runs_max = 1e6;
 constexpr double threads_max = 1024;
 
 constexpr std::string_view dynamic_word = "dynamic";
-constexpr std::string_view local_sgd_name = "local_sgd";
 
 /// What only the simulator knows by name: a policy, and what goes with it.
 struct shorthand {

@@ -21,6 +21,7 @@ inline constexpr uint64_t dynamic_aggregate = 0;
 
 /// The value of --policy for a job without parameter servers.
 inline constexpr std::string_view all_reduce_name = "all_reduce";
+inline constexpr std::string_view local_sgd_name = "local_sgd";
 
 /// The value of --collective for sums within hosts first, and between them then.
 inline constexpr std::string_view two_level_name = "two_level";

@@ -44,6 +44,9 @@ TEST_SUITE("simulation/distributions/trace_table") {
     CHECK(read("\"index\",\"a\"\n2026-11-20 10:00,1\n\"2026-11-20 10:01\",\"3\"\n")
           == matrix{{1, 3}});
     CHECK(read(",step,replica,seconds\n0,1,0,4\n1,0,0,3\n") == matrix{{3, 4}});
+    CHECK(read("Step,Worker,Time\n1,0,4\n0,0,3\n") == matrix{{3, 4}});
+    CHECK(read("0,1.2,1.3\n1,2.2,2.3\n2,3.2,3.3\n") == matrix{{1.2, 2.2, 3.2}, {1.3, 2.3, 3.3}});
+    CHECK(read("0\n1.5\n1.6\n") == matrix{{1.5, 1.6}});
     CHECK(read("\xef\xbb\xbf"
                "a,b\r\n1,2\r\n")
           == matrix{{1}, {2}});
@@ -55,6 +58,8 @@ TEST_SUITE("simulation/distributions/trace_table") {
     CHECK(table.draw_count() == 1);
     CHECK(table.time_count(1) == 3);
     CHECK(table.time_count(9) == 4);
+    CHECK(table.repeats(6, 1) == 2);
+    CHECK(table.repeats(6, 9) == 6);
   }
 
   TEST_CASE("refuses what is no table of times, naming the line") {

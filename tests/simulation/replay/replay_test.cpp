@@ -187,6 +187,9 @@ TEST_SUITE("simulation/replay") {
     CHECK(refusal("1,0,accepted\n") == "l.csv:2: not a line of a ledger");
     CHECK(refusal("1,0,accepted,0,0,1,1,0,,,0,2,32\n3,0,accepted,0,0,1,1,0,,,0,2,32\n")
           == "l.csv: step 2 is missing");
+    CHECK(refusal("1,0,accepted,0,0,-1,1,0,,,0,2,32\n") == "l.csv:2: not a line of a ledger");
+    CHECK(refusal("1,0,accepted,0,0,3,1,0,,,0,2,32\n2,0,accepted,1,0,2,1,0,,,0,2,32\n")
+          == "l.csv:3: step 2 ends before the step before it");
   }
 
   TEST_CASE("errors are shares of what was recorded") {

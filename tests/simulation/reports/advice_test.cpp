@@ -108,13 +108,21 @@ TEST_SUITE("simulation/reports/advice") {
     CHECK_FALSE(advise(question_of(base, {sync_policy::cancel}), run));
   }
 
-  TEST_CASE("a curve that ends is no basis for advice") {
+  TEST_CASE("what a curve does not know is not tried, and it has to know the baseline") {
     auto question = question_of(base_of("1", 100), {sync_policy::cancel});
-    question.iterations = *iteration_curve::parse("99: 100, 100: 98");
-    CHECK_THROWS_WITH_AS(
-      static_cast<void>(advise(question, [](const experiment&) { return took(1); })),
-      "the curve of iterations does not say how many steps it takes with 98 gradients a step",
-      failure);
+    auto quick = [](const experiment&) { return took(1); };
+    question.iterations = *iteration_curve::parse("97: 102, 100: 98");
+    auto found = advise(question, quick);
+    REQUIRE(found);
+    std::vector<uint32_t> needed;
+    for (const auto& one : found->tried)
+      needed.push_back(one.needed);
+    CHECK(needed == std::vector<uint32_t>{100, 99, 98});
+    question.iterations = *iteration_curve::parse("90: 110, 99: 100");
+    CHECK_THROWS_WITH_AS(static_cast<void>(advise(question, quick)),
+                         "the curve of iterations does not say how many steps it takes with 100 "
+                         "gradients a step, without backups",
+                         failure);
   }
 }
 

@@ -112,6 +112,15 @@ TEST_SUITE("tools/sim/advise") {
     CHECK(refusal({"--replicas", "4", "--policy", "all_reduce"})
           == "--policy all_reduce: a step waits for all, so there is nothing to advise; leave it "
              "out, or take tensorflow, latest_token or cancel");
+    CHECK(refusal({"--replicas", "4", "--policy", "local_sgd", "--local-steps", "2"})
+          == "--policy local_sgd: a step waits for all, so there is nothing to advise; leave it "
+             "out, or take tensorflow, latest_token or cancel");
+  }
+
+  TEST_CASE("an option that no policy with backups knows is refused") {
+    CHECK(refusal({"--replicas", "4", "--slack", "3"}).starts_with("--slack has no meaning under"));
+    CHECK(refusal({"--replicas", "4", "--local-steps", "3"}).starts_with("--local-steps has no"));
+    CHECK(refusal({"--replicas", "4", "--collective", "ring"}).starts_with("--collective has no"));
   }
 
   TEST_CASE("what never makes its steps is told") {

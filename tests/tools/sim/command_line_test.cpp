@@ -430,6 +430,13 @@ TEST_SUITE("tools/sim/command_line") {
             == fmt::format("--sweep: '{}' is no range, such as 90:100 or 10:100:10", no_range));
     CHECK(refusal({"--sweep", "seed=0:10000"})
           == "--sweep: '0:10000' has 10001 values; 10000 are the most: take a larger step");
+    CHECK(refusal({"--sweep", "seed=0:18446744073709551615"}).find("values; 10000 are the most")
+          != std::string::npos);
+    CHECK(parsed({"--sweep", "aggregate=1:3:18446744073709551615"}).sweep.values
+          == std::vector<std::string>{"1"});
+    CHECK(refusal({"--sweep", "seed=18446744073709551615:18446744073709551615"})
+            .find("seed must be a whole number")
+          != std::string::npos);
     CHECK(refusal({"--sweep", "policy=cancel,worst"}).find("--policy: no policy 'worst'") == 0);
     CHECK(refusal({"--compute", "exponential(0)"})
           == "--compute: mean must be above 0\n"

@@ -91,6 +91,10 @@ TEST_SUITE("tools/sim/network") {
     CHECK(network_refusal({.bandwidth = "0"}).starts_with("--bandwidth is 0"));
     CHECK(network_refusal({.model_bytes = "1GB"}).starts_with("--model-bytes and"));
     CHECK(network_refusal({.network = "slow"}).starts_with("--network: "));
+    CHECK(network_refusal({.replicas = 5, .network = "0.001 slow={5}*10"})
+          == "--network: 0.001 * slow({5}, 10) speaks of replica 5, but there are 5: 0 to 4");
+    CHECK(network_refusal({.owners = 2, .service = "0.001 slow={2}*10"})
+          == "--service: 0.001 * slow({2}, 10) speaks of owner 2, but there are 2: 0 to 1");
     CHECK(network_refusal({.bandwidth = "1GB"})
           == "--bandwidth changes nothing where nothing is moved; say what a replica reads, as in "
              "--model-bytes 100MB, or leave it out");
@@ -130,9 +134,10 @@ TEST_SUITE("tools/sim/network") {
     CHECK(refusal("crsh=1000")
           == "no fault 'crsh' is drawn by chance; the nearest that is one is 'crash'");
     for (const char* wrong : {"crash", "crash=0", "crash=soon", "lost=2", "down=many", "wave=5*x",
-                              "permanent=2", "warm-up=-1"})
+                              "permanent=2", "warm-up=-1", "crash=1e-10"})
       CHECK(
         refusal(wrong).ends_with("is not as in crash=1000/20, wave=600*4, lost=0.01 or down=3"));
+    CHECK(refusal("lost=0.1,crash=5,lost=0") == "'lost' is given twice");
     CHECK(refusal("wave=5*2.7").starts_with("'wave=5*2.7' is not as in"));
     for (const char* idle : {"permanent=0.5", "down=1", "warm-up=5", "down=1,freeze=5/2"})
       CHECK(refusal(idle).ends_with(
@@ -206,7 +211,11 @@ rate = 1.01
     CHECK(refused("corrupt", "for = 3")
           == "s.toml:3: 'for' has no meaning for a fault of the kind 'corrupt': it is about one "
              "gradient");
-    CHECK(refused("freeze", "for = -1") == "s.toml:3: 'for' of a fault takes seconds, such as 60");
+    for (const char* span : {"for = -1", "for = 0", "for = 1e-12"})
+      CHECK(
+        refused("freeze", span)
+        == "s.toml:3: 'for' of a fault takes seconds above 0, such as 60; without it, it is for "
+           "good");
     CHECK(refused("crash", "who = []").starts_with("s.toml:3: 'who' of a fault takes nodes"));
     CHECK(refused("partition", "one-way = \"yes\"")
           == "s.toml:3: 'one-way' of a fault takes true or false");

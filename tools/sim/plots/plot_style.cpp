@@ -2,6 +2,8 @@
 // Headings, colours and captions of plots.
 #include "tools/sim/plots/plot_style.hpp"
 
+#include "messages/assert.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -117,7 +119,12 @@ std::string whole_tics(std::string_view axis, size_t count) {
   return count > few ? "" : fmt::format("set {}tics 0,1\n", axis);
 }
 
+double logarithmic_begin(double low, double high) {
+  return std::max(low, 1e-4 * high);
+}
+
 std::string logarithmic_tics(double low, double high) {
+  TROUPE_ASSERT(0 < low && low <= high, low, high);
   std::string tics;
   auto last = static_cast<int>(std::floor(std::log10(high)));
   for (auto exponent = static_cast<int>(std::floor(std::log10(low))); exponent <= last;

@@ -139,6 +139,9 @@ sim_plot step_time_plot(const sim_command& command, const sim_rows& rows) {
     shortest = std::min(shortest, time.p90);
     least = std::min(least, rows[i].profile->step_p10);
   }
+  if (longest == 0) return {.name = "step-time", .why_not = "no step takes any time"};
+  end = std::max(end, logarithmic_begin(0, longest));
+  shortest = logarithmic_begin(shortest, longest);
   auto unit = unit_for(end);
   auto script = plot_beginning(
     {.name = "step-time",
