@@ -4,7 +4,7 @@
 //
 //   troupe launch -n 3 -- multi_worker
 //   mpirun -n 3 multi_worker
-//   torchrun --no-python --nproc-per-node 3 multi_worker
+//   torchrun --no_python --nproc_per_node 3 multi_worker
 //   TF_CONFIG='{"cluster": {...}, "task": {...}}' multi_worker     once for each task
 #include "kernels/tensor/change.hpp"
 #include "kernels/tensor/crc32c.hpp"

@@ -4,7 +4,7 @@
 //
 //   troupe launch -n 4 --ps 2 -- sync_replicas_cluster
 //   mpirun -n 4 sync_replicas_cluster
-//   torchrun --no-python --nproc-per-node 4 sync_replicas_cluster
+//   torchrun --no_python --nproc_per_node 4 sync_replicas_cluster
 //   TF_CONFIG='{"cluster": {...}, "task": {...}}' sync_replicas_cluster     once for each task
 #include "messages/failure.hpp"
 #include "strategies/cluster/resolve.hpp"

@@ -33,6 +33,9 @@ constexpr auto signal_echo_time = std::chrono::milliseconds{500};
 // What it takes at most to read what a process left in its pipes.
 constexpr auto patience_min = std::chrono::milliseconds{500};
 
+// Before a task is started again that came back too early.
+constexpr auto restart_pause = std::chrono::milliseconds{1000};
+
 bool is_ignored(int number) {
   struct sigaction action {};
 
@@ -235,9 +238,10 @@ void launch_job::on_end(size_t index, task_end end) {
   // What a shell started in the background ignores SIGINT and SIGQUIT, and was not asked yet.
   if (ending_since_) members_[index].process->signal_all(SIGTERM);
   wait_for_silence(index);
-  if (reaction == launch_outcome::reaction::start_again) {
+  auto is_later = reaction == launch_outcome::reaction::start_again_later;
+  if (is_later || reaction == launch_outcome::reaction::start_again) {
     print(outcome_.restart_notice(index));
-    members_[index].starts_again = true;
+    members_[index].starts_again = is_later ? restart_pause : duration{0};
   }
   if (reaction == launch_outcome::reaction::spare) print(outcome_.spare_notice(index));
   drop_if_over(index);
@@ -269,8 +273,10 @@ void launch_job::drop_if_over(size_t index) {
   if (!outcome_.has_ended(index) || !process->is_silent()) return;
   process->reap();
   patience.cancel();
-  if (std::exchange(starts_again, false) && !ending_since_)
-    return asio::post(context_, [this, index] { start_again(index); });
+  if (auto pause = std::exchange(starts_again, std::nullopt); pause && !ending_since_) {
+    patience.expires_after(*pause);
+    return patience.async_wait([this, index](error_code) { start_again(index); });
+  }
   if (++over_count_ < tasks_.size()) return;
   if (outcome_.restarts())
     asio::post(context_, [this] { restart_all(); });

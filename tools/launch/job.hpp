@@ -47,8 +47,8 @@ private:
   struct member {
     std::unique_ptr<running_task> process;
     boost::asio::steady_timer patience;
-    bool starts_again = false; ///< When it is over.
-    bool was_stopped = false;  ///< At the last look, when the job was over.
+    std::optional<duration> starts_again{}; ///< So long after it is over.
+    bool was_stopped = false;               ///< At the last look, when the job was over.
   };
 
   [[nodiscard]] expected<void> start_process(size_t index);

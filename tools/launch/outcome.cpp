@@ -94,22 +94,29 @@ std::optional<launch_outcome::reaction> launch_outcome::try_again(size_t task, t
                                                                   duration time) {
   auto is_hopeless = end.signal == 0 && end.exit_code == static_cast<int>(exit_code::usage);
   if (is_hopeless || request_ != 0) return std::nullopt;
-  if (!is_consequence(task, end, time)) {
+  auto is_paid = is_consequence(task, end, time);
+  if (!is_paid) {
     if (restarts_left_ == 0) return std::nullopt;
     --restarts_left_;
+    paid_at_ = time;
   }
   restarts_ = !can_spare(task);
   if (restarts_) return reaction::restart;
+  // One that came back to a job that is ending would find it so again at once.
+  auto comes_too_early = is_paid && restarted_at_[task].has_value();
   restarted_at_[task] = time;
-  return reaction::start_again;
+  return comes_too_early ? reaction::start_again_later : reaction::start_again;
 }
 
 // Of a loss that was paid for with a restart already. A task that ends for want of another says so
-// by its exit code; one that is killed is a loss of its own.
+// by its exit code; one that is killed, or fails by itself after its own restart, is a loss of its
+// own.
 bool launch_outcome::is_consequence(size_t task, task_end end, duration time) const {
   auto is_recent = [&](const auto& at) { return at && time - *at <= grace_; };
-  return end.signal == 0 && !is_recent(restarted_at_[task])
-         && std::ranges::any_of(restarted_at_, is_recent);
+  auto is_for_others = end.exit_code == static_cast<int>(exit_code::no_cluster)
+                       || end.exit_code == static_cast<int>(exit_code::lost_peer);
+  return end.signal == 0 && is_recent(paid_at_)
+         && (is_for_others || !is_recent(restarted_at_[task]));
 }
 
 void launch_outcome::on_restart() {
@@ -118,6 +125,7 @@ void launch_outcome::on_restart() {
   first_.reset();
   restarts_ = false;
   restarted_at_.assign(tasks_.size(), std::nullopt);
+  paid_at_.reset();
   spared_ = always_spared_;
   first_spared_.reset();
   running_at_failure_ = killed_ = 0;
@@ -134,7 +142,7 @@ launch_outcome::reaction launch_outcome::on_end(size_t task, task_end end, durat
     return looks_on(task) ? on_evaluator_lost() : on_spare_lost(task, end, time);
   if (!end.is_success() && !is_expected) {
     auto again = try_again(task, end, time);
-    if (again == reaction::start_again) return *again;
+    if (again && again != reaction::restart) return *again;
     first_ = task;
     failed_at_ = time;
     running_at_failure_ = running_count();

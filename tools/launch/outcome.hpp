@@ -54,6 +54,7 @@ public:
     none,
     end_others,  ///< The job has failed: no other task is to go on.
     start_again, ///< The task alone: the job may be able to go on with it.
+    start_again_later, ///< Likewise after a pause, in which the job may end as a whole.
     restart,     ///< No other task is to go on, and when all have ended, all are started again.
     spare,       ///< Nothing, but to tell of it: the others may go on without it.
     end_servers, ///< Only parameter servers are left, and no task that they could serve.
@@ -160,6 +161,7 @@ private:
   uint32_t evaluator_restarts_left_;
   bool restarts_ = false;                             // all, once they have ended
   std::vector<std::optional<duration>> restarted_at_; // by task: when it was, by itself
+  std::optional<duration> paid_at_;                   // when a restart was last counted
   std::vector<std::optional<task_end>> ends_;
   std::vector<bool> given_up_;         // by task
   std::vector<bool> killed_for_trial_; // by task

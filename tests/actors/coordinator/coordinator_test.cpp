@@ -131,7 +131,10 @@ TEST_SUITE("actors/coordinator/coordinator") {
     CHECK(settled == std::vector{line});
     CHECK(told->empty());
     await_closures who{.until_all_are_done = true};
-    who.tell = [line](const expected<bool>& how) { CHECK(how.error().message == line); };
+    who.tell = [line](const expected<bool>& how) {
+      CHECK(how.error().message == line);
+      return true;
+    };
     trainer.tell(gives, who);
     settle();
     schedule(keep);
@@ -180,7 +183,10 @@ TEST_SUITE("actors/coordinator/coordinator") {
     auto keep = [&](const results& how) { told.push_back(how ? "done" : how.error().message); };
     auto wait = [&] {
       await_closures who{.until_all_are_done = true};
-      who.tell = [&told](const expected<bool>& how) { told.push_back(how.error().message); };
+      who.tell = [&told](const expected<bool>& how) {
+        told.push_back(how.error().message);
+        return true;
+      };
       trainer.tell(gives, who);
       settle();
     };

@@ -185,6 +185,30 @@ TEST_SUITE("tools/launch/outcome") {
     CHECK(outcome.on_end(2, killed, 2s) == reaction::end_others);
   }
 
+  TEST_CASE("a worker that comes back to a job that is ending comes again, after a pause") {
+    launch_outcome outcome{job_tasks(), 10s, 1};
+    CHECK(outcome.on_end(2, killed, 1s) == reaction::start_again);
+    for (auto [code, time] : {std::pair{3, 2s}, std::pair{4, 4s}}) {
+      outcome.on_start(2);
+      CHECK(outcome.on_end(2, {.exit_code = code}, time) == reaction::start_again_later);
+    }
+    CHECK(outcome.restart_notice(2).ends_with("0 restarts are left"));
+    CHECK(outcome.on_end(0, {.exit_code = 4}, 5s) == reaction::restart);
+  }
+
+  TEST_CASE("a worker that comes back again and again is a loss of its own in the end") {
+    launch_outcome outcome{job_tasks(), 10s, 1};
+    CHECK(outcome.on_end(2, killed, 1s) == reaction::start_again);
+    outcome.on_start(2);
+    CHECK(outcome.on_end(2, {.exit_code = 3}, 9s) == reaction::start_again_later);
+    outcome.on_start(2);
+    CHECK(outcome.on_end(2, {.exit_code = 3}, 12s) == reaction::end_others);
+    launch_outcome broken{job_tasks(), 10s, 1};
+    CHECK(broken.on_end(2, killed, 1s) == reaction::start_again);
+    broken.on_start(2);
+    CHECK(broken.on_end(2, code_5, 2s) == reaction::end_others);
+  }
+
   TEST_CASE("a wrong command is not tried again, nor is anything after the end was asked for") {
     launch_outcome wrong{job_tasks(), 10s, 5};
     CHECK(wrong.on_end(2, {.exit_code = 2}, 1s) == reaction::end_others);
