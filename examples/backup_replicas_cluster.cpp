@@ -66,7 +66,7 @@ int take_part() {
   auto replicas = strategy.num_replicas_in_sync();
   for (auto needed : {replicas, replicas - 1}) {
     auto result = train_with(strategy, weights, std::max(1U, needed));
-    if (result.report.failure) return static_cast<int>(exit_code_of(result.report.failure->code));
+    if (result.report.failure) return static_cast<int>(exit_code_of(result.report));
     if (server.is_chief())
       std::printf("%u of %u gradients: %.1f ms a step, %llu gradients dropped\n", needed, replicas,
                   1e3 * result.seconds / 60, static_cast<unsigned long long>(result.dropped));

@@ -55,6 +55,7 @@ int train_on(const char* file) {
     auto& mine = (*batches)[context.replica_id_in_sync_group()];
     if (auto place = context.kept("batches")) value_or_throw(mine.restore(*place));
     auto batch = value_or_throw(mine.next());
+    if (!batch) throw std::runtime_error{"the file has fewer rows than there are replicas"};
     context.keep("batches", mine.position());
 
     auto computing
@@ -64,7 +65,7 @@ int train_on(const char* file) {
     co_await applying;
   };
   auto report = train(strategy, optimizer, step, {.steps = 300});
-  if (report.failure) return static_cast<int>(exit_code_of(report.failure->code));
+  if (report.failure) return static_cast<int>(exit_code_of(report));
 
   auto trained = strategy.read(plane);
   auto slope = trained.values<float>();

@@ -142,7 +142,7 @@ int main() {
   };
   auto report = train(strategy, optimizer, step, {.steps = 500});
   caf::anon_send_exit(judge, caf::exit_reason::user_shutdown);
-  if (report.failure) return static_cast<int>(exit_code_of(report.failure->code));
+  if (report.failure) return static_cast<int>(exit_code_of(report));
 
   auto trained = strategy.read(line);
   std::printf("after %lu steps: y = %.3f x + %.3f; replica 4 was outvoted %d times\n",

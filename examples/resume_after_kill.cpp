@@ -64,7 +64,7 @@ int take_part(const std::filesystem::path& folder) {
   }
   auto report = train(strategy, optimizer, step, options);
 
-  if (report.failure) return static_cast<int>(exit_code_of(report.failure->code));
+  if (report.failure) return static_cast<int>(exit_code_of(report));
   if (server.is_chief())
     std::printf("height %.6f after %llu steps\n", strategy.read(height).values<float>()[0],
                 static_cast<unsigned long long>(report.step));

@@ -140,7 +140,7 @@ int main() {
     co_await applying;
   };
   auto report = train(strategy, optimizer, step, {.steps = steps});
-  if (report.failure) return static_cast<int>(exit_code_of(report.failure->code));
+  if (report.failure) return static_cast<int>(exit_code_of(report));
 
   auto trained = strategy.read(line);
   std::printf("after %lu steps: y = %.3f x + %.3f; readers began anew %d times\n",

@@ -66,7 +66,7 @@ int take_part() {
   };
   auto report = train(strategy, optimizer, step, {.steps = 100});
 
-  if (report.failure) return static_cast<int>(exit_code_of(report.failure->code));
+  if (report.failure) return static_cast<int>(exit_code_of(report));
   if (server.is_chief())
     std::printf("y = %.3f x + %.3f, found by %u replicas in %zu processes\n",
                 strategy.read(slope).values<float>()[0],

@@ -125,5 +125,5 @@ int main(int count, char** arguments) {
   auto report = train(
     strategy, optimizer, torch_step(model, model.loss(loss), optimizer, windows),
     {.steps = steps, .evaluation = {.every_steps = 100, .evaluate = bits, .on_result = show}});
-  return report.failure ? static_cast<int>(exit_code_of(report.failure->code)) : 0;
+  return report.failure ? static_cast<int>(exit_code_of(report)) : 0;
 }

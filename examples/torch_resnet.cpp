@@ -119,7 +119,7 @@ int train_on(const std::filesystem::path& folder, uint64_t steps) {
   auto report = train(
     strategy, optimizer, torch_step(model, model.loss(loss), optimizer, batch_size),
     {.steps = steps, .evaluation = {.every_steps = 100, .evaluate = errors, .on_result = show}});
-  return report.failure ? static_cast<int>(exit_code_of(report.failure->code)) : 0;
+  return report.failure ? static_cast<int>(exit_code_of(report)) : 0;
 }
 
 } // namespace

@@ -18,6 +18,17 @@ exit_code exit_code_of(errc failure) {
   }
 }
 
+bool is_about_others(errc code) {
+  return code == errc::deadline_exceeded || code == errc::failed_precondition
+         || code == errc::unavailable;
+}
+
+exit_code exit_code_of(const job_report& report) {
+  if (!report.failure) return exit_code::finished;
+  auto is_formed = report.has_begun || !is_about_others(report.failure->code);
+  return is_formed ? exit_code_of(report.failure->code) : exit_code::no_cluster;
+}
+
 std::string exit_codes_text() {
   return "Exit codes:\n"
          "  0      finished: all steps were done\n"

@@ -2,6 +2,7 @@
 // A trainer's answer to the shell, and to any program that started it.
 #pragma once
 
+#include "actors/interfaces/job_report.hpp"
 #include "messages/errc.hpp"
 
 #include <cstdint>
@@ -11,7 +12,8 @@ namespace troupe {
 
 /// Schedulers and scripts see nothing of a job but this number, so each stands for one reaction of
 /// theirs. `troupe` answers so, and so does a program whose `main` returns it:
-/// `static_cast<int>(exit_code_of(failed.reason().code))` for a `failure` that it caught.
+/// `static_cast<int>(exit_code_of(report))`, or `exit_code_of(failed.reason().code)` for a
+/// `failure` that it caught.
 enum class exit_code : uint8_t {
   finished = 0,       ///< The job did all its steps.
   user_error = 1,     ///< Code of the trainer or the model failed.
@@ -31,6 +33,12 @@ enum class exit_code : uint8_t {
 /// The code for a job that ended with this failure. Failures before its start are
 /// `exit_code::usage` whatever their `errc`: the caller knows.
 [[nodiscard]] exit_code exit_code_of(errc failure);
+
+/// Whether a job that cannot begin for this reason is neither wrong nor lost: others are missing.
+[[nodiscard]] bool is_about_others(errc failure);
+
+/// The code for a job that has ended: `no_cluster` if it had not begun for want of others.
+[[nodiscard]] exit_code exit_code_of(const job_report& report);
 
 /// The table of exit codes, one line each, for `--help`.
 [[nodiscard]] std::string exit_codes_text();

@@ -119,7 +119,7 @@ TEST_SUITE("messages/check") {
         CHECK_MESSAGE(refusal(decode_any(std::move(*frame))) == errc::malformed, place);
       count += place;
     }
-    CHECK(count >= 30);
+    CHECK(count >= 25);
   }
 
   TEST_CASE("a tensor has the bytes that its shape and type need") {

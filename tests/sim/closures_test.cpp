@@ -258,6 +258,7 @@ private:
                                                   *told = true;
                                                   seen_.joins.push_back(std::move(how));
                                                   seen_.open_at_join.push_back(open_calls());
+                                                  return true;
                                                 }});
     for (int i = 0; i < 3000 && !*told; ++i)
       pass(100ms);

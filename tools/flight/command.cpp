@@ -52,10 +52,14 @@ expected<std::vector<std::string>> record_files(const std::filesystem::path& fol
   std::error_code failed;
   for (const auto& entry : std::filesystem::directory_iterator{folder, failed})
     if (entry.path().extension() == ".jsonl") files.push_back(entry.path().string());
+  if (std::error_code ignored; !std::filesystem::exists(folder.parent_path(), ignored))
+    return fail(errc::not_found,
+                fmt::format("{}: there is no such folder of a run", folder.parent_path().string()));
   if (files.empty())
     return fail(errc::not_found,
                 fmt::format("{}: there are no flight records; they are written when the chief of a "
-                            "job of several tasks gets SIGUSR1, or a step does not end",
+                            "job of several tasks gets SIGUSR1, a replica is lost, or a step does "
+                            "not end; what a job of one process says lies in flight.txt",
                             folder.string()));
   std::ranges::sort(files);
   return files;

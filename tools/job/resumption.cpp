@@ -3,6 +3,7 @@
 #include "tools/job/resumption.hpp"
 
 #include "messages/failure.hpp"
+#include "tools/options/config_file.hpp"
 #include "tools/run/run_directory.hpp"
 
 #include <cstdio>
@@ -14,9 +15,19 @@ namespace troupe {
 
 namespace {
 
+// Programs of users may get other names.
+bool is_train(std::string_view program) {
+  return program == "troupe train";
+}
+
 expected<job_beginning> find_resumed(std::string_view program, const std::string& folder,
                                      const job_subject& subject, uint64_t steps) {
   if (folder.empty()) return job_beginning{};
+  if (auto whose = program_of_config(std::filesystem::path{folder} / "config.toml");
+      is_train(whose) != is_train(program) && !whose.empty())
+    return fail(
+      errc::failed_precondition,
+      fmt::format("--resume {}: that is a run of {}; it goes on with that program", folder, whose));
   auto found = newest_checkpoint(program, folder, "--resume " + folder);
   if (!found) return tl::unexpected<error>(found.error());
   if (subject.can_resume)

@@ -52,8 +52,8 @@ public:
   /// What the launcher has to do after a task has ended.
   enum class reaction {
     none,
-    end_others,  ///< The job has failed: no other task is to go on.
-    start_again, ///< The task alone: the job may be able to go on with it.
+    end_others,        ///< The job has failed: no other task is to go on.
+    start_again,       ///< The task alone: the job may be able to go on with it.
     start_again_later, ///< Likewise after a pause, in which the job may end as a whole.
     restart,     ///< No other task is to go on, and when all have ended, all are started again.
     spare,       ///< Nothing, but to tell of it: the others may go on without it.

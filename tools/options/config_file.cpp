@@ -7,12 +7,15 @@
 
 #include <algorithm>
 #include <fmt/ranges.h>
+#include <fstream>
 #include <optional>
 #include <vector>
 
 namespace troupe {
 
 namespace {
+
+constexpr std::string_view program_line_begin = "# Options of `";
 
 constexpr uint64_t file_bytes_max = uint64_t{1} << 20;
 
@@ -45,6 +48,8 @@ std::string in_section(std::string_view key, std::string_view section) {
 }
 
 std::string reader::unknown_key(std::string_view key, std::string_view section) const {
+  if (const auto* known = options.find(key); known != nullptr && !known->in_files)
+    return fmt::format("{} stands on the command line only", in_section(key, section));
   std::vector<std::string_view> names;
   for (const auto& option : options.options())
     if (option.in_files) names.push_back(option.key);
@@ -206,9 +211,18 @@ std::string toml_text(const described_option& option) {
   return texts.empty() ? std::string{} : toml_quoted(texts.front());
 }
 
+std::string program_of_config(const std::filesystem::path& path) {
+  std::ifstream file{path};
+  std::string line;
+  if (!std::getline(file, line) || !line.starts_with(program_line_begin)) return {};
+  line.erase(0, program_line_begin.size());
+  return line.substr(0, line.find('`'));
+}
+
 std::string config_text(const command_options& all, const option_origins& origins,
                         const config_style& style) {
-  auto text = fmt::format("# Options of `{0}`; read back by: {0} --config FILE\n", style.program);
+  auto text
+    = fmt::format("{0}{1}`; read back by: {1} --config FILE\n", program_line_begin, style.program);
   std::string sections; // Tables come last in TOML: what follows a heading belongs to it.
   std::string_view section;
   for (const auto& option : all.options()) {

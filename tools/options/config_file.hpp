@@ -5,6 +5,7 @@
 
 #include "tools/options/command_options.hpp"
 
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -49,5 +50,8 @@ struct config_style {
 /// came from. Options without a value are comments.
 [[nodiscard]] std::string config_text(const command_options& all, const option_origins& origins,
                                       const config_style& style);
+
+/// The program that a file of `config_text` is of; empty for any other file.
+[[nodiscard]] std::string program_of_config(const std::filesystem::path& path);
 
 } // namespace troupe

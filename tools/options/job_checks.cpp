@@ -123,9 +123,12 @@ expected<void> check_variable_device(const job_options& options, const option_or
   const auto name = spelling(origins, "variable-device");
   auto named = names_gpus(options, name, options.variable_device);
   if (!named) return tl::unexpected<error>(named.error());
-  if (replicas_meet(options.strategy) && read_devices(options.variable_device)->size() > 1)
-    return misuse(fmt::format("{} {}: with --strategy {} all variables of a process lie on one "
-                              "GPU: name one",
+  const auto holding = read_devices(options.variable_device);
+  if (replicas_meet(options.strategy) && holding->size() > 1
+      && holding != read_devices(options.device))
+    return misuse(fmt::format("{} {}: with --strategy {} the variables of a process lie on one "
+                              "GPU, or with a copy on each where replicas compute: name one, or "
+                              "those of --device",
                               name, options.variable_device, to_string(options.strategy)));
   if (*named && options.replicate_owners > 1)
     return misuse(fmt::format("{} {}: variables that two parameter servers hold lie in the host's "
@@ -142,6 +145,12 @@ expected<void> check_communication(const job_options& options, const option_orig
     fmt::format("{} nccl adds up gradients on GPUs, and replicas are to compute on the "
                 "processor: name GPUs, as in --device gpu:0, or take --communication auto",
                 spelling(origins, "communication")));
+}
+
+expected<void> check_metrics(const job_options& options, const option_origins& origins) {
+  auto is_given = origin_of(origins, "metrics-address").from == option_origin::source::command_line;
+  if (options.metrics_port || !is_given) return {};
+  return misuse("--metrics-address has no meaning without --metrics-port: give both");
 }
 
 // Real time is measured, not drawn.
@@ -201,9 +210,9 @@ void fit(job_options& options, const option_origins& origins, uint64_t workers) 
 }
 
 expected<void> check(const job_options& options, const option_origins& origins) {
-  for (auto* rule :
-       {check_initial_tokens, check_backups, check_slack, check_aggregate, check_min_replicas,
-        check_slow, check_device, check_variable_device, check_communication, check_virtual_time})
+  for (auto* rule : {check_initial_tokens, check_backups, check_slack, check_aggregate,
+                     check_min_replicas, check_slow, check_device, check_variable_device,
+                     check_communication, check_metrics, check_virtual_time})
     if (auto done = rule(options, origins); !done) return done;
   return {};
 }

@@ -79,8 +79,11 @@ void add_replica_options(command_options& all, job_options& options) {
           "update takes all: mirrored (one process), multi_worker_mirrored (all processes of "
           "a cluster)",
           choice_value(options.strategy, strategy_names));
-  all.add("--replicas", "COUNT", "replicas that compute gradients; with --min-replicas, the most",
-          whole_value(options.replicas, replica_counts));
+  all.add(
+    "--replicas", "COUNT",
+    "replicas that compute gradients, with --min-replicas the most; unless it is given, one for "
+    "each worker where that many cannot be shared out evenly",
+    whole_value(options.replicas, replica_counts));
   all.add("--min-replicas", "COUNT",
           "begin as soon as so many of the --replicas are there, and 5 s later at the latest; "
           "workers may enter while the job goes on, and leave it (SIGTERM); 0: begin with all",

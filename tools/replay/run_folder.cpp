@@ -31,6 +31,10 @@ expected<job_options> read_run_options(const std::string& path) {
   if (!config)
     return fail(config.error().code,
                 fmt::format("not the folder of a run: {}", config.error().message));
+  if (replicas_meet(options.strategy)) { // a step takes all, and has no backups to drop
+    options.aggregate = options.replicas;
+    options.policy = sync_policy::latest_token;
+  }
   return options;
 }
 

@@ -54,8 +54,12 @@ struct top_options {
   std::string answer; ///< To be printed instead, if not empty.
 };
 
-// "host:port", "[::1]:port".
+// "host:port", "[::1]:port", and the address of the page.
 bool split_endpoint(top_options& options) {
+  constexpr std::string_view scheme = "http://";
+  if (options.endpoint.starts_with(scheme)) options.endpoint.erase(0, scheme.size());
+  if (auto path = options.endpoint.find('/'); path != std::string::npos)
+    options.endpoint.resize(path);
   auto colon = options.endpoint.rfind(':');
   if (colon == std::string::npos || colon == 0) return false;
   options.host = options.endpoint.substr(0, colon);

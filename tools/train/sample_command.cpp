@@ -87,6 +87,12 @@ int sample_command_main(int argument_count, const char* const* arguments) {
   command_options all;
   add_options(all, run);
   auto config = std::filesystem::path{options->run} / "config.toml";
+  if (auto whose = program_of_config(config); !whose.empty() && whose != "troupe train")
+    return refuse("troupe sample",
+                  misuse(fmt::format("{}: that is a run of {}, and only language models of troupe "
+                                     "train write text",
+                                     config.string(), whose))
+                    .value());
   if (auto read = read_config_file(config.string(), "RUN", all); !read)
     return refuse("troupe sample", read.error());
   if (run.learn == learned_kind::images)

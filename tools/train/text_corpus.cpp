@@ -8,7 +8,9 @@
 
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <fmt/format.h>
+#include <system_error>
 
 namespace troupe {
 
@@ -20,6 +22,10 @@ tl::unexpected<error> unreadable(const corpus_options& options, const error& rea
                                          "pass any file with --text FILE",
                                          options.path));
   }
+  std::error_code unknown;
+  if (reason.code == errc::not_found && std::filesystem::path{options.path}.is_relative())
+    return fail(reason.code, fmt::format("--text: {}; it is looked for in {}", reason.message,
+                                         std::filesystem::current_path(unknown).string()));
   return fail(reason.code, "--text: " + reason.message);
 }
 

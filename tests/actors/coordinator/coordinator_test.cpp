@@ -215,6 +215,7 @@ TEST_SUITE("actors/coordinator/coordinator") {
       await_closures who{.until_all_are_done = true};
       who.tell = [&told](const expected<bool>& how) {
         told.push_back(how ? "all are done" : how.error().message);
+        return true;
       };
       trainer.tell(gives, who);
     };

@@ -93,8 +93,12 @@ TEST_SUITE("tools/train/checks") {
     CHECK(check(options, {}));
     options.variable_device = "gpu:0,gpu:1";
     CHECK(message_of(options)
-          == "--variable-device gpu:0,gpu:1: with --strategy mirrored all variables of a process "
-             "lie on one GPU: name one");
+          == "--variable-device gpu:0,gpu:1: with --strategy mirrored the variables of a process "
+             "lie on one GPU, or with a copy on each where replicas compute: name one, or those of "
+             "--device");
+    options.device = "gpu:0,gpu:1";
+    CHECK(check(options, {}));
+    options.device = "cpu";
     options.variable_device = "cpu";
     CHECK(check(options, {}));
     options.variable_device = "gpu:0,gpu:0";
