@@ -17,7 +17,7 @@ namespace troupe {
 /// | `global_step`                | updates made, i64, []                                 |
 /// | `replica_<index>/<name>`     | what the trainer has kept for a replica               |
 ///
-/// A tensor whose name a variable has already, as `global_step` may, is `<name>#2`.
+/// Where a variable has the name of another tensor, as `global_step`, that one is `<name>#2`.
 ///
 /// The metadata's `troupe.job` is a JSON text with everything that is no array: step, clock,
 /// tokens, versions, and where each replica is.

@@ -51,6 +51,22 @@ task<std::vector<closure_value>> call(activity& activity, msg<wire::RunClosure> 
   co_return results;
 }
 
+// Of those that a worker is told of a closure, at most.
+size_t leaf_count(const std::vector<closure_argument>& arguments) {
+  size_t count = 0;
+  for (const auto& argument : arguments) {
+    if (const auto* same = std::get_if<std::vector<closure_value>>(&argument)) {
+      count += same->size();
+      continue;
+    }
+    size_t most = 0;
+    for (const auto& each : std::get<std::vector<std::vector<closure_value>>>(argument))
+      most = std::max(most, each.size());
+    count += most;
+  }
+  return count;
+}
+
 /// An answer that is told once: the first one counts.
 template <class T>
 struct single_answer {
@@ -190,22 +206,6 @@ void closure_service::watch_owners() {
       caf::anon_send(coordinator_, rely_on{std::move(owner)});
   }
   watched_ = strategy_.variables().size();
-}
-
-// What a worker is told of a closure at most.
-size_t leaf_count(const std::vector<closure_argument>& arguments) {
-  size_t count = 0;
-  for (const auto& argument : arguments) {
-    if (const auto* leaves = std::get_if<std::vector<closure_value>>(&argument)) {
-      count += leaves->size();
-    } else {
-      size_t most = 0;
-      for (const auto& of_worker : std::get<std::vector<std::vector<closure_value>>>(argument))
-        most = std::max(most, of_worker.size());
-      count += most;
-    }
-  }
-  return count;
 }
 
 // Mostly this is but a message; at a full queue, or after an error, the caller waits.

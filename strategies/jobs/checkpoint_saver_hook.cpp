@@ -123,7 +123,7 @@ find_checkpoint(const std::filesystem::path& folder,
                 const std::function<void(const std::string&)>& on_warning) {
   std::error_code ignored;
   if (!std::filesystem::exists(folder, ignored)) return std::nullopt;
-  auto directory = checkpoint_directory::look_at(folder); // whose writer may be at work
+  auto directory = checkpoint_directory::look_at(folder); // its writer may be at work
   auto newest = value_or_throw(directory.newest_valid());
   if (on_warning)
     for (const auto& line : newest.warnings)

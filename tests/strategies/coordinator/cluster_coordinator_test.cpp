@@ -412,7 +412,8 @@ TEST_SUITE("strategies/coordinator/cluster_coordinator") {
       = refusal_of([&] { static_cast<void>(one.coordinator.schedule(function, half, half)); });
     CHECK(reason.code == errc::limit_exceeded);
     CHECK(reason.message == "'sizes' takes 1200002 values; at most 1048576 can travel");
-    CHECK(one.coordinator.fetch(one.coordinator.schedule(function, half, std::vector<double>{1})) == 600'001);
+    CHECK(one.coordinator.fetch(one.coordinator.schedule(function, half, std::vector<double>{1}))
+          == 600'001);
   }
 
   TEST_CASE("so is an array of more dimensions than a message holds") {
