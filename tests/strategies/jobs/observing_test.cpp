@@ -78,7 +78,9 @@ TEST_SUITE("strategies/jobs/observing") {
     std::string metrics;
     small_job job{two_of_three};
     auto step = [&](replica_context& context) -> task<void> {
-      if (metrics.empty()) metrics = get(*hook, "/metrics");
+      auto reading = context.read(job.weights); // its answer comes after all have joined
+      co_await reading;
+      metrics = get(*hook, "/metrics");
       auto giving = give(context, job.optimizer, job.weights, zeros({1}, dtype::f64));
       co_await giving;
     };
