@@ -58,7 +58,7 @@ sim_plot fit_plot(const std::string& trace, const trace_fit& fit) {
     return {.name = "fit", .why_not = fmt::format("all usual times are {} s", shortest)};
   auto tenth = *std::ranges::find_if(points, [](const auto& point) { return point.share >= 0.9; });
   auto end = std::min(longest, shortest + 1.3 * (tenth.seconds - shortest));
-  end = std::max(end, logarithmic_begin(shortest, longest));
+  if (tenth.seconds == 0) end = longest; // most take no time, which no logarithm shows
   auto unit = unit_for(end);
   auto script = plot_beginning(
     {.name = "fit",
@@ -80,8 +80,9 @@ set key at screen 0.625, screen 0.855 left top Left reverse samplen 1.2 spacing 
                    unit.name, unit.per_second * std::max(0.0, shortest - 0.05 * (end - shortest)),
                    unit.per_second * end);
   script += fit_curves(fit, unit, true);
+  if (tenth.seconds == 0) return {"fit", table, script + "unset multiplot\n"};
+  auto low = unit.per_second * tenth.seconds;
   auto high = unit.per_second * 1.1 * longest;
-  auto low = logarithmic_begin(unit.per_second * tenth.seconds, high);
   script += fmt::format(R"gnuplot(
 unset label
 unset key

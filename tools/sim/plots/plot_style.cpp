@@ -119,10 +119,6 @@ std::string whole_tics(std::string_view axis, size_t count) {
   return count > few ? "" : fmt::format("set {}tics 0,1\n", axis);
 }
 
-double logarithmic_begin(double low, double high) {
-  return std::max(low, 1e-4 * high);
-}
-
 std::string logarithmic_tics(double low, double high) {
   TROUPE_ASSERT(0 < low && low <= high, low, high);
   std::string tics;

@@ -53,10 +53,6 @@ constexpr size_t lines_max = 8;
 /// "aggregate 96", of a long value its ends alone; "all steps" if there is but one row.
 [[nodiscard]] std::string line_name(const sim_command& command, const sim_row& row);
 
-/// Where an axis with logarithmic scale may begin that is to show `low`, which may be 0: at most
-/// four decades below `high`. @pre low <= high, high > 0.
-[[nodiscard]] double logarithmic_begin(double low, double high);
-
 /// Numbers to write below an axis with logarithmic scale, with commas between: 1, 2, 5, 10, ...
 /// @pre 0 < low <= high.
 [[nodiscard]] std::string logarithmic_tics(double low, double high);

@@ -140,8 +140,7 @@ sim_plot step_time_plot(const sim_command& command, const sim_rows& rows) {
     least = std::min(least, rows[i].profile->step_p10);
   }
   if (longest == 0) return {.name = "step-time", .why_not = "no step takes any time"};
-  end = std::max(end, logarithmic_begin(0, longest));
-  shortest = logarithmic_begin(shortest, longest);
+  if (shortest == 0) end = 1.05 * longest; // most take none, which no logarithm shows
   auto unit = unit_for(end);
   auto script = plot_beginning(
     {.name = "step-time",
@@ -161,7 +160,7 @@ set label "dots: p50, p90 and p99" at screen 0.97, screen 0.907 right front text
                         unit.name, std::max(0.0, unit.per_second * (least - 0.08 * (end - least))),
                         unit.per_second * end);
   script += step_time_curves(command, rows, drawn, unit, true);
-  if (longest <= 1.0001 * shortest)
+  if (shortest == 0 || longest <= 1.0001 * shortest)
     return {"step-time", step_time_table(command, rows), script + "unset multiplot\n"};
   script
     += fmt::format(R"gnuplot(
