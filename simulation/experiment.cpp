@@ -106,7 +106,7 @@ std::optional<trace_use> trace_use_of(const experiment& experiment,
   auto gradients = static_cast<double>(report.accepted + report.stale + report.cancelled);
   auto draws = gradients * experiment.local_sgd.local_steps;
   auto replicas = experiment.sync.total_num_replicas;
-  auto repeats = trace->table->repeats(draws / replicas, replicas);
+  auto repeats = trace->table->repeats(draws, replicas);
   auto is_exceeded = repeats > 1 || replicas > trace->table->seconds.size();
   return trace_use{std::move(*trace), repeats, is_exceeded};
 }

@@ -224,10 +224,10 @@ uint64_t trace_table::time_count(uint64_t replicas) const {
   return count;
 }
 
-double trace_table::repeats(double draws_of_each, uint64_t replicas) const {
+double trace_table::repeats(double draws, uint64_t replicas) const {
   auto used = std::min<uint64_t>(replicas, seconds.size());
-  auto times = std::ranges::min(std::span{seconds}.first(used), {}, &std::vector<double>::size);
-  return draws_of_each / static_cast<double>(times.size());
+  auto fewest = std::ranges::min(std::span{seconds}.first(used), {}, &std::vector<double>::size);
+  return draws / static_cast<double>(used) / static_cast<double>(fewest.size());
 }
 
 expected<trace_table> read_trace_table(std::string_view text, const std::string& name) {

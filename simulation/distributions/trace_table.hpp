@@ -22,9 +22,9 @@ struct trace_table {
   /// Times of the first so many replicas, or of all if there are fewer.
   [[nodiscard]] uint64_t time_count(uint64_t replicas) const;
 
-  /// The largest number of times over that one of the first so many replicas, or of all, goes
-  /// through its times if each draws as often.
-  [[nodiscard]] double repeats(double draws_of_each, uint64_t replicas) const;
+  /// How often the times of that replica are gone through of which there are fewest, if so many
+  /// replicas draw as often, by turns where there are fewer here.
+  [[nodiscard]] double repeats(double draws, uint64_t replicas) const;
 
   /// Over all times.
   [[nodiscard]] double mean() const;

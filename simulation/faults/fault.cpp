@@ -72,7 +72,8 @@ std::string problem_of(const fault& one, uint32_t replicas, uint32_t owners) {
     return "it is about replicas only";
   if (one.at < job_time{0} || one.lasts < job_time{0} || one.ahead < job_time{0})
     return "its times must not be below 0";
-  if (!(one.factor > 0) || std::isinf(one.factor)) return "its factor must be a number above 0";
+  if (!(one.factor > 0)) return "its factor must be above 0";
+  if (std::isinf(one.factor)) return "its factor must be finite";
   if (!(one.rate >= rate_min && one.rate <= rate_max)) return "its rate goes from 0.001 to 1000";
   if (!one.message.empty() && !may_be_lost(one.message))
     return fmt::format("no messages of the kind '{}' can be lost, doubled or late; there are {}",

@@ -59,7 +59,8 @@ TEST_SUITE("simulation/distributions/trace_table") {
     CHECK(table.time_count(1) == 3);
     CHECK(table.time_count(9) == 4);
     CHECK(table.repeats(6, 1) == 2);
-    CHECK(table.repeats(6, 9) == 6);
+    CHECK(table.repeats(6, 2) == 3); // of the second, which has one time
+    CHECK(table.repeats(36, 9) == 18);
   }
 
   TEST_CASE("refuses what is no table of times, naming the line") {
