@@ -14,7 +14,6 @@
 #include <caf/send.hpp>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <fmt/format.h>
 #include <span>
@@ -246,15 +245,18 @@ expected<void> server::join() {
 }
 
 std::string job_name(const resolved_cluster& cluster, const environment_reader& environment) {
-  constexpr std::array<const char*, 4> launchers{"TROUPE_JOB_ID", "TORCHELASTIC_RUN_ID",
-                                                 "SLURM_JOB_ID", "PMIX_NAMESPACE"};
-  for (const auto* name : launchers) {
-    auto value = environment(name);
-    if (!value || value->empty() || *value == "none") continue; // torchrun's default is "none"
-    auto step
-      = std::string_view{name} == "SLURM_JOB_ID" ? environment("SLURM_STEP_ID") : std::nullopt;
-    return step ? fmt::format("{}.{}", *value, *step) : *value;
-  }
+  auto said = [&](const char* name) { return environment(name).value_or(""); };
+  if (auto given = said("TROUPE_JOB_ID"); !given.empty()) return given;
+  auto run = said("TORCHELASTIC_RUN_ID");
+  if (!run.empty() && run != "none") return run; // torchrun's default is "none"
+  // A step, and a call of mpirun, are a job only if the cluster is what they started: else each
+  // task may have one of its own.
+  auto slurm = said("SLURM_JOB_ID");
+  auto step = said("SLURM_STEP_ID");
+  if (cluster.source == "Slurm" && !step.empty()) return fmt::format("{}.{}", slurm, step);
+  if (!slurm.empty()) return slurm;
+  auto call = said("PMIX_NAMESPACE");
+  if (cluster.source == "Open MPI" && !call.empty()) return call;
   std::string tasks;
   for (const auto& task : cluster.tasks)
     tasks += fmt::format("{}:{}={};", task.type, task.index, task.address);

@@ -150,13 +150,11 @@ void blocking(std::string_view call, const strategy& owner, std::string_view awa
                   call, describe(stack.top()), awaited));
 }
 
-void waiting(std::string_view call, std::string_view awaited) {
+void waiting(std::string_view call, std::string_view mend) {
   const auto& stack = context_stack::current();
   if (stack.may_block() && stack.top().kind != context_kind::computing) return;
   refuse_context(
-    fmt::format("{} of the strategy was called in {}, but it blocks; await {} of the context "
-                "that your function was given",
-                call, describe(stack.top()), awaited));
+    fmt::format("{} was called in {}, but it blocks; {}", call, describe(stack.top()), mend));
 }
 
 void replica(std::string_view call, const replica_context& of) {

@@ -180,8 +180,8 @@ inline void blocking(std::string_view call, const strategy& owner) {
   blocking(call, owner, call);
 }
 
-/// For a call that waits, and means the same in every context.
-void waiting(std::string_view call, std::string_view awaited);
+/// For a call that waits, and means the same in every context. @param mend What to do instead.
+void waiting(std::string_view call, std::string_view mend);
 
 /// For a call of a replica: its own replica context.
 void replica(std::string_view call, const replica_context& of);

@@ -36,9 +36,11 @@ msg<wire::ReadVariable> read_variable(const variable& source, uint32_t replica,
 // Each replica's read is a value of its own, and so is its part of a distributed value, even while
 // all are one array: what a program does must not depend on that.
 tensor own_handle(const tensor& value) {
+  if (!is_on_device(value)) {
+    auto whole = std::make_shared<const tensor>(value.contiguous());
+    return tensor::wrap_read_only(whole->data(), value.type(), value.extents(), whole);
+  }
   auto owner = std::make_shared<const tensor>(value);
-  if (!is_on_device(value))
-    return tensor::wrap_read_only(value.data(), value.type(), value.extents(), std::move(owner));
   return tensor::wrap_on(value.device(), const_cast<void*>(value.data()), value.type(),
                          value.extents(), std::move(owner))
     .as_read_only();

@@ -393,7 +393,8 @@ std::vector<variable> strategy::trainable_variables() const {
 }
 
 tensor strategy::read(const variable& source) {
-  context_check::waiting("read", "read");
+  context_check::waiting("read of the strategy",
+                         "await read of the context that your function was given");
   if (layout_.group && source.synchronization() == variable_synchronization::on_read)
     return cross_replica([source](cross_replica_context& context) { return context.read(source); });
   auto snapshot = value_or_throw(

@@ -78,6 +78,7 @@ context_guard strategy_extended::colocate_vars_with(const variable& beside) cons
                                "strategy made; use a variable of this one",
                                beside.name())}};
   at.beside = beside.index();
+  at.is_set = false;
   return context_guard{at};
 }
 

@@ -47,6 +47,22 @@ bool are_one(const std::vector<variable_operand>& operands) {
   });
 }
 
+bool is_number(const variable_operand& operand) {
+  return std::holds_alternative<double>(operand);
+}
+
+// Whether the replicas of all processes bring one and the same number.
+task<bool> is_one_everywhere(const reducer& by, std::string what,
+                             std::vector<variable_operand> numbers) {
+  auto own = filled(dtype::f64, {static_cast<int64_t>(numbers.size())}, 0);
+  for (size_t i = 0; i < numbers.size(); ++i)
+    own.mutable_values<double>()[i] = std::get<double>(numbers[i]);
+  auto gathering = by.gather_rows(std::move(what), std::vector<tensor>{std::move(own)});
+  auto gathered = co_await gathering;
+  auto all = gathered.front().values<double>();
+  co_return std::ranges::all_of(all, [&](double other) { return other == all.front(); });
+}
+
 bool is_zero(const variable_operand& operand) {
   const auto* number = std::get_if<double>(&operand);
   return number != nullptr && *number == 0;
@@ -166,7 +182,9 @@ int32_t component_of(const variable& target, uint32_t replica) {
   // Where copies are kept apart, even a single one is not the variable as a whole.
   auto is_shared
     = target.copies() == 1 && target.synchronization() != variable_synchronization::on_read;
-  return is_shared ? whole_variable : static_cast<int32_t>(replica);
+  // An evaluator is none of the replicas.
+  auto is_beside = replica >= target.owner_strategy().num_replicas_in_sync();
+  return is_shared || is_beside ? whole_variable : static_cast<int32_t>(replica);
 }
 
 task<tensor> read_copy(activity& activity, variable source, int32_t component) {
@@ -190,6 +208,15 @@ task<variable_operand> aggregate(const reducer& by, variable target, change how,
   auto mode = target.aggregation();
   reduction_call asked{fmt::format("{} of {}", name_of_assign(how), target.name())};
   auto is_reduced = mode != variable_aggregation::only_first_replica && !are_one(operands);
+  // What one process has of one and the same value may differ from what another one has.
+  if (by.group() != nullptr && mode == variable_aggregation::mean) {
+    is_reduced = true;
+    if (std::ranges::all_of(operands, is_number)) {
+      auto comparing = is_one_everywhere(by, asked.what, operands);
+      auto is_one = co_await comparing;
+      is_reduced = !is_one;
+    }
+  }
   if (!is_reduced || !std::ranges::all_of(operands, is_dense)) {
     std::vector<tensor*> arrays;
     for (auto& one : operands)

@@ -38,7 +38,7 @@ void tell_warning(const training_options& options, const std::string& line) {
   std::fprintf(stderr, "warning: %s\n", line.c_str());
 }
 
-// Ends when the token queue closes. A look at the variables never ends a job.
+// Ends when the token queue closes. A look at the variables never ends a job, nor those to come.
 task<void> evaluate(activity& activity, replica_context::place place, uint64_t first_step,
                     std::vector<variable> variables, evaluation evaluation,
                     completion<void> ended) {
@@ -52,12 +52,15 @@ task<void> evaluate(activity& activity, replica_context::place place, uint64_t f
         = activity.request<msg<wire::Token>>(tokens, make_take_token(index, activity.local_step()));
       auto token = value_or_throw(co_await taking);
       activity.set_local_step(token.reader().getStep());
-      auto reading = context.read(variables);
-      auto values = co_await reading;
-      auto computing = context.compute(
-        [&evaluation, values](std::stop_token) { return evaluation.evaluate(values); });
-      auto result = co_await computing;
-      evaluation.on_result(activity.local_step(), result);
+      try {
+        auto reading = context.read(variables);
+        auto values = co_await reading;
+        auto computing = context.compute(
+          [&evaluation, values](std::stop_token) { return evaluation.evaluate(values); });
+        auto result = co_await computing;
+        evaluation.on_result(activity.local_step(), result);
+      } catch (...) { // NOLINT(bugprone-empty-catch)
+      }
     }
   } catch (...) { // NOLINT(bugprone-empty-catch)
   }

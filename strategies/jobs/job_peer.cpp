@@ -199,8 +199,17 @@ private:
     }
     conclude(all, report);
     check();
-    evaluate();
-    save();
+    look_and_save();
+  }
+
+  // Where processes hold parts of a variable, they meet for both.
+  void look_and_save() {
+    const auto every = options_.evaluation.every_steps;
+    after_step wanted{.evaluates = leads_ && every > 0 && made_ % every == 0,
+                      .saves = leads_ && hooks_.wants_snapshot(made_, world_.now(), is_over_)};
+    if (has_parts_elsewhere()) wanted = of_first_process(wanted);
+    if (wanted.evaluates) evaluate();
+    if (wanted.saves) save();
   }
 
   step_record record_of(const std::vector<told_step>& all, job_time began) {
@@ -246,22 +255,19 @@ private:
       check_replicas(strategy_, strategy_.variables(), made_);
   }
 
+  // Other processes give their parts. A look at the variables never ends a job.
   void evaluate() const {
     const auto& look = options_.evaluation;
-    if (!leads_ || look.every_steps == 0 || made_ % look.every_steps != 0) return;
-    std::vector<tensor> values;
-    for (const auto& variable : evaluated_variables(strategy_, options_))
-      values.push_back(strategy_.read(variable));
     try {
-      look.on_result(made_, look.evaluate(values));
-    } catch (...) { // NOLINT(bugprone-empty-catch): a look at the variables never ends a job
+      std::vector<tensor> values;
+      for (const auto& variable : evaluated_variables(strategy_, options_))
+        if (leads_ || is_on_read(variable)) values.push_back(strategy_.read(variable));
+      if (leads_) look.on_result(made_, look.evaluate(values));
+    } catch (...) { // NOLINT(bugprone-empty-catch)
     }
   }
 
   void save() {
-    auto is_wanted = leads_ && hooks_.wants_snapshot(made_, world_.now(), is_over_);
-    if (has_parts_elsewhere()) is_wanted = of_first_process(is_wanted);
-    if (!is_wanted) return;
     auto taken = take_snapshot(strategy_, made_);
     if (!leads_) return;
     taken.tokens.assign(strategy_.num_replicas_in_sync(), made_); // for a job with a chief
@@ -270,20 +276,28 @@ private:
     hooks_.after_snapshot(taken);
   }
 
-  // Whether a snapshot takes all processes.
+  // What is to be done before the next step.
+  struct after_step {
+    bool evaluates = false;
+    bool saves = false;
+  };
+
+  static bool is_on_read(const variable& one) {
+    return one.synchronization() == variable_synchronization::on_read;
+  }
+
+  // Whether a look at the variables, and a snapshot, take all processes.
   [[nodiscard]] bool has_parts_elsewhere() const {
-    auto is_on_read = [](const variable& one) {
-      return one.synchronization() == variable_synchronization::on_read;
-    };
     return strategy_.layout().group && std::ranges::any_of(strategy_.variables(), is_on_read);
   }
 
-  bool of_first_process(bool is_wanted) {
-    auto own = filled(dtype::i64, {1}, is_wanted ? 1 : 0);
+  after_step of_first_process(const after_step& wanted) {
+    auto own = make_tensor({2}, {wanted.evaluates ? 1.0F : 0.0F, wanted.saves ? 1.0F : 0.0F});
     auto first = strategy_.cross_replica([own](cross_replica_context& context) {
-      return context.reducing().share_first("whether to save", own);
+      return context.reducing().share_first("whether to evaluate and to save", own);
     });
-    return first.values<int64_t>()[0] != 0;
+    auto told = first.values<float>();
+    return {.evaluates = told[0] != 0, .saves = told[1] != 0};
   }
 
   const step_function& body_;

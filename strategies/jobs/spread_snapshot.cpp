@@ -8,6 +8,7 @@
 #include "messages/throw_failure.hpp"
 #include "strategies/contexts/gathered_texts.hpp"
 
+#include <algorithm>
 #include <fmt/ranges.h>
 #include <sstream>
 
@@ -65,10 +66,11 @@ std::vector<announced> read_announced(std::istream& from) {
 }
 
 bool hold(const std::vector<int64_t>& dims, int64_t elements) {
+  if (std::ranges::any_of(dims, [](int64_t extent) { return extent < 0; })) return false;
+  if (std::ranges::count(dims, 0) > 0) return elements == 0;
   for (auto extent : dims) {
-    if (extent < 0 || (extent == 0 && elements != 0)) return false;
-    if (extent > 0 && elements % extent != 0) return false;
-    elements = extent > 0 ? elements / extent : 1;
+    if (elements % extent != 0) return false;
+    elements /= extent;
   }
   return elements == 1;
 }

@@ -7,15 +7,21 @@
 #include "messages/tensor_message.hpp"
 #include "messages/throw_failure.hpp"
 #include "messages/training_message.hpp"
+#include "strategies/contexts/context.hpp"
 #include "strategies/contexts/gradient_values.hpp"
 #include "strategies/reduce/on_host.hpp"
 
 #include <fmt/format.h>
 #include <limits>
+#include <string_view>
 
 namespace troupe {
 
 namespace {
+
+// The mend of a call that blocks a step function.
+constexpr std::string_view without_context
+  = "await the one that takes the context that your function was given";
 
 msg<wire::PushGradient> make_push(const gradient& value, uint64_t local_step) {
   check_on_host(value);
@@ -84,6 +90,7 @@ conditional_accumulator_base::conditional_accumulator_base(troupe::world& world,
 }
 
 uint32_t conditional_accumulator_base::num_accumulated() {
+  context_check::waiting("num_accumulated", without_context);
   return count_of(
     ask<msg<wire::AccumulatorStatus>>(spawned_->world, spawned_->actor, make_read_accumulator()));
 }
@@ -99,6 +106,7 @@ void conditional_accumulator_base::set_global_step(uint64_t step) {
 }
 
 verdict conditional_accumulator_base::apply(const gradient& value, uint64_t local_step) {
+  context_check::waiting("apply_grad", without_context);
   return verdict_of(
     ask<msg<wire::PushReply>>(spawned_->world, spawned_->actor, make_push(value, local_step)));
 }
@@ -112,6 +120,7 @@ task<verdict> conditional_accumulator_base::apply(replica_context& context, grad
 
 aggregated_gradient conditional_accumulator_base::take(int64_t num_required,
                                                        const std::stop_token& stop) {
+  context_check::waiting("take_grad", without_context);
   auto required = positive_count(num_required);
   auto tell = [to = spawned_->actor](caf::event_based_actor* asker) {
     asker->send(to, make_cancel_takes());

@@ -38,8 +38,8 @@ struct aggregated_gradient {
 /// enough; giving out raises its step by one.
 ///
 /// What both kinds share. A cheap handle: copies are the same accumulator, which lives until the
-/// last of them is gone. The functions without a context wait on the thread that made the world;
-/// those with one are for step functions, and wait without a thread.
+/// last of them is gone, and that before its world. The functions without a context wait on the
+/// thread that made the world; those with one are for step functions, and wait without a thread.
 /// Source: tensorflow/python/ops/data_flow_ops.py, ConditionalAccumulatorBase.
 class conditional_accumulator_base {
 public:

@@ -157,6 +157,8 @@ update_requests make_updates(const std::vector<brought_pushes>& all, uint32_t di
       pushes.push_back((*brought)[i].push);
     const auto& beside = targets[i].beside;
     pushes.insert(pushes.end(), beside.begin(), beside.end());
+    for (const auto& push : pushes) // before any owner has made its update
+      value_or_throw(check_gradient(targets[i].target.form(), push.reader().getGradient()));
     auto update = beside.empty() ? make_apply_update(0, divisor, pushes, holds)
                                  : make_apply_update_beside(divisor, pushes, holds);
     made.alone.emplace_back(targets[i].target.owner(), std::move(update));

@@ -6,6 +6,7 @@
 #include "actors/world/ask.hpp"
 #include "messages/throw_failure.hpp"
 #include "messages/training_message.hpp"
+#include "strategies/contexts/context.hpp"
 #include "strategies/contexts/job_actors.hpp"
 #include "strategies/contexts/owner_replication.hpp"
 #include "strategies/contexts/variable_bundles.hpp"
@@ -133,6 +134,7 @@ private:
 };
 
 variable_payload state_of(strategy& strategy, const variable& of) {
+  context_check::waiting("get_slot", "look at slots when `train` has returned");
   auto state = value_or_throw(
     ask<msg<wire::VariableState>>(strategy.world(), of.owner(), make_read_state()));
   return read_state(state.reader(), state.owner());
@@ -281,6 +283,10 @@ uint32_t sync_replicas_optimizer::get_init_tokens(int64_t num_tokens) const {
     throw failure{{errc::invalid_argument,
                    fmt::format("Too few tokens to finish the first step: {} (given) vs {} (needed)",
                                num_tokens, needed)}};
+  constexpr int64_t tokens_max = 1'000'000'000;
+  if (num_tokens > tokens_max)
+    throw failure{{errc::invalid_argument,
+                   fmt::format("{} tokens at the start; {} are the most", num_tokens, tokens_max)}};
   return static_cast<uint32_t>(std::max<int64_t>(num_tokens, 0));
 }
 

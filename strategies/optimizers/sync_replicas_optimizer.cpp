@@ -4,6 +4,7 @@
 
 #include "actors/policies/asynchronous_rule.hpp"
 #include "actors/training/accumulator.hpp"
+#include "actors/training/gradient_check.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/gradient_values.hpp"
@@ -57,6 +58,7 @@ pushes_of_step make_pushes(const job_actors& actors, const origin& from,
   for (const auto& [gradient, variable] : gradients) {
     auto position = value_or_throw(actors.position_of(variable));
     auto message = make_push_gradient(from, completed(gradient, variable.extents()));
+    value_or_throw(check_gradient(variable.form(), message.reader().getGradient())); // before any
     if (actors.bundle_of(position) == nullptr)
       pushes.alone.emplace_back(actors.accumulators[position], std::move(message));
     else if (of_bundles[position].is_empty())

@@ -104,6 +104,12 @@ struct flat_batch {
   size_t elements = 0;
 
   explicit flat_batch(std::span<const device_values* const> values) {
+    for (const auto* value : values)
+      if (value->components.size() != values.front()->components.size())
+        throw_failure(errc::invalid_argument,
+                      "a batch has a value of {} components and one of {}; each has one of each "
+                      "replica here",
+                      value->components.size(), values.front()->components.size());
     for (size_t replica = 0; replica < values.front()->components.size(); ++replica) {
       std::vector<tensor> parts;
       for (const auto* value : values)

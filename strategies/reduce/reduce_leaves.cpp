@@ -110,6 +110,10 @@ tensor number(int64_t value) {
 // Each replica's sums are added in wide numbers, and narrowed once.
 pending<tensor> reduce_over_axes(reduce_op op, std::span<const tensor> values,
                                  const reduce_scope& over) {
+  for (size_t i = 1; i < values.size(); ++i)
+    if (values[i].type() != values[0].type())
+      throw_failure(errc::type_mismatch, "replica {} has a value of {}, replica 0 one of {}", i,
+                    to_string(values[i].type()), to_string(values[0].type()));
   std::vector<tensor> sums;
   std::vector<tensor> counts;
   for (const auto& value : values) {

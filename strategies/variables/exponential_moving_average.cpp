@@ -8,6 +8,7 @@
 #include "messages/failure.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
+#include "strategies/contexts/context.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -42,6 +43,7 @@ std::string exponential_moving_average::average_name(const std::string& tensor_n
 
 std::optional<tensor> exponential_moving_average::average(strategy& strategy,
                                                           const variable& of) const {
+  context_check::waiting("average", "look at averages outside of steps");
   auto snapshot = ask<msg<wire::VariableSnapshot>>(strategy.world(), of.owner(),
                                                    make_read_average(settings_.name));
   if (!snapshot && snapshot.error().code == errc::not_found) return {};

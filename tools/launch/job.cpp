@@ -285,7 +285,8 @@ void launch_job::drop_if_over(size_t index) {
 }
 
 void launch_job::start_again(size_t index) {
-  if (ending_since_ && outcome_.has_ended(index)) return drop_if_over(index);
+  auto is_needless = ending_since_ || outcome_.is_needless(index);
+  if (is_needless && outcome_.has_ended(index)) return drop_if_over(index);
   if (ending_since_) return on_end(index, {.signal = SIGTERM}); // before it began
   outcome_.on_start(index);
   if (auto started = start_process(index); !started) {

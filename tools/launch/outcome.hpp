@@ -101,6 +101,9 @@ public:
   /// Whether the chief, or worker 0 in its place, has finished.
   [[nodiscard]] bool has_finished() const;
 
+  /// Whether a task that was to be started again has no job to come back to.
+  [[nodiscard]] bool is_needless(size_t task) const { return serves(task) && has_finished(); }
+
   /// All tasks that were still there were sent SIGKILL.
   void on_kill();
 

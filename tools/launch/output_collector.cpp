@@ -2,8 +2,8 @@
 // Accepting, greeting, reading.
 #include "tools/launch/output_collector.hpp"
 
+#include "messages/printable.hpp"
 #include "tools/launch/task_process.hpp"
-#include "tools/system/printable.hpp"
 
 #include <boost/asio/write.hpp>
 

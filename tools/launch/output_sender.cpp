@@ -3,8 +3,8 @@
 #include "tools/launch/output_sender.hpp"
 
 #include "messages/assert.hpp"
+#include "messages/printable.hpp"
 #include "tools/launch/task_process.hpp"
-#include "tools/system/printable.hpp"
 
 #include <boost/asio/connect.hpp>
 #include <boost/asio/read_until.hpp>

@@ -2,7 +2,7 @@
 // Nothing about a field is sure.
 #include "tools/system/json_fields.hpp"
 
-#include "tools/system/printable.hpp"
+#include "messages/printable.hpp"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -3,8 +3,8 @@
 #include "tools/top/view.hpp"
 
 #include "actors/recording/readable.hpp"
+#include "messages/printable.hpp"
 #include "tools/system/json_fields.hpp"
-#include "tools/system/printable.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -3,6 +3,7 @@
 #include "actors/net/sockets/link.hpp"
 
 #include "actors/net/patience.hpp"
+#include "messages/printable.hpp"
 
 #include <boost/asio/post.hpp>
 
@@ -166,7 +167,7 @@ expected<void> link::on_abort(const received_frame& frame) {
   if (code == errc::none)
     drop({errc::cancelled, "it has left"});
   else
-    drop({code, fmt::format("it says: {}", abort->reader().getReason().cStr())});
+    drop({code, fmt::format("it says: {}", printable(abort->reader().getReason().cStr()))});
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include "actors/net/sockets/peer_admission.hpp"
 
 #include "actors/net/network_messages.hpp"
+#include "messages/printable.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -11,6 +12,9 @@
 namespace troupe {
 
 namespace {
+
+// Of the name of another job.
+constexpr size_t job_bytes_shown = 100;
 
 tl::unexpected<error> turn_away(std::string why) {
   return fail(errc::failed_precondition, std::move(why));
@@ -60,7 +64,8 @@ expected<void> judge_admission(const socket_network_options& options, const gree
   if (peer.job != options.job)
     return turn_away(fmt::format("{} is of the job '{}', not of '{}'; give all tasks of a job the "
                                  "same --job-id, and each job ports of its own",
-                                 options.nodes[options.self].name, options.job, peer.job));
+                                 options.nodes[options.self].name, options.job,
+                                 printable(peer.job.substr(0, job_bytes_shown))));
   if (peer.nodes != options.nodes.size())
     return turn_away(fmt::format("{} knows of {} tasks, not of {}; give all tasks the same cluster",
                                  options.nodes[options.self].name, options.nodes.size(),

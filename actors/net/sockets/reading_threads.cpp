@@ -128,6 +128,10 @@ void reading_threads::read(woken_actor& woken) {
   while (handle_next() > 0) {
     auto* actor = woken.take();
     if (actor == nullptr) continue;
+    if (!is_watched_) { // the other thread is still with an actor of its own
+      system_.scheduler().enqueue(actor);
+      continue;
+    }
     auto with_actors = ++turn_;
     rouse_watcher();
     woken.resume_all(actor);
@@ -162,13 +166,17 @@ bool reading_threads::look() {
 
 // Until the reader is with actors for two looks, or there is nothing left to do.
 void reading_threads::watch(woken_actor& readers) {
+  is_watched_ = true;
   auto seen = turn_.load();
   while (!is_over_) {
     std::this_thread::sleep_for(watcher_period);
     auto turn = turn_.load();
     auto is_with_actors = turn % 2 == 1;
-    if (turn == seen && is_with_actors && turn_.compare_exchange_strong(turn, turn + 1))
-      return readers.end();
+    if (turn == seen && is_with_actors) {
+      is_watched_ = false; // before the reader can come back, and watch
+      if (turn_.compare_exchange_strong(turn, turn + 1)) return readers.end();
+      is_watched_ = true;
+    }
     if (turn == seen && !is_with_actors) sleep_until_roused(seen);
     seen = turn;
   }

@@ -27,8 +27,9 @@ namespace troupe {
 /// that are woken by short messages, and those that these wake, one after the other; the other
 /// watches. If this takes longer than two looks of the watcher, they change places: the watcher
 /// reads on, has the scheduler resume the next actor, and the former reader watches when its actor
-/// has returned. The watcher sleeps while nothing comes. The reader looks for a while before it
-/// does, as its `spin_policy` has it; in a process with several networks, one reader at a time.
+/// has returned; until then the scheduler has all actors that are woken. The watcher sleeps while
+/// nothing comes. The reader looks for a while before it does, as its `spin_policy` has it; in a
+/// process with several networks, one reader at a time.
 class reading_threads {
 public:
   /// @param system, io Outlive it. @param spin Of a `spin_policy`.
@@ -66,6 +67,7 @@ private:
   spin_policy spin_;
   /// Goes up when the reader turns to an actor, and again when a thread reads on: odd in between.
   std::atomic<uint64_t> turn_ = 0;
+  std::atomic<bool> is_watched_ = false; ///< A thread is there to read on.
   std::atomic<bool> is_over_ = false;
   std::atomic<bool> is_asleep_ = false; ///< The watcher, until it is roused.
   std::mutex mutex_;                    ///< Of its sleep.

@@ -250,6 +250,11 @@ private:
   void connect(node_index peer, const endpoint_list& endpoints) {
     if (goes_past_network(options_))
       if (auto reached = connect_locally(*io_, endpoints)) return greet(peer, std::move(*reached));
+    connect_to_one(peer, endpoints, 0);
+  }
+
+  // One after the other: each has its time, for the first may be one that drops what comes.
+  void connect_to_one(node_index peer, const endpoint_list& endpoints, size_t which) {
     auto socket = std::make_shared<tcp::socket>(*io_);
     auto timer = std::make_shared<asio::steady_timer>(*io_, connect_patience);
     timers_.insert(timer.get());
@@ -258,19 +263,16 @@ private:
       error_code ignored;
       socket->close(ignored);
     });
-    asio::async_connect(
-      *socket, endpoints,
-      [this, peer, socket, timer](const error_code& failed, const tcp::endpoint&) {
-        auto reached = std::move(*socket);
-        timer->cancel();
-        if (is_leaving_) return;
-        if (failed) {
-          auto is_late = failed == asio::error::operation_aborted;
-          trouble(peer, is_late ? "it does not answer" : failed.message());
-          return dial_again(peer);
-        }
-        greet(peer, std::move(reached));
-      });
+    socket->async_connect(endpoints[which], [this, peer, endpoints, which, socket,
+                                             timer](const error_code& failed) {
+      auto reached = std::move(*socket);
+      timer->cancel();
+      if (is_leaving_) return;
+      if (!failed) return greet(peer, std::move(reached));
+      auto is_late = failed == asio::error::operation_aborted;
+      trouble(peer, is_late ? "it does not answer" : failed.message());
+      which + 1 < endpoints.size() ? connect_to_one(peer, endpoints, which + 1) : dial_again(peer);
+    });
   }
 
   void greet(node_index peer, stream_socket reached) {

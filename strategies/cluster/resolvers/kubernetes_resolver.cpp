@@ -24,6 +24,12 @@ struct pod {
   std::string phase;
   std::string host_ip;
   std::string pod_ip;
+  bool is_leaving = false; ///< It was told to end.
+
+  /// One that has ended lies beside the one that has taken its place.
+  [[nodiscard]] bool is_over() const {
+    return is_leaving || phase == "Failed" || phase == "Succeeded";
+  }
 };
 
 // Everything that means something in a query has to be spelled in numbers: "job-name%3Dworker".
@@ -51,7 +57,8 @@ std::vector<pod> pods_of(const std::string& body, const std::string& path) {
     pods.push_back({text_at(item, json::json_pointer{"/metadata/name"}),
                     text_at(item, json::json_pointer{"/status/phase"}),
                     text_at(item, json::json_pointer{"/status/hostIP"}),
-                    text_at(item, json::json_pointer{"/status/podIP"})});
+                    text_at(item, json::json_pointer{"/status/podIP"}),
+                    !text_at(item, json::json_pointer{"/metadata/deletionTimestamp"}).empty()});
   }
   std::ranges::sort(pods, {}, &pod::name);
   return pods;
@@ -190,6 +197,7 @@ std::vector<kubernetes_resolver::job_pods> kubernetes_resolver::pods_by_job() co
       auto path = fmt::format("{}?labelSelector={}", where, query_text(selector));
       std::ranges::move(pods_of(value_or_throw(fetch_(path)), path), std::back_inserter(own.pods));
     }
+    if (options_.at_pods) std::erase_if(own.pods, [](const pod& one) { return one.is_over(); });
   }
   return jobs;
 }

@@ -354,7 +354,14 @@ TEST_SUITE("strategies/cluster/server") {
     };
     CHECK(name({{"TROUPE_JOB_ID", "mine"}, {"SLURM_JOB_ID", "7"}}) == "mine");
     CHECK(name({{"TORCHELASTIC_RUN_ID", "none"}, {"SLURM_JOB_ID", "7"}}) == "7");
-    CHECK(name({{"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "2"}}) == "7.2");
+    std::map<std::string, std::string> step{{"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "2"}};
+    CHECK(name(step) == "7"); // each task may be a step of its own
+    cluster.source = "Slurm";
+    CHECK(name(step) == "7.2");
+    cluster.source = "Open MPI";
+    CHECK(name({{"PMIX_NAMESPACE", "9"}}) == "9");
+    cluster.source = "--cluster";
+    CHECK(name({{"PMIX_NAMESPACE", "9"}}).starts_with("cluster-"));
     auto drawn = name({});
     CHECK(drawn.starts_with("cluster-"));
     cluster.tasks[1].address = "c:1";

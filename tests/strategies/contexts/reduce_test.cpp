@@ -121,6 +121,8 @@ TEST_SUITE("strategies/contexts/reduce") {
                    "agree, or name the axis to reduce"});
     CHECK(refusal(sum, scalar(1), scalar(1, dtype::f64))
           == error{errc::type_mismatch, "replica 1 has a value of f64, replica 0 one of f32"});
+    CHECK(refusal(sum, array({1}, {1}), array({2}, {1, 2}, dtype::f64), 0)
+          == error{errc::type_mismatch, "replica 1 has a value of f64, replica 0 one of f32"});
     CHECK(refusal(sum, array({1, 2}, {1, 2}), array({1, 3}, {1, 2, 3}), 0).code
           == errc::invalid_argument);
   }

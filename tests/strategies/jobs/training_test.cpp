@@ -2,6 +2,7 @@
 // Goal: a job shows its replicas what they need, and the caller what happened. Method: small jobs
 // in the virtual world, seen from the step function and from the ledger.
 #include "strategies/jobs/training.hpp"
+#include "strategies/kinds/mirrored_strategy.hpp"
 #include "tests/strategies/small_job.hpp"
 
 #include <atomic>
@@ -237,14 +238,50 @@ TEST_SUITE("strategies/jobs/training") {
     CHECK(results == pairs{{8, -8}, {10, -10}, {12, -12}});
   }
 
-  TEST_CASE("an evaluation that throws does not end the job") {
+  TEST_CASE("an evaluation that throws ends neither the job nor later ones") {
     small_job job{{1, 1, sync_policy::latest_token}};
-    evaluation evaluation{1,
-                          [](std::span<const tensor>) -> double { throw std::runtime_error{"no"}; },
-                          [](uint64_t, double) { FAIL("there is no result"); }};
+    std::vector<uint64_t> results;
+    int looks = 0;
+    evaluation evaluation{
+      1,
+      [&](std::span<const tensor>) { return ++looks == 1 ? throw std::runtime_error{"no"} : 1.0; },
+      [&](uint64_t at, double) { results.push_back(at); }};
     auto seen = job.run_idle({.steps = 3, .pace = one_second, .evaluation = evaluation});
     CHECK(seen.report.step == 3);
     CHECK_FALSE(seen.report.failure);
+    CHECK(results == std::vector<uint64_t>{2, 3});
+  }
+
+  TEST_CASE("a job of a strategy with copies is evaluated as a whole") {
+    auto world = world::virtual_time();
+    mirrored_strategy strategy{world, {.devices = {"cpu:0", "cpu:1"}}};
+    auto weights = strategy.make_variable("w", number(0));
+    sync_replicas_optimizer optimizer{rules::sgd{.learning_rate = 1},
+                                      {2, 2, sync_policy::latest_token}};
+    std::vector<double> results;
+    evaluation look{1, [](std::span<const tensor> all) { return all[0].values<double>()[0]; },
+                    [&](uint64_t, double value) { results.push_back(value); }};
+    auto step = [&](replica_context& context) -> task<void> {
+      auto giving = give(context, optimizer, weights, number(1));
+      co_await giving;
+    };
+    auto report
+      = train(strategy, optimizer, step, {.steps = 3, .pace = one_second, .evaluation = look});
+    CHECK_FALSE(report.failure);
+    CHECK(results == std::vector<double>{-1, -2, -3});
+  }
+
+  TEST_CASE("variables that are listed twice, or of another strategy, are not trained") {
+    small_job job{{1, 1, sync_policy::latest_token}};
+    small_job other{{1, 1, sync_policy::latest_token}};
+    auto refused = [&](std::vector<variable> variables) {
+      return refusal_of(
+        [&] { static_cast<void>(job.run_idle({.steps = 1, .variables = std::move(variables)})); });
+    };
+    CHECK(refused({job.weights, job.weights}).message
+          == "variable 'w' is listed twice in variables");
+    CHECK(refused({other.weights}).message
+          == "variable 'w' is of another strategy; train those of this one");
   }
 
   TEST_CASE("a function that is told of steps and throws ends the job with what it threw") {

@@ -241,6 +241,21 @@ TEST_SUITE("strategies/kinds/multi_worker") {
       });
   }
 
+  TEST_CASE("numbers that processes assign are one if they are, and else their mean") {
+    for (uint32_t replicas : {1U, 2U})
+      run_in(3, replicas, [](strategy& strategy, uint32_t rank) {
+        auto mean = strategy.make_variable("mean", scalar(0, dtype::f64),
+                                           {.aggregation = variable_aggregation::mean});
+        for (bool differ : {false, true}) {
+          strategy.run([=](replica_context& context) -> task<void> {
+            auto assigning = context.assign(mean, differ ? 1.0 + rank : 0.1);
+            co_await assigning;
+          });
+          CHECK(one_number(strategy.read(mean)) == (differ ? 2 : 0.1));
+        }
+      });
+  }
+
   TEST_CASE("what was reduced is the same for all, and its mean is itself") {
     run_in(2, 2, [](strategy& strategy, uint32_t) {
       auto mirrored = distributed_value<tensor>::mirrored(scalar(5), 2);

@@ -61,7 +61,9 @@ TEST_SUITE("tools/options/command_options") {
     CHECK(batch == 4);
     CHECK(folder == "here");
     CHECK(describe(origin_of(all.origins(), "folder")) == "f.toml:3");
-    CHECK(read_config("input = \"x\"\n", "f.toml", all).error().message.find("'input' stands on the command line only")
+    CHECK(read_config("input = \"x\"\n", "f.toml", all)
+            .error()
+            .message.find("'input' stands on the command line only")
           != std::string::npos);
     all.forget("folder");
     CHECK(folder.empty());

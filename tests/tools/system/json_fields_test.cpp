@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: what another program says tells a terminal nothing, and surprises no reader. Method: texts
 // with control characters, and fields that are not what they should be.
+#include "messages/printable.hpp"
 #include "tests/doctest.hpp"
 #include "tools/system/json_fields.hpp"
-#include "tools/system/printable.hpp"
 
 #include <nlohmann/json.hpp>
 

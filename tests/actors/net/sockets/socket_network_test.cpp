@@ -386,31 +386,39 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     station chief{options_of(0)};
     station worker{options_of(1, chief.network->listening_at())};
     std::promise<void> goes_on;
-    news<bool> is_stuck;
+    news<bool> is_stuck[2];
     auto waits = goes_on.get_future().share();
-    auto stuck = chief.publish("stuck", [waits, &is_stuck]() -> caf::behavior {
-      return {[waits, &is_stuck](const msg<wire::Token>& token) {
-        is_stuck.tell(true);
-        waits.wait();
-        return token;
-      }};
-    });
-    auto far = worker.find(0, "stuck");
-    auto answer
-      = std::async([&] { return ask<msg<wire::Token>>(worker.world, far, make_token(1)); });
-    CHECK(is_stuck.wait());
-    // Its thread is the only one of the scheduler's, or one of the two that read: others are found.
+    std::vector<caf::actor> stuck;
+    std::vector<std::future<expected<msg<wire::Token>>>> answers;
+    for (auto& each : is_stuck) { // the second is asked when the first does not return
+      auto name = fmt::format("stuck {}", stuck.size());
+      stuck.push_back(chief.publish(name, [waits, &each]() -> caf::behavior {
+        return {[waits, &each](const msg<wire::Token>& token) {
+          each.tell(true);
+          waits.wait();
+          return token;
+        }};
+      }));
+      answers.push_back(std::async([&worker, far = worker.find(0, name)] {
+        return ask<msg<wire::Token>>(worker.world, far, make_token(1));
+      }));
+      CHECK(each.wait());
+    }
+    // Theirs are the only thread of the scheduler's, and one of the two that read: others are
+    // found.
     std::vector<std::unique_ptr<news<expected<caf::strong_actor_ptr>>>> found;
     auto here = worker.network->arrival(0).get().value();
     for (int i = 0; i < 10; ++i) {
       found.push_back(std::make_unique<news<expected<caf::strong_actor_ptr>>>());
-      worker.network->here()->find(here, "stuck",
+      worker.network->here()->find(here, "stuck 0",
                                    [one = found.back().get()](auto who) { one->tell(who); });
       CHECK(found.back()->wait());
     }
     goes_on.set_value();
-    CHECK(answer.get());
-    end(stuck);
+    for (auto& answer : answers)
+      CHECK(answer.get());
+    for (const auto& each : stuck)
+      end(each);
   }
 
   TEST_CASE("whom an actor wakes does not wait for it to return") {

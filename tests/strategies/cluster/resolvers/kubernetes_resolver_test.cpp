@@ -202,6 +202,10 @@ TEST_SUITE("strategies/cluster/resolvers/kubernetes_resolver") {
     CHECK(resolver.task_id() == 1);
     CHECK_FALSE(kubernetes_resolver{{.own_pod = "z"}, bodies}.task_type());
     CHECK_FALSE(kubernetes_resolver{{}, bodies}.task_id());
+    auto replaced
+      = answers({{standard_path, pods({pod("a", "10.0.0.1", "Failed"), pod("b", "10.0.0.2")})}});
+    CHECK(kubernetes_resolver{{.at_pods = true}, replaced}.cluster_spec()
+          == cluster_spec{{"worker", list{"10.0.0.27:8470"}}});
     kubernetes_resolver early{{.at_pods = true}, answers({{standard_path, pods({pod("a", "")})}})};
     CHECK(refusal([&] { return early.cluster_spec(); })
           == "failed_precondition: Pod \"a\" does not say what its address is");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finding control characters.
-#include "tools/system/printable.hpp"
+#include "messages/printable.hpp"
 
 namespace troupe {
 
