@@ -17,6 +17,7 @@
 #include <charconv>
 #include <fmt/format.h>
 #include <span>
+#include <thread>
 
 namespace troupe {
 
@@ -75,6 +76,25 @@ void check_addresses(const socket_network_options& network) {
   }
 }
 
+// A name may come some seconds after the process that goes by it, as that of a pod does.
+expected<network_card> awaited_card(const resolved_cluster& cluster, const std::string& wanted,
+                                    const machine_networks& machine,
+                                    const server_options& options) {
+  using clock = std::chrono::steady_clock;
+  constexpr std::chrono::seconds pause{1};
+  const auto began = clock::now();
+  auto card = listening_card(cluster, wanted, machine);
+  for (auto is_told = false; !card && card.error().code == errc::unavailable; is_told = true) {
+    if (options.stop.stop_requested() || clock::now() - began + pause > options.start_deadline)
+      break;
+    if (!is_told && options.on_warning)
+      options.on_warning(card.error().message + "; it is looked for again");
+    std::this_thread::sleep_for(pause);
+    card = listening_card(cluster, wanted, machine);
+  }
+  return card;
+}
+
 // Which addresses there are here, and at which of them to listen, if others dial this process.
 void choose_addresses(const resolved_cluster& cluster, const server_options& options,
                       socket_network_options& network) {
@@ -85,7 +105,7 @@ void choose_addresses(const resolved_cluster& cluster, const server_options& opt
     network.own_addresses.push_back(card.address);
   if (!dialer_of(network, network.self)) return;
   auto wanted = wanted_card(cluster, options.interface, process_environment());
-  auto card = value_or_throw(listening_card(cluster, wanted, machine));
+  auto card = value_or_throw(awaited_card(cluster, wanted, machine, options));
   network.listen_host = card.address;
   auto note = listening_note(cluster, wanted, card);
   if (!note.empty() && options.on_warning) options.on_warning(note);

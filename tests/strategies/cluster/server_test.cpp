@@ -347,6 +347,19 @@ TEST_SUITE("strategies/cluster/server") {
                "addresses of all tasks with --cluster or --cluster-file");
   }
 
+  TEST_CASE("a process looks again for its own host, which may get its name later") {
+    std::vector<std::string> said;
+    auto reason = refusal_of([&] {
+      process{cluster_of(two_workers("no.such.host.invalid:1", "127.0.0.1:1"), 0),
+              {.workers_meet = true,
+               .start_deadline = 1500ms,
+               .on_warning = [&](const std::string& line) { said.push_back(line); }}};
+    });
+    CHECK(reason.message.find("host 'no.such.host.invalid' is not known here") == 0);
+    REQUIRE(said.size() == 1);
+    CHECK(said[0] == reason.message + "; it is looked for again");
+  }
+
   TEST_CASE("a job has the name that its launcher gave it, else one of its addresses") {
     auto cluster = cluster_of(two_workers("a:1", "b:1"), 0);
     auto name = [&](std::map<std::string, std::string> variables) {
