@@ -155,10 +155,10 @@ size_t sharded_variable::shard_of(int64_t row) const {
   return static_cast<size_t>(behind - offsets_.begin()) - 1;
 }
 
-void sharded_variable::check_like(const char* call, const tensor& value) const {
-  if (value.extents() != extents())
+void sharded_variable::check_like(const char* call, const shape& given) const {
+  if (given != extents())
     throw_failure(errc::invalid_argument, "{} of '{}' and the shards behind it: shape {} is not {}",
-                  call, shards_.front().name(), to_string(value.extents()), to_string(extents()));
+                  call, shards_.front().name(), to_string(given), to_string(extents()));
 }
 
 task<tensor> sharded_variable::read(variable_access& context) const {
@@ -232,17 +232,17 @@ task<void> sharded_variable::change_all(variable_access& context, change how,
 }
 
 task<void> sharded_variable::assign(variable_access& context, tensor value) const {
-  check_like("assign", value);
+  check_like("assign", value.extents());
   return change_all(context, change::assign, std::move(value));
 }
 
 task<void> sharded_variable::assign_add(variable_access& context, tensor delta) const {
-  check_like("assign_add", delta);
+  check_like("assign_add", delta.extents());
   return change_all(context, change::add, std::move(delta));
 }
 
 task<void> sharded_variable::assign_sub(variable_access& context, tensor delta) const {
-  check_like("assign_sub", delta);
+  check_like("assign_sub", delta.extents());
   return change_all(context, change::subtract, std::move(delta));
 }
 
@@ -250,12 +250,13 @@ task<void> sharded_variable::assign_sub(variable_access& context, tensor delta) 
 std::vector<gradient_and_variable> sharded_variable::split(const gradient& of_the_whole) const {
   std::vector<gradient_and_variable> parts;
   if (const auto* dense = std::get_if<tensor>(&of_the_whole)) {
-    check_like("a gradient", *dense);
+    check_like("a gradient", dense->extents());
     for (size_t i = 0; i < shards_.size(); ++i)
       parts.push_back({dense->slice(offsets_[i], offsets_[i + 1]), shards_[i]});
     return parts;
   }
   auto sparse = with_wide_indices(std::get<indexed_slices>(of_the_whole));
+  if (sparse.dense_extents.rank() > 0) check_like("a gradient", sparse.dense_extents);
   check_row_numbers(shards_.front().name(), sparse.indices);
   auto indices = sparse.indices.contiguous();
   auto rows = indices.values<int64_t>();

@@ -286,6 +286,10 @@ TEST_SUITE("strategies/variables/sharded_variable") {
     CHECK(refused(rows_to_find({9}), {1, 2, 3, 4})
           == error{errc::invalid_argument, "a gradient of 'table' has 1 row numbers, but 2 rows"});
     CHECK(refused(rows_to_find({10}), {1, 2}).code == errc::out_of_range);
+    indexed_slices of_another{rows_to_find({9}), array({1, 2}, {1, 2}), {12, 2}};
+    CHECK(refusal_of([&] { static_cast<void>(one.table.split(of_another)); })
+          == error{errc::invalid_argument, "a gradient of 'table/part_0' and the shards behind it: "
+                                           "shape [12, 2] is not [10, 2]"});
   }
 
   TEST_CASE("a table is saved as one array, and goes on in another number of shards") {
