@@ -353,7 +353,10 @@ void on_leave(chief_pointer self, uint32_t index, error reason) {
   if (!state.roster.leave(index)) return;
   state.handles[index] = nullptr;
   tell_clocks(self, index);
-  if (state.now_in == chief_phase::ending) return conclude_if_deserted(self);
+  if (state.now_in == chief_phase::ending) {
+    state.note_late_failure(index, std::move(reason));
+    return conclude_if_deserted(self);
+  }
   if (state.may_leave(reason)) {
     state.note_departure(index);
     return need_no_more_than_are_left(self);

@@ -230,6 +230,10 @@ struct chief_state {
   /// @pre It has left the roster. @returns Its line of the report.
   const lost_replica& note_loss(uint32_t replica, error reason);
 
+  /// A replica has left a job that ends: tells the user, if it failed by itself. A function may
+  /// fail before the last step, and its replica say so after it. @pre It has left the roster.
+  void note_late_failure(uint32_t replica, error reason);
+
   /// Tells the user of a loss, and how the job goes on.
   void warn_of(const lost_replica& lost) const;
 

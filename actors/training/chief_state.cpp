@@ -148,6 +148,14 @@ const lost_replica& chief_state::note_loss(uint32_t replica, error reason) {
   return lost;
 }
 
+void chief_state::note_late_failure(uint32_t replica, error reason) {
+  constexpr errc of_an_end[] = {errc::none,    errc::failed_precondition, errc::cancelled,
+                                errc::stalled, errc::deadline_exceeded,   errc::unavailable};
+  if (std::ranges::find(of_an_end, reason.code) != std::end(of_an_end)) return;
+  const auto& lost = end.report.lost.emplace_back(lost_replica{replica, std::move(reason)});
+  config.on_warning(fmt::format("lost {}; the job ends without it", describe(lost)));
+}
+
 void chief_state::warn_of(const lost_replica& lost) const {
   config.on_warning(fmt::format("lost {}; {}", describe(lost), prospects()));
 }

@@ -113,6 +113,19 @@ TEST_SUITE("actors/training/chief_state") {
     CHECK_FALSE(state.end.asked);
   }
 
+  TEST_CASE_FIXTURE(states,
+                    "a job that ends tells of a replica that failed, not of those it ends") {
+    auto state = state_of();
+    state.note_late_failure(1, {});
+    state.note_late_failure(2, {errc::cancelled, "no step is wanted"});
+    CHECK(warnings.empty());
+    state.note_late_failure(3, {errc::user_code, "it found no rows"});
+    CHECK(warnings
+          == std::vector<std::string>{"lost replica 3: it found no rows; the job ends without it"});
+    REQUIRE(state.end.report.lost.size() == 1);
+    CHECK(state.end.report.lost[0].replica == 3);
+  }
+
   TEST_CASE_FIXTURE(states, "a replica that may come back is awaited") {
     auto state = state_of({.rejoin_patience = 30s});
     lose(state, 2);
