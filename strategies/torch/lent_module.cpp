@@ -56,6 +56,7 @@ parameter_form form_of(const named_parameter& of) {
   if (described.type() == dtype::f16 || described.type() == dtype::bf16)
     throw_failure(errc::type_mismatch, "it is {}; variables are f32, f64, i32 or i64",
                   to_string(described.type()));
+  require(value.is_leaf(), "it is computed from another tensor; register its detach()");
   require(value.is_contiguous(), "its elements have gaps between them; make it contiguous()");
   return {name, described.type(), described.extents(), value.requires_grad()};
 }

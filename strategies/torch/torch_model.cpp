@@ -6,13 +6,14 @@ namespace troupe {
 
 namespace {
 
+/// @param summed Of how many examples the loss is the sum; 1: it is a mean.
 template <class Optimizer>
 step_function make_step(torch_modules model, module_loss loss, Optimizer optimizer,
-                        uint32_t examples) {
+                        uint32_t examples, uint32_t summed = 1) {
   return [=](replica_context& context) -> task<void> {
     auto computing = model.compute_gradients(context, loss);
     auto computed = co_await computing;
-    context.report(computed.loss, examples);
+    context.report(computed.loss / summed, examples);
     auto applying = optimizer.apply_gradients(context, std::move(computed.gradients_and_variables));
     co_await applying;
   };
@@ -22,7 +23,8 @@ step_function make_step(torch_modules model, module_loss loss, Optimizer optimiz
 
 step_function torch_step(torch_modules model, module_loss loss, sync_replicas_optimizer optimizer,
                          uint32_t examples) {
-  return make_step(std::move(model), std::move(loss), std::move(optimizer), examples);
+  auto summed = optimizer.options().losses_are_sums ? examples : 1;
+  return make_step(std::move(model), std::move(loss), std::move(optimizer), examples, summed);
 }
 
 step_function torch_step(torch_modules model, module_loss loss, optimizer optimizer,

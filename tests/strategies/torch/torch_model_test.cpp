@@ -236,6 +236,30 @@ TEST_SUITE("strategies/torch/torch_model") {
     });
   }
 
+  TEST_CASE("a job whose losses are sums comes to the same, and reports their means") {
+    auto outcome = [](bool are_sums) {
+      auto in = world::virtual_time();
+      parameter_server_strategy strategy{in, {.replicas = 4}};
+      torch_model<net> model{strategy, nets()};
+      auto options = all_of_four;
+      options.losses_are_sums = are_sums;
+      sync_replicas_optimizer optimizer{rules::sgd{.learning_rate = 0.5}, options};
+      auto loss = [are_sums](net& own, const random_key& batch) {
+        return loss_of(own, batch) * (are_sums ? 5 : 1);
+      };
+      auto reported = numbers{};
+      auto note
+        = [&](const step_record& record) { reported.push_back(record.accepted.front().loss); };
+      auto step = torch_step(model, model.loss(loss), optimizer, 5);
+      auto report = train(strategy, optimizer, step, {.steps = 3, .on_step = note});
+      CHECK_FALSE(report.failure);
+      auto values = values_of(strategy);
+      values.push_back(reported);
+      return values;
+    };
+    check_close(outcome(true), outcome(false));
+  }
+
   TEST_CASE("processes that meet in buckets come to what one process comes to") {
     std::vector<numbers> wanted;
     for (auto bytes :
@@ -395,6 +419,13 @@ TEST_SUITE("strategies/torch/torch_model") {
     CHECK(refusal.code == errc::invalid_argument);
     CHECK(refusal.message
           == "parameter 'turned': its elements have gaps between them; make it contiguous()");
+
+    refusal = refusal_of_parameters([](loose& own) {
+      own.register_parameter("scaled", 0.02 * at::ones({2, 3}, at::requires_grad()));
+    });
+    CHECK(refusal.code == errc::invalid_argument);
+    CHECK(refusal.message
+          == "parameter 'scaled': it is computed from another tensor; register its detach()");
 
     refusal = refusal_of_parameters([](loose& own) {
       auto both = own.register_parameter("embedding", at::zeros({2, 3}));
