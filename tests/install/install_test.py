@@ -14,7 +14,8 @@ import unittest
 
 ROOT, BUILD = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
 TRAINER = pathlib.Path(__file__).resolve().parent / "trainer"
-FOLDERS = ["actors", "kernels", "messages", "simulation", "strategies", "tools/job", "tools/options", "tools/run", "tools/system"]
+FOLDERS = ["actors", "kernels", "messages", "simulation", "strategies", "tools/job", "tools/options", "tools/replay", "tools/report", "tools/run",
+           "tools/system"]
 FILES_OF_A_RUN = {"checkpoints", "config.toml", "evaluations.csv", "ledger.csv", "loss.svg", "metrics.csv", "replicas.csv", "steps.svg",
                   "timeline.json"}
 # Nothing around the test may help to find what it looks for.
@@ -71,6 +72,12 @@ class Install(unittest.TestCase):
         installed = {str(path.relative_to(include)) for path in include.rglob("*.*")}
         self.assertEqual(sorted(wanted - installed), [], "a new file is found by: meson setup --reconfigure")
         self.assertEqual(installed, wanted)
+
+    def test_headers_include_what_is_installed(self):
+        include = self.prefix / "include" / "troupe"
+        for path in include.rglob("*.hpp"):
+            for file in re.findall(r'^# *include "(.*)"', path.read_text(), re.MULTILINE):
+                self.assertTrue((include / file).exists() or (include / "detail" / file).exists(), f"{path.name} includes {file}")
 
     def test_examples_include_what_is_public(self):
         public = set((ROOT / "tools/package/public_headers.txt").read_text().split())
