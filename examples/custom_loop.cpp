@@ -59,7 +59,8 @@ int main() {
     };
     auto minimizing = momentum.minimize(context, share_of_mean, weights);
     auto own = co_await minimizing;
-    auto updating = loss.update_state(context, own / share, share);
+    auto mean = share > 0 ? own / share : 0; // a replica may have no rows
+    auto updating = loss.update_state(context, mean, share);
     co_await updating;
   };
 

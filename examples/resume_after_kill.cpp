@@ -30,6 +30,11 @@ bool is_first_attempt() {
 }
 
 int take_part(const std::filesystem::path& folder) {
+  auto found = find_checkpoint(folder);
+  if (found && found->snapshot.step >= steps) {
+    std::printf("all %llu steps are made already\n", static_cast<unsigned long long>(steps));
+    return 0;
+  }
   auto cluster = resolve({}, process_environment());
   auto world = world::threads();
   server server{world, cluster};
@@ -53,7 +58,7 @@ int take_part(const std::filesystem::path& folder) {
   if (server.is_chief()) {
     checkpoint_options saving{.every_steps = 10};
     options.hooks.push_back(std::make_shared<checkpoint_saver_hook>(folder, saving));
-    if (auto found = find_checkpoint(folder)) {
+    if (found) {
       options.steps = steps - found->snapshot.step;
       options.resume = std::move(found->snapshot);
       std::printf("goes on from a checkpoint\n");

@@ -3,6 +3,7 @@
 // three: libtorch computes losses and gradients, Troupe does the rest.
 //
 //   torch_gpt FILE [STEPS]
+#include "messages/failure.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 #include "strategies/jobs/training.hpp"
 #include "strategies/torch/torch_model.hpp"
@@ -13,14 +14,17 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
+#include <sstream>
+#include <string>
 #include <torch/nn.h>
+#include <utility>
 
 using namespace troupe;
 
 namespace {
 
 constexpr int64_t context_length = 32, width = 48, heads = 4, layers = 2, windows = 8;
+constexpr size_t bytes_min = 10 * (context_length + 1); // a tenth is held out
 
 /// Attention and a feed-forward network, each behind a normalisation and with a way past it.
 struct block : torch::nn::Module {
@@ -91,18 +95,7 @@ at::Tensor loss_of(gpt& own, const std::string& text, const random_key& drawn) {
   return at::cross_entropy_loss(logits.flatten(0, 1), all.slice(1, 1).flatten());
 }
 
-} // namespace
-
-int main(int count, char** arguments) {
-  std::ifstream file{count > 1 ? arguments[1] : ""};
-  std::string text{std::istreambuf_iterator<char>{file}, {}};
-  if (text.size() < 10 * context_length) {
-    std::fprintf(stderr, "usage: torch_gpt FILE [STEPS]; the file has at least %lu bytes\n",
-                 static_cast<unsigned long>(10 * context_length));
-    return static_cast<int>(exit_code::usage);
-  }
-  std::fprintf(stderr, "matrix products by %s\n", torch_products().c_str());
-  auto steps = count > 2 ? std::strtoul(arguments[2], nullptr, 10) : 300;
+int train_on(std::string text, uint64_t steps) {
   auto held_out = text.substr(text.size() - text.size() / 10);
   text.resize(text.size() - held_out.size());
 
@@ -121,9 +114,30 @@ int main(int count, char** arguments) {
     std::printf("step %lu: %.2f bits/byte of held-out text\n", static_cast<unsigned long>(step),
                 value);
   };
-  auto loss = [text](gpt& own, const random_key& batch) { return loss_of(own, text, batch); };
+  auto loss
+    = model.loss([text](gpt& own, const random_key& batch) { return loss_of(own, text, batch); });
   auto report = train(
-    strategy, optimizer, torch_step(model, model.loss(loss), optimizer, windows),
+    strategy, optimizer, torch_step(model, loss, optimizer, windows),
     {.steps = steps, .evaluation = {.every_steps = 100, .evaluate = bits, .on_result = show}});
   return report.failure ? static_cast<int>(exit_code_of(report)) : 0;
+}
+
+} // namespace
+
+int main(int count, char** arguments) {
+  std::ostringstream read;
+  if (count > 1) read << std::ifstream{arguments[1]}.rdbuf();
+  auto text = read.str();
+  if (text.size() < bytes_min) {
+    std::fprintf(stderr, "usage: torch_gpt FILE [STEPS]; the file has at least %lu bytes\n",
+                 static_cast<unsigned long>(bytes_min));
+    return static_cast<int>(exit_code::usage);
+  }
+  std::fprintf(stderr, "matrix products by %s\n", torch_products().c_str());
+  try {
+    return train_on(std::move(text), count > 2 ? std::strtoul(arguments[2], nullptr, 10) : 300);
+  } catch (const failure& failed) {
+    std::fprintf(stderr, "torch_gpt: %s\n", failed.what());
+    return static_cast<int>(exit_code::usage);
+  }
 }

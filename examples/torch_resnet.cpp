@@ -78,6 +78,7 @@ at::Tensor read_all(const std::filesystem::path& file, dtype type) {
   auto elements = idx_file(file, type).iterate();
   while (auto each = value_or_throw(elements.next()))
     all.push_back(to_torch(each->tensors[0]));
+  if (all.empty()) throw failure{{errc::invalid_argument, file.native() + " has no rows"}};
   return at::stack(all);
 }
 
