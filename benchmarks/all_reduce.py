@@ -73,7 +73,7 @@ def peers_of(sockets, torch_script, gloo, mpi):
              'shared memory': mpi and partial(run_mpi, mpi, 'vader,self'), 'sockets': partial(run_sockets, sockets)}
     for name in PEERS:
         if not found[name]:
-            print(f'{name} is not installed here: left out')
+            print(f'{name} is not here, or was not when this was set up (meson setup --reconfigure): left out')
     return {name: found[name] for name in PEERS if found[name]}
 
 

@@ -32,7 +32,7 @@ def train(batch, steps, threads):
     for _ in range(steps):
         begin = time.perf_counter()
         places = torch.randint(CONTEXT, len(text) * 9 // 10, (batch,))
-        optimizer.zero_grad()
+        optimizer.zero_grad(set_to_none=True)
         cross_entropy(model(text[places[:, None] + back]), text[places]).backward()
         optimizer.step()
         if os.environ.get('RANK', '0') == '0':

@@ -41,7 +41,7 @@ def train(batch, steps, threads=1, layers=4):
     for _ in range(steps):
         begin = time.perf_counter()
         places = torch.randint(len(text) * 9 // 10 - CONTEXT, (batch, 1)) + within
-        optimizer.zero_grad()
+        optimizer.zero_grad(set_to_none=True)
         model(text[places], text[places + 1].flatten()).backward()
         optimizer.step()
         if os.environ.get('RANK', '0') == '0':
