@@ -2,6 +2,12 @@
 // Texts, compared by lines.
 #include "actors/training/agreement.hpp"
 
+#include "kernels/tensor/crc32c.hpp"
+#include "messages/limits.hpp"
+
+#include <fmt/format.h>
+#include <span>
+
 namespace troupe {
 
 namespace {
@@ -22,6 +28,15 @@ first_difference(std::string_view one, std::string_view other) {
     if (line != another) return std::pair{line, another};
   }
   return std::nullopt;
+}
+
+std::string short_agreement(std::string text) {
+  if (text.size() <= limits::text_bytes_max) return text;
+  auto last = fmt::format("checksum of all options = {:08x}\n",
+                          cpu::crc32c(std::as_bytes(std::span{text})));
+  auto end = text.rfind('\n', limits::text_bytes_max - last.size() - 1);
+  text.resize(end == std::string::npos ? 0 : end + 1);
+  return text + last;
 }
 
 } // namespace troupe

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -12,5 +13,9 @@ namespace troupe {
 /// are equal. Where a text has no line, it is empty.
 [[nodiscard]] std::optional<std::pair<std::string_view, std::string_view>>
 first_difference(std::string_view one, std::string_view other);
+
+/// The text as it may be sent: of one beyond `limits::text_bytes_max`, the first lines and a line
+/// with the checksum of all, so that no difference is missed.
+[[nodiscard]] std::string short_agreement(std::string text);
 
 } // namespace troupe

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A job with a chief, in the process where the chief stands.
+#include "actors/training/agreement.hpp"
 #include "actors/training/chief.hpp"
 #include "actors/training/recorder.hpp"
 #include "actors/training/replica.hpp"
@@ -180,7 +181,7 @@ private:
     roll_call_config config{.members = placement_->others(),
                             .seed = world_.seed(),
                             .replicas = strategy_.num_replicas_in_sync(),
-                            .agreement = options_.agreement,
+                            .agreement = short_agreement(options_.agreement),
                             .holders = holders_in(strategy_),
                             .optional = optional(),
                             .enter_deadline = placement_->start_deadline(),

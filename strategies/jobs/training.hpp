@@ -91,8 +91,8 @@ struct training_options {
   std::function<job_time(uint32_t replica, uint64_t iteration, job_time elapsed)> pace;
 
   /// What processes of a job that have a chief must have been told alike beside seed and replicas,
-  /// a line each; at most 4096 bytes of it count. A process that differs is not let in, also
-  /// when it comes back, and the first line that differs is named.
+  /// a line each. A process that differs is not let in, also when it comes back, and the first line
+  /// that differs is named, or beyond 4096 bytes that some do.
   std::string agreement;
 
   std::function<void(const step_record&)> on_step; ///< Told of every step, in order.

@@ -251,6 +251,21 @@ TEST_SUITE("actors/training/roll_call") {
     CHECK(lines("\n\na", "\n\nb") == "a|b");
   }
 
+  TEST_CASE("of a text that is too long to be sent, a checksum tells of a difference at its end") {
+    std::string lines;
+    while (lines.size() <= 5000)
+      lines += "beta = 0.9\n";
+    CHECK(short_agreement("a\n") == "a\n");
+    auto one = short_agreement(lines + "clip = 0\n"), other = short_agreement(lines + "clip = 1\n");
+    CHECK(one.size() <= 4096);
+    CHECK(one.size() > 4000);
+    CHECK(one == short_agreement(lines + "clip = 0\n"));
+    auto found = first_difference(one, other);
+    REQUIRE(found);
+    CHECK(found->first.starts_with("checksum of all options = "));
+    CHECK(short_agreement(std::string(5000, 'x')).starts_with("checksum of all options = "));
+  }
+
   TEST_CASE_FIXTURE(gathering, "who held variables alone is not let in again, and is told why") {
     enter(1);
     enter(2);
