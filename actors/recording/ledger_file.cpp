@@ -43,6 +43,7 @@ std::string line_of(uint64_t step, const contribution& one, std::string_view ver
 }
 
 constexpr uint32_t replicas_max = 1'000'000;
+constexpr uint64_t steps_max = uint64_t{1} << 53; // beyond it, the numbers of a page have gaps
 constexpr double seconds_max = 1e9; // as nanoseconds, sums and differences of a few fit
 
 template <class Number>
@@ -108,7 +109,8 @@ std::optional<ledger_line> read_ledger_line(std::string_view text) {
                   && read(fields[4], gradient.lag) && read(fields[5], gradient.arrived)
                   && read(fields[6], gradient.compute) && read(fields[7], gradient.waited)
                   && read_loss(fields[11], gradient.loss) && read(fields[12], gradient.examples);
-  if (!is_whole || gradient.replica >= replicas_max || gradient.local_step >= line.step)
+  if (!is_whole || gradient.replica >= replicas_max || gradient.local_step >= line.step
+      || line.step > steps_max)
     return std::nullopt;
   if (line.verdict != gradient_verdict::accepted) return line;
   if (!read(fields[10], line.idle) || line.idle < job_time{0}) return std::nullopt;

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <fmt/format.h>
 #include <span>
 #include <string_view>
@@ -95,9 +96,12 @@ std::array<std::string_view, Count> fields_of(std::string_view line) {
 struct metrics_line {
   uint64_t step = 0;
   job_time began{0};
+  job_time ended{0};
   uint32_t live = 0;
   uint32_t needed = 0;
 };
+
+constexpr double seconds_max = 1e9; // as in a ledger
 
 std::optional<metrics_line> metrics_line_of(std::string_view line) {
   auto fields = fields_of<11>(line);
@@ -107,8 +111,12 @@ std::optional<metrics_line> metrics_line_of(std::string_view line) {
   auto needed = number_of<uint32_t>(fields[8]);
   auto took = number_of<double>(fields[9]);
   if (!step || !ended || !live || !needed || !took) return std::nullopt;
-  auto began = std::chrono::duration<double>{*ended - *took};
-  return metrics_line{*step, std::chrono::round<job_time>(began), *live, *needed};
+  auto is_a_time = [](double seconds) { return std::abs(seconds) < seconds_max; }; // no NaN is
+  if (!is_a_time(*ended) || !is_a_time(*took)) return std::nullopt;
+  auto time = [](double seconds) {
+    return std::chrono::round<job_time>(std::chrono::duration<double>{seconds});
+  };
+  return metrics_line{*step, time(*ended - *took), time(*ended), *live, *needed};
 }
 
 /// Steps of a ledger, with what metrics.csv adds.
@@ -151,14 +159,16 @@ private:
     }
   }
 
-  // A step without an accepted gradient was cut off before its lines were written.
+  // Of a step without an accepted gradient only metrics.csv says that it is whole, and when it was.
   expected<void> finish_step() {
     auto made = std::exchange(step_, {});
-    if (made.accepted.empty()) return {};
+    if (made.step == 0) return {};
     auto metrics = metrics_of(made.step);
     if (!metrics) return tl::unexpected<error>(metrics.error());
+    if (!*metrics && made.accepted.empty()) return {};
     if (*metrics) {
       made.began = (*metrics)->began;
+      if (made.accepted.empty()) made.ended = (*metrics)->ended;
       live_ = (*metrics)->live;
       needed_ = (*metrics)->needed;
     } else {
@@ -167,12 +177,24 @@ private:
     made.live = live_;
     made.needed = needed_ > 0 ? needed_ : static_cast<uint32_t>(made.accepted.size());
     ended_ = made.ended;
+    last_ = made.step;
     view_.add(made);
     return {};
   }
 
+  // A step between two others that has no line in the ledger: no gradient came.
+  void add_empty(const metrics_line& of) {
+    if (last_ == 0 || of.step <= last_) return;
+    view_.add({.step = of.step,
+               .began = of.began,
+               .ended = of.ended,
+               .needed = of.needed,
+               .live = of.live});
+  }
+
   expected<std::optional<metrics_line>> metrics_of(uint64_t step) {
     while (metrics_ && (!metrics_line_ || metrics_line_->step < step)) {
+      if (metrics_line_) add_empty(*metrics_line_);
       auto text = metrics_->next();
       if (!text) return tl::unexpected<error>(text.error());
       if (!*text) return std::nullopt;
@@ -188,7 +210,8 @@ private:
   run_view& view_;
   step_record step_;
   std::optional<metrics_line> metrics_line_;
-  job_time ended_{0};
+  uint64_t last_ = 0; ///< The step that was added last.
+  job_time ended_{0}; ///< When it did.
   uint32_t live_ = 0;
   uint32_t needed_ = 0;
 };

@@ -10,6 +10,15 @@
 
 namespace troupe {
 
+namespace {
+
+// Nobody knows how long one took that was cancelled.
+bool is_timed(const contribution& gradient) {
+  return gradient.compute > job_time{0};
+}
+
+} // namespace
+
 void straggler_map::add(uint64_t index, const step_record& step) {
   if (index >= first_index_ + table_.columns().width()) {
     close_stretch(table_);
@@ -25,13 +34,13 @@ void straggler_map::add(uint64_t index, const step_record& step) {
   times_.clear();
   for (const auto* part : parts)
     for (const auto& gradient : *part)
-      times_.push_back(seconds(gradient.compute));
+      if (is_timed(gradient)) times_.push_back(seconds(gradient.compute));
   if (times_.empty()) return;
   auto middle = times_.begin() + static_cast<ptrdiff_t>((times_.size() - 1) / 2);
   std::ranges::nth_element(times_, middle);
-  if (*middle <= 0) return;
   for (const auto* part : parts)
     for (const auto& gradient : *part) {
+      if (!is_timed(gradient)) continue;
       if (gradient.replica >= replicas_.size()) replicas_.resize(gradient.replica + 1);
       replicas_[gradient.replica].sum += seconds(gradient.compute) / *middle;
       ++replicas_[gradient.replica].count;

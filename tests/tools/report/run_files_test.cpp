@@ -65,6 +65,32 @@ TEST_SUITE("tools/report/run_files") {
     }
   }
 
+  TEST_CASE("counts steps that no gradient came to in time, with or without a late one") {
+    test::scratch_folder folder;
+    auto ledger = ledger_file::create(folder / "ledger.csv");
+    auto metrics = metrics_file::create(folder / "metrics.csv");
+    run_view told;
+    for (uint64_t number = 1; number <= 5; ++number) {
+      auto began = job_time{1'000'000'000} * static_cast<int64_t>(number);
+      auto half = job_time{500'000'000};
+      contribution one{
+        .local_step = number - 1, .arrived = began + half, .compute = half, .loss = 1};
+      step_record step{
+        .step = number, .began = began, .ended = began + half, .needed = 1, .live = 2};
+      if (number == 1 || number == 5) step.accepted = {one};
+      if (number == 2) step.stale = {one};
+      told.add(step);
+      REQUIRE(ledger->append(step));
+      REQUIRE(metrics->append(step));
+    }
+    REQUIRE(ledger->flush());
+    REQUIRE(metrics->flush());
+    auto files = read_run_files(folder.path());
+    REQUIRE_MESSAGE(files, (files ? "" : files.error().message));
+    CHECK(files->view.step_count() == 5);
+    CHECK(run_json(files->view, {}, nullptr) == run_json(told, {}, nullptr));
+  }
+
   TEST_CASE("reads evaluations and notices") {
     test::scratch_folder folder;
     write_run(folder, 10, sync_policy::latest_token);
@@ -126,6 +152,9 @@ TEST_SUITE("tools/report/run_files") {
     CHECK(refusal(folder) == place("ledger.csv") + ":3: not a line of a ledger");
     test::write(folder / "ledger.csv", std::string{ledger_file::header} + line);
     test::write(folder / "metrics.csv", std::string{metrics_file::header} + "1,x\n");
+    CHECK(refusal(folder) == place("metrics.csv") + ":2: not a line about a step");
+    test::write(folder / "metrics.csv",
+                std::string{metrics_file::header} + "1,1e300,,0,0,0,0,2,1,0,\n");
     CHECK(refusal(folder) == place("metrics.csv") + ":2: not a line about a step");
     std::filesystem::remove(folder / "metrics.csv");
     test::write(folder / "evaluations.csv", "step,seconds,error_rate\n5,1,much\n");

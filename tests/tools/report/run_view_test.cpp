@@ -71,6 +71,17 @@ TEST_SUITE("tools/report/run_view") {
     CHECK(slow_replicas(view) == std::vector<uint32_t>{2});
   }
 
+  TEST_CASE("a gradient that was cancelled says nothing about how slow its replica is") {
+    run_view view;
+    auto step = step_of_three(3);
+    step.cancelled
+      = {contributed(3, step.ended, job_time{0}), contributed(4, step.ended, job_time{0}),
+         contributed(5, step.ended, job_time{0}), contributed(6, step.ended, job_time{0})};
+    view.add(step);
+    CHECK(view.slow_downs().mean_of(2) == 3);
+    CHECK(std::isnan(view.slow_downs().mean_of(3)));
+  }
+
   TEST_CASE("says in words how a replica does") {
     auto view = view_of(30);
     CHECK(health_of(view, 0).health == replica_health::well);
