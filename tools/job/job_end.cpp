@@ -38,8 +38,10 @@ error with_unknown_hosts(error reason, const resolved_cluster& cluster) {
 }
 
 double mean_step(const job_options& options, sync_policy policy, const run_folder_hook& run) {
-  scenario same_times{.sync = {static_cast<uint32_t>(options.aggregate),
-                               static_cast<uint32_t>(options.replicas), policy},
+  auto sync = sync_of(options);
+  if (policy != options.policy)
+    sync = {sync.replicas_to_aggregate, sync.total_num_replicas, policy};
+  scenario same_times{.sync = sync,
                       .steps = std::min(run.totals().step_times().count(), what_if_steps_max),
                       .compute = replayed_times(run.computing_times()),
                       .seed = options.seed};

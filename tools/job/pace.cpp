@@ -5,6 +5,7 @@
 #include "messages/failure.hpp"
 #include "simulation/distributions/distribution.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <vector>
 
@@ -15,6 +16,12 @@ namespace {
 // In the virtual world arithmetic takes no time; this stands for it.
 constexpr job_time virtual_computing_time = std::chrono::milliseconds{100};
 
+// At most what a distribution draws at most.
+job_time slowed(job_time time, double factor) {
+  constexpr std::chrono::duration<double, std::nano> longest = std::chrono::seconds{1'000'000'000};
+  return std::chrono::duration_cast<job_time>(std::min(time * factor, longest));
+}
+
 } // namespace
 
 std::function<job_time(uint32_t, uint64_t, job_time)> pace_of(const job_options& options) {
@@ -23,13 +30,13 @@ std::function<job_time(uint32_t, uint64_t, job_time)> pace_of(const job_options&
     factors[slow.replica] = slow.factor;
   if (options.world == world_kind::threads)
     return [factors](uint32_t replica, uint64_t, job_time elapsed) {
-      return std::chrono::duration_cast<job_time>(elapsed * (factors[replica] - 1));
+      return slowed(elapsed, factors[replica] - 1);
     };
   auto times = options.compute.empty()
                  ? constant_time(virtual_computing_time)
                  : value_or_throw(distribution::parse(options.compute)).times(options.seed);
   return [factors, times](uint32_t replica, uint64_t iteration, job_time) {
-    return std::chrono::duration_cast<job_time>(times(replica, iteration) * factors[replica]);
+    return slowed(times(replica, iteration), factors[replica]);
   };
 }
 

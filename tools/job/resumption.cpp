@@ -47,7 +47,8 @@ expected<found_checkpoint> newest_checkpoint(std::string_view program,
                                              const std::filesystem::path& run,
                                              std::string_view named) {
   auto folder = run / run_directory::checkpoint_folder;
-  if (!std::filesystem::is_directory(folder))
+  std::error_code problem;
+  if (!std::filesystem::is_directory(folder, problem))
     return fail(errc::not_found, fmt::format("{}: no checkpoints are there", named));
   try {
     auto warn

@@ -175,7 +175,7 @@ int running_job::conclude(const std::optional<error>& thrown) {
   if (folder_) folder_->finish();
   if (!report_) {
     auto has_steps = folder_ && folder_->totals().step_times().count() > 0;
-    if (!folder_ || (!cluster_->is_alone() && !has_steps)) directory_->take_back();
+    if (!has_steps) directory_->take_back();
     if (!thrown) return static_cast<int>(exit_code::finished);
     return refuse_job(request_.program, *thrown, *cluster_, signals_->signal_number(),
                       beginning_.resume ? exit_code::bad_checkpoint : exit_code::usage);

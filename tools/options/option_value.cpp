@@ -17,7 +17,7 @@ bool accepts(const option_range& range, double number) {
 }
 
 std::string bound_text(double bound) {
-  const bool is_whole = bound >= 0 && bound == std::floor(bound);
+  const bool is_whole = bound >= 0 && bound < 1e19 && bound == std::floor(bound);
   return is_whole ? readable::count(static_cast<uint64_t>(bound)) : fmt::format("{:g}", bound);
 }
 

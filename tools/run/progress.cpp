@@ -115,6 +115,7 @@ std::string progress::remaining(const progress_sample& sample, job_time now) con
   const double share = static_cast<double>(sample.step_count - sample.step)
                        / static_cast<double>(sample.step - first_->step);
   const auto left = std::chrono::duration<double, std::nano>(now - first_->when) * share;
+  if (left > job_time::max() / 2) return {};
   return readable::clock(std::chrono::duration_cast<job_time>(left)) + " left";
 }
 
