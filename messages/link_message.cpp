@@ -3,6 +3,7 @@
 #include "messages/link_message.hpp"
 
 #include "messages/message_builder.hpp"
+#include "messages/nanoseconds.hpp"
 #include "messages/own.capnp.h"
 #include "messages/own_message.hpp"
 
@@ -36,7 +37,7 @@ greeting read_hello(wire::Hello::Reader hello) {
           .nodes = hello.getNodes(),
           .node = hello.getNode(),
           .incarnation = hello.getIncarnation(),
-          .heartbeat = std::chrono::nanoseconds{hello.getHeartbeat()},
+          .heartbeat = to_length(hello.getHeartbeat()),
           .window = hello.getWindow()};
 }
 

@@ -49,8 +49,8 @@ std::vector<labelled_sample> samples(std::string_view metrics, std::string_view 
     auto label = metrics.substr(at + begin.size());
     label = label.substr(0, label.find('"'));
     auto name = metrics.substr(at + 1, begin.size() - 1 + label.size() + 2);
-    all.push_back(
-      {printable(std::string{label}), sample(metrics.substr(at + 1), name).value_or(0)});
+    auto line = metrics.substr(at + 1, metrics.find('\n', at + 1) - at - 1);
+    all.push_back({printable(std::string{label}), sample(line, name).value_or(0)});
   }
   return all;
 }
