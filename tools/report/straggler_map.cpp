@@ -12,7 +12,7 @@ namespace troupe {
 
 namespace {
 
-// Nobody knows how long one took that was cancelled.
+// How long one took that was cancelled is not known.
 bool is_timed(const contribution& gradient) {
   return gradient.compute > job_time{0};
 }
