@@ -421,7 +421,7 @@ TEST_SUITE("strategies/torch/torch_model") {
           == "parameter 'turned': its elements have gaps between them; make it contiguous()");
 
     refusal = refusal_of_parameters([](loose& own) {
-      own.register_parameter("scaled", 0.02 * at::ones({2, 3}, at::requires_grad()));
+      own.register_parameter("scaled", 0.02 * at::ones({2, 3}).set_requires_grad(true));
     });
     CHECK(refusal.code == errc::invalid_argument);
     CHECK(refusal.message
