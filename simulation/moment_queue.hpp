@@ -69,7 +69,7 @@ private:
   }
 
   std::vector<moment> open_;      ///< Those before `open_until_`, descending.
-  std::vector<moment> heap_;      ///< Likewise, but pushed since the bucket was opened.
+  std::vector<moment> heap_;      ///< Those before it that came since; the earliest first.
   std::vector<uint32_t> buckets_; ///< The first replica of each, or `none`.
   std::vector<link> links_;       ///< By replica.
   std::vector<moment> later_;     ///< Those beyond the last bucket, in any order.

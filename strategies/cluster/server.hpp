@@ -164,7 +164,7 @@ private:
 
 /// The name of a job that was given none: what its launcher calls it (TROUPE_JOB_ID,
 /// TORCHELASTIC_RUN_ID, SLURM_JOB_ID, with SLURM_STEP_ID where Slurm says what the cluster is, and
-/// likewise PMIX_NAMESPACE where Open MPI does), else one made of its tasks' addresses.
+/// PMIX_NAMESPACE where Open MPI says it), else one made of its tasks' addresses.
 [[nodiscard]] std::string job_name(const resolved_cluster& cluster,
                                    const environment_reader& environment);
 

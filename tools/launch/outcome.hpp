@@ -54,7 +54,7 @@ public:
     none,
     end_others,        ///< The job has failed: no other task is to go on.
     start_again,       ///< The task alone: the job may be able to go on with it.
-    start_again_later, ///< Likewise after a pause, in which the job may end as a whole.
+    start_again_later, ///< The task alone, after a pause in which the job may end as a whole.
     restart,     ///< No other task is to go on, and when all have ended, all are started again.
     spare,       ///< Nothing, but to tell of it: the others may go on without it.
     end_servers, ///< Only parameter servers are left, and no task that they could serve.
