@@ -6,6 +6,7 @@
 #include "messages/failure.hpp"
 #include "strategies/data/csv_rows.hpp"
 #include "strategies/data/dataset_stage.hpp"
+#include "strategies/data/stored_numbers.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -82,9 +83,7 @@ bool parse_into(tensor& to, size_t index, std::string_view text) {
   }
   bool fits = false;
   visit_floating(to.type(), [&]<class T>(T) {
-    // f32 is not made of an f64, which would round twice.
-    const auto number
-      = number_in<std::conditional_t<std::is_same_v<T, double>, double, float>>(text);
+    const auto number = number_in<rounded_first<T>>(text);
     if (!number) return;
     const auto value = narrow<T>(*number);
     to.mutable_values<T>()[index] = value;

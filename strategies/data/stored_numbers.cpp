@@ -26,10 +26,6 @@ Number number_at(const std::byte* first, bool is_big_endian) {
   return std::bit_cast<Number>(bytes);
 }
 
-// What a number becomes on its way: f32 is not made of an f64, which would round twice.
-template <class To>
-using rounded_first = std::conditional_t<std::is_same_v<To, double>, double, float>;
-
 template <class To, class From>
 To converted(From from) {
   if constexpr (std::integral<To> && std::integral<From>)

@@ -9,8 +9,14 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
 
 namespace troupe {
+
+/// What a number is read as, to become an element: f32 is not made of an f64, which would round
+/// twice.
+template <class Element>
+using rounded_first = std::conditional_t<std::is_same_v<Element, double>, double, float>;
 
 /// How a file stores the numbers of an array.
 struct stored_numbers {
