@@ -51,6 +51,7 @@ std::string clock(job_time time) {
 std::string quantity(double number) {
   if (!std::isfinite(number)) return "-";
   if (std::abs(number) < 999.5) return three_digits(number);
+  if (std::abs(number) >= 1e15) return fmt::format("{:.3g}", number);
   const auto whole = std::llround(std::abs(number));
   return fmt::format("{}{}", number < 0 ? "-" : "", count(static_cast<uint64_t>(whole)));
 }

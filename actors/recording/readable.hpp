@@ -19,7 +19,8 @@ namespace troupe::readable {
 /// A duration as clocks show it: "0:07", "2:05", "1:02:07".
 [[nodiscard]] std::string clock(job_time time);
 
-/// A rate or other quantity with about three digits: "0.42", "17.3", "12,935".
+/// A rate or other quantity with about three digits: "0.42", "17.3", "12,935"; from 1e15 on as
+/// "1.5e+300".
 [[nodiscard]] std::string quantity(double number);
 
 } // namespace troupe::readable

@@ -16,15 +16,24 @@ namespace {
 
 using replica_line = std::pair<const uint32_t, replica_summary>;
 
+// A thousand replicas compute for 292 years within months, and clocks count no more.
+void add_time(job_time& sum, job_time more) {
+  int64_t result = 0;
+  if (__builtin_add_overflow(sum.count(), more.count(), &result))
+    sum = more > job_time{0} ? job_time::max() : job_time::min();
+  else
+    sum = job_time{result};
+}
+
 void count_effort(replica_summary& replica, const contribution& one) {
-  replica.compute += one.compute;
-  replica.waiting += one.waited;
+  add_time(replica.compute, one.compute);
+  add_time(replica.waiting, one.waited);
   replica.lag_max = std::max(replica.lag_max, one.lag);
 }
 
 void count_waste(replica_summary& replica, const contribution& one) {
   count_effort(replica, one);
-  replica.wasted += one.compute;
+  add_time(replica.wasted, one.compute);
 }
 
 // The replicas to list, in order of their numbers; if there are too many, those that lost most.
@@ -75,10 +84,10 @@ replica_summary& replica_summary::operator+=(const replica_summary& other) {
   stale += other.stale;
   cancelled += other.cancelled;
   lag_max = std::max(lag_max, other.lag_max);
-  compute += other.compute;
-  wasted += other.wasted;
-  waiting += other.waiting;
-  held_up += other.held_up;
+  add_time(compute, other.compute);
+  add_time(wasted, other.wasted);
+  add_time(waiting, other.waiting);
+  add_time(held_up, other.held_up);
   return *this;
 }
 
@@ -87,14 +96,10 @@ void summary::add(const step_record& step) {
   elapsed_ = std::max(elapsed_, step.ended);
   examples_ += accepted_examples(step);
   count_accepted(step);
-  for (const auto& one : step.stale) {
-    ++replicas_[one.replica].stale;
-    count_waste(replicas_[one.replica], one);
-  }
-  for (const auto& one : step.cancelled) {
-    ++replicas_[one.replica].cancelled;
-    count_waste(replicas_[one.replica], one);
-  }
+  for (const auto& one : step.cancelled)
+    count_cancelled(one);
+  for (const auto& one : step.stale)
+    count_stale(one);
 }
 
 void summary::count_accepted(const step_record& step) {
@@ -104,8 +109,31 @@ void summary::count_accepted(const step_record& step) {
     ++replica.accepted;
     count_effort(replica, one);
     if (one.replica != last->replica)
-      replicas_[last->replica].held_up += waited_for_completion(step, one);
+      add_time(replicas_[last->replica].held_up, waited_for_completion(step, one));
   }
+}
+
+void summary::count_cancelled(const contribution& one) {
+  auto& replica = replicas_[one.replica];
+  ++replica.cancelled;
+  count_waste(replica, one);
+  auto& told = told_to_stop_[one.replica];
+  if (one.local_step != told.end) told.first = one.local_step;
+  told.end = one.local_step + 1;
+}
+
+// A gradient that was done when its replica was told to stop comes nevertheless: it is one
+// gradient.
+void summary::count_stale(const contribution& one) {
+  auto& replica = replicas_[one.replica];
+  ++replica.stale;
+  count_waste(replica, one);
+  auto told = told_to_stop_.find(one.replica);
+  if (told == told_to_stop_.end()) return;
+  auto& steps = told->second;
+  if (one.local_step < steps.first || one.local_step >= steps.end) return;
+  --replica.cancelled;
+  steps.first = one.local_step + 1;
 }
 
 replica_summary summary::total() const {

@@ -15,12 +15,12 @@ namespace troupe {
 struct replica_summary {
   uint64_t accepted = 0;
   uint64_t stale = 0;
-  uint64_t cancelled = 0;
-  uint64_t lag_max = 0; ///< The most steps that a gradient of it came too late.
-  job_time compute{0};  ///< Spent on gradients, used or not.
-  job_time wasted{0};   ///< Of that, on gradients that no update used.
-  job_time waiting{0};  ///< Spent waiting for tokens.
-  job_time held_up{0};  ///< What the others waited for it, summed, in steps that it completed.
+  uint64_t cancelled = 0; ///< Their replica was told to stop, and they never came.
+  uint64_t lag_max = 0;   ///< The most steps that a gradient of it came too late.
+  job_time compute{0};    ///< Spent on gradients, used or not.
+  job_time wasted{0};     ///< Of that, on gradients that no update used.
+  job_time waiting{0};    ///< Spent waiting for tokens.
+  job_time held_up{0};    ///< What the others waited for it, summed, in steps that it completed.
 
   bool operator==(const replica_summary&) const = default;
 
@@ -63,9 +63,18 @@ public:
   static constexpr size_t replica_lines_max = 32;
 
 private:
+  /// The last steps in a row for which a replica was told to stop, while no gradient for them came.
+  struct stopped_steps {
+    uint64_t first = 0; ///< As a gradient's `local_step`.
+    uint64_t end = 0;   ///< Behind the last.
+  };
+
   void count_accepted(const step_record& step);
+  void count_cancelled(const contribution& one);
+  void count_stale(const contribution& one);
 
   std::map<uint32_t, replica_summary> replicas_;
+  std::map<uint32_t, stopped_steps> told_to_stop_;
   duration_sample step_times_;
   uint64_t examples_ = 0;
   job_time elapsed_{0};

@@ -49,6 +49,7 @@ TEST_SUITE("actors/recording/readable") {
     CHECK(readable::quantity(99.96) == "100");
     CHECK(readable::quantity(12934.7) == "12,935");
     CHECK(readable::quantity(-12934.7) == "-12,935");
+    CHECK(readable::quantity(1.5e300) == "1.5e+300");
     CHECK(readable::quantity(std::numeric_limits<double>::quiet_NaN()) == "-");
   }
 }

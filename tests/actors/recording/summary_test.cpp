@@ -27,12 +27,45 @@ TEST_SUITE("actors/recording/summary") {
     CHECK(run.step_times().count() == 2);
   }
 
+  TEST_CASE("counts a gradient once that was done when its replica was told to stop") {
+    summary run;
+    auto told = [](uint64_t local_step) {
+      contribution one{.replica = 1, .local_step = local_step};
+      return one;
+    };
+    auto add = [&](std::vector<contribution> stale, uint64_t told_at) {
+      step_record step;
+      step.accepted = {test::gradient(0, told_at, 1s)};
+      step.stale = std::move(stale);
+      step.cancelled = {told(told_at)};
+      run.add(step);
+    };
+    add({}, 0);
+    add({}, 1);
+    add({test::gradient(1, 1, 1s)}, 2); // the first was really given up
+    add({test::gradient(1, 3, 1s)}, 3); // in the record of its own step
+    add({test::gradient(1, 2, 1s)}, 4); // no replica goes back: one gradient more
+    CHECK(run.replicas().at(1).cancelled == 3);
+    CHECK(run.replicas().at(1).stale == 3);
+    CHECK(run.replicas().at(0).accepted == 5);
+  }
+
   TEST_CASE("does not count what a replica waited for itself") {
     step_record step;
     step.accepted = {test::gradient(0, 0, 1s), test::gradient(0, 0, 2s)};
     summary run;
     run.add(step);
     CHECK(run.replicas().at(0).held_up == 0ns);
+  }
+
+  TEST_CASE("replicas that together computed for longer than a clock counts are no fault") {
+    summary run;
+    for (uint32_t replica = 0; replica < 3; ++replica) {
+      step_record step;
+      step.accepted = {{.replica = replica, .compute = job_time::max() / 2}};
+      run.add(step);
+    }
+    CHECK(run.total().compute == job_time::max());
   }
 
   TEST_CASE("says so when nothing was done") {
