@@ -50,25 +50,50 @@ expected<std::vector<entry>> entries_of(std::string_view text, const std::string
 // By as much may two times of a ledger be wrong together.
 constexpr job_time rounding = std::chrono::microseconds{1};
 
+// Parts of one gradient may be in steps that lie apart, by at most the gradients of the others: it
+// is in the last of them, and what lies between may have no line.
+expected<void> check_steps(const std::vector<entry>& entries, const std::string& name) {
+  uint64_t replicas = 1;
+  for (const auto& one : entries)
+    replicas = std::max<uint64_t>(replicas, one.replica + uint64_t{1});
+  auto before = entries.front().step;
+  for (const auto& one : entries) {
+    if (one.step - before > replicas)
+      return fail(errc::malformed, fmt::format("{}: step {} is missing", name, before + 1));
+    before = one.step;
+  }
+  return {};
+}
+
+// Adds a step, and before it those of which the ledger tells nothing: they are taken to be as long.
+void add_step(uint64_t index, job_time end, recorded_run& run) {
+  auto update = run.updates.empty() ? job_time{0} : run.updates.back();
+  auto count = static_cast<job_time::rep>(index - run.updates.size());
+  auto each = (end - run.step_ends.back()) / count;
+  while (run.updates.size() + 1 < index) {
+    run.step_ends.push_back(run.step_ends.back() + each);
+    run.updates.push_back(update);
+  }
+  run.step_ends.push_back(end);
+}
+
 // A ledger tells when a step ended by how long the replicas that it took had waited for that.
 expected<void> add_steps(const std::vector<entry>& entries, const std::string& name,
                          recorded_run& run) {
   if (entries.empty())
     return fail(errc::failed_precondition, fmt::format("{}: the run has made no step", name));
+  if (auto done = check_steps(entries, name); !done) return done;
   run.first_step = entries.front().step - 1;
   run.step_ends = {job_time{0}};
   for (const auto& one : entries) {
     if (one.verdict != gradient_verdict::accepted) continue;
     auto index = one.step - run.first_step;
-    if (index > run.step_ends.size())
-      return fail(errc::malformed, fmt::format("{}: step {} is missing", name,
-                                               run.first_step + run.step_ends.size()));
-    if (index == run.step_ends.size()) {
+    if (index >= run.step_ends.size()) {
       auto end = one.arrived + one.idle;
       if (end + rounding < run.step_ends.back())
         return fail(errc::malformed, fmt::format("{}:{}: step {} ends before the step before it",
                                                  name, one.line, one.step));
-      run.step_ends.push_back(std::max(end, run.step_ends.back()));
+      add_step(index, std::max(end, run.step_ends.back()), run);
       run.updates.push_back(one.idle);
     }
     run.updates.back() = std::min(run.updates.back(), one.idle); // of the last that came

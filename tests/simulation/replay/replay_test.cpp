@@ -192,6 +192,18 @@ TEST_SUITE("simulation/replay") {
           == "l.csv:3: step 2 ends before the step before it");
   }
 
+  TEST_CASE("steps that no whole gradient came to are taken to be as long as their neighbours") {
+    auto run = read(std::string{ledger_file::header}
+                    + "1,0,accepted,0,0,1,1,0,,,1,2,32\n"
+                      "2,1,stale,0,0,1.5,1.5,0,,,,2,32\n"
+                      "4,0,accepted,1,0,7.5,1,0,,,0.5,2,32\n"
+                      "4,1,accepted,1,0,7.75,1,0,,,0.25,2,32\n");
+    CHECK(run.step_ends == std::vector<job_time>{0s, 2s, 4s, 6s, 8s});
+    CHECK(run.updates == std::vector<job_time>{1s, 1s, 1s, 250ms});
+    CHECK(refusal("1,0,accepted,0,0,1,1,0,,,0,2,32\n4,1,accepted,0,0,1,1,0,,,0,2,32\n")
+          == "l.csv: step 2 is missing");
+  }
+
   TEST_CASE("errors are shares of what was recorded") {
     const double recorded[] = {1, 1, 2, 4};
     const double replayed[] = {1, 1.1, 2, 3};
