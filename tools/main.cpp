@@ -5,6 +5,7 @@
 #include "tools/commands.hpp"
 #include "tools/flight/command.hpp"
 #include "tools/launch/command.hpp"
+#include "tools/options/help.hpp"
 #include "tools/report/command.hpp"
 #include "tools/sim/command.hpp"
 #include "tools/system/standard_streams.hpp"
@@ -12,19 +13,12 @@
 #include "tools/train/command.hpp"
 #include "tools/train/sample_command.hpp"
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <fmt/format.h>
 #include <string_view>
 #include <system_error>
 
 namespace {
-
-int refuse_output(const char* reason) {
-  std::fprintf(stderr, "troupe: cannot write to standard output: %s\n", reason);
-  return static_cast<int>(troupe::exit_code::user_error);
-}
 
 int run(int argument_count, char** arguments) {
   std::string_view command = argument_count > 1 ? arguments[1] : "--help";
@@ -53,11 +47,13 @@ int run(int argument_count, char** arguments) {
 int main(int argument_count, char** arguments) {
   troupe::open_standard_streams();
   try {
-    auto code = run(argument_count, arguments);
-    if (std::fflush(stdout) != 0 && code == 0) return refuse_output(std::strerror(errno));
-    return code;
+    return troupe::code_after_output("troupe", run(argument_count, arguments));
   } catch (const std::system_error& failed) { // as fmt has it
-    return refuse_output(failed.code().message().c_str());
+    return troupe::refuse(
+      "troupe",
+      {troupe::errc::resource,
+       fmt::format("cannot write to standard output: {}", failed.code().message())},
+      troupe::exit_code::user_error);
   } catch (const std::bad_alloc&) {
     std::fputs("troupe: there is not enough memory for what was asked\n", stderr);
     return static_cast<int>(troupe::exit_code::user_error);

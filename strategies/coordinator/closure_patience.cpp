@@ -15,7 +15,7 @@ namespace troupe {
 namespace {
 
 void say_on_standard_error(const std::string& line) {
-  fmt::print(stderr, "{}\n", line);
+  std::fprintf(stderr, "%s\n", line.c_str());
 }
 
 } // namespace

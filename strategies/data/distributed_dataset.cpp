@@ -52,7 +52,7 @@ void warn(const input_distribution& how, const std::string& reason) {
   if (how.options.on_warning)
     how.options.on_warning(line);
   else if (!has_told.test_and_set())
-    fmt::print(stderr, "{}\n", line);
+    std::fprintf(stderr, "%s\n", line.c_str());
 }
 
 distributed_dataset one_part(const dataset& global_batches, const input_distribution& how,

@@ -106,6 +106,15 @@ class Trainer(unittest.TestCase):
         self.refused("speaks of replica 5, but there are 4: 0 to 3", *VIRTUAL, "--compute", "1 slow={5}*3")
         self.refused("--run-dir: /dev/null/x cannot be made", "--run-dir", "/dev/null/x")
 
+    def test_says_so_where_its_output_cannot_be_written(self):
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([TRAINER, "--help"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=100)
+            trained = subprocess.run([TRAINER, "--run-dir", "run"], cwd=self.folder, stdout=subprocess.PIPE,
+                                     stderr=full, timeout=100, env=PLAIN)
+        self.assertEqual((result.returncode, trained.returncode), (1, 0))
+        self.assertEqual(result.stderr,
+                         f"{PROGRAM}: cannot write to standard output: No space left on device\n")
+
     def test_virtual_time_takes_as_long_as_it_is_told_and_is_replayed(self):
         drawn = [*VIRTUAL, "--compute", "lognormal(1, 0.3) slow={3}*3", "--policy", "latest_token", "--steps", "200"]
         for run, more in (("computed", []), ("again", []), ("waited", ["--arithmetic", "skipped"])):

@@ -7,6 +7,7 @@
 #include "messages/failure.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/run/run_directory.hpp"
+#include "tools/system/standard_streams.hpp"
 
 #include <climits>
 #include <condition_variable>
@@ -101,8 +102,8 @@ sidecar_evaluator_options sidecar_of(const evaluator_options& given, evaluator_f
     .on_result =
       [&](const found_checkpoint& found, double value) {
         files.add(found.snapshot, value);
-        fmt::print(stderr, "step {}  {} {:.3f} {}\n", found.snapshot.step, given.measure.held_out,
-                   value, given.measure.unit);
+        print_if_possible(stderr, "step {}  {} {:.3f} {}\n", found.snapshot.step,
+                          given.measure.held_out, value, given.measure.unit);
       },
     .limits = {.last_step = given.last_step,
                .after = files.last_step(),
@@ -114,7 +115,7 @@ sidecar_evaluator_options sidecar_of(const evaluator_options& given, evaluator_f
     .waits_for = given.chief,
     .poll_every = poll_every,
     .on_warning
-    = [&](const std::string& line) { fmt::print(stderr, "{}: {}\n", given.program, line); },
+    = [&](const std::string& line) { print_if_possible(stderr, "{}: {}\n", given.program, line); },
     .stop = given.stop};
 }
 

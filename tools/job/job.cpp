@@ -121,15 +121,15 @@ expected<void> job::find_cluster() {
 }
 
 int job::run(const std::function<void()>& body) {
-  if (command_line_) {
-    const auto& line = *command_line_;
-    if (auto read = command_line_->read(); !read) return refuse(line.program, read.error());
-    if (!line.command.answer.empty()) {
-      fmt::print("{}", line.command.answer);
-      return static_cast<int>(exit_code::finished);
-    }
-  }
-  return running_->run(body);
+  if (!command_line_) return running_->run(body);
+  auto& line = *command_line_;
+  if (auto read = line.read(); !read) return refuse(line.program, read.error());
+  auto code = static_cast<int>(exit_code::finished);
+  if (line.command.answer.empty())
+    code = running_->run(body);
+  else
+    print_if_possible(stdout, "{}", line.command.answer);
+  return code_after_output(line.program, code);
 }
 
 const job_options& job::options() const {

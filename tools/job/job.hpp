@@ -22,7 +22,7 @@ namespace troupe {
 class running_job;
 struct job_request;
 
-/// What a program says of its job in code; all of it may be left out.
+/// What a program sets for its job in code; every field is optional.
 struct job_settings {
   std::string about;    ///< What the program does, for --help.
   job_options defaults; ///< What holds where neither command line nor file says something.
@@ -31,10 +31,10 @@ struct job_settings {
   std::function<expected<double>(std::span<const tensor>)> evaluate;
 };
 
-/// A step function alone leaves nothing that could be looked at, or gone on with. A job gives a
-/// program around it what `troupe train` has, which is made of it: the options of replicas,
-/// clusters, checkpoints and the run; a folder with metrics, ledger, timeline, curves, checkpoints
-/// and plots; a progress line, a summary, signals, restarts, and exit codes.
+/// A step function alone leaves no files to look at and no checkpoint to resume from. A job adds
+/// what `troupe train` has, which is itself built on it: the options of replicas, clusters,
+/// checkpoints and the run; a folder with metrics, ledger, timeline, curves, checkpoints and plots;
+/// a progress line, a summary, signals, restarts, and exit codes.
 ///
 ///     int main(int argc, char** argv) {
 ///       job job{argc, argv};

@@ -7,6 +7,7 @@
 #include "simulation/scenario.hpp"
 #include "tools/options/help.hpp"
 #include "tools/run/plots.hpp"
+#include "tools/system/standard_streams.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -58,7 +59,7 @@ int code_of(const job_report& report, int signal_number) {
 int refuse_job(std::string_view program, const error& reason, const resolved_cluster& cluster,
                int signal_number, exit_code otherwise) {
   if (reason.code == errc::cancelled && signal_number != 0) {
-    fmt::print(stderr, "{}: asked to stop before the job had begun\n", program);
+    print_if_possible(stderr, "{}: asked to stop before the job had begun\n", program);
     return exit_code_of_signal(signal_number);
   }
   auto is_formed = cluster.is_alone() || !is_about_others(reason.code);
@@ -73,10 +74,11 @@ std::string early_end(std::string_view program, const job_report& report, uint64
 }
 
 void print_quality(const job_subject& subject, double quality) {
-  fmt::print("\n{}, {}\n"
-             "  this model   {:.3f}\n"
-             "{}",
-             subject.measure.held_out, subject.measure.words, quality, subject.others);
+  print_if_possible(stdout,
+                    "\n{}, {}\n"
+                    "  this model   {:.3f}\n"
+                    "{}",
+                    subject.measure.held_out, subject.measure.words, quality, subject.others);
 }
 
 void print_what_if(const job_options& options, const run_folder_hook& run) {
@@ -85,7 +87,8 @@ void print_what_if(const job_options& options, const run_folder_hook& run) {
     return;
   auto as_it_was = mean_step(options, sync_policy::tensorflow, run);
   auto other = mean_step(options, sync_policy::latest_token, run);
-  fmt::print(
+  print_if_possible(
+    stdout,
     "\npolicy: simulated with these computing times, and a core for each replica, a step takes\n"
     "{:.1f} ms under tensorflow and {:.1f} ms under latest_token\n",
     1e3 * as_it_was, 1e3 * other);
@@ -95,13 +98,13 @@ void draw(const std::filesystem::path& folder, const job_subject& subject, plots
   auto written = write_plot_scripts(folder, subject.measure, subject.baselines);
   auto drawn = written.and_then([&] { return draw_plots(folder, what); });
   if (drawn) {
-    fmt::print("\nplots: {1}{0}/steps.svg; open {0}/timeline.json in https://ui.perfetto.dev\n",
-               folder.string(),
-               what == plots_of::steps ? std::string{} : folder.string() + "/loss.svg ");
+    print_if_possible(
+      stdout, "\nplots: {1}{0}/steps.svg; open {0}/timeline.json in https://ui.perfetto.dev\n",
+      folder.string(), what == plots_of::steps ? std::string{} : folder.string() + "/loss.svg ");
     return;
   }
-  fmt::print("\nno plots: {}; to draw them type\n  {}\n", drawn.error().message,
-             plot_command(folder, what));
+  print_if_possible(stdout, "\nno plots: {}; to draw them type\n  {}\n", drawn.error().message,
+                    plot_command(folder, what));
 }
 
 } // namespace troupe

@@ -5,6 +5,7 @@
 #include "messages/failure.hpp"
 #include "tools/options/config_file.hpp"
 #include "tools/run/run_directory.hpp"
+#include "tools/system/standard_streams.hpp"
 
 #include <cstdio>
 #include <fmt/format.h>
@@ -51,8 +52,9 @@ expected<found_checkpoint> newest_checkpoint(std::string_view program,
   if (!std::filesystem::is_directory(folder, problem))
     return fail(errc::not_found, fmt::format("{}: no checkpoints are there", named));
   try {
-    auto warn
-      = [program](const std::string& line) { fmt::print(stderr, "{}: {}\n", program, line); };
+    auto warn = [program](const std::string& line) {
+      print_if_possible(stderr, "{}: {}\n", program, line);
+    };
     auto found = find_checkpoint(folder, warn);
     if (found) return *std::move(found);
     return fail(errc::not_found,

@@ -19,6 +19,7 @@
 #include "tools/options/help.hpp"
 #include "tools/report/report.hpp"
 #include "tools/run/learning_rate.hpp"
+#include "tools/system/standard_streams.hpp"
 
 #include <chrono>
 #include <cmath>
@@ -142,30 +143,31 @@ void running_job::announce() const {
   auto how = replicas_meet(options.strategy)
                ? fmt::format("strategy {}", to_string(options.strategy))
                : fmt::format("policy {}", to_string(options.policy));
-  fmt::print(stderr,
-             "{}"
-             "job       {} replicas, {} gradients an update, {}, {} steps\n"
-             "{}"
-             "files     {}\n",
-             subject_.announcement, options.replicas, options.aggregate, how, steps(),
-             gradients_of_each(options), directory_->path().string());
+  print_if_possible(stderr,
+                    "{}"
+                    "job       {} replicas, {} gradients an update, {}, {} steps\n"
+                    "{}"
+                    "files     {}\n",
+                    subject_.announcement, options.replicas, options.aggregate, how, steps(),
+                    gradients_of_each(options), directory_->path().string());
   if (devices_.computing.empty())
-    fmt::print(stderr, "cpu       matrix products by {}, one thread for each replica\n",
-               cpu::matmul_instructions());
+    print_if_possible(stderr, "cpu       matrix products by {}, one thread for each replica\n",
+                      cpu::matmul_instructions());
   for (const auto& device : devices_.computing)
-    fmt::print(stderr, "device    {}\n", device->name());
+    print_if_possible(stderr, "device    {}\n", device->name());
   for (const auto& device : devices_.holding)
-    fmt::print(stderr, "variables {}\n", device->name());
+    print_if_possible(stderr, "variables {}\n", device->name());
   announce_cluster();
-  if (service_) fmt::print(stderr, "{}", service_->text());
+  if (service_) print_if_possible(stderr, "{}", service_->text());
   if (beginning_.resume)
-    fmt::print(stderr, "resume    {} from step {}\n", beginning_.folder, beginning_.resume->step);
+    print_if_possible(stderr, "resume    {} from step {}\n", beginning_.folder,
+                      beginning_.resume->step);
 }
 
 void running_job::announce_cluster() const {
   if (cluster_->is_alone()) return;
-  fmt::print(stderr, "cluster   {} of {} tasks, says {}\n", to_string(cluster_->self()),
-             cluster_->tasks.size(), cluster_->source);
+  print_if_possible(stderr, "cluster   {} of {} tasks, says {}\n", to_string(cluster_->self()),
+                    cluster_->tasks.size(), cluster_->source);
 }
 
 // A job that made no step leaves nothing behind that would keep the next attempt from beginning.
@@ -182,9 +184,9 @@ int running_job::conclude(const std::optional<error>& thrown) {
   }
   if (auto line = early_end(request_.program, *report_, steps()); !line.empty()) {
     keep_notice(line);
-    fmt::print(stderr, "{}\n", line);
+    print_if_possible(stderr, "{}\n", line);
   }
-  fmt::print("{}", folder_->totals().text());
+  print_if_possible(stdout, "{}", folder_->totals().text());
   if (last_evaluation_ && last_evaluation_->first == report_->step) {
     if (std::isfinite(last_evaluation_->second))
       print_quality(subject_, last_evaluation_->second);
@@ -208,10 +210,10 @@ void running_job::leave_page() {
   auto report
     = write_report(folder, folder / report_name, [this] { return signals_->signal_number() == 0; });
   if (!report) {
-    fmt::print("no report: {}\n", report.error().message);
+    print_if_possible(stdout, "no report: {}\n", report.error().message);
     return;
   }
-  fmt::print("report: {}\n", report->path.string());
+  print_if_possible(stdout, "report: {}\n", report->path.string());
   last_page_ = std::move(report->run_json);
 }
 
@@ -223,7 +225,7 @@ int running_job::follow(const std::function<void()>& body) {
   leave();
   if (report_)
     if (auto line = early_end(request_.program, *report_, steps()); !line.empty())
-      fmt::print(stderr, "{}\n", line);
+      print_if_possible(stderr, "{}\n", line);
   // A worker that the job can do without has left it as it was asked to.
   auto leaves = request_.options.min_replicas > 0 && cluster_->self().type == "worker";
   if (report_ && (report_->failure || !thrown))
@@ -251,7 +253,7 @@ int running_job::evaluate_run(const std::function<void()>& body) {
   if (!subject_.evaluate)
     return misused("an evaluator has nothing to do here: this program evaluates nothing");
   signals_.emplace();
-  fmt::print(stderr, "evaluates {}/{}\n", options.run_dir, run_directory::checkpoint_folder);
+  print_if_possible(stderr, "evaluates {}/{}\n", options.run_dir, run_directory::checkpoint_folder);
   auto thrown = call(body);
   leave();
   if (evaluated_) return *evaluated_;
@@ -284,7 +286,7 @@ void running_job::say(const std::string& line) const {
   if (progress_)
     progress_->say(whole);
   else
-    fmt::print(stderr, "{}\n", whole);
+    print_if_possible(stderr, "{}\n", whole);
 }
 
 void running_job::tell_of_divergence() const {
@@ -292,7 +294,7 @@ void running_job::tell_of_divergence() const {
                           "no finite number; a lower learning rate may help",
                           request_.program, report_->step);
   keep_notice(line);
-  fmt::print(stderr, "{}\n", line);
+  print_if_possible(stderr, "{}\n", line);
 }
 
 void running_job::keep_notice(std::string_view line) const {
@@ -503,7 +505,7 @@ job_report running_job::train_as_evaluator(const troupe::strategy& strategy) {
      .start_deadline = request_.command.server.start_deadline,
      .patience = to_job_time(2 * options.deadline_seconds + options.rejoin_patience_seconds),
      .stop = signals_->token()});
-  fmt::print(stderr, "{}: {}\n", request_.program, end_text(report));
+  print_if_possible(stderr, "{}: {}\n", request_.program, end_text(report));
   evaluated_ = code_of(report, signals_->signal_number());
   return {.step = report.last_step.value_or(0), .failure = report.failure};
 }

@@ -3,6 +3,7 @@
 #include "tools/options/help.hpp"
 
 #include <cstdio>
+#include <cstring>
 
 namespace troupe {
 
@@ -14,8 +15,17 @@ constexpr size_t description_column = 26;
 } // namespace
 
 int refuse(std::string_view program, const error& reason, exit_code code) {
-  fmt::print(stderr, "{}: {}\n", program, reason.message);
+  print_if_possible(stderr, "{}: {}\n", program, reason.message);
   return static_cast<int>(code);
+}
+
+int code_after_output(std::string_view program, int code) {
+  const auto problem = finish_standard_output();
+  if (code != 0 || problem == 0) return code;
+  return refuse(
+    program,
+    {errc::resource, fmt::format("cannot write to standard output: {}", std::strerror(problem))},
+    exit_code::user_error);
 }
 
 std::string help_entry(std::string_view name, std::string_view description) {

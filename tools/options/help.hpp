@@ -4,6 +4,7 @@
 
 #include "messages/errc.hpp"
 #include "strategies/jobs/exit_codes.hpp"
+#include "tools/system/standard_streams.hpp"
 
 #include <fmt/format.h>
 #include <optional>
@@ -24,9 +25,13 @@ template <class Command>
                                           const expected<Command>& command) {
   if (!command) return refuse(program, command.error());
   if (command->answer.empty()) return std::nullopt;
-  fmt::print("{}", command->answer);
+  print_if_possible(stdout, "{}", command->answer);
   return static_cast<int>(exit_code::finished);
 }
+
+/// Writes out what was printed. @returns `code`; or, if it is 0 and something could not be written,
+/// that of a user's error, after a line that says so.
+[[nodiscard]] int code_after_output(std::string_view program, int code);
 
 /// The lines about one option: its name, then what it does, from a column on that all options
 /// share.

@@ -2,16 +2,35 @@
 // Descriptors 0, 1 and 2.
 #include "tools/system/standard_streams.hpp"
 
+#include <atomic>
+#include <cerrno>
 #include <fcntl.h>
 #include <initializer_list>
 #include <unistd.h>
 
 namespace troupe {
 
+namespace {
+
+// A stream tells once that it could not write, and not why.
+std::atomic<int> output_error{0};
+
+} // namespace
+
 void open_standard_streams() {
   // `open` takes the lowest descriptor that is free, and those below are not.
   for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(stream, F_GETFD) == -1) static_cast<void>(::open("/dev/null", O_RDWR));
+}
+
+void write_if_possible(std::FILE* stream, std::string_view text) {
+  auto is_whole = std::fwrite(text.data(), 1, text.size(), stream) == text.size();
+  if (!is_whole && stream == stdout) output_error = errno;
+}
+
+int finish_standard_output() {
+  if (std::fflush(stdout) != 0) output_error = errno;
+  return output_error;
 }
 
 } // namespace troupe
