@@ -23,6 +23,9 @@ using ends_promise = caf::typed_response_promise<msg<wire::JobEnded>>;
 const error unknown_member{errc::invalid_argument,
                            "this job has no such member; give all processes the same cluster"};
 
+// More than any clock shows; less than would overflow when times are added to it.
+constexpr job_time clock_max = job_time::max() / 2;
+
 const error never_in{errc::failed_precondition, "it has no part in this job"};
 
 void enter(roll_call_state& state, roll_call_phase next) {
@@ -63,7 +66,7 @@ void begin_if_enough_are_there(roll_call_state& state) {
   if (state.now_in != roll_call_phase::entering) return;
   if (!state.may_begin()) return state.enough_since.reset();
   if (is_awaiting_rest(state)) return;
-  roll_called done{.clock = state.clock};
+  roll_called done{.clock = state.config.world->now() + state.ahead};
   for (const auto& [index, name] : state.config.members)
     if (!state.is_there(index)) done.absent.emplace(index, name);
   enter(state, roll_call_phase::entered);
@@ -99,7 +102,8 @@ caf::result<msg<wire::JobBegins>> on_enter(roll_call_pointer self,
   auto is_late = state.now_in == roll_call_phase::playing;
   auto life = member.who ? member.life + 1 : uint32_t{is_late}; // its replicas begin in midst
   member = {.who = sender, .life = life, .begins = promise};
-  state.clock = std::max(state.clock, who.clock);
+  auto clock = std::min(who.clock, clock_max);
+  state.ahead = std::max(state.ahead, clock - state.config.world->now());
   auto wrong = state.check(who);
   if (!wrong && state.config.on_here)
     state.config.on_here(who.member, caf::actor_cast<member_actor>(sender));
@@ -295,7 +299,6 @@ std::vector<std::string> roll_call_state::missing() const {
 roll_call_actor::behavior_type roll_call(roll_call_pointer self, roll_call_config config) {
   auto& state = self->state;
   state.config = std::move(config);
-  state.clock = state.config.world->now();
   enter(state, roll_call_phase::entering);
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
   watch(self);

@@ -28,7 +28,7 @@ struct optional_members {
 
 /// The roll call of a job that begins.
 struct roll_called {
-  job_time clock{0};                      ///< The greatest on any clock.
+  job_time clock{0};                      ///< The greatest on any clock, at this moment.
   std::map<uint32_t, std::string> absent; ///< Names of members that may enter later.
 };
 
@@ -95,7 +95,7 @@ struct roll_call_state {
   phase now_in = phase::entering;
   job_time phase_began{0};
   std::map<uint32_t, presence> members; ///< Those that have entered.
-  job_time clock{0};                    ///< The greatest on any clock.
+  job_time ahead{0};                    ///< The most that any member's clock is before this one.
   uint64_t first_step = 0;              ///< From `playing` on.
   job_ending ending;                    ///< From `leaving` on.
   std::optional<waiting_lines> waiting; ///< While `entering`.

@@ -101,7 +101,10 @@ void ask_device(bundle_pointer self, std::string_view what,
       },
       [self, answered](const caf::error& failure) {
         --self->state.at_device;
-        self->state.end.explain(failure, answered);
+        if (self->state.is_leaving)
+          answered(failure); // the device's end, which would tell more, comes too late
+        else
+          self->state.end.explain(failure, answered);
         leave_if_done(self);
       });
 }

@@ -100,6 +100,14 @@ const job_ending well{.step = 9};
 } // namespace
 
 TEST_SUITE("actors/training/roll_call") {
+  TEST_CASE_FIXTURE(gathering, "clocks that go on while others enter are no further ahead") {
+    enter(1); // its clock shows 7 s
+    pass(20s);
+    enter(2);
+    REQUIRE(entered);
+    CHECK(entered->value().clock == 27s);
+  }
+
   TEST_CASE_FIXTURE(gathering, "a job goes from the first entrance to the last leave") {
     enter(1);
     CHECK_FALSE(entered);
