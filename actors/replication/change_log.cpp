@@ -33,10 +33,9 @@ std::optional<std::vector<int64_t>> change_log::rows_since(uint64_t revision) co
   if (revision > revision_ || revision_ - revision > changes_.size()) return std::nullopt;
   std::vector<int64_t> rows;
   for (auto change = changes_.end() - static_cast<ptrdiff_t>(revision_ - revision);
-       change != changes_.end(); ++change) {
-    auto middle = rows.insert(rows.end(), change->begin(), change->end());
-    std::inplace_merge(rows.begin(), middle, rows.end());
-  }
+       change != changes_.end(); ++change)
+    rows.insert(rows.end(), change->begin(), change->end());
+  std::ranges::sort(rows);
   auto repeated = std::ranges::unique(rows);
   rows.erase(repeated.begin(), repeated.end());
   return rows;

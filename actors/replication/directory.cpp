@@ -22,6 +22,13 @@ constexpr auto gather_time = std::chrono::milliseconds{100};
 
 void go_on(directory_pointer self, size_t index);
 
+// Watches an actor that has to do with a variable.
+template <class Actor>
+void remember(directory_pointer self, const Actor& who, size_t index) {
+  self->monitor(who);
+  self->state.concerned.emplace(who.address(), index);
+}
+
 // A follower that is gone has nothing left to give.
 void tell(directory_pointer self, size_t index, const failover_client_actor& who) {
   auto& entry = self->state.variables[index];
@@ -40,8 +47,8 @@ void tell(directory_pointer self, size_t index, const failover_client_actor& who
 void tell_followers(directory_pointer self, size_t index) {
   auto& entry = self->state.variables[index];
   auto closes_steps = entry.now_in == directory_phase::closing;
-  for (const auto& one : self->state.followers)
-    if (one.variable == index && one.closes_steps == closes_steps) tell(self, index, one.who);
+  for (const auto& one : self->state.followers_of(index))
+    if (one.closes_steps == closes_steps) tell(self, index, one.who);
   if (entry.missing == 0) go_on(self, index);
 }
 
@@ -68,14 +75,17 @@ void go_on(directory_pointer self, size_t index) {
   }
 }
 
+void answer(directory_state::follower& one) {
+  if (auto asks = std::exchange(one.asks, std::nullopt))
+    asks->deliver(make_client_known(one.number));
+}
+
 // Answers the followers that ask for the holder, if it is certain. Those to be told of a new one
 // have been told before.
 void answer_followers(directory_state& state, size_t index) {
   if (state.variables[index].now_in == directory_phase::asking) return;
-  for (auto& one : state.followers)
-    if (one.variable == index)
-      if (auto asks = std::exchange(one.asks, std::nullopt))
-        asks->deliver(make_client_known(one.number));
+  for (auto& one : state.followers_of(index))
+    answer(one);
 }
 
 void gather(directory_pointer self, size_t index) {
@@ -90,8 +100,8 @@ void lose(directory_pointer self, size_t index, const error& reason) {
   entry.now_in = directory_phase::lost;
   entry.word = make_nobody_took_over(
     {reason.code, fmt::format("the owner of '{}' is gone: {}", entry.variable, reason.message)});
-  for (const auto& one : self->state.followers)
-    if (one.variable == index) tell(self, index, one.who);
+  for (const auto& one : self->state.followers_of(index))
+    tell(self, index, one.who);
   answer_followers(self->state, index);
 }
 
@@ -151,9 +161,12 @@ void on_down(directory_pointer self, const caf::down_msg& down) {
   auto& state = self->state;
   auto reason = from_caf(down.reason);
   auto is_missed = false;
-  std::erase_if(state.followers, [&](const auto& one) { return one.who == down.source; });
-  for (size_t index = 0; index < state.variables.size(); ++index)
-    is_missed = on_gone(self, index, down.source, reason) || is_missed;
+  for (auto index : state.forget(down.source)) {
+    std::erase_if(state.followers_of(index),
+                  [&](const auto& one) { return one.who == down.source; });
+    if (index < state.variables.size())
+      is_missed = on_gone(self, index, down.source, reason) || is_missed;
+  }
   if (!is_missed) return;
   state.reasons.insert(reason.message);
   self->delayed_send(self, gather_time, watch_tick{});
@@ -216,7 +229,7 @@ caf::result<msg<wire::OwnerFollowed>> on_offer(directory_pointer self,
     return to_caf({errc::failed_precondition,
                    fmt::format("'{}' is held by who offers itself, already", entry.variable)});
   auto promise = self->make_response_promise<msg<wire::OwnerFollowed>>();
-  self->monitor(who);
+  remember(self, who, index);
   entry.waits = {who, said.getIsMirrors(), promise};
   state.parted.erase(entry.processes[said.getIsMirrors() ? 1 : 0]);
   take_in(state, index);
@@ -224,13 +237,14 @@ caf::result<msg<wire::OwnerFollowed>> on_offer(directory_pointer self,
 }
 
 void watch(directory_pointer self, const watch_owner& who) {
+  auto index = self->state.variables.size();
   self->state.variables.push_back({.variable = who.variable,
                                    .holder = who.owner,
                                    .mirror = who.mirror,
                                    .processes = who.processes});
-  self->monitor(who.owner);
-  self->monitor(who.mirror);
-  answer_followers(self->state, self->state.variables.size() - 1);
+  remember(self, who.owner, index);
+  remember(self, who.mirror, index);
+  answer_followers(self->state, index);
 }
 
 // It may know of a variable before we do.
@@ -240,12 +254,14 @@ caf::result<msg<wire::OwnerFollowed>> follow(directory_pointer self,
   auto index = said.getVariable();
   auto who = caf::actor_cast<failover_client_actor>(self->current_sender());
   auto promise = self->make_response_promise<msg<wire::OwnerFollowed>>();
-  self->monitor(who);
-  state.followers.push_back({index, who, said.getClosesSteps(), ++state.follower_count, promise});
+  remember(self, who, index);
+  auto& added = state.followers_of(index).emplace_back(
+    directory_state::follower{who, said.getClosesSteps(), ++state.follower_count, promise});
   if (index >= state.variables.size()) return promise;
   const auto& entry = state.variables[index];
-  if (!entry.word.is_empty() && entry.now_in != directory_phase::asking) tell(self, index, who);
-  answer_followers(state, index);
+  if (entry.now_in == directory_phase::asking) return promise;
+  if (!entry.word.is_empty()) tell(self, index, who);
+  answer(added);
   return promise;
 }
 
@@ -254,6 +270,15 @@ std::string names(const std::vector<std::string>& variables) {
 }
 
 } // namespace
+
+std::set<size_t> directory_state::forget(const caf::actor_addr& who) {
+  std::set<size_t> indices;
+  auto [begin, end] = concerned.equal_range(who);
+  for (auto one = begin; one != end; ++one)
+    indices.insert(one->second);
+  concerned.erase(begin, end);
+  return indices;
+}
 
 bool directory_state::is_moving() const {
   return std::ranges::any_of(variables, [](const entry& one) {

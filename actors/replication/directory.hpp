@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace troupe {
@@ -50,7 +51,6 @@ struct directory_state {
 
   /// A failover client that wants to know where a variable is.
   struct follower {
-    uint32_t variable = 0;
     failover_client_actor who;
     bool closes_steps = false;
     uint64_t number = 0; ///< Of all there were, from 1.
@@ -93,8 +93,11 @@ struct directory_state {
   give_up_process part_with; ///< Empty: none can be given up.
   std::set<uint32_t> parted; ///< Processes that are given up, in their present lives.
   std::vector<entry> variables;
-  uint64_t follower_count = 0;     ///< Of all there were.
-  std::vector<follower> followers; ///< Some of them of variables that are still to be watched.
+  uint64_t follower_count = 0; ///< Of all there were.
+  /// By variable; some of them are still to be watched.
+  std::unordered_map<size_t, std::vector<follower>> followers;
+  /// The variables that a follower, holder or mirror, or one that offers itself, has to do with.
+  std::unordered_multimap<caf::actor_addr, size_t> concerned;
   std::optional<watch_job> job;
 
   // Since the last word of losses, and of returns:
@@ -102,6 +105,11 @@ struct directory_state {
   std::vector<std::string> moved; ///< Variables that mirrors hold.
   std::vector<std::string> alone; ///< Those that have no mirror any more.
   std::vector<std::string> again; ///< Those that have one again.
+
+  [[nodiscard]] std::vector<follower>& followers_of(size_t index) { return followers[index]; }
+
+  /// An actor is gone. @returns The variables that it had to do with, in ascending order.
+  [[nodiscard]] std::set<size_t> forget(const caf::actor_addr& who);
 
   /// True while a mirror is about to take over.
   [[nodiscard]] bool is_moving() const;
