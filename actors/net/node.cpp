@@ -378,7 +378,7 @@ void node::on_end(uint64_t actor, const caf::error& reason) {
     if (found == shown_.end()) return;
     told = std::move(found->second.known_to);
     shown_.erase(found);
-    std::erase_if(pending_, [actor](const auto& one) { return one.first.first == actor; });
+    pending_.erase(pending_.lower_bound({actor, 0}), pending_.lower_bound({actor + 1, 0}));
   }
   for (const auto& peer : told)
     carry({.kind = parcel::content_kind::down,

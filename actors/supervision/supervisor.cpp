@@ -105,16 +105,17 @@ void supervisor_state::fail(supervised_child& what, error why) {
     self->send_exit(one->actor, caf::exit_reason::kill);
   }
   auto failed = std::ranges::find(children, &what, &child::get);
-  self->delayed_send(self, *delay, restart_due{*failed});
+  self->delayed_send(self, *delay, restart_due{*failed, ++failure_count});
 }
 
-// @param what Null: it was stopped meanwhile, or ended with its supervisor.
-void supervisor_state::restart(supervised_child* what) {
-  may_begin = true;
-  if (options.restart.together)
-    restart_all();
-  else if (what != nullptr && what->is == child_phase::down)
-    begin_anew(*what);
+void supervisor_state::restart(const restart_due& due) {
+  if (options.restart.together) {
+    if (due.failure != failure_count) return;
+    may_begin = true;
+    return restart_all();
+  }
+  // It may have been stopped meanwhile, or have ended with its supervisor.
+  if (auto what = due.child.lock(); what && what->is == child_phase::down) begin_anew(*what);
 }
 
 // Siblings begin anew when the backoff is over and the last of them has ended.
@@ -186,7 +187,7 @@ supervisor_actor::behavior_type supervise(supervisor_pointer self, troupe::world
     [self](const stop_child& what) {
       if (auto child = what.child.lock()) self->state.stop(*child);
     },
-    [self](const restart_due& what) { self->state.restart(what.child.lock().get()); },
+    [self](const restart_due& what) { self->state.restart(what); },
   };
 }
 

@@ -108,7 +108,8 @@ struct stop_child {
 /// The backoff of a restart is over.
 struct restart_due {
   std::weak_ptr<supervised_child>
-    child; ///< The one that has failed; all, if they restart together.
+    child;              ///< The one that has failed; all, if they restart together.
+  uint64_t failure = 0; ///< Its number: a later one has a backoff of its own.
 };
 
 } // namespace troupe
@@ -133,7 +134,7 @@ struct supervisor_state {
   void add(const child& what);
   void lose(const caf::actor_addr& gone, const caf::error& reason);
   void stop(supervised_child& what);
-  void restart(supervised_child* what);
+  void restart(const restart_due& due);
   void end_all(const error& why, const caf::error& reason);
 
   supervisor_pointer self = nullptr;
@@ -142,7 +143,8 @@ struct supervisor_state {
   supervisor_options options;
   std::vector<child> children;
   std::optional<restart_ledger> failures; ///< Of all actors, if they restart together.
-  bool may_begin = false;                 ///< The backoff of actors that restart together is over.
+  uint64_t failure_count = 0;
+  bool may_begin = false; ///< The last backoff of actors that restart together is over.
 
 private:
   void fail(supervised_child& what, error why);

@@ -169,6 +169,19 @@ TEST_SUITE("actors/supervision/supervisor") {
     CHECK(stage.told(first, 1).error() == error{errc::unavailable, "counter 0 has ended"});
   }
 
+  TEST_CASE("a failure during a backoff has actors that restart together wait for its own") {
+    supervised_counters stage{{.restarts = 5, .backoff = 1s, .together = true}};
+    auto first = stage.add("counter 0");
+    static_cast<void>(stage.told(first, 13)); // 1 s from now
+    stage.pass(500ms);
+    static_cast<void>(stage.told(stage.add("counter 1"), 13)); // 2 s from now
+    stage.pass(1s);
+    CHECK(stage.starts.size() == 2);
+    stage.pass(1100ms);
+    CHECK(stage.starts.size() == 4);
+    CHECK(stage.told(first, 1) == 1);
+  }
+
   TEST_CASE("actors that restart together count their failures together") {
     supervised_counters stage{{.restarts = 1, .backoff = 1s, .together = true}};
     auto first = stage.add("counter 0");
