@@ -99,6 +99,9 @@ struct CancelClosure {
 
 struct AwaitServiceEnd {
   # Asks when there will be no more closures.
+
+  process @0 :UInt32;
+  # Which process of the cluster the bystander stands in; in each of its lives the same.
 }
 
 struct ServiceEnded {

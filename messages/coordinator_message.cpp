@@ -99,8 +99,10 @@ msg<wire::CancelClosure> make_cancel_closure(uint64_t closure) {
   return std::move(message).finish();
 }
 
-msg<wire::AwaitServiceEnd> make_await_service_end() {
-  return message_builder<wire::AwaitServiceEnd>{}.finish();
+msg<wire::AwaitServiceEnd> make_await_service_end(uint32_t process) {
+  message_builder<wire::AwaitServiceEnd> message;
+  message.body.setProcess(process);
+  return std::move(message).finish();
 }
 
 msg<wire::ServiceEnded> make_service_ended() {

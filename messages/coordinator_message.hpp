@@ -49,8 +49,8 @@ using closure_value = std::variant<tensor, double, int64_t, std::string, worker_
 /// The result of a function is not needed.
 [[nodiscard]] msg<wire::CancelClosure> make_cancel_closure(uint64_t closure);
 
-/// A bystander wants to know when there will be no more closures.
-[[nodiscard]] msg<wire::AwaitServiceEnd> make_await_service_end();
+/// The bystander of a process wants to know when there will be no more closures.
+[[nodiscard]] msg<wire::AwaitServiceEnd> make_await_service_end(uint32_t process);
 
 /// There will be no more closures.
 [[nodiscard]] msg<wire::ServiceEnded> make_service_ended();

@@ -144,7 +144,7 @@ void answer_those_who_may_know(coordinator_state& state) {
 
 void finish(coordinator_pointer self) {
   auto& state = self->state;
-  for (auto& bystander : state.bystanders)
+  for (auto& [process, bystander] : state.bystanders)
     bystander.deliver(make_service_ended());
   if (state.ending->tell) state.ending->tell();
   self->quit();
@@ -191,7 +191,7 @@ void go_on(coordinator_pointer self) {
   auto& state = self->state;
   if (state.ending) {
     // A process that has not come yet would look for a coordinator that is gone.
-    auto all_were_there = state.bystanders_seen >= state.config.bystanders;
+    auto all_were_there = state.bystanders.size() >= state.config.bystanders;
     if (state.queue->in_flight().empty() && all_were_there) finish(self);
     return;
   }
@@ -330,11 +330,10 @@ void on_end(coordinator_pointer self, const end_service& end) {
   go_on(self);
 }
 
-caf::result<msg<wire::ServiceEnded>> on_bystander(coordinator_pointer self) {
+caf::result<msg<wire::ServiceEnded>> on_bystander(coordinator_pointer self, uint32_t process) {
   auto& state = self->state;
   auto promise = self->make_response_promise<msg<wire::ServiceEnded>>();
-  state.bystanders.push_back(promise);
-  ++state.bystanders_seen;
+  state.bystanders.insert_or_assign(process, promise);
   if (state.ending) go_on(self);
   return promise;
 }
@@ -362,7 +361,9 @@ coordinator_actor::behavior_type coordinator(coordinator_pointer self, coordinat
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
   return {
     [self](const msg<wire::WorkerReady>& said) { on_ready(self, said.reader().getWorker()); },
-    [self](const msg<wire::AwaitServiceEnd>&) { return on_bystander(self); },
+    [self](const msg<wire::AwaitServiceEnd>& said) {
+      return on_bystander(self, said.reader().getProcess());
+    },
     [self](const msg<wire::OwnersLost>& lost) {
       tell_of_owners(self->state, lost.reader().getReason());
     },

@@ -89,8 +89,8 @@ struct coordinator_state {
   std::map<uint32_t, uint64_t> losses; ///< By worker: how often it was lost.
   std::deque<schedule_closure> waiting_for_room;
   std::vector<await_closures> waiting_for_end;
-  std::vector<caf::typed_response_promise<msg<wire::ServiceEnded>>> bystanders;
-  uint64_t bystanders_seen = 0;        ///< In all their lives.
+  /// By process; that of its last life.
+  std::map<uint32_t, caf::typed_response_promise<msg<wire::ServiceEnded>>> bystanders;
   std::set<caf::actor_addr> relied_on; ///< Owners that hold variables alone.
   std::optional<error> stranded;       ///< One of them is lost.
   std::optional<end_service> ending;

@@ -266,16 +266,16 @@ void closure_service::serve(const std::stop_token& stop) {
                              }};
   if (stop.stop_requested()) return;
   coordinator_ = value_or_throw(placement_->find<coordinator_actor>("member", "coordinator"));
-  auto bystander = world_.system().spawn(
-    [coordinator = coordinator_, ended](caf::event_based_actor* self) -> caf::behavior {
-      self
-        ->request(coordinator, caf::infinite, make_await_service_end()) // a lost node answers
-        .then([ended](const msg<wire::ServiceEnded>&) { ended->tell({}); },
-              [ended](const caf::error& reason) {
-                ended->tell(tl::unexpected<error>(from_caf(reason)));
-              });
-      return {[](give_up) {}}; // never sent; without a behaviour there is no actor
-    });
+  auto bystander = world_.system().spawn([coordinator = coordinator_, here = placement_->here(),
+                                          ended](caf::event_based_actor* self) -> caf::behavior {
+    self
+      ->request(coordinator, caf::infinite, make_await_service_end(here)) // a lost node answers
+      .then([ended](const msg<wire::ServiceEnded>&) { ended->tell({}); },
+            [ended](const caf::error& reason) {
+              ended->tell(tl::unexpected<error>(from_caf(reason)));
+            });
+    return {[](give_up) {}}; // never sent; without a behaviour there is no actor
+  });
   spawn_workers();
   offer_all_again(strategy_, false);
   auto over = ended->promise.get_future();

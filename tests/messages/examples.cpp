@@ -125,7 +125,7 @@ void add_coordinator_messages(std::vector<message_example>& examples) {
   add(examples, make_run_closure(7, "step", values, std::array<uint32_t, 2>{2, 5}));
   add(examples, make_closure_done(7, values));
   add(examples, make_cancel_closure(7));
-  add(examples, make_await_service_end());
+  add(examples, make_await_service_end(3));
   add(examples, make_service_ended());
 }
 

@@ -171,7 +171,7 @@ private:
     auto& bystander = bystanders_[worker].emplace(world);
     network_.stand_beside(seen_from_there, bystander.as<caf::strong_actor_ptr>());
     released_[worker]
-      = bystander.ask<msg<wire::ServiceEnded>>(coordinator, make_await_service_end());
+      = bystander.ask<msg<wire::ServiceEnded>>(coordinator, make_await_service_end(worker));
   }
 
   static task<std::vector<closure_value>> call(closure_job& job, activity& activity,

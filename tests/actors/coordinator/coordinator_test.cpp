@@ -77,8 +77,9 @@ private:
 };
 
 struct coordinated : deterministic_world {
-  coordinated() {
+  explicit coordinated(uint32_t bystanders = 0) {
     config.workers = 2;
+    config.bystanders = bystanders;
     config.on_warning = [told = told](const std::string& line) { told->push_back(line); };
     gives = spawn(coordinator, config);
     workers[0].enter(gives, 0);
@@ -228,6 +229,23 @@ TEST_SUITE("actors/coordinator/coordinator") {
     settle();
     CHECK(told == std::vector<std::string>{"'f' failed at worker 0: no", "all are done"});
     CHECK_FALSE(config.gauge->has_failed);
+  }
+
+  TEST_CASE("a process that comes again does not stand for one that has not come yet") {
+    coordinated stage{2};
+    auto ask = [&](uint32_t process) {
+      return stage.trainer.ask<msg<wire::ServiceEnded>>(stage.gives,
+                                                        make_await_service_end(process));
+    };
+    auto first_life = ask(0);
+    auto next_life = ask(0);
+    stage.trainer.tell(stage.gives, end_service{});
+    stage.settle();
+    CHECK_FALSE(next_life.has_come());
+    auto other = ask(1);
+    stage.settle();
+    CHECK(next_life.has_come());
+    CHECK(other.has_come());
   }
 }
 
