@@ -19,6 +19,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <unordered_set>
 
 namespace troupe {
 
@@ -101,6 +102,7 @@ tensor whole(const variable& of, const gradient& given) {
 struct gradient_buckets::shared_state {
   strategy& owner;
   std::vector<variable> variables;
+  variable_positions positions;
   std::vector<std::vector<size_t>> buckets;
   std::vector<size_t> bucket_of; ///< By variable.
   uint32_t replicas;
@@ -118,8 +120,9 @@ struct gradient_buckets::shared_state {
   replica_actor waiting; ///< The replica to wake; null while none waits.
 
   shared_state(strategy& of, std::vector<variable> given, size_t bytes_per_bucket)
-    : owner(of), variables(std::move(given)), buckets(layout_of(variables, bytes_per_bucket)),
-      bucket_of(variables.size()), replicas(of.num_local_replicas()) {
+    : owner(of), variables(std::move(given)), positions(positions_of(variables)),
+      buckets(layout_of(variables, bytes_per_bucket)), bucket_of(variables.size()),
+      replicas(of.num_local_replicas()) {
     for (size_t bucket = 0; bucket < buckets.size(); ++bucket)
       for (auto i : buckets[bucket])
         bucket_of[i] = bucket;
@@ -146,11 +149,11 @@ struct gradient_buckets::shared_state {
   }
 
   [[nodiscard]] size_t index_of(const variable& wanted) const {
-    auto found = std::ranges::find(variables, wanted);
-    if (found == variables.end())
+    auto found = positions.find(wanted);
+    if (found == positions.end())
       throw_failure(errc::invalid_argument, "variable '{}' is in none of the gradient buckets",
                     wanted.name());
-    return static_cast<size_t>(found - variables.begin());
+    return found->second;
   }
 
   // @returns Whether the gradient was the last that its bucket lacked.
@@ -371,11 +374,11 @@ gradient_buckets::gradient_buckets(strategy& of, std::vector<variable> variables
                                    size_t bytes_per_bucket) {
   if (variables.empty())
     throw_failure(errc::invalid_argument, "gradient buckets of no variables; give those to train");
-  for (size_t i = 0; i < variables.size(); ++i) {
-    check_made_by("gradient_buckets", of, variables[i]);
-    if (std::find(variables.begin(), variables.begin() + static_cast<ptrdiff_t>(i), variables[i])
-        != variables.begin() + static_cast<ptrdiff_t>(i))
-      throw_failure(errc::invalid_argument, "variable '{}' is given twice", variables[i].name());
+  std::unordered_set<variable> seen;
+  for (const auto& one : variables) {
+    check_made_by("gradient_buckets", of, one);
+    if (!seen.insert(one).second)
+      throw_failure(errc::invalid_argument, "variable '{}' is given twice", one.name());
   }
   state_ = std::make_shared<shared_state>(of, std::move(variables), bytes_per_bucket);
   if (const auto* group = state_->group()) {

@@ -34,6 +34,7 @@ struct job_actors {
   std::optional<asynchronous_rule> asynchronous; ///< Where training is.
   token_queue_actor tokens;
   std::vector<variable> variables;             ///< What the job trains.
+  variable_positions positions;                ///< Of each of them.
   std::vector<accumulator_actor> accumulators; ///< Of each of `variables`, in that order.
   std::vector<bundle_of_variables> bundles;    ///< Those of several variables each.
   std::vector<variable_owner_actor> owners; ///< Likewise, where they are not those of `variables`.

@@ -167,9 +167,8 @@ task<std::vector<tensor>> replica_context::read_on_device(std::vector<variable> 
   auto next = others.begin();
   std::vector<tensor> values;
   values.reserve(variables.size());
-  for (const auto& one : variables) {
-    values.push_back(std::move(is_alone(one) ? *next++ : bundled.at(one.index())));
-  }
+  for (const auto& one : variables)
+    values.push_back(is_alone(one) ? std::move(*next++) : bundled.at(one.index()));
   co_return values;
 }
 

@@ -22,6 +22,7 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <unordered_map>
 
 namespace troupe {
 
@@ -111,19 +112,30 @@ struct update_requests {
   std::vector<std::vector<size_t>> which_bundled; ///< Those of each bundle.
 };
 
+// Where the only gradient of a variable is among the targets; nothing, if there are several.
+using target_positions = std::unordered_map<variable, std::optional<size_t>>;
+
+target_positions positions_of_targets(const std::vector<addressed_push>& targets) {
+  target_positions positions;
+  for (size_t i = 0; i < targets.size(); ++i)
+    if (auto [at, is_new] = positions.emplace(targets[i].target, i); !is_new) at->second.reset();
+  return positions;
+}
+
 // The gradients of a bundle's variables.
 // @param variables Of the strategy.
+// @param of_targets Their positions.
 // @param left Whether a target is, by position: those of the bundle are not any more.
 // Does nothing if there is not one for each.
 void take_bundle(update_requests& to, const bundle_of_variables& bundle,
-                 std::span<const variable> variables, const std::vector<brought_pushes>& all,
-                 uint32_t divisor, bool holds, std::vector<bool>& left) {
-  const auto& targets = *all.front();
+                 std::span<const variable> variables, const target_positions& of_targets,
+                 const std::vector<brought_pushes>& all, uint32_t divisor, bool holds,
+                 std::vector<bool>& left) {
   std::vector<size_t> positions;
   for (auto index : bundle.variables) {
-    if (std::ranges::count(targets, variables[index], &addressed_push::target) != 1) return;
-    auto found = std::ranges::find(targets, variables[index], &addressed_push::target);
-    positions.push_back(static_cast<size_t>(found - targets.begin()));
+    auto found = of_targets.find(variables[index]);
+    if (found == of_targets.end() || !found->second) return;
+    positions.push_back(*found->second);
   }
   apply_bundle update{.divisor = divisor, .hold = holds};
   for (const auto& brought : all) {
@@ -147,9 +159,11 @@ update_requests make_updates(const std::vector<brought_pushes>& all, uint32_t di
   update_requests made;
   const auto& targets = *all.front();
   std::vector<bool> left(targets.size(), true);
-  if (meeting != nullptr)
+  if (meeting != nullptr && !meeting->bundles().all().empty()) {
+    auto of_targets = positions_of_targets(targets);
     for (const auto& bundle : meeting->bundles().all())
-      take_bundle(made, bundle, meeting->variables(), all, divisor, holds, left);
+      take_bundle(made, bundle, meeting->variables(), of_targets, all, divisor, holds, left);
+  }
   for (size_t i = 0; i < targets.size(); ++i) {
     if (!left[i]) continue;
     std::vector<msg<wire::PushGradient>> pushes;
@@ -216,6 +230,7 @@ struct optimizer::shared_state {
   struct accumulated {
     uint32_t batches = 0;
     std::vector<gradient_and_variable> gradients;
+    variable_positions positions; ///< In `gradients`.
   };
 
   std::map<uint32_t, accumulated> by_replica;
@@ -230,17 +245,16 @@ struct optimizer::shared_state {
   add(uint32_t replica, std::vector<gradient_and_variable> gradients) {
     if (options.accumulation_steps == 1) return gradients;
     auto& so_far = of(replica);
-    if (so_far.batches == 0)
-      so_far.gradients = std::move(gradients);
-    else
-      for (auto& [gradient, variable] : gradients) {
-        auto found
-          = std::ranges::find(so_far.gradients, variable, &gradient_and_variable::variable);
-        if (found == so_far.gradients.end())
-          so_far.gradients.push_back({gradient, variable});
-        else
-          found->gradient = sum_of(found->gradient, gradient);
+    auto is_first = so_far.batches == 0;
+    for (auto& [gradient, variable] : gradients) {
+      auto [at, is_new] = so_far.positions.emplace(variable, so_far.gradients.size());
+      if (is_new || is_first) {
+        so_far.gradients.push_back({gradient, variable});
+      } else {
+        auto& sum = so_far.gradients[at->second].gradient;
+        sum = sum_of(sum, gradient);
       }
+    }
     if (++so_far.batches < options.accumulation_steps) return std::nullopt;
     return std::exchange(so_far, {}).gradients;
   }

@@ -188,6 +188,7 @@ void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> va
   auto is_replicated = strategy.layout().owner_copies > 1;
   actors->tokens = builder.spawn<token_queue_actor>("token queue", token_queue, queue);
   actors->variables = std::move(variables);
+  actors->positions = positions_of(actors->variables);
   actors->accumulators.resize(actors->variables.size());
   strategy.bundles().end();
   if (may_bundle(strategy, options_))

@@ -134,8 +134,7 @@ std::optional<gradient> gradient_of(const expected<msg<wire::Aggregate>>& aggreg
 } // namespace
 
 expected<size_t> job_actors::position_of(const variable& trained) const {
-  for (size_t i = 0; i < variables.size(); ++i)
-    if (variables[i] == trained) return i;
+  if (auto found = positions.find(trained); found != positions.end()) return found->second;
   return fail(errc::not_found,
               fmt::format("this job does not train variable '{}'", trained.name()));
 }
@@ -152,9 +151,9 @@ const bundle_of_variables* job_actors::bundle_of(size_t position) const {
 }
 
 const variable_owner_actor& job_actors::owner_of(const variable& trained) const {
-  for (size_t i = 0; i < owners.size(); ++i)
-    if (variables[i] == trained) return owners[i];
-  return trained.owner();
+  auto found = positions.find(trained);
+  auto is_seen_otherwise = found != positions.end() && found->second < owners.size();
+  return is_seen_otherwise ? owners[found->second] : trained.owner();
 }
 
 job_actors job_actors::seen_from(const std::string& viewer, placement& placement) const {

@@ -11,15 +11,25 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace troupe {
 
 class strategy;
+class variable;
+
+} // namespace troupe
+
+template <>
+struct std::hash<troupe::variable>;
+
+namespace troupe {
 
 /// When the copies that replicas have of a variable are made one.
 enum class variable_synchronization : uint8_t {
@@ -117,6 +127,7 @@ public:
 
 private:
   friend class strategy;
+  friend struct std::hash<variable>;
 
   struct data {
     variable_form form;
@@ -139,5 +150,28 @@ private:
 
   std::shared_ptr<const data> data_;
 };
+
+} // namespace troupe
+
+/// As `==`: by what the variable is, not by its name.
+template <>
+struct std::hash<troupe::variable> {
+  size_t operator()(const troupe::variable& of) const noexcept {
+    return std::hash<const void*>{}(of.data_.get());
+  }
+};
+
+namespace troupe {
+
+/// Where variables stand in a list.
+using variable_positions = std::unordered_map<variable, size_t>;
+
+/// Where each of `variables` stands first.
+[[nodiscard]] inline variable_positions positions_of(const std::vector<variable>& variables) {
+  variable_positions positions;
+  for (size_t i = 0; i < variables.size(); ++i)
+    positions.emplace(variables[i], i);
+  return positions;
+}
 
 } // namespace troupe
