@@ -134,6 +134,15 @@ job_time time_to_stop(job_time deadline) {
   return std::min<job_time>(std::chrono::seconds{5}, deadline);
 }
 
+// Has an actor end, and waits for that, but not for ever.
+void end_actor(world& world, const caf::actor& who, caf::exit_reason how, job_time patience) {
+  auto ended = std::make_shared<std::promise<void>>();
+  auto over = ended->get_future();
+  who->attach_functor([ended] { ended->set_value(); });
+  caf::anon_send_exit(who, how);
+  static_cast<void>(world.run_until(over, patience));
+}
+
 task<void> compute_for(strategy* owner, activity& host, std::function<void()> work) {
   std::function<void()> guarded = [work = std::move(work), owner] {
     context_guard entered{{context_kind::computing, owner}};
@@ -164,8 +173,8 @@ reduction_site strategy::site_of_reductions() {
   auto offload = [this](activity& host, std::function<void()> work) {
     return compute_for(this, host, std::move(work));
   };
-  return {layout_.group.get(), &devices_, layout_.cross_device_operations.get(),
-          num_replicas_in_sync(), offload};
+  return {layout_.group.get(), &devices_, layout_.cross_device_operations, num_replicas_in_sync(),
+          offload};
 }
 
 strategy::~strategy() {
@@ -236,13 +245,8 @@ void strategy::leave_group(bool waits) {
     static_cast<void>(ask<collective_result>(world_, communicator, last));
   }
   // What it has to say to others is said before it ends, and its node may leave only then.
-  auto ended = std::make_shared<std::promise<void>>();
-  auto over = ended->get_future();
-  caf::actor_cast<caf::abstract_actor*>(communicator)->attach_functor([ended] {
-    ended->set_value();
-  });
-  caf::anon_send_exit(communicator, caf::exit_reason::user_shutdown);
-  static_cast<void>(world_.run_until(over, time_to_stop(layout_.deadline)));
+  end_actor(world_, caf::actor_cast<caf::actor>(communicator), caf::exit_reason::user_shutdown,
+            time_to_stop(layout_.deadline));
 }
 
 void strategy::leave_others() {
@@ -515,7 +519,8 @@ std::shared_ptr<void> strategy::run_cross_replica(cross_replica_body body) {
   auto host = world_.system().spawn(replica, std::move(config));
   world_.introduce(host.id(), "cross-replica");
   if (auto turned = world_.run_until(over, patience()); !turned) {
-    caf::anon_send_exit(host, caf::exit_reason::kill);
+    end_actor(world_, caf::actor_cast<caf::actor>(host), caf::exit_reason::kill,
+              time_to_stop(layout_.deadline)); // it refers to this strategy
     throw_failure(errc::deadline_exceeded,
                   "a cross-replica function of the {} strategy is not over after {:.1f} s",
                   layout_.name, std::chrono::duration<double>(layout_.deadline).count());

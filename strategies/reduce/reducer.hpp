@@ -27,9 +27,9 @@ struct process_group;
 /// The processes, devices and operations of a reduction.
 struct reduction_site {
   const process_group* group = nullptr; ///< The processes that run replicas; null: this one alone.
-  const replica_devices* devices = nullptr;     ///< That replicas of this process compute on.
-  const cross_device_ops* operations = nullptr; ///< Of this process.
-  uint32_t replicas = 1;                        ///< Of all processes.
+  const replica_devices* devices = nullptr;           ///< That replicas of this process compute on.
+  std::shared_ptr<const cross_device_ops> operations; ///< Of this process; never null.
+  uint32_t replicas = 1;                              ///< Of all processes.
   /// Runs work on the world's computing threads, where calls to the strategy are refused.
   std::function<task<void>(activity&, std::function<void()>)> offload;
 
