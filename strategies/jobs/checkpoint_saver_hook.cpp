@@ -3,6 +3,7 @@
 #include "strategies/jobs/checkpoint_saver_hook.hpp"
 
 #include "actors/checkpoint/job_file.hpp"
+#include "actors/world/users_code.hpp"
 #include "actors/world/world.hpp"
 #include "messages/failure.hpp"
 
@@ -49,11 +50,10 @@ bool checkpoint_saver_hook::wants_snapshot(uint64_t step, job_time now, bool las
 void checkpoint_saver_hook::after_snapshot(const job_snapshot& snapshot) {
   {
     std::lock_guard guard{mutex_};
-    if (pending_ && options_.on_warning)
-      options_.on_warning(
-        fmt::format("the checkpoint of step {} is skipped: the disk is still busy "
-                    "with an earlier one",
-                    pending_->step));
+    if (pending_)
+      warn(fmt::format("the checkpoint of step {} is skipped: the disk is still busy with an "
+                       "earlier one",
+                       pending_->step));
     pending_ = snapshot;
     if (std::exchange(writes_, true)) return;
   }
@@ -95,7 +95,12 @@ void checkpoint_saver_hook::write_pending() {
 template <class Line>
 void checkpoint_saver_hook::tell(std::string trouble, const Line& line) {
   auto before = std::exchange(told_, std::move(trouble));
-  if (options_.on_warning && !told_.empty() && told_ != before) options_.on_warning(line());
+  if (!told_.empty() && told_ != before) warn(line());
+}
+
+void checkpoint_saver_hook::warn(const std::string& line) const {
+  if (options_.on_warning)
+    call_users_code("on_warning of a checkpoint hook", [&] { options_.on_warning(line); });
 }
 
 expected<void> checkpoint_saver_hook::write(const job_snapshot& snapshot) {

@@ -54,6 +54,7 @@ private:
   /// Warns of trouble that the checkpoint before did not have. @param trouble Empty: there is none.
   template <class Line>
   void tell(std::string trouble, const Line& line);
+  void warn(const std::string& line) const;
 
   checkpoint_options options_;
   world* world_ = nullptr;

@@ -5,6 +5,8 @@
 #include "tests/scratch_folder.hpp"
 #include "tests/strategies/small_job.hpp"
 
+#include <stdexcept>
+
 namespace checkpoint_saver_test {
 
 using namespace troupe;
@@ -120,6 +122,19 @@ TEST_SUITE("strategies/jobs/checkpoint_saver_hook") {
     CHECK(seen.report.step == 3); // all the steps were made
     REQUIRE(warnings.size() == 1);
     CHECK(warnings[0].find("no checkpoint of step 2, ") == 0);
+  }
+
+  TEST_CASE("a program that throws when it is warned goes on") {
+    scratch_folder scratch;
+    auto folder = scratch / "gone";
+    small_job job{{.policy = sync_policy::latest_token}};
+    training_options training{.steps = 3, .pace = one_second};
+    training.hooks = {std::make_shared<checkpoint_saver_hook>(
+      folder, checkpoint_options{.every_steps = 2, .on_warning = [](const std::string&) {
+                                   throw std::runtime_error{"no log"};
+                                 }})};
+    training.on_step = [&](const step_record&) { std::filesystem::remove_all(folder); };
+    CHECK(job.run_idle(training).report.step == 3);
   }
 
   TEST_CASE("what is wrong with the disk is said once, and again when it changes") {
