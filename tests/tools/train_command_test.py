@@ -60,6 +60,16 @@ class Train(unittest.TestCase):
         self.assertEqual(closed.returncode, 0)
         self.assertEqual(len(self.table("metrics.csv")), 20)
 
+    def test_a_run_whose_output_fills_a_disk_is_made_all_the_same(self):
+        for stream, code in (("stderr", 0), ("stdout", 1)):
+            with open("/dev/full", "w") as full:
+                streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: full}
+                result = subprocess.run([TROUPE, "train", *SMALL, "--run-dir", stream, "--steps", "20"],
+                                        cwd=self.folder, text=True, timeout=100, **streams)
+            self.assertEqual(result.returncode, code, result.stderr)
+            self.assertEqual(len(self.table("metrics.csv", stream)), 20)
+        self.assertIn("cannot write to standard output: No space left on device\n", result.stderr)
+
     def test_each_step_is_evaluated_once(self):
         for strategy in ("parameter_server", "mirrored"):
             self.trained("--steps", "20", "--evaluate-every", "10", "--strategy", strategy, "--run-dir", strategy)
@@ -353,6 +363,7 @@ class Train(unittest.TestCase):
             (["--aggregate", "5", "--policy", "cancel"], "--aggregate"),
             (["--aggregate", "5", "--initial-tokens", "0"], "--initial-tokens"),
             (["--slow", "7=2"], "--slow"),
+            (["--epochs", "1", "--warm-up", "100000"], "--warm-up 100000 leaves no step for training: there are "),
             (["--learning-rate", "nan"], "--learning-rate"),
             (["--run-dir", "used"], "--run-dir"),
             (["--run-dir", "/dev/null/x"], "--run-dir"),

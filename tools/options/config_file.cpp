@@ -2,6 +2,7 @@
 // Walking a parsed TOML file, key by key, against the options of a command.
 #include "tools/options/config_file.hpp"
 
+#include "messages/printable.hpp"
 #include "tools/options/nearest_name.hpp"
 #include "tools/system/file_content.hpp"
 
@@ -233,7 +234,7 @@ std::string config_text(const command_options& all, const option_origins& origin
       line = fmt::format(
         "{:<46}  # {}\n",
         fmt::format("{}{} = {}", option.key == style.commented ? "# " : "", option.key, value),
-        describe(origin_of(origins, option.key)));
+        printable(describe(origin_of(origins, option.key))));
     if (!option.section.empty() && option.section != section)
       sections += fmt::format("\n[{}]\n", option.section);
     section = option.section;

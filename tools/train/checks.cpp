@@ -32,10 +32,8 @@ expected<void> check_optimizer(const train_options& options, const option_origin
   return {};
 }
 
-expected<void> check_warm_up(const train_options& options, const option_origins& origins) {
-  if (options.warm_up == 0 || !options.steps || options.warm_up < *options.steps) return {};
-  return misuse(fmt::format("{} {} leaves no step for training: there are {}",
-                            spelling(origins, "warm-up"), options.warm_up, *options.steps));
+expected<void> check_given_steps(const train_options& options, const option_origins& origins) {
+  return options.steps ? check_warm_up(options, origins, *options.steps) : expected<void>{};
 }
 
 expected<void> check_hidden(const train_options& options, const option_origins& origins) {
@@ -103,10 +101,17 @@ expected<void> fit_model(train_options& options, option_origins& origins) {
   return {};
 }
 
+expected<void> check_warm_up(const train_options& options, const option_origins& origins,
+                             uint64_t steps) {
+  if (options.warm_up == 0 || options.warm_up < steps) return {};
+  return misuse(fmt::format("{} {} leaves no step for training: there are {}",
+                            spelling(origins, "warm-up"), options.warm_up, steps));
+}
+
 expected<void> check(const train_options& options, const option_origins& origins) {
   const job_options& of_the_job = options;
   if (auto done = check(of_the_job, origins); !done) return done;
-  for (auto* rule : {check_optimizer, check_warm_up, check_hidden, check_heads, check_images})
+  for (auto* rule : {check_optimizer, check_given_steps, check_hidden, check_heads, check_images})
     if (auto done = rule(options, origins); !done) return done;
   return {};
 }

@@ -7,6 +7,7 @@
 #include "tools/job/job_request.hpp"
 #include "tools/options/command_options.hpp"
 #include "tools/options/help.hpp"
+#include "tools/train/checks.hpp"
 #include "tools/train/command_line.hpp"
 #include "tools/train/learning_problem.hpp"
 #include "tools/train/plan.hpp"
@@ -74,6 +75,8 @@ int train_command_main(int argument_count, const char* const* arguments) {
   auto problem = load_problem(options);
   if (!problem) return refuse("troupe train", problem.error());
   auto subject = subject_of(options, *problem);
+  if (auto fits = check_warm_up(options, command->origins, subject.steps); !fits)
+    return refuse("troupe train", fits.error());
   if (job.is_chief()) {
     auto others = problem->compare();
     if (!others) return refuse("troupe train", others.error());

@@ -265,8 +265,10 @@ if (news) {
     showAll();
   };
   news.onerror = () => {
+    const why = news.readyState === EventSource.CLOSED // as after an answer that is not 200
+      ? 'the job tells its news to too many others; load this page again later' : 'the job does not answer';
     news.close();
-    run = {...run, is_lost: true, state: `${run.state} when it was seen last: the job does not answer`};
+    run = {...run, is_lost: true, state: `${run.state} when it was seen last: ${why}`};
     showHeading(run);
   };
 }
