@@ -31,8 +31,8 @@ constexpr const char* cluster_introduction
 constexpr const char* cluster_exit_codes
   = "\n"
     "Exit codes:\n"
-    "  0      nothing is wrong with it; whether hosts answer, a job finds out\n"
-    "  2      something is wrong; it is said what, and how to mend it\n";
+    "  0      no problem was found; it was not checked whether the hosts answer\n"
+    "  2      a problem was found; the output says which, and how to mend it\n";
 
 // A label, and beside it a text of as many lines as it takes.
 std::string report_line(std::string_view label, std::string_view text) {

@@ -16,7 +16,7 @@ std::string troupe_help() {
          "Usage: troupe COMMAND [OPTIONS]\n"
          "\n"
          "Commands:\n"
-         "  train      train a language model on a text, by several replicas together\n"
+         "  train      train a model on a text or on images, by several replicas together\n"
          "  launch     start the tasks of a job on this machine, and end them together\n"
          "  sample     print text that the model of a run writes\n"
          "  report     write a run as one page for a browser\n"

@@ -93,13 +93,13 @@ public:
   /// Cost: one request for each variable, all at once.
   [[nodiscard]] task<std::vector<tensor>> read(std::vector<variable> variables);
 
-  /// Likewise, for work that this replica computes: a variable that lies on its device is given
-  /// where it lies, and may be looked at there only; others lie in the host's memory. A gradient
+  /// As `read`, for work that this replica computes: a variable that lies on its device is given
+  /// where it lies, and may be read there only; others lie in the host's memory. A gradient
   /// that is left beside such a variable is handed over by reference: it must stay as it is until
   /// it is part of an update, so give a copy of what `cuda_stream::repeat` returns.
   [[nodiscard]] task<std::vector<tensor>> read_on_device(std::vector<variable> variables);
 
-  /// Likewise for one variable, in the host's memory: this replica's copy of it.
+  /// The value of one variable, in the host's memory: this replica's copy of it.
   [[nodiscard]] task<tensor> read(variable source) override;
 
   // ---- with the other replicas, in a run ----

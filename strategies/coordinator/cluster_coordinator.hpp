@@ -28,7 +28,10 @@ namespace troupe {
 ///     auto data = coordinator.create_per_worker_dataset(my_batches);
 ///     auto step = coordinator.make_function(
 ///       "step", [=](closure_context& context, dataset_iterator& batches) -> task<double> {...});
-///     if (!coordinator.leads()) return coordinator.serve();
+///     if (!coordinator.leads()) {
+///       coordinator.serve();
+///       return;
+///     }
 ///     auto iterator = data.iterator();
 ///     for (int i = 0; i < 1000; ++i) coordinator.schedule(step, iterator);
 ///     coordinator.join();
@@ -89,10 +92,10 @@ public:
   [[nodiscard]] per_worker_dataset
   create_per_worker_dataset(const std::function<dataset(const input_context&)>& make);
 
-  /// Likewise one that is the same for all.
+  /// As above, for a dataset that is the same for all workers.
   [[nodiscard]] per_worker_dataset create_per_worker_dataset(const dataset& source);
 
-  /// Likewise anything, but one for each worker.
+  /// An object of any type for each worker, made by the worker when a function first needs it.
   /// @param make `T make(const input_context&)`.
   template <class Make>
   [[nodiscard]] auto create_per_worker_resource(Make make) {

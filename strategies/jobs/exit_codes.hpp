@@ -17,7 +17,7 @@ namespace troupe {
 enum class exit_code : uint8_t {
   finished = 0,       ///< The job did all its steps.
   user_error = 1,     ///< Code of the trainer or the model failed.
-  usage = 2,          ///< An option, a file or a folder is not as it must be; nothing was started.
+  usage = 2,          ///< An option, a file or a folder is invalid; nothing was done.
   no_cluster = 3,     ///< The cluster did not form: others were missing or refused.
   lost_peer = 4,      ///< A replica or node was lost that the job cannot go on without.
   stalled = 5,        ///< A deadline passed without another step.

@@ -90,9 +90,9 @@ struct training_options {
   /// How long a replica computes beside the time it took: stragglers, and virtual computing times.
   std::function<job_time(uint32_t replica, uint64_t iteration, job_time elapsed)> pace;
 
-  /// What processes of a job that have a chief must have been told alike beside seed and replicas,
-  /// a line each. A process that differs is not let in, also when it comes back, and the first line
-  /// that differs is named, or beyond 4096 bytes that some do.
+  /// What all processes of a job with a chief must agree on beside seed and replicas, one line for
+  /// each setting. A process that differs is refused, also when it comes back, and the error names
+  /// the first line that differs; beyond 4096 bytes it only says that some differ.
   std::string agreement;
 
   std::function<void(const step_record&)> on_step; ///< Told of every step, in order.

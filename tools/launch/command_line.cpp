@@ -55,8 +55,8 @@ expected<void> check(const launch_options& options) {
                   "of a job: say which with --task worker:1");
   auto all = task_count(options);
   if (all <= launch_tasks_max) return {};
-  return misuse(fmt::format("{} tasks are too many for one machine: {} at most, with all "
-                            "that are no workers",
+  return misuse(fmt::format("{} tasks are too many for one machine: {} at most, including "
+                            "those that are not workers",
                             all, launch_tasks_max));
 }
 
@@ -102,18 +102,18 @@ void add_options(command_options& all, launch_options& options) {
   all.add_flag("--evaluator", options.evaluator,
                "a process that evaluates checkpoints; the others go on without it if it fails");
   all.add("--log-dir", "DIR",
-          "what each task writes also goes to a file there: worker-2.log; what lay there is "
-          "replaced",
+          "also write the output of each task to a file there, such as worker-2.log; an older "
+          "file is replaced",
           text_value(options.log_dir), "none");
   all.add("--fold", "WHEN",
-          "print a line that several tasks write within half a second once: auto (on a terminal), "
-          "always, never",
+          "print a line only once if several tasks write it within half a second: auto (on a "
+          "terminal), always, never",
           choice_value(options.fold, fold_names));
-  all.add("--grace", "SECONDS", "what tasks that are to end get until they are killed",
+  all.add("--grace", "SECONDS", "how long tasks may take to end before they are killed",
           seconds_value(options.grace, {0, 86'400}));
   all.add("--restart", "N",
-          "start a worker that fails again, or all tasks if the job cannot go on without the one "
-          "that failed: N times in all",
+          "restart a worker that fails, or all tasks if the job cannot go on without the failed "
+          "one: N restarts in all",
           whole_value(options.restarts, {0, 1e6}));
   all.add_flag("--spare-workers", options.spares_workers,
                "let the job go on if a worker fails that is not its chief; a job of Troupe that "
@@ -130,14 +130,14 @@ void add_options(command_options& all, launch_options& options) {
   all.add_flag("--insecure-network", options.insecure_network,
                "let --collect-output listen beyond this machine, where anybody can write to it");
   all.add("--kill-every", "SECONDS",
-          "try out what a job does when it loses tasks: kill one that is chosen at random, again "
-          "and again; with --restart it is started again like one that fails",
+          "test what a job does when it loses tasks: kill one, chosen at random, so often; with "
+          "--restart it is started again like a task that fails",
           interval_value(options.kill_every), "none is killed");
   all.add("--kill-tasks", "TASKS", "of these types or names: worker,ps:0",
           text_value(options.kill_tasks), "workers other than the chief");
   all.add("--kill-seed", "N", "choose the same tasks again, as far as they run",
           whole_value(options.kill_seed, {.low = 0, .high = 1ULL << 53}), "drawn");
-  all.add("--job-id", "ID", "tells jobs apart", job_id_value(options.job_id), "drawn");
+  all.add("--job-id", "ID", "name of the job", job_id_value(options.job_id), "drawn");
   all.add_help();
 }
 
@@ -157,8 +157,8 @@ std::string launch_environment() {
          + help_entry("SIGUSR1, SIGUSR2", "passed on to all tasks")
          + "\nExit codes:\n"
            "  0      all tasks finished\n"
-           "  2      an argument is not as it must be, or a task could not be started\n"
-           "  else   that of the task that failed first; 128+n if signal n ended it\n";
+           "  2      an argument is invalid, or a task could not be started\n"
+           "  other  the exit code of the task that failed first; 128+n if signal n ended it\n";
 }
 
 } // namespace

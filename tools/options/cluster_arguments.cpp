@@ -74,11 +74,11 @@ void add_options(command_options& all, server_options& options) {
   all.add("--start-deadline", "SECONDS", "how long tasks wait for each other",
           seconds_value(options.start_deadline, {.low = 0, .high = 86'400, .above_low = true}));
   all.add("--window", "MIB",
-          "so much of what one other task has sent may wait here to be used; more than what "
-          "it sends in a step",
+          "how much of what one other task has sent may wait here; must be more than it sends "
+          "in a step",
           window_value(options.window_bytes), "a quarter of the memory, at most 4096");
   all.add("--spin", "MICROSECONDS",
-          "so long the network's thread looks for messages before it sleeps; 0: not at all",
+          "how long the network thread polls for messages before it sleeps; 0: no polling",
           spin_value(options.spin), "TROUPE_SPIN_US; else 50, or 0 where processors are few");
 }
 

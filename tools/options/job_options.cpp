@@ -81,26 +81,26 @@ void add_replica_options(command_options& all, job_options& options) {
           choice_value(options.strategy, strategy_names));
   all.add(
     "--replicas", "COUNT",
-    "replicas that compute gradients, with --min-replicas the most; unless it is given, one for "
-    "each worker where that many cannot be shared out evenly",
+    "replicas that compute gradients; with --min-replicas, the most there may be. If it is not "
+    "given and the default is no multiple of the workers, one for each worker",
     whole_value(options.replicas, replica_counts));
   all.add("--min-replicas", "COUNT",
-          "begin as soon as so many of the --replicas are there, and 5 s later at the latest; "
-          "workers may enter while the job goes on, and leave it (SIGTERM); 0: begin with all",
+          "begin when so many of the --replicas are there, after at most 5 s more for the others; "
+          "workers may join a running job, and leave it (SIGTERM); 0: begin with all",
           whole_value(options.min_replicas, {0, 100'000}));
   all.add("--aggregate", "COUNT",
-          "gradients that each update averages, under policy ssp 1 unless it is given; replicas "
-          "beyond that number are backups",
+          "gradients that each update averages (default under policy ssp: 1); replicas beyond that "
+          "number are backups",
           whole_value(options.aggregate, replica_counts));
   all.add("--policy", "NAME",
-          fmt::format("what becomes of late replicas: {}; or stale gradients count: {}",
+          fmt::format("what happens to late replicas: {}; policies that use stale gradients: {}",
                       names_and_words(&policy_traits::is_synchronous),
                       names_and_words(&policy_traits::is_asynchronous)),
           choice_value(options.policy, policy_names));
   all.add("--backups", "NAME",
           fmt::format("fixed: replicas beyond --aggregate; dynamic: every step after the first "
-                      "waits for as many gradients as seem to help most for their time, under "
-                      "policy {}",
+                      "waits for the number of gradients with the best estimated gain for its "
+                      "time, under policy {}",
                       names_of(policies_that(&policy_traits::may_adapt))),
           choice_value(options.backups, backup_names));
   all.add("--curvature", "NUMBER",
@@ -137,7 +137,8 @@ void add_replica_options(command_options& all, job_options& options) {
 }
 
 void add_seed_options(command_options& all, job_options& options) {
-  all.add("--seed", "NUMBER", "of all randomness: initial values, batches, dropout, virtual time",
+  all.add("--seed", "NUMBER",
+          "seed of all random numbers: initial values, batches, dropout, virtual time",
           whole_value(options.seed, seeds));
   all.add("--evaluate-every", "STEPS",
           "how often the held-out data are evaluated; 0: only at the end",
@@ -147,17 +148,17 @@ void add_seed_options(command_options& all, job_options& options) {
 void add_run_options(command_options& all, job_options& options) {
   all.begin_group("Checkpoints", true);
   all.add("--checkpoint-every", "STEPS",
-          "how often everything is saved that --resume needs, besides at the end; 0: never",
+          "steps between checkpoints for --resume; the last step is saved, too; 0: no checkpoints",
           whole_value(options.checkpoint_every, counts));
-  all.add("--keep-checkpoints", "COUNT", "the newest so many stay",
+  all.add("--keep-checkpoints", "COUNT", "how many of the newest checkpoints to keep",
           whole_value(options.keep_checkpoints, counts_from_1));
   all.add("--resume", "DIR",
-          "go on with the run in that folder, with its options, from its newest checkpoint; what "
-          "comes of it goes into a folder of its own",
+          "continue the run in that folder from its newest checkpoint, with its options; the new "
+          "files go into a folder of their own",
           text_value(options.resume), "a new run");
   all.begin_group("Run", true);
-  all.add("--run-dir", "DIR", "folder for everything that the run leaves behind",
-          text_value(options.run_dir), "runs/<date-time>");
+  all.add("--run-dir", "DIR", "folder for all files of the run", text_value(options.run_dir),
+          "runs/<date-time>");
   all.add("--world", "NAME",
           "threads (real time), or virtual (one thread, virtual time, bit for bit repeatable)",
           choice_value(options.world, world_names));
@@ -167,8 +168,8 @@ void add_run_options(command_options& all, job_options& options) {
           text_value(options.compute), "0.1");
   all.add(
     "--arithmetic", "NAME",
-    "done, or with --world virtual skipped: replicas only wait for as long as --compute says, "
-    "and their gradients are zeros",
+    "done; or, with --world virtual, skipped: replicas compute nothing and wait for the time of "
+    "--compute, and their gradients are zeros",
     choice_value(options.arithmetic, arithmetic_names));
   all.add("--deadline", "SECONDS", "how long a step may take before the job counts as stalled",
           real_value(options.deadline_seconds, above(0, 1e9)));
@@ -177,28 +178,28 @@ void add_run_options(command_options& all, job_options& options) {
           "with a checkpoint",
           choice_value(options.on_loss, loss_names));
   all.add("--rejoin-patience", "SECONDS",
-          "how long a job that lacks replicas waits for the return of a worker that was lost",
+          "how long the job waits for a lost worker to come back if too few replicas are left",
           real_value(options.rejoin_patience_seconds, {0, 1e9}));
   all.add("--replicate-owners", "COUNT",
           "parameter servers that hold each variable: with 2, the loss of one loses nothing, and "
           "one that is started again takes its place",
           whole_value(options.replicate_owners, {1, 2}));
   all.add("--timeline-bytes", "COUNT",
-          "bytes that timeline.json may have; of a run that is too long for them, every "
-          "second, fourth, eighth step is shown, and so on",
+          "largest size of timeline.json; of a run that is too long for it, only every second, "
+          "fourth or eighth step is shown, and so on",
           whole_value(options.timeline_bytes, {100'000, 1e12}));
   all.add("--metrics-port", "PORT",
-          "serve the run's page, for a browser, and /metrics (Prometheus) and /actors (JSON, for "
-          "troupe top) there; 0: on any port that is free",
+          "serve the page of the run (for a browser), /metrics (for Prometheus) and /actors (JSON, "
+          "for troupe top) on this port; 0: any free port",
           whole_value(options.metrics_port, {0, 65535}), "not served");
   all.add("--metrics-address", "ADDRESS",
-          "address of this machine to serve them on; beyond loopback clients need a token, which "
-          "TROUPE_METRICS_TOKEN gives, or else the job draws and prints",
+          "address of this machine to serve them on; beyond loopback, clients need a token: "
+          "TROUPE_METRICS_TOKEN, or else one that the job draws and prints",
           text_value(options.metrics_address));
   all.add(
     "--observe-period", "SECONDS",
     "how often the chief's process asks the others what their actors do; 0: never, and flight "
-    "records are its own only",
+    "records cover the chief's process only",
     real_value(options.observe_period_seconds, {0, 3600}));
 }
 

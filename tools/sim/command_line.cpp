@@ -132,8 +132,8 @@ std::string distributions_text() {
 } // namespace
 
 const char* const sim_introduction
-  = "Simulates training in virtual time, by the actors of a real job or by what they\n"
-    "decide: what do stragglers cost, and what do backups save?\n"
+  = "Simulates training in virtual time, by the actors of a real job or by their\n"
+    "decisions alone: what do stragglers cost, and what do backups save?\n"
     "\n"
     "Usage: troupe sim [OPTIONS]\n"
     "       troupe sim advise [OPTIONS]          how many backups, in words\n"
@@ -179,14 +179,14 @@ void add_options(command_options& all, sim_command& command) {
   all.begin_group("Report", true);
   all.add("--sweep", "NAME=VALUES",
           "a row for each value of an option: aggregate=90:100, replicas=10:100:10, "
-          "policy=cancel,latest_token; all rows are of the same draws and compared in pairs. Given "
-          "twice, it is a row for each pair of values of two options",
+          "policy=cancel,latest_token; all rows use the same draws and are compared in pairs. "
+          "Given twice, there is a row for each pair of values of the two options",
           sweep_value(command));
   all.add("--json", "FILE", "write the report to a file; to standard output for -",
           text_or_none_value(command.json));
   all.add("--plots", "DIR",
-          "draw what was found as SVG files, and leave the numbers beside them as CSV files; made "
-          "by gnuplot, if it is there",
+          "plot the results as SVG files (by gnuplot, if it is installed), and write their numbers "
+          "beside them as CSV files",
           text_or_none_value(command.plots));
   all.add("--ledger", "FILE",
           "write a line for each gradient, as ledger.csv of troupe train has it",

@@ -81,12 +81,12 @@ struct lenient_options {
 };
 
 void add_job_options(lenient_options all, sim_options& options) {
-  all.all.begin_group("What computes", true);
+  all.all.begin_group("Replicas and policy", true);
   all.add("--replicas", "N", "replicas that compute",
           whole_value(options.replicas, sim_replica_counts));
   all.add(
     "--aggregate", "N|dynamic",
-    fmt::format("gradients that a step needs; dynamic: as many as seem best by what was seen, "
+    fmt::format("gradients that a step needs; dynamic: as many as the times seen so far suggest, "
                 "under {}",
                 adapting_policies()),
     aggregate_value(options.aggregate), "all replicas");
@@ -105,7 +105,7 @@ void add_job_options(lenient_options all, sim_options& options) {
   all.add(
     "--distinct", "on|off",
     "whether a replica whose gradient counts waits for the step to end before it takes a token; "
-    "only under tensorflow could it give the step a second one",
+    "else, under tensorflow, it may give the step a second gradient",
     text_or_none_value(options.distinct));
   all.add("--slack", "N", "under ssp, how many gradients a replica may be ahead of the slowest",
           whole_value(options.slack, {0, steps_max}), "0");
@@ -131,11 +131,11 @@ void add_job_options(lenient_options all, sim_options& options) {
 }
 
 void add_network_options(lenient_options all, sim_options& options) {
-  all.all.begin_group("What is between nodes, and what goes wrong", true);
+  all.all.begin_group("Network and faults", true);
   all.add("--network", "DIST", "how long a message between two nodes is on its way, in seconds",
           text_or_none_value(options.network), "no time");
   all.add("--bandwidth", "BYTES",
-          "what each node's card sends and receives a second, shared evenly: 1GB",
+          "bytes a second that each node's network card sends and receives, shared evenly: 1GB",
           text_or_none_value(options.bandwidth), "without limit");
   all.add(
     "--slow-link", "{I, J}*F",
@@ -158,10 +158,10 @@ void add_network_options(lenient_options all, sim_options& options) {
     "may plan faults in tables [[fault]]",
     text_or_none_value(options.faults), "nothing");
   all.add("--patience", "SECONDS",
-          "after how long a node is given up of which nothing is heard, because it is frozen or "
-          "cut off; 0 = never",
+          "how long a node that is frozen or cut off may be silent before it is given up; 0: "
+          "never",
           real_value(options.patience, reals), "2.5, as long as links between processes wait");
-  all.add("--ask-again", "SECONDS", "after how long a replica asks again what got no answer",
+  all.add("--ask-again", "SECONDS", "how long a replica waits before it repeats a request",
           real_value(options.ask_again, reals), "1 if messages are lost or doubled");
 }
 
@@ -182,7 +182,7 @@ void add_learning_options(lenient_options all, sim_options& options) {
           text_or_none_value(options.data), "same");
   all.add("--text", "FILE", "with --train language, what to learn",
           text_or_none_value(options.text), "that of troupe train");
-  all.add("--evaluate-every", "N", "with --train, steps from one look at the loss to the next",
+  all.add("--evaluate-every", "N", "with --train, steps between two evaluations of the loss",
           whole_value(options.evaluate_every, step_counts), "a fiftieth of all");
   all.add("--target-loss", "LOSS", "with --train, the loss to which the time is measured",
           real_value(options.target_loss, reals));
@@ -201,11 +201,11 @@ void add_run_options(lenient_options all, sim_options& options) {
   all.add("--seed", "N", "of all draws",
           whole_value(options.seed, {.low = 0, .high = 0x1p63, .below_high = true}));
   all.add("--runs", "N", "runs, each with the next seed", whole_value(options.runs, {1, runs_max}));
-  all.add("--threads", "N", "rows or runs at a time; results do not depend on it",
+  all.add("--threads", "N", "rows or runs to simulate at a time; results do not depend on it",
           whole_value(options.threads, {1, threads_max}), "all cores");
   all.add("--engine", "actors|direct",
-          "what simulates: the actors of a real job, which can do everything, or what they decide, "
-          "without their messages; the ledger is the same",
+          "actors: the actors of a real job, which can simulate everything; direct: their "
+          "decisions alone, without messages; both write the same ledger",
           text_or_none_value(options.engine),
           "direct, unless there is a network, faults or --train");
 }

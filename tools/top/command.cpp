@@ -42,7 +42,7 @@ constexpr const char* top_exit_codes
     "  0      ended by 'q' or Ctrl-C, or printed one look\n"
     "  1      what answers there is no job of troupe, or wants a token\n"
     "  2      an argument is not as it must be\n"
-    "  4      nothing answers there, or nothing does any more: the job is over\n";
+    "  4      no job answers there, or it has ended\n";
 
 /// What the user asked for.
 struct top_options {

@@ -66,7 +66,7 @@ std::string usual_learning_rates() {
   std::string text;
   for (const auto& [optimizer, rate] : train_defaults::learning_rates)
     text += fmt::format("{}{} for {}", text.empty() ? "" : ", ", rate, optimizer);
-  return text + "; of these a tenth for a transformer and for images";
+  return text + "; a tenth of these for a transformer and for images";
 }
 
 void add_learned_options(command_options& all, train_options& options) {
@@ -108,8 +108,8 @@ void add_training_options(command_options& all, train_options& options) {
   all.add("--optimizer", "NAME", fmt::format("{}", fmt::join(choice_names<update_rule>(), ", ")),
           optimizer_value(options.optimizer));
   all.add("--optimizer-setting", "NAME=NUMBER",
-          "set the optimizer otherwise than by default: beta1=0.8, clip_norm=1; a flag is 1 or "
-          "0 (may be given several times)",
+          "change a setting of the optimizer: beta1=0.8, clip_norm=1; a flag is 1 or 0 (may be "
+          "given several times)",
           setting_value(options.optimizer_settings), "none");
   all.add("--learning-rate", "RATE", "how far each update goes",
           real_value(options.learning_rate, above(0, 1e6)), usual_learning_rates());
@@ -120,8 +120,8 @@ void add_training_options(command_options& all, train_options& options) {
           whole_value(options.warm_up, counts));
   all.add(
     "--clip-global-norm", "NORM",
-    "norm to which the mean gradient of a step, all variables together, is made shorter if it "
-    "is longer, as is usual for transformers: 1; 0: as it is",
+    "clip the mean gradient of a step to this norm, over all variables together; 1 is usual for "
+    "transformers; 0: no clipping",
     real_value(options.clip_global_norm, {0, 1e9}));
   all.add(
     "--precision", "NAME",
@@ -139,8 +139,8 @@ void add_model_options(command_options& all, language_model_config& model) {
           choice_value(model.kind, model_names));
   const auto transformer = usual_transformer();
   all.add("--context", "BYTES",
-          fmt::format("bytes that the model sees when it guesses the next; a transformer: {}, "
-                      "unless it is given, and an example is so many guesses",
+          fmt::format("bytes from which the model predicts the next one; default of a transformer: "
+                      "{}, and each of its examples has as many predictions",
                       transformer.context),
           whole_value(model.context, extents));
   all.add("--embedding", "WIDTH", "perceptron: numbers that stand for one byte",
@@ -154,16 +154,15 @@ void add_model_options(command_options& all, language_model_config& model) {
   all.add("--width", "WIDTH", "transformer: numbers that stand for one position",
           whole_value(model.width, extents));
   all.add("--recompute", "off|on",
-          "transformer: on computes each layer again on the way back instead of keeping its "
-          "values; of the memory of a step, 2 layers leave two thirds and 12 layers a fifth, for "
+          "transformer: on computes each layer again in the backward pass instead of keeping its "
+          "values; a step then needs two thirds of the memory with 2 layers, a fifth with 12, and "
           "a third more time; the results are the same",
           choice_value(model.recompute, switch_names));
-  all.add("--embedding-dropout", "SHARE",
-          "perceptron: share of embedded numbers that is forgotten while training",
+  all.add("--embedding-dropout", "SHARE", "perceptron: dropout rate of the embedding, in training",
           real_value(model.embedding_dropout, shares_forgotten));
   all.add("--hidden-dropout", "SHARE",
-          fmt::format("share of each layer's output that is forgotten while training; a "
-                      "transformer: {}, unless it is given",
+          fmt::format("dropout rate of each layer's output, in training; default of a "
+                      "transformer: {}",
                       transformer.hidden_dropout),
           real_value(model.hidden_dropout, shares_forgotten));
 }
