@@ -270,6 +270,13 @@ TEST_SUITE("strategies/kinds/variable_devices") {
     });
     CHECK(step(6) == std::vector<numbers>{{0, 6, -3, -2, -1, -1}, {1, 6, -3, -2, -1, -1}});
     CHECK(step(0) == std::vector<numbers>{{-1, 5, -4, -3, -2, -2}, {0, 5, -4, -3, -2, -2}});
+    const std::vector<variable> tied{all[2], all[2]};
+    strategy.run([&](replica_context& context) -> task<void> {
+      auto reading = context.read_on_device(tied);
+      auto values = co_await reading;
+      for (const auto& value : values)
+        CHECK(value.extents() == shape{2});
+    });
   }
 
   TEST_CASE("variables of another strategy are not taken for those of a bundle") {
