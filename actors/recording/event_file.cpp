@@ -80,6 +80,13 @@ expected<event_file> event_file::create(const std::filesystem::path& folder,
   return file;
 }
 
+bool event_file::has_points(uint64_t step) {
+  uint64_t distance = 1;
+  while (step / distance > 100'000)
+    distance *= 10;
+  return step % distance == 0;
+}
+
 expected<void> event_file::append(const step_record& step) {
   const event_scalar scalars[]
     = {{"loss", mean_loss(step)},

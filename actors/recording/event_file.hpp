@@ -45,6 +45,10 @@ public:
   [[nodiscard]] static expected<event_file> create(const std::filesystem::path& folder,
                                                    const event_origin& origin);
 
+  /// Whether a step of a long run is to have points: the first 100,000 are, then one in ten of a
+  /// million, and so on. No viewer draws more.
+  [[nodiscard]] static bool has_points(uint64_t step);
+
   /// Adds the points of a step. Errors: `resource`, for ever after the first.
   [[nodiscard]] expected<void> append(const step_record& step);
 

@@ -5,8 +5,12 @@
 #include "actors/recording/output_file.hpp"
 #include "actors/recording/records.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 
 namespace troupe {
 
@@ -43,19 +47,29 @@ public:
       "waited_for,waited_for_seconds,idle_seconds,loss,examples\n";
 
   /// Creates the file with its header. Errors: `resource`.
-  [[nodiscard]] static expected<ledger_file> create(std::filesystem::path path);
+  /// @param bytes_max Of the file: the steps that would make it larger are left out, and all later
+  /// ones.
+  [[nodiscard]] static expected<ledger_file> create(std::filesystem::path path,
+                                                    uint64_t bytes_max = UINT64_MAX);
 
   /// Adds a line for each contribution of `step`.
-  /// Errors: `resource`, for ever after the first.
+  /// Errors: `resource`, or `limit_exceeded` for a file that is as large as it may be; for ever
+  /// after the first.
   [[nodiscard]] expected<void> append(const step_record& step);
 
   /// Brings all lines to the file. Errors: as `append`.
   [[nodiscard]] expected<void> flush() { return lines_.flush(); }
 
 private:
-  explicit ledger_file(record_writer lines) : lines_(std::move(lines)) {}
+  ledger_file(record_writer lines, std::string name, uint64_t bytes_max)
+    : lines_(std::move(lines)), name_(std::move(name)),
+      bytes_left_(bytes_max - std::min<uint64_t>(bytes_max, header.size())) {}
 
   record_writer lines_;
+  std::string name_;
+  uint64_t bytes_left_;
+  uint64_t last_step_ = 0;
+  bool is_full_ = false;
 };
 
 /// What became of a gradient.

@@ -415,6 +415,7 @@ job_report running_job::train_as_leader(troupe::strategy& strategy, const job_op
     strategy, directory_->path(),
     run_folder_options{.program = request_.program,
                        .timeline_bytes_max = request_.options.timeline_bytes,
+                       .ledger_bytes_max = request_.options.ledger_bytes,
                        .began = saved ? saved->time : job_time{0},
                        .measure = subject_.measure,
                        .learning_rate = rate_of(optimizer),

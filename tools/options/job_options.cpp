@@ -188,6 +188,9 @@ void add_run_options(command_options& all, job_options& options) {
           "largest size of timeline.json; of a run that is too long for it, only every second, "
           "fourth or eighth step is shown, and so on",
           whole_value(options.timeline_bytes, {100'000, 1e12}));
+  all.add("--ledger-bytes", "COUNT",
+          "largest size of ledger.csv; later steps are in metrics.csv alone",
+          whole_value(options.ledger_bytes, {0, 1e15}));
   all.add("--metrics-port", "PORT",
           "serve the page of the run (for a browser), /metrics (for Prometheus) and /actors (JSON, "
           "for troupe top) on this port; 0: any free port",

@@ -26,6 +26,7 @@ inline constexpr uint64_t steps = 1000;
 inline constexpr uint64_t checkpoint_every = 5000;
 inline constexpr uint64_t keep_checkpoints = 3;
 inline constexpr uint64_t timeline_bytes = uint64_t{16} << 20; ///< More makes viewers slow.
+inline constexpr uint64_t ledger_bytes = uint64_t{4} << 30;    ///< More is not replayed.
 } // namespace job_defaults
 
 /// The strategy whose replicas train, as the library calls it.
@@ -104,6 +105,7 @@ struct job_options {
   double rejoin_patience_seconds = 0; ///< How long a lost worker is waited for.
   uint64_t replicate_owners = 1;      ///< Parameter servers that hold each variable.
   uint64_t timeline_bytes = job_defaults::timeline_bytes; ///< That timeline.json may have.
+  uint64_t ledger_bytes = job_defaults::ledger_bytes;     ///< That ledger.csv may have.
   std::optional<uint64_t>
     metrics_port; ///< Where the running job can be looked at; 0: any that is free.
   std::string metrics_address = "127.0.0.1";

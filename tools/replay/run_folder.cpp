@@ -13,12 +13,6 @@
 
 namespace troupe {
 
-namespace {
-
-constexpr uint64_t ledger_bytes_max = uint64_t{4} << 30;
-
-} // namespace
-
 expected<job_options> read_run_options(const std::string& path) {
   job_options options;
   command_options all;
@@ -60,7 +54,7 @@ expected<run_folder> read_run_folder(const std::string& path) {
   auto options = read_run_options(path);
   if (!options) return tl::unexpected<error>(options.error());
   auto ledger = (std::filesystem::path{path} / "ledger.csv").string();
-  auto text = file_content(ledger, ledger_bytes_max);
+  auto text = file_content(ledger, job_defaults::ledger_bytes);
   if (!text) return tl::unexpected<error>(text.error());
   return run_of(*options, *text, ledger);
 }

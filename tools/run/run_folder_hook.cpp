@@ -49,7 +49,7 @@ run_folder_hook::files run_folder_hook::create(const strategy& strategy,
   const auto names = run_directory::at(folder);
   return {value_or_throw(metrics_file::create(names.metrics())),
           value_or_throw(evaluation_file::create(names.evaluations(), options.measure.column)),
-          value_or_throw(ledger_file::create(names.ledger())),
+          value_or_throw(ledger_file::create(names.ledger(), options.ledger_bytes_max)),
           value_or_throw(notice_file::create(names.notices())),
           value_or_throw(timeline_file::create(names.timeline(),
                                                {.job = options.program,
@@ -114,6 +114,7 @@ void run_folder_hook::flush_now_and_then() {
 }
 
 void run_folder_hook::write_curves(const step_record& step) {
+  if (!event_file::has_points(step.step)) return;
   tell_once(files_.curves.append(step));
   if (!options_.learning_rate) return;
   const event_scalar rate[] = {{"learning_rate", options_.learning_rate(step.step)}};

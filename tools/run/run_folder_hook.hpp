@@ -32,6 +32,7 @@ class strategy;
 struct run_folder_options {
   std::string program = "troupe"; ///< Named in the timeline.
   uint64_t timeline_bytes_max = job_defaults::timeline_bytes;
+  uint64_t ledger_bytes_max = job_defaults::ledger_bytes;
   job_time began{0}; ///< What the job's clock shows at first: more than 0 if it was resumed.
   quality_measure measure = quality_measures::loss;
   /// Of the update that leads to a step, for its curve; empty: there is none.

@@ -96,6 +96,15 @@ TEST_SUITE("actors/recording/event_file") {
     return std::move(*file);
   }
 
+  TEST_CASE("a long run has points for fewer and fewer of its steps") {
+    uint64_t count = 0;
+    for (uint64_t step = 1; step <= 3'000'000; ++step)
+      count += event_file::has_points(step);
+    CHECK(count == 100'000 + 90'000 + 20'000);
+    CHECK(event_file::has_points(0));
+    CHECK_FALSE(event_file::has_points(UINT64_MAX));
+  }
+
   TEST_CASE("begins with the version, under a name that TensorBoard looks for") {
     test::scratch_folder folder;
     const auto file = created(folder.path());

@@ -67,6 +67,31 @@ TEST_SUITE("actors/recording/ledger_file") {
     CHECK(test::content(folder / "ledger.csv") == ledger_file::header);
   }
 
+  TEST_CASE("ends with the last step for which there is room") {
+    test::scratch_folder folder;
+    auto bytes = [&](uint64_t most) {
+      auto file = ledger_file::create(folder / "ledger.csv", most);
+      REQUIRE(file);
+      expected<void> done;
+      for (uint64_t step = 1; step <= 3; ++step) {
+        auto record = test::step_with_a_straggler();
+        record.step = step;
+        if (step == 3) record.stale.clear(); // it alone would fit
+        done = file->append(record);
+      }
+      CHECK(file->flush());
+      return std::pair{test::content(folder / "ledger.csv").size(), done};
+    };
+    auto whole = bytes(UINT64_MAX);
+    CHECK(whole.second);
+    auto of_one = (whole.first - ledger_file::header.size()) / 3;
+    auto cut = bytes(ledger_file::header.size() + of_one * 2);
+    REQUIRE_FALSE(cut.second);
+    CHECK(cut.second.error().code == errc::limit_exceeded);
+    CHECK(cut.second.error().message == "ledger.csv ends with step 1: it is as large as it may be");
+    CHECK(cut.first < whole.first / 2);
+  }
+
   TEST_CASE("reports a folder that is not there") {
     test::scratch_folder folder;
     const auto file = ledger_file::create(folder / "missing/ledger.csv");
