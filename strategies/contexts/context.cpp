@@ -8,6 +8,7 @@
 #include "strategies/contexts/replica_context.hpp"
 #include "strategies/contexts/strategy.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace troupe {
@@ -86,6 +87,11 @@ void experimental_set_strategy(strategy* chosen) {
     stack.push({.kind = context_kind::cross_replica, .owner = chosen, .is_set = true});
 }
 
+void context_stack::leave(uint64_t number) {
+  auto left = std::ranges::find(frames_, number, &context_frame::number);
+  frames_.erase(left, frames_.end());
+}
+
 strategy_scope::strategy_scope(strategy& entered)
   : strategy_(entered), stack_(&context_stack::current()) {
   auto around = stack_->top();
@@ -102,21 +108,23 @@ strategy_scope::strategy_scope(strategy& entered)
           "entered inside that of another; leave that one first"
         : "Mixing different tf.distribute.Strategy objects: scope was called inside the scope "
           "of another strategy; leave that one first");
-  stack_->push({.kind = context_kind::cross_replica, .owner = &entered, .beside = around.beside});
-  depth_ = stack_->frames_.size();
+  number_ = stack_->push({.kind = context_kind::cross_replica,
+                          .owner = &entered,
+                          .component = around.component,
+                          .beside = around.beside});
 }
 
 strategy_scope::~strategy_scope() {
-  if (stack_ != nullptr && stack_->frames_.size() >= depth_) stack_->frames_.resize(depth_ - 1);
+  if (stack_ != nullptr) stack_->leave(number_);
 }
 
 void strategy_scope::exit() {
   if (stack_ == nullptr) return;
-  if (stack_->frames_.size() != depth_)
+  if (stack_->top().number != number_)
     refuse_context(
       "scope nesting error: a scope was left while another, entered later, was not; leave "
       "them in the order of their nesting");
-  stack_->pop();
+  stack_->leave(number_);
   stack_ = nullptr;
 }
 

@@ -36,6 +36,7 @@ struct context_frame {
   bool is_set = false;                ///< By `experimental_set_strategy`.
   /// By `colocate_vars_with`: the `index` of the variable that new ones are held beside.
   std::optional<size_t> beside{};
+  uint64_t number = 0; ///< Of those that its stack has entered, from 1.
 };
 
 /// The contexts that a thread or a coroutine has entered and not left, the innermost last.
@@ -48,9 +49,15 @@ public:
     return frames_.empty() ? context_frame{} : frames_.back();
   }
 
-  void push(context_frame frame) { frames_.push_back(frame); }
+  /// @returns The number of the frame, by which it is left.
+  uint64_t push(context_frame frame) {
+    frame.number = ++entered_;
+    frames_.push_back(frame);
+    return frame.number;
+  }
 
-  void pop() { frames_.pop_back(); }
+  /// Leaves a context, and those that were entered in it; nothing, if it was left before.
+  void leave(uint64_t number);
 
   [[nodiscard]] const std::vector<context_frame>& frames() const { return frames_; }
 
@@ -65,23 +72,24 @@ private:
   friend void experimental_set_strategy(strategy*);
 
   std::vector<context_frame> frames_;
+  uint64_t entered_ = 0;
   bool may_block_;
 };
 
 /// Enters a context until the end of a block.
 class context_guard {
 public:
-  explicit context_guard(context_frame frame) : stack_(context_stack::current()) {
-    stack_.push(frame);
-  }
+  explicit context_guard(context_frame frame)
+    : stack_(context_stack::current()), number_(stack_.push(frame)) {}
 
-  ~context_guard() { stack_.pop(); }
+  ~context_guard() { stack_.leave(number_); }
 
   context_guard(const context_guard&) = delete;
   context_guard& operator=(const context_guard&) = delete;
 
 private:
   context_stack& stack_;
+  uint64_t number_;
 };
 
 /// Work that a coroutine has done on computing threads, and where its result will be.
@@ -161,7 +169,7 @@ public:
 private:
   strategy& strategy_;
   context_stack* stack_;
-  size_t depth_; ///< Frames of the stack while this scope is the innermost.
+  uint64_t number_ = 0; ///< Of its frame.
 };
 
 /// Refuses a call that is made in the wrong context.

@@ -287,6 +287,34 @@ TEST_SUITE("strategies/contexts/context") {
     CHECK(!has_strategy());
   }
 
+  TEST_CASE("a guard that outlives the scope around it leaves nothing, and no other's scope") {
+    two_strategies both;
+    auto weights = both.ours.make_variable("weights", zeros({1}));
+    auto beside = [&] {
+      auto scope = both.ours.scope();
+      return both.ours.extended().colocate_vars_with(weights);
+    };
+    auto outer = both.ours.scope();
+    {
+      auto guard = beside();
+      CHECK(has_strategy());
+    }
+    CHECK(has_strategy());
+    outer.exit();
+    CHECK(context_stack::current().frames().empty());
+  }
+
+  TEST_CASE("a scope inside an update has its copy") {
+    two_strategies both;
+    auto weights = both.ours.make_variable("weights", zeros({1}));
+    std::optional<uint32_t> seen;
+    both.ours.extended().update(weights, [&](update_context&, const variable&) {
+      auto scope = both.ours.scope();
+      seen = get_update_replica_id();
+    });
+    CHECK(seen == 0);
+  }
+
   TEST_CASE("a scope that is left by force takes those inside it along") {
     two_strategies both;
     auto outer = std::make_unique<strategy_scope>(both.ours);
