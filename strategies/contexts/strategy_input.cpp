@@ -66,7 +66,7 @@ void end_with_others(strategy& of, distributed_dataset& mine) {
 
 strategy_iterator strategy_dataset::iterate() const {
   context_check::cross_replica("iterate", *strategy_);
-  return {*strategy_, elements_.iterate()};
+  return {*strategy_, elements_.iterate((*next_pass_)++), next_pass_};
 }
 
 std::optional<distributed_value<element>> strategy_iterator::next() {
@@ -78,6 +78,7 @@ std::optional<distributed_value<element>> strategy_iterator::next() {
 
 void strategy_iterator::restore(const tensor& position) {
   value_or_throw(elements_.restore(position));
+  *next_pass_ = elements_.pass() + 1;
 }
 
 strategy_dataset strategy::experimental_distribute_dataset(const dataset& global_batches,

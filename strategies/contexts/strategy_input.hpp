@@ -5,7 +5,10 @@
 #include "strategies/data/distributed_dataset.hpp"
 #include "strategies/values/distributed_value.hpp"
 
+#include <cstdint>
+#include <memory>
 #include <optional>
+#include <utility>
 
 namespace troupe {
 
@@ -25,12 +28,14 @@ public:
   /// True if in the last step some replicas may get fewer rows than others, or none.
   [[nodiscard]] bool has_partial_steps() const { return elements_.has_partial_steps(); }
 
-  /// A new pass, from its first step.
+  /// The next pass, from its first step: each has other orders and random numbers. Processes of one
+  /// job make as many. After `strategy_iterator::restore` comes the pass behind that one.
   [[nodiscard]] strategy_iterator iterate() const;
 
 private:
   strategy* strategy_;
   distributed_dataset elements_;
+  std::shared_ptr<uint64_t> next_pass_ = std::make_shared<uint64_t>(0); ///< Of all its copies.
 };
 
 /// Reads a distributed dataset step by step.
@@ -41,14 +46,16 @@ private:
 /// Thread: the strategy's.
 class strategy_iterator {
 public:
-  strategy_iterator(strategy& of, distributed_iterator elements)
-    : strategy_(&of), elements_(std::move(elements)) {}
+  /// @param next_pass Of its dataset.
+  strategy_iterator(strategy& of, distributed_iterator elements,
+                    std::shared_ptr<uint64_t> next_pass)
+    : strategy_(&of), elements_(std::move(elements)), next_pass_(std::move(next_pass)) {}
 
   /// The elements of the next step; nothing after the last.
   /// Errors: throws `failure`: wrong_context in a replica; as `distributed_iterator::next`.
   [[nodiscard]] std::optional<distributed_value<element>> next();
 
-  /// Where this iterator stands, to be saved and gone on from. Shape: [2] i64
+  /// Where this iterator stands, to be saved and gone on from. Shape: [3] i64
   [[nodiscard]] tensor position() const { return elements_.position(); }
 
   /// Goes to a position of this dataset. Errors: throws `failure` as `dataset_iterator::restore`.
@@ -57,6 +64,7 @@ public:
 private:
   strategy* strategy_;
   distributed_iterator elements_;
+  std::shared_ptr<uint64_t> next_pass_;
 };
 
 } // namespace troupe

@@ -74,7 +74,8 @@ dataset dataset::from_tensors(std::vector<tensor> tensors) {
     one = one.as_read_only();
   return {1, always([tensors = std::move(tensors)](uint64_t, uint64_t) -> expected<element> {
             return element{tensors, {}};
-          })};
+          }),
+          dataset_stage{.gives_equal_extents = true}};
 }
 
 dataset dataset::from_tensor_slices(std::vector<tensor> tensors) {
@@ -88,7 +89,8 @@ dataset dataset::from_tensor_slices(std::vector<tensor> tensors) {
   }
   const auto rows = static_cast<uint64_t>(tensors[0].extents()[0]);
   dataset_stage made_by{.gives_examples = std::ranges::any_of(
-                          tensors, [](const tensor& one) { return one.rank() == 1; })};
+                          tensors, [](const tensor& one) { return one.rank() == 1; }),
+                        .gives_equal_extents = true};
   auto open = always([tensors = std::move(tensors)](uint64_t, uint64_t index) {
     element row;
     for (const auto& one : tensors) {
@@ -304,26 +306,26 @@ dataset dataset::prefetch(uint64_t count, executor elsewhere) const {
 
 // ---- iterating ----
 
-dataset_iterator dataset::iterate() const {
-  return dataset_iterator{*this, open_()};
+dataset_iterator dataset::iterate(uint64_t pass) const {
+  return {*this, open_(), pass};
 }
 
 expected<std::optional<element>> dataset_iterator::next() {
   if (delivered_ == size_) return std::nullopt;
-  return called(reader_name, [&] { return read_(0, delivered_++); }).map([](element&& one) {
+  return called(reader_name, [&] { return read_(pass_, delivered_++); }).map([](element&& one) {
     return std::optional{std::move(one)};
   });
 }
 
 tensor dataset_iterator::position() const {
-  return make_position(delivered_, size_);
+  return make_position({delivered_, pass_}, size_);
 }
 
 expected<void> dataset_iterator::restore(const tensor& position) {
-  auto delivered = read_position(position, size_, "elements");
-  if (!delivered) return tl::unexpected(delivered.error());
-  delivered_ = *delivered;
-  return {};
+  return read_position(position, size_, "elements").map([this](const data_position& at) {
+    delivered_ = at.delivered;
+    pass_ = at.pass;
+  });
 }
 
 } // namespace troupe

@@ -110,8 +110,9 @@ public:
   /// comes out is the same. Without an executor nothing is read ahead.
   [[nodiscard]] dataset prefetch(uint64_t count, executor elsewhere = {}) const;
 
-  /// An iterator at the first element.
-  [[nodiscard]] dataset_iterator iterate() const;
+  /// An iterator at the first element. @param pass Over the data, of which each has other orders
+  /// and random numbers: give another one to each, or let `repeat` count them.
+  [[nodiscard]] dataset_iterator iterate(uint64_t pass = 0) const;
 
   /// A reader for a stage of one's own. @pre It is asked for elements below `size()`.
   [[nodiscard]] element_reader open() const { return open_(); }
@@ -127,8 +128,8 @@ private:
 /// Reads a dataset from one end to the other. Thread: one owner at a time.
 class dataset_iterator {
 public:
-  explicit dataset_iterator(const dataset& source, element_reader read)
-    : size_(source.size()), read_(std::move(read)) {}
+  dataset_iterator(const dataset& source, element_reader read, uint64_t pass)
+    : size_(source.size()), read_(std::move(read)), pass_(pass) {}
 
   /// The next element; nothing after the last one. An element that cannot be read counts as
   /// delivered: the next call goes on behind it.
@@ -136,8 +137,8 @@ public:
   [[nodiscard]] expected<std::optional<element>> next();
 
   /// Where this iterator stands, as a checkpoint can hold it (`replica_context::keep`): elements
-  /// delivered, and elements of the whole dataset, -1 for one without end.
-  /// Shape: [2] i64
+  /// delivered, elements of the whole dataset, -1 for one without end, and the pass.
+  /// Shape: [3] i64
   [[nodiscard]] tensor position() const;
 
   /// Goes to a position of this dataset, saved by any iterator over it: what follows is what would
@@ -148,6 +149,7 @@ public:
 private:
   uint64_t size_;
   element_reader read_;
+  uint64_t pass_;
   uint64_t delivered_ = 0;
 };
 

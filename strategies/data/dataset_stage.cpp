@@ -58,6 +58,8 @@ int64_t batch_size_of(const dataset& batches) {
 bool has_fixed_extents(const dataset& elements) {
   const auto& stage = elements.made_by();
   switch (stage.kind) {
+  case stage_kind::source:
+    return stage.gives_equal_extents;
   case stage_kind::batch:
     return stage.drop_remainder;
   case stage_kind::rebatch:

@@ -53,6 +53,9 @@ struct dataset_stage {
 
   /// Of a source: its elements are known to be single examples, such as lines or scalars.
   bool gives_examples = false;
+
+  /// Of a source: all its elements are known to have the same extents.
+  bool gives_equal_extents = false;
 };
 
 /// The answer of `batch_size_of` if it does not know the batches of a dataset.

@@ -124,13 +124,14 @@ void end_together(std::vector<distributed_dataset>& parts) {
   }
 }
 
-distributed_iterator distributed_dataset::iterate() const {
-  return distributed_iterator{*this};
+distributed_iterator distributed_dataset::iterate(uint64_t pass) const {
+  return {*this, pass};
 }
 
-distributed_iterator::distributed_iterator(const distributed_dataset& source) : source_(source) {
+distributed_iterator::distributed_iterator(const distributed_dataset& source, uint64_t pass)
+  : source_(source), pass_(pass) {
   for (const auto& one : source_.pipelines_)
-    pipelines_.push_back(one.iterate());
+    pipelines_.push_back(one.iterate(pass));
 }
 
 // All elements of the step are read, even behind one that cannot be: the next step begins where it
@@ -179,18 +180,21 @@ expected<std::optional<element>> distributed_iterator::first_of_all() const {
 }
 
 tensor distributed_iterator::position() const {
-  return make_position(delivered_, source_.steps_);
+  return make_position({delivered_, pass_}, source_.steps_);
 }
 
 expected<void> distributed_iterator::restore(const tensor& position) {
-  const auto delivered = read_position(position, source_.steps_, "steps");
-  if (!delivered) return tl::unexpected(delivered.error());
+  const auto at = read_position(position, source_.steps_, "steps");
+  if (!at) return tl::unexpected(at.error());
   for (size_t i = 0; i < pipelines_.size(); ++i) {
     const auto size = source_.pipelines_[i].size();
-    const auto elements = std::min(saturated_product(*delivered, source_.replicas_of_each()), size);
-    if (auto done = pipelines_[i].restore(make_position(elements, size)); !done) return done;
+    const auto elements
+      = std::min(saturated_product(at->delivered, source_.replicas_of_each()), size);
+    auto there = make_position({elements, at->pass}, size);
+    if (auto done = pipelines_[i].restore(there); !done) return done;
   }
-  delivered_ = *delivered;
+  delivered_ = at->delivered;
+  pass_ = at->pass;
   return {};
 }
 

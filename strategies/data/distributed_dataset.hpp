@@ -49,8 +49,8 @@ public:
   /// True if replicas that lack an element in a step get one without rows.
   [[nodiscard]] bool has_partial_steps() const { return has_partial_steps_; }
 
-  /// A new pass, from its first step.
-  [[nodiscard]] distributed_iterator iterate() const;
+  /// A pass, from its first step; as `dataset::iterate`.
+  [[nodiscard]] distributed_iterator iterate(uint64_t pass = 0) const;
 
   /// What other pipelines have to know of this one.
   [[nodiscard]] pipeline_extent extent() const;
@@ -79,7 +79,7 @@ private:
 /// Reads a distributed dataset step by step. Thread: one owner at a time.
 class distributed_iterator {
 public:
-  explicit distributed_iterator(const distributed_dataset& source);
+  distributed_iterator(const distributed_dataset& source, uint64_t pass);
 
   /// The elements of the next step in the order of replicas; nothing after the last step. A step of
   /// which an element cannot be read counts as delivered.
@@ -88,9 +88,12 @@ public:
   /// and the others are no batches.
   [[nodiscard]] expected<std::optional<std::vector<element>>> next();
 
-  /// Where this iterator stands: steps delivered, and steps of a pass, -1 without end.
-  /// Shape: [2] i64
+  /// Where this iterator stands: steps delivered, steps of a pass, -1 without end, and the pass.
+  /// Shape: [3] i64
   [[nodiscard]] tensor position() const;
+
+  /// The pass that it reads.
+  [[nodiscard]] uint64_t pass() const { return pass_; }
 
   /// Goes to a position of this dataset. Errors: as `dataset_iterator::restore`.
   [[nodiscard]] expected<void> restore(const tensor& position);
@@ -102,6 +105,7 @@ private:
   distributed_dataset source_;
   std::vector<dataset_iterator> pipelines_;
   std::optional<element> without_rows_; ///< For the replicas that nothing is left for.
+  uint64_t pass_;
   uint64_t delivered_ = 0;
 };
 

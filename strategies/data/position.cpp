@@ -13,15 +13,19 @@ constexpr int64_t delivered_max = int64_t{1} << 53;
 
 } // namespace
 
-tensor make_position(uint64_t delivered, uint64_t size) {
-  tensor position{dtype::i64, {2}};
-  position.mutable_values<int64_t>()[0] = static_cast<int64_t>(delivered);
-  position.mutable_values<int64_t>()[1] = static_cast<int64_t>(size);
+tensor make_position(const data_position& at, uint64_t size) {
+  tensor position{dtype::i64, {3}};
+  auto numbers = position.mutable_values<int64_t>();
+  numbers[0] = static_cast<int64_t>(at.delivered);
+  numbers[1] = static_cast<int64_t>(size);
+  numbers[2] = static_cast<int64_t>(at.pass);
   return position;
 }
 
-expected<uint64_t> read_position(const tensor& position, uint64_t size, std::string_view things) {
-  if (position.type() != dtype::i64 || position.extents() != shape{2})
+expected<data_position> read_position(const tensor& position, uint64_t size,
+                                      std::string_view things) {
+  const auto& extents = position.extents();
+  if (position.type() != dtype::i64 || (extents != shape{3} && extents != shape{2}))
     return fail(errc::invalid_argument, "restore: this is not the position of a dataset");
   const auto saved = position.contiguous();
   const auto numbers = saved.values<int64_t>();
@@ -37,7 +41,10 @@ expected<uint64_t> read_position(const tensor& position, uint64_t size, std::str
                 fmt::format("restore: {} {} cannot have been delivered of {}", numbers[0], things,
                             numbers[1]));
   }
-  return delivered;
+  const auto pass = numbers.size() > 2 ? numbers[2] : 0;
+  if (pass < 0)
+    return fail(errc::invalid_argument, fmt::format("restore: there is no pass {}", pass));
+  return data_position{delivered, static_cast<uint64_t>(pass)};
 }
 
 } // namespace troupe

@@ -10,14 +10,20 @@
 
 namespace troupe {
 
-/// How many were delivered, and how many there are: -1 for `UINT64_MAX`, without end.
-/// Shape: [2] i64
-[[nodiscard]] tensor make_position(uint64_t delivered, uint64_t size);
+/// Where an iterator stands.
+struct data_position {
+  uint64_t delivered = 0; ///< Of the pass.
+  uint64_t pass = 0;
+};
 
-/// How many were delivered at a position.
+/// How many were delivered, how many there are (-1 for `UINT64_MAX`, without end), and the pass.
+/// Shape: [3] i64
+[[nodiscard]] tensor make_position(const data_position& at, uint64_t size);
+
+/// What a position tells; two numbers are of pass 0.
 /// @param size How many there are now. @param things What they are called: "elements".
 /// Errors: `invalid_argument` if it is no position, or one among another number of them.
-[[nodiscard]] expected<uint64_t> read_position(const tensor& position, uint64_t size,
-                                               std::string_view things);
+[[nodiscard]] expected<data_position> read_position(const tensor& position, uint64_t size,
+                                                    std::string_view things);
 
 } // namespace troupe

@@ -140,6 +140,30 @@ TEST_SUITE("strategies/contexts/strategy_input") {
     CHECK(refused.code == errc::wrong_context);
   }
 
+  TEST_CASE("each pass has another order, also after one that was gone on with") {
+    auto world = world::virtual_time();
+    mirrored_strategy strategy{world, {cpu_devices(2)}};
+    auto make = [&] {
+      return strategy.experimental_distribute_dataset(counting(64).shuffle(64, 1).batch(64));
+    };
+    auto input = make();
+    auto first_of = [](strategy_iterator pass) { return numbers_of((*pass.next())[0]); };
+    auto passes
+      = std::array{first_of(input.iterate()), first_of(input.iterate()), first_of(input.iterate())};
+    CHECK(passes[0] != passes[1]);
+    CHECK(passes[1] != passes[2]);
+    auto again = make();
+    CHECK(first_of(again.iterate()) == passes[0]);
+    auto resumed = make();
+    auto batches = resumed.iterate();
+    static_cast<void>(again.iterate());
+    batches.restore(again.iterate().position()); // its third
+    CHECK(first_of(batches) == passes[2]);
+    auto next = first_of(resumed.iterate());
+    CHECK(next == first_of(again.iterate()));
+    CHECK(next != passes[0]);
+  }
+
   TEST_CASE("an iterator goes on from a position that was saved") {
     auto world = world::virtual_time();
     mirrored_strategy strategy{world, {cpu_devices(2)}};

@@ -126,6 +126,19 @@ TEST_SUITE("strategies/data/distributed_dataset") {
     CHECK(steps_of(distribute_from_function(examples, alone(2))) == lines{"0|1", "2|3"});
   }
 
+  TEST_CASE("batches of a source of one's own are all delivered, whatever their sizes") {
+    const auto batches = [](const input_context&) {
+      return dataset{3, [] {
+                       return [](uint64_t, uint64_t index) -> expected<element> {
+                         return element{{zeros({static_cast<int64_t>(index) + 1})}, {}};
+                       };
+                     }};
+    };
+    const auto source = distribute_from_function(batches, alone(2));
+    CHECK(source.has_partial_steps());
+    CHECK(steps_of(source).size() == 2);
+  }
+
   TEST_CASE("a dataset without end has no partial steps") {
     const auto source = distribute(range(3).batch(2).repeat(), alone(2));
     CHECK_FALSE(source.has_partial_steps());
@@ -282,7 +295,7 @@ TEST_SUITE("strategies/data/distributed_dataset") {
     for (size_t done = 0; done <= all.size(); ++done) {
       auto first = source.iterate();
       (void)drain(first, done);
-      CHECK(test::text_of({{first.position()}, {}}) == fmt::format("[{} 3]", done));
+      CHECK(test::text_of({{first.position()}, {}}) == fmt::format("[{} 3 0]", done));
       auto second = source.iterate();
       (void)drain(second, 2);
       REQUIRE(second.restore(first.position()));
