@@ -96,6 +96,9 @@ expected<void> sync_options::validate() const {
     return fail(
       errc::invalid_argument,
       fmt::format("initial_tokens is {}; give 0 or more, or -1 for the default", initial_tokens));
+  if (initial_tokens > initial_tokens_max)
+    return fail(errc::invalid_argument, fmt::format("initial_tokens is {}; {} are the most",
+                                                    initial_tokens, initial_tokens_max));
   if (!(clip_global_norm >= 0 && std::isfinite(clip_global_norm)))
     return fail(
       errc::invalid_argument,

@@ -58,8 +58,11 @@ struct sync_options {
   std::optional<dynamic_backups> dynamic;
   std::string name = "sync_replicas"; ///< Of the optimizer, for messages.
 
-  /// Errors: invalid_argument if a count is 0, a norm is none, if an option does not go with the
-  /// policy or with another one, if fewer replicas than needed have
+  /// More tokens at the start are no choice but a mistake.
+  static constexpr int64_t initial_tokens_max = 1'000'000'000;
+
+  /// Errors: invalid_argument if a count is 0, or more than there may be, a norm is none, if an
+  /// option does not go with the policy or with another one, if fewer replicas than needed have
   /// too few tokens to finish the first step (n + initial_tokens < N), or if they could never, for
   /// want of a policy under which a replica gives several gradients to a step.
   [[nodiscard]] expected<void> validate() const;

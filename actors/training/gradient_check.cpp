@@ -85,7 +85,12 @@ expected<void> check_rows(const variable_form& variable, wire::Tensor::Reader in
 
 expected<void> check_sparse(const variable_form& variable, wire::IndexedSlices::Reader gradient) {
   auto whole = gradient.getDenseShape();
-  if (variable.extents.rank() == 0 || !same_extents(whole, variable.extents, 0))
+  if (variable.extents.rank() == 0)
+    return fail(errc::invalid_argument,
+                fmt::format("variable '{}' is a scalar, which has no rows; give its gradient as a "
+                            "tensor",
+                            variable.name));
+  if (!same_extents(whole, variable.extents, 0))
     return shape_mismatch(variable, "dense shape is", whole);
   if (!same_extents(gradient.getValues().getShape(), variable.extents, 1))
     return shape_mismatch(variable, "rows are", gradient.getValues().getShape());

@@ -63,6 +63,10 @@ template <class Reply, class Handle, class Message>
   std::stop_callback on_stop{cancelled.stop,
                              [&] { world.call([asker] { caf::anon_send(asker, give_up{}); }); }};
   if (auto turned = world.run_until(over); !turned) {
+    if (cancelled.tell) { // what comes later is not to go to an asker that waits no more
+      world.call([asker] { caf::anon_send(asker, give_up{}); });
+      static_cast<void>(world.run_until(over));
+    }
     caf::anon_send_exit(asker, caf::exit_reason::kill);
     return tl::unexpected<error>(turned.error());
   }

@@ -259,7 +259,7 @@ private:
   }
 
   void prepare(const session_plan& plan) override {
-    if (!plan.has_chief)
+    if (plan.has_others_hook && !plan.has_chiefs_hook)
       throw_failure(
         errc::failed_precondition,
         "no hook of this job is the chief's, so its steps would never close; make the hook "

@@ -22,18 +22,6 @@ void check_variables(const strategy& strategy) {
                   "the strategy has no variables; make one before training");
 }
 
-// A step that lacks the gradient of one could never end.
-void check_trained(const strategy& strategy, std::span<const variable> variables) {
-  for (auto one = variables.begin(); one != variables.end(); ++one) {
-    if (&one->owner_strategy() != &strategy)
-      throw_failure(errc::invalid_argument,
-                    "variable '{}' is of another strategy; train those of this one", one->name());
-    if (std::find(variables.begin(), one, *one) != one)
-      throw_failure(errc::invalid_argument, "variable '{}' is listed twice in variables",
-                    one->name());
-  }
-}
-
 void check_steps(const training_options& options) {
   if (options.steps == 0)
     throw_failure(errc::invalid_argument, "steps is 0; training needs at least 1");
@@ -43,7 +31,7 @@ void check(const strategy& strategy, const sync_replicas_optimizer& optimizer,
            const training_options& options) {
   context_check::blocking("train", strategy);
   check_variables(strategy);
-  check_trained(strategy, options.variables);
+  sync_replicas_optimizer::check_trained(strategy, options.variables);
   if (strategy.layout().group)
     throw_failure(errc::unimplemented,
                   "a {} strategy of several processes has no chief; call `train` without a "

@@ -47,7 +47,8 @@ task<void> training_session::resume(replica_progress saved) {
 }
 
 // While an update goes on, some variables are of the next step already. The oldest one counts, or a
-// gradient of it would pass for a fresh one.
+// gradient of it would pass for a fresh one. Where they lie further apart, some were trained less
+// than others before this job, which counts its steps by those that were trained most.
 task<void> training_session::rejoin(uint64_t life) {
   constexpr int iteration_bits = 32;
   auto& actors = *context_.place_.actors;
@@ -57,10 +58,15 @@ task<void> training_session::rejoin(uint64_t life) {
   auto reading = context_.activity_.request_all<msg<wire::VariableSnapshot>>(std::move(requests));
   auto replies = co_await reading;
   auto oldest = std::numeric_limits<uint64_t>::max();
-  for (auto& reply : replies)
-    oldest = std::min(oldest, value_or_throw(std::move(reply)).reader().getVersion());
+  uint64_t newest = 0;
+  for (auto& reply : replies) {
+    auto version = value_or_throw(std::move(reply)).reader().getVersion();
+    oldest = std::min(oldest, version);
+    newest = std::max(newest, version);
+  }
+  auto step = newest - oldest > 1 ? newest : oldest;
   context_.questions_ = life << iteration_bits;
-  context_.activity_.restore({.local_step = oldest, .iteration = life << iteration_bits});
+  context_.activity_.restore({.local_step = step, .iteration = life << iteration_bits});
 }
 
 task<void> training_session::take_token() {

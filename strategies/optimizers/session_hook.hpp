@@ -27,7 +27,8 @@ struct session_plan {
   /// Tokens in the queue at the start, in place of the default; used under `tensorflow` only.
   std::optional<uint32_t> init_tokens;
   bool takes_snapshots = false; ///< Whether a hook will ever want one.
-  bool has_chief = true;        ///< Whether a chief closes steps; without one none would end.
+  bool has_chiefs_hook = false; ///< One of an optimizer's hooks is the chief's, which closes steps.
+  bool has_others_hook = false; ///< One is not: without the chief's no step would end.
   /// The job's other processes and their actors, where they are observed; else null.
   std::shared_ptr<const task_view> tasks;
   /// Has the last messages of the other processes collected, for `on_flight_records`; empty if they

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <unordered_set>
 
 namespace troupe {
 
@@ -27,7 +28,7 @@ public:
 
   void begin(session_plan& plan) override {
     static_cast<void>(optimizer_.actors()); // refuses before `build`
-    plan.has_chief = is_chief_;
+    (is_chief_ ? plan.has_chiefs_hook : plan.has_others_hook) = true;
     if (is_chief_) plan.init_tokens = optimizer_.get_init_tokens(num_tokens_);
   }
 
@@ -147,6 +148,20 @@ void job_actors::end() const {
     caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
 }
 
+// A step that lacks the gradient of one could never end.
+void sync_replicas_optimizer::check_trained(const strategy& strategy,
+                                            std::span<const variable> variables) {
+  std::unordered_set<variable> seen;
+  for (const auto& one : variables) {
+    if (&one.owner_strategy() != &strategy)
+      throw_failure(errc::invalid_argument,
+                    "variable '{}' is of another strategy; train those of this one", one.name());
+    if (!seen.insert(one).second)
+      throw_failure(errc::invalid_argument, "variable '{}' is listed twice in variables",
+                    one.name());
+  }
+}
+
 void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> variables,
                                     std::optional<uint64_t> global_step,
                                     const std::optional<std::vector<uint64_t>>& tokens,
@@ -157,6 +172,7 @@ void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> va
   if (!global_step)
     throw failure{{errc::invalid_argument,
                    "Global step is required to check staleness: give the updates made so far"}};
+  check_trained(strategy, variables);
   for (const auto& averaged : averages_->variables_to_average)
     if (averages_->variable_averages && std::ranges::count(variables, averaged) == 0)
       throw_failure(errc::invalid_argument,
@@ -284,10 +300,10 @@ uint32_t sync_replicas_optimizer::get_init_tokens(int64_t num_tokens) const {
     throw failure{{errc::invalid_argument,
                    fmt::format("Too few tokens to finish the first step: {} (given) vs {} (needed)",
                                num_tokens, needed)}};
-  constexpr int64_t tokens_max = 1'000'000'000;
-  if (num_tokens > tokens_max)
-    throw failure{{errc::invalid_argument,
-                   fmt::format("{} tokens at the start; {} are the most", num_tokens, tokens_max)}};
+  if (num_tokens > sync_options::initial_tokens_max)
+    throw failure{
+      {errc::invalid_argument, fmt::format("{} tokens at the start; {} are the most", num_tokens,
+                                           sync_options::initial_tokens_max)}};
   return static_cast<uint32_t>(std::max<int64_t>(num_tokens, 0));
 }
 

@@ -55,19 +55,21 @@ pushes_of_step make_pushes(const job_actors& actors, const origin& from,
                    "Must supply at least one variable: apply_gradients got no gradient"}};
   pushes_of_step pushes;
   std::vector<msg<wire::PushGradient>> of_bundles(actors.variables.size());
+  std::vector<bool> given(actors.variables.size(), false);
   for (const auto& [gradient, variable] : gradients) {
     auto position = value_or_throw(actors.position_of(variable));
-    auto message = make_push_gradient(from, completed(gradient, variable.extents()));
-    value_or_throw(check_gradient(variable.form(), message.reader().getGradient())); // before any
-    if (actors.bundle_of(position) == nullptr)
-      pushes.alone.emplace_back(actors.accumulators[position], std::move(message));
-    else if (of_bundles[position].is_empty())
-      of_bundles[position] = std::move(message);
-    else
+    if (given[position])
       throw failure{{errc::invalid_argument,
                      fmt::format("apply_gradients got two gradients for variable '{}'; give their "
                                  "sum or mean",
                                  variable.name())}};
+    given[position] = true;
+    auto message = make_push_gradient(from, completed(gradient, variable.extents()));
+    value_or_throw(check_gradient(variable.form(), message.reader().getGradient())); // before any
+    if (actors.bundle_of(position) == nullptr)
+      pushes.alone.emplace_back(actors.accumulators[position], std::move(message));
+    else
+      of_bundles[position] = std::move(message);
   }
   for (const auto& bundle : actors.bundles)
     if (auto taken = take_bundle(actors, bundle, of_bundles))

@@ -102,12 +102,12 @@ public:
                                              uint32_t examples = 0) const;
 
   /// Pushes each gradient to its variable's accumulator; when all are judged, waits for a token.
-  /// A variable that the loss does not depend on is left out. Where gradients may come twice
-  /// (`ask_again_after`, `replicate_owners`), give a variable's once in a step function: a second
-  /// one passes for the first, and is not counted.
-  /// Errors: throws `failure`: invalid_argument ("Must supply at least one variable") if there is
-  /// no gradient at all, or one does not fit its variable; not_found for a variable that the job
-  /// does not train; cancelled when the job is over.
+  /// A variable may be left out; `minimize` and `compute_gradients` give zeros for one that the
+  /// loss does not depend on. Where gradients may come twice (`ask_again_after`,
+  /// `replicate_owners`), give a variable's once in a step function: a second one passes for the
+  /// first, and is not counted. Errors: throws `failure`: invalid_argument ("Must supply at least
+  /// one variable") if there is no gradient at all, one does not fit its variable, or a variable
+  /// has two; not_found for a variable that the job does not train; cancelled when the job is over.
   [[nodiscard]] task<apply_outcome>
   apply_gradients(replica_context& context,
                   std::vector<gradient_and_variable> gradients_and_variables,
@@ -134,6 +134,10 @@ public:
   // `train` does all this. It is here for programs that put a job of another kind together: in
   // TensorFlow's terms, `build` is what `apply_gradients` adds to the graph.
 
+  /// Refuses variables that no job could train together.
+  /// Errors: throws `failure` with invalid_argument if one is of another strategy, or listed twice.
+  static void check_trained(const strategy& strategy, std::span<const variable> variables);
+
   /// Makes what replicas and chief of a job share: the token queue, and an accumulator for each
   /// variable; tells the owners what an update does. A later call begins another job.
   /// @param variables What the job trains; those of which gradients are given.
@@ -145,7 +149,7 @@ public:
   /// update does by the process of the chief.
   /// Errors: throws `failure` with invalid_argument ("Must supply at least one variable",
   /// "Global step is required to check staleness"), or if one is to be averaged that is not among
-  /// them; as owners answer UseOptimizer.
+  /// them; as `check_trained`, and as owners answer UseOptimizer.
   void build(strategy& strategy, std::vector<variable> variables,
              std::optional<uint64_t> global_step,
              const std::optional<std::vector<uint64_t>>& tokens = {}, job_links links = {});

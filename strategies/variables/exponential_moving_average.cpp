@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <iterator>
 
 namespace troupe {
 
@@ -64,7 +65,9 @@ exponential_moving_average::variables_to_restore(std::span<const variable> varia
 
 std::map<std::string, variable>
 exponential_moving_average::variables_to_restore(std::span<const variable> variables) const {
-  return variables_to_restore(variables, variables);
+  std::vector<variable> trainable;
+  std::ranges::copy_if(variables, std::back_inserter(trainable), &variable::trainable);
+  return variables_to_restore(variables, trainable);
 }
 
 void exponential_moving_average::apply(const std::string& tensor_name, const tensor& value) {

@@ -59,7 +59,7 @@ public:
   variables_to_restore(std::span<const variable> variables,
                        std::span<const variable> averaged) const;
 
-  /// Likewise with all of them averaged.
+  /// As above, with those averaged that are trainable.
   [[nodiscard]] std::map<std::string, variable>
   variables_to_restore(std::span<const variable> variables) const;
 

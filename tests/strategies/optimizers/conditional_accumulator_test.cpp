@@ -169,6 +169,8 @@ TEST_SUITE("strategies/optimizers/conditional_accumulator") {
     mean.apply_grad(vector_of({4}));
     auto reason = refusal_of([&] { static_cast<void>(mean.take_grad(2)); });
     CHECK(reason.code == errc::stalled);
+    mean.apply_grad(vector_of({6})); // not for the one that has given up
+    CHECK(mean.num_accumulated() == 2);
   }
 
   TEST_CASE("a take that waits can be cancelled, and is out of the way then") {

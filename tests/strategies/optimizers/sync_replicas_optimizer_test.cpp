@@ -157,6 +157,19 @@ TEST_SUITE("strategies/optimizers/sync_replicas_optimizer") {
     CHECK(reason.message.find("Must supply at least one variable") == 0);
   }
 
+  TEST_CASE_FIXTURE(unbuilt, "a job of variables that cannot be trained together is refused") {
+    parameter_server_strategy other{world, {.replicas = 2}};
+    auto theirs = other.make_variable("theirs", zeros({2}));
+    CHECK(refusal_of([&] {
+            optimizer.build(strategy, {weights, theirs}, 0);
+          }).message
+          == "variable 'theirs' is of another strategy; train those of this one");
+    CHECK(refusal_of([&] {
+            optimizer.build(strategy, {weights, weights}, 0);
+          }).message
+          == "variable 'weights' is listed twice in variables");
+  }
+
   TEST_CASE_FIXTURE(unbuilt, "a job without a global step is refused") {
     auto reason = refusal_of([&] { optimizer.build(strategy, {weights}, std::nullopt); });
     CHECK(reason.code == errc::invalid_argument);
