@@ -83,7 +83,8 @@ public:
   /// The global step that this replica's next gradient is for.
   [[nodiscard]] uint64_t local_step() const { return activity_.local_step(); }
 
-  /// How many steps this replica has made before this one, dropped ones included.
+  /// How many steps this replica has made before this one, dropped ones included; in a `run`, how
+  /// many of these the strategy has made before.
   [[nodiscard]] uint64_t iteration() const { return activity_.iteration(); }
 
   /// A random stream of this replica's current iteration: the same numbers in every world.

@@ -12,7 +12,8 @@ namespace troupe {
 
 namespace {
 
-task<void> live(activity& activity, replica_context::place place, replica_body body) {
+task<void> live(activity& activity, replica_context::place place, replica_body body, uint64_t run) {
+  activity.restore({.iteration = run});
   context_stack stack;
   activity.set_surroundings(&stack);
   departure leaving{.replica = place.replica};
@@ -54,13 +55,14 @@ replica_group start_replicas(strategy& of, std::vector<replica_body> bodies,
                                                  of.first_local_replica()});
   of.world().introduce(group.meeting.id(), "rendezvous");
   group.replicas.reserve(count);
+  auto run = of.count_run();
   for (uint32_t i = 0; i < count; ++i) {
     auto in_sync_group = of.first_local_replica() + i;
     replica_config config{.index = in_sync_group, .world = &of.world()};
     config.processor = of.devices().processor_of(i);
     replica_context::place place{i, count, nullptr, &of, group.meeting, of.first_local_replica()};
-    config.body = [place, body = std::move(bodies[i])](activity& activity) {
-      return live(activity, place, body);
+    config.body = [place, body = std::move(bodies[i]), run](activity& activity) {
+      return live(activity, place, body, run);
     };
     group.replicas.push_back(system.spawn(replica, std::move(config)));
     of.world().introduce(group.replicas.back().id(), "replica " + std::to_string(in_sync_group));

@@ -22,6 +22,7 @@
 
 #include <caf/actor.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -295,6 +296,9 @@ public:
   /// Those of its variables that replicas which meet read and update together.
   [[nodiscard]] variable_bundles& bundles() { return *bundles_; }
 
+  /// Counts a run. @returns How many there were before. Processes of one job make as many.
+  uint64_t count_run() { return run_count_++; }
+
   /// For reductions of its values. Refers to the strategy, which must outlive it.
   [[nodiscard]] reduction_site site_of_reductions();
 
@@ -353,6 +357,7 @@ private:
   std::vector<variable> variables_;
   std::unique_ptr<strategy_extended> extended_;
   std::unique_ptr<variable_bundles> bundles_;
+  std::atomic<uint64_t> run_count_{0};
   std::weak_ptr<closure_service> coordinated_by_; ///< By at most one coordinator at a time.
   directory_actor directory_; ///< Of owners that are replicated; null, but where the chief stands.
   std::vector<caf::actor>

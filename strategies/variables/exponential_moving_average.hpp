@@ -49,7 +49,8 @@ public:
   /// Likewise for a plain tensor.
   [[nodiscard]] std::string average_name(const std::string& tensor_name) const;
 
-  /// A variable's average as it is now, an immutable view; nothing if none is kept.
+  /// A variable's average as it is now, an immutable view; nothing if none is kept: a job without
+  /// averages drops those of the one before.
   /// Errors: throws `failure` if the owner is gone.
   [[nodiscard]] std::optional<tensor> average(strategy& strategy, const variable& of) const;
 
