@@ -147,10 +147,13 @@ shape sharded_variable::extents() const {
   return shape{dims};
 }
 
+void sharded_variable::refuse_row(int64_t row) const {
+  throw_failure(errc::out_of_range, "row {} of '{}' and the shards behind it, which have {} rows",
+                row, shards_.front().name(), offsets_.back());
+}
+
 size_t sharded_variable::shard_of(int64_t row) const {
-  if (row < 0 || row >= offsets_.back())
-    throw_failure(errc::out_of_range, "row {} of '{}' and the shards behind it, which have {} rows",
-                  row, shards_.front().name(), offsets_.back());
+  if (row < 0 || row >= offsets_.back()) refuse_row(row);
   auto behind = std::upper_bound(offsets_.begin(), offsets_.end(), row);
   return static_cast<size_t>(behind - offsets_.begin()) - 1;
 }
@@ -201,6 +204,7 @@ task<tensor> sharded_variable::lookup(variable_access& context, tensor rows) con
 
 task<tensor> sharded_variable::row(variable_access& context, int64_t index) const {
   auto count = offsets_.back();
+  if (index < -count) refuse_row(index);
   auto dims = shards_.front().extents().dims();
   tensor rows{dtype::i64, {1}};
   rows.mutable_values<int64_t>()[0] = index < 0 ? index + count : index;

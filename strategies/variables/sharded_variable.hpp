@@ -82,6 +82,7 @@ public:
 private:
   void check_whole() const;
   void check_like(const char* call, const shape& given) const;
+  [[noreturn]] void refuse_row(int64_t row) const;
   [[nodiscard]] size_t shard_of(int64_t row) const;
   [[nodiscard]] task<void> change_all(variable_access& context, change how, tensor operand) const;
 
