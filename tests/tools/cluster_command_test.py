@@ -73,6 +73,37 @@ class Cluster(unittest.TestCase):
                             SLURM_STEP_NODELIST="node[0-3]", SLURM_STEP_TASKS_PER_NODE=f"{each}(x4)")
         self.assertEqual(nodes["tasks"][nodes["own"]], {"type": "worker", "index": 5, "address": "node3:8889"})
 
+    def batch_on_slurm(self, code, **told):
+        """What the script for Slurm has srun and scontrol do when its tasks end with a code, and its own code."""
+        script = pathlib.Path(__file__).resolve().parents[2] / "examples" / "cluster" / "slurm.sbatch"
+        with tempfile.TemporaryDirectory() as scratch:
+            for name, answer in (("srun", code), ("scontrol", 0)):
+                command = pathlib.Path(scratch) / name
+                command.write_text(f'#!/bin/sh\necho "${{TROUPE_RESTART_COUNT:-none}} {name} $*"\nexit {answer}\n')
+                command.chmod(0o755)
+            told = {"PATH": f"{scratch}:{os.environ['PATH']}", "SLURM_JOB_ID": "7", "SLURM_CPUS_PER_TASK": "4", **told}
+            result = subprocess.run(["sh", script], env=told, capture_output=True, text=True, timeout=60)
+        self.assertEqual(result.stderr, "")
+        return result.stdout.splitlines(), result.returncode
+
+    def test_the_file_for_slurm_queues_a_job_again_whose_tasks_were_told_to_end(self):
+        for code in (0, 4, 137):
+            with self.subTest(code=code):
+                said, answered = self.batch_on_slurm(code)
+                self.assertEqual((len(said), answered), (1, code))
+        said, answered = self.batch_on_slurm(143, SLURM_RESTART_COUNT="2")
+        self.assertEqual((said[1:], answered), (["2 scontrol requeue 7"], 143))
+        self.assertTrue(said[0].startswith("2 srun --kill-on-bad-exit=0 "))
+
+    def test_the_file_for_slurm_gives_jobs_that_share_a_node_other_ports(self):
+        ports = []
+        for job in ("7", "8", "699", "4294901760"):
+            said, _ = self.batch_on_slurm(0, SLURM_JOB_ID=job)
+            ports.append(int(re.search("--port-base ([0-9]+)", said[0])[1]))
+            self.assertIn(f"--run-dir runs/slurm-{job}", said[0])
+        self.assertEqual(ports[:3], [20112, 20128, 31184])
+        self.assertTrue(all(20000 <= port < 32768 for port in ports))
+
     def test_every_launcher_is_understood(self):
         launchers = {
             "TF_CONFIG": {"TF_CONFIG": json.dumps({"cluster": {"chief": ["127.0.0.1:1"], "worker": ["127.0.0.1:2"]},

@@ -122,6 +122,27 @@ class Train(unittest.TestCase):
             with self.subTest(count=count):
                 self.refused(f"TROUPE_RESTART_COUNT is '{count}'", environment={"TROUPE_RESTART_COUNT": count})
 
+    def test_a_restart_of_torchrun_goes_on_where_the_attempt_before_has_ended(self):
+        def counted(count, restarts="3"):
+            return {"TORCHELASTIC_RESTART_COUNT": count, "TORCHELASTIC_MAX_RESTARTS": restarts}
+
+        self.refused("TORCHELASTIC_RESTART_COUNT is 'x'", "--run-dir", "run", environment=counted("x"))
+        options = [*SMALL, "--checkpoint-every", "10", "--run-dir", "run", "--steps"]
+        for steps, count in (("20", "0"), ("30", "1")):
+            result = self.train(*options, steps, environment=counted(count))
+            self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("resume    run from step 20", result.stderr)
+        self.assertTrue((self.folder / "run-2").exists())
+        before = {**counted("0"), "TROUPE_RESTART_COUNT": "2"}
+        self.assertIn("resume    run-2 from step 30", self.train(*options, "40", environment=before).stderr)
+
+    def test_a_torchrun_without_restarts_counts_no_attempts(self):
+        (self.folder / "run-2").mkdir()
+        (self.folder / "run-2/config.toml").write_text("")
+        counted = {"TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": "0"}
+        result = self.train(*SMALL, "--steps", "3", "--run-dir", "run", environment=counted)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
     def test_what_would_be_in_the_way_of_another_attempt_is_noticed_by_the_first(self):
         (self.folder / "runs/job-3").mkdir(parents=True)
         (self.folder / "runs/job-3/config.toml").write_text("")

@@ -7,6 +7,7 @@
 
 #include <boost/asio/write.hpp>
 
+#include <algorithm>
 #include <array>
 #include <fmt/format.h>
 #include <string_view>
@@ -168,6 +169,23 @@ private:
   bool is_refused_ = false;
 };
 
+expected<std::string> collecting_address(const host_port& at,
+                                         const std::vector<std::string>& leads_to,
+                                         std::span<const network_card> cards, bool may_be_reached) {
+  if (is_loopback(at.host)) return leads_to.front();
+  if (!may_be_reached)
+    return fail(errc::invalid_argument,
+                fmt::format("--collect-output would listen at {}, where anybody can write to this "
+                            "terminal; allow it with --insecure-network",
+                            to_string(at)));
+  if (!std::ranges::all_of(leads_to, is_loopback)) return leads_to.front();
+  auto card = choose_network_card(cards, "");
+  if (card) return card->address;
+  return fail(card.error().code, fmt::format("--collect-output: '{}' leads to loopback here, and "
+                                             "there is {}; give an address of this machine",
+                                             at.host, card.error().message));
+}
+
 output_collector::output_collector(asio::io_context& context, std::string job_id, events events)
   : acceptor_(context), retry_(context), deadline_(context), job_id_(std::move(job_id)),
     events_(std::move(events)) {}
@@ -181,12 +199,14 @@ expected<void> output_collector::listen(const host_port& at, bool may_be_reached
   if (failed || found.empty())
     return fail(errc::unavailable, fmt::format("--collect-output: host '{}' is not known here: {}",
                                                at.host, failed.message()));
-  auto endpoint = found.begin()->endpoint();
-  if (!endpoint.address().is_loopback() && !may_be_reached)
-    return fail(errc::invalid_argument,
-                fmt::format("--collect-output would listen at {}, where anybody can write to this "
-                            "terminal; allow it with --insecure-network",
-                            to_string(at)));
+  std::vector<std::string> leads_to;
+  for (const auto& entry : found)
+    leads_to.push_back(entry.endpoint().address().to_string());
+  auto cards = network_cards();
+  if (!cards) return tl::unexpected<error>(cards.error());
+  auto address = collecting_address(at, leads_to, *cards, may_be_reached);
+  if (!address) return tl::unexpected<error>(address.error());
+  const tcp::endpoint endpoint{asio::ip::make_address(*address), at.port};
   acceptor_.open(endpoint.protocol(), failed);
   if (!failed) acceptor_.set_option(tcp::acceptor::reuse_address(true), failed);
   if (!failed) keep_from_tasks(acceptor_.native_handle());

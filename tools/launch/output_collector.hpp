@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/net/host_port.hpp"
+#include "strategies/cluster/network_card.hpp"
 #include "tools/launch/output_protocol.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -16,8 +17,20 @@
 #include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace troupe {
+
+/// Debian has a machine's own name lead to 127.0.1.1, which no other launcher reaches: for such a
+/// name a launcher listens on the card that `choose_network_card` takes for "".
+/// @param leads_to The addresses that the host has here, at least one. @param cards This machine's.
+/// @param may_be_reached Whether addresses beyond this machine are allowed.
+/// @returns The address to listen at.
+/// Errors: invalid_argument for one that must not be reached, not_found if there is no such card.
+[[nodiscard]] expected<std::string> collecting_address(const host_port& at,
+                                                       const std::vector<std::string>& leads_to,
+                                                       std::span<const network_card> cards,
+                                                       bool may_be_reached);
 
 /// Listens for launchers and hands over the lines that they send. A connection that does not speak
 /// as a launcher does is closed; one of another job is refused. Thread: that of the context.
@@ -48,8 +61,8 @@ public:
   ~output_collector();
 
   /// Begins to listen. @param may_be_reached Whether addresses beyond this machine are allowed.
-  /// Errors: invalid_argument for an address that must not be reached, unavailable for one that
-  /// cannot be listened at.
+  /// Errors: as `collecting_address`; unavailable for an address that cannot be listened at;
+  /// resource.
   [[nodiscard]] expected<void> listen(const host_port& at, bool may_be_reached);
 
   /// Goes on to read after `is_full`.

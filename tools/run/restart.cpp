@@ -14,19 +14,33 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* own_counter = "TROUPE_RESTART_COUNT";
+constexpr const char* torchrun_counter = "TORCHELASTIC_RESTART_COUNT";
+
+// torchrun sets its counter without restarts, too, and gives the attempts of a job no common name.
+bool is_counted_by_torchrun(const std::string& asked_for, const environment_reader& environment) {
+  return !asked_for.empty() && environment("TORCHELASTIC_MAX_RESTARTS").value_or("0") != "0";
+}
+
 // How often the job was started before, by a launcher that starts failed jobs again; nothing if
 // there is no such launcher.
-expected<std::optional<uint32_t>> restart_count(const environment_reader& environment) {
-  auto text = environment("TROUPE_RESTART_COUNT");
+expected<std::optional<uint32_t>> restart_count(const std::string& asked_for,
+                                                const environment_reader& environment) {
+  const auto* counter = own_counter;
+  auto text = environment(own_counter);
+  if (!text && is_counted_by_torchrun(asked_for, environment)) {
+    counter = torchrun_counter;
+    text = environment(torchrun_counter);
+  }
   if (!text) return std::nullopt;
   uint32_t count = 0;
   const auto* end = text->data() + text->size();
   auto [stop, wrong] = std::from_chars(text->data(), end, count);
   if (wrong != std::errc{} || stop != end)
     return fail(errc::invalid_argument,
-                fmt::format("TROUPE_RESTART_COUNT is '{}', but it counts how often the job was "
-                            "started before: 0, 1, ...",
-                            *text));
+                fmt::format("{} is '{}', but it counts how often the job was started before: 0, "
+                            "1, ...",
+                            counter, *text));
   return count;
 }
 
@@ -68,7 +82,7 @@ expected<void> check_later_attempts(const std::string& base) {
 
 expected<attempt_folders> find_attempt(const std::string& asked_for, bool is_watched,
                                        const environment_reader& environment) {
-  auto restarts = restart_count(environment);
+  auto restarts = restart_count(asked_for, environment);
   if (!restarts) return tl::unexpected<error>(restarts.error());
   auto is_named = is_watched && environment("TROUPE_JOB_ID");
   if (!*restarts && !is_named) return attempt_folders{.own = asked_for};

@@ -21,8 +21,10 @@ struct attempt_folders {
 /// such a launcher there is no other attempt.
 /// @param asked_for --run-dir; may be empty.
 /// @param is_watched Whether an evaluator is to find it: then it is named after the job, too.
-/// Errors: invalid_argument if TROUPE_RESTART_COUNT is no number; failed_precondition if this is
-/// the first attempt, and the folder of a later one holds something that an earlier job has left.
+/// @param environment Has TROUPE_RESTART_COUNT; else, of a torchrun with restarts and where a
+/// folder is asked for, TORCHELASTIC_RESTART_COUNT. Errors: invalid_argument if the count is no
+/// number; failed_precondition if this is the first attempt, and the folder of a later one holds
+/// something that an earlier job has left.
 [[nodiscard]] expected<attempt_folders> find_attempt(const std::string& asked_for, bool is_watched,
                                                      const environment_reader& environment);
 

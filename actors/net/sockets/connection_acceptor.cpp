@@ -65,7 +65,8 @@ expected<void> connection_acceptor::open(const socket_network_options& options) 
   if (failed == asio::error::address_in_use)
     return fail(errc::unavailable,
                 fmt::format("{} cannot listen at {}: another process does, of this job or of "
-                            "another one; end it, or choose another port",
+                            "another one; end it, or choose another port, under Slurm and mpirun "
+                            "with --port-base",
                             own.name, own.address));
   if (failed)
     return fail(errc::unavailable, fmt::format("{} cannot listen at {}: {}; give it an address "

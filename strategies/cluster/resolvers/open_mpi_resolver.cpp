@@ -6,8 +6,10 @@
 #include "messages/throw_failure.hpp"
 #include "strategies/cluster/host_list.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <span>
 
 namespace troupe {
 
@@ -19,6 +21,10 @@ constexpr auto open_mpi = "Open MPI";
 std::string host_port_text(const std::string& host, uint64_t port) {
   auto is_version_6 = host.find(':') != std::string::npos;
   return is_version_6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+}
+
+std::string host_of(const std::string& address) {
+  return address.substr(0, address.rfind(':'));
 }
 
 } // namespace
@@ -51,7 +57,7 @@ std::vector<std::string> open_mpi_resolver::hosts(uint64_t processes) const {
     processes - 1);
 }
 
-troupe::cluster_spec open_mpi_resolver::cluster_spec() const {
+std::vector<std::string> open_mpi_resolver::addresses() const {
   auto processes = number("OMPI_COMM_WORLD_SIZE");
   auto all = hosts(processes);
   if (processes == 0 || processes % all.size() != 0) {
@@ -68,7 +74,28 @@ troupe::cluster_spec open_mpi_resolver::cluster_spec() const {
     auto first = parse_host_port(host).value_or(host_port{host, options_.port_base});
     addresses.push_back(host_port_text(first.host, first.port + processes_on[host]++));
   }
-  return sliced(jobs(), addresses);
+  return addresses;
+}
+
+troupe::cluster_spec open_mpi_resolver::cluster_spec() const {
+  return sliced(jobs(), addresses());
+}
+
+std::string open_mpi_resolver::misplacement() const {
+  auto local = environment_("OMPI_COMM_WORLD_LOCAL_RANK");
+  if (!local) return {};
+  auto all = addresses();
+  auto own = number("OMPI_COMM_WORLD_RANK");
+  auto is_beside = [host = host_of(all[own])](const auto& other) { return host_of(other) == host; };
+  auto before = std::ranges::count_if(std::span{all}.first(own), is_beside);
+  // Otherwise a machine is in the list by several names.
+  auto is_whole = environment_("OMPI_COMM_WORLD_LOCAL_SIZE")
+                  == std::to_string(std::ranges::count_if(all, is_beside));
+  if (!is_whole || *local == std::to_string(before)) return {};
+  return fmt::format("process {} is number {} on its machine, but number {} by the list of hosts: "
+                     "list a host for each process in the order of ranks, or start them with "
+                     "mpirun --map-by slot",
+                     own, *local, before);
 }
 
 std::string open_mpi_resolver::master(const task_query& query) const {
@@ -90,7 +117,12 @@ declared_cluster declared_by_open_mpi(const cluster_options& options,
                                       std::vector<cluster_finding>& findings) {
   open_mpi_options wanted{.jobs = counted_by_flags(options)};
   wanted.port_base = options.port_base.value_or(wanted.port_base);
-  return declared_by_launcher(open_mpi, open_mpi_resolver{wanted, environment}, findings);
+  open_mpi_resolver resolver{wanted, environment};
+  auto declared = declared_by_launcher(open_mpi, resolver, findings);
+  if (declared.spec.empty()) return declared;
+  if (auto wrong = resolver.misplacement(); !wrong.empty())
+    findings.push_back({cluster_finding::severity::problem, {errc::failed_precondition, wrong}});
+  return declared;
 }
 
 } // namespace troupe

@@ -40,7 +40,12 @@ public:
   [[nodiscard]] std::optional<std::string> task_type() const override;
   [[nodiscard]] std::optional<uint64_t> task_id() const override;
 
+  /// How the place of this process on its machine, OMPI_COMM_WORLD_LOCAL_RANK, differs from the one
+  /// that the list of hosts gives it (mpirun --map-by node); empty if it does not.
+  [[nodiscard]] std::string misplacement() const;
+
 private:
+  [[nodiscard]] std::vector<std::string> addresses() const;
   [[nodiscard]] uint64_t number(const char* variable) const;
   [[nodiscard]] job_counts jobs() const;
   [[nodiscard]] std::vector<std::string> hosts(uint64_t processes) const;
@@ -50,7 +55,7 @@ private:
 };
 
 /// What Open MPI says. @param options What they say of jobs and ports. @param findings Gets what is
-/// wrong.
+/// wrong, and a problem if mpirun has put this process elsewhere than the list of hosts says.
 [[nodiscard]] declared_cluster declared_by_open_mpi(const cluster_options& options,
                                                     const environment_reader& environment,
                                                     std::vector<cluster_finding>& findings);

@@ -138,6 +138,10 @@ process_place slurm_resolver::place() const {
   return read().place_of(launcher_number(environment_, slurm, {"SLURM_PROCID"}));
 }
 
+std::string slurm_resolver::host() const {
+  return read().hosts[place().host].name;
+}
+
 std::string slurm_resolver::visible_devices() const {
   std::vector<uint64_t> devices(gpus_per_task(read()));
   std::iota(devices.begin(), devices.end(), place().local * devices.size());
@@ -155,6 +159,37 @@ uint64_t visible_gpus(const environment_reader& environment) {
     ++count;
   return count;
 }
+
+namespace {
+
+// Slurm numbers the processes of a heterogeneous step by components, but sorts its nodes.
+std::string mend_of_places(const environment_reader& environment) {
+  if (!environment("SLURM_HET_SIZE")) return "start it with srun --distribution=block";
+  return "name the nodes of the components in sorted order, as in srun -w n1 ... : -w n2 ..., or "
+         "list all addresses with --cluster or --cluster-file";
+}
+
+// How the place of this process differs from the one where the others look for it; else empty.
+std::string misplaced(const slurm_resolver& resolver, const environment_reader& environment) {
+  auto node = environment("SLURM_NODEID");
+  auto local = environment("SLURM_LOCALID");
+  auto name = environment("SLURMD_NODENAME");
+  auto process = environment("SLURM_PROCID").value_or("");
+  auto place = resolver.place();
+  auto is_there = !node || !local
+                  || (std::to_string(place.host) == *node && std::to_string(place.local) == *local);
+  if (!is_there)
+    return fmt::format("process {} runs as task {} of node {}, but would as task {} of node {} if "
+                       "one node after the other were filled: {}",
+                       process, *local, *node, place.local, place.host,
+                       mend_of_places(environment));
+  if (auto host = resolver.host(); name && *name != host)
+    return fmt::format("process {} runs on node {}, but by SLURM_STEP_NODELIST on {}: {}", process,
+                       *name, host, mend_of_places(environment));
+  return {};
+}
+
+} // namespace
 
 declared_cluster declared_by_slurm(const cluster_options& options,
                                    const environment_reader& environment,
@@ -175,18 +210,9 @@ declared_cluster declared_by_slurm(const cluster_options& options,
                     "start them with srun, or this one alone with env -u SLURM_PROCID",
                     declared.spec.task_count())}});
   }
-  auto node = environment("SLURM_NODEID");
-  auto local = environment("SLURM_LOCALID");
-  if (declared.spec.empty() || !node || !local) return declared;
-  auto place = resolver.place();
-  if (std::to_string(place.host) == *node && std::to_string(place.local) == *local) return declared;
-  findings.push_back(
-    {cluster_finding::severity::problem,
-     {errc::failed_precondition,
-      fmt::format("process {} runs as task {} of node {}, but would as task {} of node {} if one "
-                  "node after the other were filled: start it with srun --distribution=block",
-                  environment("SLURM_PROCID").value_or(""), *local, *node, place.local,
-                  place.host)}});
+  if (declared.spec.empty()) return declared;
+  if (auto wrong = misplaced(resolver, environment); !wrong.empty())
+    findings.push_back({cluster_finding::severity::problem, {errc::failed_precondition, wrong}});
   return declared;
 }
 

@@ -63,6 +63,9 @@ public:
   /// Where this process runs, if hosts are filled one after the other.
   [[nodiscard]] process_place place() const;
 
+  /// The name of that host.
+  [[nodiscard]] std::string host() const;
+
   /// The GPUs of this process, for CUDA_VISIBLE_DEVICES: "2,3". TensorFlow's resolver sets the
   /// variable itself; here the code that starts threads decides when that is safe.
   [[nodiscard]] std::string visible_devices() const;
@@ -85,8 +88,8 @@ private:
 /// What Slurm says, with hosts as listed.
 /// @param options What they say of jobs and ports.
 /// @param findings Gets what is wrong, and a problem if the job's tasks were not started (a batch
-/// script without srun), or if Slurm has put this process elsewhere than its number says (srun
-/// --distribution=cyclic).
+/// script without srun), or if Slurm has put this process elsewhere than its number says: srun
+/// --distribution=cyclic, or a heterogeneous step with nodes out of order.
 [[nodiscard]] declared_cluster declared_by_slurm(const cluster_options& options,
                                                  const environment_reader& environment,
                                                  std::vector<cluster_finding>& findings);

@@ -112,6 +112,22 @@ TEST_SUITE("strategies/cluster/open_mpi_resolver") {
             .starts_with("Open MPI: worker 1: 'a:65536' has no port from 1 to 65535"));
   }
 
+  TEST_CASE("a process that is not where the list of hosts has it is found") {
+    auto placed = [](const std::string& rank, const std::string& local, const std::string& hosts) {
+      auto environment = mpirun(rank, "4", "2", hosts);
+      set(environment, "OMPI_COMM_WORLD_LOCAL_RANK", local);
+      return resolved(environment).problem_line();
+    };
+    CHECK(placed("1", "1", "a,b").empty());
+    CHECK(placed("1", "0", "a,b") // --map-by node
+          == "Open MPI: process 1 is number 0 on its machine, but number 1 by the list of hosts: "
+             "list a host for each process in the order of ranks, or start them with mpirun "
+             "--map-by slot");
+    CHECK(placed("1", "0", "a,b,a,b").empty());
+    CHECK(placed("1", "1", "a:5,a:9,b:5,b:9").empty()); // two ports of one machine
+    CHECK(placed("1", "1", "a,a-ib,b,b-ib").empty());   // two names of one machine
+  }
+
   TEST_CASE("Open MPI inside a Slurm job is believed, Slurm has started its daemons only") {
     auto environment = mpirun("1", "2", "2");
     set(environment, "SLURM_PROCID", "0");

@@ -60,7 +60,33 @@ struct two_launchers {
   }
 };
 
+std::string collects(const host_port& at, const std::vector<std::string>& leads_to,
+                     bool may_be_reached = true) {
+  const std::vector<network_card> cards{
+    {"lo", "127.0.0.1"}, {"docker0", "172.17.0.1"}, {"eth0", "10.0.0.7"}};
+  auto address = collecting_address(at, leads_to, cards, may_be_reached);
+  return address ? *address : address.error().message;
+}
+
 TEST_SUITE("tools/launch/output_collector") {
+  TEST_CASE("a name that leads to loopback here is listened at on a real card") {
+    CHECK(collects({"node0", 9500}, {"127.0.1.1"}) == "10.0.0.7");
+    CHECK(collects({"node0", 9500}, {"10.0.0.7"}) == "10.0.0.7");
+    CHECK(collects({"localhost", 9500}, {"127.0.0.1", "::1"}, false) == "127.0.0.1");
+    CHECK(collects({"127.0.0.5", 9500}, {"127.0.0.5"}, false) == "127.0.0.5");
+    auto alone = collecting_address({"node0", 9500}, {"127.0.1.1"}, {}, true);
+    REQUIRE_FALSE(alone);
+    CHECK(alone.error().message.starts_with("--collect-output: 'node0' leads to loopback here"));
+  }
+
+  TEST_CASE("an address for others is refused unless it is allowed") {
+    const std::vector<std::vector<std::string>> places{{"127.0.1.1"}, {"10.0.0.7"}};
+    for (const auto& leads_to : places)
+      CHECK(collects({"node0", 9500}, leads_to, false)
+            == "--collect-output would listen at node0:9500, where anybody can write to this "
+               "terminal; allow it with --insecure-network");
+  }
+
   TEST_CASE("who does not end in time is cut off, with a line") {
     two_launchers both;
     both.collector.finish(1ms);

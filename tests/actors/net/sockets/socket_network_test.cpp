@@ -536,6 +536,8 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     REQUIRE_FALSE(taken);
     CHECK(taken.error().code == errc::unavailable);
     CHECK(taken.error().message.find("another process does") != std::string::npos);
+    CHECK(taken.error().message.find("under Slurm and mpirun with --port-base")
+          != std::string::npos);
     auto foreign = options_of(0, "203.0.113.7:2222");
     foreign.insecure_network = true;
     auto refused = socket_network::open(world.system(), foreign);

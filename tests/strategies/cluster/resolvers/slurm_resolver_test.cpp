@@ -189,6 +189,30 @@ TEST_SUITE("strategies/cluster/resolvers/slurm_resolver") {
     CHECK(problems(environment)
           == list{"process 1 runs as task 0 of node 1, but would as task 1 of node 0 if one node "
                   "after the other were filled: start it with srun --distribution=block"});
+    set(environment, "SLURM_HET_SIZE", "2");
+    CHECK(problems(environment)
+          == list{"process 1 runs as task 0 of node 1, but would as task 1 of node 0 if one node "
+                  "after the other were filled: name the nodes of the components in sorted order, "
+                  "as in srun -w n1 ... : -w n2 ..., or list all addresses with --cluster or "
+                  "--cluster-file"});
+  }
+
+  TEST_CASE("a component on a node that is sorted behind the next one's is found") {
+    // As srun -w n2 -n2 A : -w n1 -n2 B has it.
+    variables environment{{"SLURM_PROCID", "0"},
+                          {"SLURM_STEP_NUM_TASKS", "4"},
+                          {"SLURM_STEP_NODELIST", "n[1-2]"},
+                          {"SLURM_STEP_TASKS_PER_NODE", "2(x2)"},
+                          {"SLURM_HET_SIZE", "2"},
+                          {"SLURM_NODEID", "0"},
+                          {"SLURM_LOCALID", "0"},
+                          {"SLURMD_NODENAME", "n2"}};
+    CHECK(problems(environment)
+          == list{"process 0 runs on node n2, but by SLURM_STEP_NODELIST on n1: name the nodes of "
+                  "the components in sorted order, as in srun -w n1 ... : -w n2 ..., or list all "
+                  "addresses with --cluster or --cluster-file"});
+    set(environment, "SLURMD_NODENAME", "n1");
+    CHECK(problems(environment).empty());
   }
 }
 
