@@ -149,11 +149,9 @@ task<tensor> cross_replica_context::read(variable source) {
 
 task<tensor> cross_replica_context::read_over_processes(variable source) {
   leaf_group copies;
-  for (uint32_t i = 0; i < source.copies(); ++i) {
-    auto reading = read_copy(activity_, source, static_cast<int32_t>(i));
-    auto copy = co_await reading;
-    copies.parts.emplace_back(std::move(copy));
-  }
+  auto reading = read_copies(activity_, source);
+  auto here = co_await reading;
+  copies.parts.assign(here.begin(), here.end());
   reduction_call how{fmt::format("read of variable '{}'", source.name())};
   if (source.aggregation() == variable_aggregation::only_first_replica) {
     auto sharing = reducer_.broadcast(std::move(how), copies.parts.front());

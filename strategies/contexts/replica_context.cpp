@@ -2,6 +2,7 @@
 // What a step function asks its replica for.
 #include "strategies/contexts/replica_context.hpp"
 
+#include "actors/training/variable_copies.hpp"
 #include "actors/world/compute_device.hpp"
 #include "messages/replication_message.hpp"
 #include "messages/tensor_message.hpp"
@@ -10,6 +11,7 @@
 #include "strategies/contexts/strategy.hpp"
 #include "strategies/contexts/variable_bundles.hpp"
 #include "strategies/reduce/on_host.hpp"
+#include "strategies/reduce/process_group.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -108,7 +110,38 @@ std::string canonical_name(const std::string& name) {
     result += part + '/';
     begin = end + 1;
   }
+  result.pop_back();
   return result;
+}
+
+// The name that the first process gives a variable, for all processes: the names may differ by the
+// numbers that tell replicas apart.
+task<std::string> first_name(const reducer& by, std::string own) {
+  if (by.group() == nullptr) co_return own;
+  auto is_first = by.group()->rank == 0; // the others bring no letters
+  tensor letters{dtype::i64, {is_first ? static_cast<int64_t>(own.size()) : 0}};
+  if (is_first) std::ranges::copy(own, letters.mutable_values<int64_t>().begin());
+  auto what = fmt::format("name of variable '{}'", canonical_name(own));
+  auto gathering = by.gather_rows(std::move(what), std::vector<tensor>{std::move(letters)});
+  auto gathered = co_await gathering;
+  std::string first;
+  for (auto letter : gathered.front().values<int64_t>())
+    first += static_cast<char>(letter);
+  co_return first;
+}
+
+// Changes all copies alike. @returns For each replica its own copy: copies may have been apart.
+task<distributed_value<tensor>> change_copies(activity& host, variable target, change how,
+                                              variable_operand operand) {
+  auto changing = change_copy(host, target, whole_variable, how, std::move(operand));
+  auto first = co_await changing;
+  if (target.copies() == 1) co_return distributed_value<tensor>::mirrored(std::move(first), 1);
+  auto reading = read_copies(host, target);
+  auto copies = co_await reading;
+  auto is_first = [&](const tensor& copy) { return have_same_bits(copy, first); };
+  if (std::ranges::all_of(copies, is_first))
+    co_return distributed_value<tensor>::mirrored(std::move(first), copies.size());
+  co_return distributed_value<tensor>::per_replica(std::move(copies));
 }
 
 // Part of an array along one of its dimensions.
@@ -341,7 +374,7 @@ task<tensor> replica_context::apply(variable target, change how, variable_operan
   }
   auto change_all
     = [](cross_replica_context& context, variable target, distributed_value<change> changes,
-         distributed_value<brought<variable_operand>> all) -> task<tensor> {
+         distributed_value<brought<variable_operand>> all) -> task<distributed_value<tensor>> {
     auto how = changes.primary();
     auto first = context.strategy().first_local_replica();
     for (size_t i = 1; i < changes.size(); ++i)
@@ -356,9 +389,9 @@ task<tensor> replica_context::apply(variable target, change how, variable_operan
       operands.push_back(*each);
     auto aggregating = aggregate(context.reducing(), target, how, std::move(operands));
     auto aggregated = co_await aggregating;
-    auto changing = change_copy(context.host(), target, whole_variable, how, std::move(aggregated));
-    auto value = co_await changing;
-    co_return value;
+    auto changing = change_copies(context.host(), target, how, std::move(aggregated));
+    auto values = co_await changing;
+    co_return values;
   };
   auto mine = std::make_shared<const variable_operand>(std::move(operand));
   auto merging
@@ -399,7 +432,9 @@ task<variable> replica_context::make_variable(std::string name, tensor initial,
                                    "{}: replica {} makes '{}'; all have to make the same one",
                                    names[0], context.strategy().layout().worker_devices[i],
                                    context.strategy().first_local_replica() + i, names[i])}};
-    auto making = context.make_variable(names[0], initials[0], options);
+    auto naming = first_name(context.reducing(), names[0]);
+    auto name = co_await naming;
+    auto making = context.make_variable(std::move(name), initials[0], options);
     auto made = co_await making;
     co_return made;
   };

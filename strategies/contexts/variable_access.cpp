@@ -33,11 +33,11 @@ double exact_number(long double integer) {
 
 namespace {
 
-// One and the same number or array from all replicas is not a value for each. A single array is:
-// that of the only replica of this process.
+// One and the same number or array from all replicas is not a value for each. A single one is that
+// of the only replica of this process.
 bool are_one(const std::vector<variable_operand>& operands) {
+  if (operands.size() == 1) return false;
   const auto& first = operands.front();
-  if (operands.size() == 1) return std::holds_alternative<double>(first);
   return std::ranges::all_of(operands, [&](const variable_operand& other) {
     if (other.index() != first.index()) return false;
     if (const auto* number = std::get_if<double>(&other)) return *number == std::get<double>(first);
@@ -51,16 +51,16 @@ bool is_number(const variable_operand& operand) {
   return std::holds_alternative<double>(operand);
 }
 
-// Whether the replicas of all processes bring one and the same number.
-task<bool> is_one_everywhere(const reducer& by, std::string what,
-                             std::vector<variable_operand> numbers) {
+// The numbers of the replicas of all processes.
+task<std::vector<double>> numbers_everywhere(const reducer& by, std::string what,
+                                             std::vector<variable_operand> numbers) {
   auto own = filled(dtype::f64, {static_cast<int64_t>(numbers.size())}, 0);
   for (size_t i = 0; i < numbers.size(); ++i)
     own.mutable_values<double>()[i] = std::get<double>(numbers[i]);
   auto gathering = by.gather_rows(std::move(what), std::vector<tensor>{std::move(own)});
   auto gathered = co_await gathering;
   auto all = gathered.front().values<double>();
-  co_return std::ranges::all_of(all, [&](double other) { return other == all.front(); });
+  co_return std::vector<double>(all.begin(), all.end());
 }
 
 bool is_zero(const variable_operand& operand) {
@@ -110,6 +110,25 @@ void check_number(const variable& target, double number) {
   throw failure{
     {errc::invalid_argument, fmt::format("variable '{}' is {}, which cannot be {}", target.name(),
                                          to_string(target.type()), number)}};
+}
+
+// Whether operands are reduced, because they are not one value for all replicas. Whether processes
+// ask each other depends on the kinds of their operands, never on values, which may differ between
+// processes: all have to make the same collectives.
+task<bool> are_to_reduce(const reducer& by, variable target, std::string what,
+                         std::vector<variable_operand> operands) {
+  auto mode = target.aggregation();
+  if (mode == variable_aggregation::only_first_replica) co_return false;
+  if (by.group() == nullptr) co_return !are_one(operands);
+  if (!std::ranges::all_of(operands, is_number))
+    co_return mode == variable_aggregation::mean || !are_one(operands);
+  auto gathering = numbers_everywhere(by, std::move(what), std::move(operands));
+  auto numbers = co_await gathering;
+  auto is_first = [&](double number) { return number == numbers.front(); };
+  if (std::ranges::all_of(numbers, is_first)) co_return false;
+  for (auto number : numbers)
+    check_number(target, number); // before the reduction, so that all processes refuse alike
+  co_return true;
 }
 
 } // namespace
@@ -193,6 +212,18 @@ task<tensor> read_copy(activity& activity, variable source, int32_t component) {
   co_return value_of(co_await reading);
 }
 
+task<std::vector<tensor>> read_copies(activity& activity, variable source) {
+  std::vector<std::pair<variable_owner_actor, msg<wire::ReadVariable>>> requests;
+  for (uint32_t i = 0; i < source.copies(); ++i)
+    requests.emplace_back(source.owner(), make_read_variable(static_cast<int32_t>(i)));
+  auto reading = activity.request_all<msg<wire::VariableSnapshot>>(std::move(requests));
+  auto snapshots = co_await reading;
+  std::vector<tensor> copies;
+  for (auto& snapshot : snapshots)
+    copies.push_back(value_of(std::move(snapshot)));
+  co_return copies;
+}
+
 task<tensor> change_copy(activity& activity, variable target, int32_t component, change how,
                          variable_operand operand) {
   auto bringing = bring_to_host(activity, target.owner_strategy().devices(), arrays_in(operand));
@@ -207,16 +238,8 @@ task<variable_operand> aggregate(const reducer& by, variable target, change how,
                                  std::vector<variable_operand> operands) {
   auto mode = target.aggregation();
   reduction_call asked{fmt::format("{} of {}", name_of_assign(how), target.name())};
-  auto is_reduced = mode != variable_aggregation::only_first_replica && !are_one(operands);
-  // What one process has of one and the same value may differ from what another one has.
-  if (by.group() != nullptr && mode == variable_aggregation::mean) {
-    is_reduced = true;
-    if (std::ranges::all_of(operands, is_number)) {
-      auto comparing = is_one_everywhere(by, asked.what, operands);
-      auto is_one = co_await comparing;
-      is_reduced = !is_one;
-    }
-  }
+  auto comparing = are_to_reduce(by, target, asked.what, operands);
+  auto is_reduced = co_await comparing;
   if (!is_reduced || !std::ranges::all_of(operands, is_dense)) {
     std::vector<tensor*> arrays;
     for (auto& one : operands)

@@ -126,6 +126,10 @@ void check_made_by(std::string_view call, const strategy& expected, const variab
 /// Errors: throws `failure` as the owner answers.
 [[nodiscard]] task<tensor> read_copy(activity& activity, variable source, int32_t component);
 
+/// Asks a variable's owner for all copies that it has, and waits.
+/// Errors: throws `failure` as the owner answers.
+[[nodiscard]] task<std::vector<tensor>> read_copies(activity& activity, variable source);
+
 /// Has a variable's owner change one copy or all, and waits. @returns The new value.
 /// @param operand Nothing that is distributed, and no variable.
 [[nodiscard]] task<tensor> change_copy(activity& activity, variable target, int32_t component,
@@ -138,7 +142,8 @@ void check_made_by(std::string_view call, const strategy& expected, const variab
 /// Its arrays: none for a number. Those of distributed values and variables are not among them.
 [[nodiscard]] std::vector<tensor*> arrays_in(variable_operand& operand);
 
-/// What the operands of all replicas come to, for a variable that is aggregated.
+/// What the operands of all replicas come to, for a variable that is aggregated. Numbers are one
+/// value if those of all processes are the same.
 /// @param operands By replica; neither distributed nor variables.
 /// @returns An array that devices have reduced lies on one of them.
 /// Errors: throws `failure` as `reducer`; invalid_argument for one and the same value from all

@@ -310,7 +310,7 @@ gradient reduce_components(reduce_op op, std::span<const gradient> components) {
   return reduce_dense(dense_components(components), divisor);
 }
 
-bool are_sparse(std::span<const gradient> components) {
+bool are_sparse(std::span<const gradient> components, uint32_t first_replica) {
   if (components.empty()) throw_failure(errc::invalid_argument, "there is no value to reduce");
   auto sparse = static_cast<size_t>(std::ranges::count_if(components, is_sparse));
   if (sparse == 0 || sparse == components.size()) return sparse > 0;
@@ -318,9 +318,9 @@ bool are_sparse(std::span<const gradient> components) {
                ? std::ranges::find_if_not(components, is_sparse) - components.begin()
                : std::ranges::find_if(components, is_sparse) - components.begin();
   throw_failure(errc::type_mismatch,
-                "replica {} has a {} value, replica 0 a {} one; make all of one kind", odd,
-                is_sparse(components.front()) ? "dense" : "sparse",
-                is_sparse(components.front()) ? "sparse" : "dense");
+                "replica {} has a {} value, replica {} a {} one; make all of one kind",
+                first_replica + odd, is_sparse(components.front()) ? "dense" : "sparse",
+                first_replica, is_sparse(components.front()) ? "sparse" : "dense");
 }
 
 gradient cross_device_ops::reduce(reduce_op op, const device_values& value,

@@ -90,8 +90,9 @@ as_gradients(const distributed_value<indexed_slices>& value);
 void check_alike(std::span<const tensor> components, uint32_t first_replica = 0);
 
 /// Whether the components of a value are rows of arrays.
+/// @param first_replica The replica of the first of them, for the line.
 /// Errors: throws `failure`: type_mismatch if some are and some are not; invalid_argument for none.
-[[nodiscard]] bool are_sparse(std::span<const gradient> components);
+[[nodiscard]] bool are_sparse(std::span<const gradient> components, uint32_t first_replica = 0);
 
 /// The sum of arrays, divided by a number. @pre They are alike; there is at least one.
 [[nodiscard]] tensor divided_sum(std::span<const tensor> components, double divisor);

@@ -107,13 +107,19 @@ tensor number(int64_t value) {
   return result;
 }
 
+// The replica of the first value that this process brings.
+uint32_t first_replica_of(const reduce_scope& over) {
+  return over.exchange == nullptr ? 0 : over.exchange->group().first_replica();
+}
+
 // Each replica's sums are added in wide numbers, and narrowed once.
 pending<tensor> reduce_over_axes(reduce_op op, std::span<const tensor> values,
                                  const reduce_scope& over) {
+  auto first = first_replica_of(over);
   for (size_t i = 1; i < values.size(); ++i)
     if (values[i].type() != values[0].type())
-      throw_failure(errc::type_mismatch, "replica {} has a value of {}, replica 0 one of {}", i,
-                    to_string(values[i].type()), to_string(values[0].type()));
+      throw_failure(errc::type_mismatch, "replica {} has a value of {}, replica {} one of {}",
+                    first + i, to_string(values[i].type()), first, to_string(values[0].type()));
   std::vector<tensor> sums;
   std::vector<tensor> counts;
   for (const auto& value : values) {
@@ -207,7 +213,9 @@ pending<leaf> reduce_leaf(reduce_op op, const leaf_group& group, const reduce_sc
     auto reduced = reduce_over_axes(op, arrays, over);
     return [reduced]() -> leaf { return reduced(); };
   }
-  auto reduced = reduce_components(op, gradients_in(group), over.exchange);
+  auto gradients = gradients_in(group);
+  static_cast<void>(are_sparse(gradients, first_replica_of(over))); // refuses some of each kind
+  auto reduced = reduce_components(op, gradients, over.exchange);
   return [reduced] { return as_leaf(reduced()); };
 }
 

@@ -333,6 +333,33 @@ TEST_SUITE("strategies/contexts/variable_write") {
     });
   }
 
+  TEST_CASE_FIXTURE(two_replicas, "a change of copies that differ answers each with its own") {
+    auto set = [](update_context& context, variable own, double to) -> task<tensor> {
+      auto assigning = context.assign(own, to);
+      auto value = co_await assigning;
+      co_return value;
+    };
+    for (auto mode : {aggregation::sum, aggregation::mean, aggregation::only_first_replica}) {
+      auto target = make(mode);
+      strategy.extended().update(target, set, distributed_value<double>::per_replica({0, 10}));
+      auto answers = [&](change_call call) {
+        auto changed = strategy.run([=](replica_context& context) -> task<tensor> {
+          auto changing = (context.*call)(target, scalar(4));
+          auto value = co_await changing;
+          co_return value;
+        });
+        numbers all;
+        for (const auto& answer : strategy.experimental_local_results(changed))
+          all.push_back(numbers_of(answer)[0]);
+        return all;
+      };
+      auto delta = mode == aggregation::sum ? 8.0 : 4.0;
+      CHECK(answers(assign_add) == numbers{delta, 10 + delta});
+      CHECK(copies(target) == numbers{delta, 10 + delta});
+      CHECK(answers(assign) == numbers{delta, delta});
+    }
+  }
+
   TEST_CASE_FIXTURE(two_replicas, "one and the same value from all is no sum, unless it is 0") {
     auto target = make(aggregation::sum);
     error expected{errc::invalid_argument,

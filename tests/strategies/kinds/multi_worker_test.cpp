@@ -404,6 +404,52 @@ TEST_SUITE("strategies/kinds/multi_worker") {
     });
   }
 
+  TEST_CASE("a variable that replicas name by number has the name of the first replica") {
+    for_every_split([](strategy& strategy, uint32_t) {
+      auto made = strategy.run([](replica_context& context) -> task<variable> {
+        auto id = context.replica_id_in_sync_group();
+        auto name = id == 0 ? "dense/bias" : fmt::format("dense_{}/bias", id);
+        auto making = context.make_variable(name, scalar(7.0 + id));
+        auto mine = co_await making;
+        co_return mine;
+      });
+      CHECK(made.name() == "dense/bias");
+      CHECK(one_number(strategy.read(made)) == 7);
+    });
+  }
+
+  TEST_CASE("processes that name a variable differently in a run are refused") {
+    auto thrown = play(2, [](played_worker& worker) {
+      multi_worker_mirrored_strategy strategy{worker.world, worker.options(1)};
+      strategy.run([](replica_context& context) -> task<void> {
+        auto name = context.replica_id_in_sync_group() == 0 ? "foo_0" : "bar_1";
+        auto making = context.make_variable(name, scalar(1));
+        static_cast<void>(co_await making);
+      });
+    });
+    CHECK(std::ranges::any_of(thrown, [](const error& why) {
+      return why.code == errc::invalid_argument
+             && why.message.find("name of variable 'foo'") != std::string::npos
+             && why.message.find("name of variable 'bar'") != std::string::npos;
+    }));
+  }
+
+  TEST_CASE("values that do not fit together are refused with the numbers of their replicas") {
+    run_in(2, 2, [](strategy& strategy, uint32_t rank) {
+      auto pairs = distributed_value<tensor>::per_replica({scalar(1), scalar(1, dtype::f64)});
+      CHECK(refusal_of([&] {
+              static_cast<void>(strategy.reduce(reduce_op::sum, pairs, std::vector<int64_t>{}));
+            }).message
+            == fmt::format("replica {} has a value of f64, replica {} one of f32", 2 * rank + 1,
+                           2 * rank));
+      auto kinds = distributed_value<gradient>::per_replica({zeros({2, 1}), rows_of({0}, {1}, 2)});
+      CHECK(refusal_of([&] { static_cast<void>(strategy.reduce(reduce_op::sum, kinds)); }).message
+            == fmt::format("replica {} has a sparse value, replica {} a dense one; make all of one "
+                           "kind",
+                           2 * rank + 1, 2 * rank));
+    });
+  }
+
   TEST_CASE("a change by all replicas is aggregated over all processes") {
     for_every_split([](strategy& strategy, uint32_t) {
       using mode = variable_aggregation;
@@ -461,6 +507,37 @@ TEST_SUITE("strategies/kinds/multi_worker") {
       CHECK(refusal.code == errc::invalid_argument);
       CHECK(refusal.message.find("all 4 replicas call assign_add of variable 's'")
             != std::string::npos);
+    });
+  }
+
+  TEST_CASE("numbers that differ are summed, whichever process they are of") {
+    for_every_split([](strategy& strategy, uint32_t) {
+      auto sum = strategy.make_variable("s", scalar(1), {.aggregation = variable_aggregation::sum});
+      for (const auto& all : {numbers{1, 2, 3, 4}, numbers{0, 0, 2, 3}, numbers{5, 5, 5, 0}}) {
+        auto before = one_number(strategy.read(sum));
+        strategy.run([=](replica_context& context) -> task<void> {
+          auto adding = context.assign_add(sum, all[context.replica_id_in_sync_group()]);
+          co_await adding;
+        });
+        CHECK(one_number(strategy.read(sum)) == before + all[0] + all[1] + all[2] + all[3]);
+      }
+    });
+  }
+
+  TEST_CASE("a number that a variable cannot hold is refused by all, whichever process it is of") {
+    for_every_split([](strategy& strategy, uint32_t) {
+      auto sum = strategy.make_variable("s", scalar(1, dtype::i32),
+                                        {.aggregation = variable_aggregation::sum});
+      auto refusal = refusal_of([&] {
+        strategy.run([=](replica_context& context) -> task<void> {
+          auto adding
+            = context.assign_add(sum, context.replica_id_in_sync_group() == 3 ? 1e10 : 1.0);
+          co_await adding;
+        });
+      });
+      CHECK(refusal
+            == error{errc::invalid_argument, "variable 's' is i32, which cannot be 10000000000"});
+      CHECK(one_number(strategy.read(sum)) == 1);
     });
   }
 
