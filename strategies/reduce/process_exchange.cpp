@@ -177,7 +177,8 @@ pending<gradient> reduce_components(reduce_op op, std::span<const gradient> comp
     return [op, kept = std::vector<gradient>(components.begin(), components.end())] {
       return reduce_components(op, kept);
     };
-  if (are_sparse(components)) return reduce_rows(op, components, *exchange, of);
+  if (are_sparse(components, exchange->group().first_replica()))
+    return reduce_rows(op, components, *exchange, of);
   std::vector<tensor> dense;
   for (const auto& component : components)
     dense.push_back(std::get<tensor>(component));

@@ -178,7 +178,8 @@ task<void> make_ready(const reduction_site& at, activity& host, std::vector<repl
   co_await widening;
   std::vector<leaf_group> groups;
   for (const auto& one : all) {
-    static_cast<void>(are_sparse(one.values.components)); // refuses some of each kind
+    static_cast<void>(
+      are_sparse(one.values.components, at.group->first_replica())); // refuses some of each kind
     groups.push_back(group_of(one.values.components));
   }
   auto brought = arrays_of(groups);
