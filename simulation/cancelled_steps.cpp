@@ -25,7 +25,7 @@ std::vector<uint32_t> live_replicas(const scenario& what) {
 /// Gradients of a step.
 struct step_counts {
   job_time ended{0};
-  uint64_t cancelled = 0; ///< Whose replicas were told to stop; `late` among them.
+  uint64_t cancelled = 0; ///< Their replicas were told to stop; `late` among them.
   uint64_t late = 0;      ///< Done in the moment in which the step had enough; too late for it.
 };
 
@@ -68,6 +68,7 @@ void count_cancelled_steps(const scenario& what, scenario_report& report) {
     if (late > 0) report.lags[1] += late;
     report.stale += late;
     report.events += needed + counted.late;
+    report.live_time += std::chrono::duration<double>{time} * live.size();
     report.virtual_time = counted.ended;
     if (counted.ended > time_max) throw failure{end_of_time(step)};
     began = counted.ended;

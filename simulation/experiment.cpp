@@ -68,6 +68,7 @@ void add(experiment_report& report, const scenario_report& run) {
   for (auto [needed, count] : run.needed)
     report.needed[needed] += count;
   report.wasted_replica_seconds += seconds(run.wasted);
+  report.live_replica_seconds += run.live_time.count();
   report.virtual_seconds += seconds(run.virtual_time);
   report.events += run.events;
   report.lost += run.lost;

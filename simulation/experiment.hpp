@@ -91,6 +91,7 @@ struct experiment_report {
   uint64_t restarts = 0;                  ///< Of jobs, from their last snapshots.
   std::map<std::string, uint64_t> probes; ///< As in `scenario_report`.
   double wasted_replica_seconds = 0;
+  double live_replica_seconds = 0;
   double virtual_seconds = 0;
   double wall_seconds = 0;
   uint64_t events = 0;

@@ -14,6 +14,7 @@
 #include "simulation/simulated_processes.hpp"
 #include "simulation/update_delay.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -91,6 +92,8 @@ struct scenario_report {
   std::map<uint64_t, uint64_t> needed; ///< Steps, by how many gradients they waited for.
   job_time wasted{0};                  ///< Computed for gradients that did not count.
   job_time virtual_time{0};            ///< From the beginning to the end of the last step.
+  /// Virtual time of all replicas together while they were live, as the ends of steps count them.
+  std::chrono::duration<double> live_time{0};
   /// As `world::event_count`; of the direct engine: computations that ended.
   uint64_t events = 0;
   uint64_t log_hash = 0; ///< Of everything that the ledger says, if the scenario `hashes`.

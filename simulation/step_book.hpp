@@ -46,6 +46,8 @@ public:
       add_stale(gradient);
     // A replica that is cancelled has worked since the step began: a token takes no time to come.
     add_waste(report_, step.ended - step.began, step.cancelled.size());
+    report_.live_time
+      += std::chrono::duration<double>{step.ended - report_.virtual_time} * step.live;
     report_.virtual_time = step.ended;
     if (!hashes_) return;
     hash_.add(step);

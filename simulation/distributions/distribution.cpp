@@ -20,7 +20,7 @@ namespace {
 using node = distribution_node;
 using kind = distribution_node::kind;
 
-constexpr double seconds_max = 1e9;
+constexpr double seconds_max = distribution_seconds_max;
 constexpr uint32_t all_replicas = ~uint32_t{0};
 constexpr uint64_t all_draws = ~uint64_t{0};
 
@@ -389,6 +389,10 @@ std::string print_distribution(const distribution_node& of) {
     return fmt::format("trace(\"{}\")", of.file);
   }
   return {};
+}
+
+std::optional<double> mean_of_distribution(const distribution_node& of) {
+  return mean_of(of);
 }
 
 expected<distribution> distribution::parse(std::string_view text) {

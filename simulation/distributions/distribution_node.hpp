@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,10 +58,16 @@ struct distribution_node {
   size_t index = 0;   ///< Unique within the tree, from 0.
 };
 
+/// The longest time that is drawn, in seconds; longer ones are cut.
+inline constexpr double distribution_seconds_max = 1e9;
+
 /// Reads an expression. Errors: as `distribution::parse`.
 [[nodiscard]] expected<distribution_node> parse_distribution(std::string_view text);
 
 /// Writes it. @returns What `parse_distribution` reads to the same draws.
 [[nodiscard]] std::string print_distribution(const distribution_node& node);
+
+/// @returns As `distribution::mean`.
+[[nodiscard]] std::optional<double> mean_of_distribution(const distribution_node& node);
 
 } // namespace troupe

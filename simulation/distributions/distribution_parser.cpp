@@ -3,6 +3,7 @@
 #include "simulation/distributions/distribution_node.hpp"
 #include "simulation/distributions/distribution_preset.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
@@ -41,6 +42,16 @@ bool continues_name(char letter) {
   return begins_name(letter) || is_digit(letter) || letter == '-';
 }
 
+// A byte within a letter of several (UTF-8).
+bool continues_letter(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xc0) == 0x80;
+}
+
+bool has_slow(const node& tree) {
+  return tree.what == kind::slow_share || tree.what == kind::slow_list
+         || std::ranges::any_of(tree.parts, has_slow);
+}
+
 std::string all_names() {
   std::vector<std::string_view> names;
   for (const auto& family : distribution_families())
@@ -63,6 +74,8 @@ public:
     while (!at_end())
       tree = parse_modifier(std::move(tree));
     number_nodes(tree);
+    if (auto mean = mean_of_distribution(tree); mean && std::isfinite(*mean))
+      check_time("the mean time", *mean, 0);
     return tree;
   }
 
@@ -102,8 +115,11 @@ private:
       expect(')');
       return inner;
     }
-    if (is_digit(peek()) || peek() == '.')
-      return {.what = kind::number, .numbers = {parse_ratio()}};
+    if (is_digit(peek()) || peek() == '.') {
+      auto number = parse_ratio();
+      check_time("this time", number, begin);
+      return {.what = kind::number, .numbers = {number}};
+    }
     if (peek() == '-') throw fault{begin, "times and factors cannot be negative"};
     if (!begins_name(peek()))
       throw fault{begin, at_end() ? "here the expression ends too early: a distribution is missing"
@@ -140,7 +156,7 @@ private:
   node parse_special(std::string_view name, size_t begin) {
     if (name == "mixture") return parse_mixture();
     if (name == "persistent") return parse_wrapper(kind::persistent);
-    if (name == "common") return parse_wrapper(kind::common);
+    if (name == "common") return parse_common(begin);
     if (name == "correlated") return parse_correlated();
     if (name == "on_off") return parse_on_off();
     if (name == "pause") return parse_pause();
@@ -170,6 +186,15 @@ private:
     expect('(', "the name");
     result.parts.push_back(parse_sum());
     expect(')', "the distribution");
+    return result;
+  }
+
+  // One draw is of all replicas: none of them is the slow one.
+  node parse_common(size_t begin) {
+    auto result = parse_wrapper(kind::common);
+    if (has_slow(result))
+      throw fault{begin, "slow is of single replicas, and has no meaning within common; multiply "
+                         "by it outside of common"};
     return result;
   }
 
@@ -250,7 +275,7 @@ private:
     auto begin = skip_blanks();
     if (!begins_name(peek()))
       throw fault{begin,
-                  fmt::format("'{}' is too much here: join distributions by '+' or '*'", peek())};
+                  fmt::format("'{}' is too much here: join distributions by '+' or '*'", letter())};
     auto name = parse_name();
     if (name != "slow" || peek() != '=')
       throw fault{begin, "only slow=COUNT/OF*FACTOR may stand behind a distribution; join others "
@@ -274,6 +299,7 @@ private:
     node result{.what = kind::trace, .file = std::string{text_.substr(at_, end - at_)}};
     if (result.file.find('"') != std::string::npos)
       throw fault{at_, "here is a quote within the name of the file"};
+    if (result.file.empty()) throw fault{at_, "here the name of the file is missing"};
     at_ = end;
     if (is_quoted) expect('"');
     expect(')', "the name of the file");
@@ -331,6 +357,12 @@ private:
                                      parameter.high)};
   }
 
+  static void check_time(std::string_view what, double seconds, size_t begin) {
+    if (seconds > distribution_seconds_max)
+      throw fault{begin, fmt::format("{} is {:g} s, and {:g} s are the most; lower it", what,
+                                     seconds, distribution_seconds_max)};
+  }
+
   std::string_view parse_name() {
     auto begin = at_;
     while (at_ < text_.size() && continues_name(text_[at_]))
@@ -355,9 +387,8 @@ private:
   /// As `peek`, with the rest of a letter of several bytes (UTF-8).
   std::string_view letter() {
     auto begin = skip_blanks();
-    auto goes_on = [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; };
     auto end = std::min(begin + 1, text_.size());
-    while (end < text_.size() && goes_on(text_[end]))
+    while (end < text_.size() && continues_letter(text_[end]))
       ++end;
     return text_.substr(begin, end - begin);
   }
@@ -413,7 +444,8 @@ std::string pointed_at(std::string_view text, size_t at) {
   std::string line{text};
   for (char& letter : line)
     if (static_cast<unsigned char>(letter) < 0x20) letter = ' ';
-  return fmt::format("  {}\n  {:>{}}", line, '^', at + 1);
+  auto bytes_within = std::ranges::count_if(text.substr(0, at), continues_letter);
+  return fmt::format("  {}\n  {:>{}}", line, '^', at + 1 - static_cast<size_t>(bytes_within));
 }
 
 } // namespace

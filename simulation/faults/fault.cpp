@@ -126,8 +126,9 @@ expected<void> fault_plan::validate(uint32_t replicas, uint32_t owners) const {
     return fail(errc::invalid_argument,
                 "a swizzle of 0 s is none; say how long it lasts, as in swizzle=100/10");
   if (rates.wave_size > replicas)
-    return fail(errc::invalid_argument, fmt::format("a wave of {} is of more than the {} replicas",
-                                                    rates.wave_size, replicas));
+    return fail(errc::invalid_argument,
+                fmt::format("a wave of {} is of more than the {} replicas; lower it",
+                            rates.wave_size, replicas));
   return {};
 }
 

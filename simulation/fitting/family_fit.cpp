@@ -248,7 +248,7 @@ std::vector<family_fit> fit_families(std::vector<double> seconds) {
   if (sorted.front() == sorted.back()) {
     auto time = sorted.front();
     constexpr double infinity = std::numeric_limits<double>::infinity();
-    return {{fmt::format("constant({:.5g})", time), 1, infinity, -infinity, 0,
+    return {{fmt::format("constant({:.9g})", time), 1, infinity, -infinity, 0,
              [time](double x) { return x < time ? 0.0 : 1.0; }}};
   }
   std::vector<family_fit> fits;

@@ -32,6 +32,7 @@ public:
     auto least = question_.base.dead;
     for (uint32_t more = 0; least + more <= most; more = std::max(more + 1, 2 * more))
       try_out(least + more);
+    if (least <= most && !tried_.contains(most)) try_out(most);
     while (auto next = between_neighbours())
       try_out(*next);
     return std::move(tried_);
@@ -55,6 +56,11 @@ private:
                                  "with {} gradients a step, without backups",
                                  candidate.needed)}};
     if (!steps) return;
+    if (!std::isfinite(*steps) || *steps <= 0)
+      throw failure{{errc::out_of_range,
+                     fmt::format("the curve of iterations says that it takes {:g} steps with {} "
+                                 "gradients a step; give one that is finite and above 0 there",
+                                 *steps, candidate.needed)}};
     candidate.report = run_(what);
     auto stalled = candidate.report.stalled || candidate.report.batches.empty();
     candidate.time = stalled ? std::numeric_limits<double>::infinity()

@@ -57,11 +57,11 @@ struct advice {
 using experiment_runner = std::function<experiment_report(const experiment&)>;
 
 /// Looks for the number of backups with the lowest cost, under each policy: first 0, 1, 2, 4, ...
-/// more than replicas are dead, then between the neighbours of the best. All
-/// candidates are of the same draws. Without buying, the lowest cost is also the shortest time.
+/// more than replicas are dead, and the most there can be, then between the neighbours of the best.
+/// All candidates are of the same draws. Without buying, the lowest cost is also the shortest time.
 /// Candidates that the curve of iterations does not know are left out.
 /// @returns Nothing if no candidate makes its steps. Errors: throws `failure` with out_of_range, if
-/// the curve does not say how many steps it takes without backups.
+/// the curve does not say how many steps it takes without backups, or says none or infinitely many.
 [[nodiscard]] std::optional<advice> advise(const advice_question& question,
                                            const experiment_runner& run);
 

@@ -39,6 +39,7 @@ TEST_SUITE("simulation/experiment") {
     CHECK(report.stale + report.cancelled == 60); // it is done at the same moment, and too late
     CHECK(report.drop_fraction() == 0.2);
     CHECK(report.virtual_seconds == 120);
+    CHECK(report.live_replica_seconds == 5 * 120);
     CHECK(report.updates_per_second() == 0.5);
     CHECK(report.gradients_per_second() == 2);
     CHECK(report.wasted_replica_seconds == 120); // the fifth of every step, all of it

@@ -49,9 +49,10 @@ std::string figures_of(const troupe::scenario_report& report) {
   std::vector<int64_t> steps;
   for (auto time : report.step_times)
     steps.push_back(time.count());
-  return fmt::format("{} {} {} {} {} {} {} {} {} {}", steps, report.accepted, report.stale,
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {}", steps, report.accepted, report.stale,
                      report.cancelled, report.lags, report.needed, report.wasted.count(),
-                     report.virtual_time.count(), report.events, report.job.step);
+                     report.virtual_time.count(), report.live_time.count(), report.events,
+                     report.job.step);
 }
 
 } // namespace

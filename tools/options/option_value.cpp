@@ -10,7 +10,8 @@ namespace troupe {
 
 namespace {
 
-bool accepts(const option_range& range, double number) {
+// A long double holds every whole number of 64 bits; a double does not.
+bool accepts(const option_range& range, long double number) {
   const bool high_enough = range.above_low ? number > range.low : number >= range.low;
   const bool low_enough = range.below_high ? number < range.high : number <= range.high;
   return high_enough && low_enough;
@@ -25,7 +26,7 @@ std::string bound_text(double bound) {
 
 std::optional<uint64_t> whole_of(std::string_view text, const option_range& range) {
   const auto number = number_of<uint64_t>(text);
-  return number && accepts(range, static_cast<double>(*number)) ? number : std::nullopt;
+  return number && accepts(range, static_cast<long double>(*number)) ? number : std::nullopt;
 }
 
 std::optional<double> real_of(std::string_view text, const option_range& range) {

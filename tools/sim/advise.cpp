@@ -109,6 +109,7 @@ std::string savings(const advice_report& report) {
     if (!other) return "because    no more could be tried\n";
     const auto& one = report.found.tried[*other];
     const auto& [mean, error, low, high, count] = one.difference;
+    if (least.report.step_time.max == 0) return "because    no step takes any time\n";
     if (std::isnan(low))
       return "because    the steps are too few to tell what others would change; raise --steps\n";
     auto sure = low > 0 || high < 0;
@@ -147,8 +148,7 @@ std::string costs(const advice_report& report) {
     "costs      {} of all gradients are dropped, {} of the replicas' time is computed "
     "in vain\n",
     percent(work.drop_fraction()),
-    percent(work.wasted_replica_seconds
-            / (work.virtual_seconds * (best.replicas - report.question.base.dead))));
+    percent(work.wasted_replica_seconds / work.live_replica_seconds));
   if (traits_of(best.policy).cancels())
     text += "           computing has to end early when it is told to\n";
   if (report.hardly_heard > 0) {

@@ -283,12 +283,12 @@ expected<std::function<network_options(uint64_t)>> network_of(const sim_options&
     = options.gradient_bytes.empty() ? model : bytes_of("gradient-bytes", options.gradient_bytes);
   for (const auto* size : {&speed, &model, &gradient})
     if (!*size) return tl::unexpected<error>(size->error());
+  if (!options.bandwidth.empty() && *speed == 0)
+    return misuse("--bandwidth is 0: nothing would ever arrive; leave it out for no limit");
   if (*speed == 0 && *model + *gradient > 0)
     return misuse(
       "--model-bytes and --gradient-bytes take no time without --bandwidth; say how many "
       "bytes a card moves in a second, as in --bandwidth 1GB");
-  if (!options.bandwidth.empty() && *speed == 0)
-    return misuse("--bandwidth is 0: nothing would ever arrive; leave it out for no limit");
   if (*speed > 0 && *model + *gradient == 0)
     return misuse(
       "--bandwidth changes nothing where nothing is moved; say what a replica reads, as "
@@ -355,6 +355,13 @@ expected<fault_plan> parse_fault_rates(std::string_view text) {
     if (!read_rate(name, value, plan.rates, messages.probabilities))
       return misuse(
         fmt::format("'{}' is not as in crash=1000/20, wave=600*4, lost=0.01 or down=3", entry));
+    // Without a time to return none does, and 0 stands for that.
+    auto returns_at_once = name == "crash" && value.find('/') != std::string_view::npos
+                           && plan.rates.return_mean == job_time{0};
+    if (returns_at_once)
+      return misuse(fmt::format("'{}': no replica can return after 0 s; give a longer time, or "
+                                "leave it out if none returns, as in crash=1000",
+                                entry));
   }
   if (auto idle = without_effect(plan.rates); !idle.empty()) return misuse(idle);
   if (messages.probabilities.lost + messages.probabilities.duplicated
@@ -366,10 +373,13 @@ expected<fault_plan> parse_fault_rates(std::string_view text) {
 
 expected<faults_and_patience> faults_of(const sim_options& options) {
   auto plan = parse_fault_rates(options.faults);
-  if (!plan) return misuse("--faults: " + plan.error().message);
-  plan->faults.insert(plan->faults.end(), options.fault_list.begin(), options.fault_list.end());
   auto replicas = static_cast<uint32_t>(options.replicas);
   auto owners = static_cast<uint32_t>(options.owners.value_or(1));
+  expected<void> drawn;
+  if (plan) drawn = plan->validate(replicas, owners);
+  if (!plan || !drawn)
+    return misuse("--faults: " + (plan ? drawn.error().message : plan.error().message));
+  plan->faults.insert(plan->faults.end(), options.fault_list.begin(), options.fault_list.end());
   if (auto valid = plan->validate(replicas, owners); !valid)
     return tl::unexpected<error>(valid.error());
   auto takes_no_time = options.network.empty() && options.bandwidth.empty();

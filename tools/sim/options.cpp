@@ -337,6 +337,19 @@ dynamic_backups dynamic_of(const sim_options& options) {
           .curvature = options.curvature.value_or(0)};
 }
 
+// The first step takes a gradient of each replica, and further ones for tokens.
+expected<void> check_initial_tokens(const sync_options& sync) {
+  auto is_more = traits_of(sync.policy).counts_tokens() && !sync.one_gradient_per_replica
+                 && sync.initial_tokens >= 0
+                 && sync.replicas_to_aggregate > sync.total_num_replicas;
+  auto tokens = is_more ? sync.replicas_to_aggregate - sync.total_num_replicas : 0;
+  if (!is_more || sync.initial_tokens >= tokens) return {};
+  return misuse(fmt::format("--initial-tokens is {}, but the first step needs {} beside the {} "
+                            "replicas for its {} gradients; raise it, or leave it out",
+                            sync.initial_tokens, tokens, sync.total_num_replicas,
+                            sync.replicas_to_aggregate));
+}
+
 expected<sync_options> sync_of(const sim_options& options) {
   auto policy = policy_of(options);
   if (!policy) return tl::unexpected<error>(policy.error());
@@ -351,6 +364,8 @@ expected<sync_options> sync_of(const sim_options& options) {
                     .slack = traits_of(*policy).keeps_pace() ? options.slack.value_or(0) : 0};
   if (options.aggregate == dynamic_aggregate) sync.dynamic = dynamic_of(options);
   if (options.initial_tokens) sync.initial_tokens = static_cast<int64_t>(*options.initial_tokens);
+  if (auto enough = check_initial_tokens(sync); !enough)
+    return tl::unexpected<error>(enough.error());
   if (auto valid = sync.validate(); !valid) return tl::unexpected<error>(valid.error());
   return sync;
 }
@@ -438,6 +453,12 @@ expected<void> check_uses(std::span<const sim_options> rows) {
       fmt::format("--distinct on has no meaning under {}, where no replica gives a step "
                   "two gradients; leave it out, or take --policy tensorflow",
                   first.policy));
+  auto counts_tokens = [](const sim_options& row) {
+    auto policy = policy_of(row);
+    return policy && traits_of(*policy).counts_tokens();
+  };
+  if (first.initial_tokens && no_row(counts_tokens))
+    return of_policy("initial-tokens", to_string(sync_policy::tensorflow));
   if (first.gain_power && is_fixed) return of_dynamic("gain-power");
   if (first.curvature && is_fixed) return of_dynamic("curvature");
   return {};

@@ -248,10 +248,9 @@ std::string difference_text(const sim_row& row) {
                      row.difference->high);
 }
 
-// Of the time of all replicas that live.
+// Of the time of all replicas while they were live.
 double wasted_percent(const sim_row& row) {
-  auto live = row.what.sync.total_num_replicas - row.what.dead;
-  return 100 * row.report.wasted_replica_seconds / (live * row.report.virtual_seconds);
+  return 100 * row.report.wasted_replica_seconds / row.report.live_replica_seconds;
 }
 
 std::vector<std::string> cells_of(const sim_row& row) {

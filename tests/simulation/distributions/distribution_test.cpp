@@ -367,6 +367,43 @@ TEST_SUITE("simulation/distributions/distribution") {
              "  ^");
   }
 
+  TEST_CASE("a caret stands below letters of several bytes") {
+    CHECK(refusal("1 \u00e9")
+          == "'\u00e9' is too much here: join distributions by '+' or '*'\n"
+             "  1 \u00e9\n"
+             "    ^");
+    CHECK(refusal("trace(\"\u00e9\u00e9\" 1)")
+          == "here a ')' is missing, behind the name of the file\n"
+             "  trace(\"\u00e9\u00e9\" 1)\n"
+             "             ^");
+  }
+
+  TEST_CASE("refuses times that no clock of a job holds, and cuts drawn ones") {
+    CHECK(refusal("5e9")
+          == "this time is 5e+09 s, and 1e+09 s are the most; lower it\n"
+             "  5e9\n"
+             "  ^");
+    CHECK(refusal("1 + exponential(2e9)")
+          == "the mean time is 2e+09 s, and 1e+09 s are the most; lower it\n"
+             "  1 + exponential(2e9)\n"
+             "  ^");
+    CHECK(seconds(parsed("1e9").times(1)(0, 0)) == 1e9);
+    CHECK(seconds(parsed("1e8 slow={0}*50").times(1)(0, 0)) == 1e9);
+  }
+
+  TEST_CASE("slow replicas have no meaning where one draw is of all") {
+    for (const char* text :
+         {"common(slow(1/2, 3))", "common(1 + 2 * slow({1}, 3))", "common(bytedance-slow-worker)"})
+      CHECK(refusal(text).find("slow is of single replicas, and has no meaning within common")
+            == 0);
+    CHECK(parsed("common(exponential(1)) slow=1/2*3").mean() == 2);
+  }
+
+  TEST_CASE("a trace without the name of its file is refused") {
+    CHECK(refusal("trace()").find("here the name of the file is missing") == 0);
+    CHECK(refusal("trace(\"\")").find("here the name of the file is missing") == 0);
+  }
+
   TEST_CASE("refuses numbers that mean nothing") {
     for (const auto* text : {"",
                              "(",

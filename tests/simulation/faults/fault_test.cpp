@@ -68,8 +68,15 @@ TEST_SUITE("simulation/faults") {
   TEST_CASE("a replica that crashes for good costs one backup") {
     auto what = job(3, 4, sync_policy::latest_token);
     what.faults = plan({.at = 3500ms, .who = {"replica 1"}});
+    std::chrono::duration<double> live{0};
+    what.on_step = [&](const step_record& step) {
+      live += std::chrono::duration<double>{step.ended - step.began} * step.live;
+    };
     auto report = simulate(what);
     CHECK_FALSE(report.job.failure);
+    CHECK(report.live_time.count() == doctest::Approx(live.count()));
+    CHECK(report.live_time < 4 * report.virtual_time); // a crashed replica has none
+    CHECK(report.live_time > 3 * report.virtual_time);
     REQUIRE(report.job.lost.size() == 1);
     CHECK(report.job.lost[0].replica == 1);
     CHECK(report.job.lost[0].reason.message == "node 'replica 1' is gone");
@@ -643,7 +650,9 @@ TEST_SUITE("simulation/faults") {
     CHECK(refused(plan(
             {.kind = fault_kind::partition, .who = {"replica 0"}, .other = {"ps 0", "replica 0"}}))
           == "fault 1 (partition): 'replica 0' is on both sides of it");
-    CHECK(refused({.rates = {.wave_size = 5}}) == "a wave of 5 is of more than the 4 replicas");
+    CHECK(refused({.rates = {.wave_size = 5}})
+          == "a wave of 5 is of more than the 4 replicas; "
+             "lower it");
     CHECK(refused({.rates = {.permanent = 1.5}})
           == "the share of permanent crashes is 1.5; give one from 0 to 1");
     CHECK(refused(plan({.kind = fault_kind::skew, .rate = 0}))

@@ -49,6 +49,7 @@ TEST_SUITE("simulation/fitting") {
       CHECK(begins(best, std::string{expression}.substr(0, std::string{expression}.find('('))));
     }
     CHECK(best_of("constant(0.25)") == "constant(0.25)");
+    CHECK(best_of("constant(1234.56789)") == "constant(1234.56789)");
   }
 
   TEST_CASE("its parameters are the most likely ones, and the distance is small") {

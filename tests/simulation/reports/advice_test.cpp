@@ -4,7 +4,9 @@
 #include "messages/failure.hpp"
 #include "simulation/reports/advice.hpp"
 #include "tests/doctest.hpp"
+#include "tests/simulation/harmonic.hpp"
 
+#include <cmath>
 #include <set>
 
 namespace advice_test {
@@ -54,6 +56,23 @@ TEST_SUITE("simulation/reports/advice") {
       CHECK(found->tried[found->best].time == doctest::Approx(10.0 / (10 + lowest)));
       CHECK(seen.size() < 25);
     }
+  }
+
+  TEST_CASE("the most backups there can be are tried, too") {
+    // Without a minimum, exponential times are best if each step takes the first gradient alone.
+    auto question = question_of(base_of("exponential(1)", 20), {sync_policy::cancel});
+    auto found = advise(question, [](const experiment& what) {
+      auto needed = static_cast<int>(what.sync.replicas_to_aggregate);
+      return took(test::harmonic(20) - test::harmonic(20 - needed));
+    });
+    REQUIRE(found);
+    CHECK(found->tried[found->best].backups == 19);
+    question.buys = true;
+    found = advise(question, [](const experiment& what) {
+      return took(1.0 / std::pow(what.sync.total_num_replicas, 2));
+    });
+    REQUIRE(found);
+    CHECK(found->tried[found->best].backups == 20); // as many again
   }
 
   TEST_CASE("bought backups cost their time") {
@@ -122,6 +141,11 @@ TEST_SUITE("simulation/reports/advice") {
     CHECK_THROWS_WITH_AS(static_cast<void>(advise(question, quick)),
                          "the curve of iterations does not say how many steps it takes with 100 "
                          "gradients a step, without backups",
+                         failure);
+    question.iterations = *iteration_curve::parse("1e308*N^99");
+    CHECK_THROWS_WITH_AS(static_cast<void>(advise(question, quick)),
+                         "the curve of iterations says that it takes inf steps with 100 gradients "
+                         "a step; give one that is finite and above 0 there",
                          failure);
   }
 }

@@ -89,6 +89,15 @@ TEST_SUITE("tools/sim/advise") {
     CHECK(says(text, "advice     latest_token with 1 backup: a step takes the first 10 of 11"));
     CHECK(says(text, "of the replica time to the goal"));
     CHECK(says(text, "the goal is there after 66.7 % less time, with 10.0 % more replicas"));
+    text = answer(
+      {"--aggregate", "5", "--compute", "exponential(1)", "--steps", "4000", "--policy", "cancel"});
+    CHECK(says(text, "5 backups are the most that were tried: more may save more"));
+  }
+
+  TEST_CASE("where no step takes any time, it says so") {
+    auto text = answer({"--replicas", "4", "--compute", "0", "--steps", "100"});
+    CHECK(says(text, "advice     none: wait for all 4 replicas"));
+    CHECK(says(text, "because    no step takes any time"));
   }
 
   TEST_CASE("programs get everything that was tried") {

@@ -105,6 +105,17 @@ TEST_SUITE("tools/sim/command_line") {
     CHECK(refusal({"--policy", "ssp", "--distinct", "on"}).find("one_gradient_per_replica") == 0);
   }
 
+  TEST_CASE("initial tokens are enough for the first step, and only of a policy that counts them") {
+    CHECK(refusal({"--replicas", "4", "--aggregate", "9", "--initial-tokens", "4"})
+          == "--initial-tokens is 4, but the first step needs 5 beside the 4 replicas for its 9 "
+             "gradients; raise it, or leave it out");
+    CHECK(refusal({"--replicas", "4", "--aggregate", "9", "--initial-tokens", "5"}) == "accepted");
+    CHECK(refusal({"--policy", "cancel", "--initial-tokens", "7"})
+          == "--initial-tokens has no meaning under cancel; leave it out, or take --policy "
+             "tensorflow");
+    CHECK(refusal({"--sweep", "policy=cancel,tensorflow", "--initial-tokens", "7"}) == "accepted");
+  }
+
   TEST_CASE("an engine is chosen by name, and refused where it cannot simulate the job") {
     CHECK_FALSE(meant({}).engine);
     CHECK(meant({"--engine", "actors"}).engine == simulation_engine::actors);
@@ -389,6 +400,8 @@ TEST_SUITE("tools/sim/command_line") {
     CHECK(refusal({"--replicas", "-3"}).find("--replicas must be") == 0);
     CHECK(refusal({"--steps"}).find("--steps") == 0);
     CHECK(refusal({"--seed", "9000000000000000000"}) == "accepted");
+    CHECK(refusal({"--seed", "9223372036854775807"}) == "accepted"); // 2^63 - 1
+    CHECK(refusal({"--seed", "9223372036854775808"}).find("--seed must be") == 0);
     CHECK(refusal({"--seed", "9223372036854775809"}).find("--seed must be") == 0); // 2^63 + 1
     CHECK(refusal({"--stesp", "4"})
           == "unknown option '--stesp'; the nearest known one is '--steps'");

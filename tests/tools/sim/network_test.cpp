@@ -89,6 +89,8 @@ TEST_SUITE("tools/sim/network") {
     CHECK(network_refusal({.bandwidth = "fast"})
           == "--bandwidth must be a number of bytes such as 100MB, not 'fast'");
     CHECK(network_refusal({.bandwidth = "0"}).starts_with("--bandwidth is 0"));
+    CHECK(network_refusal({.bandwidth = "0", .model_bytes = "1MB"})
+          == "--bandwidth is 0: nothing would ever arrive; leave it out for no limit");
     CHECK(network_refusal({.model_bytes = "1GB"}).starts_with("--model-bytes and"));
     CHECK(network_refusal({.network = "slow"}).starts_with("--network: "));
     CHECK(network_refusal({.replicas = 5, .network = "0.001 slow={5}*10"})
@@ -145,9 +147,14 @@ TEST_SUITE("tools/sim/network") {
     CHECK(refusal("crash=5,permanent=0.5").starts_with("permanent is a share of crashes"));
     CHECK(refusal("freeze=5").starts_with("a freeze of 0 s is none"));
     CHECK(faults_of({.faults = "swizzle=5/0"}).error().message
-          == "a swizzle of 0 s is none; say how long it lasts, as in swizzle=100/10");
+          == "--faults: a swizzle of 0 s is none; say how long it lasts, as in swizzle=100/10");
     CHECK(faults_of({.faults = "wave=5*0"}).error().message
-          == "a wave of 0 is none; give the number of replicas");
+          == "--faults: a wave of 0 is none; give the number of replicas");
+    CHECK(faults_of({.replicas = 4, .faults = "wave=5*5"}).error().message
+          == "--faults: a wave of 5 is of more than the 4 replicas; lower it");
+    CHECK(refusal("crash=100/0")
+          == "'crash=100/0': no replica can return after 0 s; give a longer time, or leave it out "
+             "if none returns, as in crash=1000");
   }
 
   TEST_CASE("replicas ask again where messages are lost, unless the user knows better") {

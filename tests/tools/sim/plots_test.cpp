@@ -152,7 +152,26 @@ TEST_SUITE("tools/sim/plots") {
     CHECK(plot_named(plots, "step-time").script.find("longest tenth") == std::string::npos);
     command = parsed({"--replicas", "2", "--compute", "0", "--steps", "20"});
     plots = sim_plots(command, simulated(command));
-    CHECK(plot_named(plots, "step-time").why_not == "no step takes any time");
+    for (const char* name : {"step-time", "arrivals", "work", "timeline"})
+      CHECK_MESSAGE(plot_named(plots, name).why_not == "no step takes any time", name);
+    command = parsed({"--replicas", "4", "--compute", "0", "--steps", "20", "--sweep",
+                      "aggregate=2,3", "--sweep", "policy=cancel,latest_token"});
+    CHECK(plot_named(sim_plots(command, simulated(command)), "grid").why_not
+          == "no step takes any time");
+    command
+      = parsed({"--replicas", "4", "--compute", "0", "--steps", "20", "--sweep", "aggregate=2,3"});
+    plots = sim_plots(command, simulated(command));
+    for (const char* name : {"backups", "convergence"})
+      CHECK_MESSAGE(plot_named(plots, name).why_not == "no step takes any time", name);
+  }
+
+  TEST_CASE("a caption says only what is the same in all rows") {
+    auto command = parsed({"--replicas", "4", "--steps", "20", "--sweep", "policy=cancel,async"});
+    CHECK(caption_of(command, simulated(command)) == "n = 4,  computing chen2016-like,  seed 0");
+    command = parsed({"--replicas", "4", "--aggregate", "3", "--steps", "20", "--sweep", "seed=1,2",
+                      "--compute", "exponential(1)"});
+    CHECK(caption_of(command, simulated(command))
+          == "n = 4,  N = 3,  policy tensorflow,  computing exponential(1)");
   }
 
   TEST_CASE("a run that made no step is drawn by nobody, and refused by name") {

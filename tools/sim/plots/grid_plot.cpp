@@ -39,6 +39,11 @@ expected<grid_times> times_of(const sim_command& command, const sim_rows& rows) 
   auto best = std::ranges::min_element(times.relative);
   times.best = static_cast<size_t>(best - times.relative.begin());
   auto shortest = *best;
+  if (shortest == 0)
+    return fail(errc::out_of_range,
+                takes_no_time(rows) ? std::string{no_time}
+                                    : "the steps of the best row take no time, of which no time is "
+                                      "a multiple");
   for (double& time : times.relative)
     time = std::isinf(time) ? std::numeric_limits<double>::quiet_NaN() : time / shortest;
   return times;
@@ -86,7 +91,7 @@ sim_plot grid_plot(const sim_command& command, const sim_rows& rows) {
   auto script = plot_beginning({.name = "grid",
                                 .title = "Time to the goal, that of the best is 1, if steps go as "
                                          + command.iterations.text(),
-                                .caption = caption_of(command, rows.front())});
+                                .caption = caption_of(command, rows)});
   script += fmt::format(
     R"gnuplot(
 set rmargin at screen 0.88

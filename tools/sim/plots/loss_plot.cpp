@@ -64,10 +64,11 @@ sim_plot loss_plot(const sim_command& command, const sim_rows& rows) {
   double end = 0;
   for (const auto& line : lines)
     end = std::max(end, rows[line.row].report.learnt->curve.back().seconds);
+  if (end == 0) return {.name = "loss", .why_not = std::string{no_time}};
   auto unit = unit_for(end);
   const auto& first = rows[lines.front().row];
   auto script = plot_beginning(
-    {.name = "loss", .title = "Loss by virtual time", .caption = caption_of(command, first)});
+    {.name = "loss", .title = "Loss by virtual time", .caption = caption_of(command, rows)});
   script += fmt::format(R"gnuplot(
 set rmargin at screen 0.97
 set xlabel "time, {}"

@@ -22,6 +22,11 @@ std::string shortened(const std::string& text) {
   return fmt::format("{}...", text.substr(0, caption_part_max - 3));
 }
 
+std::string needed_text(const sim_row& row) {
+  const auto& sync = row.what.sync;
+  return sync.dynamic ? "N dynamic" : fmt::format("N = {}", sync.replicas_to_aggregate);
+}
+
 // Long names of rows are expressions, and differ at their ends as well.
 std::string without_middle(const std::string& text) {
   if (text.size() <= line_name_max) return text;
@@ -87,24 +92,31 @@ std::string line_colour(size_t index, size_t count) {
   return colour;
 }
 
-std::string caption_of(const sim_command& command, const sim_row& row) {
+std::string caption_of(const sim_command& command, std::span<const sim_row> rows) {
+  const auto& row = rows.front();
   auto is_swept
     = [&](std::string_view key) { return command.sweep.key == key || command.across.key == key; };
   std::vector<std::string> parts;
   const auto& sync = row.what.sync;
   if (!is_swept("replicas")) parts.push_back(fmt::format("n = {}", sync.total_num_replicas));
-  auto follows = is_swept("replicas") && !row.options.aggregate;
-  if (!is_swept("aggregate") && !follows)
-    parts.push_back(sync.dynamic ? "N dynamic" : fmt::format("N = {}", sync.replicas_to_aggregate));
+  auto is_alike = [&](const sim_row& one) { return needed_text(one) == needed_text(row); };
+  if (!is_swept("aggregate") && std::ranges::all_of(rows, is_alike))
+    parts.push_back(needed_text(row));
   if (!is_swept("policy")) parts.push_back("policy " + row.options.policy);
   if (!is_swept("compute")) parts.push_back("computing " + shortened(row.options.compute));
   if (row.what.dead > 0 && !is_swept("dead"))
     parts.push_back(fmt::format("{} dead", row.what.dead));
-  parts.push_back(fmt::format("seed {}", row.what.seed));
+  if (!is_swept("seed")) parts.push_back(fmt::format("seed {}", row.what.seed));
   std::string caption;
   for (const auto& part : parts)
     caption += (caption.empty() ? "" : ",  ") + part;
   return caption;
+}
+
+bool takes_no_time(std::span<const sim_row> rows) {
+  auto has_steps = [](const sim_row& row) { return row.report.timed_steps > 0; };
+  auto takes_time = [](const sim_row& row) { return row.report.step_time.max > 0; };
+  return std::ranges::any_of(rows, has_steps) && std::ranges::none_of(rows, takes_time);
 }
 
 std::string line_name(const sim_command& command, const sim_row& row) {

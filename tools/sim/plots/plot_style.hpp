@@ -4,6 +4,7 @@
 
 #include "tools/sim/report.hpp"
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,8 +48,14 @@ constexpr size_t lines_max = 8;
 [[nodiscard]] std::string line_colour(size_t index, size_t count);
 
 /// "n = 100,  N = 96,  policy latest_token,  computing chen2016-like,  seed 0"; what the sweep
-/// changes is left out.
-[[nodiscard]] std::string caption_of(const sim_command& command, const sim_row& row);
+/// changes is left out, and N if rows differ in it. @pre There is a row.
+[[nodiscard]] std::string caption_of(const sim_command& command, std::span<const sim_row> rows);
+
+/// Why there is no picture of steps of which the longest is 0 s.
+inline constexpr std::string_view no_time = "no step takes any time";
+
+/// Whether there are steps after the warm-up, and the longest of all rows is 0 s.
+[[nodiscard]] bool takes_no_time(std::span<const sim_row> rows);
 
 /// "aggregate 96", of a long value its ends alone; "all steps" if there is but one row.
 [[nodiscard]] std::string line_name(const sim_command& command, const sim_row& row);

@@ -204,7 +204,7 @@ sim_plot contributions_plot(const sim_command& command, const sim_rows& rows) {
     = plot_beginning({.name = "contributions",
                       .title = many ? "What replicas gave, from the one that gave least on"
                                     : "What each replica gave",
-                      .caption = caption_of(command, rows[0])});
+                      .caption = caption_of(command, rows)});
   script += fmt::format(R"gnuplot(
 set rmargin at screen 0.97
 set bmargin at screen 0.2
@@ -235,6 +235,10 @@ sim_plot timeline_plot(const sim_command& command, const sim_rows& rows) {
   const auto& sync = rows[0].what.sync;
   auto updates = std::max<size_t>(sync.total_num_replicas / sync.replicas_to_aggregate, 1);
   auto steps = std::min(timeline_gradients_max * updates, bounds.size() - 1);
+  if (bounds[steps] == bounds[0])
+    return {.name = "timeline",
+            .why_not = takes_no_time(rows) ? std::string{no_time}
+                                           : "the steps that it would show take no time"};
   auto spans = collected->spans();
   std::vector<replica_span> in_view;
   std::ranges::copy_if(spans, std::back_inserter(in_view),
@@ -245,7 +249,7 @@ sim_plot timeline_plot(const sim_command& command, const sim_rows& rows) {
   auto script = plot_beginning(
     {.name = "timeline",
      .title = timeline_title(lines, chosen.late_count(), rows[0].profile->replicas.size()),
-     .caption = caption_of(command, rows[0]),
+     .caption = caption_of(command, rows),
      .width = 1080,
      .height = static_cast<int>(height)});
   script += replica_names(chosen.all());
@@ -289,7 +293,7 @@ sim_plot slow_down_plot(const sim_command& command, const sim_rows& rows) {
                  : fmt::format("How many times as long as usual the slowest of {} replicas took",
                                map.replicas_per_row);
   auto script = plot_beginning(
-    {.name = "slow-down", .title = title, .caption = caption_of(command, rows[0]), .width = 960});
+    {.name = "slow-down", .title = title, .caption = caption_of(command, rows), .width = 960});
   auto unit = unit_for(map.usual_seconds);
   script += fmt::format(
     R"gnuplot(

@@ -139,13 +139,13 @@ sim_plot step_time_plot(const sim_command& command, const sim_rows& rows) {
     shortest = std::min(shortest, time.p90);
     least = std::min(least, rows[i].profile->step_p10);
   }
-  if (longest == 0) return {.name = "step-time", .why_not = "no step takes any time"};
+  if (longest == 0) return {.name = "step-time", .why_not = std::string{no_time}};
   if (shortest == 0) end = 1.05 * longest; // most take none, which no logarithm shows
   auto unit = unit_for(end);
   auto script = plot_beginning(
     {.name = "step-time",
      .title = "Share of steps that took no longer" + some_of(drawn.size(), rows.size()),
-     .caption = caption_of(command, rows[drawn[0]])});
+     .caption = caption_of(command, rows)});
   script += marks(rows, drawn, unit);
   script += fmt::format(R"gnuplot(
 set multiplot
@@ -198,11 +198,15 @@ sim_plot arrivals_plot(const sim_command& command, const sim_rows& rows) {
     low = std::min(low, rows[i].profile->arrivals.front().p10);
     top = std::max({top, last.mean, last.p50, drawn.size() == 1 ? last.p90 : 0});
   }
+  if (top == 0)
+    return {.name = "arrivals",
+            .why_not = takes_no_time(rows) ? std::string{no_time}
+                                           : "all gradients are there when their step begins"};
   auto unit = unit_for(top);
   auto script = plot_beginning(
     {.name = "arrivals",
      .title = "When the k-th gradient of a step is there" + some_of(drawn.size(), rows.size()),
-     .caption = caption_of(command, rows[drawn[0]])});
+     .caption = caption_of(command, rows)});
   script += fmt::format(R"gnuplot(
 set rmargin at screen {3}
 set xlabel "k, gradients of the step that are there"

@@ -98,7 +98,8 @@ std::string backup_table(const std::vector<backup_point>& points) {
   return text;
 }
 
-std::string backup_script(const sim_command& command, const std::vector<backup_point>& points) {
+std::string backup_script(const sim_command& command, const sim_rows& rows,
+                          const std::vector<backup_point>& points) {
   auto best = std::ranges::max_element(points, {}, &backup_point::speed_up);
   double top = 0;
   for (const auto& point : points)
@@ -106,7 +107,7 @@ std::string backup_script(const sim_command& command, const std::vector<backup_p
   auto unit = unit_for(top);
   auto script = plot_beginning({.name = "backups",
                                 .title = "What backups cost and gain",
-                                .caption = caption_of(command, *points.front().row)});
+                                .caption = caption_of(command, rows)});
   auto margin = 0.03 * static_cast<double>(points.back().backups - points.front().backups) + 0.3;
   script += fmt::format(
     R"gnuplot(
@@ -185,7 +186,7 @@ std::string convergence_script(const sim_command& command, const sim_rows& rows,
   auto script
     = plot_beginning({.name = "convergence",
                       .title = "Time to converge, if steps go as " + command.iterations.text(),
-                      .caption = caption_of(command, rows.front())});
+                      .caption = caption_of(command, rows)});
   auto what = relative ? fmt::format("time, that of N = {} is 1", points.back().gradients)
                        : "time, " + unit.name;
   auto on_the_right = 2 * best->gradients > points.front().gradients + points.back().gradients;
@@ -216,16 +217,18 @@ plot "convergence.csv" skip 1 using 1:({7:.9g} * $2):({7:.9g} * $3) with yerrorb
 
 sim_plot backups_plot(const sim_command& command, const sim_rows& rows) {
   if (auto why = why_no_axis(command); !why.empty()) return {.name = "backups", .why_not = why};
+  if (takes_no_time(rows)) return {.name = "backups", .why_not = std::string{no_time}};
   auto points = backup_points(rows);
   if (points.size() < 2)
     return {.name = "backups", .why_not = "needs two rows that made steps with a fixed N"};
   if (points.front().backups == points.back().backups)
     return {.name = "backups", .why_not = "all rows have as many backups; give --aggregate too"};
-  return {"backups", backup_table(points), backup_script(command, points)};
+  return {"backups", backup_table(points), backup_script(command, rows, points)};
 }
 
 sim_plot convergence_plot(const sim_command& command, const sim_rows& rows) {
   if (auto why = why_no_axis(command); !why.empty()) return {.name = "convergence", .why_not = why};
+  if (takes_no_time(rows)) return {.name = "convergence", .why_not = std::string{no_time}};
   auto points = goal_points(command, rows);
   if (!points) return {.name = "convergence", .why_not = points.error().message};
   if (points->size() < 2)

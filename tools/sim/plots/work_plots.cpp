@@ -136,11 +136,14 @@ sim_plot work_plot(const sim_command& command, const sim_rows& rows) {
   for (const auto& row : rows)
     if (row.profile->work.accepted > 0)
       most = std::max(most, row.profile->work.replica_seconds_per_accepted());
-  if (most == 0) return {.name = "work", .why_not = "no gradient counted after the warm-up"};
+  if (most == 0)
+    return {.name = "work",
+            .why_not
+            = takes_no_time(rows) ? std::string{no_time} : "no gradient counted after the warm-up"};
   auto unit = unit_for(most);
   auto script = plot_beginning({.name = "work",
                                 .title = "Work and waste",
-                                .caption = caption_of(command, rows.front()),
+                                .caption = caption_of(command, rows),
                                 .width = 1080});
   script += fmt::format("set tmargin at screen 0.80\nset bmargin at screen 0.21\n"
                         "set rmargin at screen 0.46\nset boxwidth {}\nset xrange [{}:{}]\n",
@@ -169,7 +172,7 @@ sim_plot staleness_plot(const sim_command& command, const sim_rows& rows) {
   auto drawn = shown_rows(rows.size());
   auto script = plot_beginning({.name = "staleness",
                                 .title = "By how many updates gradients were late",
-                                .caption = caption_of(command, rows.front())});
+                                .caption = caption_of(command, rows)});
   script += fmt::format(R"gnuplot(
 set rmargin at screen 0.97
 set xlabel "updates late{0}"
