@@ -22,8 +22,9 @@ struct verdict_counts {
 struct replica_figures {
   verdict_counts gradients;
   job_time computing{0};
-  job_time waiting{0}; ///< For tokens.
-  uint64_t lag = 0;    ///< Of its newest gradient: steps that it came too late.
+  job_time waiting{0};                ///< For tokens.
+  job_time arrived = job_time::min(); ///< When the newest gradient of it did.
+  uint64_t lag = 0;                   ///< Of that: steps that it came too late.
 };
 
 /// A summary is made when a job is over; these are the figures to look at while it goes on.

@@ -10,6 +10,7 @@
 
 #include <cmath>
 #include <fmt/format.h>
+#include <system_error>
 #include <vector>
 
 namespace troupe {
@@ -62,13 +63,22 @@ protobuf_message encode(const value_histogram& histogram) {
     .add_doubles(field::counts, histogram.counts);
 }
 
+// An evaluator that is started again has the origin of the one before it: the curve of that stays.
+std::filesystem::path free_path(const std::filesystem::path& folder, const event_origin& origin) {
+  const auto name = fmt::format("events.out.tfevents.{}.{}",
+                                std::chrono::system_clock::to_time_t(origin.started), origin.host);
+  std::error_code ignored;
+  auto path = folder / name;
+  for (uint64_t number = 1; std::filesystem::exists(path, ignored); ++number)
+    path = folder / fmt::format("{}.{}", name, number);
+  return path;
+}
+
 } // namespace
 
 expected<event_file> event_file::create(const std::filesystem::path& folder,
                                         const event_origin& origin) {
-  const auto whole = std::chrono::system_clock::to_time_t(origin.started);
-  auto events
-    = record_writer::create(folder / fmt::format("events.out.tfevents.{}.{}", whole, origin.host));
+  auto events = record_writer::create(free_path(folder, origin));
   if (!events) return tl::unexpected(events.error());
   event_file file{std::move(*events), origin.started};
   const auto version = protobuf_message{}

@@ -40,7 +40,8 @@ struct event_origin {
 /// Source: tensorflow/core/util/event.proto, tensorflow/core/framework/summary.proto.
 class event_file {
 public:
-  /// Creates events.out.tfevents.SECONDS.HOST in a folder.
+  /// Creates events.out.tfevents.SECONDS.HOST in a folder; where that is there already, the next
+  /// free one of SECONDS.HOST.1, SECONDS.HOST.2 and so on.
   /// Errors: `resource`.
   [[nodiscard]] static expected<event_file> create(const std::filesystem::path& folder,
                                                    const event_origin& origin);

@@ -22,6 +22,15 @@ job_time just_after(job_time start, job_time duration) {
   return start + std::min<job_time>(duration / 2, std::chrono::microseconds{1});
 }
 
+// A timeline begins with the job, though another clock may say that something was before it.
+void cut_before_job(std::vector<timeline_event>& events) {
+  for (auto& event : events) {
+    auto before = std::max(job_time{0} - event.start, job_time{0});
+    event.start += before;
+    event.duration = std::max(event.duration - before, job_time{0});
+  }
+}
+
 } // namespace
 
 std::string replica_track(uint32_t replica) {
@@ -36,11 +45,11 @@ std::vector<timeline_event> step_timeline::events_of(const step_record& step) {
   std::vector<timeline_event> events;
   add_chief(step, events);
   for (const auto& gradient : step.accepted) {
-    add_compute(gradient, events);
+    add_compute(gradient, step, events);
     add_gradient_arrow(gradient, step, events);
   }
   for (const auto& gradient : step.stale) {
-    add_compute(gradient, events);
+    add_compute(gradient, step, events);
     events.push_back({.what = kind::instant,
                       .actor = replica_track(gradient.replica),
                       .name = "stale",
@@ -55,6 +64,7 @@ std::vector<timeline_event> step_timeline::events_of(const step_record& step) {
                       .step = gradient.local_step});
   step_ends_[step.step] = step.ended;
   if (step_ends_.size() > step_ends_max) step_ends_.erase(step_ends_.begin());
+  cut_before_job(events);
   return events;
 }
 
@@ -77,7 +87,8 @@ void step_timeline::add_chief(const step_record& step, std::vector<timeline_even
                       .step = step.step});
 }
 
-void step_timeline::add_compute(const contribution& gradient, std::vector<timeline_event>& events) {
+void step_timeline::add_compute(const contribution& gradient, const step_record& step,
+                                std::vector<timeline_event>& events) {
   auto began = gradient.arrived - gradient.compute;
   if (gradient.waited > job_time{0})
     events.push_back({.actor = replica_track(gradient.replica),
@@ -90,7 +101,7 @@ void step_timeline::add_compute(const contribution& gradient, std::vector<timeli
                     .start = began,
                     .duration = gradient.compute,
                     .step = gradient.local_step});
-  add_token_arrow(gradient, events);
+  add_token_arrow(gradient, step, events);
 }
 
 void step_timeline::add_gradient_arrow(const contribution& gradient, const step_record& step,
@@ -108,20 +119,26 @@ void step_timeline::add_gradient_arrow(const contribution& gradient, const step_
   events.push_back(arrow);
 }
 
-void step_timeline::add_token_arrow(const contribution& gradient,
+// A token of the step before comes from the beginning of this one: of a timeline that is full, not
+// all steps are shown, and an arrow needs a span where it starts.
+void step_timeline::add_token_arrow(const contribution& gradient, const step_record& step,
                                     std::vector<timeline_event>& events) {
   auto made = step_ends_.find(gradient.local_step);
   if (made == step_ends_.end()) return;
+  auto taken = just_after(gradient.arrived - gradient.compute, gradient.compute);
+  auto given = just_before(made->second, std::chrono::microseconds{2});
+  if (gradient.local_step + 1 == step.step)
+    given = std::min(just_after(step.began, step.ended - step.began), taken);
   timeline_event arrow{.what = kind::flow_start,
                        .actor = "chief",
                        .name = "token",
-                       .start = just_before(made->second, std::chrono::microseconds{2}),
+                       .start = given,
                        .flow = ++flows_,
                        .step = gradient.local_step};
   events.push_back(arrow);
   arrow.what = kind::flow_end;
   arrow.actor = replica_track(gradient.replica);
-  arrow.start = just_after(gradient.arrived - gradient.compute, gradient.compute);
+  arrow.start = taken;
   events.push_back(arrow);
 }
 

@@ -19,7 +19,8 @@ namespace troupe {
 /// | owner VARIABLE | apply                   |                                   |
 /// | replica INDEX  | wait for token, compute | gradient -> update, token -> next |
 ///
-/// A gradient that was dropped or cancelled leaves an instant instead of an arrow.
+/// A gradient that was dropped or cancelled leaves an instant instead of an arrow. No event is
+/// before the beginning of the job.
 class step_timeline {
 public:
   /// The events of one more step, in order of time on each track.
@@ -27,10 +28,12 @@ public:
 
 private:
   void add_chief(const step_record& step, std::vector<timeline_event>& events) const;
-  void add_compute(const contribution& gradient, std::vector<timeline_event>& events);
+  void add_compute(const contribution& gradient, const step_record& step,
+                   std::vector<timeline_event>& events);
   void add_gradient_arrow(const contribution& gradient, const step_record& step,
                           std::vector<timeline_event>& events);
-  void add_token_arrow(const contribution& gradient, std::vector<timeline_event>& events);
+  void add_token_arrow(const contribution& gradient, const step_record& step,
+                       std::vector<timeline_event>& events);
 
   std::map<uint64_t, job_time> step_ends_; ///< Of the latest steps: when their tokens were made.
   uint64_t flows_ = 0;

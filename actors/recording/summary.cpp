@@ -92,6 +92,7 @@ replica_summary& replica_summary::operator+=(const replica_summary& other) {
 }
 
 void summary::add(const step_record& step) {
+  if (step_times_.count() == 0) began_ = step.began;
   step_times_.add(step_duration(step));
   elapsed_ = std::max(elapsed_, step.ended);
   examples_ += accepted_examples(step);
@@ -153,12 +154,13 @@ double summary::drop_fraction() const {
 std::string summary::text() const {
   if (step_times_.count() == 0) return "no step was completed\n";
   const auto sum = total();
-  const double seconds = std::chrono::duration<double>(elapsed_).count();
+  const auto took = elapsed_ - began_;
+  const double seconds = std::chrono::duration<double>(took).count();
   const auto rate = [&](uint64_t count) {
     return readable::quantity(seconds > 0 ? static_cast<double>(count) / seconds : 0);
   };
   auto text = fmt::format("{} steps in {}: {} steps/s", readable::count(step_times_.count()),
-                          readable::duration(elapsed_), rate(step_times_.count()));
+                          readable::duration(took), rate(step_times_.count()));
   if (examples_ > 0) text += fmt::format(", {} examples/s", rate(examples_));
   text += fmt::format("\nstep time: median {}, p90 {}, p99 {}, longest {}\n",
                       readable::duration(step_times_.percentile(0.5)),

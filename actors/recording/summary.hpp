@@ -51,7 +51,8 @@ public:
   /// Examples that the updates learned from.
   [[nodiscard]] uint64_t examples() const { return examples_; }
 
-  /// From the start of the job to the end of the last step.
+  /// From the start of the job to the end of the last step; of a job that is resumed, with the time
+  /// before.
   [[nodiscard]] job_time elapsed() const { return elapsed_; }
 
   /// The whole as plain text, a few lines and a table with a line for each replica, for a terminal.
@@ -77,6 +78,7 @@ private:
   std::map<uint32_t, stopped_steps> told_to_stop_;
   duration_sample step_times_;
   uint64_t examples_ = 0;
+  job_time began_{0}; ///< When the first step did: the clock of a job that is resumed goes on.
   job_time elapsed_{0};
 };
 

@@ -19,6 +19,12 @@ job_time after(job_time begin, job_time patience) {
   return patience > job_time::max() - begin ? job_time::max() : begin + patience;
 }
 
+// The clock of another process may be ahead; the chief has heard of these gradients by now.
+void let_arrive_by(job_time now, std::vector<contribution>& gradients) {
+  for (auto& gradient : gradients)
+    gradient.arrived = std::min(gradient.arrived, now);
+}
+
 std::string describe(const lost_replica& lost) {
   return fmt::format("replica {}: {}", lost.replica, lost.reason.message);
 }
@@ -84,11 +90,13 @@ step_record chief_state::close_books() {
   step_record record{.step = step + 1,
                      .began = open.began,
                      .ended = now,
-                     .apply = now - ledger.last_arrival(),
+                     .apply = std::max(now - ledger.last_arrival(), job_time{0}),
                      .needed = open.needed,
                      .live = live_count(),
                      .updates = open.applied};
   ledger.close(record);
+  let_arrive_by(now, record.accepted);
+  let_arrive_by(now, record.stale);
   if (traits_of(config.sync.policy).cancels())
     record.cancelled = cancelled_by(record, roster.live());
   if (choice) choice->add(record, open.all_norms());

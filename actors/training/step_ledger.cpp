@@ -11,6 +11,8 @@ namespace troupe {
 
 namespace {
 
+constexpr uint32_t late_parts_steps = 8; // that a gradient in the books is remembered
+
 // By arrival; equal times by replica, so that a simulated ledger does not depend on anything else.
 bool earlier(const contribution& left, const contribution& right) {
   return std::pair{left.arrived, left.replica} < std::pair{right.arrived, right.replica};
@@ -56,9 +58,16 @@ void step_ledger::add(const arrival& came, bool stale) {
   if (replica >= latest_.size()) latest_.resize(replica + size_t{1}, nowhere);
   entry added{.iteration = came.from.iteration, .value = contribution_of(came), .stale = stale};
   for (auto at = latest_[replica]; at != nowhere; at = entries_[at].before)
-    if (entries_[at].iteration == added.iteration) return join(entries_[at], added);
+    if (are_one(entries_[at], added)) return join(entries_[at], added);
   added.before = std::exchange(latest_[replica], entries_.size());
   entries_.push_back(added);
+}
+
+// A replica that is started again may count its iterations from the first, but it goes on with the
+// job's step.
+bool step_ledger::are_one(const entry& known, const entry& another) {
+  return known.iteration == another.iteration
+         && (!known.closed || known.value.local_step == another.value.local_step);
 }
 
 void step_ledger::join(entry& known, const entry& another) {
@@ -74,7 +83,7 @@ void step_ledger::join(entry& known, const entry& another) {
 job_time step_ledger::last_arrival() const {
   job_time last{0};
   for (const auto& entry : entries_)
-    if (!entry.stale) last = std::max(last, entry.value.arrived);
+    if (!entry.stale && !entry.closed) last = std::max(last, entry.value.arrived);
   return last;
 }
 
@@ -86,14 +95,25 @@ bool step_ledger::is_due(entry& waiting) const {
   return is_followed && waiting.waits++ >= *patience_;
 }
 
+// Where training is asynchronous, patience has seen to it that no part is missing any more.
+bool step_ledger::is_forgotten(const entry& one) const {
+  return one.closed && (patience_ || one.parts >= variables_ || one.waits >= late_parts_steps);
+}
+
 void step_ledger::close(step_record& record) {
   for (auto& entry : entries_) {
+    if (entry.closed) {
+      ++entry.waits;
+      continue;
+    }
     entry.closed = entry.parts >= variables_ || is_due(entry);
-    if (entry.closed) (entry.stale ? record.stale : record.accepted).push_back(entry.value);
+    if (!entry.closed) continue;
+    entry.waits = 0;
+    (entry.stale ? record.stale : record.accepted).push_back(entry.value);
   }
   for (const auto& entry : entries_)
     latest_[entry.value.replica] = nowhere;
-  std::erase_if(entries_, [](const entry& one) { return one.closed; });
+  std::erase_if(entries_, [this](const entry& one) { return is_forgotten(one); });
   for (place at = 0; at < entries_.size(); ++at)
     entries_[at].before = std::exchange(latest_[entries_[at].value.replica], at);
   sort_contributions(record);

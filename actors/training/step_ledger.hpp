@@ -38,7 +38,8 @@ public:
 
   /// Takes the contributions out, in order of arrival, and begins the next step.
   /// A gradient with parts that are not judged yet waits for the reports of the next step, or as
-  /// long as there is patience; what is still missing then was left out.
+  /// long as there is patience; what is still missing then was left out. A part of a gradient in
+  /// the books that comes some steps later is in no record: the gradient counts once.
   void close(step_record& record);
 
   /// Closes a step of a job that has one variable, without a ledger: no other report can say
@@ -56,15 +57,17 @@ private:
     contribution value;
     place before = nowhere; ///< Of the replica's gradient that was told of before.
     size_t parts = 1;       ///< Variables that have reported it.
-    uint32_t waits = 0;     ///< Steps that it was held over.
+    uint32_t waits = 0;     ///< Steps that it was held over, or since it was closed.
     bool stale = false;     ///< A part of it was.
-    bool closed = false;    ///< In the books.
+    bool closed = false;    ///< In the books; kept for parts that come late.
   };
 
   [[nodiscard]] static contribution contribution_of(const arrival& came);
+  [[nodiscard]] static bool are_one(const entry& known, const entry& another);
   static void join(entry& known, const entry& another);
   void add(const arrival& came, bool stale);
   [[nodiscard]] bool is_due(entry& waiting) const;
+  [[nodiscard]] bool is_forgotten(const entry& one) const;
 
   size_t missing_;
   size_t variables_;

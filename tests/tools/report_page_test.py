@@ -94,6 +94,15 @@ class ReportPage(unittest.TestCase):
         slow = [one for one in data["replicas"] if one["health"] == "slow"]
         self.assertEqual(len(slow), 5)
 
+    def test_a_run_that_took_no_time_has_axes_in_seconds(self):
+        (self.folder / "run").mkdir()
+        self.troupe("sim", "--replicas", "4", "--aggregate", "3", "--compute", "0", "--steps", "20", "--ledger", "run/ledger.csv",
+                    "--steps-csv", "run/metrics.csv")
+        self.troupe("report", "run", "--output", "page.html")
+        shown, _ = self.check_page("run", self.folder / "page.html")
+        self.assertIn("0.5 s", shown.text["times"])
+        self.assertNotIn(" ns", shown.text["times"])
+
     def test_texts_of_files_stay_texts(self):
         name = "<img src=x onerror=alert(1)>"
         self.troupe("train", *SMALL, *ONE_SLOW, "--steps", "20", "--run-dir", name)

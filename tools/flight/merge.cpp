@@ -34,7 +34,8 @@ bool read_line(const json& line, flight_task& into) {
     into.actors.push_back({.name = actor,
                            .state = text_at(line, "state"),
                            .since = number_at(line, "since").value_or(0),
-                           .step = std::nullopt});
+                           .step = std::nullopt,
+                           .handled = count_at(line, "handled").value_or(0)});
     return true;
   }
   auto seconds = number_at(line, "seconds");
@@ -44,6 +45,7 @@ bool read_line(const json& line, flight_task& into) {
                          .message = text_at(line, "message"),
                          .step = count_at(line, "step"),
                          .from = text_at(line, "from")};
+  ++into.actors.back().listed;
   auto& newest = into.actors.back().step;
   if (message.step) newest = std::max(newest.value_or(0), *message.step);
   into.messages.push_back(std::move(message));
@@ -77,6 +79,13 @@ std::optional<uint64_t> step_at(std::span<const flight_task> tasks, double momen
   return newest;
 }
 
+// A replica that computes, and what it computes. Whether it has had a token is known only if all
+// its messages are listed; of a task that is lost, often the last one is all there is.
+bool computes_unknown_step(const flight_actor& actor) {
+  return actor.name.starts_with("replica ") && actor.state == "computing" && !actor.step
+         && actor.listed < actor.handled;
+}
+
 // A replica that computes and has had no token yet is at the step that the job was at when it
 // began: the job's first, or a later one if it has joined late or again.
 std::vector<placed_replica> replicas_of(std::span<const flight_task> tasks) {
@@ -84,18 +93,33 @@ std::vector<placed_replica> replicas_of(std::span<const flight_task> tasks) {
   for (const auto& task : tasks)
     for (const auto& actor : task.actors)
       if (actor.name.starts_with("replica ") && actor.state != "ended"
-          && (actor.step || actor.state == "computing"))
+          && (actor.step || actor.state == "computing") && !computes_unknown_step(actor))
         replicas.push_back({&task, &actor, actor.step ? actor.step : step_at(tasks, actor.since)});
   std::ranges::sort(replicas, {}, &placed_replica::place);
   return replicas;
 }
 
+// "replica 3 has been computing for 12.5 s".
+std::string doing_of(const flight_task& task, const flight_actor& actor) {
+  auto moment = task.seconds.value_or(actor.since);
+  return fmt::format("{} has been {} for {}", actor.name, actor.state,
+                     duration_text(moment - actor.since));
+}
+
 std::string finding_of(const placed_replica& last, uint64_t furthest) {
-  auto moment = last.task->seconds.value_or(last.actor->since);
-  return fmt::format(
-    "{} fell behind: {} has been {} for {}, at {}; the furthest replica is at step {}",
-    last.task->task, last.actor->name, last.actor->state, duration_text(moment - last.actor->since),
-    last.known ? fmt::format("step {}", *last.known) : "its first step", furthest);
+  return fmt::format("{} fell behind: {}, at {}; the furthest replica is at step {}",
+                     last.task->task, doing_of(*last.task, *last.actor),
+                     last.known ? fmt::format("step {}", *last.known) : "its first step", furthest);
+}
+
+std::vector<std::string> findings_of_unknown_steps(std::span<const flight_task> tasks) {
+  std::vector<std::string> findings;
+  for (const auto& task : tasks)
+    for (const auto& actor : task.actors)
+      if (computes_unknown_step(actor))
+        findings.push_back(
+          fmt::format("{}: {}, at a step that is not known", task.task, doing_of(task, actor)));
+  return findings;
 }
 
 std::string spelled(const std::optional<uint64_t>& step) {
@@ -161,13 +185,18 @@ std::vector<std::string> flight_findings(std::span<const flight_task> tasks) {
                                                   task.task, *task.seconds)
                                     : fmt::format("{} did not answer", task.task));
   }
+  auto unknown = findings_of_unknown_steps(tasks);
+  findings.insert(findings.end(), unknown.begin(), unknown.end());
   auto replicas = replicas_of(tasks);
   if (replicas.empty()) return findings;
   const auto& last = replicas.front();
   auto furthest = std::ranges::max(replicas, {}, &placed_replica::step).step();
   auto is_alone = last.computes() && !std::ranges::all_of(replicas, &placed_replica::computes);
-  findings.push_back(last.step() < furthest || is_alone ? finding_of(last, furthest)
-                                                        : "no task fell behind");
+  if (last.step() < furthest || is_alone)
+    findings.push_back(finding_of(last, furthest));
+  else
+    findings.push_back(unknown.empty() ? "no task fell behind"
+                                       : "none of the other replicas fell behind");
   return findings;
 }
 

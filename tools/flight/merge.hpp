@@ -28,6 +28,8 @@ struct flight_actor {
   std::string state;
   double since = 0;             ///< Seconds since the job began.
   std::optional<uint64_t> step; ///< The newest that a message of it is about.
+  uint64_t handled = 0;         ///< Messages so far; it may be that not all of them are listed.
+  uint64_t listed = 0;          ///< Messages of it in the record.
 };
 
 /// The record of one task.
@@ -47,7 +49,8 @@ struct flight_task {
                                                      const std::string& file);
 
 /// Which tasks did not answer, and which one fell behind, at what: a line each. The last of the
-/// replicas is the one with the oldest step; of those, one that computes, and for longest.
+/// replicas is the one with the oldest step; of those, one that computes, and for longest. A
+/// replica with a step that is not known, since only its last messages are, has a line of its own.
 [[nodiscard]] std::vector<std::string> flight_findings(std::span<const flight_task> tasks);
 
 /// The findings, and the last messages of all tasks by time. @pre There is a task.

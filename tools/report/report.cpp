@@ -6,6 +6,7 @@
 #include "tools/replay/run_folder.hpp"
 #include "tools/run/quality_measure.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -28,9 +29,19 @@ std::string setup_of(const run_view& view, const std::optional<job_options>& opt
                                                         : to_string(options->policy)};
 }
 
+// The options of a run that counts epochs do not tell its last step, but its last words do:
+// "asked to stop after step 40 of 100".
+bool says_early_end(const run_view& view) {
+  const auto words = fmt::format(" after step {} of ", view.last().step);
+  return std::ranges::any_of(view.notices(), [&](const run_notice& notice) {
+    return notice.text.find(words) != std::string::npos;
+  });
+}
+
 std::string state_of(const run_files& files, const std::optional<job_options>& options) {
   if (!options) return "simulated";
-  auto is_short = options->steps && files.view.last().step < *options->steps;
+  auto is_short
+    = options->steps ? files.view.last().step < *options->steps : says_early_end(files.view);
   if (files.is_over) return is_short ? "ended before its last step" : "finished";
   return "not finished: it was killed, or still runs";
 }

@@ -97,6 +97,7 @@ struct metrics_line {
   uint64_t step = 0;
   job_time began{0};
   job_time ended{0};
+  job_time apply{0};
   uint32_t live = 0;
   uint32_t needed = 0;
 };
@@ -110,13 +111,14 @@ std::optional<metrics_line> metrics_line_of(std::string_view line) {
   auto live = number_of<uint32_t>(fields[7]);
   auto needed = number_of<uint32_t>(fields[8]);
   auto took = number_of<double>(fields[9]);
-  if (!step || !ended || !live || !needed || !took) return std::nullopt;
+  auto apply = number_of<double>(fields[10]);
+  if (!step || !ended || !live || !needed || !took || !apply) return std::nullopt;
   auto is_a_time = [](double seconds) { return std::abs(seconds) < seconds_max; }; // no NaN is
-  if (!is_a_time(*ended) || !is_a_time(*took)) return std::nullopt;
+  if (!is_a_time(*ended) || !is_a_time(*took) || !is_a_time(*apply)) return std::nullopt;
   auto time = [](double seconds) {
     return std::chrono::round<job_time>(std::chrono::duration<double>{seconds});
   };
-  return metrics_line{*step, time(*ended - *took), time(*ended), *live, *needed};
+  return metrics_line{*step, time(*ended - *took), time(*ended), time(*apply), *live, *needed};
 }
 
 /// Steps of a ledger, with what metrics.csv adds.
@@ -159,7 +161,8 @@ private:
     }
   }
 
-  // Of a step without an accepted gradient only metrics.csv says that it is whole, and when it was.
+  // Metrics.csv has the chief's own times; those of a ledger are also of clocks of other machines.
+  // A step without an accepted gradient is whole only if metrics.csv has it.
   expected<void> finish_step() {
     auto made = std::exchange(step_, {});
     if (made.step == 0) return {};
@@ -168,7 +171,8 @@ private:
     if (!*metrics && made.accepted.empty()) return {};
     if (*metrics) {
       made.began = (*metrics)->began;
-      if (made.accepted.empty()) made.ended = (*metrics)->ended;
+      made.ended = (*metrics)->ended;
+      made.apply = (*metrics)->apply;
       live_ = (*metrics)->live;
       needed_ = (*metrics)->needed;
     } else {

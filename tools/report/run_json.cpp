@@ -213,12 +213,15 @@ health_of_replica health_of(const run_view& view, uint32_t replica) {
   if (silent > many * std::max<uint64_t>(1, (last - view.first_step()) / gradients))
     return {replica_health::silent,
             fmt::format("nothing came of it after step {}", readable::count(last))};
+  // A gradient that is cancelled never shows how long it would have taken: where most of them are,
+  // the mean is that of the fast ones.
   const auto slow_down = view.slow_downs().mean_of(replica);
-  if (slow_down >= slow_from)
+  const auto left_out = is_left_out(view, sum);
+  const auto is_hidden = left_out && 2 * sum.cancelled > gradients;
+  if (slow_down >= slow_from && !is_hidden)
     return {replica_health::slow,
             fmt::format("takes {:.1f} times as long as the others", slow_down)};
-  // A gradient that is cancelled again and again never shows how long it would have taken.
-  if (is_left_out(view, sum))
+  if (left_out)
     return {replica_health::slow,
             fmt::format("{} of its {} gradients were in time", readable::count(sum.accepted),
                         readable::count(gradients))};

@@ -17,6 +17,15 @@ bool is_timed(const contribution& gradient) {
   return gradient.compute > job_time{0};
 }
 
+// The middle one of several times, or the mean of the two in the middle. Puts them into another
+// order.
+double median_of(std::vector<double>& times) {
+  auto middle = times.begin() + static_cast<ptrdiff_t>(times.size() / 2);
+  std::ranges::nth_element(times, middle);
+  if (times.size() % 2 != 0) return *middle;
+  return (*std::max_element(times.begin(), middle) + *middle) / 2;
+}
+
 } // namespace
 
 void straggler_map::add(uint64_t index, const step_record& step) {
@@ -36,13 +45,12 @@ void straggler_map::add(uint64_t index, const step_record& step) {
     for (const auto& gradient : *part)
       if (is_timed(gradient)) times_.push_back(seconds(gradient.compute));
   if (times_.empty()) return;
-  auto middle = times_.begin() + static_cast<ptrdiff_t>((times_.size() - 1) / 2);
-  std::ranges::nth_element(times_, middle);
+  const auto median = median_of(times_);
   for (const auto* part : parts)
     for (const auto& gradient : *part) {
       if (!is_timed(gradient)) continue;
       if (gradient.replica >= replicas_.size()) replicas_.resize(gradient.replica + 1);
-      replicas_[gradient.replica].sum += seconds(gradient.compute) / *middle;
+      replicas_[gradient.replica].sum += seconds(gradient.compute) / median;
       ++replicas_[gradient.replica].count;
     }
 }

@@ -4,9 +4,11 @@
 
 #include "actors/recording/output_file.hpp"
 
+#include <algorithm>
 #include <ctime>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <system_error>
 #include <unistd.h>
 
@@ -69,7 +71,37 @@ std::string dated_name(std::chrono::system_clock::time_point now, int attempt) {
   return attempt == 1 ? name : fmt::format("{}-{}", name, attempt);
 }
 
+bool is_utf8(std::string_view text) {
+  try {
+    static_cast<void>(nlohmann::json(text).dump()); // which refuses what is not
+    return true;
+  } catch (const nlohmann::json::exception&) {
+    return false;
+  }
+}
+
+// The option of a line of config.toml that is not UTF-8. A line ends with a remark that says where
+// its value comes from: from a file of options, perhaps.
+std::string_view option_of(std::string_view line) {
+  if (is_utf8(line.substr(0, line.rfind("  # ")))) return "config";
+  if (line.starts_with("# ")) line.remove_prefix(2);
+  return line.substr(0, line.find(" = "));
+}
+
 } // namespace
+
+expected<void> run_directory::check_config(std::string_view config) {
+  while (!config.empty()) {
+    const auto line = config.substr(0, config.find('\n'));
+    config.remove_prefix(std::min(line.size() + 1, config.size()));
+    if (is_utf8(line)) continue;
+    return fail(errc::invalid_argument,
+                fmt::format("--{} is not UTF-8, in which config.toml is written: give the file or "
+                            "folder another name",
+                            option_of(line)));
+  }
+  return {};
+}
 
 expected<void> run_directory::check(const fs::path& path) {
   std::error_code problem;
@@ -82,6 +114,7 @@ expected<void> run_directory::check(const fs::path& path) {
 
 expected<run_directory> run_directory::create(const fs::path& path, std::string_view config) {
   if (auto done = check(path); !done) return tl::unexpected(done.error());
+  if (auto done = check_config(config); !done) return tl::unexpected(done.error());
   const auto made = first_missing(path);
   std::error_code problem;
   fs::create_directories(path, problem);
@@ -99,6 +132,7 @@ expected<run_directory> run_directory::create_dated(const fs::path& base,
                                                     std::chrono::system_clock::time_point now,
                                                     std::string_view config) {
   constexpr int attempts_max = 1000;
+  if (auto done = check_config(config); !done) return tl::unexpected(done.error());
   for (int attempt = 1; attempt < attempts_max; ++attempt) {
     const auto path = base / dated_name(now, attempt);
     if (auto done = check(path); !done && done.error().code != errc::failed_precondition)

@@ -21,8 +21,12 @@ public:
   /// cannot be written; the line names --run-dir.
   [[nodiscard]] static expected<void> check(const std::filesystem::path& path);
 
+  /// Whether `config` can be read back: TOML is UTF-8, which the name of a file need not be.
+  /// Errors: `invalid_argument`, naming the option of the first line that is not.
+  [[nodiscard]] static expected<void> check_config(std::string_view config);
+
   /// Makes the folder and puts `config` into it as config.toml. If that fails, what was made is
-  /// removed again. Errors: as `check`.
+  /// removed again. Errors: as `check` and `check_config`.
   [[nodiscard]] static expected<run_directory> create(const std::filesystem::path& path,
                                                       std::string_view config);
 

@@ -36,6 +36,7 @@ stats $shares using (p90 = $2 >= 0.90 && $1 < p90 ? $1 : p90) nooutput
 stats $shares using (p99 = $2 >= 0.99 && $1 < p99 ? $1 : p99) nooutput
 # A few steps that stand out must not flatten all others; the longest is told in words.
 top = longest < 3 * p99 ? 1.08 * longest : 2 * p99
+top = top > 0 ? top : 1
 
 set border 3 lc rgb "#888888"
 set tics nomirror out textcolor rgb "#444444"

@@ -85,6 +85,19 @@ TEST_SUITE("actors/observing/exposition") {
     CHECK(text.ends_with("\n"));
   }
 
+  TEST_CASE("the lag of a replica is that of the gradient that came last") {
+    job_figures figures;
+    figures.add(
+      {.step = 5,
+       .accepted = {{.replica = 0, .lag = 0, .arrived = 9s}},
+       .stale = {{.replica = 0, .lag = 4, .arrived = 7s}, {.replica = 1, .lag = 2, .arrived = 8s}},
+       .cancelled = {{.replica = 1, .arrived = 10s}}});
+    CHECK(figures.replicas.at(0).lag == 0);
+    CHECK(figures.replicas.at(1).lag == 2);
+    figures.add({.step = 6, .stale = {{.replica = 0, .lag = 1, .arrived = 11s}}});
+    CHECK(figures.replicas.at(0).lag == 1);
+  }
+
   TEST_CASE("the classes of step times add up") {
     auto text = prometheus_text(two_steps(), {}, 0s);
     CHECK(has_line(text, "troupe_step_seconds_bucket{le=\"0.0025\"} 0"));

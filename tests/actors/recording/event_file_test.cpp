@@ -191,6 +191,18 @@ TEST_SUITE("actors/recording/event_file") {
     CHECK(events_in(file.path()).size() == 5);
   }
 
+  TEST_CASE("leaves a file of the same second as it is, and takes the next name") {
+    test::scratch_folder folder;
+    {
+      auto first = created(folder.path());
+      REQUIRE(first.append(test::step_with_a_straggler()));
+    }
+    const auto before = test::content(folder / "events.out.tfevents.1700000000.host");
+    CHECK(created(folder.path()).path() == folder / "events.out.tfevents.1700000000.host.1");
+    CHECK(created(folder.path()).path() == folder / "events.out.tfevents.1700000000.host.2");
+    CHECK(test::content(folder / "events.out.tfevents.1700000000.host") == before);
+  }
+
   TEST_CASE("reports a folder that cannot be written") {
     const auto file = event_file::create("/missing", origin);
     REQUIRE_FALSE(file);

@@ -108,6 +108,38 @@ TEST_SUITE("actors/recording/step_timeline") {
     CHECK(ends[1].actor == "replica 0");
   }
 
+  TEST_CASE("the arrow of a step's own token starts in the span of that step") {
+    troupe::step_timeline timeline;
+    static_cast<void>(timeline.events_of(first_step()));
+    auto events = timeline.events_of(second_step());
+    const auto* token = find(events, "chief", "token");
+    REQUIRE(token);
+    CHECK(token->step == 1);
+    CHECK(token->start == 11s + 1us);
+    auto early = second_step();
+    early.accepted[0].compute = 15s; // by the clock of its replica
+    troupe::step_timeline another;
+    static_cast<void>(another.events_of(first_step()));
+    events = another.events_of(early);
+    CHECK(find(events, "chief", "token")->start == find(events, "replica 0", "token")->start);
+  }
+
+  TEST_CASE("nothing is before the job, though it takes no time or another clock is behind") {
+    troupe::step_timeline timeline;
+    static_cast<void>(timeline.events_of({.step = 1}));
+    auto events = timeline.events_of(
+      {.step = 3,
+       .accepted = {{.replica = 0, .local_step = 2},
+                    {.replica = 1, .local_step = 1, .arrived = 1s, .compute = 3s, .waited = 1s}},
+       .stale = {{.replica = 2, .local_step = 1, .arrived = -1s}}});
+    CHECK(std::ranges::all_of(events, [](const auto& event) { return event.start >= 0s; }));
+    const auto* compute = find(events, "replica 1", "compute");
+    REQUIRE(compute);
+    CHECK(compute->start == 0s);
+    CHECK(compute->duration == 1s);
+    CHECK(find(events, "replica 1", "wait for token")->duration == 0s);
+  }
+
   TEST_CASE("a gradient that is dropped or cancelled leaves a moment, and no arrow") {
     troupe::step_timeline timeline;
     auto events = timeline.events_of(second_step());

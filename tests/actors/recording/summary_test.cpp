@@ -78,7 +78,7 @@ TEST_SUITE("actors/recording/summary") {
     summary run;
     run.add(test::step_with_a_straggler());
     CHECK(run.text()
-          == "1 steps in 1.50 s: 0.67 steps/s, 64.0 examples/s\n"
+          == "1 steps in 500 ms: 2.00 steps/s, 192 examples/s\n"
              "step time: median 500 ms, p90 500 ms, p99 500 ms, longest 500 ms\n"
              "gradients: 3 accepted, 1 stale, 0 cancelled; 25.0 % not used\n"
              "\n"
@@ -94,6 +94,16 @@ TEST_SUITE("actors/recording/summary") {
              "  0 ns\n"
              "all              3        1          0          2       400 ms      80.0 ms          "
              "600 ms\n");
+  }
+
+  TEST_CASE("a job that is resumed has the speed of the steps that were made since") {
+    summary run;
+    for (uint64_t step = 1001; step <= 1010; ++step) {
+      step_record record{.step = step, .began = 1h + 1s * step, .ended = 1h + 1s * (step + 1)};
+      record.accepted = {test::gradient(0, step - 1, record.ended)};
+      run.add(record);
+    }
+    CHECK(run.text().starts_with("10 steps in 10.0 s: 1.00 steps/s, 32.0 examples/s\n"));
   }
 
   TEST_CASE("lists the replicas that lost most when there are too many") {

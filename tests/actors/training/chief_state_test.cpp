@@ -66,6 +66,24 @@ TEST_SUITE("actors/training/chief_state") {
     CHECK_FALSE(state.now_in.may_enter(phase::collecting));
   }
 
+  TEST_CASE_FIXTURE(states, "no gradient arrives after its step, whatever another clock says") {
+    auto state = state_of();
+    state.ledger = step_ledger{1};
+    const std::vector<arrival> accepted{{{.replica = 0, .local_step = 6}, 0s, 6},
+                                        {{.replica = 1, .local_step = 6}, 5s, 6}};
+    const std::vector<arrival> stale{{{.replica = 2, .local_step = 5}, 3s, 6}};
+    state.ledger.add(accepted, stale);
+    state.now_in.enter(phase::applying);
+    auto record = state.close_books();
+    CHECK(record.ended == 0s);
+    CHECK(record.apply == 0s);
+    REQUIRE(record.accepted.size() == 2);
+    REQUIRE(record.stale.size() == 1);
+    CHECK(record.accepted[1].replica == 1);
+    CHECK(record.accepted[1].arrived == record.ended);
+    CHECK(record.stale[0].arrived == record.ended);
+  }
+
   TEST_CASE_FIXTURE(states, "the user is told of the replicas that an open step has and needs") {
     auto state = state_of();
     CHECK(open == open_step{.step = 7, .live = 0, .needed = 3, .tokens = {}});

@@ -147,6 +147,51 @@ TEST_SUITE("actors/training/step_ledger") {
     }
   }
 
+  TEST_CASE("a part that comes after its gradient is in the books makes no second one") {
+    step_ledger ledger{2};
+    report(ledger, {at(1ns, 0, 0, 0), at(2ns, 1, 0, 0)});
+    report(ledger, {at(1ns, 0, 0, 0)});
+    static_cast<void>(close(ledger));
+    for (uint64_t step = 1; step < 4; ++step) {
+      arrivals late;
+      if (step == 3) late = {at(50ns, 1, 0, step)};
+      report(ledger, {at(9ns, 0, step, step, step)});
+      report(ledger, {at(9ns, 0, step, step, step)}, late);
+      CHECK(ledger.last_arrival() == 9ns);
+      auto record = close(ledger);
+      CHECK(replicas_of(record.accepted) == (step == 1 ? replica_list{1, 0} : replica_list{0}));
+      CHECK(record.stale.empty());
+    }
+  }
+
+  TEST_CASE("a replica that is started again gives gradients of its own") {
+    step_ledger ledger{2};
+    for (uint64_t step = 0; step < 2; ++step) { // of the first, one part has come
+      if (step == 0) report(ledger, {at(1ns, 1, 0, 0)});
+      if (step == 1) report(ledger, {});
+      report(ledger, {});
+      CHECK(close(ledger).accepted.size() == step);
+    }
+    report(ledger, {at(3ns, 1, 2, 2)});
+    report(ledger, {at(3ns, 1, 2, 2)});
+    auto record = close(ledger);
+    CHECK(replicas_of(record.accepted) == replica_list{1});
+    CHECK(record.accepted[0].local_step == 2);
+  }
+
+  TEST_CASE("a gradient that never was whole is forgotten after some steps") {
+    step_ledger ledger{2};
+    report(ledger, {at(1ns, 1, 0, 0)});
+    for (uint64_t step = 1; step < 20; ++step) {
+      if (step > 1) report(ledger, {});
+      report(ledger, {});
+      CHECK(close(ledger).accepted.size() == (step == 2 ? 1 : 0));
+    }
+    report(ledger, {}, {at(3ns, 1, 0, 20)});
+    report(ledger, {}, {at(3ns, 1, 0, 20)});
+    CHECK(replicas_of(close(ledger).stale) == replica_list{1});
+  }
+
   TEST_CASE("a gradient with two parts for one variable is told of at once") {
     step_ledger ledger{1};
     report(ledger, {at(1ns, 0, 0, 0), at(2ns, 0, 0, 0)});

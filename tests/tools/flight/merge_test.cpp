@@ -90,6 +90,29 @@ TEST_SUITE("tools/flight/merge") {
                                       "step 1"});
   }
 
+  TEST_CASE("a replica with messages that are not known is at no step that is made up") {
+    actor_sight actor{.name = "replica 1",
+                      .actor = 4,
+                      .doing = actor_doing::computing,
+                      .since = 2s,
+                      .handled = 9,
+                      .messages = {{.when = 2s}}};
+    auto lines = flight_lines({.task = "worker:1", .is_lost = true, .seen = 7s, .actors = {actor}},
+                              "a replica is lost");
+    auto lost = read_flight_task(lines, "lost");
+    REQUIRE(lost);
+    CHECK(lost->actors[0].handled == 9);
+    CHECK(lost->actors[0].listed == 1);
+    std::vector tasks{record("worker:0", 0, actor_doing::computing, 9, 1s), *lost};
+    CHECK(flight_findings(tasks)
+          == std::vector<std::string>{
+            "worker:1 is lost; it reported last at 7.000 s",
+            "worker:1: replica 1 has been computing for 5.00 s, at a step that is not known",
+            "none of the other replicas fell behind"});
+    tasks[1].actors[0].handled = 1; // all are listed: it has had no token
+    CHECK(flight_findings(tasks).back() == "no task fell behind");
+  }
+
   TEST_CASE("no task fell behind where all replicas compute the same step") {
     std::vector tasks{record("worker:0", 0, actor_doing::computing, 9, 11s),
                       record("worker:1", 1, actor_doing::computing, 9, 15s)};

@@ -91,6 +91,19 @@ TEST_SUITE("tools/report/run_files") {
     CHECK(run_json(files->view, {}, nullptr) == run_json(told, {}, nullptr));
   }
 
+  TEST_CASE("a clock of another machine that is ahead does not move the end of a step") {
+    test::scratch_folder folder;
+    auto line = "1,0,accepted,0,0,7,1,0,,,0,2,32\n"; // arrived at 7 s
+    test::write(folder / "ledger.csv", std::string{ledger_file::header} + line);
+    test::write(folder / "metrics.csv",
+                std::string{metrics_file::header} + "1,3.5,2,16,1,0,0,1,1,2,0.25\n");
+    auto files = read_run_files(folder.path());
+    REQUIRE_MESSAGE(files, (files ? "" : files.error().message));
+    CHECK(files->view.began() == std::chrono::milliseconds{1500});
+    CHECK(files->view.last().ended == std::chrono::milliseconds{3500});
+    CHECK(files->view.last().apply == std::chrono::milliseconds{250});
+  }
+
   TEST_CASE("reads evaluations and notices") {
     test::scratch_folder folder;
     write_run(folder, 10, sync_policy::latest_token);
@@ -227,6 +240,24 @@ TEST_SUITE("tools/report/run_files") {
     options.replicas = 2;
     CHECK(what_if(folder.path(), options, {}).why_none.find("tells of replica 3")
           != std::string::npos);
+  }
+
+  TEST_CASE("a run that was stopped has not finished, though its options do not tell its steps") {
+    test::scratch_folder folder;
+    write_run(folder, 10, sync_policy::latest_token);
+    test::write(folder / "config.toml", "replicas = 4\naggregate = 3\npolicy = \"latest_token\"\n");
+    test::write(folder / "replicas.csv", "");
+    const std::string header{notice_file::header};
+    for (const auto* notices : {"6,replica 2 joins after step 6; 4 of 4 replicas\n",
+                                "10,troupe train: asked to stop after step 10 of 40\n"}) {
+      test::write(folder / "notices.csv", header + notices);
+      auto written = write_report(folder.path(), folder / "page.html", [] { return false; });
+      REQUIRE_MESSAGE(written, (written ? "" : written.error().message));
+      auto is_short = std::string_view{notices}.starts_with("10");
+      auto state
+        = fmt::format("\"state\":\"{}\"", is_short ? "ended before its last step" : "finished");
+      CHECK_MESSAGE(written->run_json.find(state) != std::string::npos, notices);
+    }
   }
 
   TEST_CASE("writes one page that needs nothing else") {

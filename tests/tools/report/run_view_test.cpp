@@ -82,6 +82,36 @@ TEST_SUITE("tools/report/run_view") {
     CHECK(std::isnan(view.slow_downs().mean_of(3)));
   }
 
+  TEST_CASE("replicas that take turns to be fast are not slow, with two gradients a step") {
+    run_view view;
+    for (uint64_t number = 1; number <= 30; ++number) {
+      auto step = step_of_three(number);
+      step.stale.clear();
+      step.accepted[0].compute = 400ms;
+      step.accepted[1].compute = 600ms;
+      view.add(step);
+    }
+    CHECK(view.slow_downs().mean_of(0) == doctest::Approx(1));
+    CHECK(view.slow_downs().mean_of(1) == doctest::Approx(1));
+    CHECK(slow_replicas(view).empty());
+  }
+
+  TEST_CASE("the fast gradients of a replica that is mostly cancelled do not say how slow it is") {
+    run_view view;
+    for (uint64_t number = 1; number <= 30; ++number) {
+      auto step = step_of_three(number);
+      step.stale.clear();
+      if (number % 10 == 0)
+        step.accepted[1] = contributed(2, step.ended, 1800ms);
+      else
+        step.cancelled = {contributed(2, step.ended, job_time{0})};
+      view.add(step);
+    }
+    CHECK(view.slow_downs().mean_of(2) > slow_from);
+    CHECK(health_of(view, 2).health == replica_health::slow);
+    CHECK(health_of(view, 2).words == "3 of its 30 gradients were in time");
+  }
+
   TEST_CASE("says in words how a replica does") {
     auto view = view_of(30);
     CHECK(health_of(view, 0).health == replica_health::well);

@@ -19,13 +19,15 @@ const std::vector<plot_baseline> baselines{
   {"gzip -9", 3.87, false}, {"xz", 4.05, false}, {"xz", 2.63, true}};
 
 // Files of a run as the plots expect them.
-void write_run(const std::filesystem::path& folder, uint64_t steps, bool evaluated) {
+void write_run(const std::filesystem::path& folder, uint64_t steps, bool evaluated,
+               bool takes_time = true) {
   auto metrics = metrics_file::create(folder / "metrics.csv");
   REQUIRE(metrics);
   summary run;
   for (uint64_t step = 1; step <= steps; ++step) {
     auto record = test::step_with_a_straggler();
     record.step = step;
+    if (!takes_time) record.ended = record.began;
     run.add(record);
     REQUIRE(metrics->append(record));
   }
@@ -69,6 +71,16 @@ TEST_SUITE("tools/run/plots") {
         CHECK(picture.find("</svg>") != std::string::npos);
       }
     }
+  }
+
+  TEST_CASE("draws a run with steps that take no time") {
+    test::scratch_folder folder;
+    write_run(folder.path(), 20, true, false);
+    REQUIRE(write_plot_scripts(folder.path(), quality_measures::bits_per_byte, baselines));
+    const auto drawn = draw_plots(folder.path());
+    if (!drawn && drawn.error().code == errc::not_found) return;
+    REQUIRE_MESSAGE(drawn, (drawn ? "" : drawn.error().message));
+    CHECK(test::content(folder / "steps.svg").find("</svg>") != std::string::npos);
   }
 
   TEST_CASE("reports a run that cannot be drawn") {

@@ -111,6 +111,34 @@ TEST_SUITE("tools/run/run_directory") {
     CHECK(test::content(second->config()) == "seed = 2\n");
   }
 
+  TEST_CASE("takes a configuration in UTF-8, and names the option that is not") {
+    for (const auto* text : {"", "seed = 1\n", "text = \"f\xc3\xbcr\"\n", "a = \"\xe2\x82\xac\"",
+                             "a = \"\xed\x9f\xbf\xf0\x90\x80\x80\xf4\x8f\xbf\xbf\"\n"})
+      CHECK(run_directory::check_config(text));
+    for (const auto* name :
+         {"\xff", "\x80", "\xc3", "\xc3(", "\xc0\xaf", "\xe2\x82", "\xe0\x9f\xbf", "\xed\xa0\x80",
+          "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80"}) {
+      const auto refused
+        = run_directory::check_config(std::string{"seed = 1\ntext = \""} + name + "\"\n");
+      REQUIRE_FALSE(refused);
+      CHECK(refused.error().code == errc::invalid_argument);
+      CHECK(refused.error().message
+            == "--text is not UTF-8, in which config.toml is written: give the file or folder "
+               "another name");
+    }
+    const auto refused = run_directory::check_config("seed = 1    # \xff.toml:3\n");
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message.starts_with("--config is not UTF-8"));
+  }
+
+  TEST_CASE("makes no folder for a configuration that cannot be read back") {
+    test::scratch_folder folder;
+    const auto* config = "text = \"\xff\"\n";
+    CHECK_FALSE(run_directory::create(folder / "run", config));
+    CHECK_FALSE(run_directory::create_dated(folder / "runs", {}, config));
+    CHECK(fs::is_empty(folder.path()));
+  }
+
   TEST_CASE("refuses to put dated folders into a file") {
     test::scratch_folder folder;
     test::write(folder / "runs", "text");

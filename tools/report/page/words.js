@@ -23,8 +23,9 @@ function duration(seconds) {
   return `${Math.floor(seconds / 3600)} h ${Math.floor(seconds % 3600 / 60)} min`;
 }
 
-// The unit that times up to `longest` are read in.
+// The unit that times up to `longest` are read in. An axis without any time goes up to one second.
 function timeUnit(longest) {
+  if (longest === 0) return [1, 's'];
   return [[7200, 3600, 'h'], [120, 60, 'min'], [1, 1, 's'], [1e-3, 1e-3, 'ms'], [1e-6, 1e-6, 'µs'], [0, 1e-9, 'ns']]
     .find(([from]) => longest >= from).slice(1);
 }
