@@ -47,7 +47,8 @@ public:
   [[nodiscard]] uint32_t num_accumulated();
   [[nodiscard]] task<uint32_t> num_accumulated(replica_context& context);
 
-  /// From now on gradients with a smaller `local_step` are stale. What has been accepted stays.
+  /// From now on gradients with a smaller `local_step` are stale; the step may be set back, too.
+  /// What has been accepted stays.
   void set_global_step(uint64_t step);
 
 protected:
