@@ -307,12 +307,14 @@ TEST_SUITE("strategies/contexts/context") {
   TEST_CASE("a scope inside an update has its copy") {
     two_strategies both;
     auto weights = both.ours.make_variable("weights", zeros({1}));
-    std::optional<uint32_t> seen;
+    std::vector<std::optional<uint32_t>> seen;
     both.ours.extended().update(weights, [&](update_context&, const variable&) {
       auto scope = both.ours.scope();
-      seen = get_update_replica_id();
+      seen.push_back(get_update_replica_id());
     });
-    CHECK(seen == 0);
+    REQUIRE(seen.size() == weights.copies());
+    for (uint32_t i = 0; i < seen.size(); ++i)
+      CHECK(seen[i] == i);
   }
 
   TEST_CASE("a scope that is left by force takes those inside it along") {

@@ -130,7 +130,7 @@ TEST_SUITE("strategies/data/distributed_dataset") {
     const auto batches = [](const input_context&) {
       return dataset{3, [] {
                        return [](uint64_t, uint64_t index) -> expected<element> {
-                         return element{{zeros({static_cast<int64_t>(index) + 1})}, {}};
+                         return element{{zeros({static_cast<int64_t>(index) + 1}, dtype::i64)}, {}};
                        };
                      }};
     };

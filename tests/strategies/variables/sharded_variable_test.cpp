@@ -207,7 +207,8 @@ TEST_SUITE("strategies/variables/sharded_variable") {
     CHECK(numbers_of(row(-1)) == numbers{9, 9.5});
     CHECK(row(3).extents() == shape{2});
     CHECK(refusal_of([&] { static_cast<void>(row(10)); }).code == errc::out_of_range);
-    CHECK(refusal_of([&] { static_cast<void>(row(-11)); }).message.starts_with("row -11 of '"));
+    auto refused = refusal_of([&] { static_cast<void>(row(-11)); }).message;
+    CHECK(refused.find("row -11 of '") != std::string::npos);
   }
 
   TEST_CASE("slices are those of Python") {
