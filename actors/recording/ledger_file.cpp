@@ -75,10 +75,9 @@ bool read_loss(std::string_view text, double& loss) {
 } // namespace
 
 expected<ledger_file> ledger_file::create(std::filesystem::path path, uint64_t bytes_max) {
-  auto name = path.filename().string();
   auto lines = record_writer::create(std::move(path));
   if (!lines) return tl::unexpected(lines.error());
-  ledger_file file{std::move(*lines), std::move(name), bytes_max};
+  ledger_file file{std::move(*lines), bytes_max};
   if (auto done = file.lines_.append(header); !done) return tl::unexpected(done.error());
   if (auto done = file.flush(); !done) return tl::unexpected(done.error());
   return file;
@@ -94,9 +93,9 @@ expected<void> ledger_file::append(const step_record& step) {
     lines += line_of(step.step, one, "cancelled", {});
   is_full_ = is_full_ || lines.size() > bytes_left_;
   if (is_full_)
-    return fail(
-      errc::limit_exceeded,
-      fmt::format("{} ends with step {}: it is as large as it may be", name_, last_step_));
+    return fail(errc::limit_exceeded,
+                fmt::format("{} ends with step {}: it is as large as it may be",
+                            lines_.path().filename().string(), last_step_));
   bytes_left_ -= lines.size();
   last_step_ = step.step;
   return lines_.append(lines);

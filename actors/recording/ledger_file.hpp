@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <utility>
 
@@ -61,12 +60,11 @@ public:
   [[nodiscard]] expected<void> flush() { return lines_.flush(); }
 
 private:
-  ledger_file(record_writer lines, std::string name, uint64_t bytes_max)
-    : lines_(std::move(lines)), name_(std::move(name)),
+  ledger_file(record_writer lines, uint64_t bytes_max)
+    : lines_(std::move(lines)),
       bytes_left_(bytes_max - std::min<uint64_t>(bytes_max, header.size())) {}
 
   record_writer lines_;
-  std::string name_;
   uint64_t bytes_left_;
   uint64_t last_step_ = 0;
   bool is_full_ = false;
