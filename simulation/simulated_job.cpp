@@ -139,8 +139,9 @@ training_options simulated_job::options() {
   if (!network_) return options;
   options.ask_again_after = what_.ask_again_after;
   options.min_replicas = what_.min_replicas;
-  if (auto absence = what_.faults.longest_absence(network_->patience()); absence > job_time{0})
-    options.rejoin_patience = absence + std::chrono::seconds{1};
+  if (auto absence = what_.faults.longest_absence(network_->silence_timeout());
+      absence > job_time{0})
+    options.rejoin_timeout = absence + std::chrono::seconds{1};
   for (uint32_t replica = 0; replica < what_.sync.total_num_replicas; ++replica)
     if (network_->is_gone_for_good(network_->replica_node(replica)))
       options.dead_replicas.push_back(replica); // others that are down are waited for

@@ -50,7 +50,7 @@ bool is_ready(const std::future<void>& done) {
 
 struct virtual_programs::program {
   [[nodiscard]] bool waits_no_more(job_time now) const {
-    return awaited == nullptr || is_ready(*awaited) || now - began > patience;
+    return awaited == nullptr || is_ready(*awaited) || now - began > timeout;
   }
 
   std::string name;
@@ -59,7 +59,7 @@ struct virtual_programs::program {
   bool has_ended = false;
   std::future<void>* awaited = nullptr; ///< Null: it has yet to begin.
   job_time began{0};                    ///< Its wait.
-  job_time patience{0};
+  job_time timeout{0};
   bool has_stalled = false;
   baton to_program;
   baton to_stage;
@@ -97,8 +97,8 @@ public:
     shared().send_last(whom, std::move(what));
   }
 
-  expected<void> run_until(std::future<void>& done, job_time patience) override {
-    return programs_.wait(of_, done, patience);
+  expected<void> run_until(std::future<void>& done, job_time timeout) override {
+    return programs_.wait(of_, done, timeout);
   }
 
 private:
@@ -166,12 +166,12 @@ void virtual_programs::let_go_on(program& one) {
   if (one.has_ended) one.thread.join();
 }
 
-expected<void> virtual_programs::wait(program& one, std::future<void>& done, job_time patience) {
+expected<void> virtual_programs::wait(program& one, std::future<void>& done, job_time timeout) {
   TROUPE_ASSERT(std::this_thread::get_id() == one.thread.get_id());
   if (is_ready(done)) return {};
   one.awaited = &done;
   one.began = shared_.now();
-  one.patience = patience;
+  one.timeout = timeout;
   one.to_stage.pass();
   one.to_program.await();
   if (std::exchange(one.has_stalled, false))

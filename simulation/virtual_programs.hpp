@@ -58,7 +58,7 @@ private:
   [[nodiscard]] program* first_ready(bool with_stopped) const;
   [[nodiscard]] program* first_waiting(bool with_stopped) const;
   void let_go_on(program& one);
-  expected<void> wait(program& one, std::future<void>& done, job_time patience);
+  expected<void> wait(program& one, std::future<void>& done, job_time timeout);
 
   world& shared_;
   std::vector<std::unique_ptr<program>> programs_; ///< In the order in which they go on.

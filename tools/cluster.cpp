@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t text_width = 100;
 constexpr size_t label_width = 11;
-constexpr std::chrono::seconds lookup_patience{10};
+constexpr std::chrono::seconds lookup_timeout{10};
 
 constexpr const char* cluster_introduction
   = "Shows the cluster that a job started here would be part of: its tasks, which of\n"
@@ -148,7 +148,7 @@ std::string cluster_json(const cluster_report& report) {
 int cluster_command_main(int argument_count, const char* const* arguments) {
   auto command = parse_cluster_options(argument_count, arguments);
   if (auto code = answered("troupe cluster", command)) return *code;
-  auto machine = own_networks(lookup_patience);
+  auto machine = own_networks(lookup_timeout);
   if (!machine) return refuse("troupe cluster", machine.error());
   auto report = report_cluster(command->options, process_environment(), *machine);
   fmt::print("{}", command->json ? cluster_json(report) + "\n" : cluster_text(report));

@@ -120,7 +120,7 @@ void on_answer(device_communicator_pointer self, uint64_t number, const device_w
 }
 
 // A stream that waits for others frees itself when the group is given up, which is before the gpu
-// loses patience.
+// gives up.
 device_work work_for(std::string what, job_time timeout) {
   return {.what = std::move(what), .timeout = 2 * timeout};
 }

@@ -163,7 +163,7 @@ class group_ends {
 public:
   ~group_ends() {
     std::unique_lock lock{state_->mutex};
-    state_->ended.wait_for(lock, 2 * patience, [this] { return state_->under_way == 0; });
+    state_->ended.wait_for(lock, 2 * timeout, [this] { return state_->under_way == 0; });
   }
 
   void begin(ncclComm_t group, int device_index, bool is_whole) {
@@ -184,7 +184,7 @@ public:
   }
 
 private:
-  static constexpr auto patience = std::chrono::seconds{5};
+  static constexpr auto timeout = std::chrono::seconds{5};
 
   struct state {
     std::mutex mutex;
@@ -196,7 +196,7 @@ private:
   static bool is_finalized(ncclComm_t group) {
     auto code = nccl()->finalize(group);
     using clock = std::chrono::steady_clock;
-    for (auto until = clock::now() + patience; is_well(code) && clock::now() < until;) {
+    for (auto until = clock::now() + timeout; is_well(code) && clock::now() < until;) {
       auto now = ncclInProgress;
       code = nccl()->get_async_error(group, &now);
       if (is_well(code)) code = now;

@@ -49,7 +49,7 @@ struct asynchronous_rule {
   /// How many updates it takes, at most, until a gradient that came is part of one; nothing if the
   /// options are synchronous. As many as the replicas' may lie before it because others never got
   /// their parts of them.
-  [[nodiscard]] static std::optional<uint32_t> patience(const sync_options& options) {
+  [[nodiscard]] static std::optional<uint32_t> updates_awaited(const sync_options& options) {
     if (!traits_of(options.policy).is_asynchronous()) return std::nullopt;
     return 1 + 2 * options.total_num_replicas / options.replicas_to_aggregate;
   }

@@ -125,8 +125,8 @@ void await_word(failover_client_pointer self, flight& one, error why) {
   auto is_first = !flights.any_failed();
   one.failed = std::move(why);
   if (!is_first) return;
-  ++self->state.patient;
-  self->delayed_send(self, self->state.config.patience, give_up{});
+  ++self->state.waits;
+  self->delayed_send(self, self->state.config.timeout, give_up{});
 }
 
 void on_failed(failover_client_pointer self, uint64_t id, const error& why) {
@@ -434,9 +434,9 @@ caf::result<msg<wire::OwnerFollowed>> follow(failover_client_pointer self,
 }
 
 // Word has come for all waits but the last.
-void on_patience_over(failover_client_pointer self) {
+void on_timeout(failover_client_pointer self) {
   auto& state = self->state;
-  if (--state.patient > 0 || is_lost(state)) return;
+  if (--state.waits > 0 || is_lost(state)) return;
   for (auto& one : state.flights.take_if([](const flight& one) { return one.failed.has_value(); }))
     one.fail(*one.failed);
   ask_early_ones(self);
@@ -495,7 +495,7 @@ failover_client_actor::behavior_type failover_client(failover_client_pointer sel
     [self](const msg<wire::TookOver>& told) { return follow(self, told); },
     [self](const holder_found& news) { on_found(self, news); },
     [self](watch_tick) { on_tick(self); },
-    [self](give_up) { on_patience_over(self); },
+    [self](give_up) { on_timeout(self); },
   };
 }
 

@@ -39,7 +39,7 @@ struct failover_client_config {
   /// How long to wait for the holder of the variable to be there.
   job_time start_deadline = std::chrono::seconds{60};
   /// How long to wait, after the owner is lost, for the word of the new holder.
-  job_time patience = std::chrono::seconds{15};
+  job_time timeout = std::chrono::seconds{15};
   /// As `ask_until_answered` has it, for reads, gradients and changes. A question for what a step
   /// comes to is asked once.
   job_time ask_again_after{0};
@@ -208,7 +208,7 @@ struct failover_client_state {
   resend_buffer kept;
   step_reports reports;
   caf::strong_actor_ptr closer; ///< The actor that takes gradients.
-  uint32_t patient = 0;         ///< How often it waits for a word, each time for `patience`.
+  uint32_t waits = 0;           ///< How often it waits for a word, each time for `timeout`.
   std::vector<std::function<void()>> unsaid;      ///< Said after the flights were asked again.
   std::vector<std::function<void()>> early_looks; ///< Asked again when no report is uncertain.
 

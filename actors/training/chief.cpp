@@ -105,9 +105,9 @@ void finish(chief_pointer self, std::optional<error> failure) {
   for (auto replica : state.roster.awaited())
     state.roster.give_up(replica);
   // A replica that has used up a deadline is not waited for much longer.
-  auto& patience = state.config.leave_deadline;
+  auto& timeout = state.config.leave_deadline;
   if (failure && failure->code == errc::deadline_exceeded)
-    patience = std::min<job_time>(patience, std::chrono::seconds{1});
+    timeout = std::min<job_time>(timeout, std::chrono::seconds{1});
   enter(self, chief_phase::ending);
   if (failure) report_open_step(self);
   state.end.report.failure = std::move(failure);
@@ -383,16 +383,16 @@ void on_down(chief_pointer self, const caf::down_msg& down) {
 // Replicas that were awaited long enough are awaited no more.
 void give_up_awaited(chief_pointer self) {
   auto& state = self->state;
-  auto patience = state.config.rejoin_patience;
+  auto timeout = state.config.rejoin_timeout;
   for (auto index : state.roster.awaited()) {
-    if (state.config.world->now() - state.roster.since(index) <= patience) continue;
+    if (state.config.world->now() - state.roster.since(index) <= timeout) continue;
     state.roster.give_up(index);
     if (!state.enough_live())
       return finish(
         self, state.want_of_replicas(
                 {index,
                  {errc::unavailable, fmt::format("was awaited for {:.1f} s after its node was gone",
-                                                 seconds(patience))}}));
+                                                 seconds(timeout))}}));
     need_no_more_than_are_left(self);
   }
 }
@@ -464,7 +464,7 @@ void watch(chief_pointer self) {
   auto& state = self->state;
   state.planned_looks.erase(state.planned_looks.begin());
   auto now = state.config.world->now();
-  if (state.is_training() && state.end.asked && now - *state.end.asked > state.config.stop_patience)
+  if (state.is_training() && state.end.asked && now - *state.end.asked > state.config.stop_timeout)
     take_step_back(self);
   if (state.is_training()) give_up_awaited(self);
   if (auto late = state.overdue(now)) finish(self, std::move(late));

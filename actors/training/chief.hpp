@@ -69,12 +69,12 @@ struct chief_config {
   std::function<bool(uint64_t step, bool last)> wants_snapshot;
   /// How long a job that is asked to end may go on to the end of its step; then the step is taken
   /// back, and a last snapshot is of the one before.
-  job_time stop_patience = std::chrono::seconds{5};
+  job_time stop_timeout = std::chrono::seconds{5};
   /// Whether the job goes on from a snapshot: then the next thing it does is hand out tokens.
   bool resumes = false;
   /// How long a replica of a lost node is expected back, before the job goes on, or ends, without
   /// it. If it comes later, while the job goes on, it takes part again.
-  job_time rejoin_patience{0};
+  job_time rejoin_timeout{0};
   /// Whether the loss of a replica ends the job, with a last snapshot, however many are left.
   bool stops_on_loss = false;
   /// What an update multiplies the mean gradient by, if that is all that it does; else 0. Says how

@@ -15,8 +15,8 @@ namespace troupe {
 namespace {
 
 // Deadlines may be as far away as time goes.
-job_time after(job_time begin, job_time patience) {
-  return patience > job_time::max() - begin ? job_time::max() : begin + patience;
+job_time after(job_time begin, job_time timeout) {
+  return timeout > job_time::max() - begin ? job_time::max() : begin + timeout;
 }
 
 // The clock of another process may be ahead; the chief has heard of these gradients by now.
@@ -55,7 +55,7 @@ step_progress::not_applied(std::span<const collected_variables> collected) const
 
 chief_state::chief_state(chief_config from)
   : config(std::move(from)), step(config.first_step),
-    ledger(config.collected.size(), asynchronous_rule::patience(config.sync)),
+    ledger(config.collected.size(), asynchronous_rule::updates_awaited(config.sync)),
     roster(config.sync.total_num_replicas, config.absent), handles(config.sync.total_num_replicas) {
   TROUPE_ASSERT(config.owners.size() == config.variables.size(), config.variables.size());
   for (auto* tell : {&config.on_warning, &config.on_trouble})
@@ -141,7 +141,7 @@ const lost_replica& chief_state::note_loss(uint32_t replica, error reason) {
   if (is_asked) reason = {errc::unavailable, "its process was asked to stop"};
   if (reason.code == errc::none)
     reason = {errc::user_code, "its function returned before the job was over"};
-  if (reason.code == errc::unavailable && config.rejoin_patience > job_time{0})
+  if (reason.code == errc::unavailable && config.rejoin_timeout > job_time{0})
     roster.await(replica, config.world->now());
   config.on_open_step(not_over());
   const auto& lost = end.report.lost.emplace_back(lost_replica{replica, std::move(reason)});
@@ -173,11 +173,11 @@ std::string chief_state::prospects() const {
   auto there = roster.left() - awaited;
   auto of_all = fmt::format("{} of {} replicas", there, roster.size());
   if (awaited == 0) return "the job goes on with " + of_all;
-  auto patience = seconds(config.rejoin_patience);
+  auto timeout = seconds(config.rejoin_timeout);
   if (there >= open.needed)
-    return fmt::format("the job goes on with {}, and awaits it for {:.1f} s", of_all, patience);
+    return fmt::format("the job goes on with {}, and awaits it for {:.1f} s", of_all, timeout);
   return fmt::format("it is awaited for {:.1f} s, since step {} needs {} gradients and {} are left",
-                     patience, step + 1, open.needed, of_all);
+                     timeout, step + 1, open.needed, of_all);
 }
 
 error chief_state::want_of_replicas(const lost_replica& lost) const {
@@ -217,7 +217,7 @@ bool chief_state::lowers_needed() {
 std::optional<error> chief_state::overdue(job_time now) const {
   auto too_late = [](std::string what) { return error{errc::deadline_exceeded, std::move(what)}; };
   if (now_in == phase::taking_back
-      && now > after(after(*end.asked, config.stop_patience), config.deadline))
+      && now > after(after(*end.asked, config.stop_timeout), config.deadline))
     return too_late(fmt::format("step {} is to be taken back, but only {} of {} accumulators have "
                                 "answered",
                                 step + 1, open.cancelled, config.collected.size()));
@@ -253,11 +253,11 @@ job_time chief_state::first_deadline(job_time now) const {
   if (is_collecting() || now_in == phase::applying) keep(after(open.began, config.deadline));
   if (now_in == phase::saving) keep(after(phase_began, config.deadline));
   if (now_in == phase::ending) keep(after(phase_began, config.leave_deadline));
-  if (end.asked) keep(after(*end.asked, config.stop_patience));
+  if (end.asked) keep(after(*end.asked, config.stop_timeout));
   if (now_in == phase::taking_back)
-    keep(after(after(*end.asked, config.stop_patience), config.deadline));
+    keep(after(after(*end.asked, config.stop_timeout), config.deadline));
   for (auto replica : roster.awaited())
-    keep(after(roster.since(replica), config.rejoin_patience));
+    keep(after(roster.since(replica), config.rejoin_timeout));
   auto period = config.watch_period;
   return first > job_time::max() - period ? job_time::max() : (first / period + 1) * period;
 }

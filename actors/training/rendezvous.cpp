@@ -162,7 +162,7 @@ void on_give_up(rendezvous_pointer self) {
     = state.merging
         ? fmt::format("the merge function of replica {} is not over", state.config.first_replica)
         : fmt::format("still computing: {}{}", state.who(whereabouts::computing), others);
-  auto seconds = std::chrono::duration<double>(state.config.patience).count();
+  auto seconds = std::chrono::duration<double>(state.config.timeout).count();
   end_run(self, {errc::deadline_exceeded,
                  fmt::format("a run on {} replicas is not over after {:.1f} s: {}",
                              state.members.size(), seconds, missing)});

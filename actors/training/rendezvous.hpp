@@ -25,7 +25,7 @@ struct run_outcome {
 struct rendezvous_config {
   uint32_t replicas = 1;
   std::function<void(run_outcome)> on_over; ///< Told when every replica has left.
-  job_time patience{0}; ///< How long the run may take; for the line that says that it has not.
+  job_time timeout{0}; ///< How long the run may take; for the line that says that it has not.
   uint32_t first_replica = 0; ///< What the first of them is called; others are elsewhere.
 };
 

@@ -61,7 +61,7 @@ replica_actor::behavior_type replica(replica_pointer self, replica_config config
   auto& state = self->state;
   state.config = std::move(config);
   state.activity.emplace(self, *state.config.world, state.config.pace);
-  state.activity->set_patience(state.config.patience);
+  state.activity->set_ask_again_after(state.config.ask_again_after);
   if (state.config.processor)
     state.activity->set_processor(*state.config.processor,
                                   fmt::format("work of replica {}", state.config.index));

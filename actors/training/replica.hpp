@@ -19,7 +19,7 @@ struct replica_config {
   chief_actor chief;              ///< Told when the replica joins and leaves; null: none is.
   troupe::world* world = nullptr; ///< Outlives the actor.
   pace_function pace;             ///< How long computing takes; empty: what it takes.
-  job_time patience{0};           ///< As `activity::set_patience`.
+  job_time ask_again_after{0};    ///< As `activity::set_ask_again_after`.
   std::string process{}; ///< Where it stands, if others lose it by what is lost there; else empty.
   std::optional<troupe::processor> processor{}; ///< As `activity::set_processor`.
   std::stop_token leave{}; ///< Asked for: a life that ends well then leaves the job to the others.

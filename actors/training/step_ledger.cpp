@@ -88,16 +88,18 @@ job_time step_ledger::last_arrival() const {
 }
 
 bool step_ledger::is_due(entry& waiting) const {
-  if (!patience_) return waiting.waits++ > 0;
+  if (!updates_awaited_) return waiting.waits++ > 0;
   auto is_followed = false;
   for (auto at = latest_[waiting.value.replica]; at != nowhere; at = entries_[at].before)
     is_followed |= entries_[at].iteration > waiting.iteration;
-  return is_followed && waiting.waits++ >= *patience_;
+  return is_followed && waiting.waits++ >= *updates_awaited_;
 }
 
-// Where training is asynchronous, patience has seen to it that no part is missing any more.
+// Where training is asynchronous, waiting for updates has seen to it that no part is missing any
+// more.
 bool step_ledger::is_forgotten(const entry& one) const {
-  return one.closed && (patience_ || one.parts >= variables_ || one.waits >= late_parts_steps);
+  return one.closed
+         && (updates_awaited_ || one.parts >= variables_ || one.waits >= late_parts_steps);
 }
 
 void step_ledger::close(step_record& record) {

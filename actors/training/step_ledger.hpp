@@ -19,11 +19,11 @@ namespace troupe {
 class step_ledger {
 public:
   /// @param variable_count Reports that make a step complete.
-  /// @param asynchronous_patience Where training is asynchronous, two variables may take a gradient
+  /// @param updates_awaited Where training is asynchronous, two variables may take a gradient
   /// into different steps: so many of them may pass after something of its replica's next gradient
   /// is known, before which no part can be behind. Nothing: training is synchronous.
-  explicit step_ledger(size_t variable_count, std::optional<uint32_t> asynchronous_patience = {})
-    : missing_(variable_count), variables_(variable_count), patience_(asynchronous_patience) {}
+  explicit step_ledger(size_t variable_count, std::optional<uint32_t> updates_awaited = {})
+    : missing_(variable_count), variables_(variable_count), updates_awaited_(updates_awaited) {}
 
   /// An accumulator has closed the step, or amends what was reported of that.
   /// @param accepted The gradients that it took. @param stale Those that it dropped since the step
@@ -38,7 +38,7 @@ public:
 
   /// Takes the contributions out, in order of arrival, and begins the next step.
   /// A gradient with parts that are not judged yet waits for the reports of the next step, or as
-  /// long as there is patience; what is still missing then was left out. A part of a gradient in
+  /// long as one may come; what is still missing then was left out. A part of a gradient in
   /// the books that comes some steps later is in no record: the gradient counts once.
   void close(step_record& record);
 
@@ -71,7 +71,7 @@ private:
 
   size_t missing_;
   size_t variables_;
-  std::optional<uint32_t> patience_;
+  std::optional<uint32_t> updates_awaited_;
   std::vector<entry> entries_; ///< In the order of the reports.
   std::vector<place> latest_;  ///< By replica: the entry that was told of last.
 };

@@ -30,8 +30,8 @@ void on_refusal(task_observer_state& state, uint32_t number, const task_reporter
 // A question that was refused is asked again.
 void ask(task_observer_pointer self, uint32_t number, task_observer_state::task& task) {
   if (std::exchange(task.is_asked, true)) return;
-  constexpr auto patience = caf::infinite; // the node answers for a process that is gone
-  self->request(task.who, patience, make_read_task(1))
+  constexpr auto timeout = caf::infinite; // the node answers for a process that is gone
+  self->request(task.who, timeout, make_read_task(1))
     .then(
       [self, number, who = task.who](const msg<wire::TaskReport>& report) {
         on_report(self, number, who, report);

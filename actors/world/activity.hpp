@@ -63,7 +63,7 @@ public:
   /// Requests that have no answer after this time are made again, word for word, as often as it
   /// takes; 0, as at the beginning = never, since a reliable link loses nothing but with an actor.
   /// The receiver must take one that comes twice for one.
-  void set_patience(job_time patience) { patience_ = patience; }
+  void set_ask_again_after(job_time ask_again_after) { ask_again_after_ = ask_again_after; }
 
   /// What computing takes from now on, in place of what the activity was made with.
   void set_pace(pace_function pace) { pace_ = std::move(pace); }
@@ -87,17 +87,17 @@ public:
   };
 
   /// Sends every message to its receiver at once; `settled` waits for the replies.
-  /// @param patience As `set_patience`.
+  /// @param ask_again_after As `set_ask_again_after`.
   template <class Reply, class Handle, class Message>
   [[nodiscard]] auto begin_requests(std::vector<std::pair<Handle, Message>> messages,
-                                    job_time patience = job_time{0}) {
+                                    job_time ask_again_after = job_time{0}) {
     auto pending = std::make_shared<pending_replies<Reply>>();
     pending->missing = messages.size();
     pending->host = this;
     pending->replies.resize(messages.size(), fail(errc::unavailable, "no reply"));
     for (size_t i = 0; i < messages.size(); ++i)
-      ask_until_answered<Reply>(self_, messages[i].first, std::move(messages[i].second), patience,
-                                [pending, i](expected<Reply> arrived) {
+      ask_until_answered<Reply>(self_, messages[i].first, std::move(messages[i].second),
+                                ask_again_after, [pending, i](expected<Reply> arrived) {
                                   pending->replies[i] = std::move(arrived);
                                   if (--pending->missing == 0 && pending->waiter)
                                     pending->host->resume(pending->waiter);
@@ -115,7 +115,7 @@ public:
   /// @returns The replies in the order of the messages.
   template <class Reply, class Handle, class Message>
   [[nodiscard]] auto request_all(std::vector<std::pair<Handle, Message>> messages) {
-    return settled(begin_requests<Reply>(std::move(messages), patience_));
+    return settled(begin_requests<Reply>(std::move(messages), ask_again_after_));
   }
 
   /// The actor that hosts the coroutine: the receiver of a `wake`.
@@ -242,7 +242,7 @@ private:
     [[nodiscard]] bool await_ready() const { return false; }
 
     void await_suspend(std::coroutine_handle<> waiter) {
-      ask_until_answered<Reply>(owner.self_, to, std::move(message), owner.patience_,
+      ask_until_answered<Reply>(owner.self_, to, std::move(message), owner.ask_again_after_,
                                 [this, waiter](expected<Reply> arrived) {
                                   reply = std::move(arrived);
                                   owner.resume(waiter);
@@ -340,7 +340,7 @@ private:
   troupe::world& world_;
   observation* seen_; ///< The actor's; null if it is not observed.
   pace_function pace_;
-  job_time patience_{0};
+  job_time ask_again_after_{0};
 
   phase phase_ = phase::idle;
   uint64_t local_step_ = 0;

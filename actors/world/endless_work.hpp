@@ -13,7 +13,7 @@ namespace troupe {
 /// for its computing threads only so long once it is to end; after that, it names the actors of
 /// unfinished work in a line on standard error, and leaves them and itself in memory until the
 /// process ends. The process itself goes on: its `main` chooses the exit code.
-constexpr job_time endless_work_patience = std::chrono::seconds{2};
+constexpr job_time endless_work_timeout = std::chrono::seconds{2};
 
 /// Says, while it lives, for which actor the calling thread submits work.
 class submitting_for {

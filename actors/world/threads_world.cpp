@@ -100,10 +100,10 @@ public:
     caf::anon_send(whom, std::move(what));
   }
 
-  expected<void> run_until(std::future<void>& done, job_time patience) override {
-    if (patience == world::for_ever)
+  expected<void> run_until(std::future<void>& done, job_time timeout) override {
+    if (timeout == world::for_ever)
       done.wait();
-    else if (done.wait_for(patience) != std::future_status::ready)
+    else if (done.wait_for(timeout) != std::future_status::ready)
       return fail(errc::deadline_exceeded, "it is not done in time");
     return {};
   }
@@ -113,11 +113,11 @@ public:
   [[nodiscard]] bool end() {
     std::unique_lock lock{mutex_};
     auto is_done = [this] { return under_way_.empty(); };
-    if (done_.wait_for(lock, endless_work_patience, is_done)) return true;
+    if (done_.wait_for(lock, endless_work_timeout, is_done)) return true;
     is_abandoned_ = true;
     done_.wait(lock,
                [this] { return std::ranges::none_of(under_way_, &piece_of_work::has_to_end); });
-    done_.wait_for(lock, endless_work_patience,
+    done_.wait_for(lock, endless_work_timeout,
                    [this] { return std::ranges::none_of(under_way_, &piece_of_work::uses_world); });
     for (const auto& piece : under_way_)
       std::fprintf(stderr,

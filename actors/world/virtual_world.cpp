@@ -75,14 +75,14 @@ public:
     caf::delayed_anon_send(whom, caf::timespan{0}, std::move(what));
   }
 
-  expected<void> run_until(std::future<void>& done, job_time patience) override {
+  expected<void> run_until(std::future<void>& done, job_time timeout) override {
     leave_unlogged(); // making an actor turned it on again
     auto began = now();
     while (done.wait_for(std::chrono::seconds{0}) != std::future_status::ready) {
       if (!go_on())
         return fail(errc::stalled,
                     "the virtual world has nothing left to do, and the job is not done");
-      if (now() - began > patience) return fail(errc::deadline_exceeded, "it is not done in time");
+      if (now() - began > timeout) return fail(errc::deadline_exceeded, "it is not done in time");
     }
     return {};
   }

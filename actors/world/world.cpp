@@ -83,8 +83,8 @@ uint64_t world::event_count() const {
   return implementation_->event_count();
 }
 
-expected<void> world::run_until(std::future<void>& done, job_time patience) {
-  return implementation_->run_until(done, patience);
+expected<void> world::run_until(std::future<void>& done, job_time timeout) {
+  return implementation_->run_until(done, timeout);
 }
 
 bool world::make_event() {

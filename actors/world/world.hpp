@@ -54,7 +54,7 @@ public:
   world& operator=(world&&) noexcept;
 
   /// Waits for what was submitted and is still under way, but not for ever for code that never
-  /// returns: see `endless_work_patience`. What such code refers to has to outlive the process's
+  /// returns: see `endless_work_timeout`. What such code refers to has to outlive the process's
   /// `main`, so it holds copies, not references to locals.
   ~world();
 
@@ -100,17 +100,17 @@ public:
   [[nodiscard]] uint64_t event_count() const;
 
   /// Lets the world turn until `done` is ready.
-  /// @param patience On the world's clock, from now.
+  /// @param timeout On the world's clock, from now.
   /// Errors: deadline_exceeded after that; stalled, if nothing is left that could ever make it
   /// ready (virtual world only). Thread: the one that made the world, and not from inside an actor.
-  [[nodiscard]] expected<void> run_until(std::future<void>& done, job_time patience = for_ever);
+  [[nodiscard]] expected<void> run_until(std::future<void>& done, job_time timeout = for_ever);
 
   /// Lets the next thing happen that `run_until` would wait for, for callers that turn the world.
   /// @returns False if nothing is left; always in the threads world, which turns by itself.
   /// Thread: as `run_until`.
   [[nodiscard]] bool make_event();
 
-  /// The patience of a caller that has other means to end a wait.
+  /// The timeout of a caller that has other means to end a wait.
   static constexpr job_time for_ever{std::numeric_limits<job_time::rep>::max()};
 
   /// A kind of world. `threads` and `virtual_time` make the two that jobs run in; code that shares
@@ -141,7 +141,7 @@ public:
   virtual void submit_io(std::function<void()> work) = 0;
   virtual void call(std::function<void()> action) = 0;
   virtual void send_last(const caf::actor& whom, caf::message what) = 0;
-  virtual expected<void> run_until(std::future<void>& done, job_time patience) = 0;
+  virtual expected<void> run_until(std::future<void>& done, job_time timeout) = 0;
 
   virtual bool make_event() { return false; }
 

@@ -139,7 +139,7 @@ bool fault_plan::loses_messages() const {
   });
 }
 
-job_time fault_plan::longest_absence(job_time patience) const {
+job_time fault_plan::longest_absence(job_time silence_timeout) const {
   job_time silent = rates.thaw_mean * unlikely;
   if (rates.swizzle_mean > job_time{0}) silent = std::max(silent, rates.swizzle_lasts);
   job_time longest{0};
@@ -147,7 +147,7 @@ job_time fault_plan::longest_absence(job_time patience) const {
     if (is_crash(one)) longest = std::max(longest, one.lasts);
     if (silences(one)) silent = std::max(silent, one.lasts);
   }
-  if (patience == job_time{0}) silent = job_time{0};
+  if (silence_timeout == job_time{0}) silent = job_time{0};
   return std::max(longest, silent + rates.return_mean * unlikely);
 }
 

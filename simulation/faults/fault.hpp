@@ -104,9 +104,9 @@ struct fault_plan {
   [[nodiscard]] bool loses_messages() const;
 
   /// The longest time that a replica is away which comes back; 0 if none does. One that is frozen
-  /// or cut off is given up if `patience` is not 0, and comes back, too. Of drawn times, one
+  /// or cut off is given up if `silence_timeout` is not 0, and comes back, too. Of drawn times, one
   /// that one in 10^8 exceeds.
-  [[nodiscard]] job_time longest_absence(job_time patience) const;
+  [[nodiscard]] job_time longest_absence(job_time silence_timeout) const;
 
   /// True if gradients are not what they should be.
   [[nodiscard]] bool corrupts() const;

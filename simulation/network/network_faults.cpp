@@ -195,7 +195,7 @@ void simulated_network::give_up(node_index by, node_index whom) {
   }
   error reason{errc::unavailable,
                fmt::format("node '{}' is gone: nothing was heard of it for {:.1f} s", name_of(whom),
-                           seconds(options_.patience))};
+                           seconds(options_.silence_timeout))};
   places_[by].here->lose(told.whom, reason);
   std::vector<in_flight_message> kept;
   for (auto& one : std::exchange(held_, {})) {
@@ -223,7 +223,7 @@ void simulated_network::tell_given_up() {
     if (places_[one.by.node].frozen > 0 || is_blocked(one.by.node, one.whom.node)) return false;
     error reason{errc::unavailable,
                  fmt::format("node '{}' is gone: it says: nothing was heard of it for {:.1f} s",
-                             name_of(one.by.node), seconds(options_.patience))};
+                             name_of(one.by.node), seconds(options_.silence_timeout))};
     places_[one.by.node].known_to.erase(one.whom.node);
     places_[one.whom.node].here->lose(one.by, reason);
     return true;

@@ -2,7 +2,7 @@
 // What a simulated network is made of.
 #pragma once
 
-#include "actors/net/patience.hpp"
+#include "actors/net/silence_timeout.hpp"
 #include "actors/recording/records.hpp"
 
 #include <cstdint>
@@ -59,7 +59,7 @@ struct network_options {
 
   /// A node of which another hears nothing for so long, because it is frozen or cut off, is given
   /// up by that one, as by a link; 0 = never: what is in the way is waited for.
-  job_time patience{usual_patience};
+  job_time silence_timeout{default_silence_timeout};
 
   /// Messages of other schemas than Troupe's that travel, too.
   std::shared_ptr<const network_messages> messages{};

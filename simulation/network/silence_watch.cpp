@@ -2,7 +2,7 @@
 // Ticks of silence.
 #include "simulation/network/silence_watch.hpp"
 
-#include "actors/net/patience.hpp"
+#include "actors/net/silence_timeout.hpp"
 
 #include <algorithm>
 
@@ -13,10 +13,10 @@ std::optional<job_time> silence_watch::look(pair from_to, bool is_silent, job_ti
   if (!is_silent) given_up_at_.erase(from_to);
   if (!is_silent || is_off() || given_up_at_.contains(from_to)) return std::nullopt;
   job_time tick{
-    static_cast<int64_t>(static_cast<double>((patience_ / ticks_of_patience).count()) / rate)};
+    static_cast<int64_t>(static_cast<double>((timeout_ / ticks_in_timeout).count()) / rate)};
   tick = std::max(tick, job_time{1});
   auto heard = (now / tick + 1) * tick;
-  return given_up_at_[from_to] = heard + ticks_of_patience * tick;
+  return given_up_at_[from_to] = heard + ticks_in_timeout * tick;
 }
 
 std::vector<silence_watch::pair> silence_watch::take_given_up(job_time now) {

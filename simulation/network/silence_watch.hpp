@@ -13,7 +13,7 @@
 namespace troupe {
 
 /// A link gives its peer up after some ticks in a row without a sign of life, and every node gives
-/// one in each tick (`link`, `ticks_of_patience`). Thousands of simulated links that tick would
+/// one in each tick (`link`, `ticks_in_timeout`). Thousands of simulated links that tick would
 /// cost more than the job that they watch over; but as long as nothing is in the way no node falls
 /// silent. So this is told of what is in the way, and says when the link would have given up.
 class silence_watch {
@@ -21,15 +21,15 @@ public:
   /// A node that is not heard, and the peer that does not hear it.
   using pair = std::pair<node_index, node_index>;
 
-  /// @param patience 0 = no node is ever given up.
-  explicit silence_watch(job_time patience) : patience_(patience) {}
+  /// @param timeout 0 = no node is ever given up.
+  explicit silence_watch(job_time timeout) : timeout_(timeout) {}
 
-  [[nodiscard]] bool is_off() const { return patience_ == job_time{0}; }
+  [[nodiscard]] bool is_off() const { return timeout_ == job_time{0}; }
 
   /// Whether `to` hears of `from` is looked at anew.
   /// @param rate Of the clock of `to`, as `clock_error::rate`.
   /// @returns If it has just ceased to, when it will give up: the tick at which it has not heard of
-  /// it for the whole patience, counted from the tick in which it last did.
+  /// it for the whole timeout, counted from the tick in which it last did.
   std::optional<job_time> look(pair from_to, bool is_silent, job_time now, double rate = 1);
 
   /// Those that are given up now; they are watched no more.
@@ -39,7 +39,7 @@ public:
   void forget(node_index node);
 
 private:
-  job_time patience_;
+  job_time timeout_;
   std::map<pair, job_time> given_up_at_; ///< Of those that are silent.
 };
 

@@ -75,7 +75,7 @@ std::span<const std::string_view> repeatable_messages() {
 simulated_network::simulated_network(world& world, uint32_t replicas, network_options options)
   : world_(world), options_(std::move(options)), replicas_(replicas),
     places_(1 + options_.owners + replicas), origin_(world.system().clock().now() - world.now()),
-    silence_(options_.patience), alarm_(world.system(), [this] { ring(); }) {
+    silence_(options_.silence_timeout), alarm_(world.system(), [this] { ring(); }) {
   TROUPE_ASSERT(options_.owners > 0);
   if (options_.bytes_per_second > 0) cards_.emplace(options_.bytes_per_second);
   for (node_index node = 0; node < node_count(); ++node)

@@ -70,10 +70,10 @@ struct cut {
 /// order in which it was decided. Draws are those of the ends and their count of messages, so runs
 /// that differ in one option are compared on the same draws.
 ///
-/// As over sockets, a node that is silent for longer than `network_options::patience` is given up
-/// by those that talk to it, for good: what was held back between them is lost, and it hears of
-/// that as soon as it hears anything. And a gradient that is recalled while its bytes are on their
-/// way gives its share of the cards back, and is answered by `cancelled` at home.
+/// As over sockets, a node that is silent for longer than `network_options::silence_timeout` is
+/// given up by those that talk to it, for good: what was held back between them is lost, and it
+/// hears of that as soon as it hears anything. And a gradient that is recalled while its bytes are
+/// on their way gives its share of the cards back, and is answered by `cancelled` at home.
 ///
 /// Thread: that of the virtual world. Must not outlive the world, and must outlive the job.
 class simulated_network final : public transport, public placement {
@@ -95,7 +95,7 @@ public:
 
   [[nodiscard]] node_index node_count() const { return static_cast<node_index>(places_.size()); }
 
-  [[nodiscard]] job_time patience() const { return options_.patience; }
+  [[nodiscard]] job_time silence_timeout() const { return options_.silence_timeout; }
 
   /// "replica 3", "ps 0", "chief".
   [[nodiscard]] std::string name_of(node_index node) const;

@@ -52,14 +52,14 @@ public:
     : replicas_(replicas), window_(window), trips_(replicas) {}
 
   /// Takes in one step of the run, in order. A gradient begun in the window counts if it comes
-  /// within `patience` steps after it.
+  /// within `steps_awaited` steps after it.
   void add(const step_record& step);
 
   /// Takes in a message between nodes, before the step that its gradient is told in. Without them
   /// a gradient seems to have been computed until it came.
   void add(const delivery& came);
 
-  static constexpr uint64_t patience = 100; ///< Steps.
+  static constexpr uint64_t steps_awaited = 100; ///< Steps.
 
   /// When each step of the window ended; the first entry is when the first one began. Empty if the
   /// run did not come so far.
@@ -81,7 +81,7 @@ public:
 private:
   [[nodiscard]] uint64_t window_end() const { return window_.first + window_.count; }
 
-  [[nodiscard]] bool is_behind() const { return last_step_ + 1 >= window_end() + patience; }
+  [[nodiscard]] bool is_behind() const { return last_step_ + 1 >= window_end() + steps_awaited; }
 
   void look_at(const step_record& step);
   void add(const contribution& gradient, replica_state_kind what);

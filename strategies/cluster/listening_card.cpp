@@ -33,12 +33,12 @@ std::string known_cards(const machine_networks& machine) {
 
 } // namespace
 
-expected<machine_networks> own_networks(std::chrono::milliseconds patience,
+expected<machine_networks> own_networks(std::chrono::milliseconds timeout,
                                         const std::stop_token& stop) {
   auto cards = network_cards();
   if (!cards) return tl::unexpected<error>(cards.error());
-  auto addresses_of = [patience, stop](const std::string& host) {
-    return look_up(host, "0", patience, stop).map([](const endpoint_list& found) {
+  auto addresses_of = [timeout, stop](const std::string& host) {
+    return look_up(host, "0", timeout, stop).map([](const endpoint_list& found) {
       std::vector<std::string> addresses;
       for (const auto& endpoint : found)
         addresses.push_back(endpoint.address().to_string());

@@ -21,9 +21,9 @@ struct machine_networks {
   std::function<expected<std::vector<std::string>>(const std::string& host)> addresses_of;
 };
 
-/// What this machine knows. @param patience For the system's resolver, each time.
+/// What this machine knows. @param timeout For the system's resolver, each time.
 /// Errors: as `network_cards`, and as `look_up` when it is asked.
-[[nodiscard]] expected<machine_networks> own_networks(std::chrono::milliseconds patience,
+[[nodiscard]] expected<machine_networks> own_networks(std::chrono::milliseconds timeout,
                                                       const std::stop_token& stop = {});
 
 /// The card that was asked for, as `choose_network_card` takes it: `interface`, else

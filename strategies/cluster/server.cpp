@@ -24,7 +24,7 @@ namespace troupe {
 namespace {
 
 // Messages to others that a leaving process still has to write.
-constexpr std::chrono::seconds leave_patience{5};
+constexpr std::chrono::seconds leave_timeout{5};
 
 uint32_t count_of(const resolved_cluster& cluster, std::string_view type) {
   return static_cast<uint32_t>(std::ranges::count(cluster.tasks, type, &cluster_task::type));
@@ -99,8 +99,8 @@ expected<network_card> awaited_card(const resolved_cluster& cluster, const std::
 void choose_addresses(const resolved_cluster& cluster, const server_options& options,
                       socket_network_options& network) {
   using std::chrono::milliseconds;
-  auto patience = std::chrono::duration_cast<milliseconds>(options.start_deadline);
-  auto machine = value_or_throw(own_networks(patience, options.stop));
+  auto timeout = std::chrono::duration_cast<milliseconds>(options.start_deadline);
+  auto machine = value_or_throw(own_networks(timeout, options.stop));
   for (const auto& card : machine.cards)
     network.own_addresses.push_back(card.address);
   if (!dialer_of(network, network.self)) return;
@@ -206,7 +206,7 @@ server::~server() {
   end_finder();
   if (!network_) return;
   network_->on_loss({});
-  network_->leave(leave_patience);
+  network_->leave(leave_timeout);
 }
 
 troupe::placement* server::placement() {

@@ -135,12 +135,12 @@ job_time time_to_stop(job_time deadline) {
 }
 
 // Has an actor end, and waits for that, but not for ever.
-void end_actor(world& world, const caf::actor& who, caf::exit_reason how, job_time patience) {
+void end_actor(world& world, const caf::actor& who, caf::exit_reason how, job_time timeout) {
   auto ended = std::make_shared<std::promise<void>>();
   auto over = ended->get_future();
   who->attach_functor([ended] { ended->set_value(); });
   caf::anon_send_exit(who, how);
-  static_cast<void>(world.run_until(over, patience));
+  static_cast<void>(world.run_until(over, timeout));
 }
 
 task<void> compute_for(strategy* owner, activity& host, std::function<void()> work) {
@@ -470,7 +470,7 @@ std::vector<tensor> strategy::experimental_local_results(const variable& of) {
 }
 
 // A collective that begins at the last moment still has its time: its end names what is missing.
-job_time strategy::patience() const {
+job_time strategy::timeout() const {
   return layout_.deadline + (layout_.group ? layout_.group->timeout : job_time{0});
 }
 
@@ -497,7 +497,7 @@ run_outcome strategy::run_on_replicas(std::vector<replica_body> bodies) {
     world_.call([meeting = group.meeting] { caf::anon_send(meeting, give_up{}); });
     return world_.run_until(over, time_to_stop(layout_.deadline));
   };
-  if (world_.run_until(over, patience())) return std::move(end->outcome);
+  if (world_.run_until(over, timeout())) return std::move(end->outcome);
   if (give_up_on()) return std::move(end->outcome); // those that waited have left
   group.kill_replicas();
   if (give_up_on()) return std::move(end->outcome); // it names those that have not
@@ -518,7 +518,7 @@ std::shared_ptr<void> strategy::run_cross_replica(cross_replica_body body) {
   };
   auto host = world_.system().spawn(replica, std::move(config));
   world_.introduce(host.id(), "cross-replica");
-  if (auto turned = world_.run_until(over, patience()); !turned) {
+  if (auto turned = world_.run_until(over, timeout()); !turned) {
     end_actor(world_, caf::actor_cast<caf::actor>(host), caf::exit_reason::kill,
               time_to_stop(layout_.deadline)); // it refers to this strategy
     throw_failure(errc::deadline_exceeded,

@@ -347,7 +347,7 @@ private:
   void replicate(variable::data& of, variable_owner_config config);
   void let_go();
   void leave_group(bool waits);
-  [[nodiscard]] job_time patience() const;
+  [[nodiscard]] job_time timeout() const;
 
   troupe::world& world_;
   strategy_layout layout_;

@@ -94,8 +94,7 @@ closure_service::closure_service(troupe::strategy& strategy, coordinator_options
   if (options_.stall_deadline <= job_time{0})
     throw_failure(errc::invalid_argument, "stall_deadline is {} s; it must be positive",
                   seconds(options_.stall_deadline));
-  patience_
-    = std::make_shared<closure_patience>(gauge_, options_.stall_deadline, options_.on_waiting);
+  waiter_ = std::make_shared<closure_waiter>(gauge_, options_.stall_deadline, options_.on_waiting);
   if (options_.start_delay < job_time{0} || options_.start_delay_max < job_time{0})
     throw_failure(errc::invalid_argument, "start_delay and start_delay_max must not be negative");
   workers_ = strategy.num_replicas_in_sync();
@@ -130,9 +129,9 @@ closure_service::~closure_service() {
     ended->set_value();
   });
   caf::anon_send(coordinator_, end_service{});
-  if (!world_.run_until(over, options_.end_patience)) {
+  if (!world_.run_until(over, options_.end_timeout)) {
     world_.call([coordinator = coordinator_] { caf::anon_send(coordinator, give_up{}); });
-    static_cast<void>(world_.run_until(over, options_.end_patience));
+    static_cast<void>(world_.run_until(over, options_.end_timeout));
   }
   end_workers();
 }
@@ -171,9 +170,9 @@ void closure_service::end_workers() {
     auto ended = std::make_shared<std::promise<void>>();
     auto over = ended->get_future();
     caf::actor_cast<caf::abstract_actor*>(worker)->attach_functor([ended] { ended->set_value(); });
-    if (world_.run_until(over, options_.end_patience)) continue;
+    if (world_.run_until(over, options_.end_timeout)) continue;
     caf::anon_send_exit(worker, caf::exit_reason::kill);
-    static_cast<void>(world_.run_until(over, options_.end_patience));
+    static_cast<void>(world_.run_until(over, options_.end_timeout));
   }
 }
 
@@ -219,7 +218,7 @@ void closure_service::schedule(const std::string& function, std::vector<closure_
     std::move(arguments),
     [outcome](expected<std::vector<closure_value>> result) { outcome->settle(std::move(result)); },
     {}};
-  outcome->wait_by(patience_);
+  outcome->wait_by(waiter_);
   watch_owners();
   auto has_room = gauge_->taken.fetch_add(1) < options_.queue_capacity;
   if (has_room && !gauge_->has_failed) return caf::anon_send(coordinator_, std::move(closure));
@@ -228,26 +227,26 @@ void closure_service::schedule(const std::string& function, std::vector<closure_
   auto over = admitted->promise.get_future();
   closure.admitted = [admitted](expected<void> told) { return admitted->tell(std::move(told)); };
   caf::anon_send(coordinator_, std::move(closure));
-  auto turned = patience_->wait(world_, over);
+  auto turned = waiter_->wait(world_, over);
   if (!turned) admitted->tell(std::move(turned)); // unless it was admitted just now
   over.wait();
   value_or_throw(admitted->answer);
 }
 
-bool closure_service::ask(bool until_all_are_done, job_time patience) {
+bool closure_service::ask(bool until_all_are_done, job_time timeout) {
   auto told = std::make_shared<single_answer<bool>>();
   auto over = told->promise.get_future();
   caf::anon_send(coordinator_, await_closures{until_all_are_done, [told](expected<bool> all_done) {
                                                 return told->tell(std::move(all_done));
                                               }});
-  auto waited = patience_->wait(world_, over, patience);
+  auto waited = waiter_->wait(world_, over, timeout);
   if (!waited) told->tell(tl::unexpected<error>(waited.error())); // unless it was told just now
   over.wait();
   return value_or_throw(told->answer);
 }
 
-void closure_service::join(job_time patience) {
-  static_cast<void>(ask(true, patience));
+void closure_service::join(job_time timeout) {
+  static_cast<void>(ask(true, timeout));
 }
 
 bool closure_service::done() {

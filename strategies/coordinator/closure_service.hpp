@@ -6,8 +6,8 @@
 #include "actors/coordinator/coordinator.hpp"
 #include "actors/interfaces/interfaces.hpp"
 #include "actors/world/world.hpp"
-#include "strategies/coordinator/closure_patience.hpp"
 #include "strategies/coordinator/closure_registry.hpp"
+#include "strategies/coordinator/closure_waiter.hpp"
 #include "strategies/coordinator/remote_value.hpp"
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct coordinator_options {
   size_t queue_capacity = 262'144;
   /// How long closures that run may take to stop when the coordinator ends, and processes that have
   /// not come yet to come: they would find no coordinator.
-  job_time end_patience = std::chrono::seconds{5};
+  job_time end_timeout = std::chrono::seconds{5};
   /// Worker i begins i times so late, but no later than the longest delay: while variables change
   /// fast, at the beginning of training, few workers disturb each other less.
   job_time start_delay{0};
@@ -77,7 +77,7 @@ public:
 
   void schedule(const std::string& function, std::vector<closure_argument> arguments,
                 std::shared_ptr<closure_outcome> outcome);
-  void join(job_time patience);
+  void join(job_time timeout);
   [[nodiscard]] bool done();
   void serve(const std::stop_token& stop);
 
@@ -90,7 +90,7 @@ public:
 
 private:
   [[nodiscard]] bool stands_here(const std::string& name);
-  [[nodiscard]] bool ask(bool until_all_are_done, job_time patience);
+  [[nodiscard]] bool ask(bool until_all_are_done, job_time timeout);
   [[nodiscard]] job_time start_delay_of(uint32_t worker) const;
   void spawn_workers();
   void end_workers();
@@ -106,7 +106,7 @@ private:
   std::shared_ptr<closure_registry> registry_ = std::make_shared<closure_registry>();
   std::shared_ptr<queue_gauge> gauge_ = std::make_shared<queue_gauge>();
   std::shared_ptr<instances_in_use> instances_ = std::make_shared<instances_in_use>();
-  std::shared_ptr<const closure_patience> patience_;
+  std::shared_ptr<const closure_waiter> waiter_;
   size_t watched_ = 0;            ///< Variables whose owners the coordinator watches.
   coordinator_actor coordinator_; ///< Null until it is needed, where it does not lead.
   std::vector<closure_worker_actor> spawned_;

@@ -135,11 +135,11 @@ public:
   }
 
   /// Waits until all calls have been made; without workers, for their return.
-  /// Errors: throws `failure`: the first error of a call; deadline_exceeded after `patience`, and
+  /// Errors: throws `failure`: the first error of a call; deadline_exceeded after `timeout`, and
   /// if no call returns for `coordinator_options::stall_deadline`; unavailable, as `schedule`.
-  void join(job_time patience = world::for_ever) {
+  void join(job_time timeout = world::for_ever) {
     service_->check_call("join");
-    service_->join(patience);
+    service_->join(timeout);
   }
 
   /// Whether all calls have been made. After an error it waits for those that still run.

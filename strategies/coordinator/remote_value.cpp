@@ -2,7 +2,7 @@
 // Waiting for a closure.
 #include "strategies/coordinator/remote_value.hpp"
 
-#include "strategies/coordinator/closure_patience.hpp"
+#include "strategies/coordinator/closure_waiter.hpp"
 
 #include <future>
 
@@ -35,7 +35,7 @@ const std::vector<closure_value>& closure_outcome::wait(world& world) {
     else
       waiting_.emplace_back([settled] { settled->set_value(); });
   }
-  value_or_throw(patience_ ? patience_->wait(world, over) : world.run_until(over));
+  value_or_throw(waiter_ ? waiter_->wait(world, over) : world.run_until(over));
   if (!*result_) throw failure{result_->error()};
   return **result_; // it is written no more
 }

@@ -16,16 +16,14 @@
 
 namespace troupe {
 
-class closure_patience;
+class closure_waiter;
 
 /// The outcome of one closure: told once, by the coordinator's actor, and waited for by callers
 /// that fetch it. Thread: any.
 class closure_outcome {
 public:
-  /// @param patience For the callers that fetch it.
-  void wait_by(std::shared_ptr<const closure_patience> patience) {
-    patience_ = std::move(patience);
-  }
+  /// @param waiter For the callers that fetch it.
+  void wait_by(std::shared_ptr<const closure_waiter> waiter) { waiter_ = std::move(waiter); }
 
   void settle(expected<std::vector<closure_value>> result);
 
@@ -33,12 +31,12 @@ public:
 
   /// Waits until it is settled. Errors: throws `failure`: the closure's; cancelled, if it was;
   /// stalled, if nothing is left that could ever settle it (virtual world only); else as
-  /// `closure_patience::wait`.
+  /// `closure_waiter::wait`.
   /// @returns The leaves, which live as long as this.
   [[nodiscard]] const std::vector<closure_value>& wait(world& world);
 
 private:
-  std::shared_ptr<const closure_patience> patience_; ///< Set before any caller waits.
+  std::shared_ptr<const closure_waiter> waiter_; ///< Set before any caller waits.
   mutable std::mutex mutex_;
   std::optional<expected<std::vector<closure_value>>> result_;
   std::vector<std::function<void()>> waiting_;

@@ -62,12 +62,12 @@ private:
 /// @param handle Null: there is none.
 template <class Handle>
 void kill_and_await(world& world, const Handle& handle) {
-  constexpr job_time patience = std::chrono::seconds{30};
+  constexpr job_time timeout = std::chrono::seconds{30};
   if (!handle) return;
   completion<void> gone;
   caf::actor_cast<caf::abstract_actor*>(handle)->attach_functor([gone] { gone({}); });
   caf::anon_send_exit(handle, caf::exit_reason::kill);
-  static_cast<void>(gone.comes(world, patience));
+  static_cast<void>(gone.comes(world, timeout));
 }
 
 } // namespace troupe

@@ -19,7 +19,7 @@ evaluation_schedule::decision evaluation_schedule::next(const sight& seen) {
   if (fresh != seen.steps.end()) return {action::evaluate, *fresh};
   if (seen.is_over) return {action::finish};
   if (std::exchange(progress_, seen.progress) != seen.progress) news_at_ = seen.now;
-  return {seen.now - news_at_ > limits_.patience ? action::give_up : action::wait};
+  return {seen.now - news_at_ > limits_.timeout ? action::give_up : action::wait};
 }
 
 void evaluation_schedule::on_done(uint64_t step, bool counts, job_time now) {

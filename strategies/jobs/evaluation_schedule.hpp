@@ -15,7 +15,7 @@ struct evaluation_limits {
   uint64_t max_evaluations = 0;      ///< 0: as many as there are checkpoints.
   std::optional<uint64_t> last_step; ///< Nothing comes after the checkpoint of this step.
   std::optional<uint64_t> after;     ///< Evaluated before: checkpoints up to this step.
-  job_time patience{0};              ///< How long there may be nothing new.
+  job_time timeout{0};               ///< How long there may be nothing new.
 };
 
 /// Plain decisions, without a clock or a folder: what is there and what time it is comes in.
@@ -45,7 +45,7 @@ public:
     uint64_t step = 0;
   };
 
-  /// @param now When patience begins.
+  /// @param now When the timeout begins.
   evaluation_schedule(evaluation_limits limits, job_time now)
     : limits_(limits), done_up_to_(limits.after), news_at_(now) {}
 

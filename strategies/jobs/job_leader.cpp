@@ -232,7 +232,7 @@ private:
 
   // The tasks that may be lost: the chief would not take that for the end of the job.
   [[nodiscard]] spared_tasks spared() const {
-    auto waits_for_return = options_.rejoin_patience > job_time{0};
+    auto waits_for_return = options_.rejoin_timeout > job_time{0};
     return {.workers = !options_.stops_on_loss
                        && (waits_for_return
                            || may_lose_replicas(optimizer_.options(), options_.min_replicas)),
@@ -300,7 +300,7 @@ private:
     config.steps = plan.steps;
     config.recorder = spawn_recorder();
     config.deadline = options_.deadline;
-    config.rejoin_patience = options_.rejoin_patience;
+    config.rejoin_timeout = options_.rejoin_timeout;
     config.stops_on_loss = options_.stops_on_loss;
     config.on_warning
       = [this](const std::string& what) { hooks_.call([&] { tell_warning(options_, what); }); };

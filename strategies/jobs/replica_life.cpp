@@ -131,7 +131,7 @@ replica_actor job_replicas::spawn(uint32_t index, uint64_t life) {
   auto* placement = strategy.layout().placement;
   replica_config config{.index = index, .chief = with_.chief, .world = &strategy.world()};
   config.processor = strategy.devices().processor_of(index);
-  config.patience = with_.options.ask_again_after;
+  config.ask_again_after = with_.options.ask_again_after;
   config.leave = with_.leave;
   if (placement != nullptr) {
     config.chief = value_or_throw(placement->find<chief_actor>(name, "chief"));
@@ -174,7 +174,7 @@ job_links links_of(const strategy& strategy, const training_options& options) {
   const auto* placement = strategy.layout().placement;
   return {.ask_again_after = options.ask_again_after,
           .may_end = placement != nullptr,
-          .may_return = options.rejoin_patience > job_time{0}
+          .may_return = options.rejoin_timeout > job_time{0}
                         || (placement != nullptr && !placement->others().empty())};
 }
 

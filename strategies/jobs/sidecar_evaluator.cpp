@@ -91,7 +91,7 @@ expected<bool> sidecar_evaluator::evaluate(uint64_t step) const {
 
 error sidecar_evaluator::waited_in_vain(const evaluation_schedule& schedule) const {
   auto last = schedule.last_evaluated();
-  auto waited = std::chrono::duration<double>{options_.limits.patience}.count();
+  auto waited = std::chrono::duration<double>{options_.limits.timeout}.count();
   return {errc::deadline_exceeded,
           fmt::format("{} has left no checkpoint in {}{} and no sign of life for {:g} s",
                       options_.waits_for, options_.checkpoint_dir.string(),

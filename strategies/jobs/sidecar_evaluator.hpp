@@ -26,7 +26,7 @@ struct sidecar_evaluator_options {
   /// Told of each result, in the order of steps.
   std::function<void(const found_checkpoint&, double value)> on_result{};
 
-  evaluation_limits limits{.patience = std::chrono::minutes{10}};
+  evaluation_limits limits{.timeout = std::chrono::minutes{10}};
 
   /// Whether training has ended, its last checkpoint saved. Empty: unknown.
   std::function<bool()> is_over{};

@@ -64,7 +64,7 @@ void check(const strategy& strategy, const training_options& options) {
     = {{!options.dead_replicas.empty(), "dead_replicas"},
        {options.ask_again_after > job_time{0}, "ask_again_after"},
        {options.min_replicas > 0, "min_replicas"},
-       {options.rejoin_patience > job_time{0}, "rejoin_patience"},
+       {options.rejoin_timeout > job_time{0}, "rejoin_timeout"},
        {options.stops_on_loss, "stops_on_loss"}};
   for (const auto& [is_set, name] : meaningless)
     if (is_set)

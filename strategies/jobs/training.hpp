@@ -65,7 +65,7 @@ struct training_options {
   /// chief's process and of parameter servers among them, the others are waited for 5 s more; they
   /// may enter while the job goes on, each at the step that it is at then. If the `stop` of a
   /// worker is asked for, it leaves: its replicas finish their steps, and the job goes on. If fewer
-  /// than `min_replicas` are left, and no more within `rejoin_patience`, the job stops with its
+  /// than `min_replicas` are left, and no more within `rejoin_timeout`, the job stops with its
   /// step, and a last snapshot, and fails. At least as many as a step needs; not under policy
   /// `tensorflow`. All processes of a job give the same number.
   uint32_t min_replicas = 0;
@@ -73,7 +73,7 @@ struct training_options {
   /// How long a replica on a lost node is expected back before the job goes on, or ends,
   /// without it; 0 = not at all. One that comes back later, while the job goes on, takes part
   /// again.
-  job_time rejoin_patience{0};
+  job_time rejoin_timeout{0};
 
   /// Whether the loss of a replica ends the job, with a last snapshot if hooks want one, even if
   /// enough replicas are left.
@@ -145,7 +145,7 @@ job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
 /// Errors: in the report: as `strategy::run`, then this process has left the others (see
 /// `strategy::leave_others`); as `check_replicas`, in all processes; what a hook threw. Throws
 /// `failure` with invalid_argument if there are no variables or steps, or for an option that means
-/// nothing here: `dead_replicas`, `ask_again_after`, `min_replicas`, `rejoin_patience`,
+/// nothing here: `dead_replicas`, `ask_again_after`, `min_replicas`, `rejoin_timeout`,
 /// `stops_on_loss`; unimplemented for a strategy that does not `run`; failed_precondition if
 /// `resume` is of another seed; as `spread_snapshot` and `restore_snapshot`.
 job_report train(strategy& strategy, const step_function& step, const training_options& options);

@@ -281,7 +281,7 @@ std::string an_end_to_every_wait(const evidence& course) {
              ? std::string{}
              : fmt::format("the job ended well after {} steps", steps_made(course));
   if (failure->message.empty()) return "the job failed without a word";
-  auto is_impatient = course.what.network->patience > job_time{0};
+  auto is_impatient = course.what.network->silence_timeout > job_time{0};
   auto is_gone = [&](const fault& one) {
     if (is_impatient && silences(one)) return true;
     return one.kind == fault_kind::crash || one.kind == fault_kind::crash_with_token

@@ -130,7 +130,7 @@ public:
     default:
       cut_off(chief);
     }
-    pass(network_.patience() + 1s);
+    pass(network_.silence_timeout() + 1s);
     std::vector<error> told;
     for (const auto& answer : released_)
       told.push_back(answer.error());
@@ -147,7 +147,7 @@ private:
                 return job_time{static_cast<int64_t>(2e7 * late.uniform())};
               },
             .detection = detection,
-            .patience = 2s,
+            .silence_timeout = 2s,
             .seed = seed};
   }
 
@@ -199,7 +199,7 @@ private:
     for (uint64_t i = 0; i < count; ++i) {
       auto worker = static_cast<uint32_t>(draw_.below(worker_count_));
       auto at = job_time{static_cast<int64_t>(8e9 * draw_.uniform())};
-      auto length = job_time{static_cast<int64_t>(4e9 * draw_.uniform())}; // patience is 2 s
+      auto length = job_time{static_cast<int64_t>(4e9 * draw_.uniform())}; // the timeout is 2 s
       switch (draw_.below(3)) {
       case 0:
         plan_crash(worker, at, length);

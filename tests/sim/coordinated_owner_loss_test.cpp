@@ -31,7 +31,7 @@ namespace {
 constexpr int64_t calls = 20; // an array of so many is more than an owner remembers to answer alike
 
 network_options options_of(uint64_t seed, uint32_t owners) {
-  network_options options{.owners = owners, .patience = 2s, .seed = seed};
+  network_options options{.owners = owners, .silence_timeout = 2s, .seed = seed};
   options.detection = std::chrono::milliseconds{seed % 3 * 100};
   options.latency = [seed](const passage& one) {
     random_stream late{random_key{seed, "latency", one.end, one.count}};

@@ -185,7 +185,7 @@ scenario draw_scenario(uint64_t seed) {
   if (job.faults.loses_messages()) job.ask_again_after = 2s;
   job.snapshot_every = 1 + draw.below(5);
   job.deadline = 10min;
-  job.network->patience = draw.one_in(2) ? 2500ms : 0ms;
+  job.network->silence_timeout = draw.one_in(2) ? 2500ms : 0ms;
   if (draw.one_in(4)) job.faults.faults.push_back(draw_skew(draw, job));
   draw_roll_call(draw, job);
   draw_replication(draw, job);
@@ -277,7 +277,7 @@ std::string evidence::describe() const {
                      what.network->service ? ", service" : "",
                      what.replicate_owners > 1 ? ", held twice" : "",
                      what.network->meets_at_roll_call ? ", a roll call" : "",
-                     what.network->patience > 0s ? ", patience" : "",
+                     what.network->silence_timeout > 0s ? ", silence timeout" : "",
                      faults.empty() ? "no faults" : fmt::to_string(fmt::join(faults, "; ")));
 }
 

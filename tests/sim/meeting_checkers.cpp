@@ -43,7 +43,7 @@ bool may_end(const meeting_trouble& one) {
   case trouble_kind::late: // it is looked for now and then
     return one.at > meeting_plan::start_deadline - 100ms;
   default:
-    return !one.is_silence() || one.length >= meeting_plan::patience;
+    return !one.is_silence() || one.length >= meeting_plan::silence_timeout;
   }
 }
 

@@ -84,7 +84,7 @@ private:
                   static_cast<int64_t>(static_cast<double>(most.count()) * late.uniform())};
               },
             .detection = plan.detection,
-            .patience = meeting_plan::patience,
+            .silence_timeout = meeting_plan::silence_timeout,
             .seed = plan.seed};
   }
 

@@ -49,7 +49,7 @@ meeting_trouble draw_trouble(dice& draw, const meeting_plan& plan, trouble_kind 
   for (uint32_t rank = 0; kind == trouble_kind::partition && rank < plan.processes; ++rank)
     if (rank != one.who && draw.one_in(3)) one.with.insert(rank);
   if (one.with.size() + 1 == plan.processes) one.with.clear();
-  one.length = draw.below(2 * meeting_plan::patience);
+  one.length = draw.below(2 * meeting_plan::silence_timeout);
   if (kind == trouble_kind::late) one.at = draw.below(meeting_plan::start_deadline + 2s);
   if (kind == trouble_kind::throws) one.step = draw.below(static_cast<uint32_t>(plan.steps));
   if (kind == trouble_kind::slow) one.factor = 2 + draw.below(10);

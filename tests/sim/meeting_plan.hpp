@@ -65,7 +65,7 @@ struct meeting_plan {
   std::vector<meeting_trouble> troubles;
   std::optional<job_snapshot> resume;
 
-  static constexpr job_time patience = std::chrono::seconds{2};
+  static constexpr job_time silence_timeout = std::chrono::seconds{2};
   static constexpr job_time start_deadline = std::chrono::seconds{5};
   static constexpr job_time deadline = std::chrono::seconds{20}; ///< The strategy's.
 

@@ -399,7 +399,7 @@ TEST_SUITE("sim/owner_loss") {
     CHECK(parted > moments / 2);
   }
 
-  TEST_CASE("a slow link, and one that is cut for less than the patience, leave the same bits") {
+  TEST_CASE("a slow link, and one that is cut for less than the timeout, leave the same bits") {
     update_plan adam{.rule = rules::adam{.learning_rate = 0.01}};
     for (uint32_t copies : {1, 2}) {
       auto job = replicated_job(sync_policy::latest_token, 4, 2, 71 + copies);

@@ -23,12 +23,11 @@ void ring(int) {
 
 stuck_alarm::stuck_alarm(uint64_t seed, std::string_view who, std::string_view job,
                          std::string_view command) {
-  sentence
-    = fmt::format("seed {}: {}\n  every wait ends: {} took more than {} s of real time\n"
-                  "  replay with: {}\n",
-                  seed, job, who, patience_seconds, fmt::format(fmt::runtime(command), seed));
+  sentence = fmt::format("seed {}: {}\n  every wait ends: {} took more than {} s of real time\n"
+                         "  replay with: {}\n",
+                         seed, job, who, timeout_seconds, fmt::format(fmt::runtime(command), seed));
   static_cast<void>(std::signal(SIGALRM, ring));
-  ::alarm(patience_seconds);
+  ::alarm(timeout_seconds);
 }
 
 stuck_alarm::~stuck_alarm() {

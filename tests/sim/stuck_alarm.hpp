@@ -16,7 +16,7 @@ inline constexpr std::string_view replay_engines_command
   = "build/tests/sim/soak --engines --first {} --seeds 1";
 
 /// A checker can say that a wait had no end only if the job is over. While this lives, a job or its
-/// checkers have `patience_seconds` of real time, which is thousands of times as long as they need;
+/// checkers have `timeout_seconds` of real time, which is thousands of times as long as they need;
 /// then the process says which seed it was and how to replay it, and ends with exit code 1.
 class stuck_alarm {
 public:
@@ -28,7 +28,7 @@ public:
   stuck_alarm(const stuck_alarm&) = delete;
   stuck_alarm& operator=(const stuck_alarm&) = delete;
 
-  static constexpr unsigned patience_seconds = 120;
+  static constexpr unsigned timeout_seconds = 120;
 };
 
 } // namespace troupe::test

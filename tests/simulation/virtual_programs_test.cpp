@@ -104,7 +104,7 @@ TEST_SUITE("simulation/virtual_programs") {
     CHECK(said == lines{"tells", "is told"});
   }
 
-  TEST_CASE("a wait is over after its patience, and where nothing is left to do") {
+  TEST_CASE("a wait is over after its timeout, and where nothing is left to do") {
     deterministic_world stage;
     puppet alarm{stage.world};
     virtual_programs programs{stage.world};

@@ -61,9 +61,9 @@ class Cluster(unittest.TestCase):
                          ["0 /runs/a/job", "1 /runs/a/job", "2 /runs/a/job", "0 /runs/b/job", "1 /runs/b/job"])
         self.assertEqual(self.attempts_of_a_pod(text, "1", "aa"), ["none /runs/a/job"] * 2)
         self.assertEqual(f"minAvailable: {len(pods['tasks'])}", re.search("minAvailable: [0-9]+", text)[0])
-        patience, grace = (int(re.search(rf"{name}[: ]+([0-9]+)", text)[1])
-                           for name in ("--rejoin-patience", "terminationGracePeriodSeconds"))
-        self.assertGreaterEqual(grace, patience + 30)
+        timeout, grace = (int(re.search(rf"{name}[: ]+([0-9]+)", text)[1])
+                           for name in ("--rejoin-timeout", "terminationGracePeriodSeconds"))
+        self.assertGreaterEqual(grace, timeout + 30)
         script = folder / "slurm.sbatch"
         subprocess.run(["sh", "-n", script], check=True)
         text = script.read_text()

@@ -13,7 +13,7 @@ import threading
 import time
 import unittest
 
-from job_processes import (A_BACKUP, ALL_FOUR, FOR_EVER, OPEN_MPI, PATIENCE, PLAIN, TROUPE, WATCHED, Job, Process, SideBySide,
+from job_processes import (A_BACKUP, ALL_FOUR, FOR_EVER, OPEN_MPI, TIMEOUT, PLAIN, TROUPE, WATCHED, Job, Process, SideBySide,
                            addresses, free_ports)
 from played_kubernetes import kubernetes
 
@@ -380,7 +380,7 @@ class Beginning(Job):
                                           ("worker:0", "--text", "other", "a text of 2600 bytes")):
             with self.subTest(option=option):
                 cluster = addresses(chief=1, ps=1, worker=1)
-                more = {who: ["--start-deadline", str(PATIENCE // 20)] for who in ("worker:0", "ps:0")} | {"chief:0": [], task: [option, value]}
+                more = {who: ["--start-deadline", str(TIMEOUT // 20)] for who in ("worker:0", "ps:0")} | {"chief:0": [], task: [option, value]}
                 job = {who: self.start(cluster, who, *self.OPTIONS, "--run-dir", f"other{option}", *more[who])
                        for who in ("chief:0", "worker:0", "ps:0")}
                 for who in ("chief:0", task):
@@ -396,7 +396,7 @@ class Beginning(Job):
                 process.says("cluster   ")
                 time.sleep(0.5)
                 process.send(signal.SIGINT)
-                process.ends(130, patience=20)
+                process.ends(130, timeout=20)
                 self.assertFalse((self.folder / task.replace(":", "-")).exists())
 
 
@@ -439,7 +439,7 @@ class Strangers(Job):
             try:
                 for _ in range(1000):
                     idle.append(connect())
-                is_over.wait(PATIENCE)
+                is_over.wait(TIMEOUT)
             except OSError:
                 pass
             for connection in idle:
@@ -516,7 +516,7 @@ class Tls(Job):
     def test_tls_at_one_end_only_is_refused(self):
         self.authority("ours")
         self.certificate("node", "ours")
-        deadline = str(PATIENCE // 50)  # the worker tries until then
+        deadline = str(TIMEOUT // 50)  # the worker tries until then
         for files in ((self.files("node", "ours"), []), ([], self.files("node", "ours"))):
             self.are_parted(*files, "TLS", deadline=deadline)
 

@@ -38,7 +38,7 @@ class Coordinated(jobs.Job):
 
     def is_over(self, process, code, *patterns):
         """Waits for the end of a process, which has said all that."""
-        process.process.wait(timeout=jobs.PATIENCE)
+        process.process.wait(timeout=jobs.TIMEOUT)
         self.assertEqual(process.process.returncode, code, self.story())
         for pattern in patterns:
             self.assertRegex(process.errors(), re.compile(pattern, re.MULTILINE), self.story())
@@ -113,7 +113,7 @@ class Coordinated(jobs.Job):
     def test_a_parameter_server_that_is_frozen_ends_the_job_and_itself_when_it_goes_on(self):
         ps = self.lose_the_only_ps(signal.SIGSTOP)
         ps.send(signal.SIGCONT)
-        ps.process.wait(timeout=jobs.PATIENCE)
+        ps.process.wait(timeout=jobs.TIMEOUT)
         # A chief that has heard of the loss from a worker, before it missed the server itself, has said that all is over.
         self.assertIn(ps.process.returncode, (0, 4), self.story())
 

@@ -113,7 +113,7 @@ int take_part(sync_policy policy, uint32_t aggregate, uint32_t owner_copies, uin
   ledger accepted;
   training_options training{.steps = steps_max - 1, .stop = stop};
   training.min_replicas = min_replicas;
-  training.rejoin_patience = std::chrono::seconds{60};
+  training.rejoin_timeout = std::chrono::seconds{60};
   training.on_warning = say;
   training.on_step = [&accepted](const step_record& record) { accepted.add(record); };
   auto report = train(strategy, optimizer, step, training);

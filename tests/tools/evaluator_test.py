@@ -10,7 +10,7 @@ import signal
 import time
 import unittest
 
-from job_processes import ALL_FOUR, FOR_EVER, PATIENCE, PLAIN, TROUPE, Job, Process, SideBySide, addresses, process_of
+from job_processes import ALL_FOUR, FOR_EVER, TIMEOUT, PLAIN, TROUPE, Job, Process, SideBySide, addresses, process_of
 
 SAVED = ["--checkpoint-every", "20", "--keep-checkpoints", "1000"]
 SHORT = ALL_FOUR + SAVED + ["--steps", "100"]
@@ -141,7 +141,7 @@ class Evaluator(Job):
     def test_ends_when_the_chief_is_killed_and_says_so(self):
         options = ALL_FOUR + SAVED + FOR_EVER
         job = self.begin(*options)
-        evaluator = self.evaluator(*options, "--deadline", "1")  # 12 s of patience
+        evaluator = self.evaluator(*options, "--deadline", "1")  # a timeout of 12 s
         evaluator.says("^step ")
         job[0].send(signal.SIGKILL)
         job[1].ends(4)
@@ -197,7 +197,7 @@ class Launched(Job):
         killed = process_of(self.job_id, "evaluator:0")
         os.kill(killed, signal.SIGKILL)
         launch.says("evaluator:0 failed: signal 9 .SIGKILL.; it is started again, 0 restarts are left")
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT
         while process_of(self.job_id, "evaluator:0") in (None, killed):
             self.assertLess(time.monotonic(), end, self.story())
             time.sleep(0.1)

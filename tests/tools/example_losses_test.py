@@ -45,7 +45,7 @@ for kind, places in cluster.items():
                                        env={**job_processes.PLAIN, "TF_CONFIG": text},
                                        stdout=writer if name == "worker:0" else subprocess.DEVNULL)
 try:
-    end = time.monotonic() + job_processes.PATIENCE
+    end = time.monotonic() + job_processes.TIMEOUT
     while bytes_in(reader) == filled:
         assert time.monotonic() < end and tasks["worker:0"].poll() is None, "nobody ever says a word"
         time.sleep(0.01)
@@ -54,7 +54,7 @@ try:
     os.close(writer)
     while os.read(reader, 65536):  # until worker 0 has ended
         pass
-    said = {name: process.communicate(timeout=job_processes.PATIENCE)[1] for name, process in tasks.items()}
+    said = {name: process.communicate(timeout=job_processes.TIMEOUT)[1] for name, process in tasks.items()}
 finally:
     for process in tasks.values():
         process.kill()

@@ -20,7 +20,7 @@ def by_tf_config(program):
             text = json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})
             started.append(subprocess.Popen([program], env={**job_processes.PLAIN, "TF_CONFIG": text}, text=True,
                                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
-    said = [process.communicate(timeout=job_processes.PATIENCE)[0] for process in started]
+    said = [process.communicate(timeout=job_processes.TIMEOUT)[0] for process in started]
     assert not any(process.returncode for process in started), said
     return "".join(said)
 
@@ -32,7 +32,7 @@ def by_mpirun(program):
     host = f"TROUPE_HOSTS=127.0.0.1:{job_processes.free_ports(4)[0]}"
     result = subprocess.run(["mpirun", "--oversubscribe", "-np", "4", "-x", host, program], text=True,
                             env={**job_processes.PLAIN, **job_processes.OPEN_MPI}, capture_output=True,
-                            timeout=job_processes.PATIENCE)
+                            timeout=job_processes.TIMEOUT)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
 

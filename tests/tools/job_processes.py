@@ -37,8 +37,8 @@ LAUNCHERS = ("TF_CONFIG", "TROUPE_", "SLURM_", "OMPI_", "PMIX_", "TORCHELASTIC_"
 PLAIN = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
 OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 # Seconds for what takes a few, on a machine that does much else; under a sanitizer everything takes ten times as long.
-PATIENCE = 1000 if "TSAN_OPTIONS" in os.environ else 100
-CASE_SECONDS = 5 * PATIENCE // 2  # the longest time in which no case ends; every test as a whole may take longer
+TIMEOUT = 1000 if "TSAN_OPTIONS" in os.environ else 100
+CASE_SECONDS = 5 * TIMEOUT // 2  # the longest time in which no case ends; every test as a whole may take longer
 CASES_AT_ONCE = 1 if "TSAN_OPTIONS" in os.environ else 4
 PORTS_OF_A_BLOCK = 32
 blocks = []  # of ports, which are ours until this process ends
@@ -108,9 +108,9 @@ class Process:
     def errors(self):
         return self.errors_path.read_text(errors="replace")
 
-    def until(self, look, what, patience=PATIENCE):
+    def until(self, look, what, timeout=TIMEOUT):
         """Waits until it has done what `look` looks for, and returns what that finds."""
-        end = time.monotonic() + patience
+        end = time.monotonic() + timeout
         while True:
             has_ended = self.process.poll() is not None  # asked first: what it does last counts, too
             if found := look():
@@ -119,17 +119,17 @@ class Process:
             self.test.assertLess(time.monotonic(), end, f"{self.name} never came to: {what}\n{self.test.story()}")
             time.sleep(0.01)
 
-    def says(self, pattern, patience=PATIENCE, times=1):
+    def says(self, pattern, timeout=TIMEOUT, times=1):
         """Waits until a line on its standard error is like that, or so many are, and returns the last."""
         line = re.compile(f"^.*{pattern}.*$", re.MULTILINE)
-        return self.until(lambda: [*line.finditer(self.errors())][times - 1 : times], pattern, patience)[0][0]
+        return self.until(lambda: [*line.finditer(self.errors())][times - 1 : times], pattern, timeout)[0][0]
 
     def figures(self, task=""):
         """Numbers of its /metrics, or of the /metrics of a task that it launched, by name; none if there is no answer now."""
         served = re.findall(rf"^{re.escape(task)}metrics   http://([^/]+)/metrics", self.errors(), re.MULTILINE)
         if not served:
             return {}
-        connection = http.client.HTTPConnection(served[-1], timeout=PATIENCE)
+        connection = http.client.HTTPConnection(served[-1], timeout=TIMEOUT)
         try:
             connection.request("GET", "/metrics")
             lines = connection.getresponse().read().decode().splitlines()
@@ -153,10 +153,10 @@ class Process:
     def send(self, number):
         self.process.send_signal(number)
 
-    def ends(self, code, *patterns, patience=PATIENCE):
+    def ends(self, code, *patterns, timeout=TIMEOUT):
         """Waits for its end: its code, and the last line that it said, which has all the patterns."""
         try:
-            self.process.wait(timeout=patience)
+            self.process.wait(timeout=timeout)
         except subprocess.TimeoutExpired:
             self.test.fail(f"{self.name} does not end\n{self.test.story()}")
         self.test.assertEqual(self.process.returncode, code, f"{self.name}\n{self.test.story()}")

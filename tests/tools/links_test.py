@@ -14,7 +14,7 @@ import unittest
 
 PROGRAM = os.path.abspath(sys.argv.pop(2))
 from job_hosts import PORT, Hosts  # noqa: E402  it takes the path to troupe
-from job_processes import FOR_EVER, PATIENCE, PLAIN, SMALL, Process, SideBySide  # noqa: E402
+from job_processes import FOR_EVER, TIMEOUT, PLAIN, SMALL, Process, SideBySide  # noqa: E402
 
 THREE = [*SMALL[:-1], "3", "--policy", "latest_token"]
 ALL_THREE = THREE + ["--aggregate", "3"]
@@ -57,7 +57,7 @@ class OneLink(Hosts):
         self.assertEqual((name, trained), self.alone(*ALL_THREE, *same_rate, "--steps", name.split("-")[1]))
 
     def test_a_worker_that_cannot_reach_a_ps_is_named_and_leaves_until_it_is_started_again(self):
-        needed = ALL_THREE + ["--rejoin-patience", "60"]
+        needed = ALL_THREE + ["--rejoin-timeout", "60"]
         ways = {"a backup": A_BACKUP, "needed": needed, "held twice": needed + TWICE}
         ports = dict(zip(ways, itertools.count(PORT)))  # all lose the same link
         jobs = {way: self.begin(way, options + FOR_EVER, ports[way]) for way, options in ways.items()}
@@ -133,7 +133,7 @@ class Closures(Hosts):
         return {task: self.start_closures(task, steps, *where_and_how) for task in self.TASKS}
 
     def is_over(self, process, code, pattern=""):
-        process.process.wait(timeout=PATIENCE)
+        process.process.wait(timeout=TIMEOUT)
         self.assertEqual(process.process.returncode, code, self.story())
         self.assertRegex(process.errors(), re.compile(pattern, re.MULTILINE), self.story())
 

@@ -28,7 +28,7 @@ try:
         tasks[2].kill()
         tasks[2].wait()
         rest = lines.readlines()
-    said = [process.communicate(timeout=job_processes.PATIENCE)[1] for process in tasks]
+    said = [process.communicate(timeout=job_processes.TIMEOUT)[1] for process in tasks]
 finally:
     for process in tasks:
         process.kill()

@@ -185,7 +185,7 @@ class Loss(Meeting):
 class Refused(Meeting):
     def test_options_that_mean_nothing_there_are_named(self):
         meaningless = ["--aggregate 3", "--policy cancel", "--backups dynamic", "--curvature 0.1", "--initial-tokens 3",
-                       "--slack 1", "--on-loss stop", "--min-replicas 2", "--rejoin-patience 3"]
+                       "--slack 1", "--on-loss stop", "--min-replicas 2", "--rejoin-timeout 3"]
         for strategy, option in itertools.product(("mirrored", "multi_worker_mirrored"), meaningless):
             with self.subTest(strategy=strategy, option=option):
                 command = [TROUPE, "train", *SMALL, "--strategy", strategy, *option.split()]

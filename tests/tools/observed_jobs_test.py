@@ -10,7 +10,7 @@ import subprocess
 import unittest
 
 import job_processes
-from job_processes import A_BACKUP, FOR_EVER, PATIENCE, SMALL, TROUPE, WATCHED
+from job_processes import A_BACKUP, FOR_EVER, TIMEOUT, SMALL, TROUPE, WATCHED
 
 OFTEN = "--observe-period 0.1".split()
 TASKS = ["worker:0", "worker:1", "worker:2", "worker:3"]
@@ -28,14 +28,14 @@ class ObservedJobs(job_processes.Job):
 
     def actors(self, chief):
         """What /actors of the chief says, by task and name."""
-        connection = http.client.HTTPConnection(self.endpoint(chief), timeout=PATIENCE)
+        connection = http.client.HTTPConnection(self.endpoint(chief), timeout=TIMEOUT)
         connection.request("GET", "/actors")
         actors = json.loads(connection.getresponse().read())
         connection.close()
         return {(actor["task"], actor["name"]): actor for actor in actors}
 
     def command(self, *arguments):
-        return subprocess.run([TROUPE, *arguments], cwd=self.folder, text=True, capture_output=True, timeout=PATIENCE)
+        return subprocess.run([TROUPE, *arguments], cwd=self.folder, text=True, capture_output=True, timeout=TIMEOUT)
 
     def test_the_chief_shows_all_tasks_and_that_the_slow_one_computes(self):
         chief = self.start_slow_one(*OFTEN)["worker:0"]
@@ -46,7 +46,7 @@ class ObservedJobs(job_processes.Job):
             return slow if slow and slow["state"] == "computing" and slow["state_seconds"] > 1 else None
 
         slow = chief.until(slow_one, "a replica that computes for more than a second")
-        self.assertLess(slow["task_age_seconds"], PATIENCE)
+        self.assertLess(slow["task_age_seconds"], TIMEOUT)
         top = self.command("top", "--once", self.endpoint(chief))
         self.assertRegex(top.stdout, r"(?m)^replica 3 +worker:3 +computing ")
         self.assertIn("of 4 tasks", top.stdout)

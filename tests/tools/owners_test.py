@@ -79,7 +79,7 @@ class Owners(Job):
         for lost in ("ps:0", "ps:1"):
             with self.subTest(lost=lost):
                 run = lost.replace(":", "-")
-                options = [*UNTIL_STOPPED, "--rejoin-patience", "60", "--run-dir", run]
+                options = [*UNTIL_STOPPED, "--rejoin-timeout", "60", "--run-dir", run]
                 cluster = addresses(ps=2, worker=2)
                 job = self.start_all(cluster, *options)
                 job["worker:0"].says("^step ")

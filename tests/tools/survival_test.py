@@ -16,7 +16,7 @@ import time
 import unittest
 
 PROGRAM = os.path.abspath(sys.argv.pop(2))
-from job_processes import (A_BACKUP, ALL_FOUR, FOR_EVER, PATIENCE, PLAIN, SMALL, TROUPE, WATCHED, Job, Process,  # noqa: E402
+from job_processes import (A_BACKUP, ALL_FOUR, FOR_EVER, TIMEOUT, PLAIN, SMALL, TROUPE, WATCHED, Job, Process,  # noqa: E402
                            SideBySide, addresses, process_of)
 
 KILLS = int(os.environ.get("SURVIVAL_KILLS", "6"))
@@ -88,7 +88,7 @@ class Survival(Job):
         job.ends(130)
 
     def test_a_job_that_needs_all_waits_for_the_return_of_one(self):
-        job = self.launch(*ALL_FOUR, *FOR_EVER, *WATCHED, "--rejoin-patience", "60")
+        job = self.launch(*ALL_FOUR, *FOR_EVER, *WATCHED, "--rejoin-timeout", "60")
         self.kill("worker:1")
         job.says("lost replica 2")
         self.stop(job)
@@ -190,12 +190,12 @@ class Survival(Job):
         self.assertNotIn("all tasks are started again", job.errors())
 
     def test_no_kill_of_a_worker_loses_a_step_or_hangs_the_job(self):
-        job = self.launch(*A_BACKUP, *FOR_EVER, "--rejoin-patience", "60", workers=4, ps=2, restarts=1000)
+        job = self.launch(*A_BACKUP, *FOR_EVER, "--rejoin-timeout", "60", workers=4, ps=2, restarts=1000)
         self.kill_many(job)
         self.check_that_no_step_is_missing(job)
 
     def test_nor_does_that_of_an_owner_among_them_where_owners_are_replicated(self):
-        job = self.launch(*A_BACKUP, *FOR_EVER, "--rejoin-patience", "60", "--replicate-owners", "2", workers=4, ps=2,
+        job = self.launch(*A_BACKUP, *FOR_EVER, "--rejoin-timeout", "60", "--replicate-owners", "2", workers=4, ps=2,
                           restarts=1000, launcher=["--spare-ps"])
         self.kill_many(job, {KILLS // 3: "ps:0"})
         self.check_that_no_step_is_missing(job)
@@ -246,7 +246,7 @@ class Counted(Job):
             if task in job:
                 how = random.choice((signal.SIGTERM, signal.SIGKILL))
                 job[task].send(how)
-                code = job.pop(task).process.wait(timeout=PATIENCE)
+                code = job.pop(task).process.wait(timeout=TIMEOUT)
                 self.assertEqual(code, 0 if how == signal.SIGTERM else -how, self.story())
             else:
                 job[task] = self.begin(task)
@@ -257,7 +257,7 @@ class Counted(Job):
     def check_counts(self, chief, processes):
         chief.send(signal.SIGTERM)
         for process in processes:
-            process.process.wait(timeout=PATIENCE)
+            process.process.wait(timeout=TIMEOUT)
             self.assertEqual(process.process.returncode, 0, self.story())
         self.assertRegex(chief.errors(), r"\naccepted \d{3,}, missing 0, too many 0\n", self.story())
 

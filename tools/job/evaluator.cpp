@@ -107,7 +107,7 @@ sidecar_evaluator_options sidecar_of(const evaluator_options& given, evaluator_f
       },
     .limits = {.last_step = given.last_step,
                .after = files.last_step(),
-               .patience = delay_of_files + given.patience},
+               .timeout = delay_of_files + given.timeout},
     // A run that is taken back has never begun, and will leave nothing.
     .is_over
     = [&] { return run_directory::is_over(given.run) || !run_directory::is_begun(given.run); },

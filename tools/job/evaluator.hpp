@@ -22,7 +22,7 @@ struct evaluator_options {
   quality_measure measure = quality_measures::loss;
   uint64_t last_step = 0;     ///< Of the run.
   job_time start_deadline{0}; ///< How long the run may take to begin.
-  job_time patience{0};       ///< How long nothing of the run may change, beside what files take.
+  job_time timeout{0};        ///< How long nothing of the run may change, beside what files take.
   std::stop_token stop{};
 };
 
@@ -35,7 +35,7 @@ struct evaluator_report : sidecar_report {
 /// each on standard error, and in the folder `eval` of the run an evaluations.csv and a curve. One
 /// that is started again goes on after the last line.
 ///
-/// Patience ends when no file of the run has grown for that long.
+/// The timeout is over when no file of the run has grown for that long.
 /// Errors: in the report: deadline_exceeded, naming the chief; unavailable, if the run was given up
 /// before it had made a step; resource; what `evaluate` threw.
 [[nodiscard]] evaluator_report run_evaluator(const evaluator_options& options);

@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 6> own_matters{
 constexpr std::array<std::string_view, 9> matters_beside_chief{
   "slow",           "device",           "variable-device",
   "evaluate-every", "checkpoint-every", "keep-checkpoints",
-  "deadline",       "on-loss",          "rejoin-patience"};
+  "deadline",       "on-loss",          "rejoin-timeout"};
 
 } // namespace
 

@@ -382,7 +382,7 @@ training_options running_job::training_of_all() {
   training.deadline = to_job_time(options.deadline_seconds);
   training.observe_period = to_job_time(options.observe_period_seconds);
   training.min_replicas = static_cast<uint32_t>(options.min_replicas);
-  training.rejoin_patience = to_job_time(options.rejoin_patience_seconds);
+  training.rejoin_timeout = to_job_time(options.rejoin_timeout_seconds);
   training.stops_on_loss = options.on_loss == loss_reaction::stop;
   training.check_replicas_every = options.check_replicas;
   training.pace = pace_of(options);
@@ -504,7 +504,7 @@ job_report running_job::train_as_evaluator(const troupe::strategy& strategy) {
      .measure = subject_.measure,
      .last_step = steps(),
      .start_deadline = request_.command.server.start_deadline,
-     .patience = to_job_time(2 * options.deadline_seconds + options.rejoin_patience_seconds),
+     .timeout = to_job_time(2 * options.deadline_seconds + options.rejoin_timeout_seconds),
      .stop = signals_->token()});
   print_if_possible(stderr, "{}: {}\n", request_.program, end_text(report));
   evaluated_ = code_of(report, signals_->signal_number());

@@ -31,7 +31,7 @@ constexpr std::array user_signals{SIGUSR1, SIGUSR2};
 constexpr auto signal_echo_time = std::chrono::milliseconds{500};
 
 // What it takes at most to read what a process left in its pipes.
-constexpr auto patience_min = std::chrono::milliseconds{500};
+constexpr auto grace_min = std::chrono::milliseconds{500};
 
 // Before a task is started again that came back too early.
 constexpr auto restart_pause = std::chrono::milliseconds{1000};
@@ -96,7 +96,7 @@ expected<void> launch_job::start(const std::string& job_id) {
     if (!outlet) return tl::unexpected<error>(outlet.error());
     auto process = std::make_unique<running_task>(context_, std::move(*outlet),
                                                   [this, index] { drop_if_over(index); });
-    members_.push_back({.process = std::move(process), .patience = asio::steady_timer{context_}});
+    members_.push_back({.process = std::move(process), .timer = asio::steady_timer{context_}});
   }
   if (options_.send_output) send_output(*options_.send_output);
   started_ = steady::now();
@@ -257,9 +257,9 @@ void launch_job::on_end(size_t index, task_end end) {
 }
 
 void launch_job::wait_for_silence(size_t index) {
-  auto& patience = members_[index].patience;
-  patience.expires_after(killed_ ? patience_min : std::max(patience_min, options_.grace));
-  patience.async_wait([this, index](error_code cancelled) {
+  auto& timer = members_[index].timer;
+  timer.expires_after(killed_ ? grace_min : std::max(grace_min, options_.grace));
+  timer.async_wait([this, index](error_code cancelled) {
     if (cancelled) return;
     auto& process = *members_[index].process;
     if (process.is_paused() && !killed_) return wait_for_silence(index); // we are late, not it
@@ -269,13 +269,13 @@ void launch_job::wait_for_silence(size_t index) {
 }
 
 void launch_job::drop_if_over(size_t index) {
-  auto& [process, patience, starts_again, was_stopped] = members_[index];
+  auto& [process, timer, starts_again, was_stopped] = members_[index];
   if (!outcome_.has_ended(index) || !process->is_silent()) return;
   process->reap();
-  patience.cancel();
+  timer.cancel();
   if (auto pause = std::exchange(starts_again, std::nullopt); pause && !ending_since_) {
-    patience.expires_after(*pause);
-    return patience.async_wait([this, index](error_code) { start_again(index); });
+    timer.expires_after(*pause);
+    return timer.async_wait([this, index](error_code) { start_again(index); });
   }
   if (++over_count_ < tasks_.size()) return;
   if (outcome_.restarts())
@@ -313,7 +313,7 @@ void launch_job::stop_listening() {
   next_kill_.cancel();
   terminal_.flush();
   // A second Ctrl-C would lose what is not sent yet.
-  if (sender_) sender_->finish(outcome_.is_requested() ? patience_min : options_.grace);
+  if (sender_) sender_->finish(outcome_.is_requested() ? grace_min : options_.grace);
   if (collector_) collector_->finish(options_.grace);
   // From here on a Ctrl-C ends us, should what is still to be printed never be read.
   signals_.clear();
@@ -371,7 +371,7 @@ void launch_job::look_who_is_left() {
   auto has_looked = std::exchange(looks_who_is_left_, is_over);
   if (!is_over) return;
   for (size_t index = 0; index < members_.size(); ++index) {
-    auto& [process, patience, starts_again, was_stopped] = members_[index];
+    auto& [process, timer, starts_again, was_stopped] = members_[index];
     auto is_stopped = !outcome_.has_ended(index) && process->is_stopped();
     if (!std::exchange(was_stopped, is_stopped) || !is_stopped) continue;
     print(outcome_.given_up_notice(index));
@@ -380,7 +380,7 @@ void launch_job::look_who_is_left() {
   }
   auto notice = outcome_.waiting_notice();
   if (has_looked && !notice.empty() && !std::exchange(has_told_who_is_left_, true)) print(notice);
-  next_look_.expires_after(std::max(patience_min, options_.grace));
+  next_look_.expires_after(std::max(grace_min, options_.grace));
   next_look_.async_wait([this](error_code cancelled) {
     if (!cancelled) look_who_is_left();
   });

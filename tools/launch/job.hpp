@@ -46,7 +46,7 @@ private:
   /// A task, and how long what it has started may write after its end.
   struct member {
     std::unique_ptr<running_task> process;
-    boost::asio::steady_timer patience;
+    boost::asio::steady_timer timer;
     std::optional<duration> starts_again{}; ///< So long after it is over.
     bool was_stopped = false;               ///< At the last look, when the job was over.
   };

@@ -30,8 +30,8 @@ constexpr std::array<std::string_view, 2> loss_names{"go_on", "stop"};
 
 // Where a chief takes the first gradients; and where processes make every step together.
 constexpr std::array<std::string_view, 12> of_one_strategy{
-  "aggregate",     "policy",        "backups",      "curvature",       "initial-tokens",
-  "slack",         "on-loss",       "min-replicas", "rejoin-patience", "replicate-owners",
+  "aggregate",     "policy",        "backups",      "curvature",      "initial-tokens",
+  "slack",         "on-loss",       "min-replicas", "rejoin-timeout", "replicate-owners",
   "communication", "check-replicas"};
 constexpr size_t of_processes_that_meet = 2; ///< The last ones.
 
@@ -177,9 +177,9 @@ void add_run_options(command_options& all, job_options& options) {
           "when a replica is lost: go_on with those that are left, if they are enough, or stop "
           "with a checkpoint",
           choice_value(options.on_loss, loss_names));
-  all.add("--rejoin-patience", "SECONDS",
+  all.add("--rejoin-timeout", "SECONDS",
           "how long the job waits for a lost worker to come back if too few replicas are left",
-          real_value(options.rejoin_patience_seconds, {0, 1e9}));
+          real_value(options.rejoin_timeout_seconds, {0, 1e9}));
   all.add("--replicate-owners", "COUNT",
           "parameter servers that hold each variable: with 2, the loss of one loses nothing, and "
           "one that is started again takes its place",

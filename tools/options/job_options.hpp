@@ -102,8 +102,8 @@ struct job_options {
   loss_reaction on_loss = loss_reaction::go_on;
   /// The fewest replicas that the job begins and goes on with; 0: it begins with all.
   uint64_t min_replicas = 0;
-  double rejoin_patience_seconds = 0; ///< How long a lost worker is waited for.
-  uint64_t replicate_owners = 1;      ///< Parameter servers that hold each variable.
+  double rejoin_timeout_seconds = 0; ///< How long a lost worker is waited for.
+  uint64_t replicate_owners = 1;     ///< Parameter servers that hold each variable.
   uint64_t timeline_bytes = job_defaults::timeline_bytes; ///< That timeline.json may have.
   uint64_t ledger_bytes = job_defaults::ledger_bytes;     ///< That ledger.csv may have.
   std::optional<uint64_t>

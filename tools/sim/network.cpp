@@ -99,7 +99,7 @@ expected<std::optional<slow_link>> slow_link_of(const sim_options& options) {
 
 bool has_network(const sim_options& options) {
   return !options.network.empty() || !options.bandwidth.empty() || !options.service.empty()
-         || options.owners.value_or(1) > 1 || options.patience;
+         || options.owners.value_or(1) > 1 || options.silence_timeout;
 }
 
 // ---- faults ----
@@ -303,7 +303,7 @@ expected<std::function<network_options(uint64_t)>> network_of(const sim_options&
   if (!slowed) return tl::unexpected<error>(slowed.error());
   network.slowed = *slowed;
   network.bytes_per_second = *speed;
-  if (options.patience) network.patience = time_of(*options.patience);
+  if (options.silence_timeout) network.silence_timeout = time_of(*options.silence_timeout);
   // A replica without parameter servers reads no model: its size is but that of a gradient.
   if (options.policy != all_reduce_name) network.model_bytes = static_cast<uint64_t>(*model);
   network.gradient_bytes = static_cast<uint64_t>(*gradient);
@@ -371,7 +371,7 @@ expected<fault_plan> parse_fault_rates(std::string_view text) {
   return plan;
 }
 
-expected<faults_and_patience> faults_of(const sim_options& options) {
+expected<faults_and_repeats> faults_of(const sim_options& options) {
   auto plan = parse_fault_rates(options.faults);
   auto replicas = static_cast<uint32_t>(options.replicas);
   auto owners = static_cast<uint32_t>(options.owners.value_or(1));
@@ -387,8 +387,8 @@ expected<faults_and_patience> faults_of(const sim_options& options) {
   if (takes_no_time && std::ranges::any_of(plan->faults, is_slow))
     return misuse("a fault of the kind 'slow' changes nothing where messages take no time; say how "
                   "long they take, as in --network 1ms");
-  auto patience = options.ask_again.value_or(plan->loses_messages() ? 1 : 0);
-  return faults_and_patience{std::move(*plan), time_of(patience)};
+  auto ask_again = options.ask_again.value_or(plan->loses_messages() ? 1 : 0);
+  return faults_and_repeats{std::move(*plan), time_of(ask_again)};
 }
 
 expected<fault> read_fault(const toml::table& table, std::string_view path) {

@@ -21,13 +21,13 @@ namespace troupe {
 network_of(const sim_options& options, uint64_t variable_bytes = 0);
 
 /// What goes wrong, and what replicas do about it.
-struct faults_and_patience {
+struct faults_and_repeats {
   fault_plan plan;
   job_time ask_again_after{0};
 };
 
 /// Errors: as `network_of`.
-[[nodiscard]] expected<faults_and_patience> faults_of(const sim_options& options);
+[[nodiscard]] expected<faults_and_repeats> faults_of(const sim_options& options);
 
 /// Reads "crash=1000/20,freeze=500/10,wave=600*4,swizzle=100/10,lost=0.01,down=3,permanent=0.1,
 /// warm-up=60" into a plan.

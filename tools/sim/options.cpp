@@ -157,10 +157,11 @@ void add_network_options(lenient_options all, sim_options& options) {
     "most at one time; permanent=SHARE of crashes; warm-up=SECONDS without any. A scenario file "
     "may plan faults in tables [[fault]]",
     text_or_none_value(options.faults), "nothing");
-  all.add("--patience", "SECONDS",
+  all.add("--silence-timeout", "SECONDS",
           "how long a node that is frozen or cut off may be silent before it is given up; 0: "
           "never",
-          real_value(options.patience, reals), "2.5, as long as links between processes wait");
+          real_value(options.silence_timeout, reals),
+          "2.5, as long as links between processes wait");
   all.add("--ask-again", "SECONDS", "how long a replica waits before it repeats a request",
           real_value(options.ask_again, reals), "1 if messages are lost or doubled");
 }

@@ -50,18 +50,18 @@ struct sim_options {
   std::string text;                       ///< For --train language; empty: that of `troupe train`.
   std::optional<uint64_t> evaluate_every; ///< Steps; nothing: a fiftieth of all.
   std::optional<double> target_loss;
-  std::optional<double> curvature; ///< As in `dynamic_backups`.
-  std::string network;             ///< A distribution; empty: no latency.
-  std::string bandwidth;           ///< Bytes a second; empty: without limit.
-  std::string slow_link;           ///< As "{3, 4}*10", under all_reduce; empty: none.
-  std::optional<uint64_t> owners;  ///< Nodes for variables; nothing: 1.
-  std::string model_bytes;         ///< Empty: 0.
-  std::string gradient_bytes;      ///< Empty: as the model.
-  std::string service;             ///< A time or a distribution; empty: none.
-  std::string faults;              ///< As `parse_fault_rates` reads it.
-  std::vector<fault> fault_list;   ///< Those of a scenario file.
-  std::optional<double> patience;  ///< Seconds; nothing: as long as links have.
-  std::optional<double> ask_again; ///< Seconds; nothing: 1 where messages are lost, else 0.
+  std::optional<double> curvature;       ///< As in `dynamic_backups`.
+  std::string network;                   ///< A distribution; empty: no latency.
+  std::string bandwidth;                 ///< Bytes a second; empty: without limit.
+  std::string slow_link;                 ///< As "{3, 4}*10", under all_reduce; empty: none.
+  std::optional<uint64_t> owners;        ///< Nodes for variables; nothing: 1.
+  std::string model_bytes;               ///< Empty: 0.
+  std::string gradient_bytes;            ///< Empty: as the model.
+  std::string service;                   ///< A time or a distribution; empty: none.
+  std::string faults;                    ///< As `parse_fault_rates` reads it.
+  std::vector<fault> fault_list;         ///< Those of a scenario file.
+  std::optional<double> silence_timeout; ///< Seconds; nothing: as long as links have.
+  std::optional<double> ask_again;       ///< Seconds; nothing: 1 where messages are lost, else 0.
   uint64_t steps = 1000;
   std::optional<uint64_t> warm_up; ///< Nothing: the first twentieth of the steps.
   uint64_t seed = 0;

@@ -61,11 +61,11 @@ expected<pid_t> start(const child_command& command) {
               fmt::format("cannot start {}: {}", command.words[0], std::strerror(refused)));
 }
 
-// Waits until the child has ended; kills it when the patience is over. The answer is waitpid's.
-int wait_for(pid_t child, std::chrono::milliseconds patience, bool& killed) {
+// Waits until the child has ended; kills it when the timeout is over. The answer is waitpid's.
+int wait_for(pid_t child, std::chrono::milliseconds timeout, bool& killed) {
   constexpr std::chrono::milliseconds pause{5};
   int status = 0;
-  for (auto left = patience; left > pause.zero(); left -= pause) {
+  for (auto left = timeout; left > pause.zero(); left -= pause) {
     const pid_t ended = ::waitpid(child, &status, WNOHANG);
     if (ended == child) return status;
     if (ended < 0 && errno == ECHILD) return 0; // our parent has children end unseen
@@ -83,11 +83,11 @@ expected<void> run(const child_command& command) {
   const auto child = start(command);
   if (!child) return tl::unexpected(child.error());
   bool killed = false;
-  const int status = wait_for(*child, command.patience, killed);
+  const int status = wait_for(*child, command.timeout, killed);
   const auto& program = command.words[0];
   if (killed)
     return fail(errc::deadline_exceeded, fmt::format("{} was stopped: it took more than {} s",
-                                                     program, command.patience.count() / 1000));
+                                                     program, command.timeout.count() / 1000));
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
   return fail(errc::resource, WIFEXITED(status)
                                 ? fmt::format("{} failed with {}", program, WEXITSTATUS(status))

@@ -13,9 +13,9 @@ namespace troupe {
 
 /// A program to run, without a shell in between: no argument needs quoting.
 struct child_command {
-  std::vector<std::string> words; ///< The program, looked up in PATH, and its arguments.
-  std::filesystem::path folder;   ///< Where it runs.
-  std::chrono::milliseconds patience{30'000}; ///< After this it is killed.
+  std::vector<std::string> words;            ///< The program, looked up in PATH, and its arguments.
+  std::filesystem::path folder;              ///< Where it runs.
+  std::chrono::milliseconds timeout{30'000}; ///< After this it is killed.
 };
 
 /// Runs the program with its output thrown away, in a process group of its own, so that a Ctrl-C

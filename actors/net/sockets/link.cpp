@@ -2,7 +2,7 @@
 // A link's life: hello, frames both ways, heartbeats, the end.
 #include "actors/net/sockets/link.hpp"
 
-#include "actors/net/patience.hpp"
+#include "actors/net/silence_timeout.hpp"
 #include "messages/printable.hpp"
 
 #include <boost/asio/post.hpp>
@@ -25,10 +25,10 @@ constexpr uint64_t hello_bytes_max = 32'768;
 static_assert(limits::own_messages_max * (24 + limits::own_name_bytes_max + 8) < hello_bytes_max);
 
 // A peer that has let go of nothing for so long is warned of.
-constexpr std::chrono::seconds starved_patience{10};
+constexpr std::chrono::seconds starved_timeout{10};
 
 // No peer makes a link wait longer, however rarely it wants to be heard.
-constexpr std::chrono::nanoseconds patience_max{std::chrono::minutes{5}};
+constexpr std::chrono::nanoseconds silence_timeout_max{std::chrono::minutes{5}};
 
 // Last words are given so long to arrive.
 constexpr std::chrono::milliseconds farewell_time{500};
@@ -39,7 +39,7 @@ frame_limits limits_of(const link_options& options, bool is_trusted) {
 }
 
 std::chrono::nanoseconds tick_of(const link_options& options) {
-  return options.patience / ticks_of_patience;
+  return options.silence_timeout / ticks_in_timeout;
 }
 
 } // namespace
@@ -69,13 +69,13 @@ void link::start() {
     },
     options_.self.window / 4);
   inbox_.emplace(limits_of(options_, false), options_.self.window, retained_);
-  ticker_.expires_after(options_.hello_patience);
+  ticker_.expires_after(options_.hello_timeout);
   ticker_.async_wait([self](const error_code& failed) {
     if (!failed && self->state_ == phase::greeting)
       self->drop(
         {errc::deadline_exceeded,
          fmt::format("it did not say who it is within {} s",
-                     std::chrono::duration<double>(self->options_.hello_patience).count())});
+                     std::chrono::duration<double>(self->options_.hello_timeout).count())});
   });
   stream_->shake_hands(options_.is_dialer, [self](const error_code& failed, size_t) {
     if (failed) return self->drop(self->stream_->explain(failed));
@@ -147,7 +147,8 @@ expected<void> link::on_hello(const received_frame& frame) {
   who.known = std::move(peer_.known);
   if (auto accepted = callbacks_.on_hello(*this, who); !accepted) return accepted;
   peer_ = std::move(who);
-  options_.patience = std::max(options_.patience, 3 * std::min(peer_.heartbeat, patience_max));
+  options_.silence_timeout
+    = std::max(options_.silence_timeout, 3 * std::min(peer_.heartbeat, silence_timeout_max));
   inbox_->trust(limits_of(options_, true));
   if (!options_.is_dialer) say_hello();
   {
@@ -311,10 +312,10 @@ std::chrono::nanoseconds link::silence() const {
 void link::on_tick() {
   silent_ticks_
     = std::exchange(heard_at_tick_, heard_bytes_) == heard_bytes_ ? silent_ticks_ + 1 : 0;
-  if (silent_ticks_ >= ticks_of_patience)
-    return end(
-      {errc::unavailable, fmt::format("nothing was heard of it for {:.1f} s",
-                                      std::chrono::duration<double>(options_.patience).count())});
+  if (silent_ticks_ >= ticks_in_timeout)
+    return end({errc::unavailable,
+                fmt::format("nothing was heard of it for {:.1f} s",
+                            std::chrono::duration<double>(options_.silence_timeout).count())});
   if (silent_ticks_ > 0) stream_->hurry(); // a slow link is not a silent one
   bool is_starved = false;
   bool says_nothing = false;
@@ -324,11 +325,11 @@ void link::on_tick() {
     says_nothing = !std::exchange(has_written_, false);
   }
   starved_ticks_ = is_starved ? starved_ticks_ + 1 : 0;
-  if (starved_ticks_ == starved_patience / tick_of(options_))
+  if (starved_ticks_ == starved_timeout / tick_of(options_))
     callbacks_.on_warning(*this,
                           fmt::format("it has not let go of {} bytes that it was sent {} s "
                                       "ago; {} more wait",
-                                      peer_.window, starved_patience.count(), bytes_waiting()));
+                                      peer_.window, starved_timeout.count(), bytes_waiting()));
   if (says_nothing) write_signal({.kind = frame_kind::heartbeat});
   plan_tick();
 }

@@ -25,17 +25,17 @@ namespace troupe {
 struct link_options {
   greeting self; ///< What this node says of itself.
   bool is_dialer = false;
-  std::chrono::nanoseconds patience{0}; ///< A peer that is silent for longer is gone.
+  std::chrono::nanoseconds silence_timeout{0}; ///< A peer that is silent for longer is gone.
   uint64_t message_bytes_max = 0;
   uint64_t part_bytes_max = 0;
 
   /// The peer's hello must have come by then.
-  std::chrono::nanoseconds hello_patience{std::chrono::seconds{5}};
+  std::chrono::nanoseconds hello_timeout{std::chrono::seconds{5}};
 };
 
 /// Two nodes that talk share one link. It greets, checks its peer, takes frames to the other side
 /// by rank, brings messages, and notices when the peer is gone: at once if its process ended, after
-/// the patience if it says nothing any more.
+/// the timeout if it says nothing any more.
 ///
 /// Life: greeting, then up, then ended; what it ended with is told once, whatever it was.
 /// Thread: the io_context's, but for `send`.

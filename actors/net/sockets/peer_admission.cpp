@@ -33,7 +33,7 @@ expected<void> check(const socket_network_options& options) {
     return fail(errc::invalid_argument, fmt::format("node {} is not in the list of {} nodes",
                                                     options.self, options.nodes.size()));
   if (options.job.empty()) return fail(errc::invalid_argument, "the job has no name");
-  if (options.patience < std::chrono::milliseconds{100})
+  if (options.silence_timeout < std::chrono::milliseconds{100})
     return fail(errc::invalid_argument, "peers are given less than 100 ms to say something");
   if (options.window_bytes == 0)
     return fail(errc::invalid_argument, "window_bytes is 0: no peer could send anything");

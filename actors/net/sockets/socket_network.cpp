@@ -43,7 +43,7 @@ constexpr size_t strangers_max = 64;
 // So many different lines about refused peers are written.
 constexpr size_t told_max = 100;
 
-constexpr milliseconds connect_patience{2000};
+constexpr milliseconds connect_timeout{2000};
 constexpr milliseconds redial_min{20};
 constexpr milliseconds redial_max{1000};
 
@@ -98,7 +98,7 @@ public:
     return {};
   }
 
-  void leave(milliseconds patience) {
+  void leave(milliseconds timeout) {
     if (!threads_.have_started()) return;
     std::promise<void> left;
     auto done = left.get_future();
@@ -110,7 +110,7 @@ public:
         if (auto with = member.link) with->leave();
       look_who_is_left();
     });
-    auto in_time = done.wait_for(patience) == std::future_status::ready;
+    auto in_time = done.wait_for(timeout) == std::future_status::ready;
     asio::post(*io_, [this, in_time] {
       on_everybody_left_ = {};
       if (!in_time)
@@ -256,7 +256,7 @@ private:
   // One after the other: each has its time, for the first may be one that drops what comes.
   void connect_to_one(node_index peer, const endpoint_list& endpoints, size_t which) {
     auto socket = std::make_shared<tcp::socket>(*io_);
-    auto timer = std::make_shared<asio::steady_timer>(*io_, connect_patience);
+    auto timer = std::make_shared<asio::steady_timer>(*io_, connect_timeout);
     timers_.insert(timer.get());
     timer->async_wait([this, timer, socket](const error_code&) { // late, over, or we leave
       timers_.erase(timer.get());
@@ -310,11 +310,11 @@ private:
                                   .nodes = static_cast<uint32_t>(options_.nodes.size()),
                                   .node = options_.self,
                                   .incarnation = here_->address().incarnation,
-                                  .heartbeat = options_.patience / ticks_of_patience,
+                                  .heartbeat = options_.silence_timeout / ticks_in_timeout,
                                   .window = options_.window_bytes,
                                   .known = known_messages(options_)},
                          .is_dialer = dialed.has_value(),
-                         .patience = options_.patience,
+                         .silence_timeout = options_.silence_timeout,
                          .message_bytes_max = options_.message_bytes_max,
                          .part_bytes_max = options_.part_bytes_max};
     link::callbacks callbacks{
@@ -458,9 +458,10 @@ private:
     auto is_first = !member.refused_since;
     if (is_first) member.refused_since = now;
     // A process that was there before us may be dead, and not be known to be so yet.
-    auto is_final = why.code == errc::failed_precondition
-                    || (why.code == errc::invalid_argument
-                        && now - *member.refused_since > options_.patience + options_.alive_for);
+    auto is_final
+      = why.code == errc::failed_precondition
+        || (why.code == errc::invalid_argument
+            && now - *member.refused_since > options_.silence_timeout + options_.alive_for);
     auto known = why.message;
     if (why.code == errc::unavailable)
       known += "; is it a task of this job, with TLS at both ends or at neither?";
@@ -588,8 +589,8 @@ std::string socket_network::listening_at() const {
   return implementation_->listening_at();
 }
 
-void socket_network::leave(std::chrono::milliseconds patience) {
-  implementation_->leave(patience);
+void socket_network::leave(std::chrono::milliseconds timeout) {
+  implementation_->leave(timeout);
 }
 
 void socket_network::send(const node_address& /*from*/, parcel what) {

@@ -4,7 +4,7 @@
 
 #include "actors/net/membership.hpp"
 #include "actors/net/node.hpp"
-#include "actors/net/patience.hpp"
+#include "actors/net/silence_timeout.hpp"
 #include "actors/net/sockets/byte_stream.hpp"
 #include "actors/net/transport.hpp"
 
@@ -56,7 +56,7 @@ struct socket_network_options {
   bool local_sockets = true;
 
   /// A peer that says nothing for so long is gone; it says something ten times as often.
-  std::chrono::milliseconds patience{usual_patience};
+  std::chrono::milliseconds silence_timeout{default_silence_timeout};
 
   /// A peer that was heard of so recently is alive: a process that comes with its index is another,
   /// and is refused.
@@ -124,8 +124,8 @@ public:
   [[nodiscard]] std::string listening_at() const;
 
   /// Says goodbye to all peers when everything sent before is written, and ends.
-  /// @param patience At most so long. Thread: not an actor's.
-  void leave(std::chrono::milliseconds patience);
+  /// @param timeout At most so long. Thread: not an actor's.
+  void leave(std::chrono::milliseconds timeout);
 
   void send(const node_address& from, parcel what) override;
 

@@ -34,15 +34,15 @@ struct process {
 };
 
 // A time that no working machine needs.
-constexpr auto patience = 120s;
+constexpr auto deadline = 120s;
 
 using script_of_process = std::function<void(process&)>;
 
 void run_process(membership& here, world& world, cluster_layout layout, uint32_t rank,
                  const script_of_process& act) {
-  cluster_placement placement{layout, here, patience};
+  cluster_placement placement{layout, here, deadline};
   auto members
-    = join_collective_group(world, placement, {.size = layout.workers, .deadline = patience});
+    = join_collective_group(world, placement, {.size = layout.workers, .deadline = deadline});
   REQUIRE(members);
   process self{world, rank, (*members)[rank]};
   act(self);
@@ -65,13 +65,13 @@ void run_group(uint32_t size, bool has_sockets, const script_of_process& act) {
         direct_membership here{direct, in_process.system(), rank};
         return run_process(here, in_process, layout, rank, act);
       }
-      socket_network_options options{.job = "group", .self = rank, .patience = patience};
+      socket_network_options options{.job = "group", .self = rank, .silence_timeout = deadline};
       for (uint32_t i = 0; i < size; ++i)
         options.nodes.push_back({names[i], addresses[i]});
       auto network = socket_network::open(in_process.system(), options);
       REQUIRE(network);
       run_process(**network, in_process, layout, rank, act);
-      (*network)->leave(patience);
+      (*network)->leave(deadline);
     });
   for (auto& one : processes)
     one.join();

@@ -29,8 +29,8 @@ struct joined_gpu {
     participant = good(library->join(id, 0, size, *device));
   }
 
-  bool becomes_ready(std::chrono::seconds patience) const {
-    auto until = std::chrono::steady_clock::now() + patience;
+  bool becomes_ready(std::chrono::seconds timeout) const {
+    auto until = std::chrono::steady_clock::now() + timeout;
     while (!good(participant->is_ready())) {
       if (std::chrono::steady_clock::now() >= until) return false;
       std::this_thread::sleep_for(1ms);

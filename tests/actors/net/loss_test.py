@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Goal: who is killed is named at once, and who is stopped after the patience of 2.5 s, but for what it had been silent
+# Goal: who is killed is named at once, and who is stopped after the timeout of 2.5 s, but for what it had been silent
 # before.
 # Method: two real processes, of which one is killed or stopped while it speaks; the best of several trials, because a
 # machine that does much else may be late with anything.

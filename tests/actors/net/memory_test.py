@@ -16,7 +16,7 @@ WINDOW_MB, MESSAGE_MAX_MB = 16, 4
 BOUND_MB = 2 * WINDOW_MB + MESSAGE_MAX_MB
 # What is no message: buffers of the allocator's, stacks of threads, replies.
 BESIDE_MB = 12
-PATIENCE = 120  # seconds, on a machine that does much else
+TIMEOUT = 120  # seconds, on a machine that does much else
 
 
 class Memory(unittest.TestCase):
@@ -37,7 +37,7 @@ class Memory(unittest.TestCase):
 
     def end(self, process):
         """How many megabytes it had more than when both had met, how many messages it counted, and what it said."""
-        said, _ = process.communicate(timeout=PATIENCE)
+        said, _ = process.communicate(timeout=TIMEOUT)
         met, most, messages, why = re.search(r"([0-9.]+) MB when .* ([0-9.]+) MB at most, (\d+) messages; (.*)",
                                              said).groups()
         return float(most) - float(met), int(messages), why

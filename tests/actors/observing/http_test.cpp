@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 namespace {
 
 // A time that no working machine needs.
-constexpr auto patience = 60s;
+constexpr auto timeout = 60s;
 
 std::unique_ptr<http_server> serve(http_server_options options = {}) {
   auto server = http_server::start(options, [](const std::string& path) {
@@ -119,7 +119,7 @@ private:
 TEST_SUITE("actors/observing/http") {
   TEST_CASE("a page is served, with its length and type") {
     auto server = serve();
-    auto page = http_get("127.0.0.1", port_of(*server), "/page", patience);
+    auto page = http_get("127.0.0.1", port_of(*server), "/page", timeout);
     REQUIRE(page);
     CHECK(*page == "hello\n");
     auto answer = bare_client{*server}.ask("GET /page?x=1 HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -137,8 +137,8 @@ TEST_SUITE("actors/observing/http") {
     CHECK(ask("POST /page HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc") == "HTTP/1.1 405");
     CHECK(ask("good morning\r\n\r\n") == "HTTP/1.1 400");
     CHECK(ask("GET /page HTTP/1.1\r\nX: " + std::string(9000, 'x') + "\r\n\r\n") == "HTTP/1.1 431");
-    CHECK(http_get("127.0.0.1", port_of(*server), "/page", patience));
-    auto missing = http_get("127.0.0.1", port_of(*server), "/other", patience);
+    CHECK(http_get("127.0.0.1", port_of(*server), "/page", timeout));
+    auto missing = http_get("127.0.0.1", port_of(*server), "/other", timeout);
     REQUIRE(!missing);
     CHECK(missing.error().code == errc::not_found);
   }
@@ -151,14 +151,14 @@ TEST_SUITE("actors/observing/http") {
   TEST_CASE("while a client says nothing others are served") {
     auto server = serve({.deadline = 1h});
     bare_client silent{*server};
-    CHECK(http_get("127.0.0.1", port_of(*server), "/page", patience));
+    CHECK(http_get("127.0.0.1", port_of(*server), "/page", timeout));
   }
 
   TEST_CASE("too many clients are sent away, and far too many cut") {
     auto server = serve({.clients_max = 2, .deadline = 60s});
     bare_client one{*server};
     bare_client two{*server};
-    auto third = http_get("127.0.0.1", port_of(*server), "/page", patience);
+    auto third = http_get("127.0.0.1", port_of(*server), "/page", timeout);
     REQUIRE(!third);
     CHECK(third.error().message.find("503") != std::string::npos);
     bare_client also_one{*server};
@@ -181,7 +181,7 @@ TEST_SUITE("actors/observing/http") {
   TEST_CASE("where nobody listens, nobody answers") {
     auto address = free_addresses(1).front();
     auto port = address.substr(address.rfind(':') + 1);
-    auto asked = http_get("127.0.0.1", port, "/page", patience);
+    auto asked = http_get("127.0.0.1", port, "/page", timeout);
     REQUIRE(!asked);
     CHECK(asked.error().code == errc::unavailable);
     CHECK(asked.error().message.find(address) != std::string::npos);

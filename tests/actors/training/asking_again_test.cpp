@@ -147,12 +147,12 @@ TEST_SUITE("actors/training/asking_again") {
     CHECK(barrier.tokens() == 1);
   }
 
-  TEST_CASE("a coroutine with patience asks again until it is answered") {
+  TEST_CASE("a coroutine that is told to asks again until it is answered") {
     std::vector<expected<msg<wire::Token>>> seen;
     token_queue_actor queue;
     hosted_coroutine hosted{[&](activity& activity) -> task<void> {
       queue = activity.world().system().spawn(token_queue, token_queue_config{.remembers = true});
-      activity.set_patience(1s);
+      activity.set_ask_again_after(1s);
       auto asking = activity.request<msg<wire::Token>>(queue, make_take_token(0, 0, 0, 1));
       seen.push_back(co_await asking);
     }};

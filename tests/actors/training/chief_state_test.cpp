@@ -145,7 +145,7 @@ TEST_SUITE("actors/training/chief_state") {
   }
 
   TEST_CASE_FIXTURE(states, "a replica that may come back is awaited") {
-    auto state = state_of({.rejoin_patience = 30s});
+    auto state = state_of({.rejoin_timeout = 30s});
     lose(state, 2);
     state.warn_of(lose(state, 3));
     CHECK(state.roster.awaited() == std::vector<uint32_t>{2, 3});
@@ -195,7 +195,7 @@ TEST_SUITE("actors/training/chief_state") {
   }
 
   TEST_CASE_FIXTURE(states, "a phase that lasts too long says what it waits for") {
-    auto state = state_of({.deadline = 60s, .stop_patience = 5s});
+    auto state = state_of({.deadline = 60s, .stop_timeout = 5s});
     CHECK_FALSE(state.overdue(1h)); // the look at the queue says what is missing
     CHECK_FALSE(state.lateness({}, 10s));
     CHECK(warnings.empty());
@@ -223,7 +223,7 @@ TEST_SUITE("actors/training/chief_state") {
     CHECK_FALSE(state.finds_stall({0, 1, 2, 3}));
     CHECK(state.finds_stall({0, 1, 2, 3}));
     CHECK(state.stall(0).code == errc::stalled);
-    auto awaiting = state_of({.rejoin_patience = 30s});
+    auto awaiting = state_of({.rejoin_timeout = 30s});
     lose(awaiting, 3);
     for (auto look = 0; look < 2; ++look)
       CHECK_FALSE(awaiting.finds_stall({0, 1, 2})); // the awaited one may still give a gradient

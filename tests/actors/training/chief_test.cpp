@@ -597,7 +597,7 @@ TEST_SUITE("actors/training/chief") {
 
   TEST_CASE("who failed and comes again is not taken for one that is awaited") {
     auto config = needing(2, 3);
-    config.rejoin_patience = 30s;
+    config.rejoin_timeout = 30s;
     job job{config};
     job.join({0, 1, 2});
     job.leave(2, {errc::user_code, "the data is gone"});
@@ -615,7 +615,7 @@ TEST_SUITE("actors/training/chief") {
 
   TEST_CASE("whoever is lost and awaited is told of, and how long, and what for") {
     auto config = needing(2, 3);
-    config.rejoin_patience = 30s;
+    config.rejoin_timeout = 30s;
     job job{config};
     job.join({0, 1, 2});
     job.leave(1, {errc::unavailable, "its node is gone"});
@@ -631,7 +631,7 @@ TEST_SUITE("actors/training/chief") {
   TEST_CASE("a job that ends awaits nobody, and sends home who comes") {
     auto config = needing(2, 3);
     config.steps = 1;
-    config.rejoin_patience = 1000s;
+    config.rejoin_timeout = 1000s;
     job job{config};
     job.join({0, 1, 2});
     job.leave(2, {errc::unavailable, "its node is gone"});
@@ -650,12 +650,12 @@ TEST_SUITE("actors/training/chief") {
 
   TEST_CASE("a job that lacks a replica for good is over as soon as it is stopped") {
     auto config = needing(3, 3);
-    config.rejoin_patience = 1000s;
+    config.rejoin_timeout = 1000s;
     job job{config};
     job.join({0, 1, 2});
     job.leave(2, {errc::unavailable, "its node is gone"});
     job.stop("enough");
-    job.pass(config.stop_patience + 2s);
+    job.pass(config.stop_timeout + 2s);
     job.leave(0);
     job.leave(1);
     CHECK(job.report);
@@ -664,7 +664,7 @@ TEST_SUITE("actors/training/chief") {
   TEST_CASE("where the number of backups is dynamic, nobody is needed who is awaited no longer") {
     auto config = needing(3, 3);
     config.sync.dynamic = dynamic_backups{.gain = gain_model::power};
-    config.rejoin_patience = 5s;
+    config.rejoin_timeout = 5s;
     job job{config};
     job.join({0, 1, 2});
     job.give_and_wait({0, 1});

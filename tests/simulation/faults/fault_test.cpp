@@ -25,8 +25,8 @@ scenario job(uint32_t needed, uint32_t replicas, sync_policy policy, uint64_t st
 }
 
 // What is in the way is waited for, however long it is there.
-network_options endless_patience() {
-  return {.patience = 0s};
+network_options without_timeout() {
+  return {.silence_timeout = 0s};
 }
 
 fault_plan plan(fault one) {
@@ -327,7 +327,7 @@ TEST_SUITE("simulation/faults") {
 
   TEST_CASE("a replica that freezes goes on where it was") {
     auto what = job(2, 2, sync_policy::latest_token, 6);
-    what.network = endless_patience();
+    what.network = without_timeout();
     what.faults
       = plan({.kind = fault_kind::freeze, .at = 2500ms, .lasts = 7s, .who = {"replica 1"}});
     CHECK(step_seconds(simulate(what)) == std::vector<double>{1, 1, 8, 1, 1, 1});
@@ -336,7 +336,7 @@ TEST_SUITE("simulation/faults") {
   TEST_CASE("what is cut off arrives after the cut is healed, stale, and counts never twice") {
     for (auto one_way : {false, true}) {
       auto what = job(3, 4, sync_policy::latest_token, 12);
-      what.network = endless_patience();
+      what.network = without_timeout();
       what.faults = plan({.kind = fault_kind::partition,
                           .at = 2500ms,
                           .lasts = 4s,
@@ -355,7 +355,7 @@ TEST_SUITE("simulation/faults") {
 
   TEST_CASE("a cut between chief and owner is no stall") {
     auto what = job(3, 3, sync_policy::latest_token, 4);
-    what.network = endless_patience();
+    what.network = without_timeout();
     what.faults = plan({.kind = fault_kind::partition,
                         .at = 1500ms,
                         .lasts = 100s,
@@ -381,7 +381,7 @@ TEST_SUITE("simulation/faults") {
   TEST_CASE("a fault that ends ends no other one that lasts") {
     auto seconds_with = [](std::vector<fault> faults) {
       auto what = job(2, 2, sync_policy::latest_token, 20);
-      what.network = endless_patience();
+      what.network = without_timeout();
       what.network->latency = [](const passage&) { return 100ms; };
       what.ask_again_after = 1s;
       what.faults.faults = std::move(faults);
@@ -408,7 +408,7 @@ TEST_SUITE("simulation/faults") {
   TEST_CASE("messages are at risk where they are said to be") {
     auto lost_with = [](const std::string& whose) {
       auto what = job(2, 4, sync_policy::latest_token, 40);
-      what.network = endless_patience();
+      what.network = without_timeout();
       what.ask_again_after = 1s;
       what.faults = plan({.kind = fault_kind::messages,
                           .who = {whose},

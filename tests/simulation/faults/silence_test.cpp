@@ -69,7 +69,7 @@ TEST_SUITE("simulation/faults/silence") {
     CHECK(watch.look({1, 0}, true, 1s, 2) == 2375ms);
   }
 
-  TEST_CASE("without patience nobody is given up") {
+  TEST_CASE("without a timeout no node is given up") {
     silence_watch watch{0s};
     CHECK(watch.is_off());
     CHECK_FALSE(watch.look({1, 0}, true, 1s));
@@ -110,7 +110,7 @@ TEST_SUITE("simulation/faults/silence") {
       "lost replica 1: node 'replica 1' is gone: nothing was heard of it for 2.5 s"));
   }
 
-  TEST_CASE("what lasts no longer than the patience changes nothing but times") {
+  TEST_CASE("what lasts no longer than the timeout changes nothing but times") {
     for (const auto& fault :
          {cut_off("replica 1", 3500ms, 2499ms), freeze("replica 1", 3500ms, 2499ms),
           cut_off("ps 0", 3500ms, 2499ms), cut_off("chief", 3500ms, 2499ms)}) {
@@ -118,7 +118,7 @@ TEST_SUITE("simulation/faults/silence") {
       impatient.network = network_options{};
       impatient.faults.faults = {fault};
       auto endless = impatient;
-      endless.network->patience = 0s;
+      endless.network->silence_timeout = 0s;
       auto report = simulate(impatient);
       CHECK_FALSE(report.job.failure);
       CHECK(given_up(report) == 0);
@@ -185,7 +185,7 @@ TEST_SUITE("simulation/faults/silence") {
       what.sync.policy = policy;
       if (policy == sync_policy::ssp) what.sync.slack = 3;
       what.network = network_options{.owners = 2};
-      what.network->patience = 0s;
+      what.network->silence_timeout = 0s;
       what.network->latency = [](const passage&) { return 10ms; };
       for (uint32_t replica = 0; replica < 2; ++replica) {
         auto name = fmt::format("replica {}", replica);

@@ -23,7 +23,7 @@ namespace {
 constexpr uint32_t group_size = 4;
 constexpr uint32_t calls_of_each = 3;
 constexpr job_time deadline = 10s;
-constexpr job_time patience = 2s;
+constexpr job_time silence_timeout = 2s;
 
 /// What happens to one of a group amid its calls, all of it drawn from a seed.
 struct trouble {
@@ -38,9 +38,9 @@ struct trouble {
     is_ring = draw.below(2) == 1;
   }
 
-  // A process that comes back within the network's patience is not given up.
+  // A process that comes back within the network's timeout is not given up.
   [[nodiscard]] bool passes() const {
-    return what != kind::crash && what != kind::absent && length < patience;
+    return what != kind::crash && what != kind::absent && length < silence_timeout;
   }
 
   kind what;
@@ -94,7 +94,7 @@ private:
                 random_stream late{random_key{seed, "latency", one.end, one.count}};
                 return job_time{static_cast<int64_t>(2e7 * late.uniform())};
               },
-            .patience = patience,
+            .silence_timeout = silence_timeout,
             .seed = seed};
   }
 

@@ -697,7 +697,7 @@ TEST_SUITE("strategies/coordinator/cluster_coordinator") {
     CHECK(refusal_of([&] { one.coordinator.serve(); }).code == errc::wrong_context);
   }
 
-  TEST_CASE("join gives up after its patience") {
+  TEST_CASE("join gives up after its timeout") {
     gate open;
     team one{1, two_threads()};
     auto function = one.coordinator.make_function(

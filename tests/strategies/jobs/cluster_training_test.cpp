@@ -77,7 +77,7 @@ std::map<node_index, process_outcome> run_losing(const cluster_job& job, node_in
   return cluster.run();
 }
 
-// Runs a job that cannot begin, with more patience if one of these processes has not named a
+// Runs a job that cannot begin, with a longer timeout if one of these processes has not named a
 // missing one, but another that came late or had given up before: so the machine may be as slow as
 // it likes.
 std::map<node_index, process_outcome> run_in_vain(cluster_job& job,
@@ -336,7 +336,7 @@ TEST_SUITE("strategies/jobs/cluster_training") {
     small_cluster* self = nullptr;
     cluster_job job{.layout = {.ps = 1, .workers = 3}};
     job.prepare = [&](node_index node, training_options& options) {
-      options.rejoin_patience = 60s;
+      options.rejoin_timeout = 60s;
       if (node != 1) return;
       options.on_step = [&](const step_record& record) {
         if (record.step != 5) return;
@@ -359,7 +359,7 @@ TEST_SUITE("strategies/jobs/cluster_training") {
       cluster_job job{.layout = {.ps = 2, .workers = 3, .owners_meet = true},
                       .replicate_owners = 2};
       job.prepare = [&](node_index node, training_options& options) {
-        options.rejoin_patience = 60s;
+        options.rejoin_timeout = 60s;
         if (node != 2) return;
         options.on_step = [&, ps](const step_record& record) {
           if (record.step == 4) self->network.lose(ps);

@@ -32,7 +32,7 @@ struct evaluator {
 
 TEST_SUITE("strategies/jobs/evaluation_schedule") {
   TEST_CASE("takes checkpoints in order, each once, and waits for more") {
-    evaluator one{{.patience = 10s}};
+    evaluator one{{.timeout = 10s}};
     CHECK(one.look({}) == action::wait);
     CHECK(one.look({5, 10}) == action::evaluate);
     CHECK(one.step == 5);
@@ -70,7 +70,7 @@ TEST_SUITE("strategies/jobs/evaluation_schedule") {
   }
 
   TEST_CASE("finishes when training is over, but not before the last checkpoint") {
-    evaluator one{{.patience = 10s}};
+    evaluator one{{.timeout = 10s}};
     CHECK(one.look({5}, 0s, true) == action::evaluate);
     one.schedule.on_done(5, true, 0s);
     CHECK(one.look({5}, 0s, true) == action::finish);
@@ -90,13 +90,13 @@ TEST_SUITE("strategies/jobs/evaluation_schedule") {
   }
 
   TEST_CASE("gives up when nothing has come for too long") {
-    evaluator one{{.patience = 10s}};
+    evaluator one{{.timeout = 10s}};
     CHECK(one.look({}, 10s) == action::wait);
     CHECK(one.look({}, 11s) == action::give_up);
   }
 
   TEST_CASE("a checkpoint is news, and so is any sign of life") {
-    evaluator one{{.patience = 10s}};
+    evaluator one{{.timeout = 10s}};
     one.schedule.on_done(5, true, 8s);
     CHECK(one.look({5}, 17s) == action::wait);
     CHECK(one.look({5}, 18s, false, 1) == action::wait);

@@ -44,7 +44,7 @@ struct stage {
   scratch_folder scratch;
   std::filesystem::path folder = scratch / "checkpoints";
   troupe::world world = world::virtual_time();
-  sidecar_evaluator_options options{.limits = {.patience = 60s}};
+  sidecar_evaluator_options options{.limits = {.timeout = 60s}};
   std::vector<double> results;
   std::vector<std::string> warnings;
   std::function<void(uint64_t)> when_evaluated;

@@ -166,9 +166,9 @@ TEST_SUITE("tools/sim/network") {
 
   TEST_CASE("nodes are as patient as links between processes, unless the user says otherwise") {
     CHECK_FALSE(network_of({.faults = "freeze=100/10"}).value());
-    CHECK(network_options{}.patience == 2500ms);
-    CHECK(network_of({.patience = 0}).value()(1).patience == 0s);
-    CHECK(network_of({.network = "10ms", .patience = 5}).value()(1).patience == 5s);
+    CHECK(network_options{}.silence_timeout == 2500ms);
+    CHECK(network_of({.silence_timeout = 0}).value()(1).silence_timeout == 0s);
+    CHECK(network_of({.network = "10ms", .silence_timeout = 5}).value()(1).silence_timeout == 5s);
   }
 
   TEST_CASE("a scenario file plans faults") {

@@ -58,7 +58,7 @@ TEST_SUITE("tools/train/train_options") {
     options.world = world_kind::virtual_time;
     options.deadline_seconds = 0.25;
     options.on_loss = loss_reaction::stop;
-    options.rejoin_patience_seconds = 7.5;
+    options.rejoin_timeout_seconds = 7.5;
     options.replicate_owners = 2;
     CHECK(read_back(config_text(options, {})) == options);
   }

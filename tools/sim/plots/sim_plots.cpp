@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Pictures of many points take their time.
-constexpr std::chrono::minutes gnuplot_patience{2};
+constexpr std::chrono::minutes gnuplot_timeout{2};
 
 constexpr uint64_t timeline_bytes_max = uint64_t{32} << 20;
 
@@ -67,7 +67,7 @@ std::string draw(const fs::path& folder, const std::vector<std::string>& names) 
   std::string drawn;
   std::string problems;
   for (const auto& name : names) {
-    auto done = run({{"gnuplot", name + ".gp"}, folder, gnuplot_patience});
+    auto done = run({{"gnuplot", name + ".gp"}, folder, gnuplot_timeout});
     if (done) {
       drawn += fmt::format(" {}.svg", name);
       continue;

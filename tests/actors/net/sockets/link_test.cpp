@@ -97,7 +97,7 @@ struct writing_link {
                               .on_warning = [](auto&, auto&) {},
                               .on_recalled = [](auto&, auto&) {}};
     link_options options{.self = {"test", 2, 0, 5, 1s, 1 << 20},
-                         .patience = 1h,
+                         .silence_timeout = 1h,
                          .message_bytes_max = 1 << 20,
                          .part_bytes_max = 1 << 20};
     one = std::make_shared<troupe::link>(io, std::make_unique<played_stream>(*io, story),

@@ -60,8 +60,8 @@ private:
 name_server server_of_names;
 
 /// Has the server answer at the end of a test.
-struct patience {
-  ~patience() { server_of_names.answer(); }
+struct late_answer {
+  ~late_answer() { server_of_names.answer(); }
 };
 
 } // namespace
@@ -80,7 +80,7 @@ extern "C" int getaddrinfo(const char* host, const char* port, const addrinfo* h
 
 TEST_SUITE("actors/net/sockets/name_lookup") {
   TEST_CASE("a name is given up at the deadline, and named, while the system still looks for it") {
-    patience until_the_end;
+    late_answer until_the_end;
     auto found = look_up("stuck.test", "80", 20ms);
     REQUIRE_FALSE(found);
     CHECK(found.error().code == errc::deadline_exceeded);
@@ -91,7 +91,7 @@ TEST_SUITE("actors/net/sockets/name_lookup") {
   }
 
   TEST_CASE("a name is given up when its asker is to stop") {
-    patience until_the_end;
+    late_answer until_the_end;
     std::stop_source stop;
     std::jthread interrupt{[&] {
       server_of_names.wait_until_asked();
@@ -115,7 +115,7 @@ TEST_SUITE("actors/net/sockets/name_lookup") {
   }
 
   TEST_CASE("a question over HTTP ends at its deadline, even before its server is found") {
-    patience until_the_end;
+    late_answer until_the_end;
     auto reply = http_get("stuck.test", "80", "/", 20ms);
     REQUIRE_FALSE(reply);
     CHECK(reply.error().code == errc::deadline_exceeded);
@@ -124,7 +124,7 @@ TEST_SUITE("actors/net/sockets/name_lookup") {
   }
 
   TEST_CASE("a node leaves while its peer's name is looked for, and says whose that is") {
-    patience until_the_end;
+    late_answer until_the_end;
     {
       station worker{options_of(1, "stuck.test:2222")};
       server_of_names.wait_until_asked();

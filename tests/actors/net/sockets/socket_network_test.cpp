@@ -157,9 +157,9 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     end(near);
   }
 
-  TEST_CASE("a peer that says nothing any more is gone after the patience") {
+  TEST_CASE("a peer that says nothing any more is gone after the timeout") {
     auto options = options_of(0);
-    options.patience = 200ms;
+    options.silence_timeout = 200ms;
     station chief{options};
     hostile_peer freezes{chief.network->listening_at()};
     REQUIRE(freezes.say_hello(worker_hello()));
@@ -169,7 +169,7 @@ TEST_SUITE("actors/net/sockets/socket_network") {
 
   TEST_CASE("a peer whose long message comes slowly is not silent") {
     auto options = options_of(0);
-    options.patience = 1s;
+    options.silence_timeout = 1s;
     station chief{options};
     {
       hostile_peer slow{chief.network->listening_at()};

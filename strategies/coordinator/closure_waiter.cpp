@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waiting in pieces, between which the deadline is looked at.
-#include "strategies/coordinator/closure_patience.hpp"
+#include "strategies/coordinator/closure_waiter.hpp"
 
 #include "actors/policies/waiting_lines.hpp"
 #include "actors/recording/seconds.hpp"
@@ -20,23 +20,20 @@ void say_on_standard_error(const std::string& line) {
 
 } // namespace
 
-closure_patience::closure_patience(std::shared_ptr<const queue_gauge> gauge,
-                                   job_time stall_deadline,
-                                   std::function<void(const std::string& line)> on_waiting)
+closure_waiter::closure_waiter(std::shared_ptr<const queue_gauge> gauge, job_time stall_deadline,
+                               std::function<void(const std::string& line)> on_waiting)
   : gauge_(std::move(gauge)), stall_deadline_(stall_deadline),
     on_waiting_(on_waiting ? std::move(on_waiting) : say_on_standard_error) {}
 
-expected<void> closure_patience::wait(world& world, std::future<void>& over,
-                                      job_time patience) const {
+expected<void> closure_waiter::wait(world& world, std::future<void>& over, job_time timeout) const {
   const auto began = world.now();
   auto moved = began;
   auto ended = gauge_->ended();
   waiting_lines lines{stall_deadline_};
   while (true) {
     const auto now = world.now();
-    const auto piece
-      = std::min({waiting_line_period, stall_deadline_ - (now - moved),
-                  patience == world::for_ever ? patience : patience - (now - began)});
+    const auto piece = std::min({waiting_line_period, stall_deadline_ - (now - moved),
+                                 timeout == world::for_ever ? timeout : timeout - (now - began)});
     auto turned = world.run_until(over, std::max(piece, job_time{0}));
     if (turned || turned.error().code != errc::deadline_exceeded) return turned;
     const auto waited = world.now();
@@ -44,9 +41,9 @@ expected<void> closure_patience::wait(world& world, std::future<void>& over,
       moved = waited;
       lines = waiting_lines{stall_deadline_};
     }
-    if (patience != world::for_ever && waited - began >= patience)
+    if (timeout != world::for_ever && waited - began >= timeout)
       return fail(errc::deadline_exceeded,
-                  fmt::format("not done in {:.1f} s: {}", seconds(patience), gauge_->awaited()));
+                  fmt::format("not done in {:.1f} s: {}", seconds(timeout), gauge_->awaited()));
     if (waited - moved >= stall_deadline_)
       return fail(errc::deadline_exceeded,
                   fmt::format("no closure has ended for {} s: {}", seconds(stall_deadline_),

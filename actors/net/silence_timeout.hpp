@@ -7,10 +7,10 @@
 namespace troupe {
 
 /// A peer that says nothing for so long is gone, unless a network is told otherwise.
-constexpr std::chrono::milliseconds usual_patience{2500};
+constexpr std::chrono::milliseconds default_silence_timeout{2500};
 
 /// How finely silence is measured, and how often a node with nothing to say says so: shares of the
-/// patience.
-constexpr int ticks_of_patience = 10;
+/// timeout.
+constexpr int ticks_in_timeout = 10;
 
 } // namespace troupe

@@ -15,18 +15,18 @@ namespace troupe {
 /// A closure may take any time, and so may many in turn. But if none ends for very long, a worker
 /// hangs, or none has come. Every 10 s a wait says what it waits for, unless time is virtual.
 /// Thread: one at a time.
-class closure_patience {
+class closure_waiter {
 public:
   /// @param stall_deadline How long no closure may end while a caller waits.
   /// @param on_waiting Told what is waited for; null: standard error.
-  closure_patience(std::shared_ptr<const queue_gauge> gauge, job_time stall_deadline,
-                   std::function<void(const std::string& line)> on_waiting);
+  closure_waiter(std::shared_ptr<const queue_gauge> gauge, job_time stall_deadline,
+                 std::function<void(const std::string& line)> on_waiting);
 
   /// Waits until `over` is.
-  /// Errors: deadline_exceeded after `patience`, and when no closure has ended for too long, with
+  /// Errors: deadline_exceeded after `timeout`, and when no closure has ended for too long, with
   /// the workers and what they run; stalled, if nothing is left to do (virtual world only).
   [[nodiscard]] expected<void> wait(world& world, std::future<void>& over,
-                                    job_time patience = world::for_ever) const;
+                                    job_time timeout = world::for_ever) const;
 
 private:
   std::shared_ptr<const queue_gauge> gauge_;
