@@ -19,7 +19,7 @@ class change_log {
 public:
   change_log() = default;
 
-  /// @param rows Of the variable: its first extent; 0 for a scalar.
+  /// @param rows The variable's rows, its first extent; 0 for a scalar.
   explicit change_log(int64_t rows) : rows_(rows) {}
 
   /// The number of changes so far, from 1.

@@ -80,8 +80,8 @@ void answer(directory_state::follower& one) {
     asks->deliver(make_client_known(one.number));
 }
 
-// Answers the followers that ask for the holder, if it is certain. Those to be told of a new one
-// have been told before.
+// Answers the followers that ask for the holder, if it is certain. Followers that must be told of a
+// new holder have been told before.
 void answer_followers(directory_state& state, size_t index) {
   if (state.variables[index].now_in == directory_phase::asking) return;
   for (auto& one : state.followers_of(index))
@@ -114,7 +114,7 @@ void on_took_over(directory_pointer self, size_t index, const msg<wire::TookOver
   gather(self, index);
 }
 
-// Whether the mirror knows what it is to hold, it knows best: its own word may be on its way.
+// The mirror knows best whether it has its variable: its own word may be on its way.
 void take_over(directory_pointer self, size_t index, const error& reason) {
   auto& entry = self->state.variables[index];
   entry.now_in = directory_phase::asking;
@@ -183,8 +183,8 @@ void tell_chief(directory_pointer self) {
   if (!back.empty()) self->send(state.job->watcher, make_owners_mirrored(back));
 }
 
-// A holder that has lost its mirror, which is there for us, would otherwise wait for ever. Of two
-// processes that miss each other one stays.
+// A holder that has lost its mirror, which is there for us, would otherwise wait for ever. If two
+// processes miss each other, one stays.
 void part_with_missed(directory_state& state) {
   for (const auto& entry : state.variables) {
     if (!entry.misses || state.parted.contains(entry.holders_process())) continue;

@@ -53,7 +53,7 @@ struct directory_state {
   struct follower {
     failover_client_actor who;
     bool closes_steps = false;
-    uint64_t number = 0; ///< Of all there were, from 1.
+    uint64_t number = 0; ///< Its place among all followers so far, from 1.
     /// Until the holder of the variable is certain.
     std::optional<followed_promise> asks;
   };
@@ -74,10 +74,10 @@ struct directory_state {
     bool is_filled = true;         ///< The mirror has been told what the holder holds.
     uint64_t term = 0;             ///< How often mirrors were asked to take over.
     phase now_in = phase::held;
-    std::array<uint32_t, 2> processes{};    ///< Of the owner's place, and the mirror's.
+    std::array<uint32_t, 2> processes{}; ///< The processes of the owner's place, and the mirror's.
     std::optional<followed_promise> misses; ///< The holder has lost its mirror, and waits.
     size_t missing = 0; ///< Followers that have been told, in this term, and have not answered.
-    msg<wire::TookOver> word; ///< What followers are told; empty in the first term.
+    msg<wire::TookOver> word; ///< The message to followers; empty in the first term.
     std::optional<newcomer> waits;
 
     /// Whether the lost place, that of a new mirror, is the one that was the mirror's at first.
@@ -93,7 +93,7 @@ struct directory_state {
   give_up_process part_with; ///< Empty: none can be given up.
   std::set<uint32_t> parted; ///< Processes that are given up, in their present lives.
   std::vector<entry> variables;
-  uint64_t follower_count = 0; ///< Of all there were.
+  uint64_t follower_count = 0; ///< All followers so far.
   /// By variable; some of them are still to be watched.
   std::unordered_map<size_t, std::vector<follower>> followers;
   /// The variables that a follower, holder or mirror, or one that offers itself, has to do with.
@@ -103,8 +103,8 @@ struct directory_state {
   // Since the last word of losses, and of returns:
   std::set<std::string> reasons;
   std::vector<std::string> moved; ///< Variables that mirrors hold.
-  std::vector<std::string> alone; ///< Those that have no mirror any more.
-  std::vector<std::string> again; ///< Those that have one again.
+  std::vector<std::string> alone; ///< Variables that have lost their mirror.
+  std::vector<std::string> again; ///< Variables that have a mirror again.
 
   [[nodiscard]] std::vector<follower>& followers_of(size_t index) { return followers[index]; }
 
@@ -121,7 +121,7 @@ struct directory_state {
   /// True while a mirror is being told what its variable is.
   [[nodiscard]] bool is_filling() const;
 
-  /// "held twice again: 'w0', 'w1'". Likewise.
+  /// "held twice again: 'w0', 'w1'". Forgets it; empty, if there is nothing to say.
   [[nodiscard]] std::string tell_returns();
 };
 

@@ -23,7 +23,7 @@ using closed_or_none = std::optional<closed_step>;
 // How often it looks whether a process has come.
 constexpr auto look_period = std::chrono::milliseconds{20};
 
-// ---- what is learnt from answers, and from what a mirror knows ----
+// ---- learning from answers, and from a mirror's knowledge ----
 
 template <class Message, class Reply>
 void note(failover_client_state&, const msg<Message>&, const msg<Reply>&) {}
@@ -52,7 +52,8 @@ void note(failover_client_state& state, const msg<wire::TakeGradient>&,
   state.reports.close(applied.reader().getStep());
 }
 
-// What a request must have been answered by the owner, as far as the mirror knows.
+// The answer that the owner must have given to a request, as far as the mirror knows; empty, if the
+// mirror does not know.
 template <class Reply, class Message>
 expected<msg<Reply>> known_answer(failover_client_state&, const msg<Message>&,
                                   const closed_or_none&) {
@@ -109,7 +110,7 @@ bool is_lost(const failover_client_state& state) {
   return state.now_in == failover_client_phase::lost;
 }
 
-// Those that have waited for an actor, or for others.
+// Asks the requests that have waited for an actor to be found, or for other requests.
 void ask_early_ones(failover_client_pointer self) {
   for (auto id : self->state.flights.in_order()) {
     const auto& one = self->state.flights.at(id);
@@ -251,6 +252,13 @@ void say(failover_client_pointer self, const msg<Message>& message) {
     [self, message] { self->send(self->state.holder.accumulator, message); });
 }
 
+// Later holders are told it again: the present one may be lost, and a take that is made again asks
+// for as many gradients as at first.
+void limit_takes(failover_client_pointer self, const msg<wire::CancelTakes>& said) {
+  self->state.keep_limit(said);
+  say(self, said);
+}
+
 // ---- gradients, and the steps that they are part of ----
 
 // A token for a step says that all before it are over.
@@ -279,6 +287,7 @@ void look_again(failover_client_state& state) {
 caf::result<msg<wire::UpdateApplied>> take(failover_client_pointer self,
                                            const msg<wire::TakeGradient>& request) {
   self->state.closer = self->current_sender();
+  self->state.limit = {};
   return pass_on<wire::UpdateApplied>(self, the_accumulator, request, [self](const auto& answer) {
     if (!answer) return;
     report(self, self->state.reports.release());
@@ -286,7 +295,7 @@ caf::result<msg<wire::UpdateApplied>> take(failover_client_pointer self,
   });
 }
 
-// What an accumulator says of itself comes after what it has reported, here too.
+// The status of an accumulator comes after its earlier reports, here too.
 void look(failover_client_pointer self, const msg<wire::ReadAccumulator>& wanted,
           caf::typed_response_promise<msg<wire::AccumulatorStatus>> promise) {
   set_out<wire::AccumulatorStatus>(
@@ -370,7 +379,7 @@ void on_found(failover_client_pointer self, const holder_found& news) {
 
 // ---- another holds the variable ----
 
-// Requests from before the loss are answered by what is known, or are made again.
+// Requests from before the loss are answered by the mirror's knowledge, or are made again.
 void ask_again(failover_client_state& state, const std::vector<uint64_t>& before,
                const closed_or_none& closed) {
   for (auto id : before) {
@@ -413,6 +422,7 @@ caf::result<msg<wire::OwnerFollowed>> follow_to(failover_client_pointer self, ui
   auto before = state.flights.in_order();
   auto followed = give_again(self); // what was accepted comes before what was not
   ask_again(state, before, closed);
+  if (!state.limit.is_empty()) say(self, state.limit);
   look_again(state);
   return followed;
 }
@@ -487,7 +497,7 @@ failover_client_actor::behavior_type failover_client(failover_client_pointer sel
     [self](const msg<wire::TakeGradient>& request) { return take(self, request); },
     passes<wire::TakeAggregate, wire::Aggregate>(self, the_accumulator),
     passes<wire::AwaitAggregate, wire::Aggregate>(self, the_accumulator),
-    [self](const msg<wire::CancelTakes>& said) { say(self, said); },
+    [self](const msg<wire::CancelTakes>& said) { limit_takes(self, said); },
     [self](const msg<wire::CountMissing>& said) { say(self, said); },
     [self](const msg<wire::ReadAccumulator>& wanted) { return look(self, wanted); },
     [self](const msg<wire::SetStep>& set) { say(self, set); },

@@ -24,12 +24,12 @@
 
 namespace troupe {
 
-/// The actors that a failover client stands for: first those that begin with the variable, then
-/// those that may take over, in turn. They are looked for when they are needed, since one of them
-/// may be gone, or be there again.
+/// The actors that a failover client stands for: first the owner and accumulator that begin with
+/// the variable, then the ones that may take over, in turn. They are looked for when they are
+/// needed, since one of them may be gone, or be there again.
 struct failover_client_config {
   uint32_t variable = 0; ///< Its position among those of the strategy.
-  std::string name;      ///< Of the variable.
+  std::string name;      ///< The variable's name.
   std::array<actor_search, 2> owners;
   std::array<actor_search, 2> accumulators; ///< Empty, where no gradients are given.
   directory_actor directory;
@@ -40,8 +40,8 @@ struct failover_client_config {
   job_time start_deadline = std::chrono::seconds{60};
   /// How long to wait, after the owner is lost, for the word of the new holder.
   job_time timeout = std::chrono::seconds{15};
-  /// As `ask_until_answered` has it, for reads, gradients and changes. A question for what a step
-  /// comes to is asked once.
+  /// As `ask_until_answered` has it, for reads, gradients and changes. A question for the sum or
+  /// mean of a step is asked once.
   job_time ask_again_after{0};
 };
 
@@ -49,10 +49,10 @@ struct failover_client_config {
 struct flight {
   /// Asks the present holder of the variable.
   std::function<void()> ask;
-  /// Answers by what the mirror knows of, if that says enough.
+  /// Answers by the step that the mirror knows of, if that says enough.
   std::function<bool(const std::optional<closed_step>&)> settle;
   std::function<void(const error&)> fail;
-  bool is_repetition = false; ///< Of a gradient that was accepted before.
+  bool is_repetition = false; ///< Gives a gradient again that was accepted before.
   bool keeps_order = false;   ///< It must not overtake others that do.
   bool is_early = false;      ///< The actor to ask is not found yet, or it would overtake another.
   uint32_t attempts = 0;
@@ -86,7 +86,8 @@ public:
     return taken;
   }
 
-  /// In the order in which they are to be asked: what was accepted comes before what was not.
+  /// The flights in the order in which they are to be asked: gradients that were accepted come
+  /// before all other requests.
   [[nodiscard]] std::vector<uint64_t> in_order() const;
 
   /// Whether others that keep their order come before it, in that of `in_order`.
@@ -100,7 +101,7 @@ public:
 
 private:
   std::map<uint64_t, flight> flights_;
-  uint64_t count_ = 0; ///< Of all there were.
+  uint64_t count_ = 0; ///< All flights so far.
 };
 
 /// The changes that are asked for by number: as many at once as their owner remembers. There is no
@@ -108,7 +109,8 @@ private:
 struct change_numbers : request_numbers {
   std::deque<std::function<void()>> later; ///< Ask for changes, when they may be asked for.
 
-  /// Calls those of `later` that may be called now. @param is_lost All may: they are refused.
+  /// Calls the functions in `later` that may be called now. @param is_lost All may: they are
+  /// refused.
   void ask_later_ones(bool is_lost);
 };
 
@@ -127,10 +129,10 @@ public:
 
   void close(uint64_t step) { next_ = step + 1; }
 
-  /// An accumulator reports. @returns What the chief is to be told now; empty: nothing.
+  /// An accumulator reports. @returns The report for the chief now; empty: none.
   [[nodiscard]] msg<wire::TakenGradient> add(const msg<wire::TakenGradient>& taken);
 
-  /// A mirror knows of a step, whose report may be lost. @returns As `add`.
+  /// A mirror knows of a step; the report of that may be lost. @returns As `add`.
   [[nodiscard]] msg<wire::TakenGradient> add_closed(const closed_step& closed);
 
   /// The report that is not certain yet: is certain now (@returns as `add`), or void.
@@ -145,7 +147,7 @@ private:
 
   uint64_t next_ = 0;
   bool are_certain_ = true;
-  msg<wire::TakenGradient> told_;      ///< The last one, with what amended it.
+  msg<wire::TakenGradient> told_;      ///< The last report, with its amendments.
   msg<wire::TakenGradient> uncertain_; ///< Mostly empty.
 };
 
@@ -155,14 +157,14 @@ struct variable_holder {
   variable_owner_actor owner;
   accumulator_actor accumulator;
   bool is_sought = false;  ///< The node was asked for them.
-  job_time looked{0};      ///< For how long.
+  job_time looked{0};      ///< How long it has looked for them.
   bool is_looking = false; ///< A tick will come.
 };
 
 /// A replica that pushes a gradient, or a chief that closes a step, is to notice nothing of the
-/// loss of an owner. So each talks to a failover client: what it asks is passed on, and asked again
-/// of the mirror when that has taken over. Gradients that were accepted and might not be part of an
-/// update yet are given again; whatever the mirror knows to have been answered is answered so.
+/// loss of an owner. So each talks to a failover client, which passes its requests on, and makes
+/// them again when the mirror has taken over. Gradients that were accepted and might not be part of
+/// an update yet are given again; a request gets the mirror's answer, where that is known.
 ///
 /// | the mirror knows of   | a take that waits           | a gradient that waits          |
 /// |-----------------------|-----------------------------|--------------------------------|
@@ -175,9 +177,9 @@ struct variable_holder {
 ///
 /// Where training is asynchronous, an accumulator may hold gradients for several steps, and a
 /// mirror that takes over is given them in another order. It knows the last gradient of each
-/// replica that the variable has: what came later is given again. And what a step consists of is
-/// certain only when the mirror has it, too; so the chief is told of that not before it is told
-/// that the step is closed.
+/// replica that the variable has: later gradients are given again. The gradients of a step are
+/// certain only when the mirror has them, too; so the chief hears of them no earlier than that the
+/// step is closed.
 ///
 /// A request that changes the variable by itself, by hand or as an update, is made again, too, by
 /// its number: a holder that has made the change answers, and does not make it twice. There is no
@@ -209,6 +211,7 @@ struct failover_client_state {
   step_reports reports;
   caf::strong_actor_ptr closer; ///< The actor that takes gradients.
   uint32_t waits = 0;           ///< How often it waits for a word, each time for `timeout`.
+  msg<wire::CancelTakes> limit; ///< The strictest limit of the present take; mostly empty.
   std::vector<std::function<void()>> unsaid;      ///< Said after the flights were asked again.
   std::vector<std::function<void()>> early_looks; ///< Asked again when no report is uncertain.
 
@@ -217,7 +220,7 @@ struct failover_client_state {
   explicit failover_client_state(failover_client_config from)
     : config(std::move(from)), reports(config.first_step, !config.asynchronous) {}
 
-  /// Which of those in the config holds the variable.
+  /// Which of the two places in the config holds the variable.
   [[nodiscard]] size_t place() const { return holder.term % 2; }
 
   /// An actor of the present term was found, or none that lives. With the last of them, the
@@ -227,7 +230,11 @@ struct failover_client_state {
   /// The variable has moved.
   void move(uint64_t term);
 
-  /// What a mirror that knows of `closed` has is not kept any more.
+  /// Remembers a limit of the present take, unless a stricter one is known: a cancelled take stays
+  /// cancelled.
+  void keep_limit(const msg<wire::CancelTakes>& said);
+
+  /// Keeps no longer the gradients that a mirror has, if it knows of `closed`.
   void forget_counted(const std::optional<closed_step>& closed);
 
   /// The chief has heard of steps that a mirror that knows of `closed` does not know of.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a failover client makes of what it knows: no message is sent here.
+// The decisions of a failover client: no message is sent here.
 #include "actors/replication/failover_client.hpp"
 #include "messages/limits.hpp"
 #include "messages/replication_message.hpp"
@@ -100,6 +100,10 @@ void failover_client_state::move(uint64_t term) {
   now_in.enter(phase::seeking);
   holder = {.term = term, .is_looking = holder.is_looking};
   reports.forget_uncertain();
+}
+
+void failover_client_state::keep_limit(const msg<wire::CancelTakes>& said) {
+  if (limit.is_empty() || said.reader().getAtMost() <= limit.reader().getAtMost()) limit = said;
 }
 
 void failover_client_state::forget_counted(const std::optional<closed_step>& closed) {

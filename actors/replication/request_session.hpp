@@ -21,7 +21,7 @@ namespace troupe {
 struct request_numbers {
   uint64_t client = 0;
   uint64_t count = 0;      ///< Requests so far.
-  std::set<uint64_t> open; ///< Those without an answer.
+  std::set<uint64_t> open; ///< The requests without an answer.
 
   /// Whether a server that remembers a new request, too, still remembers the first one without an
   /// answer: it does not forget those between them that are answered.
@@ -39,8 +39,8 @@ struct request_numbers {
 /// If a request, or its answer, is lost with a link or with an actor, its client asks again,
 /// perhaps another actor that has taken over. The request may have been served already: to add
 /// twice is not to add once. So the server remembers, for each client, the requests that may come
-/// again and what they were answered. Gradients, questions for tokens and changes of variables all
-/// go by this.
+/// again, and their answers. Gradients, questions for tokens and changes of variables all go by
+/// this.
 ///
 /// Bounded by `limits::requests_of_client_max`, beyond which a client's earliest requests are over,
 /// and by a number of answers in all, beyond which the client that has asked nothing new for
@@ -49,7 +49,7 @@ struct request_numbers {
 template <class Answer>
 class request_table {
 public:
-  /// @param answers_max Of all clients.
+  /// @param answers_max The most answers to remember, of all clients together.
   explicit request_table(size_t answers_max = limits::list_elements_max)
     : answers_max_(answers_max) {}
 
@@ -67,8 +67,8 @@ public:
     return known != clients_.end() && id.number < known->second.oldest;
   }
 
-  /// Remembers a request with its answer, in place of an earlier answer, and forgets what the
-  /// client has no use for any more. A peer may say nonsense: it forgets its own requests only.
+  /// Remembers a request with its answer, in place of an earlier answer, and forgets the answers
+  /// that the client has no more use for. A peer that says nonsense loses only its own.
   void add(const request_id& id, Answer answer) {
     auto& known = clients_[id.client];
     known.asked = ++count_;
@@ -118,9 +118,9 @@ private:
   }
 
   size_t answers_max_;
-  size_t answers_ = 0; ///< Of all clients.
+  size_t answers_ = 0; ///< Answers remembered, of all clients.
   std::map<uint64_t, client> clients_;
-  uint64_t count_ = 0; ///< Of all requests that were added.
+  uint64_t count_ = 0; ///< Requests that were added.
 };
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is kept, and for how long.
+// The gradients that are kept, and for how long.
 #include "actors/replication/resend_buffer.hpp"
 
 #include "messages/replication_message.hpp"

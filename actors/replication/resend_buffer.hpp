@@ -14,30 +14,30 @@
 
 namespace troupe {
 
-/// An accumulator that is lost takes along what it had accepted for the step that it collected for,
-/// and where training is asynchronous for later ones. So the giver keeps each gradient, by
-/// reference, until its step must be over. Plain decisions.
+/// A lost accumulator takes along the gradients that it had accepted for its step, and where
+/// training is asynchronous those for later steps. So the giver keeps each gradient, by reference,
+/// until its step must be over. Plain decisions.
 class resend_buffer {
 public:
-  /// An accumulator has accepted a gradient, which is part of `step` or of an earlier one. Of one
-  /// that was given again the last word counts.
+  /// An accumulator has accepted a gradient, which is part of `step` or of an earlier one. If the
+  /// gradient was given again, the last word counts.
   void add(const msg<wire::PushGradient>& accepted, uint64_t step);
 
   /// A gradient will never be part of the variable.
   void forget(const origin& from);
 
-  /// A replica has a token for `step`, or a mirror collects for it: what was accepted for earlier
-  /// ones is part of the variable, in as many places as there are.
+  /// A replica has a token for `step`, or a mirror collects for it: gradients that were accepted
+  /// for earlier steps are part of the variable, wherever it is held.
   void forget_before(uint64_t step);
 
-  /// The variable has these, and what their replicas gave before them.
+  /// The variable has these gradients, and the earlier ones of their replicas.
   void forget_through(std::span<const gradient_id> latest);
 
   /// All are given again, in the order in which they were accepted. Others may come before them
   /// now: so none is forgotten with a step before it is accepted again.
   [[nodiscard]] std::vector<msg<wire::PushGradient>> give_again();
 
-  /// In that order.
+  /// All gradients that are kept, in the order in which they were accepted.
   [[nodiscard]] std::vector<msg<wire::PushGradient>> all() const;
 
 private:
@@ -51,8 +51,8 @@ private:
   std::vector<entry> entries_;
 };
 
-/// What an accumulator that is lost must have answered to a gradient, by the last step that is
-/// known of it, and the gradients that the variable has; nothing, if it is not among them.
+/// The answer that a lost accumulator must have given to a gradient, by the last step that is known
+/// of it, and the gradients that the variable has; nothing, if the gradient is not among them.
 [[nodiscard]] std::optional<verdict> verdict_of(const closed_step& closed, const origin& from);
 
 /// Where training is asynchronous: the first step that has the gradient, or a later one if that is
@@ -64,7 +64,7 @@ private:
 [[nodiscard]] msg<wire::TakenGradient> amendment(const msg<wire::TakenGradient>& report,
                                                  const msg<wire::TakenGradient>& former);
 
-/// A report with what amends it.
+/// A report together with its amendment.
 [[nodiscard]] msg<wire::TakenGradient> amended(const msg<wire::TakenGradient>& report,
                                                const msg<wire::TakenGradient>& amendment);
 

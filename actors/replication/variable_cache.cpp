@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The variable cache: from questions to one question, from what changed to the value.
+// The variable cache: makes one question of many, and the value of its changes.
 #include "actors/replication/variable_cache.hpp"
 
 #include "kernels/tensor/change.hpp"

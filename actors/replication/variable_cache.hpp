@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The variable cache: what a process knows of a variable that another one holds.
+// The variable cache: a process's copy of a variable that another process holds.
 #pragma once
 
 #include "actors/interfaces/interfaces.hpp"
@@ -14,34 +14,34 @@ namespace troupe {
 
 /// The owner that a cache asks.
 struct variable_cache_config {
-  variable_owner_actor owner; ///< Of another process.
+  variable_owner_actor owner; ///< Stands in another process.
 };
 
 /// All replicas of a process read the same variables after every step, and the value is to travel
-/// once. So one actor asks for all of them, and is told no more than what has changed since it last
-/// asked. An asker gets a value of no earlier moment than its question: a question that comes while
-/// another is on its way is asked anew.
+/// once. So one actor asks for all of them, and is told only the changes since it last asked. An
+/// asker gets a value of no earlier moment than its question: a question that comes while another
+/// is on its way is asked anew.
 ///
 /// A value that cannot be patched is kept alive by its users alone: received memory counts against
-/// what the owner's node may send.
+/// the memory that the owner's node may send.
 struct variable_cache_state {
   static inline const char* name = "variable_cache";
 
   using promise = caf::typed_response_promise<msg<wire::VariableSnapshot>>;
 
   variable_cache_config config;
-  msg<wire::VariableSnapshot> kept;          ///< In memory of our own, to be patched; mostly empty.
-  std::weak_ptr<const message_storage> seen; ///< The latest.
-  uint64_t revision = 0;                     ///< Of the latest.
-  std::vector<promise> asked;                ///< Those that the owner is being asked for.
-  std::vector<promise> waiting;              ///< Those that came since.
+  msg<wire::VariableSnapshot> kept;          ///< In our own memory, to be patched; mostly empty.
+  std::weak_ptr<const message_storage> seen; ///< The latest value.
+  uint64_t revision = 0;                     ///< The revision of the latest value.
+  std::vector<promise> asked;                ///< Readers for which the owner is being asked.
+  std::vector<promise> waiting;              ///< Readers that have come since then.
   std::optional<error> lost;                 ///< Why the owner is gone, if it is.
 
   /// The latest value that the owner has sent; empty if it is not in use any more.
   [[nodiscard]] msg<wire::VariableSnapshot> known() const;
 
-  /// The value after what the owner says has changed.
-  /// @param before What was known when the owner was asked.
+  /// The value after the changes that the owner tells.
+  /// @param before The value that was known when the owner was asked.
   /// Errors: malformed, if the changes do not fit it.
   [[nodiscard]] expected<msg<wire::VariableSnapshot>>
   take(const msg<wire::VariableSnapshot>& before, const msg<wire::VariableChanges>& changes);

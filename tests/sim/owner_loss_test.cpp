@@ -72,7 +72,7 @@ fault loss_of(const std::string& who, job_time at) {
   return {.kind = fault_kind::crash, .at = at, .who = {who}};
 }
 
-// What replicas ask, and are answered, may be lost, come twice, or late.
+// The requests of replicas, and the answers, may be lost, come twice, or late.
 scenario over_bad_links(scenario job) {
   job.faults.faults.push_back(
     {.kind = fault_kind::messages,
@@ -516,6 +516,20 @@ TEST_SUITE("sim/owner_loss") {
                               });
       }
     CHECK(turns > 30);
+  }
+
+  TEST_CASE("with dynamic backups, a step outlives the loss of a replica and then of an owner") {
+    auto job = replicated_job(sync_policy::latest_token, 4, 2, 61);
+    job.sync.dynamic = dynamic_backups{.gain = gain_model::power};
+    job.compute = constant_time(100s);
+    job.faults.faults = {loss_of("replica 3", 30s), loss_of("ps 0", 60s)};
+    auto course = run_job(job, 2);
+    CHECK_MESSAGE(!course->report.job.failure, failure_of(*course));
+    CHECK(course->report.restarts == 0);
+    CHECK(course->report.job.step == job.steps);
+    CHECK(course->report.probes.count("delivered TookOver") > 0);
+    auto complaints = judge(*course);
+    CHECK_MESSAGE(complaints.empty(), complaints);
   }
 
   TEST_CASE("over links that lose, double and delay messages, each accepted gradient counts once") {

@@ -215,6 +215,8 @@ TEST_SUITE("actors/replication/failover_client_asynchronous") {
 
   TEST_CASE_FIXTURE(slow_job, "if a mirror takes over before, its step counts, and no other") {
     auto status = chief.ask<msg<wire::AccumulatorStatus>>(takes, make_read_accumulator());
+    trainer.ask<msg<wire::TookOver>>(owners[1], make_take_over(1)); // clients do not know it yet
+    settle();
     origin another{.replica = 1};
     trainer.tell(accumulators[1], make_push_gradient(another, array({1}, {50})));
     settle();

@@ -150,6 +150,61 @@ TEST_SUITE("actors/replication/failover_client") {
     CHECK(taken.error().code == errc::cancelled);
   }
 
+  TEST_CASE_FIXTURE(replicated_job, "a take that was lowered before the move stays so after it") {
+    auto taken = take(3);
+    auto first = push(0, 10);
+    settle();
+    chief.tell(closer, make_cancel_takes(2, 0));
+    settle();
+    lose(0);
+    CHECK_FALSE(taken.has_come());
+    auto second = push(1, 20);
+    settle();
+    CHECK(is_accepted(first));
+    CHECK(is_accepted(second));
+    CHECK(taken.value().reader().getVersion() == 1);
+    CHECK(value() == doctest::Approx(85));
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "a take that a lost accumulator was told of is lowered, too") {
+    auto taken = take(3);
+    auto first = push(0, 10);
+    auto second = push(1, 20);
+    settle();
+    caf::anon_send_exit(owners[0], caf::exit_reason::kill);
+    caf::anon_send_exit(accumulators[0], caf::exit_reason::kill);
+    chief.tell(closer, make_cancel_takes(2, 0)); // before the loss is known
+    settle();
+    CHECK(taken.value().reader().getVersion() == 1);
+    CHECK(value() == doctest::Approx(85));
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "a take that a lost accumulator was told of is cancelled") {
+    auto taken = take(3);
+    settle();
+    caf::anon_send_exit(owners[0], caf::exit_reason::kill);
+    caf::anon_send_exit(accumulators[0], caf::exit_reason::kill);
+    chief.tell(closer, make_cancel_takes());
+    chief.tell(closer, make_cancel_takes(2, 0)); // it stays cancelled
+    settle();
+    CHECK(taken.error().code == errc::cancelled);
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "no take is cancelled for a word of the one before") {
+    auto first = take(2);
+    settle();
+    chief.tell(closer, make_cancel_takes());
+    settle();
+    CHECK(first.error().code == errc::cancelled);
+    auto second = take(1);
+    settle();
+    lose(0);
+    auto given = push(0, 10);
+    settle();
+    CHECK(is_accepted(given));
+    CHECK(second.value().reader().getVersion() == 1);
+  }
+
   TEST_CASE_FIXTURE(replicated_job, "the chief is told in one line what is held once") {
     lose(0);
     pass(1s);
@@ -411,10 +466,12 @@ TEST_SUITE("actors/replication/failover_client") {
     settle();
     auto fifth = request_id{5, 1, 1}; // the others have come before
     auto one = numbered(addition(1), fifth);
-    trainer.ask<msg<wire::VariableSnapshot>>(owners[1], one); // as its owner, before it was lost
-    settle();
     caf::anon_send_exit(owners[0], caf::exit_reason::kill);
     caf::anon_send_exit(accumulators[0], caf::exit_reason::kill);
+    owners[1]->enqueue( // the word of its owner, which is lost before it has the answer
+      caf::make_mailbox_element(caf::actor_cast<caf::strong_actor_ptr>(owners[0]),
+                                caf::make_message_id(), {}, one),
+      nullptr);
     auto changed = add(3, 1);
     auto others = add(1, 10);
     settle();

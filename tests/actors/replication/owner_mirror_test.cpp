@@ -76,7 +76,7 @@ public:
 
   [[nodiscard]] const std::vector<msg<wire::OfferMirror>>& offers() const { return told_->offers; }
 
-  /// Those of owners that have lost their mirrors.
+  /// Messages of owners that have lost their mirrors.
   [[nodiscard]] const std::vector<msg<wire::OfferMirror>>& misses() const { return told_->misses; }
 
   void doubt() { told_->is_in_doubt = true; }
@@ -497,6 +497,24 @@ TEST_SUITE("actors/replication/owner_mirror") {
     CHECK(read_of(newcomer).error().code == errc::unavailable);
     static_cast<void>(take_over());
     CHECK(read_of(mirror).has_come());
+    caf::anon_send_exit(newcomer, caf::exit_reason::kill);
+  }
+
+  TEST_CASE_FIXTURE(replicated, "nothing is changed by a mirror, nor by an owner in a new life") {
+    use({.rule = rules::sgd{.learning_rate = 1}});
+    auto newcomer = spawn(variable_owner, config());
+    trainer.tell(newcomer, come_back{owner, true});
+    settle();
+    auto held = state_of(mirror);
+    for (const auto& whom : {mirror, newcomer}) {
+      const error expected{errc::unavailable, "'w' is held by another"};
+      CHECK(add(whom, noise(1), {1, 1, 1}).error() == expected);
+      CHECK(ask<wire::UpdateApplied>(whom, update(0, {noise(1)})).error() == expected);
+    }
+    CHECK(are_equal(state_of(mirror), held));
+    tell_as(newcomer, owner, make_repeat_changes(1));
+    CHECK(apply(0, {noise(1)}).has_come());
+    CHECK(are_equal(state_of(newcomer), state_of(owner)));
     caf::anon_send_exit(newcomer, caf::exit_reason::kill);
   }
 

@@ -20,10 +20,10 @@ namespace {
 
 using change_kind = wire::Gradient::Which;
 
-/// What has gone through the post office.
+/// The messages that have gone through the post office.
 struct letters {
-  std::vector<uint64_t> known;   ///< Of each question.
-  std::vector<change_kind> told; ///< In each answer.
+  std::vector<uint64_t> known;   ///< The revision known, by question.
+  std::vector<change_kind> told; ///< The kind of change, by answer.
   bool are_kept = false;         ///< Answers do not go out.
   std::vector<std::function<void()>> kept;
 };
