@@ -31,7 +31,7 @@ public:
 
   /// T(1), ..., T(number of `replicas`), never falling. Units: seconds. Cost: as many sorts of
   /// arrivals as there are steps in memory that have changed.
-  /// @param replicas Those that are there, ascending: others are left out.
+  /// @param replicas The replicas that are there, ascending: others are left out.
   /// @param now On the clock of the records: a gradient that has not come is at least so late.
   [[nodiscard]] std::vector<double> expected_times(const std::vector<uint32_t>& replicas,
                                                    job_time now) const;
@@ -47,7 +47,7 @@ private:
   };
 
   struct row {
-    uint64_t local_step = 0; ///< What gradients for this step are stamped with.
+    uint64_t local_step = 0; ///< The stamp of gradients for this step.
     job_time began{0};
     std::vector<came> arrivals; ///< By replica; those beyond the end have not come.
   };

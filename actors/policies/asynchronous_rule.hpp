@@ -37,9 +37,9 @@ struct asynchronous_rule {
   }
 
   /// The first step that a replica may go on with, as one accumulator sees it.
-  /// @param step That the accumulator collects for.
-  /// @param position Of the replica's gradient among those that wait for an update, from 1: beyond
-  /// K if updates are behind.
+  /// @param step The step that the accumulator collects for.
+  /// @param position The place of the replica's gradient among those that wait for an update, from
+  /// 1; above K if updates are behind.
   [[nodiscard]] uint64_t next_step(uint64_t step, uint64_t position) const {
     TROUPE_ASSERT(position > 0, step);
     auto waits = traits_of(policy).waits_all;

@@ -13,23 +13,23 @@
 
 namespace troupe {
 
-/// What the gradients of one step were like, over all variables.
+/// The norms of one step's gradients, over all variables.
 struct gradient_norms {
   double squared_mean = 0; ///< The squared norm of their mean.
   double mean_squared = 0; ///< The mean of their squared norms.
 };
 
-/// What is known of a gradient that any replica could compute, from those that came.
+/// An estimate, from the gradients that came, of the gradient that any replica could compute.
 struct gradient_spread {
-  double squared_norm = 0; ///< Of its expectation.
+  double squared_norm = 0; ///< The squared norm of its expectation.
   double variance = 0;     ///< Its expected squared distance from that.
 
   /// From the gradients of one step; unbiased, but that no square is negative.
   /// @param count Their number; at least 2.
   [[nodiscard]] static gradient_spread of(const gradient_norms& norms, uint32_t count);
 
-  /// What an update of the mean of k gradients is expected to lower the loss by, in multiples of
-  /// the learning rate: (1 - c/2) squared_norm - (c/2) variance / k, with c the learning rate times
+  /// The expected fall of the loss by an update of the mean of k gradients, in multiples of the
+  /// learning rate: (1 - c/2) squared_norm - (c/2) variance / k, with c the learning rate times
   /// the Lipschitz constant of the gradient. May be negative. Source: the paper below, equation
   /// (5).
   [[nodiscard]] double gain(uint32_t count, double curvature) const {
@@ -39,8 +39,8 @@ struct gradient_spread {
 
 /// The k with the largest gain a second: of equals, the largest k; if no update is expected to
 /// help, all of them.
-/// @param gains Of updates of 1, 2, ... gradients. @param times To the first, second, ... gradient;
-/// as many, at least one.
+/// @param gains The gains of updates of 1, 2, ... gradients; at least one.
+/// @param times The times to the first, second, ... gradient; as many.
 [[nodiscard]] uint32_t best_count(std::span<const double> gains, std::span<const double> times);
 
 /// The best number of backups depends on which replicas are slow, which changes, and on how much
@@ -53,16 +53,16 @@ struct gradient_spread {
 /// the curvature is what `dynamic_backups` says, or 0.1.
 class backup_choice {
 public:
-  /// @param learning_rate What an update multiplies the mean gradient by, if that is all that it
-  /// does; else 0.
+  /// @param learning_rate The factor of the mean gradient in an update, if an update does nothing
+  /// else; otherwise 0.
   explicit backup_choice(const dynamic_backups& options, double learning_rate = 0)
     : options_(options), learning_rate_(learning_rate), arrivals_(options.window, options.memory) {}
 
-  /// A step is over. @param norms Of its gradients; not looked at if gains are not measured.
+  /// A step is over. @param norms Norms of its gradients; ignored if gains are not measured.
   void add(const step_record& step, const gradient_norms& norms);
 
   /// How many gradients the next step should wait for: all before anything is known.
-  /// @param replicas Those that are there, ascending; at least one. @param now As in
+  /// @param replicas The replicas that are there, ascending; at least one. @param now As in
   /// `arrival_history::expected_times`.
   [[nodiscard]] uint32_t choose(const std::vector<uint32_t>& replicas, job_time now) const;
 
@@ -76,8 +76,8 @@ private:
   dynamic_backups options_;
   double learning_rate_;
   arrival_history arrivals_;
-  std::deque<gradient_spread> spreads_; ///< Of the last steps with two gradients or more.
-  std::deque<descent_step> descent_;    ///< Of these, as many as are remembered; each with a loss.
+  std::deque<gradient_spread> spreads_; ///< From the last steps with two gradients or more.
+  std::deque<descent_step> descent_;    ///< The last of these steps that have a loss.
 };
 
 } // namespace troupe

@@ -7,10 +7,10 @@
 
 namespace troupe {
 
-/// What one step showed of the loss that it went down.
+/// One step down the loss.
 struct descent_step {
   double loss = 0;           ///< Where its gradients were computed; an estimate from their batches.
-  double squared_norm = 0;   ///< Of the gradient's expectation; unbiased, so it may be below 0.
+  double squared_norm = 0;   ///< The expected gradient's; unbiased, so it may be below 0.
   double squared_update = 0; ///< Squared norm of the mean gradient, that the update went along.
 };
 

@@ -55,7 +55,7 @@ public:
   /// @pre given() >= required.
   [[nodiscard]] closed_gradients close_step(uint32_t required);
 
-  /// Goes on with another step, and what was given.
+  /// Goes on with another step, and keeps the gradients that were given.
   void set_step(uint64_t step) { step_ = step; }
 
   /// All that was given since the step before was closed will be given again.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process may use, and when looking is of use.
+// The processors of a process, and when looking is of use.
 #include "actors/policies/spin.hpp"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ std::string text_of(const std::string& path) {
   return {std::istreambuf_iterator<char>{file}, {}};
 }
 
-// Of a control group of version 2, or of version 1.
+// The quota of a control group of version 2, or of version 1.
 std::optional<double> quota_of_group(const std::string& path) {
   if (auto quota = quota_of(text_of("/sys/fs/cgroup" + path + "/cpu.max"))) return quota;
   auto older = "/sys/fs/cgroup/cpu" + path + "/cpu.cfs_";

@@ -10,13 +10,13 @@
 
 namespace troupe {
 
-/// What a process may use of its machine.
+/// The processors of its machine that a process may use.
 struct processor_facts {
-  uint32_t processors = 1;       ///< It may run on so many.
-  std::optional<double> quota{}; ///< So many on average; none: as many as there are.
+  uint32_t processors = 1;       ///< The processors that it may run on.
+  std::optional<double> quota{}; ///< Processors that it may use on average; none: no limit.
 };
 
-/// Of this process: its affinity, and the smallest quota of its control groups.
+/// The facts of this process, by its affinity and the smallest quota of its control groups.
 [[nodiscard]] processor_facts processors_of_this_process();
 
 /// Units: processors. @param cpu_max A control group's quota and period, as in its `cpu.max`:
@@ -44,7 +44,7 @@ public:
   using time_point = std::chrono::steady_clock::time_point;
   using duration = std::chrono::steady_clock::duration;
 
-  /// @param bound Of the thread's own time for each wait; 0: it never looks.
+  /// @param bound How long the thread may look in each wait; 0: it never looks.
   explicit spin_policy(duration bound) : bound_(bound) {}
 
   /// A wait begins. @returns Whether to look before the thread sleeps.
@@ -65,7 +65,7 @@ private:
 
   duration bound_;
   time_point looked_{};         ///< Last.
-  duration spent_{0};           ///< In this wait.
+  duration spent_{0};           ///< Time spent in this wait.
   uint32_t fruitless_ = 0;      ///< Waits in a row in which nothing was found.
   uint32_t skipped_ = 0;        ///< Waits in which the thread is to sleep at once.
   duration pause_{0};           ///< The last one.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace troupe {
 
@@ -53,9 +54,12 @@ error to_error(const stalled_step& stalled) {
   const auto* why = stalled.live == 0     ? ""
                     : stalled.tokens == 0 ? ", all of them wait for a token, and no token is left"
                                           : ", and all of them have given the one that counts";
+  auto lacking = stalled.lacking.empty() ? std::string{}
+                                         : fmt::format("; too few gradients came for {}",
+                                                       fmt::join(stalled.lacking, ", "));
   return {errc::stalled,
-          fmt::format("step {} cannot end: it needs {} gradients, {} of {} replicas are live{}",
-                      stalled.step, stalled.needed, stalled.live, stalled.replicas, why)};
+          fmt::format("step {} cannot end: it needs {} gradients, {} of {} replicas are live{}{}",
+                      stalled.step, stalled.needed, stalled.live, stalled.replicas, why, lacking)};
 }
 
 } // namespace troupe

@@ -10,12 +10,13 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace troupe {
 
 /// The fewest replicas with which every step can end: as many as it needs gradients, or 1 where one
-/// may give several, or where a step needs what there is.
+/// may give several, or where a step needs no more than there are.
 [[nodiscard]] uint32_t fewest_replicas(const sync_options& sync);
 
 /// Whether a job may begin, and go on, with that many of its replicas.
@@ -30,7 +31,7 @@ struct replicas_present {
 };
 
 /// How many gradients the next step waits for, where that is chosen anew for every step.
-/// @param usual As many as the options say. @param is_first No step is known yet.
+/// @param usual The number in the options. @param is_first No step is known yet.
 [[nodiscard]] uint32_t choose_needed(const backup_choice& choice, uint32_t usual, bool is_first,
                                      const replicas_present& replicas, job_time now);
 
@@ -43,10 +44,12 @@ struct replicas_present {
 /// A step that cannot end.
 struct stalled_step {
   uint64_t step = 0;     ///< Counted from 1.
-  uint32_t needed = 0;   ///< Gradients.
+  uint32_t needed = 0;   ///< Gradients that it needs.
   uint32_t live = 0;     ///< Replicas that are there; none of them can end the step.
-  uint32_t replicas = 0; ///< That the job has.
-  uint32_t tokens = 0;   ///< That are left.
+  uint32_t replicas = 0; ///< Replicas of the job, there or not.
+  uint32_t tokens = 0;   ///< Tokens that are left.
+  /// Names of the variables that lack gradients while others have enough.
+  std::vector<std::string> lacking{};
 };
 
 /// The error that reports it, of the code `stalled`.

@@ -32,7 +32,7 @@ expected<sync_policy> parse_sync_policy(std::string_view name) {
 
 namespace {
 
-// What goes with some policies only.
+// Checks the options that go with some policies only.
 expected<void> check_policy(const sync_options& options) {
   const auto& policy = traits_of(options.policy);
   if (options.slack > 0 && !policy.keeps_pace())

@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-/// What one more gradient in an update is thought to be worth.
+/// How the worth of one more gradient in an update is estimated.
 enum class gain_model : uint8_t {
   measured, ///< By how much the loss should fall, from the norms of gradients and their spread.
   power,    ///< k to some power: where nothing is learnt, or the power is known.
@@ -20,7 +20,7 @@ enum class gain_model : uint8_t {
 /// How a number of backups is chosen anew for every step (`backup_choice`).
 struct dynamic_backups {
   gain_model gain = gain_model::measured;
-  double power = 1; ///< Of `gain_model::power`: 1 = every gradient counts as much; above 0.
+  double power = 1; ///< The exponent of k, above 0; with 1 each gradient counts as much.
   /// Learning rate times the Lipschitz constant of the gradient, below 2: the larger, the more
   /// noise matters, and the more gradients are waited for. 0 = it is estimated (`backup_choice`).
   double curvature = 0.1;
@@ -56,7 +56,7 @@ struct sync_options {
   /// If given, the chief chooses how many gradients each step after the first waits for; the first
   /// waits for `replicas_to_aggregate`, or all there are. Where the policy has newest tokens.
   std::optional<dynamic_backups> dynamic;
-  std::string name = "sync_replicas"; ///< Of the optimizer, for messages.
+  std::string name = "sync_replicas"; ///< The optimizer's name, for messages.
 
   /// More tokens at the start are no choice but a mistake.
   static constexpr int64_t initial_tokens_max = 1'000'000'000;
@@ -67,7 +67,7 @@ struct sync_options {
   /// want of a policy under which a replica gives several gradients to a step.
   [[nodiscard]] expected<void> validate() const;
 
-  /// Whether owners are to say what the gradients are like.
+  /// Whether owners are to measure the norms of gradients.
   [[nodiscard]] bool measures() const { return dynamic && dynamic->gain == gain_model::measured; }
 
   /// Tokens that an update puts into the queue where they are counted.

@@ -13,7 +13,7 @@
 
 namespace troupe {
 
-/// What becomes of the replicas that a step did not wait for.
+/// The fate of the replicas that a step did not wait for.
 ///
 /// | policy        | a late replica                         | tokens of an update             |
 /// |---------------|----------------------------------------|---------------------------------|
@@ -33,7 +33,7 @@ namespace troupe {
 /// The last three are asynchronous (`asynchronous_rule`): nothing is dropped, an update is made of
 /// the next N gradients however old they are, and each of them says by how many updates it is late.
 ///
-/// The numbers stand in files. What a policy does is in `policy_table`.
+/// The numbers stand in files. `policy_table` says how a policy behaves.
 enum class sync_policy : uint8_t {
   tensorflow = 0,
   latest_token = 1,
@@ -51,7 +51,7 @@ enum class token_supply : uint8_t {
   paced,   ///< One of the newest step, if the replica is not too far ahead (`slack_gate`).
 };
 
-/// What becomes of a gradient that its step did not wait for.
+/// The fate of a gradient that its step did not wait for.
 enum class late_gradient : uint8_t {
   dropped,   ///< It is computed, pushed and found stale.
   cancelled, ///< Its replica is told to stop as soon as the step has what it needs.

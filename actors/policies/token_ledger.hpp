@@ -34,7 +34,7 @@ public:
     uint64_t step = 0;
   };
 
-  /// @param tokens Those that a job left in the queue that goes on now, from the head on.
+  /// @param tokens The tokens that an interrupted job left in the queue, from the head on.
   explicit token_ledger(sync_policy policy, uint64_t first_step = 0,
                         std::span<const uint64_t> tokens = {})
     : policy_(traits_of(policy)), newest_(first_step), tokens_(tokens.begin(), tokens.end()) {}

@@ -21,7 +21,7 @@ public:
   explicit waiting_lines(job_time limit) : limit_(limit) {}
 
   /// The line to say now, if another period is over since the last one.
-  /// @param waited Since the wait began. @param awaited What is missing.
+  /// @param waited The time since the wait began. @param awaited Names what is missing.
   [[nodiscard]] std::optional<std::string> due(job_time waited, std::string_view awaited);
 
 private:

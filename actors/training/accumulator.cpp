@@ -132,7 +132,8 @@ void leave(accumulator_pointer self, caf::exit_msg& exit) {
   self->quit(std::move(exit.reason));
 }
 
-// What came before a mirror took over was given to the wrong one, and is given again.
+// Gradients that came before a mirror took over are forgotten: they were given to the wrong
+// accumulator, and are given again.
 void set_step(accumulator_state& state, uint64_t step) {
   state.ledger.set_step(step);
   state.accepted_reply = {};
@@ -147,7 +148,7 @@ request_id request_of(const origin& from) {
   return {from.replica, from.iteration, from.iteration};
 }
 
-// Of all gradients of a bundle it is the same.
+// Stands for all gradients of a bundle, which have one origin.
 wire::PushGradient::Reader first_of(const push_bundle& pushed) {
   return pushed.gradients.front().reader();
 }
@@ -207,7 +208,7 @@ expected<void> accumulator_state::check(const push_bundle& pushed) const {
   return {};
 }
 
-// What divides an update has 32 bits.
+// The divisor of an update has 32 bits.
 expected<void> accumulator_state::check_examples(const origin& from) const {
   if (from.examples == 0)
     return fail(errc::invalid_argument,

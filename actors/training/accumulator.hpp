@@ -20,20 +20,21 @@
 
 namespace troupe {
 
-/// What an accumulator collects, and the owner that gets it.
+/// The gradients that an accumulator collects, and the owner that gets them.
 struct accumulator_config {
-  variable_form variable;         ///< What gradients must fit, unless `form` says otherwise.
+  variable_form variable;         ///< The form of gradients, unless `form` says otherwise.
   variable_owner_actor owner;     ///< Gets the gradients of a step; may be null if `form` is given.
   uint64_t first_step = 0;        ///< The step that the job begins with.
   troupe::world* world = nullptr; ///< Tells when a gradient came. Outlives the actor.
-  /// Gets gradients in the owner's place, of `variable` and of those behind it; null: there is but
-  /// one.
+  /// Gets the gradients in the owner's place, for `variable` and the variables in `behind`; null:
+  /// there is one variable.
   bundle_actor bundle;
-  std::vector<variable_form> behind;    ///< In the order of the bundle.
-  std::optional<accumulator_form> form; ///< Of an accumulator that stands alone.
+  std::vector<variable_form> behind;    ///< The others, in the order of the bundle.
+  std::optional<accumulator_form> form; ///< Given for an accumulator that stands alone.
   reduction how = reduction::mean;
-  bool gradients_are_sums = false; ///< Over the examples that their origins say: so many divide.
-  /// A second one to the same step is dropped; of a first one the reply says to wait for the next.
+  bool gradients_are_sums = false; ///< Over examples: an update divides by their number.
+  /// A replica's second gradient to a step is dropped; the reply to its first one says to wait for
+  /// the next step.
   bool one_gradient_per_replica = false;
   /// If given, no gradient is dropped, and a take has as many as it asks for, in order of arrival.
   std::optional<asynchronous_rule> asynchronous;
@@ -45,8 +46,8 @@ struct accumulator_config {
   device place{}; ///< Where the variable lies: on a device, gradients may lie there, too.
 };
 
-/// Whether a caller may see what the gradients of a variable come to, which lies at `place`.
-/// Errors: unimplemented on a device: the host adds them up, and cannot read them there.
+/// Whether a caller may see the sum or mean of a variable's gradients. @param place Where the
+/// variable lies. Errors: unimplemented on a device: the host adds up, and cannot read there.
 [[nodiscard]] expected<void> check_aggregates(const std::string& variable, device place);
 
 /// Summing gradients as they come would read and write the sum once for each of them. An
@@ -74,7 +75,7 @@ struct accumulator_state {
     std::variant<update_promise, aggregate_promise> promise; ///< For the owner's answer, or ours.
   };
 
-  /// A request to see what a step comes to.
+  /// A request to see the sum or mean of a step.
   struct pending_await {
     caf::strong_actor_ptr asker;
     aggregate_promise promise;
@@ -82,14 +83,14 @@ struct accumulator_state {
 
   accumulator_config config;
   gradient_ledger ledger;
-  std::vector<push_bundle> accepted; ///< Those that the ledger has, in its order.
+  std::vector<push_bundle> accepted; ///< The gradients in the ledger, in its order.
 
-  /// What was said of the last gradient of each replica: a client that numbers its iterations.
+  /// The replies to the last gradient of each replica: a client that numbers its iterations.
   request_table<msg<wire::PushReply>> remembered;
   std::deque<pending_take> takes;
   std::vector<pending_await> awaits;
   std::set<caf::actor_addr> watched;   ///< Actors that have asked for an aggregate, and may end.
-  msg<wire::PushReply> accepted_reply; ///< What every accepted push of this step is told.
+  msg<wire::PushReply> accepted_reply; ///< The reply to each accepted push of this step.
 
   /// Keeps or drops gradients that came at `now`, one for each variable.
   /// Errors: as the two `check_gradient`; invalid_argument, if they are not as many.
@@ -100,7 +101,7 @@ struct accumulator_state {
     return !takes.empty() && ledger.given() >= takes.front().required;
   }
 
-  /// What a take hands out.
+  /// The messages that a take hands out.
   struct taken {
     msg<wire::TakenGradient> report;  ///< For the asker: the arrivals.
     msg<wire::ApplyUpdate> update;    ///< For the owner: the gradients.
@@ -108,12 +109,12 @@ struct accumulator_state {
     msg<wire::Aggregate> aggregate{}; ///< For callers that want to see it; empty if none does.
   };
 
-  /// Closes the step. @param aggregates Whether a caller wants to see what it comes to.
-  /// @param take What asked for it.
+  /// Closes the step. @param aggregates Whether a caller wants to see its sum or mean.
+  /// @param take The request for it.
   /// @pre As many gradients are given as are required.
   [[nodiscard]] taken close_step(bool aggregates, const pending_take& take);
 
-  /// The takes of `asker` for `step` are content with so many gradients.
+  /// The takes of `asker` for `of_step` need `at_most` gradients from now on.
   void lower_takes(const caf::strong_actor_ptr& asker, uint64_t of_step, uint32_t at_most);
 
   /// The takes and awaits of `asker`, which are to be answered and are forgotten here.

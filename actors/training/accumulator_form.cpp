@@ -65,7 +65,7 @@ expected<void> check_dense(const accumulator_form& form, wire::Tensor::Reader gr
 
 // ---- sparse ----
 
-// What the gradient itself says of the whole array's shape.
+// Checks the whole array's shape, as the gradient itself gives it.
 expected<void> check_given_shape(const accumulator_form& form, const shape& declared,
                                  const shape& given) {
   if (given.rank() == 0) return {}; // nothing is said

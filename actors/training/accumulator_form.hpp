@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an accumulator of a user's own accepts, judged as TensorFlow's conditional accumulators do.
+// The gradients that a user's accumulator accepts, judged as by TensorFlow's conditional ones.
 #pragma once
 
 #include "kernels/tensor/dtype.hpp"
@@ -13,7 +13,7 @@
 
 namespace troupe {
 
-/// What the gradients of a step become when they are taken.
+/// How the gradients of a step are combined when they are taken.
 enum class reduction : uint8_t {
   mean, ///< Dense: divided by the gradients accepted. Sparse: each row by those that hold it.
   sum,
@@ -22,7 +22,7 @@ enum class reduction : uint8_t {
 /// The reduction called "MEAN" or "SUM". Errors: invalid_argument for any other name.
 [[nodiscard]] expected<reduction> parse_reduction(std::string_view name);
 
-/// What an accumulator accepts.
+/// The gradients that an accumulator accepts.
 struct accumulator_form {
   enum class layout : uint8_t { dense, sparse };
 
@@ -43,7 +43,8 @@ struct accumulator_form {
                                             wire::Gradient::Reader gradient,
                                             const shape* accumulated);
 
-/// What later gradients are compared with: a dense gradient's shape, a sparse one's values'.
+/// The shape that later gradients must fit: a dense gradient's own, or that of a sparse one's
+/// values.
 [[nodiscard]] shape accumulated_shape(wire::Gradient::Reader gradient);
 
 } // namespace troupe

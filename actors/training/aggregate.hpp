@@ -15,7 +15,7 @@ namespace troupe {
 ///
 /// All dense: a dense one. All sparse: the rows that occur, ascending, each once; a row's mean is
 /// over the gradients that hold it, as in TensorFlow. Some of each: dense.
-/// @param divisor As in ApplyUpdate: what the sum is divided by; 0 = a mean.
+/// @param divisor As in ApplyUpdate: the divisor of the sum; 0 = a mean.
 /// @param declared The whole array's shape; -1 for the first extent of a sparse one if unknown, and
 /// the extents behind it are those of the rows.
 /// @pre There is at least one gradient, they fit together, and row numbers, if sparse ones are

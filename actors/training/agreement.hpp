@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What processes must have been told alike.
+// The settings that all processes of a job must have been given alike.
 #pragma once
 
 #include <optional>

@@ -386,13 +386,7 @@ void give_up_awaited(chief_pointer self) {
   auto timeout = state.config.rejoin_timeout;
   for (auto index : state.roster.awaited()) {
     if (state.config.world->now() - state.roster.since(index) <= timeout) continue;
-    state.roster.give_up(index);
-    if (!state.enough_live())
-      return finish(
-        self, state.want_of_replicas(
-                {index,
-                 {errc::unavailable, fmt::format("was awaited for {:.1f} s after its node was gone",
-                                                 seconds(timeout))}}));
+    if (auto failure = state.give_up(index)) return finish(self, std::move(failure));
     need_no_more_than_are_left(self);
   }
 }
@@ -431,11 +425,11 @@ void on_confirmed(chief_pointer self, const std::vector<accumulator_progress>& p
   auto& state = self->state;
   auto lacking = state.lost_parts(progress);
   if (!lacking.empty()) return do_without(self, progress, lacking);
-  state.end.asked ? take_step_back(self) : finish(self, state.stall(tokens));
+  state.end.asked ? take_step_back(self) : finish(self, state.stall(tokens, progress));
 }
 
-// A report may still be on its way from another node. What an accumulator answers comes after what
-// it has reported: so when all have answered and the step is still open, no report will come.
+// A report may still be on its way from another node. The answer of an accumulator comes after its
+// reports: so when all have answered and the step is still open, no report will come.
 void confirm_stall(chief_pointer self, uint32_t tokens) {
   const auto& collected = self->state.config.collected;
   auto missing = std::make_shared<size_t>(collected.size());

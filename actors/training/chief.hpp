@@ -33,10 +33,10 @@ struct collected_variables {
   std::string name; ///< For people: "w", or "w and 3 more".
   accumulator_actor accumulator;
   update_holder_actor holder;    ///< Makes the updates.
-  std::vector<size_t> positions; ///< Of the variables, among all.
+  std::vector<size_t> positions; ///< Positions of the variables, among all.
 };
 
-/// What a chief leads.
+/// The job that a chief leads.
 struct chief_config {
   sync_options sync;
   /// Replicas that are not there when the job begins: none waits for them, but they may join later.
@@ -45,8 +45,8 @@ struct chief_config {
   uint32_t min_replicas = 0;
   uint64_t first_step = 0;
   uint64_t steps = 1;                         ///< Updates to make.
-  std::vector<collected_variables> collected; ///< What it trains; it ends the accumulators.
-  std::vector<variable_owner_actor> owners;   ///< Of what snapshots hold, first what it trains.
+  std::vector<collected_variables> collected; ///< To be trained; the chief ends the accumulators.
+  std::vector<variable_owner_actor> owners;   ///< Variables in snapshots, the trained ones first.
   std::vector<std::string> variables;         ///< Their names, in the same order.
   token_queue_actor tokens;                   ///< The chief ends it.
   recorder_actor recorder;                    ///< Told of every step, and last of the job's end.
@@ -77,36 +77,36 @@ struct chief_config {
   job_time rejoin_timeout{0};
   /// Whether the loss of a replica ends the job, with a last snapshot, however many are left.
   bool stops_on_loss = false;
-  /// What an update multiplies the mean gradient by, if that is all that it does; else 0. Says how
-  /// curved the loss is, where the number of backups is dynamic.
+  /// The factor of the mean gradient in an update, if an update does nothing else; otherwise 0. It
+  /// says how curved the loss is, where the number of backups is dynamic.
   double learning_rate = 0;
   troupe::world* world = nullptr; ///< Outlives the actor.
 };
 
 /// How far an accumulator has come.
 struct accumulator_progress {
-  uint64_t step = 0;      ///< That it collects for.
-  uint64_t gradients = 0; ///< That it has for this step and later ones.
+  uint64_t step = 0;      ///< The step that it collects for.
+  uint64_t gradients = 0; ///< The gradients that it has for this step and later ones.
 };
 
 /// The step that is under way.
 struct step_progress {
   uint32_t needed = 0; ///< Gradients that it waits for.
   job_time began{0};
-  std::vector<variable_update> applied; ///< What owners have done.
+  std::vector<variable_update> applied; ///< Updates that owners have made.
   size_t held = 0; ///< Updates that wait for their release: one an accumulator.
-  std::map<size_t, gradient_norms> norms; ///< Of what owners hold or have measured, by variable.
+  std::map<size_t, gradient_norms> norms; ///< As owners hold or have measured them, by variable.
   size_t cancelled = 0;        ///< Accumulators that wait no more, while it is taken back.
-  bool warned = false;         ///< Of its lateness.
+  bool warned = false;         ///< The user was warned that it is late.
   bool suspects_stall = false; ///< The last look found all replicas waiting.
 
   /// Accumulators of variables that the step has changed, or that have a change held for them.
   [[nodiscard]] size_t ahead() const { return std::max(applied.size(), held); }
 
-  /// The sum of what owners have measured, in the order of variables.
+  /// The sum of the norms that owners have measured, in the order of variables.
   [[nodiscard]] gradient_norms all_norms() const;
 
-  /// Those of `collected` of which it was not said yet that the update is applied.
+  /// Names of the collected variables with an update that is not reported as applied yet.
   [[nodiscard]] std::vector<std::string>
   not_applied(std::span<const collected_variables> collected) const;
 };
@@ -118,18 +118,18 @@ struct snapshot_progress {
   bool is_taken_back = false; ///< The step after it was: no replica has had a token of that.
 };
 
-/// What is known of the end of a job.
+/// When, and why, a job is to end, and its report.
 struct job_end {
   std::optional<job_time> asked; ///< Since when the job is to end with its step.
-  std::optional<error> reason;   ///< If it is asked for because of a failure.
-  bool asks_queue = false;       ///< How many tokens are left; before it is told, nothing is over.
+  std::optional<error> reason;   ///< Why the job fails, if it is to end for a failure.
+  bool asks_queue = false;       ///< The queue's answer is awaited: the job is not over.
   job_report report;
 
   /// The job is to end with its step.
   void ask(job_time now) { asked = asked.value_or(now); }
 };
 
-/// What the chief knows. It goes through the phases that `transitions` allows.
+/// The chief's knowledge of its job. It goes through the phases that `transitions` allows.
 ///
 /// A failure leads to `ending` at any time, StopJob at the end of the step. A step settles, and is
 /// saved, in no virtual time: the steps do not show which of them were saved. A step that does not
@@ -161,7 +161,7 @@ struct chief_state {
 
   chief_config config;
   phase_in<phase, transitions> now_in{phase::starting};
-  job_time phase_began{0}; ///< Of `settling`, `saving` and `ending`.
+  job_time phase_began{0}; ///< When `settling`, `saving` or `ending` began.
   uint64_t step = 0;       ///< The global step: updates that are done.
   step_progress open;      ///< The step after it.
   step_ledger ledger{0};
@@ -215,7 +215,7 @@ struct chief_state {
   void note_join(uint32_t replica, replica_actor handle);
 
   /// Whether a replica that says so leaves a job that goes on without it, or ends anyway.
-  /// @param reason Of its farewell: cancelled, if its process was asked to stop.
+  /// @param reason Why it leaves, by its farewell: cancelled, if its process was asked to stop.
   /// @pre It has left the roster.
   [[nodiscard]] bool may_leave(const error& reason) const {
     return reason.code == errc::cancelled && (end.asked || enough_live());
@@ -229,6 +229,11 @@ struct chief_state {
   /// was asked to leave: nothing is lost that a last snapshot could not hold.
   /// @pre It has left the roster. @returns Its line of the report.
   const lost_replica& note_loss(uint32_t replica, error reason);
+
+  /// An awaited replica has not come back in time. If its process was asked to stop, and too few
+  /// replicas are left, the job stops with its step, and a last snapshot.
+  /// @returns Why the job fails at once; nothing if it does not.
+  [[nodiscard]] std::optional<error> give_up(uint32_t replica);
 
   /// A replica has left a job that ends: tells the user, if it failed by itself. A function may
   /// fail before the last step, and its replica say so after it. @pre It has left the roster.
@@ -244,7 +249,8 @@ struct chief_state {
   [[nodiscard]] std::optional<error> stranger_in(wire::TakenGradient::Reader report) const;
 
   /// True if the step waits for more gradients than replicas are left, since their number was
-  /// chosen before one was lost: then it waits for as many as are left.
+  /// chosen before one was lost: then it waits for as many as are left. With none left it waits on,
+  /// and cannot end.
   [[nodiscard]] bool lowers_needed();
 
   /// True if the replicas that are left are as many as the job is to have, and can give enough
@@ -255,7 +261,7 @@ struct chief_state {
   /// too late.
   [[nodiscard]] std::optional<error> overdue(job_time now) const;
 
-  /// What to say of a step that takes longer than its deadline; warns once before.
+  /// The error of a step that takes longer than its deadline; warns once before.
   /// @param waiting Replicas that wait for a token.
   [[nodiscard]] std::optional<error> lateness(const std::set<uint32_t>& waiting, job_time now);
 
@@ -277,22 +283,25 @@ struct chief_state {
   /// All replicas wait, and the step cannot end. Where training is asynchronous that may be because
   /// replicas were lost between the parts of their gradients: since nothing is on its way, every
   /// accumulator is to have had as many gradients as any other; and if owners were lost, too, as
-  /// many as the step needs: none can give again what both had.
+  /// many as the step needs: none can give again the gradients that both had.
   /// @returns How many each of them lacks; nothing if that is not why.
   [[nodiscard]] std::vector<uint32_t>
   lost_parts(std::span<const accumulator_progress> progress) const;
 
   /// The step that is not over, but for the tokens that are left.
-  [[nodiscard]] open_step not_over() const { return {step + 1, live_count(), open.needed}; }
+  [[nodiscard]] open_step not_over() const { return {step + 1, live_count(), open.needed, {}}; }
 
-  /// What to say of a stall. @param tokens That are in the queue.
-  [[nodiscard]] error stall(uint32_t tokens) const;
+  /// The error that reports a stall. @param tokens The number of tokens in the queue.
+  /// @param progress How far each accumulator has come.
+  [[nodiscard]] error stall(uint32_t tokens, std::span<const accumulator_progress> progress) const;
 
 private:
   [[nodiscard]] uint32_t live_count() const { return roster.count(replica_roster::presence::live); }
 
   [[nodiscard]] uint32_t choose_needed() const;
   [[nodiscard]] std::string prospects() const;
+  [[nodiscard]] std::vector<std::string>
+  lacking_variables(std::span<const accumulator_progress> progress) const;
   [[nodiscard]] std::string missing(const std::set<uint32_t>& waiting) const;
 };
 

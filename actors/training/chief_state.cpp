@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the chief makes of what it knows: no message is sent here.
+// The decisions of the chief: no message is sent here.
 #include "actors/policies/asynchronous_rule.hpp"
 #include "actors/policies/step_rules.hpp"
 #include "actors/recording/seconds.hpp"
@@ -142,7 +142,7 @@ const lost_replica& chief_state::note_loss(uint32_t replica, error reason) {
   if (reason.code == errc::none)
     reason = {errc::user_code, "its function returned before the job was over"};
   if (reason.code == errc::unavailable && config.rejoin_timeout > job_time{0})
-    roster.await(replica, config.world->now());
+    roster.await(replica, config.world->now(), is_asked);
   config.on_open_step(not_over());
   const auto& lost = end.report.lost.emplace_back(lost_replica{replica, std::move(reason)});
   config.on_trouble("lost " + describe(lost));
@@ -154,6 +154,19 @@ const lost_replica& chief_state::note_loss(uint32_t replica, error reason) {
     end.ask(config.world->now());
   }
   return lost;
+}
+
+std::optional<error> chief_state::give_up(uint32_t replica) {
+  roster.give_up(replica);
+  if (end.reason || enough_live()) return std::nullopt;
+  auto is_asked = roster.left_as_asked(replica);
+  auto why = fmt::format("was awaited for {:.1f} s after its {}", seconds(config.rejoin_timeout),
+                         is_asked ? "process was asked to stop" : "node was gone");
+  auto reason = want_of_replicas({replica, {errc::unavailable, std::move(why)}});
+  if (!is_asked) return reason;
+  if (!end.asked) end.reason = std::move(reason);
+  end.ask(config.world->now());
+  return std::nullopt;
 }
 
 void chief_state::note_late_failure(uint32_t replica, error reason) {
@@ -208,8 +221,9 @@ uint32_t chief_state::choose_needed() const {
 }
 
 bool chief_state::lowers_needed() {
-  if (!choice || !is_collecting() || open.needed <= roster.left()) return false;
-  open.needed = roster.left();
+  auto left = roster.left();
+  if (!choice || !is_collecting() || left == 0 || open.needed <= left) return false;
+  open.needed = left;
   config.on_open_step(not_over());
   return true;
 }
@@ -291,12 +305,21 @@ chief_state::lost_parts(std::span<const accumulator_progress> progress) const {
   return lacking;
 }
 
-error chief_state::stall(uint32_t tokens) const {
+std::vector<std::string>
+chief_state::lacking_variables(std::span<const accumulator_progress> progress) const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < progress.size(); ++i)
+    if (progress[i].step <= step) names.push_back(fmt::format("'{}'", config.collected[i].name));
+  return names.size() < progress.size() ? names : std::vector<std::string>{};
+}
+
+error chief_state::stall(uint32_t tokens, std::span<const accumulator_progress> progress) const {
   return to_error({.step = step + 1,
                    .needed = open.needed,
                    .live = live_count(),
                    .replicas = roster.size(),
-                   .tokens = tokens});
+                   .tokens = tokens,
+                   .lacking = lacking_variables(progress)});
 }
 
 std::string chief_state::missing(const std::set<uint32_t>& waiting) const {

@@ -12,9 +12,9 @@
 
 namespace troupe {
 
-/// What a gradient must look like.
+/// The dtype and extents of a variable, which its gradients must fit.
 struct variable_form {
-  std::string name; ///< Of the variable, for messages.
+  std::string name; ///< The variable's name, for messages.
   dtype type = dtype::f32;
   shape extents;
 };
@@ -28,7 +28,7 @@ struct variable_form {
 [[nodiscard]] expected<void> check_gradient(const variable_form& variable,
                                             wire::Gradient::Reader gradient);
 
-/// Checks that all numbers of a gradient are finite. @param name Of the variable, for the message.
+/// Checks that all numbers of a gradient are finite. @param name The variable, for the message.
 /// Cost: one pass over the numbers. Errors: invalid_argument.
 [[nodiscard]] expected<void> check_finite(const std::string& name, const gradient& gradient);
 

@@ -15,16 +15,17 @@ namespace troupe {
 struct member_config {
   roll_call_actor roll;
   entrance who;
-  const observatory* observed = nullptr; ///< Of this process, to be asked; outlives the actor.
+  const observatory* observed = nullptr; ///< Watches this process; outlives the actor.
   /// The job begins. Errors: why it does not; unavailable, if the chief's process is gone.
   std::function<void(expected<msg<wire::JobBegins>>)> on_begin;
   /// The job is over. Errors: unavailable, if the chief's process is gone.
   std::function<void(expected<job_ending>)> on_end;
-  /// All have left. Errors: unavailable, likewise.
+  /// All have left. Errors: unavailable, if the chief's process is gone.
   std::function<void(expected<job_ending>)> on_left;
 };
 
-/// A member has no state but what it waits for, and answers what the actors of its process do.
+/// A member has no state but the answers that it waits for. It answers questions about the actors
+/// of its process.
 struct member_state {
   static inline const char* name = "member";
   member_config config;

@@ -14,13 +14,13 @@ namespace troupe {
 /// Names and numbers of everything in a plan.
 [[nodiscard]] optimizer_settings to_settings(const update_plan& plan);
 
-/// The plan of those names; settings that are not mentioned keep their defaults.
-/// Errors: not_found for a name or a setting that there is not, listing those there are;
+/// The plan with these settings; settings that are not mentioned keep their defaults.
+/// Errors: not_found for an unknown name or setting, listing the known ones;
 /// invalid_argument, as `validate`.
 [[nodiscard]] expected<update_plan> to_plan(const optimizer_settings& optimizer);
 
-/// The names of the settings that an optimizer has, with those that all have.
-/// Errors: not_found, listing the optimizers there are.
+/// The names of the settings of an optimizer, with the settings that all optimizers have.
+/// Errors: not_found for an unknown optimizer, listing the known ones.
 [[nodiscard]] expected<std::vector<std::string_view>> setting_names(std::string_view optimizer);
 
 } // namespace troupe

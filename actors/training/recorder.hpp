@@ -9,8 +9,8 @@
 
 namespace troupe {
 
-/// What becomes of the records: files, a progress line, a summary. Called in the order in which
-/// things happened, one at a time, on some thread of the world.
+/// The functions that get the records, and make files, a progress line or a summary of them. They
+/// are called in the order of events, one at a time, on some thread of the world.
 struct recorder_config {
   std::function<void(const step_record&)> on_step;      ///< May be empty.
   std::function<void(const job_snapshot&)> on_snapshot; ///< May be empty.

@@ -14,7 +14,7 @@
 
 namespace troupe {
 
-/// What all replicas of a run came to.
+/// The outcome of a run, over all replicas.
 struct run_outcome {
   std::vector<std::shared_ptr<void>> results; ///< By replica; empty if one failed.
   std::exception_ptr thrown;                  ///< The failure of the first that failed by itself.
@@ -26,7 +26,7 @@ struct rendezvous_config {
   uint32_t replicas = 1;
   std::function<void(run_outcome)> on_over; ///< Told when every replica has left.
   job_time timeout{0}; ///< How long the run may take; for the line that says that it has not.
-  uint32_t first_replica = 0; ///< What the first of them is called; others are elsewhere.
+  uint32_t first_replica = 0; ///< The number of the first replica here; others are elsewhere.
 };
 
 /// Replicas arrive at a merge_call and wait. When all have come, replica 0 gets what they brought
@@ -42,7 +42,7 @@ struct rendezvous_state {
   /// Replica 0 computes while it runs the merge function.
   enum class whereabouts : uint8_t { computing, waiting, gone };
 
-  /// What is known of a replica.
+  /// One replica, as the rendezvous knows it.
   struct member {
     whereabouts is = whereabouts::computing;
     uint64_t calls = 0; ///< merge_calls that it has arrived at.

@@ -13,8 +13,8 @@ namespace {
 
 using replica_pointer = observed_pointer<replica_actor, replica_state>;
 
-// Why a life ended. The job's end is no failure. What cannot be reached from here may be there for
-// others.
+// Why a life ended. The job's end is no failure. An actor that cannot be reached from here may be
+// there for others.
 error reason_to_leave(const std::exception_ptr& thrown, const std::string& process) {
   auto reason = reason_of(thrown);
   if (reason.code == errc::cancelled) return {};

@@ -13,12 +13,12 @@
 
 namespace troupe {
 
-/// What a replica runs, and the chief that it tells.
+/// The function that a replica runs, and the chief that it tells.
 struct replica_config {
   uint32_t index = 0;
   chief_actor chief;              ///< Told when the replica joins and leaves; null: none is.
   troupe::world* world = nullptr; ///< Outlives the actor.
-  pace_function pace;             ///< How long computing takes; empty: what it takes.
+  pace_function pace;             ///< How long computing is to take; empty: its real time.
   job_time ask_again_after{0};    ///< As `activity::set_ask_again_after`.
   std::string process{}; ///< Where it stands, if others lose it by what is lost there; else empty.
   std::optional<troupe::processor> processor{}; ///< As `activity::set_processor`.

@@ -21,9 +21,10 @@ bool replica_roster::leave(uint32_t replica) {
   return true;
 }
 
-void replica_roster::await(uint32_t replica, job_time now) {
+void replica_roster::await(uint32_t replica, job_time now, bool left_as_asked) {
   move(replica, presence::awaited);
   members_[replica].lost = now;
+  members_[replica].left_as_asked = left_as_asked;
 }
 
 std::vector<uint32_t> replica_roster::all(presence state) const {
@@ -36,7 +37,7 @@ std::vector<uint32_t> replica_roster::all(presence state) const {
 
 void replica_roster::move(uint32_t replica, presence next) {
   TROUPE_ASSERT(has(replica), replica, size());
-  auto& [now_in, lost] = members_[replica];
+  auto& now_in = members_[replica].now_in;
   auto& former = counts_[static_cast<size_t>(presence{now_in})];
   TROUPE_ASSERT(former > 0, replica);
   --former;

@@ -52,7 +52,8 @@ public:
   [[nodiscard]] bool leave(uint32_t replica);
 
   /// A replica that has left is expected back. @param now Since when.
-  void await(uint32_t replica, job_time now);
+  /// @param left_as_asked Whether it left because its process was asked to stop.
+  void await(uint32_t replica, job_time now, bool left_as_asked);
 
   /// An awaited replica is expected no more.
   void give_up(uint32_t replica) { move(replica, presence::gone); }
@@ -69,6 +70,11 @@ public:
   /// Replicas that are there or on their way.
   [[nodiscard]] uint32_t left() const { return size() - count(presence::gone); }
 
+  /// Whether a replica that was awaited last left because its process was asked to stop.
+  [[nodiscard]] bool left_as_asked(uint32_t replica) const {
+    return members_[replica].left_as_asked;
+  }
+
   /// Since when a replica is awaited.
   [[nodiscard]] job_time since(uint32_t replica) const { return members_[replica].lost; }
 
@@ -76,6 +82,7 @@ private:
   struct member {
     phase_in<presence, transitions> now_in{presence::coming};
     job_time lost{0};
+    bool left_as_asked = false;
   };
 
   void move(uint32_t replica, presence next);

@@ -20,8 +20,8 @@ namespace troupe {
 
 /// Members that a job may begin without: workers, which may enter later.
 struct optional_members {
-  std::map<uint32_t, uint32_t> replicas; ///< That each of them brings, by member.
-  uint32_t replicas_min = 0; ///< That those of them which are there bring together, at least.
+  std::map<uint32_t, uint32_t> replicas; ///< The replicas of each member, by member.
+  uint32_t replicas_min = 0;             ///< The fewest replicas to begin with.
   job_time last_call
     = std::chrono::seconds{5}; ///< How long a job that may begin waits for the rest.
 };
@@ -34,22 +34,22 @@ struct roll_called {
 
 /// The members that a roll call waits for.
 struct roll_call_config {
-  std::map<uint32_t, std::string> members; ///< Names by node: of all processes but the chief's.
-  uint64_t seed = 0;                       ///< Of the world; all must have the same.
-  uint32_t replicas = 0;                   ///< Of the job; likewise.
-  std::string agreement;                   ///< Lines; likewise, as far as a message holds them.
+  std::map<uint32_t, std::string> members; ///< Names of all processes but the chief's, by node.
+  uint64_t seed = 0;                       ///< The world's seed; all processes must have the same.
+  uint32_t replicas = 0;                   ///< The job's replicas; all processes must have as many.
+  std::string agreement; ///< Lines that all processes must have, as far as a message holds.
   /// Members that hold variables alone: one that is lost has lost them, and is not let in again.
   std::set<uint32_t> holders;
   optional_members optional; ///< None of them holds variables alone.
   /// How long the job waits for its processes before it begins.
   job_time enter_deadline = std::chrono::seconds{60};
-  /// And when it is over.
+  /// How long the job waits for its processes to leave when it is over.
   job_time leave_deadline = std::chrono::seconds{30};
   job_time watch_period = std::chrono::milliseconds{100}; ///< How often it looks for missing ones.
   /// Called once: with how the job begins, or why it cannot.
   std::function<void(expected<roll_called>)> on_entered;
-  /// Called with a line every ten seconds that members are missing before the job begins, and when
-  /// it may begin without those that are missing, if that is not empty.
+  /// Called before the job begins, unless it is empty: with a line every ten seconds while members
+  /// are missing, and with one when the job may begin without them.
   std::function<void(const std::string& line)> on_waiting;
   /// Called when a member has entered, again or for the first time, if that is not empty.
   std::function<void(uint32_t member, const member_actor& who)> on_here;
@@ -81,7 +81,7 @@ struct roll_call_state {
 
   enum class phase : uint8_t { entering, refused, entered, playing, leaving, closing, over };
 
-  /// What is known of a member that has entered.
+  /// A member that has entered.
   struct presence {
     caf::strong_actor_ptr who;
     bool is_lost = false;
@@ -94,17 +94,17 @@ struct roll_call_state {
   roll_call_config config;
   phase now_in = phase::entering;
   job_time phase_began{0};
-  std::map<uint32_t, presence> members; ///< Those that have entered.
+  std::map<uint32_t, presence> members; ///< The members that have entered.
   job_time ahead{0};                    ///< The most that any member's clock is before this one.
   uint64_t first_step = 0;              ///< From `playing` on.
   job_ending ending;                    ///< From `leaving` on.
   std::optional<waiting_lines> waiting; ///< While `entering`.
   std::optional<job_time> enough_since; ///< While `entering`: when the last call began.
 
-  /// What speaks against a member; nothing if it may enter.
+  /// Why a member is refused; nothing if it may enter.
   [[nodiscard]] std::optional<error> check(const entrance& who) const;
 
-  /// Whether those members are there without which no job begins.
+  /// Whether all members are there without which the job cannot begin.
   [[nodiscard]] bool may_begin() const;
 
   /// Whether a member has entered and is not lost.

@@ -25,9 +25,9 @@ public:
   explicit step_ledger(size_t variable_count, std::optional<uint32_t> updates_awaited = {})
     : missing_(variable_count), variables_(variable_count), updates_awaited_(updates_awaited) {}
 
-  /// An accumulator has closed the step, or amends what was reported of that.
-  /// @param accepted The gradients that it took. @param stale Those that it dropped since the step
-  /// before.
+  /// An accumulator has closed the step, or amends its report of that.
+  /// @param accepted The gradients that it took. @param stale The gradients that it dropped since
+  /// the step before.
   void add(std::span<const arrival> accepted, std::span<const arrival> stale, bool amends = false);
 
   /// True once every accumulator has closed the step.
@@ -55,10 +55,10 @@ private:
   struct entry {
     uint64_t iteration = 0; ///< Names the gradient, with its replica.
     contribution value;
-    place before = nowhere; ///< Of the replica's gradient that was told of before.
+    place before = nowhere; ///< The entry of the replica's gradient before this one.
     size_t parts = 1;       ///< Variables that have reported it.
     uint32_t waits = 0;     ///< Steps that it was held over, or since it was closed.
-    bool stale = false;     ///< A part of it was.
+    bool stale = false;     ///< Whether a part of it was stale.
     bool closed = false;    ///< In the books; kept for parts that come late.
   };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The task observer: questions to processes, and what becomes of the answers.
+// The task observer: questions to processes, and their answers.
 #include "actors/training/task_observer.hpp"
 
 #include "messages/observing_message.hpp"

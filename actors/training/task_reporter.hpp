@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The task reporter: tells the first process of a job what the actors of its own do.
+// The task reporter: tells the first process of a job how the actors of its own process are.
 #pragma once
 
 #include "actors/interfaces/interfaces.hpp"
@@ -7,10 +7,10 @@
 
 namespace troupe {
 
-/// What a task reporter looks at.
+/// The observatory that a task reporter reads.
 struct task_reporter_state {
   static inline const char* name = "task_reporter";
-  const observatory* observed = nullptr; ///< Of this process; outlives the actor.
+  const observatory* observed = nullptr; ///< Watches this process; outlives the actor.
 };
 
 /// The behaviour of a task reporter.

@@ -55,7 +55,7 @@ expected<std::vector<double>> squares_of(compute_stream& stream, const owned_var
   return stream.squared_norms(means);
 }
 
-// @returns What they are, where they lie; nothing, if some have copies that differ.
+// @returns The variables' values, where they lie; nothing, if some have copies that differ.
 expected<std::vector<tensor>> values_in_place(const owned_variables& variables) {
   std::vector<tensor> values;
   if (!std::ranges::all_of(variables, [](const auto& one) { return one->is_one_array(); }))
@@ -109,13 +109,13 @@ void ask_device(bundle_pointer self, std::string_view what,
       });
 }
 
-/// What the device was told to do.
+/// Work that the device has queued.
 struct queued_work {
-  std::vector<tensor> values; ///< Of the variables after it.
-  job_time took{0};           ///< To queue it.
+  std::vector<tensor> values; ///< The variables' values after the work.
+  job_time took{0};           ///< The time it took to queue the work.
 };
 
-// What `work` refers to goes when the device has done it.
+// Objects that `work` owns end when the device has done it.
 // @param work Changes the variables; empty: they are but read.
 void ask_for_values(bundle_pointer self, std::function<expected<void>(compute_stream&)> work,
                     std::function<void(const caf::expected<queued_work>&)> answered) {
@@ -142,7 +142,7 @@ void answer_readers(bundle_state& state, const caf::expected<queued_work>& read)
     read ? reader.deliver(bundle_values{read->values}) : reader.deliver(read.error());
 }
 
-// ---- what it is asked for ----
+// ---- answering requests ----
 
 caf::result<bundle_values> read(bundle_pointer self) {
   auto& state = self->state;

@@ -16,7 +16,7 @@
 
 namespace troupe {
 
-/// What a bundle holds.
+/// The variables of a bundle, and their device.
 struct bundle_config {
   std::string name; ///< For errors: "'w' and 3 more".
   /// Lent by their owners. At least one; all lie on the same stream.
@@ -36,8 +36,8 @@ struct held_bundle {
 /// read, accumulated and updated by itself. A bundle stands where owners stand in a step, and an
 /// accumulator collects for all of its variables, so that there are ten in all.
 ///
-/// Owners hold the variables as ever, and answer all other requests. What they do to a variable,
-/// and what the bundle does, is asked of one stream, which comes to one after the other.
+/// Owners hold the variables as ever, and answer all other requests. The changes of owners, and
+/// those of the bundle, go to one stream, which makes one after the other.
 ///
 /// A bundle knows the values after its last request, and gives them to readers without one. It
 /// holds them between two updates only: an update writes a variable where it lies if no reader has
@@ -49,7 +49,7 @@ struct bundle_state {
   std::vector<tensor> values;        ///< As they are; empty: they have to be asked for.
   std::shared_ptr<held_bundle> held; ///< Null: none.
   size_t at_device = 0;              ///< Requests that the device's actor has not answered yet.
-  std::vector<caf::typed_response_promise<bundle_values>> readers; ///< That wait for one of them.
+  std::vector<caf::typed_response_promise<bundle_values>> readers; ///< They wait for values.
   device_end end;
   bool is_leaving = false;
 };

@@ -26,16 +26,18 @@ enum class copy_rule : uint8_t {
   none,          ///< or nothing: they cannot be read as one.
 };
 
-/// What a variable consists of.
+/// The copies that a variable consists of.
 struct copies_config {
-  std::string name;   ///< Of the variable, for errors.
+  std::string name;   ///< The variable's name, for errors.
   uint32_t count = 1; ///< Copies; one for each replica of this node.
   copy_rule rule = copy_rule::alike;
   uint32_t elsewhere = 0; ///< Copies in other processes, which are part of the same sum.
   /// Where values, slots and averages lie and are updated; null: in the host's memory. Copies on a
   /// device are alike.
   std::shared_ptr<compute_device> device;
-  uint32_t stream = 0; ///< Of the device.
+  uint32_t stream = 0; ///< The device's stream that updates run on.
+  /// Whether the first copy of all processes is here. It is here where no copy is elsewhere.
+  bool has_first = false;
 };
 
 /// Whether arrays have the same bits. @pre They are row-major, of one dtype and shape.
@@ -46,8 +48,8 @@ struct copies_config {
 /// again, bit for bit, they are one array again. On a device, where a comparison would cost a copy
 /// of each, copies that an update has taken apart stay so until all are restored.
 ///
-/// What is done on a device is queued: arrays that are read are there, and may be looked at, once
-/// the stream has done it. Arrays of at most `limits::copied_bytes_max` are there at once.
+/// Work on a device is queued: arrays that are read are there, and may be looked at, once the
+/// stream has done it. Arrays of at most `limits::copied_bytes_max` are there at once.
 /// Thread: that of the stream.
 class variable_copies {
 public:
@@ -86,9 +88,10 @@ public:
   [[nodiscard]] expected<tensor> read_average() const;
 
   /// Changes one copy or all of them, on the host. Copies that add up share what is assigned to
-  /// all. @returns The changed copy, in the host's memory; the first, if all were changed.
-  /// Errors: as `read`, `changed` and `scattered`; invalid_argument where copies that are kept
-  /// apart cannot be changed as one; unimplemented for a scatter into such copies.
+  /// all; the first copy of all processes also gets the remainder of an integer. @returns The
+  /// changed copy, in the host's memory; the first, if all were changed. Errors: as `read`,
+  /// `changed` and `scattered`; invalid_argument where copies that are kept apart cannot be changed
+  /// as one; unimplemented for a scatter into such copies.
   [[nodiscard]] expected<tensor> apply(int32_t component, change how, const gradient& operand);
 
   /// Gradients where updates are computed: those that lie there already as they are, others copied.
@@ -104,16 +107,17 @@ public:
   /// Errors: as the device's; unimplemented for a rule that the device has no code for.
   [[nodiscard]] expected<void> prepare(const update_plan& plan);
 
-  /// Those of mean gradients of the first copy, as `troupe::squared_norms`. @pre As `update`.
+  /// Squared norms of mean gradients of the first copy, as `troupe::squared_norms` has them.
+  /// @pre As `update`.
   /// Errors: as the device's.
   [[nodiscard]] expected<std::vector<double>>
   squared_norms(std::span<const gradient_mean> means) const;
 
-  /// What a checkpoint holds, in the host's memory: the first copy, with what the copies come to
-  /// for its value. Errors: as the device's.
+  /// The state that a checkpoint holds, in the host's memory: the first copy, but its value is the
+  /// one that all copies together stand for. Errors: as the device's.
   [[nodiscard]] expected<variable_state> saved() const;
 
-  /// Goes back to what was saved; copies that add up share it.
+  /// Goes back to a saved state. Copies that add up share its value, as after an assignment.
   void restore(variable_state saved);
 
   /// Waits until the device has done what was asked for. Errors: as the device's.
@@ -129,7 +133,7 @@ private:
   [[nodiscard]] size_t index_of(int32_t component) const;
   [[nodiscard]] expected<tensor> combined() const;
   [[nodiscard]] expected<tensor> apply_to_all(change how, const gradient& operand);
-  [[nodiscard]] tensor share(const tensor& whole) const;
+  void share_out(const tensor& whole);
   void take_apart();
   [[nodiscard]] bool is_as_first(size_t index) const;
   void bring_together();

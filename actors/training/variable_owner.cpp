@@ -22,11 +22,15 @@ using owner_phase = variable_owner_state::phase;
 
 const error taken_over{errc::cancelled, "its mirror has taken over"};
 
+error held_by_another(const variable_owner_state& state) {
+  return {errc::unavailable, fmt::format("'{}' is held by another", state.config.variable.name)};
+}
+
 // ---- answering at the right place ----
 
 // A change that the mirror does not have yet may be lost, and asked for again: a caller that is
 // told of it before would know more than there is.
-// @param change That the mirror is to have made before; null: the answer does not wait.
+// @param change The change that the mirror has to make first; null: the answer does not wait.
 template <class Reply>
 void deliver_after(told_change* change, caf::typed_response_promise<msg<Reply>> promise,
                    expected<msg<Reply>> answer) {
@@ -66,8 +70,8 @@ void on_end(variable_owner_state& state, const caf::down_msg& down) {
 template <class Message, class... Others>
 constexpr bool is_one_of = (std::is_same_v<Message, Others> || ...);
 
-// Whether a request is answered when the device is told of it: what comes of it stays on the
-// device, where all that is launched later comes after it. Other answers are looked at by the host.
+// Whether a request is answered as soon as the device is told of it: its result stays on the
+// device, where later work comes after it. The host looks at the answers of other requests.
 template <class Message>
 bool stays_there(const msg<Message>& wanted, device where) {
   if constexpr (std::is_same_v<Message, wire::ReadVariable>)
@@ -94,7 +98,7 @@ std::vector<size_t> places_for(const variable_owner_config& config, const msg<Me
   return all;
 }
 
-/// What the devices were asked for, and the answer that waits for all of them.
+/// A request to all devices of a variable, and the answer that waits for them.
 template <class Reply>
 struct asked_devices {
   caf::typed_response_promise<msg<Reply>> promise;
@@ -216,8 +220,7 @@ caf::result<msg<Reply>> answer(variable_owner_pointer self, const msg<Message>& 
   if (!state.config.places.empty()) return ask_device(self, wanted, read);
   auto read_now = [self, wanted, read]() -> expected<msg<Reply>> {
     if (self->state.holds()) return (self->state.variable.get()->*read)(wanted);
-    return fail(errc::unavailable,
-                fmt::format("'{}' is held by another", self->state.config.variable.name));
+    return tl::unexpected<error>(held_by_another(self->state));
   };
   auto is_certain = state.now_in != owner_phase::unsure;
   if (is_certain && state.changes.last_numbered() == nullptr) return to_result(read_now());
@@ -253,7 +256,7 @@ void go_on_alone(variable_owner_state& state) {
   state.changes.settle_all();
 }
 
-// Another holds the variable: what was changed here since is not part of it.
+// Another holds the variable: later changes here are not part of it.
 void step_down(variable_owner_state& state) {
   state.enter(owner_phase::deposed);
   state.changes.settle_all(error{errc::unavailable, taken_over.message});
@@ -330,10 +333,14 @@ bool is_mirrored_owner(variable_owner_pointer self) {
   return mirrored && self->current_sender() == caf::actor_cast<caf::strong_actor_ptr>(mirrored);
 }
 
-// Only its owner tells a mirror what to hold, and only until it takes over: an owner that has begun
-// a new life in the same place knows nothing of what has become of the variable.
-bool is_former_owner(variable_owner_pointer self) {
-  return is_mirrored_owner(self) && !self->state.repeats();
+// Only the holder of a variable changes it. A mirror repeats the changes of its owner, until it
+// takes over: an owner that has begun a new life in the same place does not know what has become of
+// the variable.
+std::optional<error> refusal(variable_owner_pointer self) {
+  const auto& state = self->state;
+  auto is_mirrored = is_mirrored_owner(self);
+  if (is_mirrored ? state.repeats() : state.holds()) return std::nullopt;
+  return is_mirrored ? taken_over : held_by_another(state);
 }
 
 // The number of a change that may be asked for again.
@@ -352,7 +359,7 @@ caf::result<msg<Reply>>
 change_by(variable_owner_pointer self, const msg<Message>& wanted,
           expected<msg<Reply>> (owned_variable::*make)(const msg<Message>&)) {
   if (!self->state.config.places.empty()) return ask_device(self, wanted, make);
-  if (is_former_owner(self)) return to_caf(taken_over);
+  if (auto refused = refusal(self)) return to_caf(*refused);
   auto& state = self->state; // GCC 12 takes it from a null `self` in the call, under sanitizers
   auto id = request_id_of(wanted);
   const auto* known = id ? state.variable->made(*id) : nullptr;
@@ -365,13 +372,14 @@ change_by(variable_owner_pointer self, const msg<Message>& wanted,
   return promise;
 }
 
-// The mirror is told what is fewer bytes; an update that is held has changed nothing yet.
+// The mirror is told the update or its outcome, whichever has fewer bytes; an update that is held
+// has changed nothing yet.
 caf::result<msg<wire::UpdateApplied>> apply(variable_owner_pointer self,
                                             const msg<wire::ApplyUpdate>& update) {
   if (!self->state.config.places.empty() || update.reader().hasId())
     return change_by(self, update, &owned_variable::apply_once);
   auto& variable = *self->state.variable;
-  if (is_former_owner(self)) return to_caf(taken_over);
+  if (auto refused = refusal(self)) return to_caf(*refused);
   auto answer = variable.apply_once(update);
   if (!self->state.mirror || !answer || !variable.closed() || update.reader().getHold())
     return mirrored(self, update, std::move(answer));
@@ -466,7 +474,7 @@ void return_as_mirror(variable_owner_pointer self, const come_back& told) {
   });
 }
 
-// It has what the others have.
+// The new mirror has the holder's state, and says so.
 void tell_directory(variable_owner_pointer self) {
   auto told = std::exchange(self->state.returned, std::nullopt);
   if (!told) return;
@@ -474,7 +482,7 @@ void tell_directory(variable_owner_pointer self) {
   offer(self, *told, true, [](uint32_t) {});
 }
 
-// A mirror tells what it has, too: it may be asked before it has taken over.
+// A mirror answers with its state, too: it may be asked before it has taken over.
 caf::result<msg<wire::VariableState>> read_state(variable_owner_pointer self,
                                                  const msg<wire::ReadState>& wanted) {
   if (!self->state.config.places.empty())

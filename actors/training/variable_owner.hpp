@@ -25,22 +25,23 @@
 
 namespace troupe {
 
-/// What an owner owns.
+/// The variable that an owner holds, and where.
 struct variable_owner_config {
   variable_form variable;
   tensor initial;                 ///< Never written to.
   troupe::world* world = nullptr; ///< Tells how long updates take. Outlives the actor.
   uint32_t copies = 1;            ///< One for each replica of this node.
   copy_rule rule = copy_rule::alike;
-  uint32_t copies_elsewhere
-    = 0; ///< Those of replicas of other processes, which are not known here.
-  /// Of a mirror: the owner that it repeats, until it takes over; else null.
+  /// Copies for replicas of other processes, which are not known here.
+  uint32_t copies_elsewhere = 0;
+  /// The owner whose changes a mirror repeats, until it takes over; null, if this is no mirror.
   replicated_owner_actor mirrored;
-  directory_actor directory;   ///< Of an owner that is replicated; else null.
+  directory_actor directory;   ///< Null, if the owner is not replicated.
   uint32_t variable_index = 0; ///< The variable's position among those of the strategy.
   /// Where the variable lies and is updated, on a device each; none: in the host's memory. One with
   /// a place has no mirror.
   std::vector<processor> places{};
+  bool has_first_copy = false; ///< As `copies_config::has_first`.
 };
 
 /// Whether a reader can look at memory of a device. The host's may be looked at anywhere.
@@ -74,7 +75,7 @@ public:
   /// The variable as it is now, or its first copy, where it lies.
   [[nodiscard]] expected<tensor> value_in_place() { return copies_.read_in_place(0); }
 
-  /// What has changed since the variable had a revision. Errors: as `variable_copies::read`.
+  /// The changes since the variable had a revision. Errors: as `variable_copies::read`.
   [[nodiscard]] expected<msg<wire::VariableChanges>> pull(const msg<wire::PullVariable>& wanted);
 
   /// Changes the variable by hand; of a change that may be asked for again, once: one that was made
@@ -88,7 +89,7 @@ public:
   [[nodiscard]] expected<msg<wire::VariableSnapshot>>
   read_average(const msg<wire::ReadAverage>& wanted);
 
-  /// Chooses what an update does; slots and average as `prepare` has it.
+  /// Chooses the optimizer of updates; slots and average as `prepare` has it.
   /// Errors: as `to_plan`; failed_precondition for restored slots of other names.
   [[nodiscard]] expected<msg<wire::OptimizerInUse>> use(const msg<wire::UseOptimizer>& optimizer);
 
@@ -105,7 +106,7 @@ public:
   /// One update; as `apply_once`, but it is neither measured nor held.
   [[nodiscard]] expected<void> update(const gradient_mean& mean) { return apply(mean); }
 
-  /// What such an update is to be measured by.
+  /// The values by which such an update is measured.
   [[nodiscard]] measured_mean measured(const gradient_mean& mean) const {
     return {copies_.first(), mean};
   }
@@ -116,14 +117,14 @@ public:
   /// All there is to save.
   [[nodiscard]] expected<msg<wire::VariableState>> read_state(const msg<wire::ReadState>& wanted);
 
-  /// Goes back to what was saved. What `snapshot`s show stays as it is.
+  /// Goes back to a saved state. Earlier snapshots show the same values as before.
   /// Errors: type_mismatch and invalid_argument if an array is not like the variable.
   [[nodiscard]] expected<msg<wire::OptimizerInUse>> restore(const msg<wire::RestoreState>& saved);
 
-  /// Takes over what the owner holds. Errors: as `restore`.
+  /// Takes over the owner's state. Errors: as `restore`.
   [[nodiscard]] expected<msg<wire::UpdateApplied>> mirror_state(const msg<wire::MirrorState>& told);
 
-  /// What the mirror is to know. @pre The variable lies in the host's memory.
+  /// The state that the mirror is to have. @pre The variable lies in the host's memory.
   [[nodiscard]] msg<wire::MirrorState> told_state() const;
 
   /// The last update of the job; nothing, if the owner has no mirror.
@@ -165,14 +166,14 @@ private:
   copy_rule rule_ = copy_rule::alike;
   troupe::world* world_ = nullptr;
   variable_copies copies_;
-  msg<wire::VariableSnapshot> snapshot_; ///< Of copies that are alike; empty until one is read.
+  msg<wire::VariableSnapshot> snapshot_; ///< Shows copies that are alike; empty until one is read.
   change_log log_;
   bool is_pulled_ = false; ///< A caller is told of changes only, so that rows are written down.
   bool changed_by_rows_ = false; ///< The last time.
   std::optional<update_plan> plan_;
-  msg<wire::UseOptimizer> optimizer_; ///< Of the plan; mostly for a mirror.
+  msg<wire::UseOptimizer> optimizer_; ///< The message with the plan; mostly for a mirror.
   held_update held_;
-  request_table<made_change> made_; ///< Those that may be asked for again.
+  request_table<made_change> made_; ///< The changes that may be asked for again.
   std::optional<closed_step> closed_;
 };
 
@@ -194,7 +195,7 @@ public:
   /// The mirror makes none of them any more. @param refused Why their callers are refused.
   void settle_all(const std::optional<error>& refused = {});
 
-  /// Their callers get no answer: they are those of a former life.
+  /// Forgets them. Their callers get no answer: they asked a former life.
   void forget() { changes_.clear(); }
 
   /// The one with that number; null: the mirror has made it.
@@ -208,12 +209,12 @@ private:
 };
 
 /// An owner that has a mirror tells it of each change, one after the other, and answers the caller
-/// that wanted the change when the mirror has made it: what a caller has been told is in two
-/// places. Of an update it tells what is fewer bytes, the gradients or what has come of them. If a
-/// mirror cannot be reached, perhaps by this one only, the directory is told, which sees to it that
-/// the mirror does not take over; only then the owner goes on without. A mirror that has taken over
-/// refuses what its former owner says, so that an owner that was given up by mistake cannot answer
-/// any caller.
+/// that wanted the change when the mirror has made it: a change that a caller knows of is in two
+/// places. It tells an update by its gradients or by their outcome, in whichever form has fewer
+/// bytes. If a mirror cannot be reached, perhaps by this one only, the directory is told, which
+/// sees to it that the mirror does not take over; only then the owner goes on without. A mirror
+/// that has taken over refuses what its former owner says, so that an owner that was given up by
+/// mistake cannot answer any caller.
 ///
 /// A search for a variable may find its former owner's next life. So nothing is read of a mirror,
 /// nor of an owner before its mirror has said that it repeats this one's changes.
@@ -243,7 +244,7 @@ struct variable_owner_state {
     holding,    ///< It holds the variable, as ever.
     unsure,     ///< It does, unless its mirror, when it answers, says that another does.
     mirroring,  ///< It repeats the changes of another.
-    returning,  ///< It has a new life, and is to be told what it missed.
+    returning,  ///< It has a new life, and is to be told the changes that it missed.
     taken_over, ///< It holds the variable, of which it was the mirror.
     deposed,    ///< It has lost the variable to its mirror.
   };
@@ -264,18 +265,18 @@ struct variable_owner_state {
   phase_in<phase, transitions> now_in{phase::holding};
   std::vector<std::function<void()>> early; ///< Answers that wait while it is `unsure`.
   size_t at_device = 0;              ///< Requests that the device's actor has not answered yet.
-  device_end end;                    ///< Of the device's actor, or the first one's to end.
+  device_end end;                    ///< How the device's actor, or the first of them, has ended.
   std::optional<error> torn;         ///< Why its copies on devices are not one any more.
-  std::vector<bundle_actor> bundles; ///< That the variable is part of, on one device each.
+  std::vector<bundle_actor> bundles; ///< Bundles with the variable, one for each device.
   std::optional<come_back> returned; ///< While `returning`.
   replicated_owner_actor mirror;     ///< Null: there is none.
   uint32_t mirror_number = 0;        ///< Which one it is, as the directory counts them.
-  uint64_t telling
-    = 0; ///< How often it began to tell a mirror all: answers to an earlier one are late.
-  told_changes changes;          ///< Of the mirror.
+  /// How often it began to tell a mirror all: answers to an earlier telling are late.
+  uint64_t telling = 0;
+  told_changes changes;          ///< Changes that the mirror has not made yet.
   accumulator_actor accumulator; ///< Told the step that comes next when it takes over.
-  uint64_t first_step = 0;       ///< Of the job, as its accumulator has it.
-  uint64_t clients = 0;          ///< That it has given numbers, where there is no directory.
+  uint64_t first_step = 0;       ///< The job's first step, as its accumulator has it.
+  uint64_t clients = 0;          ///< Clients that have a number, where there is no directory.
 
   variable_owner_state() = default;
 
@@ -286,17 +287,17 @@ struct variable_owner_state {
     return now_in == phase::holding || now_in == phase::unsure || now_in == phase::taken_over;
   }
 
-  /// Whether it is told what another holds.
+  /// Whether it repeats the changes of another.
   [[nodiscard]] bool repeats() const {
     return now_in == phase::mirroring || now_in == phase::returning;
   }
 
-  /// What it holds at one of its places.
+  /// Its variable at one of its places.
   [[nodiscard]] const std::shared_ptr<owned_variable>& at(size_t place) const {
     return place == 0 ? variable : elsewhere[place - 1];
   }
 
-  /// Goes to another phase; what waited for certainty is answered.
+  /// Goes to another phase; requests that waited for certainty are answered.
   void enter(phase next);
 
   /// Its mirror repeats its changes, or takes over no more.

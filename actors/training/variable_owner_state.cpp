@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a variable owner does to its variable, without a word to others.
+// The changes of a variable owner to its variable: no message is sent here.
 #include "actors/training/optimizer_settings.hpp"
 #include "actors/training/variable_owner.hpp"
 #include "messages/failure.hpp"
@@ -18,6 +18,13 @@
 namespace troupe {
 
 namespace {
+
+// An exception is under way: a rule may be the code of a user.
+tl::unexpected<error> failed_rule(const update_plan& plan, std::string_view variable) {
+  auto reason = reason_of(std::current_exception());
+  return fail(reason.code, fmt::format("optimizer '{}' failed at variable '{}': {}",
+                                       name_of(plan.rule), variable, reason.message));
+}
 
 // Slots of an optimizer of that name go on: they have to be the same ones, which a program that
 // brings the rule may have changed since they were saved.
@@ -92,7 +99,8 @@ tl::unexpected<error> is_over(const variable_form& variable) {
                           variable.name));
 }
 
-// What is but a few bytes may be a number that is given out once: it is answered alike.
+// A value of a few bytes may be a number that is given out once: a repeated request gets the same
+// answer.
 std::optional<snapshot_payload> small_snapshot(const msg<wire::VariableSnapshot>& answer) {
   auto said = answer.reader();
   auto value = read_tensor(said.getValue(), answer.owner());
@@ -141,7 +149,7 @@ owned_variable::owned_variable(const variable_owner_config& config, size_t place
   : form_(config.variable), rule_(config.rule), world_(config.world),
     copies_({form_.name, config.copies, rule_, config.copies_elsewhere,
              config.places.empty() ? nullptr : config.places[place].owned,
-             config.places.empty() ? 0 : config.places[place].stream},
+             config.places.empty() ? 0 : config.places[place].stream, config.has_first_copy},
             config.initial.clone()),
     log_(rows_in(form_.extents)) {}
 
@@ -237,7 +245,11 @@ expected<msg<wire::OptimizerInUse>> owned_variable::use(const msg<wire::UseOptim
                             form_.name, to_string(form_.type)));
   if (auto fits = check_slot_names(*chosen, copies_.first(), form_.name); !fits)
     return tl::unexpected<error>(fits.error());
-  if (auto ready = copies_.prepare(*chosen); !ready) return tl::unexpected<error>(ready.error());
+  try {
+    if (auto ready = copies_.prepare(*chosen); !ready) return tl::unexpected<error>(ready.error());
+  } catch (...) {
+    return failed_rule(*chosen, form_.name);
+  }
   plan_ = std::move(*chosen);
   optimizer_ = optimizer;
   closed_.reset();
@@ -375,10 +387,8 @@ expected<void> owned_variable::apply(const gradient_mean& mean) {
   snapshot_ = {}; // our own share in the old version must not count as another reader's
   try {
     if (auto updated = copies_.update(*plan_, mean); !updated) return updated;
-  } catch (...) { // a rule may be the code of a user
-    auto reason = reason_of(std::current_exception());
-    return fail(reason.code, fmt::format("optimizer '{}' failed at variable '{}': {}",
-                                         name_of(plan_->rule), form_.name, reason.message));
+  } catch (...) {
+    return failed_rule(*plan_, form_.name);
   }
   changed_by_rows_ = updates_rows(*plan_, mean);
   if (changed_by_rows_ && is_pulled_)

@@ -70,6 +70,10 @@ TEST_SUITE("actors/policies/step_rules") {
     stalled.live = 0;
     CHECK(to_error(stalled).message
           == "step 3 cannot end: it needs 4 gradients, 0 of 5 replicas are live");
+    stalled.lacking = {"'b'", "'c'"};
+    CHECK(to_error(stalled).message
+          == "step 3 cannot end: it needs 4 gradients, 0 of 5 replicas are live; too few gradients "
+             "came for 'b', 'c'");
   }
 }
 

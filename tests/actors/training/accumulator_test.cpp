@@ -91,7 +91,7 @@ struct collection : deterministic_world {
     settle();
   }
 
-  /// What the chief was told of the latest step.
+  /// The latest report to the chief.
   [[nodiscard]] wire::TakenGradient::Reader report() const {
     auto reports = chief.heard<wire::TakenGradient>();
     REQUIRE_FALSE(reports.empty());

@@ -194,6 +194,67 @@ TEST_SUITE("actors/training/chief_state") {
     CHECK(state.is_last());
   }
 
+  TEST_CASE_FIXTURE(states, "a job stops for a replica that left as asked and did not come back") {
+    auto state = state_of({.min_replicas = 4, .rejoin_timeout = 30s});
+    const error asked{errc::cancelled, "its process was asked to stop"};
+    for (uint32_t replica : {2U, 1U}) {
+      REQUIRE(state.roster.leave(replica));
+      state.note_loss(replica, asked);
+    }
+    CHECK_FALSE(state.end.asked); // it is awaited
+    CHECK_FALSE(state.give_up(2));
+    REQUIRE(state.end.reason);
+    CHECK(state.end.reason->message
+          == "the job needs 4 replicas (min_replicas), but 3 of 4 are left; lost replica 2: was "
+             "awaited for 30.0 s after its process was asked to stop");
+    CHECK(state.is_last());
+    CHECK_FALSE(state.give_up(1)); // the job stops already
+    CHECK(state.end.reason->message.find("lost replica 2") != std::string::npos);
+  }
+
+  TEST_CASE_FIXTURE(states, "a job that is asked to stop does not fail for a replica that left") {
+    auto state = state_of({.min_replicas = 4, .rejoin_timeout = 30s});
+    REQUIRE(state.roster.leave(2));
+    state.note_loss(2, {errc::cancelled, "its process was asked to stop"});
+    state.end.ask(1s);
+    CHECK_FALSE(state.give_up(2));
+    CHECK_FALSE(state.end.reason);
+  }
+
+  TEST_CASE_FIXTURE(states, "a job fails at once for a lost replica that did not come back") {
+    auto state = state_of({.min_replicas = 4, .rejoin_timeout = 30s});
+    lose(state, 2);
+    auto failure = state.give_up(2);
+    REQUIRE(failure);
+    CHECK(failure->message
+          == "the job needs 4 replicas (min_replicas), but 3 of 4 are left; lost replica 2: was "
+             "awaited for 30.0 s after its node was gone");
+    CHECK_FALSE(state.end.asked);
+  }
+
+  TEST_CASE_FIXTURE(states, "a step needs no more than are left, but never no gradient at all") {
+    auto state = state_of({.sync = {.dynamic = dynamic_backups{.gain = gain_model::power}}});
+    CHECK_FALSE(state.lowers_needed());
+    for (uint32_t replica : {3U, 2U})
+      REQUIRE(state.roster.leave(replica));
+    CHECK(state.lowers_needed());
+    CHECK(state.open.needed == 2);
+    for (uint32_t replica : {1U, 0U})
+      REQUIRE(state.roster.leave(replica));
+    CHECK_FALSE(state.lowers_needed());
+    CHECK(state.open.needed == 2);
+  }
+
+  TEST_CASE_FIXTURE(states, "a stall names the variables that lack gradients others have") {
+    auto state = state_of({.collected = {{.name = "v"}, {.name = "w"}, {.name = "x"}}});
+    auto message_of = [&state](const std::vector<accumulator_progress>& progress) {
+      return state.stall(0, progress).message;
+    };
+    CHECK(message_of({{7, 0}, {6, 2}, {6, 0}}).find("; too few gradients came for 'w', 'x'")
+          != std::string::npos);
+    CHECK(message_of({{6, 0}, {6, 2}, {6, 0}}).find("too few") == std::string::npos);
+  }
+
   TEST_CASE_FIXTURE(states, "a phase that lasts too long says what it waits for") {
     auto state = state_of({.deadline = 60s, .stop_timeout = 5s});
     CHECK_FALSE(state.overdue(1h)); // the look at the queue says what is missing
@@ -222,7 +283,7 @@ TEST_SUITE("actors/training/chief_state") {
     CHECK_FALSE(state.finds_stall({0, 1, 2}));
     CHECK_FALSE(state.finds_stall({0, 1, 2, 3}));
     CHECK(state.finds_stall({0, 1, 2, 3}));
-    CHECK(state.stall(0).code == errc::stalled);
+    CHECK(state.stall(0, {}).code == errc::stalled);
     auto awaiting = state_of({.rejoin_timeout = 30s});
     lose(awaiting, 3);
     for (auto look = 0; look < 2; ++look)

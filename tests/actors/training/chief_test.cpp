@@ -2,17 +2,7 @@
 // Goal: steps close when they have enough, and a job ends with every replica accounted for. Method:
 // the real actors around a chief, but puppets for replicas, which come, push and leave when the
 // test says.
-#include "actors/training/accumulator.hpp"
-#include "actors/training/chief.hpp"
-#include "actors/training/optimizer_settings.hpp"
-#include "actors/training/recorder.hpp"
-#include "actors/training/token_queue.hpp"
-#include "actors/training/variable_owner.hpp"
-#include "messages/replication_message.hpp"
-#include "messages/training_message.hpp"
-#include "tests/actors/deterministic_world.hpp"
-
-#include <limits>
+#include "tests/actors/training/chief_job.hpp"
 
 namespace chief_test {
 
@@ -21,145 +11,6 @@ using namespace troupe::test;
 using namespace std::chrono_literals;
 
 namespace {
-
-using replica_list = std::vector<uint32_t>;
-
-constexpr auto never = std::numeric_limits<uint64_t>::max();
-
-/// What the owners of a job do with an update.
-enum class owners_that { apply, lack_an_optimizer, say_nothing };
-
-// Leaves all that it is told where it lies.
-caf::behavior deaf(caf::event_based_actor* self) {
-  self->set_default_handler(caf::skip);
-  return {[](const script&) {}};
-}
-
-/// A job with puppets for replicas.
-struct job : deterministic_world {
-  explicit job(chief_config config, const std::vector<std::string>& variables = {"w"},
-               owners_that kind = owners_that::apply)
-    : replicas(config.sync.total_num_replicas) {
-    for (auto& replica : replicas)
-      replica.emplace(world);
-    for (const auto& name : variables)
-      add_variable(name, config, kind);
-    for (size_t i = 0; i < variables.size(); ++i)
-      config.collected.push_back({variables[i], accumulators[i], owners[i], {i}});
-    config.variables = variables;
-    config.tokens = tokens
-      = spawn(token_queue, token_queue_config{config.sync.policy, config.first_step});
-    config.recorder = spawn(
-      recorder, recorder_config{[this](const step_record& step) { steps.push_back(step); },
-                                [this](const job_snapshot& taken) { snapshots.push_back(taken); },
-                                [this](const job_report& ended) { report = ended; }});
-    config.owners = owners;
-    config.on_warning = [this](const std::string& line) { warnings.push_back(line); };
-    config.world = &world;
-    lead = spawn(chief, config);
-    settle();
-  }
-
-  ~job() {
-    caf::anon_send(lead, make_stop_job("the test is over"));
-    for (auto& replica : replicas)
-      replica.reset();
-    for (const auto& owner : owners)
-      caf::anon_send_exit(owner, caf::exit_reason::user_shutdown);
-    pass(1h); // replicas that never came are waited for no longer
-  }
-
-  void add_variable(const std::string& name, const chief_config& config, owners_that kind) {
-    variable_form form{name, dtype::f32, {1}};
-    auto owner = caf::actor_cast<variable_owner_actor>(
-      kind == owners_that::say_nothing
-        ? world.system().spawn(deaf)
-        : caf::actor_cast<caf::actor>(
-          spawn(variable_owner, variable_owner_config{form, zeros({1}), &world})));
-    owners.push_back(owner);
-    if (kind == owners_that::apply)
-      stranger.tell(owner, make_use_optimizer(to_settings({rules::sgd{.learning_rate = 1}})));
-    accumulators.push_back(
-      spawn(accumulator, accumulator_config{.variable = form,
-                                            .owner = owner,
-                                            .first_step = config.first_step,
-                                            .world = &world,
-                                            .asynchronous = asynchronous_rule::of(config.sync)}));
-  }
-
-  void join(const replica_list& who) {
-    for (auto index : who)
-      replicas[index]->tell(lead, make_join_job(index));
-    settle();
-  }
-
-  /// A replica has a gradient of every variable.
-  void push(uint32_t who, uint64_t local_step) {
-    for (const auto& accumulator : accumulators)
-      push_to(accumulator, who, local_step);
-    ++pushes;
-  }
-
-  void push_to(const accumulator_actor& accumulator, uint32_t who, uint64_t local_step) {
-    replicas[who]->tell(
-      accumulator, make_push_gradient(
-                     {.replica = who, .local_step = local_step, .iteration = pushes}, zeros({1})));
-    settle();
-  }
-
-  /// A replica waits for a token.
-  answer<msg<wire::Token>> take(uint32_t who, uint64_t local_step) {
-    auto token = replicas[who]->ask<msg<wire::Token>>(tokens, make_take_token(who, local_step));
-    settle();
-    return token;
-  }
-
-  // Each gives its first gradient, and has to wait for a token.
-  void give_and_wait(std::initializer_list<uint32_t> replicas) {
-    for (auto who : replicas) {
-      push(who, 0);
-      CHECK_FALSE(take(who, 0).has_come());
-    }
-  }
-
-  void leave(uint32_t who, const error& reason = {}) {
-    replicas[who]->tell(lead, make_farewell(who, reason));
-    settle();
-  }
-
-  void stop(std::string_view reason) {
-    stranger.tell(lead, make_stop_job(reason));
-    settle();
-  }
-
-  wire::QueueStatus::Reader status() {
-    auto asked = stranger.ask<msg<wire::QueueStatus>>(tokens, make_read_queue_status());
-    settle();
-    last_status = asked.value();
-    return last_status.reader();
-  }
-
-  /// The steps before which the replica was told to stop computing.
-  [[nodiscard]] std::vector<uint64_t> cancelled(uint32_t who) const {
-    std::vector<uint64_t> result;
-    for (const auto& message : replicas[who]->heard<wire::CancelStep>())
-      result.push_back(message.reader().getStep());
-    return result;
-  }
-
-  std::vector<std::optional<puppet>> replicas;
-  puppet stranger{world};
-  std::vector<variable_owner_actor> owners;
-  std::vector<accumulator_actor> accumulators;
-  token_queue_actor tokens;
-  chief_actor lead;
-  std::vector<step_record> steps;
-  std::vector<job_snapshot> snapshots;
-  std::optional<job_report> report;
-  std::vector<std::string> warnings;
-  msg<wire::QueueStatus> last_status;
-  uint64_t pushes = 0;
-};
 
 replica_list replicas_of(const std::vector<contribution>& contributions) {
   replica_list result;
@@ -556,7 +407,10 @@ TEST_SUITE("actors/training/chief") {
     job.leave(0);
     REQUIRE(job.report);
     REQUIRE(job.report->failure);
-    CHECK(job.report->failure->code == errc::stalled);
+    CHECK(*job.report->failure
+          == error{errc::stalled,
+                   "step 1 cannot end: it needs 1 gradients, 1 of 1 replicas are live, all of them "
+                   "wait for a token, and no token is left; too few gradients came for 'v'"});
   }
 
   TEST_CASE("a step is not taken for stalled while somebody computes") {
@@ -875,6 +729,52 @@ TEST_SUITE("actors/training/chief") {
     REQUIRE(run.report);
     CHECK(run.report->step == 0);
     CHECK(run.snapshots.empty());
+  }
+
+  TEST_CASE("a stopped job is saved when its replicas leave as asked, dynamic or not") {
+    for (auto is_dynamic : {false, true}) {
+      CAPTURE(is_dynamic);
+      auto config = needing(3, 3);
+      if (is_dynamic) config.sync.dynamic = dynamic_backups{.gain = gain_model::power};
+      config.min_replicas = 1;
+      config.wants_snapshot = [](uint64_t, bool last) { return last; };
+      job job{config};
+      job.join({0, 1, 2});
+      for (uint32_t who : {0U, 1U, 2U})
+        job.push(who, 0);
+      job.stop("SIGTERM");
+      for (uint32_t who : {0U, 1U, 2U})
+        job.leave(who, {errc::cancelled, "its process was asked to stop"});
+      job.pass(20s);
+      REQUIRE(job.report);
+      CHECK_FALSE(job.report->failure);
+      CHECK(job.report->step == 1);
+      CHECK(job.snapshots.size() == 1);
+    }
+  }
+
+  TEST_CASE("a job whose replicas left as asked is saved before it fails, awaited or not") {
+    for (auto timeout : {0s, 5s}) {
+      CAPTURE(timeout.count());
+      auto config = needing(2, 3);
+      config.min_replicas = 2;
+      config.rejoin_timeout = timeout;
+      config.wants_snapshot = [](uint64_t, bool last) { return last; };
+      job job{config};
+      job.join({0, 1, 2});
+      job.push(0, 0);
+      job.push(1, 0);
+      for (uint32_t who : {0U, 1U})
+        job.leave(who, {errc::cancelled, "its process was asked to stop"});
+      job.pass(timeout + config.stop_timeout + 2s);
+      job.leave(2);
+      REQUIRE(job.report);
+      REQUIRE(job.report->failure);
+      CHECK(job.report->failure->message.find("its process was asked to stop")
+            != std::string::npos);
+      CHECK(job.report->step == 1);
+      CHECK(job.snapshots.size() == 1);
+    }
   }
 
   TEST_CASE("a job may lose replicas if those that are left can give what a step needs") {

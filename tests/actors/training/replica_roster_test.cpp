@@ -64,7 +64,7 @@ TEST_SUITE("actors/training/replica_roster") {
     auto roster = roster_of(2);
     roster.join(1);
     REQUIRE(roster.leave(1));
-    roster.await(1, 5s);
+    roster.await(1, 5s, false);
     CHECK(roster.awaited() == replica_list{1});
     CHECK(roster.since(1) == 5s);
     CHECK(roster.left() == 2);
@@ -74,11 +74,21 @@ TEST_SUITE("actors/training/replica_roster") {
     CHECK(roster.live() == replica_list{1});
   }
 
+  TEST_CASE("a replica that is awaited left as asked, or was lost, the last time") {
+    auto roster = roster_of(1);
+    for (auto is_asked : {true, false}) {
+      roster.join(0);
+      REQUIRE(roster.leave(0));
+      roster.await(0, 1s, is_asked);
+      CHECK(roster.left_as_asked(0) == is_asked);
+    }
+  }
+
   TEST_CASE("a replica that was given up may come all the same") {
     auto roster = roster_of(1);
     roster.join(0);
     REQUIRE(roster.leave(0));
-    roster.await(0, 1s);
+    roster.await(0, 1s, false);
     roster.give_up(0);
     CHECK(roster.left() == 0);
     CHECK_FALSE(roster.leave(0));

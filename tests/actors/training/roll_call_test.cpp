@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// What a member was told.
+/// The messages that a member was told.
 struct told {
   std::optional<expected<msg<wire::JobBegins>>> begins;
   std::optional<expected<job_ending>> ends;
