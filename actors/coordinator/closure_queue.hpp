@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which closure goes next, and what an error does to the others.
+// Which closure goes next, and how an error affects the others.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -25,7 +25,8 @@ public:
   /// @param capacity Closures that may be queued at a time; at least 1.
   explicit closure_queue(size_t capacity) : capacity_(capacity) {}
 
-  /// Whether another one has to wait before it is put. Those that were put back may go beyond.
+  /// Whether another closure has to wait before it is put. Closures that were put back may exceed
+  /// the capacity.
   [[nodiscard]] bool is_full() const { return queue_.size() >= capacity_; }
 
   /// Whether there is an error that was not taken.

@@ -30,7 +30,7 @@ task<msg<wire::ClosureDone>> answer(activity& activity, closure_function call,
   }
 }
 
-// What the host does: it sleeps until there is a call.
+// The life of the host: it sleeps until there is a call.
 task<void> live(activity& activity, closure_worker_actor worker, closure_function call,
                 job_time start_delay) {
   if (start_delay > job_time{0}) {
@@ -91,7 +91,8 @@ void on_ended(closure_worker_pointer self, const msg<wire::ClosureDone>& how) {
     ended->done.deliver(how);
 }
 
-// What computes would outlive the world that it refers to.
+// The worker ends after its call: a computation that goes on would outlive the world that it refers
+// to.
 void on_exit(closure_worker_pointer self, const caf::error& reason) {
   auto& state = self->state;
   if (reason != caf::exit_reason::user_shutdown || !state.running) return self->quit(reason);

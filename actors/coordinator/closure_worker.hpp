@@ -14,8 +14,8 @@
 
 namespace troupe {
 
-/// Calls the function that a message names, and gives back the leaves of what it returns. What it
-/// throws is the closure's error.
+/// Calls the function that a message names, and returns the leaves of its result. An exception of
+/// the function is the closure's error.
 using closure_function
   = std::function<task<std::vector<closure_value>>(activity&, msg<wire::RunClosure>)>;
 

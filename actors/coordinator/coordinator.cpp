@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The coordinator: what each event leads to.
+// The coordinator: the effects of each event.
 #include "actors/coordinator/coordinator.hpp"
 
 #include "messages/replication_message.hpp"
@@ -74,7 +74,8 @@ void put(coordinator_state& state, schedule_closure closure) {
   if (state.ending || !state.queue->put(number)) cancel(state, {number});
 }
 
-// What a worker is told of a closure: of what each worker has one of, its own.
+// The arguments of a closure for one worker. Where each worker has an argument of its own, it gets
+// that one.
 std::vector<closure_value> arguments_for(uint32_t worker, const schedule_closure& closure) {
   std::vector<closure_value> arguments;
   for (const auto& argument : closure.arguments) {
@@ -219,17 +220,19 @@ void lose(coordinator_pointer self, uint32_t index, const error& reason) {
   std::erase(state.idle, index);
   ++state.losses[index];
   auto runs = lost.mapped().runs;
+  std::string_view what_follows = "others go on";
   state.config.gauge->lose(index);
   if (runs) {
     ++state.config.gauge->taken;
-    if (state.ending || !state.queue->put_back(*runs)) {
+    what_follows = "another one runs what it ran";
+    if (state.ending || state.stranded || !state.queue->put_back(*runs)) {
       state.queue->finish(*runs);
       cancel(state, {*runs});
+      what_follows = "what it ran is cancelled";
     }
   }
   if (!state.ending)
-    warn(state, fmt::format("worker {} is gone ({}); {}", index, reason.message,
-                            runs ? "another one runs what it ran" : "others go on"));
+    warn(state, fmt::format("worker {} is gone ({}); {}", index, reason.message, what_follows));
 }
 
 void fail(coordinator_pointer self, uint32_t index, uint64_t closure, error reason) {

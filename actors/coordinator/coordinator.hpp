@@ -22,10 +22,10 @@
 
 namespace troupe {
 
-/// What a user may know of a coordinator's queue without asking: to schedule a closure costs a
-/// message, and not a wait for its answer.
+/// The state of a coordinator's queue, which users read without asking: scheduling a closure costs
+/// a message, and no wait for its answer.
 struct queue_gauge {
-  std::atomic<size_t> taken{0};        ///< Places in the queue, of those on their way there, too.
+  std::atomic<size_t> taken{0};        ///< Places, of closures on their way there, too.
   std::atomic<bool> has_failed{false}; ///< Whether the next question is answered by an error.
 
   // ---- which worker runs what ----
@@ -37,7 +37,8 @@ struct queue_gauge {
   /// Closures that have returned or failed.
   [[nodiscard]] uint64_t ended() const;
 
-  /// What a caller that waits waits for: "worker 0 to return from 'step', with 3 more queued".
+  /// The calls that a waiting caller waits for: "worker 0 to return from 'step', with 3 more
+  /// queued".
   [[nodiscard]] std::string awaited() const;
 
 private:
@@ -48,7 +49,7 @@ private:
 
 /// The workers that a coordinator gives work, and the size of its queue.
 struct coordinator_config {
-  uint32_t workers = 1;    ///< In all; some may not be there yet, or any more.
+  uint32_t workers = 1;    ///< All workers; some may not be there yet, or any more.
   uint32_t bystanders = 0; ///< Processes that ask for the end; it comes when all have.
   size_t capacity = 262'144;
   std::shared_ptr<queue_gauge> gauge = std::make_shared<queue_gauge>();
@@ -59,7 +60,7 @@ struct coordinator_config {
 /// The line of a closure that was cancelled because another failed.
 extern const error closure_cancelled;
 
-/// The callers and what they wait for, the workers and what they run.
+/// The callers that wait, and the workers with their closures.
 ///
 /// | what happens            | closures in flight                | queued    | a caller           |
 /// |-------------------------|-----------------------------------|-----------|--------------------|
@@ -83,7 +84,7 @@ struct coordinator_state {
   coordinator_config config;
   std::optional<closure_queue> queue;
   uint64_t scheduled = 0;                        ///< Closures so far; the last one's number.
-  std::map<uint64_t, schedule_closure> closures; ///< Those that have not ended.
+  std::map<uint64_t, schedule_closure> closures; ///< Closures that have not ended.
   std::map<uint32_t, worker> workers;
   std::deque<uint32_t> idle;           ///< Workers without a closure; the longest idle first.
   std::map<uint32_t, uint64_t> losses; ///< By worker: how often it was lost.

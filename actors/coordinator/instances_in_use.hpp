@@ -14,7 +14,7 @@ namespace troupe {
 /// handle in the process that schedules, and no closure, refers to it any more. Thread: any.
 class instances_in_use : public std::enable_shared_from_this<instances_in_use> {
 public:
-  /// A new instance. @returns What keeps it in use: it and its copies.
+  /// A new instance. @returns Its number, which keeps it in use together with all copies of it.
   [[nodiscard]] std::shared_ptr<const uint32_t> begin() {
     std::lock_guard guard{mutex_};
     in_use_.insert(++last_);
@@ -25,7 +25,7 @@ public:
     return {new uint32_t{last_}, std::move(end)};
   }
 
-  /// Those in use, ascending.
+  /// The instances in use, ascending.
   [[nodiscard]] std::vector<uint32_t> all() const {
     std::lock_guard guard{mutex_};
     return {in_use_.begin(), in_use_.end()};

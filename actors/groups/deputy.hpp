@@ -16,11 +16,11 @@
 
 namespace troupe {
 
-/// It is asked as a member is.
+/// A deputy is asked as a member is.
 template <class Message, class Reply>
 using deputy_actor = caf::typed_actor<typename caf::replies_to<Message>::template with<Reply>>;
 
-/// Makes one answer of those that count, which come in the order of members.
+/// Combines the answers that count, given in the order of members, into one.
 template <class Reply>
 using combine_function = std::function<expected<Reply>(std::vector<Reply>)>;
 
@@ -30,7 +30,7 @@ struct deputy_state {
 
 /// With one deputy for the members of each process, a question to all members is one message to a
 /// process, and one back: the group that is asked is that of the deputies, and combines once more.
-/// @param members Of the deputy's process. @param options As members are asked.
+/// @param members The members in the deputy's process. @param options How it asks them.
 /// Errors: answers with `group_report::why_not_enough`, or with what `combine` returns or throws.
 template <class Message, class Reply, class Handle>
 [[nodiscard]] typename deputy_actor<Message, Reply>::behavior_type

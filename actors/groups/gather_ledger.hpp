@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-/// What became of a question to one member.
+/// The outcome of a question to one member.
 enum class member_status : uint8_t {
   asked,   ///< It has not answered yet.
   counted, ///< Its answer is one of the first ones, of which there are enough.
@@ -23,7 +23,7 @@ enum class member_status : uint8_t {
 /// "asked", "counted", "late", "failed" or "lost".
 [[nodiscard]] const char* to_string(member_status state);
 
-/// What is known of one member.
+/// One member's answer, or why there is none.
 struct member_report {
   member_status state = member_status::asked;
   error why{};      ///< The reason why it has no answer; none where it has one.
@@ -32,7 +32,7 @@ struct member_report {
 };
 
 /// One question to several members: the first answers count until there are enough. A member is
-/// settled once; what comes of it later changes nothing.
+/// settled once; a later answer changes nothing.
 class gather_ledger {
 public:
   /// @param wanted Answers that are enough. @param awaits_late Whether the question goes on when

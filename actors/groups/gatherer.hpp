@@ -38,7 +38,7 @@ struct group_options {
   /// They are `late`, and have answers.
   bool awaits_late = false;
 
-  // What the next two refer to outlives the world: answers may come late.
+  // Objects that the next two functions refer to outlive the world: answers may come late.
 
   /// Tells a member that its answer is not needed any more: `group::cancel_by`. Empty: it goes on,
   /// and its answer is dropped.
@@ -54,14 +54,14 @@ struct group_call {
   std::vector<uint32_t> members; ///< The ones that are asked, by their numbers in the gatherer.
   group_options options;
 
-  /// Sends the question to one of them, and has the state told what comes of it.
-  /// @param position Among `members`.
+  /// Sends the question to one member, and has the state told of the answer, or of the failure.
+  /// @param position The member's position in `members`.
   std::function<void(gatherer_state& from, uint64_t call, uint32_t position)> ask;
 
   uint64_t stream = 0; ///< The stream that reads answers one by one; 0 = none.
 };
 
-/// What a question has come to, by position.
+/// The outcome of a question, by position.
 struct group_outcome {
   std::vector<member_report> members;
 };
@@ -81,7 +81,7 @@ struct end_stream {
   uint64_t stream = 0;
 };
 
-/// What the gatherer tells itself: a limit may have passed.
+/// The gatherer's message to itself: a limit may have passed.
 struct look_at_limits {
   job_time planned{0};
 };
@@ -117,7 +117,7 @@ struct gatherer_state {
     gather_ledger ledger;
     group_call what;
     job_time until{0};
-    caf::typed_response_promise<group_outcome> answer; ///< Of one without a stream.
+    caf::typed_response_promise<group_outcome> answer; ///< To a call without a stream.
   };
 
   /// The reader of a call's answers.

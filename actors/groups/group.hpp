@@ -98,7 +98,7 @@ private:
 /// A member's answer, as it comes.
 template <class Reply>
 struct group_reply {
-  size_t member = 0; ///< Among those that were asked.
+  size_t member = 0; ///< Its position among the members that were asked.
   std::string name;
   member_report report;
   expected<Reply> reply;
@@ -184,9 +184,9 @@ private:
 ///     auto second_host = all.at("host", 1);
 ///
 /// A group is a value: copies and slices share its members, which it does not own. A member is
-/// asked as by any request; one that has ended, or its process, is lost: the group is told
-/// and does not poll. Answers are given in the order of members, so what comes of them does not
-/// depend on which came first. Members may stand in other processes.
+/// asked as by any request; one that has ended, or its process, is lost: the group is told and does
+/// not poll. Answers are given in the order of members, so a result does not depend on which came
+/// first. Members may stand in other processes.
 ///
 /// Thread: any; `wait` and `next()` that of the world.
 template <class Handle>

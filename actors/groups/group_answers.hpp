@@ -15,7 +15,7 @@ namespace troupe {
 /// The outcome of one question, by member, whatever was asked.
 struct group_report {
   std::string group;              ///< Its name.
-  std::vector<std::string> names; ///< Of the members that were asked.
+  std::vector<std::string> names; ///< The members that were asked.
   std::vector<member_report> members;
   size_t wanted = 0; ///< Answers that are enough.
 
@@ -31,7 +31,7 @@ struct group_report {
   [[nodiscard]] error why_not_enough() const;
 };
 
-/// The outcome with the answers. @param Reply What each member answers.
+/// The outcome with the answers. @param Reply The type of a member's answer.
 template <class Reply>
 struct group_answers : group_report {
   /// By member. The error says why there is none. A late member has an answer only where the

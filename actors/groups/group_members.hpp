@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all copies and slices of a group share: its members, and the actor that asks them.
+// The part that all copies and slices of a group share: its members, and the actor that asks them.
 #pragma once
 
 #include "actors/groups/gatherer.hpp"
@@ -16,8 +16,8 @@ namespace troupe {
 /// Thread: any.
 class group_members {
 public:
-  /// @param name Of the group: it is known to observers as "group jury". @param names Of the
-  /// members. @param world Outlives all copies of the group.
+  /// @param name The group's name: observers know it as "group jury". @param names The members'
+  /// names. @param world Outlives all copies of the group.
   /// @param size Members that the group's shape has. Errors: throws `failure` with invalid_argument
   /// for an empty handle, if there is not one name for each member, or if `size` differs.
   group_members(troupe::world& world, std::string name, std::vector<caf::strong_actor_ptr> actors,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often, and after how long, what has failed begins anew.
+// How often, and after how long, a failed actor begins anew.
 #pragma once
 
 #include "actors/recording/records.hpp"
@@ -31,7 +31,7 @@ public:
 
 private:
   restart_options options_;
-  std::deque<job_time> failures_; ///< Those that were answered by a restart and still count.
+  std::deque<job_time> failures_; ///< Failures that led to a restart and still count.
 };
 
 } // namespace troupe

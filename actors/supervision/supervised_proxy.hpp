@@ -36,7 +36,7 @@ public:
   /// There is no actor now: open questions, and those to come, are answered with `why`.
   void unbind(const error& why);
 
-  /// There will be none again. @param reason What monitors are told.
+  /// There will be no actor again. @param reason The exit reason that monitors get.
   void end(const error& why, caf::error reason);
 
 private:

@@ -7,6 +7,7 @@
 #include "actors/world/users_code.hpp"
 #include "actors/world/world.hpp"
 #include "messages/failure.hpp"
+#include "messages/throw_failure.hpp"
 
 #include <caf/actor_config.hpp>
 #include <caf/actor_system.hpp>
@@ -128,10 +129,16 @@ void supervisor_state::restart_all() {
   }
 }
 
+void supervised_child::begin() {
+  actor = make({restarts, why, state});
+  if (!actor)
+    throw_failure(errc::invalid_argument, "the function that makes {} returned no actor", name);
+}
+
 void supervisor_state::begin_anew(supervised_child& what) {
   ++what.restarts;
   try {
-    what.actor = what.make({what.restarts, what.why, what.state});
+    what.begin();
   } catch (...) {
     return fail(what, reason_of(std::current_exception()));
   }
@@ -212,7 +219,7 @@ supervisor::add_child(const std::string& name,
   caf::actor_config config;
   child->proxy = caf::make_actor<supervised_proxy, caf::strong_actor_ptr>(
     system.next_actor_id(), system.node(), &system, config, std::move(on_exit));
-  child->actor = child->make({0, {}, child->state});
+  child->begin();
   child->handle().bind(child->actor);
   auto handle = child->proxy;
   caf::anon_send(actor_, supervise_child{std::move(child)});

@@ -27,7 +27,7 @@ namespace troupe {
 class world;
 class supervised_proxy;
 
-/// What an actor hands over to the one that takes its place after a failure. Thread: any.
+/// A value that an actor hands over to its successor after a failure. Thread: any.
 class handed_over_state {
 public:
   /// The latest value counts.
@@ -36,7 +36,7 @@ public:
     value_ = std::move(value);
   }
 
-  /// What was kept last; without a value, if nothing was.
+  /// The value that was kept last; empty, if none was.
   [[nodiscard]] std::any kept() const {
     std::lock_guard guard{mutex_};
     return value_;
@@ -47,17 +47,17 @@ private:
   std::any value_;
 };
 
-/// What a supervised actor is made from.
+/// The arguments from which a supervised actor is made.
 struct child_start {
   uint32_t restarts = 0; ///< How often this actor has begun anew.
   error why;             ///< The reason of the last restart; none at first.
 
-  /// What the one before has kept. Not null; for this one, too.
+  /// Holds the value that the predecessor has kept, and takes this actor's. Not null.
   std::shared_ptr<handed_over_state> state;
 };
 
-/// How a supervisor treats its actors. What its functions refer to outlives the world: its actor
-/// may be in one of them when the supervisor ends.
+/// How a supervisor treats its actors. Objects that its functions refer to outlive the world: its
+/// actor may be in one of them when the supervisor ends.
 struct supervisor_options {
   restart_options restart{};
 
@@ -83,6 +83,10 @@ struct supervised_child {
   supervised_child(const supervised_child&) = delete;
   supervised_child& operator=(const supervised_child&) = delete;
 
+  /// Has the actor made. Errors: throws as `make`; throws `failure` with invalid_argument if it
+  /// returns no actor.
+  void begin();
+
   std::string name;
   std::function<caf::strong_actor_ptr(const child_start&)> make;
   caf::strong_actor_ptr proxy;
@@ -96,7 +100,7 @@ struct supervised_child {
   [[nodiscard]] supervised_proxy& handle() const;
 };
 
-/// What a supervisor's actor is told.
+/// A message to a supervisor's actor: it is to supervise the child.
 struct supervise_child {
   std::shared_ptr<supervised_child> child;
 };
@@ -142,7 +146,7 @@ struct supervisor_state {
   std::string called;
   supervisor_options options;
   std::vector<child> children;
-  std::optional<restart_ledger> failures; ///< Of all actors, if they restart together.
+  std::optional<restart_ledger> failures; ///< The failures of all actors, if they restart together.
   uint64_t failure_count = 0;
   bool may_begin = false; ///< The last backoff of actors that restart together is over.
 
@@ -189,8 +193,8 @@ public:
   supervisor& operator=(const supervisor&) = delete;
 
   /// Has `make` make the actor now, and after each failure. Now it is called by this thread, later
-  /// by the supervisor's; what it refers to outlives the world. If it throws, that is a
-  /// failure of the actor; now the exception is the caller's.
+  /// by the supervisor's; objects that it refers to outlive the world. If it throws, that is a
+  /// failure of the actor; the first time the caller gets the exception.
   /// @param name For error messages, "reader 0". @returns The actor's handle.
   template <class Handle>
   [[nodiscard]] Handle add(const std::string& name,

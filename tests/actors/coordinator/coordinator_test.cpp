@@ -175,6 +175,24 @@ TEST_SUITE("actors/coordinator/coordinator") {
     CHECK(is_done);
   }
 
+  TEST_CASE_FIXTURE(coordinated, "a lost worker's call is cancelled if another one has failed") {
+    workers[1].enter(gives, 1);
+    settle();
+    std::vector<std::string> ends;
+    auto keep = [&](const results& how) { ends.push_back(how ? "done" : how.error().message); };
+    schedule(keep);
+    schedule(keep);
+    workers[0].fail({errc::user_code, "no"});
+    settle();
+    workers[1].leave();
+    settle();
+    CHECK(ends
+          == std::vector<std::string>{"'f' failed at worker 0: no", closure_cancelled.message});
+    REQUIRE(told->size() == 1);
+    CHECK(told->front().starts_with("worker 1 is gone ("));
+    CHECK(told->front().ends_with("); what it ran is cancelled"));
+  }
+
   TEST_CASE_FIXTURE(coordinated,
                     "without an owner that held variables alone nothing runs, and all are told") {
     auto owner = world.system().spawn(

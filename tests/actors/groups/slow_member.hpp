@@ -13,7 +13,7 @@
 
 namespace troupe::test {
 
-/// What a member tells itself: it is time to answer.
+/// A member's message to itself: it is time to answer.
 struct answer_due {
   caf::response_promise promise;
   int number = 0;

@@ -4,6 +4,7 @@
 // told.
 #include "actors/groups/group.hpp"
 #include "actors/supervision/supervisor.hpp"
+#include "messages/failure.hpp"
 #include "tests/actors/deterministic_world.hpp"
 
 #include <stdexcept>
@@ -258,6 +259,13 @@ TEST_SUITE("actors/supervision/supervisor") {
     auto make = [](const child_start&) -> counter_actor { throw std::runtime_error{"no file"}; };
     CHECK_THROWS_WITH_AS(static_cast<void>(stage.boss->add<counter_actor>("counter 0", make)),
                          "no file", std::runtime_error);
+  }
+
+  TEST_CASE("a function that makes no actor is refused") {
+    supervised_counters stage;
+    auto make = [](const child_start&) { return counter_actor{}; };
+    CHECK_THROWS_WITH_AS(static_cast<void>(stage.boss->add<counter_actor>("counter 0", make)),
+                         "the function that makes counter 0 returned no actor", failure);
   }
 
   TEST_CASE("a group goes on asking a member that has begun anew") {
