@@ -23,7 +23,7 @@ namespace {
 // How often a waiting thread looks whether it is to give up.
 constexpr auto peer_look_period = std::chrono::milliseconds{20};
 
-// What follows `role` in a name that begins with it.
+// The rest of a name that begins with `role`.
 std::optional<std::string_view> after(std::string_view role, std::string_view name) {
   if (!name.starts_with(role)) return std::nullopt;
   return name.substr(role.size());

@@ -25,7 +25,7 @@ namespace troupe {
 class cluster_placement final : public placement {
 public:
   /// @param layout As `validate` accepts it, the same in every process.
-  /// @param nodes Those of the layout. Outlives the placement.
+  /// @param nodes The layout's nodes. Outlives the placement.
   /// @param start_deadline How long an actor of another process is waited for.
   cluster_placement(cluster_layout layout, membership& nodes,
                     job_time start_deadline = std::chrono::seconds{60});
@@ -107,7 +107,7 @@ private:
   membership& nodes_;
   job_time start_deadline_;
   node_index here_;
-  std::vector<double> ps_loads_; ///< What each parameter server holds.
+  std::vector<double> ps_loads_; ///< Sum of the loads that each parameter server holds.
   std::map<std::string, entry> entries_;
   std::function<void(const spared_tasks&)> on_spared_;
   std::function<void(const std::string&)> on_waiting_;

@@ -38,7 +38,7 @@ struct end_searches {
   error why;
 };
 
-/// What the finder tells itself: a node has answered, or it is time to look at deadlines.
+/// A node has answered, or it is time to look at deadlines; the finder tells itself.
 struct search_over {
   node_index at = 0;
   std::string name;
@@ -87,7 +87,7 @@ struct finder_state {
   std::set<std::pair<node_index, std::string>> asked; ///< Nodes and names, without an answer yet.
   uint64_t count = 0;
   bool looks_again = false;
-  std::optional<error> ended; ///< What `end_searches` said.
+  std::optional<error> ended; ///< The reason that `end_searches` gave.
 
 private:
   void ask(search& one);

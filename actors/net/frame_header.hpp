@@ -13,7 +13,7 @@
 
 namespace troupe {
 
-/// What a frame is.
+/// The kind of a frame.
 enum class frame_kind : uint8_t {
   hello = 1,     ///< Body: wire::Hello. The first of a connection, in either direction.
   abort = 2,     ///< Body: wire::Abort. The last: why the sender closes the connection.
@@ -26,13 +26,13 @@ enum class frame_kind : uint8_t {
   known = 9,     ///< Body: wire::KnownMessages. Before the hello, if the sender knows any.
 };
 
-/// What an actor is told.
+/// The content of a parcel.
 enum class content_code : uint8_t {
   none = 0,    ///< Nothing: the answer of an actor that has nothing to say.
   message = 1, ///< Body: the message.
   error = 2,   ///< A request failed. Body: wire::Abort, with what `parcel_codec` says of errors.
-  exit = 3,    ///< CAF's exit message. Body likewise.
-  down = 4,    ///< The actor `from` is no more. Body likewise.
+  exit = 3,    ///< CAF's exit message. Body: as of an error.
+  down = 4,    ///< The actor `from` is no more. Body: as of an error.
   find = 5,    ///< Asks which actor goes by a name. Body: wire::FindActor.
   found = 6,   ///< The answer: it is `from`.
   own = 7,     ///< Body: a message of a trainer's own schema, with the root wire::OwnMessage.
@@ -51,12 +51,12 @@ inline constexpr size_t lane_count = 2;
 /// `frame_magic`. Fields that mean nothing for a kind are 0.
 struct frame_header {
   frame_kind kind = frame_kind::heartbeat;
-  content_code content = content_code::none; ///< Of parcels and openings.
-  troupe::lane lane = troupe::lane::control; ///< Of parcels, openings, parts and credit.
+  content_code content = content_code::none; ///< Parcels and openings only.
+  troupe::lane lane = troupe::lane::control; ///< Parcels, openings, parts and credit only.
   /// How CAF's own errors are told apart, which have no code of ours: see `parcel_codec`.
   uint8_t detail = 0;
-  uint64_t body_bytes = 0;  ///< That follow this header; a multiple of 8.
-  uint64_t total_bytes = 0; ///< Of the whole message; of openings, else 0.
+  uint64_t body_bytes = 0;  ///< Bytes behind this header; a multiple of 8.
+  uint64_t total_bytes = 0; ///< Bytes of the whole message, in an opening; else 0.
   actor_address from;
   uint64_t to = 0; ///< The actor, at the receiver's node.
   uint64_t id = 0; ///< As in `parcel`; of credit, bytes.
@@ -64,10 +64,10 @@ struct frame_header {
   bool operator==(const frame_header&) const = default;
 };
 
-/// What a message takes at either end beside its bytes: handles, counts, its places in queues.
+/// Memory that a message takes at either end beside its bytes: handles, counts, places in queues.
 inline constexpr uint64_t message_overhead_bytes = 512;
 
-/// What a message counts for, of a window: one without a body, too.
+/// Bytes of a window that a message takes: also one without a body.
 [[nodiscard]] constexpr uint64_t charge_of(const frame_header& header) {
   return std::max(header.body_bytes, header.total_bytes) + message_overhead_bytes;
 }
@@ -77,11 +77,11 @@ inline constexpr size_t frame_header_bytes = 56;
 
 using frame_header_block = std::array<std::byte, frame_header_bytes>;
 
-/// What a receiver takes.
+/// Limits of the frames that a receiver takes.
 struct frame_limits {
-  uint64_t message_bytes_max = 0; ///< Of a message.
-  uint64_t part_bytes_max = 0;    ///< Of an opening, or a part.
-  uint64_t hello_bytes_max = 0;   ///< Of a hello or an abort: what strangers may make us keep.
+  uint64_t message_bytes_max = 0; ///< Body of a whole message.
+  uint64_t part_bytes_max = 0;    ///< Body of an opening, or of a part.
+  uint64_t hello_bytes_max = 0;   ///< Body of a hello or an abort, which a stranger may send.
 };
 
 [[nodiscard]] frame_header_block write_frame_header(const frame_header& header);

@@ -29,8 +29,8 @@ template <class Start>
 using maker_actor
   = caf::typed_actor<typename caf::replies_to<msg<Start>>::template with<msg<wire::ActorMade>>>;
 
-/// What a maker has made and what has not ended yet. It ends with this, and CAF destroys the state
-/// of an actor when the actor ends, whatever it ends of.
+/// The actors that a maker has made and that have not ended yet. They end with this state, which
+/// CAF destroys when the maker ends, for whatever reason.
 struct maker_state {
   static inline const char* name = "maker";
 

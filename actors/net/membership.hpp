@@ -34,8 +34,8 @@ public:
   /// Errors: why the node and this one cannot speak to each other.
   [[nodiscard]] virtual std::shared_future<expected<node_address>> arrival(node_index peer) = 0;
 
-  /// What gives the `arrival` of a node as it is then, whenever it is called; may be kept for
-  /// longer than the membership.
+  /// A function that gives the node's `arrival` as it is when it is called; may be kept for longer
+  /// than the membership.
   [[nodiscard]] virtual std::function<std::shared_future<expected<node_address>>()>
   arrivals(node_index peer) {
     return [always = arrival(peer)] { return always; };

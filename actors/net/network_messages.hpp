@@ -48,7 +48,7 @@ public:
     return *this;
   }
 
-  /// What a network is given: a copy of its own.
+  /// A copy, which a network keeps.
   operator std::shared_ptr<const network_messages>() const { // NOLINT: `.messages = known`
     return std::make_shared<const network_messages>(*this);
   }
@@ -59,7 +59,7 @@ public:
   /// How a message travels, by the type id of its struct; null if it is not known.
   [[nodiscard]] const form* find(uint64_t schema) const;
 
-  /// What a peer is told, by ascending type ids.
+  /// The messages as a peer is told of them, by ascending type ids.
   [[nodiscard]] std::vector<known_message> list() const;
 
 private:

@@ -61,7 +61,7 @@ public:
   /// answered now; an actor that had the name before has it no more.
   void publish(const std::string& name, const caf::strong_actor_ptr& actor);
 
-  /// What is done with an actor that was looked for. Errors: unavailable, if its node is gone.
+  /// Takes the actor that was looked for. Errors: unavailable, if its node is gone.
   using found_callback = std::function<void(expected<caf::strong_actor_ptr>)>;
 
   /// Looks for the actor that `peer` has published, or will publish, by this name.
@@ -77,7 +77,7 @@ public:
   /// requests and questions that wait for it. Parcels of it that come later are dropped.
   void lose(const node_address& peer, const error& reason);
 
-  /// What a proxy does with a message for the actor that it stands for.
+  /// Sends a proxy's message to the actor that the proxy stands for.
   void send(const actor_address& to, caf::mailbox_element& what);
 
   /// Cuts the node off: when this returns, nothing is given to its carrier any more. Not to be
@@ -116,10 +116,10 @@ private:
     std::set<node_address> known_to;
   };
 
-  /// What is known of a node that is gone, or was.
+  /// A node that is gone, or was gone before its present life.
   struct lost_node {
-    uint32_t lives = 0; ///< Those that are over.
-    error reason;       ///< Of the last one's end.
+    uint32_t lives = 0; ///< Incarnations below this number are over.
+    error reason;       ///< Why the last of them ended.
   };
 
   node(caf::actor_system& system, transport& carrier, node_address address, std::string name)
@@ -150,7 +150,7 @@ private:
   node_address address_;
   std::string name_;
 
-  mutable std::mutex mutex_; ///< Of what follows; never held while foreign code runs.
+  mutable std::mutex mutex_; ///< Guards all below; never held while foreign code runs.
   std::unordered_map<uint64_t, shown_actor> shown_;
   std::map<actor_address, caf::strong_actor_ptr> proxies_;
   std::map<request_key, pending_request> pending_;

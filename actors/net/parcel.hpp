@@ -26,7 +26,8 @@ struct parcel {
   content_kind kind = content_kind::message;
   actor_address to;   ///< Actor 0: the node itself.
   actor_address from; ///< Actor 0: the sender wants no answer, or is the node itself.
-  uint64_t id = 0; ///< Of a message: CAF's, which says whether it is a request, a response, urgent.
+  /// A message's number in CAF, which says whether it is a request, a response, or urgent.
+  uint64_t id = 0;
   caf::message content;
   /// A parcel that has come over a connection counts there until this is not held any more.
   std::shared_ptr<const void> charge{};

@@ -139,8 +139,8 @@ expected<encoded_parcel> encode_error(frame_header header, const caf::error& rea
   });
 }
 
-// Of what an enumerator of CAF's may be; a peer's nonsense becomes an error of no kind in
-// particular.
+// The error in a frame: one of CAF's if `detail` says so, else one of ours. A code that is none
+// becomes an error of no kind in particular.
 caf::error error_of(const frame_header& header, wire::Abort::Reader abort) {
   if (header.detail == receiver_down) return caf::sec::request_receiver_down;
   if (header.detail > 0) return {static_cast<uint8_t>(header.detail - 1), caf::atom("exit")};

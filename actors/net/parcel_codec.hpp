@@ -15,7 +15,7 @@ class network_messages;
 
 /// A parcel as it goes over a connection: the tensors of its message lie where they lay.
 struct encoded_parcel {
-  frame_header header; ///< Of the whole message: `body_bytes` is all of it.
+  frame_header header; ///< The whole message's: `body_bytes` counts all of it.
   std::optional<message_frame> body;
 };
 
@@ -28,7 +28,7 @@ struct encoded_parcel {
 [[nodiscard]] expected<encoded_parcel> encode_parcel(const parcel& what,
                                                      const network_messages* known = nullptr);
 
-/// @param at The node that the frame has come to. @param body Of `header.body_bytes` bytes.
+/// @param at The node that the frame has come to. @param body Has `header.body_bytes` bytes.
 /// @param known As for `encode_parcel`.
 /// Errors: as `decode_any` and `decode_own`; malformed if the body is not what the header's content
 /// needs.

@@ -71,8 +71,8 @@ public:
 
   /// An actor is about to be spawned, here or elsewhere; said in every process, before
   /// anything else is said of the actor, again for each actor that follows it under its name.
-  /// @param load What it weighs, where there are several places for one of its role: each goes
-  /// where least stands by then.
+  /// @param load Its weight, where there are several places for its role: each actor goes to the
+  /// place with the smallest sum by then.
   /// @returns Whether it stands here and is to be spawned, and placed.
   /// Errors: invalid_argument, if it has no place anywhere, or a load that cannot be added up.
   [[nodiscard]] virtual expected<bool> enter(const std::string& /*name*/, double /*load*/ = 1) {
@@ -136,13 +136,13 @@ public:
   /// are made. Only where one process plays all.
   virtual void on_owners_return(std::function<void(uint32_t process)> /*come_back*/) {}
 
-  /// As `place`, of a handle of any kind.
+  /// As `place`, for a handle of any type.
   template <class Handle>
   void put(const std::string& name, const Handle& actor) {
     place(name, caf::actor_cast<caf::strong_actor_ptr>(actor));
   }
 
-  /// As `see`, likewise.
+  /// As `see`, for a handle of any type.
   template <class Handle>
   [[nodiscard]] expected<Handle> find(const std::string& viewer, const std::string& name) {
     return see(viewer, name).map([](const caf::strong_actor_ptr& actor) {

@@ -32,7 +32,7 @@ class OneLink(Hosts):
         """The first of these tasks that has ended, because it cannot be reached."""
         gone = lambda: next((task for task in tasks if job[task].process.poll() is not None), None)
         lost = job["chief:0"].until(gone, f"one of {tasks} has left")
-        job[lost].ends(4, "chief:0 .*is gone: it says: ps:. .*cannot reach it")
+        job[lost].ends(4, "chief:0 .*is gone: it has given this process up: 'ps:. .*cannot reach it'")
         return lost
 
     def test_of_two_owners_that_lose_each_other_one_leaves_and_no_step_is_lost(self):

@@ -37,8 +37,8 @@ public:
 namespace {
 
 // So much may wait in the system's hands to be sent, and a token behind it. Less would take a turn
-// of the writing thread for each quarter of a part, and half the bandwidth of a fast network. Of a
-// local socket Linux makes it less: 416 KiB, which is twice what it has unasked.
+// of the writing thread for each quarter of a part, and half the bandwidth of a fast network. Linux
+// gives a local socket less: 416 KiB, which is twice what it has unasked.
 constexpr int unsent_bytes_max = 1 << 20;
 
 void tune_tcp(stream_socket& socket) {

@@ -19,11 +19,11 @@ namespace troupe {
 /// The files with which nodes prove to each other that they belong together: in PEM.
 struct tls_files {
   std::string authority;   ///< Certificate of the authority that signed all nodes' certificates.
-  std::string certificate; ///< Of this node, with whatever leads up to the authority.
-  std::string key;         ///< Of this node's certificate.
+  std::string certificate; ///< This node's, with all that lead up to the authority.
+  std::string key;         ///< Private key of this node's certificate.
 };
 
-/// What all TLS connections of a node share.
+/// Certificate, key and trust, shared by all TLS connections of a node.
 class tls_identity;
 
 /// Errors: not_found, malformed or invalid_argument, naming the file: it cannot be read, is no PEM,
@@ -51,7 +51,7 @@ public:
   /// a good part, unless there is `hurry`. @pre As many as a long buffer takes will come.
   virtual void read_some(boost::asio::mutable_buffer into, handler done) = 0;
 
-  /// What `read_some` waits for may be little from now on: whatever there is counts.
+  /// Lets the present `read_some` end with the bytes that there are, however few.
   virtual void hurry() = 0;
 
   /// Reads exactly that many.
@@ -70,7 +70,7 @@ public:
 
   virtual void close() = 0;
 
-  /// What went wrong, for people: "it closed the connection". `failed_precondition` if one side
+  /// The failure in words for people: "it closed the connection". `failed_precondition` if one side
   /// does not trust the other's certificate, so that trying again is of no use.
   [[nodiscard]] virtual error explain(const boost::system::error_code& failure) const = 0;
 

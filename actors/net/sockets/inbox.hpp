@@ -45,7 +45,7 @@ private:
 
 /// A whole frame that has come: a long message is one.
 struct received_frame {
-  frame_header header; ///< Of an opening: its kind is `parcel`, `body_bytes` is all of it.
+  frame_header header; ///< A long message's, too, is a `parcel` with all `body_bytes`.
   received_bytes body; ///< Aligned. The message counts until its owner is not held, body or not.
 };
 

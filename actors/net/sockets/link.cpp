@@ -50,8 +50,8 @@ link::link(std::shared_ptr<asio::io_context> io, std::unique_ptr<byte_stream> st
     callbacks_(std::move(callbacks)), peer_address_(stream_->peer()), ticker_(*io_),
     outbox_(options_.part_bytes_max, 0) {}
 
-// What is posted when the io_context's threads have ended lies there until its end, and so must not
-// keep the link, which keeps the io_context.
+// An action that is posted after the io_context's threads have ended stays in the io_context, and
+// so must not keep the link, which keeps the io_context.
 template <class Action>
 void link::post(Action action) {
   asio::post(*io_, [weak = weak_from_this(), action = std::move(action)] {
@@ -165,10 +165,13 @@ expected<void> link::on_abort(const received_frame& frame) {
   auto abort = decode<wire::Abort>(frame.body);
   if (!abort) return tl::unexpected<error>(abort.error());
   auto code = static_cast<errc>(abort->reader().getCode());
+  auto words = printable(abort->reader().getReason().cStr());
   if (code == errc::none)
     drop({errc::cancelled, "it has left"});
-  else
-    drop({code, fmt::format("it says: {}", printable(abort->reader().getReason().cStr()))});
+  else if (state_ == phase::greeting)
+    drop({code, fmt::format("it says: {}", words)});
+  else // the words are about this process
+    drop({code, fmt::format("it has given this process up: '{}'", words)});
   return {};
 }
 
@@ -231,7 +234,7 @@ void link::write_at_once() {
   post([](link& self) { self.write_rest(); });
 }
 
-// What a sender has not written, or what came meanwhile, or the end.
+// Writes what a sender has left, or what came meanwhile; or closes.
 void link::write_rest() {
   if (must_close_) return close();
   // an empty batch is as good as one that was written

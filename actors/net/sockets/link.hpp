@@ -21,9 +21,9 @@
 
 namespace troupe {
 
-/// What a link is told of its node, and what both ends may expect of each other.
+/// The node that a link speaks for, and what both ends may expect of each other.
 struct link_options {
-  greeting self; ///< What this node says of itself.
+  greeting self; ///< This node's hello.
   bool is_dialer = false;
   std::chrono::nanoseconds silence_timeout{0}; ///< A peer that is silent for longer is gone.
   uint64_t message_bytes_max = 0;
@@ -136,7 +136,7 @@ private:
   bool must_close_ = false; ///< The connection, as soon as no thread sends.
   bool has_closed_ = false;
 
-  mutable std::mutex mutex_; ///< Of what follows; never held during a call of the system.
+  mutable std::mutex mutex_; ///< Guards all below; never held during a system call.
   outbox outbox_;
   write_batch batch_; ///< The writer's, if `is_writing_`.
   bool is_writing_ = false;

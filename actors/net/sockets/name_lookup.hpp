@@ -30,7 +30,7 @@ void look_up(const std::shared_ptr<boost::asio::io_context>& io, const std::stri
              const std::string& port, const std::function<void(expected<endpoint_list>)>& tell);
 
 /// The same for a caller that waits: until the answer, the deadline, or that it is asked to stop.
-/// Errors: likewise; deadline_exceeded and cancelled, naming the host.
+/// Errors: those of the answer above; deadline_exceeded and cancelled, naming the host.
 [[nodiscard]] expected<endpoint_list> look_up(const std::string& host, const std::string& port,
                                               std::chrono::milliseconds deadline,
                                               const std::stop_token& stop = {});

@@ -10,10 +10,10 @@ namespace troupe {
 
 namespace {
 
-// Control messages that go out at once, at most: what comes later must not wait for all of them.
+// Limit of the control messages in a batch: a later message must not wait for all of them.
 constexpr size_t control_bytes_max = 256 * 1024;
 
-// Likewise of whole bulk messages; of a long one only a part goes out at once.
+// Limit of the bulk messages in a batch; only one part of a long message is in it.
 constexpr size_t bulk_bytes_max = 128 * 1024;
 
 } // namespace

@@ -17,7 +17,7 @@
 
 namespace troupe {
 
-/// What goes out with one call: headers and memory of messages, which it keeps alive.
+/// Frames that go out with one call: headers and memory of messages, which it keeps alive.
 struct write_batch {
   static constexpr size_t frames_max = 32;
 
@@ -44,8 +44,8 @@ struct write_batch {
 /// Thread: one at a time.
 class outbox {
 public:
-  /// @param part_bytes_max Parts of messages are no longer. @param window What the receiver keeps
-  /// of each lane before it must have let go of some, in charges of messages.
+  /// @param part_bytes_max Parts of messages are no longer. @param window Charges of messages of
+  /// each lane that the receiver keeps before it must have let go of some.
   outbox(uint64_t part_bytes_max, uint64_t window);
 
   /// A frame of the link's own, which goes first and needs no credit.
@@ -72,7 +72,7 @@ public:
   /// Messages wait, and the receiver does not let go of others.
   [[nodiscard]] bool is_starved() const;
 
-  /// Of messages that wait: their charges, but for what is written.
+  /// Charges of the messages that wait, without the bytes that are written.
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
 
 private:
@@ -104,7 +104,7 @@ private:
   std::deque<signal> signals_;
   std::array<std::deque<encoded_parcel>, lane_count> queues_;
   std::array<int64_t, lane_count> credit_;
-  std::optional<progress> begun_; ///< Of the first bulk message.
+  std::optional<progress> begun_; ///< How far the first bulk message is written, once it has begun.
   std::vector<frame_header> recalled_;
   uint64_t bytes_ = 0;
 };

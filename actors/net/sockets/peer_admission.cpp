@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node is told of its job, and what others say of theirs, side by side.
+// Compares a node's options with the greetings of others.
 #include "actors/net/sockets/peer_admission.hpp"
 
 #include "actors/net/network_messages.hpp"
@@ -13,7 +13,7 @@ namespace troupe {
 
 namespace {
 
-// Of the name of another job.
+// Bytes of another job's name that a line shows.
 constexpr size_t job_bytes_shown = 100;
 
 tl::unexpected<error> turn_away(std::string why) {

@@ -24,7 +24,7 @@ namespace troupe {
 /// Whether this node and others of its machine and user may speak over local sockets.
 [[nodiscard]] bool goes_past_network(const socket_network_options& options);
 
-/// What the node knows beside Troupe's messages.
+/// The messages that the node knows beside Troupe's.
 [[nodiscard]] std::vector<known_message> known_messages(const socket_network_options& options);
 
 /// Whether a peer is of this job, and may dial this node, or is the node that was dialed.

@@ -32,7 +32,7 @@ namespace troupe {
 /// process with several networks, one reader at a time.
 class reading_threads {
 public:
-  /// @param system, io Outlive it. @param spin Of a `spin_policy`.
+  /// @param system, io Outlive it. @param spin As of a `spin_policy`.
   reading_threads(caf::actor_system& system, boost::asio::io_context& io,
                   std::chrono::microseconds spin);
 
@@ -47,8 +47,8 @@ public:
   /// @pre The caller is no handler, nor an actor that was woken by one.
   void join();
 
-  /// What has the actor that a handler wakes with a message of so many bytes; null: the scheduler.
-  /// What a long message takes hides a change of threads. Thread: handlers.
+  /// The unit that resumes an actor which a handler wakes with a message of so many bytes; null:
+  /// the scheduler, since the time of a long message hides a change of threads. Thread: handlers.
   [[nodiscard]] caf::execution_unit* host(uint64_t message_bytes) const;
 
 private:
@@ -70,7 +70,7 @@ private:
   std::atomic<bool> is_watched_ = false; ///< A thread is there to read on.
   std::atomic<bool> is_over_ = false;
   std::atomic<bool> is_asleep_ = false; ///< The watcher, until it is roused.
-  std::mutex mutex_;                    ///< Of its sleep.
+  std::mutex mutex_;                    ///< Guards the watcher's sleep.
   std::condition_variable roused_;
   std::array<std::thread, 2> threads_;
 };

@@ -36,9 +36,9 @@ using std::chrono::steady_clock;
 
 namespace {
 
-// Connections without the peer's hello so far, or with a peer that is being told why it must go:
-// the oldest of more is closed at once.
-constexpr size_t strangers_max = 64;
+// Strangers: connections whose peer has said no hello yet, or is being told why it must go. Room
+// for as many as there are nodes, which may all dial at once, and at least for these.
+constexpr size_t strangers_max_least = 64;
 
 // So many different lines about refused peers are written.
 constexpr size_t told_max = 100;
@@ -47,8 +47,8 @@ constexpr milliseconds connect_timeout{2000};
 constexpr milliseconds redial_min{20};
 constexpr milliseconds redial_max{1000};
 
-// Each life begins with a tick of its own, so that a node that is started again at once is told
-// from its former life. Good until 2032.
+// Each life begins with a tick of its own, which tells a node that is started again at once from
+// its former life. Good until 2032.
 uint32_t new_incarnation() {
   using tick = std::chrono::duration<int64_t, std::ratio<1, 20>>;
   constexpr std::chrono::sys_days begin{std::chrono::year{2026} / 1 / 1};
@@ -115,7 +115,7 @@ public:
       on_everybody_left_ = {};
       if (!in_time)
         for (auto& member : members_)
-          if (auto with = member.link) with->end({errc::deadline_exceeded, "it leaves"});
+          if (auto with = member.link) with->end({errc::deadline_exceeded, "it reads too slowly"});
       work_.reset(); // the threads end with the last handler
     });
     threads_.join();
@@ -178,7 +178,7 @@ private:
   /// Another node, as far as it is known.
   struct member {
     std::shared_ptr<troupe::link> link; ///< While it is there.
-    node_address address;               ///< Of its present life, or its last.
+    node_address address;               ///< Its address in its present life, or in its last.
     std::promise<expected<node_address>> arrived;
     std::shared_future<expected<node_address>> arrival;
     bool has_arrived = false; ///< `arrived` has its value.
@@ -199,7 +199,7 @@ private:
   }
 
   void let_in(stream_socket socket) {
-    if (strangers_.size() >= strangers_max) {
+    if (strangers_.size() >= std::max(strangers_max_least, members_.size())) {
       auto oldest = strangers_.front();
       oldest->drop({errc::limit_exceeded, "too many are at the door"});
     }
@@ -535,7 +535,7 @@ private:
   bool is_leaving_ = false;
   std::function<void()> on_everybody_left_;
   std::function<void(node_index, const error&)> on_loss_;
-  mutable std::mutex mutex_; ///< Of links, addresses and arrivals of members, and of `on_loss_`.
+  mutable std::mutex mutex_; ///< Guards members' links, addresses and arrivals, and `on_loss_`.
   reading_threads threads_;
 };
 

@@ -21,8 +21,7 @@ namespace troupe {
 
 class network_messages;
 
-/// What a node keeps of a peer if it is not told otherwise: a quarter of this machine's memory, at
-/// most 4 GiB.
+/// The window for each peer, by default: a quarter of this machine's memory, at most 4 GiB.
 [[nodiscard]] uint64_t usual_window_bytes();
 
 /// How a node talks to the others of its job.
@@ -36,9 +35,9 @@ struct socket_network_options {
   std::string job;           ///< The same for all nodes of one job, and for no other node.
   std::vector<place> nodes;  ///< In the same order everywhere.
   node_index self = 0;       ///< Which of them this is.
-  std::string listen_host{}; ///< Of the network card to listen on; empty: the host of our address.
+  std::string listen_host{}; ///< Network card to listen on; empty: our address's host.
 
-  /// Of this machine's network cards: where its own name is dialed, too, if it leads to loopback.
+  /// Addresses of this machine's network cards: dialed, too, for a name that leads to loopback.
   std::vector<std::string> own_addresses{};
 
   /// Whether two nodes ever have something to say to each other; empty: all do. The one with the
@@ -68,7 +67,7 @@ struct socket_network_options {
   /// and `message_overhead_bytes`.
   uint64_t window_bytes = usual_window_bytes();
 
-  uint64_t message_bytes_max = uint64_t{16} << 30; ///< Of one message.
+  uint64_t message_bytes_max = uint64_t{16} << 30; ///< Longer messages are refused.
   uint64_t part_bytes_max = uint64_t{1} << 20; ///< Longer messages are cut; others go in between.
 
   /// How long the thread that reads looks for messages before it sleeps, which costs processor time
@@ -82,8 +81,8 @@ struct socket_network_options {
 /// A node's place among the nodes of its job. It listens, dials those with a lower index until they
 /// are there, and again when they are gone; brings parcels, and tells the node of losses. A process
 /// that comes is asked for its hello, and refused if it is of another job, not in the list, there
-/// already, or says nothing for 5 s; of connections without a hello, or that are told why they must
-/// go, at most 64 are kept, and the oldest are closed at once.
+/// already, or says nothing for 5 s. At most 64 connections, or as many as the job has nodes, are
+/// without a hello or tell their peers why they must go; the oldest of more are closed at once.
 ///
 /// Memory: what a peer makes this node keep is at most twice the window and one message in either
 /// direction.

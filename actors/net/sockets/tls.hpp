@@ -16,7 +16,7 @@ namespace troupe {
 [[nodiscard]] expected<void> trust(boost::asio::ssl::context& context,
                                    const std::string& authority);
 
-/// What came of reading a PEM file. @param role What it is, for people: "certificate".
+/// Explains a failure to read a PEM file. @param role Its name for people: "certificate".
 /// Errors: not_found, if it cannot be read; malformed, if it is none. The line names the file.
 [[nodiscard]] expected<void> check_pem(const boost::system::error_code& failed, const char* role,
                                        const std::string& file);

@@ -26,10 +26,10 @@ public:
   /// Ends.
   ~warning_queue() { end(); }
 
-  /// Has what is still to be said said, and nothing after it.
+  /// Says all lines that wait, and no later ones.
   void end();
 
-  /// Has a line said, some time. Of more than `lines_max` that wait, the last are not said.
+  /// Says a line, some time. A line is dropped if `lines_max` wait already.
   void tell(std::string line);
 
   static constexpr size_t lines_max = 1000;
@@ -38,7 +38,7 @@ private:
   void run();
 
   std::function<void(const std::string&)> say_;
-  std::mutex mutex_; ///< Of what follows; not held while something is said.
+  std::mutex mutex_; ///< Guards all below; not held while a line is said.
   std::condition_variable news_;
   std::deque<std::string> lines_;
   bool is_over_ = false;

@@ -10,6 +10,7 @@
 #include "actors/net/transport.hpp"
 
 #include <algorithm>
+#include <array>
 #include <condition_variable>
 #include <fmt/format.h>
 #include <functional>
@@ -26,7 +27,8 @@ namespace troupe::test {
 /// Joins nodes, and can part them. Thread: any.
 class direct_network final : public transport {
 public:
-  /// @param names Of the nodes, by position. @param messages Of other schemas that travel, too.
+  /// @param names The nodes' names, by position. @param messages Messages of other schemas that
+  /// travel.
   explicit direct_network(std::vector<std::string> names,
                           std::shared_ptr<const network_messages> messages = nullptr)
     : names_(std::move(names)), messages_(std::move(messages)) {
@@ -76,8 +78,24 @@ public:
     }
   }
 
-  /// Likewise, unless it is in its next life already. Returns when no other thread refers to the
-  /// node: it would free the node, perhaps after the node's world.
+  /// Two nodes lose each other, and no others.
+  void cut(node_index one, node_index other) {
+    holder holding{*this};
+    std::array ends{std::pair{one, other}, std::pair{other, one}};
+    for (auto [here, there] : ends) {
+      std::shared_ptr<node> hearing;
+      std::shared_ptr<node> lost;
+      {
+        std::lock_guard guard{mutex_};
+        hearing = places_[here]->here;
+        lost = places_[there]->here;
+      }
+      if (hearing && lost) hearing->lose(lost->address(), reason(there, "is gone"));
+    }
+  }
+
+  /// The node leaves: as `lose`, unless it is in its next life already. Returns when no other
+  /// thread refers to the node: it would free the node, perhaps after the node's world.
   void leave(const std::shared_ptr<node>& one) {
     if (is_here(one)) lose(one->address().node, "has left");
     std::unique_lock guard{mutex_};
@@ -147,7 +165,7 @@ private:
 
   std::mutex mutex_; ///< Guards the places, and the calls that refer to nodes.
   std::condition_variable let_go_;
-  std::vector<std::thread::id> holders_; ///< Of each such call, its thread.
+  std::vector<std::thread::id> holders_; ///< The thread of each such call.
   std::vector<std::string> names_;
   std::shared_ptr<const network_messages> messages_;
   std::vector<std::unique_ptr<place>> places_;

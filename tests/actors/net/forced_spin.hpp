@@ -8,8 +8,8 @@
 
 namespace troupe::test {
 
-/// What TROUPE_SPIN_US says, by which tests are run with nodes that look and nodes that do not;
-/// else nodes choose.
+/// The value of TROUPE_SPIN_US, by which tests are run with nodes that look and nodes that do not;
+/// without it nodes choose.
 inline std::optional<std::chrono::microseconds> forced_spin() {
   const char* text = std::getenv("TROUPE_SPIN_US");
   if (text == nullptr) return std::nullopt;

@@ -20,7 +20,7 @@
 
 namespace troupe::test {
 
-/// A socket in a test's hand; everything waits. What fails closes the connection for the test.
+/// A socket in a test's hand; every call waits, and returns false or nothing if it fails.
 class hostile_peer {
 public:
   /// @param address As `socket_network::listening_at` says it.

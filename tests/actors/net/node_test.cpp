@@ -56,7 +56,7 @@ struct two_nodes : deterministic_world {
     return caf::actor_cast<caf::actor>(nodes[0]->handle_of(address));
   }
 
-  // What comes of looking for a name at a node, from another or the same.
+  // The answer to a search for a name at a node, from another or the same; empty until it comes.
   std::shared_ptr<std::optional<expected<caf::strong_actor_ptr>>>
   look_for(const std::string& name, node_index at, node_index from = 0) {
     auto result = std::make_shared<std::optional<expected<caf::strong_actor_ptr>>>();

@@ -21,7 +21,7 @@ namespace parcel_codec_test {
 
 using namespace troupe;
 
-/// What CAF takes as a message without more.
+/// A type that CAF takes as a message as it is.
 struct plain {
   uint32_t value = 0;
 };

@@ -25,7 +25,7 @@ inline caf::behavior successor() {
           }};
 }
 
-/// What is told of once, by another thread.
+/// A value that another thread tells once.
 template <class T>
 class news {
 public:

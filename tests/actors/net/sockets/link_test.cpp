@@ -19,8 +19,8 @@ using namespace troupe::test;
 
 namespace {
 
-/// What a test sees of a stream, and does with it. All but `write_now` is done by the thread that
-/// turns the io_context, which is the test's.
+/// The calls of a stream as a test sees and answers them. All but `write_now` is done by the thread
+/// that turns the io_context, which is the test's.
 struct stream_story {
   std::vector<std::byte> incoming; ///< Given to the next reads.
   news<bool> write_begun;          ///< At once, by a sender.

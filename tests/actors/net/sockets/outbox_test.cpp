@@ -38,7 +38,7 @@ encoded_parcel gradient_parcel(int64_t elements) {
   return parcel_of(push_of(elements));
 }
 
-/// What has come out of an inbox.
+/// An inbox, and the frames that have come out of it.
 struct receiver {
   explicit receiver(uint64_t takes = window, frame_limits most = limits)
     : retained{std::make_shared<retained_bytes>(nullptr, 1)}, in{most, takes, retained} {}

@@ -167,6 +167,17 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     CHECK(freezes.last_words() == "nothing was heard of it for 0.3 s");
   }
 
+  TEST_CASE("a node that a peer gives up learns that it is meant, in the peer's words") {
+    station chief{options_of(0)};
+    hostile_peer worker{chief.network->listening_at()};
+    REQUIRE(worker.say_hello(worker_hello()));
+    REQUIRE(worker.read()->kind == frame_kind::hello);
+    error why{errc::unavailable, "nothing was heard of it for 2.5 s"};
+    REQUIRE(worker.write({.kind = frame_kind::abort}, flatten(*frame(make_abort(why)))));
+    CHECK(chief.loss.wait().message
+          == "worker:0 is gone: it has given this process up: 'nothing was heard of it for 2.5 s'");
+  }
+
   TEST_CASE("a peer whose long message comes slowly is not silent") {
     auto options = options_of(0);
     options.silence_timeout = 1s;
@@ -337,6 +348,25 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     CHECK_FALSE(idle.back()->read());
     for (const auto& one : refused)
       CHECK(one->last_words().starts_with("chief is of the job 'test', not of 'other'"));
+  }
+
+  TEST_CASE("all nodes of a large cluster may be at the door at once, and are let in") {
+    constexpr node_index count = 100;
+    station chief{options_of(0, "127.0.0.1:0", count)};
+    std::vector<std::unique_ptr<hostile_peer>> workers;
+    for (node_index i = 1; i < count; ++i)
+      workers.push_back(std::make_unique<hostile_peer>(chief.network->listening_at()));
+    auto is_let_in = [&](node_index node) {
+      auto who = worker_hello();
+      who.nodes = count;
+      who.node = node;
+      auto& one = *workers.at(node - 1);
+      if (!one.say_hello(who)) return false;
+      auto answer = one.read();
+      return answer && answer->kind == frame_kind::hello;
+    };
+    CHECK(is_let_in(count - 1)); // all others have come before it, and wait
+    CHECK(is_let_in(1));
   }
 
   TEST_CASE("a message without a body costs credit as long as it is in a mailbox") {

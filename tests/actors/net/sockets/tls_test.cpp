@@ -60,7 +60,7 @@ socket_network_options with(socket_network_options options, const tls_files& fil
   return options;
 }
 
-// What the second of two nodes is told that do not trust each other.
+// The error at the second of two nodes that do not trust each other.
 error refusal(const tls_files& first, const tls_files& second) {
   station chief{with(options_of(0), first)};
   station worker{with(options_of(1, chief.network->listening_at()), second)};
