@@ -37,10 +37,10 @@ struct processor {
   std::shared_ptr<compute_device> owned; ///< The device that the actor owns.
 };
 
-/// What a piece of work came to: the time it took, or why it has no result.
+/// The outcome of a piece of work: the time it took, or why it has no result.
 struct work_outcome {
   job_time elapsed{0};
-  std::exception_ptr thrown; ///< What the work threw, if it did.
+  std::exception_ptr thrown; ///< The work's exception; null if it threw none.
   bool cancelled = false;    ///< The result is not needed any more.
 };
 
@@ -65,7 +65,8 @@ public:
   /// The receiver must take one that comes twice for one.
   void set_ask_again_after(job_time ask_again_after) { ask_again_after_ = ask_again_after; }
 
-  /// What computing takes from now on, in place of what the activity was made with.
+  /// Sets how long computing takes from now on, in place of the pace that the activity was made
+  /// with.
   void set_pace(pace_function pace) { pace_ = std::move(pace); }
 
   /// Sends `message` and waits for a `Reply`.
@@ -147,14 +148,14 @@ public:
     self_->send(to, std::move(message));
   }
 
-  /// What `current_surroundings` is to point to while the coroutine runs: floors above keep there
-  /// in which context user code is. Changes it at once. @pre Called by the coroutine itself.
+  /// Sets `current_surroundings` for the times when the coroutine runs, and at once: code above
+  /// keeps there in which context user code is. @pre Called by the coroutine itself.
   void set_surroundings(void* surroundings) {
     surroundings_ = surroundings;
     current_surroundings() = surroundings;
   }
 
-  /// Of the activity that runs on this thread; null where none does.
+  /// The surroundings of the activity that runs on this thread; null where none does.
   [[nodiscard]] static void*& current_surroundings();
 
   /// Calls `step`, which runs the coroutine until it waits, in its surroundings.
@@ -174,9 +175,10 @@ public:
     return work_awaiter{*this, {std::move(work), {}}};
   }
 
-  /// Likewise on the activity's processor: `work` asks a stream for everything, and the wait is
-  /// over when the stream has done it. Without a processor it is `host_stream`, on the computing
-  /// threads. Errors, thrown as `failure` in the outcome: as `gpu_actor`.
+  /// Runs `work` on the activity's processor, as `compute` does elsewhere: `work` asks a stream for
+  /// everything, and the wait is over when the stream has done it. Without a processor the stream
+  /// is `host_stream`, on the computing threads. Errors, thrown as `failure` in the outcome: as
+  /// `gpu_actor`.
   [[nodiscard]] auto compute_on_device(std::function<void(std::stop_token, compute_stream&)> work) {
     return work_awaiter{*this, {{}, std::move(work)}};
   }
@@ -201,10 +203,10 @@ public:
 
   void count_iteration() { ++iteration_; }
 
-  /// What checkpoints are to hold for this actor, by name: the latest value counts.
+  /// Keeps a value for checkpoints, under a name: the latest counts.
   void keep(const std::string& name, tensor value);
 
-  /// What was kept under that name, by this activity or the one it was restored from.
+  /// The value kept under that name, by this activity or the one it was restored from.
   [[nodiscard]] std::optional<tensor> kept(const std::string& name) const;
 
   /// Where the coroutine is; `replica` is left to the caller.
@@ -219,8 +221,8 @@ public:
   /// Results for steps before `step` are not needed any more: a `compute` for one ends `cancelled`.
   void cancel_before(uint64_t step);
 
-  /// What `cancel_before` is to do besides, once; a cancelled activity does it now. With an empty
-  /// function, nothing.
+  /// Has `cancel_before` do `action`, too, once; a cancelled activity does it now. An empty
+  /// function takes that back.
   void when_cancelled(std::function<void()> action);
 
   /// Whether `cancel_before` has been told a later step than the one that the coroutine is at.

@@ -16,7 +16,7 @@ struct clock_error {
   double rate = 1;   ///< Seconds that it counts in one; above 0.
   job_time since{0};
 
-  /// What it shows at a time not before `since`.
+  /// The time that it shows at a time not before `since`.
   [[nodiscard]] job_time shown_at(job_time time) const {
     return time + ahead + scaled(time - since, rate - 1);
   }

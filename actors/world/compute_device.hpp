@@ -86,8 +86,9 @@ public:
   [[nodiscard]] virtual expected<void> prepare(variable_state& variable, const update_plan& plan)
     = 0;
 
-  /// As `update_variable`, by the kernels of the device: one pass, queued. What this refers to has
-  /// to stay as it is until the stream has come past it. @param variable As above, prepared.
+  /// As `update_variable`, by the kernels of the device: one pass, queued. All that the parameters
+  /// refer to stays as it is until the stream has come past this. @param variable As above,
+  /// prepared.
   /// @param mean Arrays on the device; indices of rows in the host's memory. Errors: as
   /// `to_device`; throws what a program's rule throws.
   [[nodiscard]] virtual expected<void> update(variable_state& variable, const update_plan& plan,
@@ -115,8 +116,8 @@ public:
   /// its position is copied to the same place: the results are good until the next call. Until then
   /// the stream shares the host's memory, so that nothing may be written there meanwhile.
   /// Cost: one copy for each version of a variable; none for one that lies on the device.
-  /// @param has_own_places Those that lie on the device are copied each time, too: for work that is
-  /// bound to places.
+  /// @param has_own_places Values that lie on the device are copied each time, too: for work that
+  /// is bound to addresses.
   [[nodiscard]] expected<std::vector<tensor>> resident(std::span<const tensor> values,
                                                        bool has_own_places = false);
 
@@ -134,12 +135,12 @@ private:
   std::vector<copy> residents_; ///< By position.
 };
 
-/// What a `gpu` actor owns.
+/// A device that a `gpu` actor owns.
 class compute_device {
 public:
   virtual ~compute_device() = default;
 
-  /// What people call it: "gpu:0 (NVIDIA H200)".
+  /// Its name for people: "gpu:0 (NVIDIA H200)".
   [[nodiscard]] virtual std::string name() const = 0;
 
   [[nodiscard]] virtual troupe::device where() const = 0;
@@ -179,13 +180,13 @@ public:
 /// As `compute_stream::sum`, into memory that is there, on the calling thread.
 void add_up(std::span<const tensor> values, tensor& sum, double divisor = 1);
 
-/// What `compute_stream::gather` gives for such values. @pre As there.
+/// Extents of the result of `compute_stream::gather` for such values. @pre As there.
 [[nodiscard]] shape gathered_extents(std::span<const tensor> values, size_t axis);
 
 /// As `compute_stream::gather`, into memory that is there, on the calling thread.
 void lay_out(std::span<const tensor> values, size_t axis, tensor& result);
 
-/// What `compute_stream::combine` gives for such rows.
+/// Extents of the result of `compute_stream::combine` for such rows.
 [[nodiscard]] shape combined_extents(const sparse_sum& rows);
 
 /// As `compute_stream::combine`, into memory that is there, on the calling thread.

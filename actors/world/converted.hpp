@@ -7,7 +7,7 @@
 
 namespace troupe {
 
-/// What a coroutine awaits in place of `inner`: it gets `convert(result of inner)`.
+/// A coroutine that awaits this in place of `inner` gets `convert(result of inner)`.
 ///
 ///     return converted{asker.template request<Reply>(to, question), [](expected<Reply> reply)
 ///     {...}};

@@ -9,9 +9,9 @@
 namespace troupe {
 
 /// The frames of one actor's coroutines, in a stack, since a coroutine that another one awaits ends
-/// first. They are all touched when the actor wakes, and of ten thousand actors each has left the
-/// caches when its turn comes: what lies together can be brought back at once. What does not fit is
-/// on the heap.
+/// first. They are all touched when the actor wakes, and each of ten thousand actors has left the
+/// caches when its turn comes: frames that lie together can be brought back at once. A frame that
+/// does not fit is on the heap.
 ///
 /// Outlives its frames. Thread: the one that runs the actor.
 class frame_stack {
@@ -33,7 +33,7 @@ public:
 private:
   static constexpr size_t capacity = 2048; ///< A step of `train` takes 1.9 kB.
 
-  /// What lies in front of each frame.
+  /// The block in front of each frame.
   struct alignas(16) header {
     frame_stack* home; ///< Null: the heap.
     uint32_t below;    ///< Where the frame under it begins.

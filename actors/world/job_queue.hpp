@@ -31,7 +31,7 @@ namespace troupe {
 /// Thread: any.
 class job_queue {
 public:
-  /// @param spin Of a `spin_policy`; 0: threads without a job sleep at once.
+  /// @param spin As of a `spin_policy`; 0: threads without a job sleep at once.
   explicit job_queue(std::chrono::microseconds spin) : spin_(spin) {}
 
   void put(caf::resumable* job);
@@ -50,11 +50,11 @@ private:
   std::mutex mutex_;
   std::condition_variable called_; ///< A sleeping thread is to search.
   std::deque<caf::resumable*> jobs_;
-  std::atomic<size_t> count_ = 0; ///< Of jobs; for the thread that looks.
-  size_t sleeping_ = 0;           ///< Threads.
-  size_t calls_ = 0;              ///< That no sleeping thread has heard yet.
+  std::atomic<size_t> count_ = 0; ///< Number of jobs, for the thread that looks.
+  size_t sleeping_ = 0;           ///< Threads that sleep.
+  size_t calls_ = 0;              ///< Calls that no sleeping thread has heard yet.
   size_t searching_ = 0;          ///< Threads that search, or are called to.
-  spin_policy spin_;              ///< Of the thread that looks; no other uses it meanwhile.
+  spin_policy spin_;              ///< Only the thread that looks uses it.
   bool is_looking_ = false;
   std::atomic<bool> is_away_ = false; ///< The thread that looks has offered its processor.
 };

@@ -4,6 +4,7 @@
 
 #include "actors/world/frame_stack.hpp"
 #include "messages/assert.hpp"
+#include "messages/failure.hpp"
 
 #include <coroutine>
 #include <exception>
@@ -16,6 +17,12 @@ template <class T = void>
 class task;
 
 namespace detail {
+
+[[noreturn]] inline void refuse_await() {
+  throw failure{{errc::failed_precondition,
+                 "this task cannot be awaited: it was awaited before, was moved from, or is empty "
+                 "as from 'return {}'; call its function again for each co_await"}};
+}
 
 /// The promises of all tasks share this: what waits for the end, and how it ended badly.
 struct task_promise_base {
@@ -82,6 +89,8 @@ struct task_promise<void> : task_promise_base {
 /// A task starts when it is first awaited (or `start`ed) and runs on whatever thread resumes it,
 /// which for a task that lives in an actor is always a thread that runs that actor. An exception
 /// that leaves the function comes out of `co_await`. Destroying a task destroys what it suspended.
+/// A task is awaited once: `co_await` throws `failure` with failed_precondition for one that was
+/// awaited before, has ended, was moved from, or is empty.
 ///
 /// GCC 12 loses temporaries in awaited expressions: give every awaited operand a name, and pass
 /// state by value.
@@ -116,7 +125,10 @@ public:
   /// The result of a task that is done. Errors: rethrows what the function threw.
   T result() { return handle_.promise().take(); }
 
-  [[nodiscard]] bool await_ready() const noexcept { return false; }
+  [[nodiscard]] bool await_ready() const {
+    if (!handle_ || handle_.promise().waiter || handle_.done()) detail::refuse_await();
+    return false;
+  }
 
   std::coroutine_handle<> await_suspend(std::coroutine_handle<> waiter) noexcept {
     handle_.promise().waiter = waiter;

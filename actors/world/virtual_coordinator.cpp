@@ -48,7 +48,7 @@ void fetch(const void* what, size_t bytes) {
 constexpr size_t actor_bytes = 3456; // what a replica touches in a step, its coroutines' frames too
 constexpr size_t message_bytes = 192;
 
-// What caf::aout writes to.
+// The actor that caf::aout writes to.
 caf::behavior print(caf::event_based_actor*) {
   return {[](caf::add_atom, caf::actor_id, const std::string& text) { std::cout << text; },
           [](caf::flush_atom, caf::actor_id) { std::cout << std::flush; },

@@ -41,12 +41,12 @@ public:
   /// Since the world began.
   [[nodiscard]] job_time elapsed() const { return current_time - origin; }
 
-  /// What actors wait for is measured by clocks of their own from now on.
+  /// Measures the waits of actors by clocks of their own from now on.
   void set_errors(clock_errors of) { errors_ = std::move(of); }
 
   [[nodiscard]] bool has_errors() const { return static_cast<bool>(errors_); }
 
-  /// What an actor's clock shows.
+  /// The time on an actor's clock.
   [[nodiscard]] job_time shown_to(caf::actor_id actor) const;
 
   /// @pre Nothing is scheduled.
@@ -60,10 +60,10 @@ private:
     caf::mailbox_element_ptr content;
   };
 
-  /// When a message is due, and where it lies: what moves in the heap is small, and plain.
+  /// When a message is due, and where it lies: elements of the heap are small, and plain.
   struct appointment {
     time_point due;
-    uint64_t number; ///< What is due at one moment keeps the order in which it was scheduled.
+    uint64_t number; ///< Messages due at one moment keep the order in which they were scheduled.
     size_t place;
 
     bool operator<(const appointment& other) const { // the first is on top of the heap
@@ -79,7 +79,7 @@ private:
 
   std::vector<appointment> appointments_; ///< A heap.
   std::vector<delayed_message> messages_;
-  std::vector<size_t> free_places_; ///< Of `messages_`.
+  std::vector<size_t> free_places_; ///< Unused elements of `messages_`.
   uint64_t count_ = 0;
   clock_errors errors_; ///< Empty: all clocks are right.
 };
@@ -94,7 +94,7 @@ public:
   explicit virtual_coordinator(caf::actor_system& system)
     : abstract_coordinator(system), unit_(*this) {}
 
-  /// Of the order in which actors go.
+  /// Sets the seed of the order in which actors go.
   void set_seed(uint64_t seed) { seed_ = seed; }
 
   /// Ranks the actor by its name from now on, and not by its CAF id.
@@ -104,16 +104,16 @@ public:
   /// @returns False if there is none.
   bool run_one();
 
-  /// What the clock of the actor shows that runs now; the time, if none does.
+  /// The time on the clock of the actor that runs now; the true time, if none does.
   [[nodiscard]] job_time shown_time() const { return clock_.shown_to(running_); }
 
   /// As `virtual_clock::go_on`.
   bool let_time_pass();
 
-  /// Likewise, if that takes no time.
+  /// As `let_time_pass`, if something is due at the present moment.
   bool let_moment_pass() { return clock_.is_due() && let_time_pass(); }
 
-  /// What these did so far.
+  /// Messages handled, and moments that time went on to, so far.
   [[nodiscard]] uint64_t event_count() const { return event_count_; }
 
   virtual_clock& clock() noexcept override { return clock_; }

@@ -21,9 +21,9 @@ class message;
 
 namespace troupe {
 
-/// What a world is made from.
+/// The settings of a world.
 struct world_options {
-  uint64_t seed = 0;    ///< Of every named random stream, and of the virtual world's interleaving.
+  uint64_t seed = 0; ///< Seed of all named random streams and of the virtual world's interleaving.
   unsigned threads = 0; ///< Threads that compute; 0 = one per core. The virtual world has one.
   bool observed = true; ///< Whether actors can be looked at; costs memory and time for each.
 };
@@ -53,9 +53,9 @@ public:
   world(world&&) noexcept;
   world& operator=(world&&) noexcept;
 
-  /// Waits for what was submitted and is still under way, but not for ever for code that never
-  /// returns: see `endless_work_timeout`. What such code refers to has to outlive the process's
-  /// `main`, so it holds copies, not references to locals.
+  /// Waits for submitted work that is still under way, but not for ever for code that never
+  /// returns: see `endless_work_timeout`. Such code holds copies, not references to locals, since
+  /// all that it refers to has to outlive the process's `main`.
   ~world();
 
   [[nodiscard]] caf::actor_system& system();
@@ -84,7 +84,8 @@ public:
   /// Whether work is done when `submit` returns.
   [[nodiscard]] bool computes_in_place() const;
 
-  /// Likewise for work that waits for the disk more than it computes; one piece after the other.
+  /// As `submit`, for work that waits for the disk more than it computes; one piece after the
+  /// other.
   void submit_io(std::function<void()> work);
 
   /// Runs `action` where actors may be spoken to, now or a moment later: how a signal handler's
@@ -95,8 +96,8 @@ public:
   /// world, where no two things happen at one moment, at once. Thread: any.
   void send_last(const caf::actor& whom, caf::message what);
 
-  /// What has happened so far: messages that actors handled, and moments that time went on to. Only
-  /// the virtual world counts; 0 in the threads world. Thread: as `run_until`.
+  /// Events so far: messages that actors handled, and moments that time went on to. Only the
+  /// virtual world counts; 0 in the threads world. Thread: as `run_until`.
   [[nodiscard]] uint64_t event_count() const;
 
   /// Lets the world turn until `done` is ready.
@@ -123,7 +124,7 @@ private:
   std::unique_ptr<implementation> implementation_;
 };
 
-/// What a kind of world provides; the members mean what those of `world` do.
+/// One kind of world; the members mean the same as those of `world`.
 class world::implementation {
 public:
   virtual ~implementation() = default;

@@ -115,6 +115,17 @@ task<void> hold(witness held, gate& gate) {
   static_cast<void>(held);
 }
 
+/// The error's text when a task is awaited that cannot be.
+task<std::string> refusal_to_await(task<int>& awaited) {
+  try {
+    static_cast<void>(co_await awaited);
+  } catch (const failure& refused) {
+    CHECK(refused.reason().code == errc::failed_precondition);
+    co_return refused.what();
+  }
+  co_return "";
+}
+
 task<std::unique_ptr<int>> give_pointer() {
   co_return std::make_unique<int>(7);
 }
@@ -193,6 +204,41 @@ TEST_SUITE("actors/world/task") {
     gate gate;
     { auto holding = hold(witness{gone}, gate); }
     CHECK(gone);
+  }
+
+  TEST_CASE("a task that was awaited before, has ended, was moved from or is empty is refused") {
+    const std::string refusal
+      = "this task cannot be awaited: it was awaited before, was moved from, or is empty as from "
+        "'return {}'; call its function again for each co_await";
+    auto await = [](task<int>& awaited) {
+      auto asking = refusal_to_await(awaited);
+      asking.start();
+      return asking.result();
+    };
+    auto once = give(1);
+    CHECK(await(once).empty());
+    CHECK(await(once) == refusal);
+    auto ended = give(1);
+    ended.start();
+    CHECK(await(ended) == refusal);
+    auto moved = std::move(ended);
+    CHECK(await(ended) == refusal);
+    task<int> empty;
+    CHECK(await(empty) == refusal);
+  }
+
+  TEST_CASE("a task that another one awaits is refused, and the other one goes on") {
+    gate gate;
+    auto awaited = wait_and_give(gate, 1);
+    auto first = refusal_to_await(awaited);
+    first.start();
+    auto second = refusal_to_await(awaited);
+    second.start();
+    REQUIRE(second.done());
+    CHECK(second.result().starts_with("this task cannot be awaited"));
+    gate.open();
+    REQUIRE(first.done());
+    CHECK(first.result().empty());
   }
 
   TEST_CASE("a moved task leaves nothing behind, and an empty one is not done") {
