@@ -14,7 +14,7 @@ namespace {
 /// Arrays that one kernel copies; they travel as its argument.
 constexpr size_t copies_at_once = 64;
 
-/// Units: bytes. What a block copies at a time.
+/// Bytes that a block copies at a time.
 constexpr size_t chunk_bytes = 32768;
 
 struct copy_list {

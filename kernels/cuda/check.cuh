@@ -10,8 +10,9 @@
 
 namespace troupe::cuda::detail {
 
-/// True for errors after which every call of this process on the device fails: an illegal address,
-/// say. Nothing but another process helps. Those of CUDA 13 are known to older ones.
+/// True for errors after which every call of this process on the device fails, such as an illegal
+/// address: only a new process can use the device again. Builds with an older CUDA know the errors
+/// of CUDA 13, too.
 [[nodiscard]] bool is_sticky(cudaError_t code);
 
 /// Nothing for `cudaSuccess`, else the error: resource if the device has no more memory, not_found
@@ -20,7 +21,8 @@ namespace troupe::cuda::detail {
 [[nodiscard]] expected<void> check(cudaError_t code, const char* expression, const char* file,
                                    int line);
 
-/// Likewise for cuBLAS.
+/// The same for cuBLAS: resource if an allocation failed, unavailable if work on the device failed,
+/// else failed_precondition.
 [[nodiscard]] expected<void> check(cublasStatus_t code, const char* expression, const char* file,
                                    int line);
 

@@ -46,7 +46,7 @@ template <size_t sums, class T>
 struct column_sums {
   T* at[sums];
 
-  /// What a second pass adds up: an element of each.
+  /// The values that a second pass adds up: element `i` of each array.
   __device__ std::array<T, sums> operator()(size_t, size_t i) const {
     std::array<T, sums> values;
     for (size_t q = 0; q < sums; ++q)

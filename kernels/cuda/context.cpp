@@ -50,7 +50,7 @@ struct context::state {
       static_cast<void>(cuda::blas()->destroy(blas));
   }
 
-  /// What is queued uses the memory; a lost device may do so at any time.
+  /// Whether nothing uses the memory: queued work does, and a lost device may at any time.
   [[nodiscard]] bool is_at_rest() const {
     if (!first_failure && first_failure.error().code == errc::unavailable) return false;
     return stream.is_idle().value_or(false);
@@ -99,8 +99,8 @@ struct context::state {
 };
 
 /// The contexts that there are: one that finds no memory asks all of its device for what they keep.
-/// Those without a handle stay until their streams are done; whenever a context is made,
-/// ends or looks for memory, they are looked at, and nothing waits for them.
+/// A context without a handle stays until its stream is done. The register looks for such contexts
+/// whenever one is made, ends or looks for memory; nothing waits for them.
 class context::register_of_all {
 public:
   std::shared_ptr<state> add(cuda::stream of) {
@@ -118,7 +118,7 @@ public:
       one->memory.trim();
   }
 
-  /// Those with a handle. None is let go under the lock, which its end takes.
+  /// The device's contexts that have a handle. None ends under the lock, because its end takes it.
   std::vector<std::shared_ptr<state>> all_on(int device_index) {
     std::vector<std::shared_ptr<state>> alive;
     {

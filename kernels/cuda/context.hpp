@@ -53,12 +53,12 @@ public:
   /// all contexts of the device let go of what they keep for their next work.
   [[nodiscard]] std::shared_ptr<std::byte> workspace(size_t bytes) const;
 
-  /// Likewise pinned memory of the host.
+  /// Pinned memory of the host for as long as a call lasts; null after a failure.
   [[nodiscard]] std::shared_ptr<std::byte> host_workspace(size_t bytes) const;
 
   /// Queues a copy of the host's memory to the device, and has read it before this returns; but
-  /// pinned memory must stay as it is until the context has synchronised. What is not pinned goes
-  /// by way of pinned memory, while there is some: CUDA may keep the host waiting for the stream
+  /// pinned memory must stay as it is until the context has synchronised. Other memory goes by way
+  /// of pinned memory, while there is some: CUDA may keep the host waiting for the stream
   /// otherwise, and nothing overlaps such a copy.
   void copy_from_host(const void* from, void* to, size_t bytes) const;
 
@@ -81,8 +81,8 @@ public:
   /// host waits.
   void publish() const;
 
-  /// What is queued here from now on is done after all that was published on the device. Cost:
-  /// nothing, if nothing was since the last time.
+  /// Work that is queued here from now on runs after all work that was published on the device.
+  /// Cost: nothing, if nothing was published since the last call.
   void catch_up() const;
 
   /// Waits for all queued work. Errors: the first failure; resource if memory ran out, unavailable

@@ -9,7 +9,7 @@
 
 namespace troupe::cuda {
 
-/// What is to be known of a GPU.
+/// Name, size and compute capability of a GPU.
 struct device_properties {
   std::string name;
   int compute_major = 0; ///< 9 of compute capability 9.0.

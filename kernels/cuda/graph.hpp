@@ -20,7 +20,8 @@ public:
   /// Runs `work`, which queues kernels and copies on `on`, and writes them down in place of doing
   /// them.
   /// The graph has memory of its own for what `work` takes, as much as is in use at one time, and
-  /// keeps it and the context. What `work` is given has to stay where it is as long as the graph.
+  /// keeps it and the context. The arrays that `work` is given must stay in place as long as the
+  /// graph.
   /// @pre `work` queues on this context alone, waits for nothing (asks for no number), reads no
   /// pageable memory of the host (so no sparse gradients), and has run before, so that cuBLAS is
   /// there if it needs it.

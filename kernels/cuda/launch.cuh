@@ -29,8 +29,8 @@ namespace troupe::cuda {
 inline constexpr unsigned block_threads = 256;
 
 /// Blocks that a grid has at most: thirty times what runs at once on the largest devices, so that
-/// the last of these waves, which need not be full, is a few hundredths of the time. What is left
-/// is the loop's, so that results and tests depend on no device's size.
+/// the last of these waves, which need not be full, is a few hundredths of the time. Each kernel
+/// loops over the rest, so that results and tests depend on no device's size.
 inline constexpr size_t grid_blocks_max = TROUPE_GRID_BLOCKS_MAX;
 
 /// Bytes of arguments that a kernel has on every device.

@@ -15,8 +15,8 @@ namespace troupe::cuda {
 /// apart. A caller that lets another stream use a block keeps it until that stream has done so.
 [[nodiscard]] std::shared_ptr<memory_source> device_memory(int device_index);
 
-/// Likewise for what a graph is written with: blocks that come back lie untouched until the source
-/// is destroyed, since what is written down goes on using them.
+/// Memory of a GPU for the capture of a graph: blocks that come back lie untouched until the source
+/// is destroyed, since the graph goes on using them.
 [[nodiscard]] std::shared_ptr<memory_source> lasting_device_memory(int device_index);
 
 /// Page-locked memory of the host: a GPU copies from and to it without the CPU's help.

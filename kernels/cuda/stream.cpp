@@ -10,7 +10,7 @@ namespace troupe::cuda {
 
 namespace {
 
-// What a query says of work: done, or not yet.
+// Whether the work that a query asked for is done.
 expected<bool> is_done(cudaError_t code, const char* expression, int line) {
   if (code == cudaErrorNotReady) {
     static_cast<void>(cudaGetLastError()); // CUDA keeps it, as if it were a failure

@@ -12,8 +12,8 @@
 
 namespace troupe::cuda {
 
-// What the units take in each format: operands as they lie in memory, and how many inner elements
-// at a time. Source: NVIDIA, "CUDA C++ Programming Guide", warp matrix functions.
+// The formats that tensor cores multiply: how operands lie in memory, and how many inner elements
+// the units take at a time. Source: NVIDIA, "CUDA C++ Programming Guide", warp matrix functions.
 
 /// 8 bits of exponent, 10 of fraction. A number in the middle goes away from 0.
 struct tf32_format {
@@ -123,7 +123,7 @@ private:
   using row_major = nvcuda::wmma::row_major;
   using col_major = nvcuda::wmma::col_major;
 
-  /// What there is of a tile's product: the rest is 0, and need not be worked out.
+  /// The part of a tile's product that exists: the rest is 0, and need not be worked out.
   struct product_limits {
     size_t inner;
     size_t columns;

@@ -82,7 +82,7 @@ class full_products {
 public:
   using value = T;
 
-  /// What the block shares.
+  /// Memory that the threads of a block share.
   struct memory {
     shared_row left[strip_rows];
     shared_row right[strip_rows];

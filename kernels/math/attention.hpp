@@ -11,14 +11,14 @@
 
 namespace troupe {
 
-/// What an attention is over, and how it multiplies.
+/// Extents and precision of an attention.
 struct attention_form {
   size_t batch = 0;      ///< Sequences.
   size_t context = 0;    ///< Positions of a sequence.
   size_t heads = 1;      ///< Parts of a position that attend apart from each other.
   size_t head_width = 1; ///< Elements of a head.
-  /// Of its products, forward and back: queries, keys, values, weights, and the gradients of the
-  /// output and of scores are rounded as their operands.
+  /// Precision of products, forward and back. Their operands are rounded: queries, keys, values,
+  /// weights, and the gradients of the output and of scores.
   product_precision precision = product_precision::full;
 
   /// Elements of a position, all heads together.
@@ -27,11 +27,11 @@ struct attention_form {
   /// Positions of all sequences.
   [[nodiscard]] size_t positions() const { return batch * context; }
 
-  /// What products of queries and keys are multiplied by, so that their variance is about 1.
+  /// Factor of the products of queries and keys, so that their variance is about 1.
   [[nodiscard]] double scale() const { return 1 / std::sqrt(static_cast<double>(head_width)); }
 };
 
-/// What the forward pass wrote.
+/// The arrays that the forward pass wrote.
 /// Shape: output    [batch, context, width]
 ///        log_sums  [batch, heads, context]  log of the sum that divides a position's weights
 template <class T>

@@ -162,7 +162,7 @@ void attend(const attention_form& form, const packed_head<const T>& in, T* outpu
   }
 }
 
-/// What the backward pass knows of a head.
+/// The arrays of a head that the backward pass reads.
 template <class T>
 struct head_outcome {
   packed_head<const T> in;

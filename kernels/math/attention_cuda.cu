@@ -26,12 +26,12 @@ template <class T>
 struct attention_grid {
   attention_form form;
   T scale;
-  size_t heads;    ///< Of all sequences.
-  size_t tiles;    ///< Of the positions of a sequence.
-  size_t panels;   ///< Of the columns of a head.
-  bool in_packets; ///< As of a `slab`.
+  size_t heads;    ///< Heads of all sequences.
+  size_t tiles;    ///< Tiles that a sequence's positions make.
+  size_t panels;   ///< Panels that a head's columns make.
+  bool in_packets; ///< As in `slab`.
 
-  /// @param arrays Of which the heads are.
+  /// @param arrays The arrays that hold the heads.
   template <class... Arrays>
   explicit attention_grid(const attention_form& of, Arrays... arrays)
     : form(of), scale(static_cast<T>(of.scale())), heads(of.batch * of.heads),
@@ -42,12 +42,12 @@ struct attention_grid {
   [[nodiscard]] TROUPE_HOST_DEVICE size_t blocks() const { return heads * tiles * panels; }
 };
 
-/// What one block works on.
+/// The part of the work that one block does.
 template <class T>
 struct attention_place {
-  size_t head;         ///< Of all.
-  size_t first;        ///< Position of the tile.
-  size_t first_column; ///< Of the panel.
+  size_t head;         ///< Its number among the heads of all sequences.
+  size_t first;        ///< First position of the tile.
+  size_t first_column; ///< First column of the panel.
   size_t context;
   size_t head_width;
   size_t width;
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(block_threads)
   auto largest_of = [](T a, T b) { return b > a ? b : a; };
   auto sum_of = [](T a, T b) { return a + b; };
   for (size_t block = blockIdx.x; block < grid.blocks(); block += gridDim.x) {
-    // Those with most keys come first, so that the last blocks to end are short ones.
+    // Blocks with the most keys come first, so that the last blocks to end are short ones.
     const attention_place<T> at{grid, grid.blocks() - 1 - block};
     square<T> sums;
     T largest[own<T>], divisors[own<T>]{};
@@ -140,7 +140,7 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
-/// What the backward pass is given, on the device.
+/// The arrays of the backward pass, on the device.
 template <class T>
 struct attention_memory {
   const T* packed;

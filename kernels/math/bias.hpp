@@ -20,6 +20,8 @@ void add_bias(const context&, std::span<const T> input, std::span<const T> bias,
               std::span<T> output);
 
 /// bias_gradient[c] = sum over r of output_gradient[r, c], added up from the first row to the last.
+/// A sum is of type T: in f32 the error is some 1e-5 of it at 10^7 rows, and from 2^24 rows of like
+/// size on it stands still.
 /// Shape: output_gradient  [rows, columns]
 ///        bias_gradient    [columns]        aliases nothing
 template <class T>

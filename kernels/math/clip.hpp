@@ -12,8 +12,8 @@
 
 namespace troupe {
 
-/// What gradients of this norm are multiplied with, so that it is at most `norm_max`: exactly 1 if
-/// it is already. NaN if the norm is not finite, so that every variable shows what happened.
+/// The factor by which gradients of this norm come to at most `norm_max`: exactly 1 if they are
+/// there already. NaN if the norm is not finite, so that every variable shows what happened.
 /// The fused update takes it as the scale of its gradients. @pre norm_max > 0
 [[nodiscard]] TROUPE_HOST_DEVICE inline double clip_factor(double norm, double norm_max) {
   if (!std::isfinite(norm)) return std::numeric_limits<double>::quiet_NaN();

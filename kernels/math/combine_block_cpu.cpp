@@ -15,8 +15,8 @@ namespace {
 /// fewer would write the sum to the cache and read it again more often.
 constexpr size_t group_size_max = 4;
 
-/// What happens to a sum before it is stored, after the last group and after those before it: a
-/// division by 1 would cost as much as any other.
+/// The last step of a sum before it is stored. After all groups but the last, `unfinished` takes
+/// its place: a division by 1 would cost as much as any other.
 template <class T>
 struct finished {
   T divisor;

@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-/// What the sum of the rows of one index is divided by.
+/// The divisor of the sum of the rows of one index.
 template <class T>
 [[nodiscard]] T divisor_of(const sparse_sum& gradient, std::span<const row_entry> rows) {
   return gradient.divides_by_count ? static_cast<T>(source_count(rows))

@@ -54,8 +54,8 @@ template <class T>
 void dropout(const context&, double rate, const random_key& key, std::span<const T> input,
              std::span<T> output);
 
-/// Likewise with a key that lies on the device, and is read when the kernel runs: for graphs, which
-/// are written down once and launched with other keys.
+/// The same with a key that lies on the device, and is read when the kernel runs: for graphs, which
+/// are captured once and launched with other keys.
 template <class T>
 void dropout(const context&, double rate, const random_key* key, std::span<const T> input,
              std::span<T> output);

@@ -31,7 +31,7 @@ struct gathered {
   const double* scale_there = nullptr; ///< In place of `scale`, unless null.
 };
 
-/// What a scale is that may lie on the device.
+/// The scale: `*there`, which lies on the device, or `given` if `there` is null.
 template <class T>
 [[nodiscard]] __device__ T scale_of(T given, const double* there) {
   return there == nullptr ? given : static_cast<T>(*there);

@@ -8,7 +8,7 @@
 
 namespace troupe {
 
-/// What a backward pass needs to know of the forward pass, one number per row.
+/// Numbers that the forward pass leaves for the backward pass, one of each kind per row.
 /// Shape: means, inverse_deviations  [rows]
 template <class T>
 struct layer_norm_statistics {

@@ -12,18 +12,18 @@
 
 namespace troupe {
 
-/// What `matmul` computes: c = alpha * op(a) * op(b) + beta * c.
+/// The form of a product: c = alpha * op(a) * op(b) + beta * c.
 /// With beta = 0, c is only written: NaN that lay there does not survive.
 struct matmul_form {
-  size_t rows = 0;          ///< Of c and op(a).
-  size_t columns = 0;       ///< Of c and op(b).
+  size_t rows = 0;          ///< Rows of c and op(a).
+  size_t columns = 0;       ///< Columns of c and op(b).
   size_t inner = 0;         ///< Columns of op(a), rows of op(b); 0 gives c = beta * c.
   bool transpose_a = false; ///< a is stored as [inner, rows] instead of [rows, inner].
   bool transpose_b = false; ///< b is stored as [columns, inner] instead of [inner, columns].
   double alpha = 1;
   double beta = 0;
   size_t batch = 1; ///< Products, of matrices that lie one after the other in a, b and c.
-  /// What a and b are rounded to first, before alpha; c is not.
+  /// The format that a and b are rounded to first, before alpha; c is not rounded.
   product_precision precision = product_precision::full;
 };
 

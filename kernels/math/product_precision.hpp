@@ -11,7 +11,7 @@
 namespace troupe {
 
 /// The format that a product of f32 rounds its operands to, to nearest, ties to even, before it
-/// multiplies them: processors have faster units for shorter operands. What they are in memory,
+/// multiplies them: processors have faster units for shorter operands. Operands in memory,
 /// products, sums and the result stay f32. Products of f64 know `full` alone.
 /// Source: Micikevicius et al., "Mixed precision training", 2018, section 3.3.
 enum class product_precision : uint8_t {
@@ -21,8 +21,8 @@ enum class product_precision : uint8_t {
   tf32,
   /// 8 bits of exponent and 7 of fraction: the range of f32.
   bf16,
-  /// 5 bits of exponent and 10 of fraction. What is at or beyond 65,520 becomes infinite, what is
-  /// at or below 2^-25 becomes 0; gradients stay between the two by a `loss_scale`.
+  /// 5 bits of exponent and 10 of fraction. Magnitudes from 65,520 on become infinite, those up to
+  /// 2^-25 become 0; gradients stay between the two by a `loss_scale`.
   f16,
 };
 

@@ -90,7 +90,7 @@ void accumulate(const context&, const elements& source, std::span<T> sum);
 template <class T>
 void squared_norm(const context&, const gradient_sum& gradient, std::span<double> number);
 
-/// What is to be measured, and where the number goes: to memory of the device.
+/// A sum of gradients to be measured, and where the number goes: to memory of the device.
 struct measured_sum {
   gradient_sum gradient;
   double* number;

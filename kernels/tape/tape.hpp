@@ -34,7 +34,7 @@ using uncombined_gradient = std::variant<tensor, std::vector<indexed_slices>>;
 
 /// Gradients of a loss that was multiplied by a scale before it was differentiated.
 struct unscaled_gradients {
-  std::vector<gradient> gradients; ///< Of the loss itself.
+  std::vector<gradient> gradients; ///< Gradients of the loss itself, not scaled.
   tensor non_finite; ///< How many of their elements are infinite or NaN. Shape: []  f64
 };
 
@@ -70,8 +70,8 @@ class basic_tape {
 public:
   /// @param stop Asked before each operation, forward and backward; then the failure is
   /// `cancelled`.
-  /// @param precision Of all matrix products, forward and backward, those within attention among
-  /// them. Convolutions are full.
+  /// @param precision The precision of all matrix products, forward and backward, including those
+  /// of attention. Convolutions are full.
   explicit basic_tape(std::stop_token stop = {}, Context on = {},
                       product_precision precision = product_precision::full);
 
@@ -194,15 +194,15 @@ public:
   /// A part of a computation: writes operations on the tape and returns its result.
   using tape_part = std::function<expression()>;
 
-  /// What `part` computes, without keeping what lies between: `gradients` calls it again for that,
+  /// The result of `part`, without keeping its inner values: `gradients` calls it again for these,
   /// and all gradients have the bits that they have without. For parts with large inner values,
   /// like the layers of a deep model:
   ///
   ///     h = t.recompute([&t, weights, h] { return t.tanh(t.matmul(h, weights)); });
   ///
   /// @param part Computes the same each time, so randomness in it has keys. Takes any expressions
-  /// of this tape, and makes no parameters. May contain parts of its own. What it refers to lives
-  /// until the last call of `gradients`; expressions that it makes mean nothing outside.
+  /// of this tape, and makes no parameters. May contain parts of its own. Objects that it
+  /// refers to live until the last call of `gradients`; its expressions mean nothing outside.
   /// Cost: the forward operations of the part once more.
   /// Errors: invalid_argument for a parameter in a part, `gradients` in one, and a part that, when
   /// it is called again, comes to another shape or takes what came after it: capture by value.
@@ -229,9 +229,9 @@ public:
   /// Told of the gradient by one of the parameters, which is final.
   using gradient_ready = std::function<void(size_t parameter, const gradient& of)>;
 
-  /// Likewise, but tells of each gradient as soon as nothing more is added to it: those of the last
-  /// layers first, so that they can be on their way while the others are computed.
-  /// Errors: as above; what was told of before is told.
+  /// Gives each of these gradients to `ready` as soon as nothing more is added to it: those of the
+  /// last layers come first, so that they can be sent while the others are computed.
+  /// Errors: as above; `ready` may have been told of some gradients before.
   [[nodiscard]] expected<void> gradients(expression loss, std::span<const expression> parameters,
                                          const gradient_ready& ready);
 
@@ -267,13 +267,13 @@ private:
     uint32_t stands_for = expression::none; ///< The node that it is computed again for.
   };
 
-  /// What a lookup tells its table.
+  /// The gradient that a lookup gives to its table.
   struct arrived_rows {
     indexed_slices rows; ///< Their indices lie on the host.
     tensor indices;      ///< Where the tape computes.
   };
 
-  /// What has arrived at a node on the way back.
+  /// The gradients that have arrived at a node on the way back.
   struct arrived {
     bool has_dense = false;
     tensor dense;

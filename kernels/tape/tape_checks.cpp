@@ -70,6 +70,9 @@ expected<image_windows> check_windows(std::string_view operation, const tensor& 
     return refuse(operation, "a window of " + window + " is larger than the images of "
                                + describe(input) + " with a padding of "
                                + std::to_string(steps.padding));
+  // A longer stride than the padded side makes the same single window, and would overflow oneDNN's
+  // positions.
+  const auto longest = std::max(height, width) + 2 * steps.padding;
   auto size = [](int64_t extent) { return static_cast<size_t>(extent); };
   return image_windows{.batch = size(input.extents()[0]),
                        .height = size(height),
@@ -77,11 +80,11 @@ expected<image_windows> check_windows(std::string_view operation, const tensor& 
                        .channels = size(channels),
                        .window_height = size(window_height),
                        .window_width = size(window_width),
-                       .stride = size(steps.stride),
+                       .stride = size(std::min(steps.stride, longest)),
                        .padding = size(steps.padding)};
 }
 
-/// @param windows What was accepted for `input`. @param outputs Channels of the result.
+/// @param windows As accepted for `input`. @param outputs Channels of the result.
 expected<void> check_image_elements(std::string_view operation, const tensor& input,
                                     const image_windows& windows, size_t outputs) {
   const auto height = windows.output_height(), width = windows.output_width();

@@ -278,7 +278,7 @@ tensor mean_gradient_of(const Context& on, const tensor& output_gradient, const 
   return result;
 }
 
-/// What `layer_norm` computes, and the statistics that its gradient needs.
+/// The output of `layer_norm`, and the statistics that its gradient needs.
 struct normalised {
   tensor output;
   tensor means;
@@ -327,7 +327,7 @@ normalised_gradients normalise_gradient(const Context& on, const tensor& input, 
   return result;
 }
 
-/// What `rms_norm` computes, and what its gradient needs besides.
+/// The output of `rms_norm`, and the numbers that its gradient needs besides.
 struct scaled_rows {
   tensor output;
   tensor inverse_roots;

@@ -27,7 +27,7 @@ constexpr size_t huge_page_bytes = size_t{2} << 20;
 constexpr size_t huge_block_bytes = 2 * huge_page_bytes;
 
 // Eight size classes per power of two: a block of one size can serve another that is up to an
-// eighth smaller. What a block has too much is address space; the system backs it only if touched.
+// eighth smaller. The surplus of a block is address space; the system backs it only if touched.
 size_t class_bytes(size_t bytes) {
   size_t step = std::max(buffer_pool::alignment, std::bit_floor(bytes) / 8);
   if (bytes > SIZE_MAX - huge_page_bytes - step) throw std::bad_alloc{};

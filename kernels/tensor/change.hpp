@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-/// What becomes of an element and its operand. The values travel in messages (`Change` in
+/// How an operand changes an element. The values travel in messages (`Change` in
 /// `messages/training.capnp`).
 enum class change : uint8_t {
   assign = 0,

@@ -38,7 +38,7 @@ std::optional<dtype> from_dl(const DLDataType& type) {
   return std::nullopt;
 }
 
-/// What a lent tensor of ours points to.
+/// A tensor of ours that is lent, with the memory that its `DLManagedTensor` points to.
 struct loan {
   tensor value;
   std::vector<int64_t> dims;
@@ -58,7 +58,7 @@ bool overflows(const DLTensor& from, dtype type) {
   return false;
 }
 
-/// What is wrong with a tensor that comes from outside, or an empty line.
+/// The fault of a tensor that comes from outside, or an empty line.
 std::string complaint_about(const DLTensor& from, dtype type) {
   if (from.ndim < 0) return "its rank is negative";
   if (from.ndim > 0 && from.shape == nullptr) return "it has a rank but no shape";

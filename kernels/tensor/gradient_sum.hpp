@@ -18,7 +18,7 @@ namespace troupe {
 struct gradient_sum {
   std::span<const elements> sources;
   double divisor = 1; ///< The number of gradients, for their mean.
-  double scale = 1;   ///< What a clip or a loss scale multiplies every gradient with.
+  double scale = 1;   ///< Factor of every gradient, by a clip or a loss scale.
   double limit = std::numeric_limits<double>::infinity(); ///< A clip by value; not negative.
   /// In place of `scale`, in memory of the device; for twins of a GPU alone. Null: `scale`.
   const double* scale_there = nullptr;

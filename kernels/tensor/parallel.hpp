@@ -59,7 +59,7 @@ template <class Body>
   });
 }
 
-/// Likewise for two sums in one pass.
+/// Two sums in one pass, each as that of `parallel_sum`.
 template <class Body>
 [[nodiscard]] sum_pair parallel_sums(size_t count, const Body& body) {
   return detail::sums_of_chunks(count, &body, [](const void* what, size_t begin, size_t end) {

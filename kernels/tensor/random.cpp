@@ -209,7 +209,7 @@ uint64_t random_stream::below(uint64_t n) {
   if (n == 0) throw failure{{errc::invalid_argument, "no number is below 0: draw below 1 or more"}};
   __extension__ using uint128 = unsigned __int128;
   auto product = uint128{next_u64()} * n;
-  // Of the 2^64 inputs, 2^64 mod n too many would land on some results: those are drawn again.
+  // 2^64 mod n of the 2^64 inputs would make some results more likely: those are drawn again.
   if (static_cast<uint64_t>(product) < n) {
     uint64_t excess = (0 - n) % n;
     while (static_cast<uint64_t>(product) < excess)

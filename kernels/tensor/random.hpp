@@ -44,7 +44,7 @@ using random_block = std::array<uint32_t, 4>;
 /// Thread: a value; may be used from any thread.
 class random_key {
 public:
-  /// @param purpose What the numbers are for; streams of two purposes never meet.
+  /// @param purpose The use of the numbers; streams of two purposes never meet.
   /// @param index Which one draws: a replica, an owner, a link.
   /// @param step The holder's own step or attempt.
   random_key(uint64_t seed, std::string_view purpose, uint32_t index = 0, uint64_t step = 0);

@@ -16,7 +16,8 @@ inline constexpr size_t random_lanes = 8;
 using lane_values = std::array<double, random_lanes>;
 
 /// A program that needs one number of each of many streams spends its time on names: a stream's
-/// first block costs ten dependent rounds. Those of eight consecutive steps fill vector registers.
+/// first block costs ten dependent rounds. Here the first blocks of eight consecutive steps share
+/// vector registers.
 ///
 ///     stream_lanes streams{seed, "computing time"};
 ///     streams.uniforms(replica, step, first, second);

@@ -14,7 +14,7 @@ namespace troupe {
 
 namespace {
 
-/// What a copy reads: extents, strides and element size of the source.
+/// The source of a copy: its extents, strides and element size.
 struct strided_layout {
   const shape& extents;
   const std::vector<int64_t>& strides;

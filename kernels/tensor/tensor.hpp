@@ -88,7 +88,7 @@ public:
     return data_;
   }
 
-  /// What keeps the elements alive, for messages that refer to them.
+  /// The object that keeps the elements alive, for messages that refer to them.
   [[nodiscard]] const std::shared_ptr<const void>& owner() const { return owner_; }
 
   /// All elements in row-major order.

@@ -21,7 +21,7 @@ namespace troupe {
 // `visit_settings(self, visit)` that shows each setting to `visit(name, member, range)`. A member
 // is a number, a bool, or a vector of numbers.
 
-/// What users call the chosen alternative.
+/// The name of the chosen alternative, as users write it.
 template <class... Alternative>
 [[nodiscard]] constexpr std::string_view name_of(const std::variant<Alternative...>& choice) {
   return std::visit([](const auto& chosen) { return chosen.name; }, choice);
@@ -57,7 +57,7 @@ template <class Choice>
 }
 
 /// The alternative of that name, at its defaults.
-/// @param kind What it is, for the refusal: "optimizer".
+/// @param kind The kind of choice, for the refusal: "optimizer".
 /// Errors: not_found, listing those there are.
 template <class Choice>
 [[nodiscard]] expected<Choice> choice_of_name(std::string_view kind, std::string_view name) {
@@ -77,7 +77,7 @@ void visit_settings(std::variant<Alternative...>& choice, const Visit& visit) {
   std::visit([&]<class Chosen>(Chosen& chosen) { Chosen::visit_settings(chosen, visit); }, choice);
 }
 
-/// Likewise, to read.
+/// Shows every setting of a constant choice, which `visit` can only read.
 template <class Visit, class... Alternative>
 void visit_settings(const std::variant<Alternative...>& choice, const Visit& visit) {
   std::visit([&]<class Chosen>(const Chosen& chosen) { Chosen::visit_settings(chosen, visit); },
@@ -102,7 +102,7 @@ void for_each_number(const std::vector<T>& numbers, const auto& body) {
 /// The first complaint about a setting.
 class setting_check {
 public:
-  /// What `visit_settings` shows.
+  /// Checks a setting that `visit_settings` shows.
   template <class Member>
   void operator()(std::string_view name, const Member& member, setting_range range) {
     detail::for_each_number(member, [&](double value) {

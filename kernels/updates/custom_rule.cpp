@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <mutex>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace troupe {
@@ -32,6 +34,12 @@ struct rule_registry {
 
 expected<void> detail::register_rule(const rules::custom_code& code) {
   if (code.name.empty()) return fail(errc::invalid_argument, "an optimizer needs a name");
+  std::set<std::string_view> slots;
+  for (auto slot : code.slot_names)
+    if (!slots.insert(slot).second)
+      return fail(errc::invalid_argument, "optimizer '" + std::string{code.name}
+                                            + "' has two slots '" + std::string{slot}
+                                            + "'; a checkpoint finds them by their names");
   auto& registry = rule_registry::of_process();
   std::lock_guard guard{registry.mutex};
   if (std::ranges::count(choice_names<update_rule>(), code.name) > 0

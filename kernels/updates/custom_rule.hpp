@@ -20,7 +20,7 @@ namespace troupe {
 /// If it has them, these count, too:
 ///   initial_slot_value(i)  what the elements of slot i are before the first update, else 0;
 ///   step                   the number of the update from 1: a member, and no setting.
-/// An exception of `for_elements` ends the job.
+/// An exception of `for_elements` or `initial_slot_value` ends the job.
 template <class Rule>
 concept custom_rule_type
   = std::default_initializable<Rule> && std::copyable<Rule> && !is_layer_wise_rule<

@@ -118,7 +118,7 @@ struct learning_rate_schedule {
   uint64_t warm_up_updates = 0;
   double warm_up_from = 0; ///< Factor at the first update of a warm-up.
 
-  /// What the rule's rate is multiplied with. @param update_number From 1.
+  /// The factor of the rule's rate. @param update_number From 1.
   [[nodiscard]] double factor(uint64_t update_number) const;
 
   /// The rule as it is at one update.

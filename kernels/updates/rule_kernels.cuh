@@ -27,14 +27,14 @@ struct update_pass {
   gathered<T> gradient;
   update_places<T> at;
   size_t whole = 0;                ///< Packets from the front; elements behind them go one by one.
-  const double* squares = nullptr; ///< Of the variable and of its direction; layer-wise rules only.
+  const double* squares = nullptr; ///< Sums for variable and direction; layer-wise rules only.
 };
 
 /// Passes of one launch, as a kernel's argument. Each has blocks of its own.
 template <class Rule, class T, unsigned most>
 struct update_passes {
   update_pass<Rule, T> each[most];
-  unsigned first_block[most + 1]{}; ///< Those that there are not begin at the end of the grid.
+  unsigned first_block[most + 1]{}; ///< Absent passes begin at the end of the grid.
 
   explicit update_passes(const update_pass<Rule, T>& first)
     : update_passes(first, std::make_index_sequence<most>{}) {}
@@ -229,7 +229,7 @@ void queue_sparse_update(const context& on, const Rule& settings, const sparse_s
   template void queue_sparse_update(const context&, const Rule&, const sparse_sum&,                \
                                     std::span<double>, std::span<const std::span<double>>);
 
-/// Likewise; there is no sparse update by a layer-wise rule.
+/// Compiles the loops of a layer-wise rule, which has no sparse update.
 #define TROUPE_COMPILE_CUDA_LAYER_WISE_RULE(Rule)                                                  \
   template void queue_updates(const context&, std::span<const rule_update<Rule, float>>);          \
   template void queue_updates(const context&, std::span<const rule_update<Rule, double>>);

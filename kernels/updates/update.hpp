@@ -33,7 +33,7 @@ template <class T>
   return {values, values};
 }
 
-/// What `update` takes, for several at once.
+/// The arguments of `update`, for several updates at once.
 template <class T>
 struct dense_update {
   update_rule rule;

@@ -17,9 +17,9 @@ template <class T>
 struct prepared_update {
   dense_update<T> arguments;
   std::vector<tensor> gradients;
-  std::vector<elements> sources;      ///< Those of `arguments.gradient`.
+  std::vector<elements> sources;      ///< The sources that `arguments.gradient` refers to.
   tensor before, after;               ///< The variable as it was, and as it will be.
-  std::shared_ptr<std::byte> scale{}; ///< Where that of `arguments.gradient` lies, if on a device.
+  std::shared_ptr<std::byte> scale{}; ///< Memory of `arguments.gradient.scale_there`.
 };
 
 namespace cuda {

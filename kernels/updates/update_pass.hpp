@@ -37,8 +37,8 @@ struct variable_state {
 /// Gradients of one step, and how they become one.
 struct gradient_mean {
   std::span<const gradient> gradients; ///< In their order; at least one.
-  uint32_t divisor = 0;                ///< What their sum is divided by; 0 = their number.
-  double scale = 1; ///< What the mean is multiplied with: a clip by the norm of all variables.
+  uint32_t divisor = 0;                ///< Divisor of their sum; 0 = their number.
+  double scale = 1;                    ///< Factor of the mean: a clip by the norm of all variables.
 };
 
 // These are written once for all contexts: cpu and cuda, which the streams of devices use, and

@@ -249,13 +249,14 @@ template <class Context>
 void prepare(const Context& on, variable_state& state, const update_plan& plan) {
   if (state.optimizer != name_of(plan.rule)) {
     auto names = slot_names(plan.rule);
-    state.optimizer = name_of(plan.rule);
-    state.slots.clear();
+    std::vector<variable_slot> slots;
     for (size_t slot = 0; slot < names.size(); ++slot) {
-      auto initial
+      auto initial // may throw: the code of a user
         = filled(state.value.type(), state.value.extents(), initial_slot_value(plan.rule, slot));
-      state.slots.push_back({std::string{names[slot]}, placement::placed(on, initial)});
+      slots.push_back({std::string{names[slot]}, placement::placed(on, initial)});
     }
+    state.optimizer = name_of(plan.rule);
+    state.slots = std::move(slots);
     state.slots_since = state.version;
   }
   if (!plan.average)

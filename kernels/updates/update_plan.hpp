@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-/// What a mean gradient is cut to before it is applied; at most one of the two.
+/// Limits of a mean gradient, which is cut before it is applied; at most one of the two.
 struct gradient_clip {
   /// Elements beyond +-this become +-this: `clipvalue` in Keras. 0 = they stay.
   double value_max = 0;

@@ -46,7 +46,7 @@ inline constexpr bool is_layer_wise_rule
   = std::constructible_from<typename Rule::template for_elements<double>, const Rule&,
                             rules::layer_norms>;
 
-/// Likewise for any rule.
+/// Whether the step of the rule chosen depends on the norms of the whole variable.
 [[nodiscard]] constexpr bool is_layer_wise(const update_rule& rule) {
   return std::visit([]<class Rule>(const Rule&) { return is_layer_wise_rule<Rule>; }, rule);
 }
@@ -63,7 +63,7 @@ inline constexpr bool is_layer_wise_rule
   return slot_names(rule).size();
 }
 
-/// What the elements of a slot are before the first update. @pre `slot < slot_count(rule)`.
+/// The value of a slot's elements before the first update. @pre `slot < slot_count(rule)`.
 [[nodiscard]] double initial_slot_value(const update_rule& rule, size_t slot);
 
 /// The rule as it is at one update of the variable. @param update_number From 1, when its slots

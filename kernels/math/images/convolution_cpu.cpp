@@ -54,7 +54,7 @@ struct layouts {
   }
 };
 
-// Of an array that is read, too: oneDNN has no type for those.
+// Wraps an array, even one that is only read: oneDNN has no type for const arrays.
 memory array(const memory::desc& layout, std::span<const float> values) {
   return {layout, processor(), const_cast<float*>(values.data())};
 }

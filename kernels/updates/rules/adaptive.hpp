@@ -60,7 +60,7 @@ struct adagrad {
 /// and a constant rate both agree.
 struct rmsprop {
   double learning_rate = 0.001;
-  double rho = 0.9; ///< What is left of the mean square after a step: "decay" in TensorFlow 1.
+  double rho = 0.9; ///< Share of the mean square that a step keeps: "decay" in TensorFlow 1.
   double momentum = 0;
   double epsilon = 1e-7;
 

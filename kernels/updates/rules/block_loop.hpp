@@ -43,7 +43,7 @@ void add_square(const block<T>& at, const Rule& rule, size_t i, size_t lane, squ
   sums.direction[lane] += direction * direction;
 }
 
-/// The loop of `add_squares`, likewise by value.
+/// The loop of `add_squares`, with its arguments by value, too.
 template <class T, class Rule, class Slots>
 squared_lanes with_squares(squared_lanes sums, block<T> at, Rule rule, Slots slots) {
   constexpr size_t lanes = std::tuple_size_v<decltype(sums.variable)>;
@@ -70,7 +70,7 @@ void add_squares(const block<T>& at, const typename Rule::template for_elements<
   template void apply_to<Rule>(const block<float>&, const Rule::for_elements<float>&);             \
   template void apply_to<Rule>(const block<double>&, const Rule::for_elements<double>&);
 
-/// Likewise for the sums that a layer-wise rule needs before.
+/// Compiles the loop of a layer-wise rule, and that of the sums that it needs before.
 #define TROUPE_COMPILE_LAYER_WISE_RULE(Rule)                                                       \
   TROUPE_COMPILE_RULE(Rule)                                                                        \
   template void add_squares<Rule>(const block<float>&, const Rule::for_elements<float>&,           \

@@ -64,7 +64,7 @@ struct custom {
   std::vector<double> values; ///< In the order of the code's settings.
   uint64_t step = 1;
 
-  /// What the elements of a slot are before the first update.
+  /// The value of a slot's elements before the first update.
   [[nodiscard]] double initial_slot_value(size_t slot) const {
     return code->initial_slot_value(*this, slot);
   }

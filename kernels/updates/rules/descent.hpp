@@ -48,7 +48,7 @@ struct sgd {
 /// constant.)
 struct momentum {
   double learning_rate = 0.01;
-  double decay = 0.9; ///< What is left of the velocity after a step: "momentum" in the paper.
+  double decay = 0.9; ///< Share of the velocity that a step keeps: "momentum" in the paper.
   bool nesterov = false;
   double weight_decay = 0; ///< Coupled: this times the value is added to the gradient.
 

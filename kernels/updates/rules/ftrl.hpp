@@ -95,7 +95,7 @@ struct ftrl {
     T learning_rate;
     T power;
     T l1;        ///< Times the learning rate.
-    T curvature; ///< What regularisation adds to that of the gradients.
+    T curvature; ///< Regularisation's part, added to that of the gradients.
     T twice_l2_shrinkage;
   };
 };

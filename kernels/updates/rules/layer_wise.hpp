@@ -38,7 +38,7 @@ struct layer_norms {
 /// LARSOptimizer.
 struct lars {
   double learning_rate = 0.1;
-  double decay = 0.9;               ///< What is left of the velocity after a step: "momentum".
+  double decay = 0.9;               ///< Share of the velocity that a step keeps: "momentum".
   double trust_coefficient = 0.001; ///< "eta" in the paper, "eeta" in TensorFlow.
   double weight_decay = 0.0001;     ///< Coupled, and part of the norm that the rate follows.
   double epsilon = 0;

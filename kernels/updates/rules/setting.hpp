@@ -8,8 +8,8 @@
 
 namespace troupe {
 
-/// What is accepted of a setting; anything else would turn variables into NaN, or move them away
-/// from the minimum. No range holds NaN or an infinity.
+/// The values that a setting may have; others would turn variables into NaN, or move them away from
+/// the minimum. No range holds NaN or an infinity.
 enum class setting_range : uint8_t {
   non_negative,   ///< 0 or more.
   non_positive,   ///< 0 or less.
@@ -17,7 +17,7 @@ enum class setting_range : uint8_t {
   share,          ///< At least 0, at most 1.
   decay,          ///< At least 0, below 1: at 1 nothing new would ever come in.
   count,          ///< A whole number, which a double holds exactly.
-  positive_count, ///< Likewise, from 1.
+  positive_count, ///< A whole number from 1 on, which a double holds exactly.
   flag,           ///< 0 or 1: off or on.
 };
 

@@ -11,8 +11,8 @@
 
 namespace troupe::emulated {
 
-// Device code is compiled by the C++ compiler against include/cuda_runtime.h. What is kept of a
-// GPU:
+// Device code is compiled by the C++ compiler against include/cuda_runtime.h. The emulator
+// keeps these properties of a GPU:
 //
 // - Threads of a block are fibers. They change places at barriers and shuffles, and each block
 //   begins them in an order of its own, drawn from a seed: a kernel that lacks a barrier reads
@@ -29,7 +29,7 @@ namespace troupe::emulated {
 // - A graph that would copy from pageable memory, which may be gone when it is launched, is
 // refused.
 //
-// What is not: speed, caches and memory models, blocks side by side, reads of host memory by
+// It does not keep speed, caches and memory models, blocks side by side, reads of host memory by
 // kernels (they go unnoticed), 2- and 3-dimensional grids.
 //
 // Thread: one lock for all; a stream's work runs on the thread that waits for it. Host functions,

@@ -184,8 +184,8 @@ void finish_before_free(std::optional<int> home = std::nullopt) {
     if (stream->device == home.value_or(stream->device)) finish(*stream);
 }
 
-/// What cannot be written down breaks the graph: a wait, and a copy from memory that may be gone
-/// when the graph is launched.
+/// Breaks a capture at work that no graph can hold: a wait, or a copy from memory that may be gone
+/// when the graph is launched. @returns Whether the stream captures.
 bool breaks_capture(CUstream_st& stream) {
   stream.capture_is_broken |= stream.is_capturing;
   return stream.is_capturing;

@@ -107,7 +107,7 @@ std::vector<std::pair<void*, size_t>> shared_arrays;
 jmp_buf scheduler;
 void* sanitized_scheduler = nullptr;
 
-/// What comes now is done by this thread of the block.
+/// From now on this thread of the block runs; ThreadSanitizer is told.
 void be_thread(unsigned thread) {
   if constexpr (finds_races) {
     static std::vector<void*> sanitized;
@@ -117,7 +117,7 @@ void be_thread(unsigned thread) {
   }
 }
 
-/// What comes now is done by none of them.
+/// From now on none of the block's threads runs; ThreadSanitizer is told.
 void be_scheduler() {
   if constexpr (finds_races)
     __tsan_switch_to_fiber(sanitized_scheduler, __tsan_switch_to_fiber_no_sync);

@@ -109,7 +109,7 @@ TEST_SUITE("kernels/math/layer_norm") {
     constexpr extents shape{3, 5};
     auto input = normal<double>(15, 1), arriving = normal<double>(15, 2);
     auto gain = normal<double>(5, 3), bias = normal<double>(5, 4);
-    // What the output comes to, weighed by the arriving gradient.
+    // The sum of the output, weighted by the arriving gradient.
     auto loss = [&] {
       layer_norm_results<double> of{shape};
       cpu::layer_norm<double>(fast, 0.01, input.view(), {gain.view(), bias.view()},

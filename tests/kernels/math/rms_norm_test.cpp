@@ -75,7 +75,7 @@ TEST_SUITE("kernels/math/rms_norm") {
   TEST_CASE("the gradients are those that differences show") {
     auto input = normal<double>(15, 1), arriving = normal<double>(15, 2);
     auto gain = normal<double>(5, 3);
-    // What the output comes to, weighed by the arriving gradient.
+    // The sum of the output, weighted by the arriving gradient.
     auto loss = [&] {
       rms_norm_results<double> of{{3, 5}};
       cpu::rms_norm<double>(fast, 0.01, input.view(), gain.view(), of.output.span(),

@@ -254,7 +254,8 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
   }
 
   TEST_CASE("conv2d, with strides and padding") {
-    for (auto [stride, padding] : {std::array<int64_t, 2>{1, 0}, {1, 1}, {2, 1}, {3, 0}})
+    for (auto [stride, padding] :
+         {std::array<int64_t, 2>{1, 0}, {1, 1}, {2, 1}, {3, 0}, {INT32_MAX, 1}})
       check_gradients(
         [&](auto& t, const auto& p) {
           const shape outputs{2, (4 + 2 * padding - 3) / stride + 1,
@@ -265,7 +266,7 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
   }
 
   TEST_CASE("max_pool2d, apart and overlapping") {
-    for (auto [stride, padding] : {std::array<int64_t, 2>{1, 0}, {1, 1}, {2, 0}})
+    for (auto [stride, padding] : {std::array<int64_t, 2>{1, 0}, {1, 1}, {2, 0}, {INT32_MAX, 1}})
       check_gradients(
         [&](auto& t, const auto& p) {
           const shape outputs{2, (4 + 2 * padding - 2) / stride + 1,

@@ -55,6 +55,18 @@ struct unnamed : own_momentum {
   static constexpr std::string_view name{};
 };
 
+struct with_twin_slots : own_momentum {
+  static constexpr std::string_view name = "with_twin_slots";
+  static constexpr std::array<std::string_view, 2> slot_names{"a", "a"};
+
+  template <class T>
+  struct for_elements {
+    explicit for_elements(const own_momentum&) {}
+
+    T operator()(T value, T, std::array<T, 2>&) const { return value; }
+  };
+};
+
 struct second_sgd : own_momentum {
   static constexpr std::string_view name = "sgd";
 };
@@ -146,6 +158,9 @@ TEST_SUITE("kernels/updates/custom_rule") {
     CHECK(register_rule<second_sgd>().error().message
           == "there is an optimizer 'sgd' already; give this one another name");
     CHECK(register_rule<unnamed>().error().code == errc::invalid_argument);
+    CHECK(
+      register_rule<with_twin_slots>().error().message
+      == "optimizer 'with_twin_slots' has two slots 'a'; a checkpoint finds them by their names");
   }
 
   TEST_CASE("its settings have their ranges") {

@@ -9,7 +9,7 @@
 
 namespace troupe::test {
 
-/// What `rules::momentum` does, by another name.
+/// The update of `rules::momentum`, by another name.
 struct own_momentum {
   double learning_rate = 0.01;
   double decay = 0.9;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: the fused update has the same bits wherever and however it is computed. Method: twins over
-// rules, sizes, sources, fills, threads and places. What rules compute is tested beside them.
+// rules, sizes, sources, fills, threads and places. `update_rules_test.cpp` tests the rules.
 #include "kernels/updates/update.hpp"
 #include "tests/kernels/arrays.hpp"
 
