@@ -29,7 +29,7 @@ using namespace troupe;
 
 namespace {
 
-// What the process is told.
+// Settings of one process, from its command line.
 struct task_settings {
   uint32_t rank = 0;
   std::vector<std::string> addresses;

@@ -17,7 +17,7 @@ namespace {
 using clock_type = std::chrono::steady_clock;
 using durations = std::vector<double>;
 
-// What replica 0 sees, round by round.
+// Measures the duration of each round; the program prints those of replica 0.
 class stopwatch {
 public:
   void lap(durations& laps) {

@@ -69,8 +69,8 @@ tensor filled(size_t count, float value) {
   return result;
 }
 
-/// What the owner of a variable holds during a step: k gradients, the variable that replicas still
-/// read, its next version, and the slots.
+/// The arrays that the owner of a variable holds during a step: k gradients, the variable that
+/// replicas still read, its next version, and the slots.
 struct job {
   update_rule rule;
   std::vector<tensor> gradients;
@@ -111,7 +111,7 @@ struct job {
     update(sources, divisor(), {before.values<float>(), after.mutable_values<float>()});
   }
 
-  /// What a step costs when gradients are added up as they come and the sum is applied at the end.
+  /// The step to compare with: adds gradients up as they come, and applies the sum at the end.
   void accumulate_then_apply(tensor& sum) {
     auto total = sum.mutable_values<float>();
     cpu::copy<float>(on, gradients[0].values<float>(), total);
@@ -167,7 +167,8 @@ void report(const char* name, const job& subject, const timings& taken) {
               median(beside_speed) / gigabyte, median(beside_ratio), median(gain));
 }
 
-/// What the largest job takes while it is updated. First of all: triads take memory, too.
+/// Prints the memory that the largest job takes during an update. Runs first: triads take memory,
+/// too.
 void report_memory() {
   job largest{rules::adam{}, 8};
   largest.update_in_place();

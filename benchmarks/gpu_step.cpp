@@ -85,7 +85,7 @@ void compare_products(const cuda::context& on) {
   }
 }
 
-/// Of 4,096 positions with 12 heads of 64, forward and back.
+/// Compares attention over 4,096 positions with 12 heads of 64, forward and back.
 void compare_attention(const cuda::context& on) {
   for (size_t context : {64, 256, 1024}) {
     attention_form form{.batch = 4096 / context, .context = context, .heads = 12, .head_width = 64};

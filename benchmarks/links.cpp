@@ -50,7 +50,7 @@ constexpr int turns = 5;
 // As actors ask: a deadline would stay in the asker's clock until it is over.
 const auto for_ever = caf::infinite; // the benchmark's caller has one
 
-/// What is measured of each of the three.
+/// One of the three links that are compared, with the operations that are measured.
 struct peer {
   virtual ~peer() = default;
 

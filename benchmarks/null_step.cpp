@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A step of parameter-server training in which there is nothing to do: replicas read sixteen
-// numbers, and give one gradient for each. What is left is coordination.
+// numbers, and give one gradient for each. Its time is coordination alone.
 //
 // null_step                                      a table of medians
 // null_step REPLICAS VARIABLES ELEMENTS STEPS    the seconds of each step, by momentum
@@ -31,7 +31,7 @@ namespace {
 struct job_size {
   uint32_t workers = 1;
   int variables = 16;
-  int64_t elements = 1; ///< Of each variable.
+  int64_t elements = 1; ///< Elements of each variable.
   uint64_t steps = 500;
   bool on_device = false;
 };

@@ -2,8 +2,8 @@
 // Each operation of the models of `troupe train` by our kernels and by oneDNN's, on one core.
 //
 // The two take turns in one run, each for long enough that a clock sees it; what counts is the
-// median of the turns. Of both, what is made once for a shape is made before. OPENBLAS_LIBRARY
-// names a library with cblas_sgemm, which takes its turns with products then;
+// median of the turns. Both prepare before the turns whatever they make once for a shape.
+// OPENBLAS_LIBRARY names a library with cblas_sgemm, which takes its turns with products then;
 // OPENBLAS_NUM_THREADS=1 belongs to it.
 #include "benchmarks/stopwatch.hpp"
 #include "kernels/math/activations.hpp"

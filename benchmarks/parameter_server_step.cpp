@@ -26,7 +26,7 @@ namespace {
 constexpr int variables = 8;
 
 struct step_job {
-  int64_t bytes = 0; ///< Of all variables.
+  int64_t bytes = 0; ///< Bytes of all variables.
   uint64_t steps = 0;
   uint32_t holders = 1;
   uint32_t replicas = 0;

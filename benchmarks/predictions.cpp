@@ -82,7 +82,7 @@ std::array<experiment, 12> experiments() {
 
 // ---- a job ----
 
-// What a step function does that looks at its stop token.
+// Sleeps until `stop` at most, as a step function does that looks at its stop token.
 void sleep(const std::stop_token& stop, job_time time) {
   std::mutex mutex;
   std::condition_variable_any nothing;
@@ -139,10 +139,10 @@ replay_command command_of(const char* change) {
   return need(parse_replay_options(static_cast<int>(pointers.size()), pointers.data()));
 }
 
-/// What came of an experiment.
+/// The result of an experiment.
 struct outcome {
-  double error = 0;  ///< Of the prediction, without its sign, as a share of the measured mean step.
-  double chance = 0; ///< What two jobs with the change would differ by, in the median.
+  double error = 0;  ///< The prediction's, without its sign, as a share of the measured mean step.
+  double chance = 0; ///< Median difference of two jobs with the change, as a share of their mean.
   bool is_held = false; ///< The measured mean step lies in the interval.
 };
 

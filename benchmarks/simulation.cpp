@@ -26,7 +26,7 @@ namespace {
 constexpr double backups = 0.04;
 constexpr uint64_t seed = 1;
 
-/// What a run took and was.
+/// Events and times of a run.
 struct measurement {
   uint64_t events = 0;
   double processor_seconds = 0;

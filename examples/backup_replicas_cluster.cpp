@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// What a training came to, as far as it concerns us.
+/// The results of a training that this program uses.
 struct outcome {
   job_report report;
   double seconds = 0;

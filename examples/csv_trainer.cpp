@@ -51,7 +51,7 @@ int train_on(const char* file) {
   auto step = [=](replica_context& context) -> task<void> {
     auto reading = context.read(plane);
     auto value = co_await reading;
-    // What is kept before computing is in every checkpoint, and where a resumed job goes on.
+    // Every checkpoint has the position that was kept before computing: a resumed job begins there.
     auto& mine = (*batches)[context.replica_id_in_sync_group()];
     if (auto place = context.kept("batches")) value_or_throw(mine.restore(*place));
     auto batch = value_or_throw(mine.next());

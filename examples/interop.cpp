@@ -43,7 +43,7 @@ DLManagedTensor* lend_places() {
   return &places->lent;
 }
 
-// What a library in C would do with a tensor of ours.
+// Reads a tensor of ours, as a library in C would.
 float first_element_of(const DLManagedTensor& lent) {
   return static_cast<const float*>(lent.dl_tensor.data)[0];
 }

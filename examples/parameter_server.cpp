@@ -22,7 +22,7 @@ using namespace troupe;
 
 namespace {
 
-// What is to be found: y = 3 x + 2.
+// The line to be found: y = 3 x + 2.
 constexpr float slope_sought = 3;
 constexpr float intercept_sought = 2;
 constexpr int steps_per_epoch = 100;

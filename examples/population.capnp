@@ -16,5 +16,5 @@ struct Attempt {
   # Slope and height.
 
   loss @2 :Float64;
-  # Of that line, on data that no trainer has trained on.
+  # The line's loss, on data that no trainer has trained on.
 }

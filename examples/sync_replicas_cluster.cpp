@@ -20,7 +20,7 @@ using namespace troupe;
 
 namespace {
 
-// What is to be found: y = 3 x + 2.
+// The line to be found: y = 3 x + 2.
 constexpr float slope_sought = 3;
 constexpr float intercept_sought = 2;
 

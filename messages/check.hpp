@@ -17,7 +17,7 @@ namespace troupe {
 [[nodiscard]] expected<void> check_body(wire::Envelope::Reader envelope);
 
 /// As `check_body`, for the struct of another schema: arrays of ours in it, at any depth, keep
-/// their rules, and unions have a member that the schema knows. What is absent is not checked.
+/// their rules, and unions have a member that the schema knows. Absent fields are not checked.
 /// Errors: malformed, limit_exceeded.
 [[nodiscard]] expected<void> check_own_body(capnp::DynamicStruct::Reader body);
 

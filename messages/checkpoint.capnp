@@ -62,7 +62,7 @@ struct ReadProgress {
 }
 
 enum Phase {
-  # What a replica does.
+  # The activity of a replica.
 
   waiting @0;
   # It waits for a token, or is about to ask for one.
@@ -91,5 +91,5 @@ struct ReplicaProgress {
   # If its computing time is drawn and not measured, what is left of it; else 0.
 
   kept @6 :List(NamedTensor);
-  # What the trainer asked to be kept for this replica, such as a position in its data.
+  # Tensors that the trainer asked to be kept for this replica, such as a position in its data.
 }

@@ -32,13 +32,14 @@ struct EnterJob {
   # Time on its world's clock.
 
   seed @2 :UInt64;
-  # Of its world; refused if it is not the chief's.
+  # The seed of its world; refused if it is not the chief's.
 
   replicas @3 :UInt32;
-  # Of the whole job, as the process was told; likewise.
+  # Replicas of the whole job, as the process was told; refused if it is not the chief's number.
 
   agreement @4 :Text;
-  # What else all must have been told alike, a line each ("hidden = [16]"); likewise.  At most 4096 bytes.
+  # Other settings that all processes must have been told alike, a line each ("hidden = [16]"); refused if one is not
+  # the chief's.  At most 4096 bytes.
 }
 
 struct JobBegins {

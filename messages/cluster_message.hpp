@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages of processes about the job that they share, each made by one function. What they
-// mean and when they are sent stands in cluster.capnp.
+// The messages of processes about the job that they share, each made by one function.
+// cluster.capnp says what they mean and when they are sent.
 #pragma once
 
 #include "messages/errc.hpp"

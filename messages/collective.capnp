@@ -21,7 +21,7 @@ using Training = import "training.capnp";
 $Cxx.namespace("troupe::wire");
 
 enum CollectiveKind {
-  # What comes of the contributions of all processes.
+  # The result that a collective makes of the contributions of all processes.
 
   allReduce @0;
   # Their sum, for every process.
@@ -65,7 +65,7 @@ enum CollectiveAlgorithm {
 }
 
 enum CollectiveStage {
-  # What the values of a part are.
+  # The stage of a part's values.
 
   called @0;
   # There are none: the sender has made the call, and waits.
@@ -81,7 +81,7 @@ enum CollectiveStage {
 }
 
 struct CollectiveMeaning {
-  # What a process wants.  All want the same.
+  # The collective that a process asks for.  All ask for the same.
 
   kind @0 :CollectiveKind;
   # Which collective.
@@ -94,7 +94,7 @@ struct CollectiveMeaning {
   # contributions of each.
 
   dtype @3 :Tensor.DType;
-  # Of every contribution; 0 is f32, also where there are none.
+  # The dtype of every contribution; 0 is f32, also where there are none.
 
   contributions @4 :UInt32;
   # How many the sender has, one for each of its replicas; 0 for a barrier, else 1 to 256.
@@ -103,10 +103,10 @@ struct CollectiveMeaning {
   # The rank that a broadcast spreads the value of; else 0.
 
   name @6 :Text;
-  # What it is for; at most 4096 bytes.
+  # The purpose of the call; at most 4096 bytes.
 
   shape @7 :List(Int64);
-  # Of every contribution; the first extent may differ in an allGather.
+  # The extents of every contribution; the first one may differ in an allGather.
 }
 
 struct CollectivePart {
@@ -119,10 +119,10 @@ struct CollectivePart {
   # The sender's.
 
   meaning @2 :CollectiveMeaning;
-  # What the sender wants.
+  # The collective that the sender asks for.
 
   stage @3 :CollectiveStage;
-  # What the values are.
+  # The stage of the values.
 
   strand @4 :UInt32;
   # Which of the strands that the algorithm works on side by side.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages by which processes combine arrays, each made by one function. What they mean and
-// when they are sent stands in collective.capnp.
+// The messages by which processes combine arrays, each made by one function.
+// collective.capnp says what they mean and when they are sent.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -13,13 +13,13 @@
 
 namespace troupe {
 
-/// What comes of the contributions of all processes; the values are those of
+/// The result of a collective over the contributions of all processes; the values are those of
 /// `wire::CollectiveKind`.
 enum class collective_kind : uint8_t { all_reduce, all_gather, reduce_scatter, broadcast, barrier };
 
 /// Which rank sends what to which; the values are those of `wire::CollectiveAlgorithm`.
 enum class collective_algorithm : uint8_t {
-  automatic, ///< What is best for the array, the processes and the order.
+  automatic, ///< The best for the array, the processes and the order.
   direct,
   chain,
   ring,
@@ -28,10 +28,10 @@ enum class collective_algorithm : uint8_t {
   all_to_all,
 };
 
-/// What the values of a part are; those of the enumerators are `wire::CollectiveStage`'s.
+/// The stage of a part's values; the enumerators have the values of `wire::CollectiveStage`.
 enum class collective_stage : uint8_t { called, own, partial, result };
 
-/// What a process wants; the fields are those of `wire::CollectiveMeaning`.
+/// The collective that a process asks for; the fields are those of `wire::CollectiveMeaning`.
 struct collective_meaning {
   collective_kind kind = collective_kind::barrier;
   collective_algorithm algorithm = collective_algorithm::direct;

@@ -42,7 +42,7 @@ struct WorkerResource {
 }
 
 struct ClosureValue {
-  # One leaf of an argument or a result.  What lies around it (tuples, vectors) both sides know; a vector, map or
+  # One leaf of an argument or a result.  Both sides know the tuples and vectors around it; a vector, map or
   # optional begins with its number of elements, as an integer.
 
   union {
@@ -69,7 +69,7 @@ struct RunClosure {
   # Its arguments' leaves, in order.
 
   instances @3 :List(UInt32);
-  # Of what each worker has of its own, those that this closure or a later one may ask for; the worker
+  # The instances of a worker's resources that this closure or a later one may ask for; the worker
   # forgets all others, but for those with the number 0.
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages of a coordinator and its workers, each made by one function. What they mean and when
-// they are sent stands in coordinator.capnp.
+// The messages of a coordinator and its workers, each made by one function.
+// coordinator.capnp says what they mean and when they are sent.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -34,12 +34,13 @@ using closure_value = std::variant<tensor, double, int64_t, std::string, worker_
 [[nodiscard]] msg<wire::WorkerReady> make_worker_ready(uint32_t worker);
 
 /// A worker is to call a function. The message refers to the tensors of `arguments`.
-/// @param instances That are in use. @pre Texts are no longer than `limits::text_bytes_max`.
+/// @param instances The numbers in use. @pre Texts are no longer than `limits::text_bytes_max`.
 [[nodiscard]] msg<wire::RunClosure> make_run_closure(uint64_t closure, std::string_view function,
                                                      std::span<const closure_value> arguments,
                                                      std::span<const uint32_t> instances);
 
-/// A function has returned. The message refers to the tensors of `results`. @pre Likewise.
+/// A function has returned. The message refers to the tensors of `results`.
+/// @pre Texts are no longer than `limits::text_bytes_max`.
 [[nodiscard]] msg<wire::ClosureDone> make_closure_done(uint64_t closure,
                                                        std::span<const closure_value> results);
 
@@ -58,7 +59,7 @@ using closure_value = std::variant<tensor, double, int64_t, std::string, worker_
 /// The arguments; arrays in place.
 [[nodiscard]] std::vector<closure_value> read_arguments(const msg<wire::RunClosure>& from);
 
-/// What the function returned, arrays in place; or why it failed.
+/// The leaves that the function returned, arrays in place; or why it failed.
 [[nodiscard]] expected<std::vector<closure_value>> read_results(const msg<wire::ClosureDone>& from);
 
 } // namespace troupe

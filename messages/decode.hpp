@@ -52,7 +52,7 @@ private:
 /// protocol version or sends a message that this build does not know.
 [[nodiscard]] expected<any_msg> decode_any(received_bytes bytes);
 
-/// Likewise, for a receiver that knows what must come.
+/// `decode_any` for a receiver that knows which message must come.
 /// Errors: as above; type_mismatch if it is another message.
 template <class T>
 [[nodiscard]] expected<msg<T>> decode(received_bytes bytes) {

@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-/// What went wrong, coarse enough that each code stands for one different reaction of a caller.
+/// The kind of a failure, so coarse that each code stands for one different reaction of a caller.
 /// The values travel in messages (`Errc` in `messages/training.capnp`): never reorder or reuse one.
 enum class errc : uint8_t {
   /// Nothing went wrong; never carried by an `error`.

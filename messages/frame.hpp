@@ -24,7 +24,7 @@ public:
   /// (`limits::frame_bytes_max`).
   [[nodiscard]] static expected<message_frame> make(std::shared_ptr<const message_storage> message);
 
-  /// What to write. The frame keeps the memory alive.
+  /// The bytes to write, in their order. The frame keeps the memory alive.
   [[nodiscard]] std::span<const std::span<const std::byte>> pieces() const { return pieces_; }
 
   /// Sum over all pieces; a multiple of 8.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # What two nodes say to each other before their actors do, and beside them.
 #
-# Roles.  Two nodes that have something to say to each other share one connection.  Of the two, the one
-# with the higher position in the job's list of nodes *dials*, the other *listens*.
+# Roles.  Two nodes that have something to say to each other share one connection.  The one with
+# the higher position in the job's list of nodes *dials*, the other *listens*.
 #
 #   dialer    -> listener   Hello       answered by Hello or Abort; the first frame of a connection,
 #                                       unless messages of other schemas are known: their list comes before
@@ -32,7 +32,7 @@ struct Hello {
   # The sender's position in it.
 
   incarnation @3 :UInt32;
-  # Of the sender; greater after each restart.
+  # The sender's incarnation; greater after each restart.
 
   heartbeat @4 :UInt64;
   # Nanoseconds after which the sender says something even if it has nothing to say.

@@ -47,7 +47,7 @@ struct greeting {
 [[nodiscard]] msg<wire::Hello> make_hello(const greeting& who);
 [[nodiscard]] greeting read_hello(wire::Hello::Reader hello);
 
-/// What a node knows beside Troupe's messages, as the body of a frame.
+/// The messages of other schemas that a node knows, as the body of a frame.
 /// @pre At most `limits::own_messages_max`, with names of at most `limits::own_name_bytes_max`.
 [[nodiscard]] message_frame make_known_messages(const std::vector<known_message>& known);
 

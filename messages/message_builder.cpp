@@ -123,7 +123,7 @@ void write_gradient(built_message& storage, wire::Gradient::Builder target,
   write_extents(slices.initDenseShape(static_cast<capnp::uint>(extents.size())), extents);
 }
 
-// What is to be copied is copied as it lies, without a look at what it means.
+// Copies a small dense gradient as it lies in the other message, without decoding it.
 void write_gradient(built_message& storage, wire::Gradient::Builder target,
                     wire::Gradient::Reader gradient, const std::shared_ptr<const void>& owner) {
   if (gradient.isDense() && is_copied(gradient.getDense()))

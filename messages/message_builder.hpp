@@ -24,7 +24,7 @@ struct built_message final : message_storage {
   capnp::MallocMessageBuilder builder;
 };
 
-/// What is kept of a finished message: a copy of its only segment, if it has but one, else all.
+/// The kept form of a finished message: a copy of its only segment, if it has but one, else all.
 /// Building takes ten times the memory of a token, and a thousand replicas wait at the same time.
 [[nodiscard]] std::shared_ptr<const message_storage>
 compact(std::shared_ptr<const built_message> finished);
@@ -56,15 +56,15 @@ struct message_builder {
 /// device it is row-major and begins at a multiple of 8 bytes.
 void write_tensor(built_message& storage, wire::Tensor::Builder target, const tensor& value);
 
-/// Likewise for a gradient, dense, sparse or none.
+/// Describes a gradient, dense, sparse or none, as `write_tensor` does.
 void write_gradient(built_message& storage, wire::Gradient::Builder target,
                     const optional_gradient& gradient);
 
-/// Likewise for a gradient of another message. @param owner Keeps that message alive.
+/// Describes a gradient of another message. @param owner Keeps that message alive.
 void write_gradient(built_message& storage, wire::Gradient::Builder target,
                     wire::Gradient::Reader gradient, const std::shared_ptr<const void>& owner);
 
-/// Describes all that an owner holds, its arrays likewise.
+/// Describes all that an owner holds, its arrays as `write_tensor` does.
 void write_state(built_message& storage, wire::VariableState::Builder target,
                  const variable_payload& state);
 

@@ -33,7 +33,7 @@ struct message_storage {
   /// The segments, if the message was built here.
   kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments;
 
-  /// What segments refer to, in the order in which it was attached.
+  /// The memory that segments refer to, in the order in which it was attached.
   std::vector<attachment> attachments;
 
   /// Some attachment is memory of a device, which no frame can hold.

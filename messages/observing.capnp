@@ -19,7 +19,7 @@ struct ReadTask {
   # Asks what the actors of a process do.
 
   messages @0 :UInt32;
-  # Of each actor's last messages, how many are wanted; at most 64.
+  # How many of each actor's last messages are wanted; at most 64.
 }
 
 struct TaskReport {
@@ -35,7 +35,7 @@ struct TaskReport {
   # Processor time of the process.
 
   actors @3 :List(ActorReport);
-  # Those that have not ended come first; at most 256 count.
+  # Actors that have not ended come first; at most 256 count.
 
   leftOut @4 :UInt32;
   # Actors beyond them.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages by which one process sees the actors of another. What they mean and when they are
-// sent stands in observing.capnp.
+// The messages by which one process sees the actors of another.
+// observing.capnp says what they mean and when they are sent.
 #pragma once
 
 #include "messages/msg.hpp"
@@ -51,10 +51,10 @@ struct task_report {
   bool operator==(const task_report&) const = default;
 };
 
-/// Asks what the actors of a process do. @param messages Of each actor, the last so many.
+/// Asks what the actors of a process do. @param messages How many of each actor's last.
 [[nodiscard]] msg<wire::ReadTask> make_read_task(uint32_t messages);
 
-/// What they do.
+/// Tells what the actors of a process do.
 [[nodiscard]] msg<wire::TaskReport> make_task_report(const task_report& what);
 
 /// The fields as a plain value: as a peer has set them, no less and no more.

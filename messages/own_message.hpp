@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-/// What `message_storage::which` is for a message of another schema: no body of the envelope.
+/// The `message_storage::which` of a message of another schema: no body of the envelope.
 inline constexpr auto own_body = static_cast<wire::Envelope::Which>(0xffff);
 
 /// Begins the root of a message of another schema (`messages/own.capnp`).

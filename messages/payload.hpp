@@ -37,9 +37,9 @@ struct named_settings {
   bool operator==(const named_settings&) const = default;
 };
 
-/// What an owner does with gradients; the fields are those of `wire::UseOptimizer`.
+/// How an owner applies gradients; the fields are those of `wire::UseOptimizer`.
 struct optimizer_settings {
-  std::string name; ///< Of the optimizer.
+  std::string name; ///< Name of the optimizer.
   std::vector<std::pair<std::string, double>> settings;
   named_settings schedule;
   named_settings average;
@@ -54,23 +54,23 @@ struct arrival {
   uint64_t accumulator_step = 0;
 };
 
-/// What became of a gradient; the values are those of `wire::Verdict`.
+/// How an accumulator judged a gradient; the values are those of `wire::Verdict`.
 enum class verdict : uint8_t {
   accepted = 0, ///< Part of the step that the accumulator collects for.
   stale = 1,    ///< For a past step, and dropped.
 };
 
-/// What an owner has done; the fields are those of `wire::UpdateApplied`.
+/// An update that an owner has made, or measured; the fields are those of `wire::UpdateApplied`.
 struct applied_update {
   uint64_t version = 0;                ///< Updates that the variable includes.
   uint64_t step = 0;                   ///< The accumulator's.
   std::chrono::nanoseconds applied{0}; ///< When it was done, since the job began.
-  std::chrono::nanoseconds took{0};    ///< What the pass took.
-  /// Of the mean gradient, if the update is held or measured.
+  std::chrono::nanoseconds took{0};    ///< Duration of the pass.
+  /// Sum of the squares of the mean gradient, if the update is held or measured.
   double squared_norm = std::numeric_limits<double>::quiet_NaN();
-  /// The mean of each gradient's, if they are measured.
+  /// The mean of the same sums of the single gradients, if they are measured.
   double mean_squared_norm = std::numeric_limits<double>::quiet_NaN();
-  std::vector<double> squared_norms{}; ///< Of variables that are updated together.
+  std::vector<double> squared_norms{}; ///< One for each variable updated together.
 };
 
 /// Which of all gradients one is; the fields are those of `wire::GradientId`.
@@ -136,7 +136,7 @@ struct replica_progress {
   uint64_t local_step = 0;
   uint64_t iteration = 0;                ///< Steps finished, dropped ones included.
   uint64_t computations = 0;             ///< Begun so far.
-  std::chrono::nanoseconds remaining{0}; ///< Of a drawn computing time.
+  std::chrono::nanoseconds remaining{0}; ///< Rest of a drawn computing time.
   std::vector<named_payload> kept;
 };
 

@@ -8,7 +8,7 @@
 namespace troupe {
 
 /// UTF-8 text as it may be printed: a control character, with which a terminal could be told to do
-/// things, becomes '?'. @param kept Those that stay.
+/// things, becomes '?'. @param kept Characters below U+0020 that stay.
 [[nodiscard]] std::string printable(std::string text, std::string_view kept = {});
 
 } // namespace troupe

@@ -27,7 +27,7 @@
 #
 #   owner        -> directory    OfferMirror       a place to be filled; answered by OwnerFollowed when the mirror is gone
 #
-# A failover client that loses an owner may have lost its answer with it, and asks the mirror again.  What changes a variable, by
+# A failover client that loses an owner may have lost its answer with it, and asks the mirror again.  Each change of a variable, by
 # ChangeVariable or by ApplyUpdate, has a RequestId then: owner and mirror remember which they have made, and make none twice.
 
 @0xfd35cd8bffd6c5d1;
@@ -44,10 +44,10 @@ struct ClosedStep {
   # As in `ApplyUpdate`; null = there was none yet.
 
   applied @1 :Training.UpdateApplied;
-  # What ApplyUpdate was answered.
+  # The answer to ApplyUpdate.
 
   released @2 :Training.UpdateApplied;
-  # What ReleaseUpdate was answered; null = the update was not held, or is held still.
+  # The answer to ReleaseUpdate; null = the update was not held, or is held still.
 
   latest @3 :List(Training.GradientId);
   # The last gradient of each replica that the variable has, by replica.  Where training is asynchronous, and an accumulator
@@ -72,7 +72,7 @@ struct MirrorState {
   state @0 :Checkpoint.VariableState;
 
   closed @1 :ClosedStep;
-  # What it has come to; null = there was no update yet.
+  # The last step that the owner was given an update for; null = there was no update yet.
 
   made @2 :List(MadeChange);
   # Changes that may be asked for again; the client that has asked last comes last.
@@ -101,7 +101,7 @@ struct TookOver {
   # A mirror holds the variable.
 
   closed @0 :ClosedStep;
-  # What it has come to.
+  # The last step that the variable was updated for; null = there was no update yet.
 
   code @1 :Training.Errc;
   # Not `none`: there is no mirror either, and the variable has no holder.

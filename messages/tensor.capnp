@@ -68,14 +68,14 @@ struct IndexedSlices {
 }
 
 struct Gradient {
-  # What a replica computed for one variable.
+  # The gradient that a replica computed for one variable.
 
   union {
     none @0 :Void;
     # The default: the loss does not depend on the variable.
 
     dense @1 :Tensor;
-    # Of the variable's shape and dtype.
+    # An array of the variable's shape and dtype.
 
     sparse @2 :IndexedSlices;
     # The rows that the loss depends on; all others are zero.

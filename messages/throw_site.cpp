@@ -78,7 +78,7 @@ constexpr size_t name_bytes_max = 100;
 
 struct recorded_throw {
   const void* object = nullptr;
-  std::array<uintptr_t, places_max> places{}; ///< Of the calls, the innermost first.
+  std::array<uintptr_t, places_max> places{}; ///< Addresses of the calls, the innermost first.
   size_t count = 0;
 };
 
@@ -197,7 +197,7 @@ std::string throw_site_of(const std::exception_ptr& /*thrown*/) {
 
 namespace {
 
-// What comes behind a function of this file in the order in which programs look for it.
+// The function of that name that a program would find next, after the one in this file.
 template <class Function>
 Function next_of(const char* name) {
   auto* found = dlsym(RTLD_NEXT, name);

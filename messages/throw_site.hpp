@@ -9,8 +9,8 @@
 namespace troupe {
 
 /// The functions of a program that led to a throw, the innermost first: "read_record
-/// (readers.cpp:61) < reader"; files and lines where the program has debug information. What is
-/// Troupe's, CAF's or the standard library's is left out. For people; at most some 1,000 bytes.
+/// (readers.cpp:61) < reader"; files and lines where the program has debug information. Functions
+/// of Troupe, CAF and the standard library are left out. For people; at most some 1,000 bytes.
 ///
 /// Empty, if it is not known: the build has no libbacktrace, the exception was made without a
 /// throw, or some 60 others were thrown since. Thread: any. Cost: the first call reads the

@@ -96,7 +96,7 @@ struct Origin {
   # node was gone, counts on from 2^32 for each time: no gradient of it has a number of its former life.
 
   computeNanoseconds @4 :Nanoseconds;
-  # What computing the gradient took, the barrier not included.
+  # Time that computing the gradient took, the barrier not included.
 
   waitedNanoseconds @5 :Nanoseconds;
   # How long the replica had waited for the token that began the computation.
@@ -131,7 +131,7 @@ struct ReadVariable {
 }
 
 enum Change {
-  # What becomes of an element and its operand.  The values and meanings are those of `troupe::change`.
+  # How an operand changes an element.  The values and meanings are those of `troupe::change`.
 
   assign @0;
   add @1;
@@ -196,7 +196,7 @@ struct PullVariable {
 }
 
 struct VariableChanges {
-  # What a variable has become.
+  # The changes of a variable since the value that the sender of `PullVariable` has.
 
   version @0 :UInt64;
   # As in `VariableSnapshot`.
@@ -221,7 +221,7 @@ struct PushGradient {
 }
 
 enum Verdict {
-  # What became of a gradient.
+  # How an accumulator judged a gradient.
 
   accepted @0;
   # It is part of the step that the accumulator collects for; a `localStep` ahead of the accumulator's
@@ -335,7 +335,7 @@ struct TakenGradient {
   # The gradients of this step, in order of arrival.
 
   stale @2 :List(Arrival);
-  # Those dropped since the step before this one was closed, in order of arrival.
+  # The gradients dropped since the step before this one was closed, in order of arrival.
 
   amends @3 :Bool;
   # The accumulator stands in for one that was lost after it had reported the step: these are the gradients that the
@@ -349,7 +349,7 @@ struct ApplyUpdate {
   # The accumulator's step that the gradients were for.
 
   divisor @1 :UInt32;
-  # What the sum is divided by; 0, the default = the number of gradients.
+  # Divisor of the sum; 0, the default = the number of gradients.
 
   gradients @2 :List(Gradient);
   # Ordered by the replica's index, then by iteration, so that sums do not depend on the order of
@@ -377,7 +377,7 @@ struct ReleaseUpdate {
   # Asks the owner to apply the update that it holds.
 
   scale @0 :Float64;
-  # What the mean gradient is multiplied with.
+  # Factor of the mean gradient.
 }
 
 struct UpdateApplied {
@@ -393,7 +393,7 @@ struct UpdateApplied {
   # When it was done, on the world's clock: nanoseconds since the job began.
 
   tookNanoseconds @3 :Nanoseconds;
-  # What the pass over memory took.
+  # Duration of the pass over memory.
 
   squaredNorm @4 :Float64 = nan;
   # If the update is held, and so not part of `version` yet, or was to be measured: the sum of the squares
@@ -403,7 +403,7 @@ struct UpdateApplied {
   # If it was to be measured: the mean of such sums of the gradients, each by itself.
 
   squaredNorms @6 :List(Float64);
-  # Of variables that are updated together, in place of `squaredNorm`: that of each, in their order.
+  # For variables that are updated together, in place of `squaredNorm`: the sum of each, in their order.
 }
 
 struct Setting {
@@ -423,7 +423,7 @@ struct Choice {
   # At most 4096 bytes; empty, the default = nothing is chosen.
 
   settings @1 :List(Setting);
-  # Those that are not at their defaults, at least.  A name that occurs several times is a list, in order.
+  # At least the settings that are not at their defaults.  A name that occurs several times is a list, in order.
 }
 
 struct UseOptimizer {
@@ -432,7 +432,7 @@ struct UseOptimizer {
   # does an average of the same name.
 
   name @0 :Text;
-  # Of the optimizer, as in `troupe/kernels/updates/update_rules.hpp`: "sgd", "adamw"; at most 4096 bytes.
+  # Name of the optimizer, as in `troupe/kernels/updates/update_rules.hpp`: "sgd", "adamw"; at most 4096 bytes.
 
   settings @1 :List(Setting);
   # The optimizer's own, and those that every update has: "clip_value", "clip_norm", "sparse_exact".
@@ -472,7 +472,7 @@ struct AwaitAggregate {
 }
 
 struct Aggregate {
-  # What the gradients of one step come to.
+  # The sum or mean of the gradients of one step.
 
   step @0 :Step;
   # The accumulator's step that the gradients were for.
@@ -513,7 +513,7 @@ struct ReadAccumulator {
 }
 
 struct AccumulatorStatus {
-  # What an accumulator holds at this moment.
+  # The state of an accumulator at this moment.
 
   step @0 :Step;
   # The step that it collects for.
@@ -568,7 +568,7 @@ struct ReadQueueStatus {
 }
 
 struct QueueStatus {
-  # What the queue holds at this moment.  If there are tokens, each replica that waits must not
+  # The state of the token queue at this moment.  If there are tokens, each replica that waits must not
   # go on before a step that has not begun.
 
   tokens @0 :UInt32;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages of synchronous training, each made by one function. What they mean and when they are
-// sent stands in training.capnp.
+// The messages of synchronous training, each made by one function.
+// training.capnp says what they mean and when they are sent.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -32,7 +32,8 @@ inline constexpr int32_t whole_variable = -1;
 [[nodiscard]] msg<wire::ChangeVariable> numbered(const msg<wire::ChangeVariable>& change,
                                                  const request_id& id);
 
-/// Likewise for an update.
+/// The same update, as one that may be asked for again. The message refers to the other one's
+/// elements.
 [[nodiscard]] msg<wire::ApplyUpdate> numbered(const msg<wire::ApplyUpdate>& update,
                                               const request_id& id);
 
@@ -50,7 +51,7 @@ void write_request_id(wire::RequestId::Builder target, const request_id& id);
 /// schema.
 [[nodiscard]] msg<wire::PullVariable> make_pull_variable(uint64_t known);
 
-/// What an owner answers; as in the schema. The message refers to `change`'s elements.
+/// An owner's answer, as in the schema. The message refers to `change`'s elements.
 struct variable_changes {
   uint64_t version = 0;
   uint64_t revision = 0;
@@ -94,13 +95,13 @@ struct variable_changes {
                                                            std::span<const arrival> stale,
                                                            bool amends = false);
 
-/// What orders the gradients of an update, so that its bits do not depend on which came first:
-/// the replica, then its iteration.
+/// The place of a gradient in its update, by replica, then iteration: the update's bits do not
+/// depend on which gradient came first.
 [[nodiscard]] std::pair<uint32_t, uint64_t> place_in_update(const msg<wire::PushGradient>& push);
 
 /// An accumulator asks the owner to apply gradients. The message refers to the gradients where the
 /// pushes hold them, keeps the pushes alive, and orders them by `place_in_update`.
-/// @param divisor What the sum is divided by; 0 = the number of gradients.
+/// @param divisor Divisor of the sum; 0 = the number of gradients.
 /// @param measure Whether the owner is to measure the gradients, too.
 /// @param taken Which gradients they are, for an owner that is replicated; else empty.
 [[nodiscard]] msg<wire::ApplyUpdate>
@@ -120,7 +121,7 @@ make_apply_update_beside(uint32_t divisor, std::span<const msg<wire::PushGradien
 /// An owner has applied an update, or measured one that it holds.
 [[nodiscard]] msg<wire::UpdateApplied> make_update_applied(const applied_update& done);
 
-/// What an owner has done, from the message that says so.
+/// The fields as a plain value.
 [[nodiscard]] applied_update read_update_applied(wire::UpdateApplied::Reader from);
 
 /// A trainer tells an owner what an update does.
@@ -176,7 +177,7 @@ make_accumulator_status(uint64_t step, uint32_t accumulated, uint32_t takes);
 [[nodiscard]] msg<wire::ReadQueueStatus> make_read_queue_status();
 
 /// The token queue tells which replicas wait.
-/// @param steps Of the tokens, from the head of the queue on.
+/// @param steps The step of each token, from the head of the queue on.
 /// @param waiting Indices of the waiting replicas in the order of asking.
 [[nodiscard]] msg<wire::QueueStatus> make_queue_status(std::span<const uint64_t> steps,
                                                        std::span<const uint32_t> waiting);
@@ -201,7 +202,7 @@ make_accumulator_status(uint64_t step, uint32_t accumulated, uint32_t takes);
   return static_cast<errc>(code);
 }
 
-/// What `write_error` has written.
+/// The error that `write_error` has written.
 template <class Reader>
 [[nodiscard]] error read_error(Reader said) {
   return {read_errc(said.getCode()), said.getReason(), said.getThrowSite()};
@@ -217,11 +218,11 @@ template <class Reader>
 [[nodiscard]] arrival read_arrival(wire::Arrival::Reader from);
 
 /// The fields as a plain value; arrays in place.
-/// @param owner What keeps the message alive: `message.owner()`.
+/// @param owner Keeps the message alive: `message.owner()`.
 [[nodiscard]] variable_payload read_state(wire::VariableState::Reader from,
                                           const std::shared_ptr<const void>& owner);
 
-/// Likewise.
+/// The fields as a plain value; arrays in place. @param owner As above.
 [[nodiscard]] replica_progress read_progress(wire::ReplicaProgress::Reader from,
                                              const std::shared_ptr<const void>& owner);
 

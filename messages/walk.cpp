@@ -35,20 +35,20 @@ struct visit_plan;
 struct visited_field {
   capnp::schema::Type::Which type;
   bool is_group = false; ///< A struct with its fields in this one.
-  uint32_t offset = 0;   ///< Among the pointers; of an enumerator in the data, in 16 bits.
+  uint32_t offset = 0;   ///< Among the pointers; an enumerator's in the data, in units of 16 bits.
   uint16_t usual = 0;    ///< An enumerator is stored as what differs from this.
-  const visit_plan* inner = nullptr; ///< Of a struct, or of those in a list, or in its lists.
-  capnp::ListSchema list;            ///< Of a list.
-  capnp::EnumSchema enumeration;     ///< Of an enumerator.
-  uint32_t enumerators = 0;          ///< Of which there are so many.
+  const visit_plan* inner = nullptr; ///< Plan of a struct, or of those in a list of any depth.
+  capnp::ListSchema list;            ///< Schema of a list.
+  capnp::EnumSchema enumeration;     ///< Schema of an enumerator.
+  uint32_t enumerators = 0;          ///< How many enumerators it has.
 };
 
-/// What there is to visit in a struct of one schema. To ask the schema for it takes longer than to
-/// visit a short message.
+/// The fields to visit in a struct of one schema. Asking the schema for them takes longer than
+/// visiting a short message.
 struct visit_plan {
-  std::vector<visited_field> fields;                 ///< That every such struct has.
-  uint32_t union_offset = 0;                         ///< Of the active member's number, in 16 bits.
-  std::vector<std::optional<visited_field>> members; ///< Of the union, by that number.
+  std::vector<visited_field> fields;                 ///< Fields that every such struct has.
+  uint32_t union_offset = 0;                         ///< Discriminant's place; unit: 16 bits.
+  std::vector<std::optional<visited_field>> members; ///< Members of the union, by discriminant.
 };
 
 /// The plans of all schemas in this program that have been met, each made once.
@@ -159,7 +159,7 @@ private:
     }
   }
 
-  /// @param plan Of the structs, if it has such.
+  /// @param plan The plan of the structs, if the list holds any.
   void visit(const DynamicList::Reader& list, const visit_plan* plan) {
     check_size("list", list.size(), limits::list_elements_max);
     auto schema = list.getSchema();

@@ -26,7 +26,7 @@ public:
 
   [[nodiscard]] bool heard_any() const { return heard_; }
 
-  /// What the first fault was.
+  /// The description of the first fault.
   [[nodiscard]] const std::string& first() const { return first_; }
 
 private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that a connection brings: frames of any kind behind each other, long messages in parts. What
-// comes of it must not depend on how many bytes are read at a time, and a sender must not make the
+// All that a connection brings: frames of any kind behind each other, long messages in parts. The
+// result must not depend on how many bytes are read at a time, and a sender must not make the
 // receiver keep more than it was granted.
 #include "actors/net/sockets/inbox.hpp"
 #include "messages/assert.hpp"
@@ -18,7 +18,7 @@ constexpr frame_limits limits{
   .message_bytes_max = 1 << 16, .part_bytes_max = 1 << 12, .hello_bytes_max = 1 << 12};
 constexpr uint64_t window = 1 << 14;
 
-/// What one reader has made of a connection.
+/// The frames that one reader has taken from a connection.
 struct reading {
   std::vector<received_frame> frames;
   bool is_refused = false;

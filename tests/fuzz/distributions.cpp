@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A text as the expression of computing times. What is accepted must read the same as we write it,
+// A text as the expression of computing times. An accepted one must read the same as we write it,
 // and draw times that a simulation can take.
 #include "messages/assert.hpp"
 #include "simulation/distributions/distribution.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of a peer as a frame: segment table, segments, every pointer. What is accepted must be
-// accepted likewise wherever in memory it lies.
+// Bytes of a peer as a frame: segment table, segments, every pointer. A message must be
+// accepted or refused in the same way wherever in memory it lies.
 #include "messages/assert.hpp"
 #include "tests/fuzz/fuzz_target.hpp"
 #include "tests/fuzz/received_exactly.hpp"

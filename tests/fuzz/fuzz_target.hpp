@@ -9,7 +9,7 @@
 namespace troupe::fuzz {
 
 /// Gives bytes to a parser of Troupe, as a peer, a file or a user could, and asserts what must hold
-/// whatever they are. What the parser accepted is looked through to its last byte, so that the
+/// whatever they are. Accepted input is looked through to its last byte, so that the
 /// sanitizers see it. Each target is one file with this function, after which it is called.
 /// @returns Whether the parser accepted them.
 [[nodiscard]] bool accepts(std::span<const std::byte> input);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of another node: the header of a frame, and the rest as its body. What is accepted must be
+// Bytes of another node: the header of a frame, and the rest as its body. An accepted one must be
 // sendable again, and be the same then.
 #include "actors/net/network_messages.hpp"
 #include "actors/net/parcel_codec.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes as a safetensors file: header, entries, payload. What is accepted must be what a header of
-// ours says, read again.
+// Bytes as a safetensors file: header, entries, payload. Accepted entries must be
+// the same in a header that we write of them and read again.
 #include "actors/checkpoint/safetensors_file.hpp"
 #include "actors/checkpoint/safetensors_header.hpp"
 #include "messages/assert.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A text as TF_CONFIG: JSON, the cluster in it, our own task, every address. What is proposed in
-// its place must be right.
+// A text as TF_CONFIG: JSON, the cluster in it, our own task, every address. The cluster that is
+// proposed in its place must be right.
 #include "strategies/cluster/tf_config.hpp"
 
 #include "messages/assert.hpp"

@@ -23,8 +23,8 @@ std::span<const std::byte> piece_at(const message_frame& frame, const void* data
   return {};
 }
 
-/// What `capnp decode` prints for the frame in `file`; the build's environment says where the tool
-/// and the schema are.
+/// The output of `capnp decode` for the frame in `file`; the build's environment says where the
+/// tool and the schema are.
 std::string decode_with_tool(const std::filesystem::path& file) {
   auto command = std::string(std::getenv("TROUPE_CAPNP")) + " decode --short "
                  + std::getenv("TROUPE_SCHEMA_FOLDER") + "/envelope.capnp Envelope < "

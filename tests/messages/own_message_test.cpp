@@ -52,7 +52,7 @@ received_bytes opinion_frame(Fill fill) {
   return receive(std::as_bytes(std::span(words.begin(), words.size())));
 }
 
-/// What the receiver and the sender say of an opinion that `fill` has filled; both say the same.
+/// The receiver's refusal of an opinion that `fill` has filled; the sender refuses it alike.
 template <class Fill>
 error refusal_of(Fill fill) {
   auto received = decode_opinion(opinion_frame(fill));
