@@ -21,8 +21,8 @@ double differentiate(const loss_function& loss, const std::vector<variable>& var
   return value;
 }
 
-// On a device nothing can be looked at before the stream is done. Rows come to the host, where they
-// are made the arrays that they are rows of.
+// Gradients on a device cannot be looked at before the stream is done. Rows come to the host, where
+// they are made the arrays that they are rows of.
 double differentiate_there(const loss_function& loss, const std::vector<variable>& variables,
                            const std::vector<tensor>& values, const gradient_taker& take,
                            const std::stop_token& stop, compute_stream& on) {

@@ -20,7 +20,7 @@ struct gradient_and_variable {
   troupe::variable variable;
 };
 
-/// What `compute_gradients` computed.
+/// The results of `compute_gradients`.
 struct computed_gradients {
   double loss = 0;
   std::vector<gradient_and_variable> gradients_and_variables; ///< One for each variable, in order.
@@ -31,9 +31,9 @@ struct computed_gradients {
 ///
 ///     [=](auto& t, std::span<const expression> variables) { return t.mean(...); }
 ///
-/// One for any tape, as this, is computed on the replica's device. One for a `tape&` alone is
-/// refused where that is a GPU; so is each, where Troupe has no GPU support. The tape's precision
-/// goes with it:
+/// A loss for any tape, as this one, is computed on the replica's device. If that is a GPU, a loss
+/// for a `tape&` alone is refused; without GPU support in Troupe, every loss is refused there. The
+/// precision of the tape can be given with the loss:
 ///
 ///     auto step = optimizer.minimize(context, {loss, product_precision::bf16}, variables);
 class loss_function {
@@ -50,12 +50,12 @@ public:
 #endif
   }
 
-  /// Of the tape that it is computed on.
+  /// The precision of the tape that the loss is computed on.
   [[nodiscard]] product_precision precision() const {
     return precision_;
   }
 
-  /// Writes it down on a tape of the host.
+  /// Writes the loss down on a tape of the host.
   expression operator()(tape& on, std::span<const expression> variables) const {
     return on_host_(on, variables);
   }
@@ -75,22 +75,22 @@ private:
 };
 
 /// The loss of a replica's batch and its gradients, computed where `context.compute` computes: a
-/// gradient of a variable that lies on the replica's device stays there. Nothing is aggregated:
-/// clipping these clips per replica.
+/// gradient of a variable that lies on the replica's device stays there. Nothing is aggregated: a
+/// clip of these gradients is a clip per replica.
 /// @param grad_loss The gradient of the loss itself, by which all gradients are multiplied. The
 /// loss is reported without it.
-/// Errors: throws `failure`: those of `loss_function::differentiate`; cancelled if the gradient is
-/// wanted no more.
+/// Errors: throws `failure`: as `loss_function::differentiate`; cancelled if the gradient is wanted
+/// no more.
 [[nodiscard]] task<computed_gradients> compute_gradients(replica_context& context,
                                                          loss_function loss,
                                                          std::vector<variable> variables,
                                                          double grad_loss = 1);
 
-/// Told of a gradient that nothing more is added to. Thread: a computing one.
+/// A function that is told of each final gradient. Thread: a computing one.
 using gradient_taker = std::function<void(const variable& of, const gradient& final)>;
 
-/// The same gradients, each handed out as soon as it is final, those of the last layers first; on a
-/// GPU, once all are: where their variables lie, but rows on the host.
+/// Computes the same gradients, and hands each out as soon as it is final, the last layers first. A
+/// GPU hands them out once all are final: where their variables lie, but rows on the host.
 /// @returns The loss of this replica's batch.
 /// Errors: as above, and what `take` throws.
 [[nodiscard]] task<double> compute_gradients(replica_context& context, loss_function loss,

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace troupe {
@@ -16,14 +17,14 @@ namespace troupe {
 class replica_context;
 class strategy;
 
-/// Where user code is. Many calls have a meaning in some contexts only, or another in each.
+/// Where user code is. Many calls are possible in some contexts only, or mean different things.
 enum class context_kind : uint8_t {
   default_replica, ///< Nowhere: outside every scope and run. Counts as cross-replica, too.
   cross_replica,   ///< In a scope, or in a merge function: for all replicas together.
   replica,         ///< In a function that `run` runs: for one replica.
   update,          ///< In a function that `extended().update` runs: for one copy of a variable.
   computing,       ///< In work that `compute` runs: no call to a strategy is possible there.
-  closure,         ///< In a function that a coordinator has scheduled: likewise.
+  closure,         ///< In a function that a coordinator has scheduled: no call is possible, either.
 };
 
 /// One context. A new thread begins in the default one; a coroutine takes its own along, whatever
@@ -32,17 +33,17 @@ struct context_frame {
   context_kind kind = context_kind::default_replica;
   strategy* owner = nullptr;          ///< Null in the default context.
   replica_context* replica = nullptr; ///< In a replica context.
-  std::optional<uint32_t> component;  ///< In an update context: of which copy.
-  bool is_set = false;                ///< By `experimental_set_strategy`.
-  /// By `colocate_vars_with`: the `index` of the variable that new ones are held beside.
+  std::optional<uint32_t> component;  ///< In an update context: the copy that is updated.
+  bool is_set = false;                ///< Whether `experimental_set_strategy` set it.
+  /// The `index` of the variable that new ones are held beside: set by `colocate_vars_with`.
   std::optional<size_t> beside{};
-  uint64_t number = 0; ///< Of those that its stack has entered, from 1.
+  uint64_t number = 0; ///< Counts the frames that its stack has entered, from 1.
 };
 
 /// The contexts that a thread or a coroutine has entered and not left, the innermost last.
 class context_stack {
 public:
-  /// That of the coroutine that runs on this thread, else of the thread.
+  /// The stack of the coroutine that runs on this thread, else the stack of the thread.
   [[nodiscard]] static context_stack& current();
 
   [[nodiscard]] context_frame top() const {
@@ -56,12 +57,12 @@ public:
     return frame.number;
   }
 
-  /// Leaves a context, and those that were entered in it; nothing, if it was left before.
+  /// Leaves a context, and all that were entered in it. Does nothing if it was left before.
   void leave(uint64_t number);
 
   [[nodiscard]] const std::vector<context_frame>& frames() const { return frames_; }
 
-  /// Whether this is a thread's, where a call may block; a coroutine may not.
+  /// Whether this is the stack of a thread, where a call may block. A coroutine may not block.
   [[nodiscard]] bool may_block() const { return may_block_; }
 
   explicit context_stack(bool may_block = false) : may_block_(may_block) {}
@@ -92,11 +93,20 @@ private:
   uint64_t number_;
 };
 
+/// A result as it is kept; work that returns nothing leaves a `std::monostate`.
+template <class Result>
+using kept_result = std::conditional_t<std::is_void_v<Result>, std::monostate, Result>;
+
 /// Work that a coroutine has done on computing threads, and where its result will be.
 template <class Run, class Result>
 struct handed_over_work {
   Run run;
-  std::shared_ptr<std::optional<Result>> result;
+  std::shared_ptr<std::optional<kept_result<Result>>> result;
+
+  /// Returns the result, and may be called once. @pre The work is done.
+  Result take() {
+    if constexpr (!std::is_void_v<Result>) return std::move(**result);
+  }
 };
 
 /// Work as it is handed over: calls to a strategy are refused inside. @param work `R
@@ -104,10 +114,13 @@ struct handed_over_work {
 template <class... Given, class Work>
 [[nodiscard]] auto hand_over(strategy* owner, Work work) {
   using result_type = std::invoke_result_t<Work&, Given...>;
-  auto result = std::make_shared<std::optional<result_type>>();
+  auto result = std::make_shared<std::optional<kept_result<result_type>>>();
   auto run = [work = std::move(work), result, owner](Given... given) mutable {
     context_guard entered{{context_kind::computing, owner}};
-    result->emplace(work(std::forward<Given>(given)...));
+    if constexpr (std::is_void_v<result_type>)
+      work(std::forward<Given>(given)...);
+    else
+      result->emplace(work(std::forward<Given>(given)...));
   };
   return handed_over_work<decltype(run), result_type>{std::move(run), std::move(result)};
 }
@@ -115,7 +128,7 @@ template <class... Given, class Work>
 /// "cross-replica context", "replica context (replica 2)": for errors.
 [[nodiscard]] std::string describe(const context_frame& frame);
 
-// What may be asked anywhere; the answers are those of tf.distribute.
+// Questions that are allowed in every context; the answers are those of tf.distribute.
 //
 // | asked                    | nowhere | in a scope | in run | in a merge function | in update |
 // |--------------------------|---------|------------|--------|---------------------|-----------|
@@ -161,7 +174,7 @@ public:
   /// another scope, entered later, has not been left.
   void exit();
 
-  /// The strategy whose scope it is.
+  /// The strategy that the scope belongs to.
   [[nodiscard]] strategy& operator*() const { return strategy_; }
 
   [[nodiscard]] strategy* operator->() const { return &strategy_; }
@@ -169,7 +182,7 @@ public:
 private:
   strategy& strategy_;
   context_stack* stack_;
-  uint64_t number_ = 0; ///< Of its frame.
+  uint64_t number_ = 0; ///< The number of its frame.
 };
 
 /// Refuses a call that is made in the wrong context.
@@ -180,15 +193,16 @@ namespace context_check {
 /// For a call that concerns all replicas: `owner`'s cross-replica or update context.
 void cross_replica(std::string_view call, const strategy& owner);
 
-/// Likewise, for a call that waits: not in a coroutine.
-/// @param awaited What a merge function awaits instead.
+/// For a call that concerns all replicas and blocks: as `cross_replica`, but not in a coroutine.
+/// @param awaited The call that a merge function awaits instead.
 void blocking(std::string_view call, const strategy& owner, std::string_view awaited);
 
 inline void blocking(std::string_view call, const strategy& owner) {
   blocking(call, owner, call);
 }
 
-/// For a call that waits, and means the same in every context. @param mend What to do instead.
+/// For a call that blocks, and means the same in every context.
+/// @param mend The call to make instead.
 void waiting(std::string_view call, std::string_view mend);
 
 /// For a call of a replica: its own replica context.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What merge functions and update functions ask for.
+// The calls of merge functions and update functions.
 #include "strategies/contexts/cross_replica_context.hpp"
 
+#include "kernels/tensor/crc32c.hpp"
 #include "messages/failure.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/replica_group.hpp"
@@ -243,8 +244,14 @@ void cross_replica_context::check_alike(std::span<const reduce_op> ops) const {
                                  first + i, to_string(ops[i]), first, to_string(ops[0]))}};
 }
 
-std::string cross_replica_context::describe_reduction(std::string_view call, reduce_op op) {
-  return fmt::format("{} {}", call, to_string(op));
+std::string cross_replica_context::describe_reduction(std::string_view call, reduce_op op,
+                                                      const std::string& structure) {
+  if (structure.empty()) return fmt::format("{} {}", call, to_string(op));
+  constexpr size_t shown = 200; // the checksum stands for the rest
+  if (structure.size() <= shown) return fmt::format("{} {} of {}", call, to_string(op), structure);
+  return fmt::format("{} {} of {}... (checksum {:08x})", call, to_string(op),
+                     std::string_view{structure}.substr(0, shown),
+                     cpu::crc32c(std::as_bytes(std::span{structure})));
 }
 
 task<run_outcome> cross_replica_context::run_on_replicas(std::vector<replica_body> bodies) {
@@ -255,7 +262,9 @@ task<run_outcome> cross_replica_context::run_on_replicas(std::vector<replica_bod
   auto sleeping = activity_.woken();
   auto woken = co_await sleeping;
   running.is_over = true;
-  co_return std::move(*std::static_pointer_cast<run_outcome>(woken));
+  auto outcome = std::static_pointer_cast<run_outcome>(woken);
+  if (outcome->thrown) ++strategy_.failed_runs_;
+  co_return std::move(*outcome);
 }
 
 task<std::vector<std::shared_ptr<void>>>

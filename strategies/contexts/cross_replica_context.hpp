@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a merge function sees: all replicas at once.
+// The context of a merge function: all replicas at once.
 #pragma once
 
 #include "strategies/contexts/context.hpp"
@@ -17,14 +17,14 @@
 
 namespace troupe {
 
-/// In an update function: one copy of the variable that is updated. Reads and changes are of that
-/// copy alone.
+/// The context of an update function: one copy of the variable that is updated. Reads and changes
+/// concern that copy alone.
 class update_context final : public variable_access {
 public:
   update_context(const troupe::strategy& of, activity& activity, uint32_t component)
     : strategy_(of), activity_(activity), component_(component) {}
 
-  /// Which copy.
+  /// The index of the copy.
   [[nodiscard]] uint32_t replica_id() const { return component_; }
 
   [[nodiscard]] task<tensor> read(variable source) override;
@@ -38,8 +38,8 @@ private:
   uint32_t component_;
 };
 
-/// What can be done while all replicas wait, or none is there: in merge functions, which are given
-/// it. What it awaits throws `failure`.
+/// The calls that are possible while all replicas wait in a merge_call, or while none runs. Merge
+/// functions are given this context. Its tasks throw `failure`.
 ///
 /// Thread: only the function that it was given to.
 class cross_replica_context final : public variable_access {
@@ -62,7 +62,7 @@ public:
   [[nodiscard]] auto reduce(reduce_op op, T value,
                             std::optional<std::vector<int64_t>> axes = std::nullopt)
     -> task<unflattened_t<T>> {
-    reduction_call how{describe_reduction("reduce", op), op, std::move(axes)};
+    reduction_call how{describe_reduction("reduce", op, compared(value)), op, std::move(axes)};
     auto reducing = reducer_.reduce(std::move(how), flatten(value), 1);
     auto leaves = co_await reducing;
     co_return unflatten(leaves.front(), value);
@@ -71,12 +71,12 @@ public:
   /// As `strategy::gather`.
   [[nodiscard]] task<tensor> gather(distributed_value<tensor> value, int64_t axis);
 
-  /// What `all_gather` does with what the replicas bring.
+  /// Gathers the parts that the replicas brought to an `all_gather`.
   [[nodiscard]] task<distributed_value<tensor>>
   gather_brought(std::vector<tensor> parts, int64_t axis, communication_options options = {});
 
-  /// The value of a variable as a whole. Where processes hold copies that are made one on read, all
-  /// of them have to read it.
+  /// The value of a variable as a whole. If it is synchronised on read and several processes hold
+  /// copies, all of them have to read it.
   [[nodiscard]] task<tensor> read(variable source) override;
 
   /// A value reduced, for all of `to`. A value that is the same for all replicas stays as it is
@@ -91,7 +91,8 @@ public:
                                                             destinations to,
                                                             communication_options options = {});
 
-  /// Likewise for several values together, which may be packed; the results are in their order.
+  /// Reduces several values together, each as by `reduce_to`; they may share packs.
+  /// @returns The results, in the order of the values.
   [[nodiscard]] task<std::vector<distributed_value<gradient>>>
   batch_reduce_to(reduce_op op,
                   std::vector<std::pair<distributed_value<gradient>, destinations>> values,
@@ -107,14 +108,14 @@ public:
     return reducer_.compute(bytes, std::move(work));
   }
 
-  /// What combines the values of replicas, of all processes.
+  /// The reducer that combines the values of the replicas of all processes.
   [[nodiscard]] const reducer& reducing() const { return reducer_; }
 
   /// Runs a function once for each copy of a variable, one after the other.
   /// @param function `R f(update_context&, variable, Arguments...)` or a coroutine `task<R>
   /// f(...)`.
-  /// @param arguments For each copy its own of distributed values. Where all replicas share the
-  /// variable, values are one for all, or mirrored.
+  /// @param arguments Each copy gets its own part of distributed values. Where all replicas share
+  /// the variable, values are one for all, or mirrored.
   /// @returns What the function returned for each copy, regrouped.
   /// Errors: throws `failure` with invalid_argument for a variable of another strategy, and for a
   /// value for each replica, at any depth, where all share the variable.
@@ -149,8 +150,8 @@ public:
     co_return regroup_erased<result_type>(results);
   }
 
-  /// Runs a function on every replica, as `strategy::run` does; its replicas are others than those
-  /// that wait in the merge_call.
+  /// Runs a function on every replica, as `strategy::run` does, by new replicas: the others wait in
+  /// the merge_call.
   template <class Function, class... Arguments>
   [[nodiscard]] auto call_for_each_replica(Function function, Arguments... arguments)
     -> task<regrouped_t<run_result_t<Function, Arguments...>>> {
@@ -164,7 +165,7 @@ public:
   /// The actor that this runs in.
   [[nodiscard]] troupe::activity& host() const { return activity_; }
 
-  /// What `all_reduce` does with what the replicas bring.
+  /// Reduces the values that the replicas brought to an `all_reduce`.
   template <class T>
   [[nodiscard]] task<distributed_value<T>>
   reduce_brought(std::vector<reduce_op> ops, std::vector<std::shared_ptr<const T>> brought,
@@ -174,8 +175,9 @@ public:
       values.push_back(each.get());
     check_alike(ops);
     auto op = ops.front();
-    reduction_call how{
-      .what = describe_reduction("all_reduce", op), .op = op, .options = std::move(options)};
+    reduction_call how{.what = describe_reduction("all_reduce", op, compared(*values.front())),
+                       .op = op,
+                       .options = std::move(options)};
     auto reducing = reducer_.reduce(std::move(how), flatten_all(values), brought.size());
     auto of_replicas = co_await reducing;
     if (of_replicas.size() == 1)
@@ -195,7 +197,15 @@ protected:
 
 private:
   void check_alike(std::span<const reduce_op> ops) const;
-  [[nodiscard]] static std::string describe_reduction(std::string_view call, reduce_op op);
+  [[nodiscard]] static std::string describe_reduction(std::string_view call, reduce_op op,
+                                                      const std::string& structure = {});
+
+  // The structure of a nest, if other processes have to bring the same one; else nothing.
+  template <class T>
+  [[nodiscard]] std::string compared(const T& nest) const {
+    return group() == nullptr ? std::string{} : structure_of(nest);
+  }
+
   [[nodiscard]] uint32_t num_local_replicas() const;
 
   [[nodiscard]] task<tensor> read_over_processes(variable source);

@@ -59,7 +59,7 @@ tensor widened(const variable& of, const tensor& values) {
   return cast(values, of.type());
 }
 
-// The array that these are rows of.
+// The whole array of a gradient that is given as rows.
 tensor spread(const variable& of, const indexed_slices& given) {
   check_on_host(given);
   auto rows = std::get<indexed_slices>(completed(given, of.extents()));
@@ -104,18 +104,18 @@ struct gradient_buckets::shared_state {
   std::vector<variable> variables;
   variable_positions positions;
   std::vector<std::vector<size_t>> buckets;
-  std::vector<size_t> bucket_of; ///< By variable.
+  std::vector<size_t> bucket_of; ///< The bucket of each variable.
   uint32_t replicas;
   caf::actor courier; ///< Takes buckets to the communicator, in their order; null if there is none.
 
   std::mutex leaving; ///< Held while buckets leave, so that they do in their order.
-  std::mutex mutex;   ///< Of all that follows.
+  std::mutex mutex;   ///< Guards all members that follow.
   std::vector<std::vector<std::optional<tensor>>> gradients; ///< By variable and replica.
   std::vector<bool> begun;                                   ///< By replica.
-  std::vector<size_t> missing;                               ///< Gradients, by bucket.
+  std::vector<size_t> missing;                               ///< Gradients that a bucket lacks.
   std::vector<std::vector<tensor>> sums; ///< By variable: one, or one for each of its places.
-  size_t left = 0;                       ///< Buckets that have.
-  size_t settled = 0;
+  size_t left = 0;                       ///< Buckets that have left.
+  size_t settled = 0;                    ///< Buckets that have their sums, or have failed.
   std::optional<error> wrong;
   replica_actor waiting; ///< The replica to wake; null while none waits.
 
@@ -168,8 +168,8 @@ struct gradient_buckets::shared_state {
     return --missing[bucket_of[index]] == 0;
   }
 
-  // The next bucket that is full, if all before it have left. What lies on devices does not leave
-  // until all replicas have met, since actors alone ask devices. @pre The caller holds `leaving`.
+  // The next bucket that is full, if all before it have left. A bucket with gradients on devices
+  // stays until all replicas have met: only actors ask devices. @pre The caller holds `leaving`.
   std::optional<size_t> next(bool have_met) {
     std::lock_guard guard{mutex};
     if (left == buckets.size() || missing[left] > 0) return std::nullopt;
@@ -178,11 +178,11 @@ struct gradient_buckets::shared_state {
     return left++;
   }
 
-  /// What has not left when all replicas have met.
+  /// The gradients that have not left when all replicas have met.
   struct rest_of_step {
     bool is_on_devices = false;
     std::vector<replica_gradients> values; ///< By variable, in the order in which they leave.
-    std::vector<tensor*> for_the_host;     ///< What devices do not add between processes.
+    std::vector<tensor*> for_the_host;     ///< Gradients that devices do not add between processes.
   };
 
   [[nodiscard]] rest_of_step rest() {
@@ -207,7 +207,7 @@ struct gradient_buckets::shared_state {
     return result;
   }
 
-  // @param results Of `rest().values`.
+  // @param results The sums of `rest().values`.
   void settle_rest(const std::vector<std::vector<gradient>>& results) {
     auto next = results.begin();
     for (; left < buckets.size(); ++left) {
@@ -219,10 +219,10 @@ struct gradient_buckets::shared_state {
     }
   }
 
-  // Has those buckets leave that may. @param have_met Whether all replicas wait for that.
+  // Sends the buckets that may leave. @param have_met Whether all replicas wait for that.
   static void leave(const std::shared_ptr<shared_state>& state, bool have_met);
 
-  // Has those buckets leave that waited until all replicas have met.
+  // Sends the buckets that waited until all replicas have met.
   static task<void> leave_devices(std::shared_ptr<shared_state> state, cross_replica_context& all);
 
   // Whether some replica left its gradient of a variable on a device. @pre `mutex` is held.
@@ -231,7 +231,8 @@ struct gradient_buckets::shared_state {
                                [](const auto& one) { return one && is_on_device(*one); });
   }
 
-  // What gives the sums of a bucket over all replicas. @param with Other processes; null: none.
+  // Notes the sums of a bucket over all replicas. @returns Functions that return the sums later.
+  // @param with The exchange with other processes; null: there are none.
   [[nodiscard]] std::vector<pending<tensor>> sums_of(size_t bucket, process_exchange* with) {
     std::lock_guard guard{mutex};
     std::vector<pending<tensor>> made;
@@ -244,7 +245,7 @@ struct gradient_buckets::shared_state {
     return made;
   }
 
-  // @param failed Why there are no sums.
+  // Keeps the sums of a bucket. @param failed Why there are none.
   void settle(size_t bucket, const std::vector<pending<tensor>>& made,
               std::optional<error> failed = {}) {
     std::vector<std::vector<tensor>> results;
@@ -263,7 +264,8 @@ struct gradient_buckets::shared_state {
       caf::anon_send(std::exchange(waiting, nullptr), wake{});
   }
 
-  // What each replica is given: of several sums the one that lies where its gradient lay.
+  // The sums for each replica. If a sum lies in several places, a replica gets the one that lies
+  // where its gradient lay.
   // @pre The caller holds `mutex`; all buckets are settled.
   [[nodiscard]] std::vector<std::vector<gradient_and_variable>> results() const {
     std::vector<std::vector<gradient_and_variable>> by_replica(replicas);
@@ -286,7 +288,7 @@ struct leaving_bucket {
   packed_calls packed;
   std::function<void(std::optional<error>)> settled; ///< Told when its sums are there, or why not.
   std::vector<tensor> results{};                     ///< By call.
-  size_t answered = 0;                               ///< Calls.
+  size_t answered = 0;                               ///< Calls that are over.
   std::optional<error> failed{};
 
   void on_answer() {
@@ -341,7 +343,7 @@ void gradient_buckets::shared_state::leave(const std::shared_ptr<shared_state>& 
     auto sums = state->sums_of(*bucket, &exchange);
     exchange.prepare({});
     auto packed = exchange.packed();
-    // The courier may live longer than the buckets; what is on its way keeps them.
+    // The courier may live longer than the buckets, but a bucket on its way keeps them.
     auto settled = [state = std::weak_ptr{state}, at = *bucket, sums](std::optional<error> failed) {
       if (auto alive = state.lock()) alive->settle(at, sums, failed);
     };

@@ -12,10 +12,10 @@
 
 namespace troupe {
 
-/// A backward pass computes the gradients of the last layers first, and those could be on their way
-/// to the other processes while the rest is computed. So variables are put into buckets, the last
-/// ones first; as soon as all replicas of this process have marked the gradients of a bucket as
-/// ready, and the buckets before it have left, it leaves:
+/// A backward pass computes the gradients of the last layers first. They can travel to the other
+/// processes while the rest is computed. So variables are put into buckets, the last ones first. A
+/// bucket leaves as soon as all replicas of this process have marked its gradients as ready, and
+/// the buckets before it have left:
 ///
 ///     gradient_buckets buckets{strategy, variables};
 ///     ...
@@ -31,39 +31,39 @@ namespace troupe {
 ///     auto applying = optimizer.apply_reduced_gradients(context, sums);
 ///     co_await applying;
 ///
-/// Where a tape makes the way back, `optimizer.minimize(context, loss, buckets)` is all of it.
-/// Gradients that lie on devices leave when all replicas have come to `reduced`: they are added
-/// there, where devices add between processes, and their sums stay where their variables lie; a
-/// replica is given that of its device, where each has one.
+/// Where a tape computes the gradients, `optimizer.minimize(context, loss, buckets)` does all this.
+/// Gradients that lie on devices leave when all replicas have come to `reduced`. If devices add
+/// between processes, they are added there. Their sums stay where their variables lie; where each
+/// device has one, a replica is given the sum on its own device.
 /// Between `begin` and `reduced` a replica makes no other call that other processes take part in.
-/// After a run that has failed, new ones are to be made.
+/// After a run that has failed, make new buckets.
 ///
 /// A cheap value; copies mean the same buckets. Thread: any.
 class gradient_buckets {
 public:
-  /// @param variables In the order of a forward pass. @param of Outlives the buckets.
+  /// @param variables The variables in the order of a forward pass. @param of Outlives the buckets.
   /// @param bytes_per_bucket A bucket is full once it is larger. Buckets hold one dtype each.
   /// Errors: throws `failure` with invalid_argument for no variables, one twice, or one of another
   /// strategy.
   gradient_buckets(strategy& of, std::vector<variable> variables,
                    size_t bytes_per_bucket = size_t{4} << 20);
 
-  /// In the order in which they were given.
+  /// The variables in the order in which they were given.
   [[nodiscard]] const std::vector<variable>& variables() const;
 
   /// The variables of each bucket, by index, in the order in which buckets leave.
   [[nodiscard]] const std::vector<std::vector<size_t>>& layout() const;
 
-  /// Buckets of this step whose sums are there. Thread: any.
+  /// The number of buckets of this step that have their sums. Thread: any.
   [[nodiscard]] size_t settled() const;
 
   /// A replica's step, as the work that it computes sees it. Thread: any.
   class marker {
   public:
-    /// A gradient that is written no more. Rows leave as the array that they are rows of.
+    /// Marks a gradient as final. Rows leave as the array that they are rows of.
     /// Cost: the call that fills a bucket sends it; it copies small gradients, as `pack` does.
     /// Errors: throws `failure`: invalid_argument for a variable that is in no bucket, another
-    /// shape, or rows that there are not; type_mismatch for a dtype that does not widen to the
+    /// shape, or row numbers out of range; type_mismatch for a dtype that does not widen to the
     /// variable's; failed_precondition for a gradient that is ready already.
     void ready(const variable& of, const gradient& gradient) const;
 

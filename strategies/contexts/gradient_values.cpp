@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What users may leave out of a sparse gradient.
+// Completes sparse gradients by what users may leave out.
 #include "strategies/contexts/gradient_values.hpp"
 
 #include "strategies/reduce/on_host.hpp"

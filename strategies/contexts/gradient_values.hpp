@@ -13,8 +13,8 @@
 
 namespace troupe {
 
-/// The elements of a gradient, or those of its rows. Errors: throws `failure` with type_mismatch if
-/// they are not floating.
+/// The elements of a gradient, or of its rows. Errors: throws `failure` with type_mismatch if they
+/// are not floating.
 [[nodiscard]] inline const tensor& values_of(const gradient& of) {
   const auto* dense = std::get_if<tensor>(&of);
   const auto& values = dense != nullptr ? *dense : std::get<indexed_slices>(of).values;
@@ -35,9 +35,9 @@ namespace troupe {
 /// The same rows, their numbers as i64 if they are i32.
 [[nodiscard]] indexed_slices with_wide_indices(indexed_slices slices);
 
-/// A gradient, or the operand of a scatter, as owners and accumulators take it: rows have i64
-/// numbers, and where they do not say of what array they are, they are of the variable's.
-/// @param extents Of the variable. Cost: a pass over the row numbers, if they are i32.
+/// A gradient, or the operand of a scatter, as owners and accumulators take it: row numbers are
+/// i64, and rows without dense extents get those of the variable.
+/// @param extents The variable's extents. Cost: a pass over the row numbers, if they are i32.
 /// Errors: throws `failure` with invalid_argument for row numbers that lie on a device.
 [[nodiscard]] gradient completed(gradient of, const shape& extents);
 

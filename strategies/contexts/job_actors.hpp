@@ -22,7 +22,7 @@ namespace troupe {
 /// once.
 struct bundle_of_variables {
   bundle_actor holder;
-  device where{};                       ///< They lie.
+  device where{};                       ///< The device that they lie on.
   bundle_accumulator_actor collector{}; ///< Their only accumulator; null where replicas meet.
   std::vector<size_t> variables;        ///< Positions in the job, or in the strategy; rising.
 };
@@ -31,16 +31,17 @@ struct bundle_of_variables {
 /// its own, so two of them in one program never meet.
 struct job_actors {
   uint64_t first_step = 0;                       ///< Updates that the variables include already.
-  std::optional<asynchronous_rule> asynchronous; ///< Where training is.
+  std::optional<asynchronous_rule> asynchronous; ///< Set if training is asynchronous.
   token_queue_actor tokens;
-  std::vector<variable> variables;             ///< What the job trains.
-  variable_positions positions;                ///< Of each of them.
-  std::vector<accumulator_actor> accumulators; ///< Of each of `variables`, in that order.
-  std::vector<bundle_of_variables> bundles;    ///< Those of several variables each.
-  std::vector<variable_owner_actor> owners; ///< Likewise, where they are not those of `variables`.
+  std::vector<variable> variables;             ///< The variables that the job trains.
+  variable_positions positions;                ///< Positions in `variables`.
+  std::vector<accumulator_actor> accumulators; ///< One for each of `variables`, in that order.
+  std::vector<bundle_of_variables> bundles;    ///< Bundles of at least 2 variables each.
+  /// Failover clients, one for each of `variables`; empty: owners are not replicated.
+  std::vector<variable_owner_actor> owners;
   std::shared_ptr<const void> failover_clients; ///< They end with the last reference; may be null.
-  std::vector<caf::actor> here; ///< Its actors that stand in this process, to be ended.
-  job_time ask_again_after{0};  ///< As in `training_options`.
+  std::vector<caf::actor> here;                 ///< Its actors in this process, to be ended.
+  job_time ask_again_after{0};                  ///< As in `training_options`.
   /// The greatest step that a token of this process was for; null: not recorded.
   std::shared_ptr<std::atomic<uint64_t>> step_heard;
 
@@ -57,7 +58,7 @@ struct job_actors {
   /// The position of a variable. Errors: not_found, naming it, if the job does not train it.
   [[nodiscard]] expected<size_t> position_of(const variable& trained) const;
 
-  /// The bundle that a variable is part of; null: of none. @param position Of the variable.
+  /// The bundle that holds a variable; null: none does. @param position The variable's position.
   [[nodiscard]] const bundle_of_variables* bundle_of(size_t position) const;
 
   /// The owner of a variable.

@@ -125,7 +125,7 @@ void offer_all_again(const strategy& strategy, bool is_known) {
         offer_again(strategy, variable, place, owner, is_known);
 }
 
-// What they begin with is never seen.
+// The initial values of such actors are never seen.
 void bring_back(strategy& strategy, uint32_t process, const accumulator_maker& collect) {
   auto& placement = *strategy.layout().placement;
   auto& world = strategy.world();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step function asks its replica for.
+// The calls of a step function to its replica.
 #include "strategies/contexts/replica_context.hpp"
 
 #include "actors/training/variable_copies.hpp"
@@ -23,8 +23,8 @@ namespace troupe {
 
 namespace {
 
-// What a replica asks for: its own copy, where there are copies. Most reads ask the same.
-// @param computes_on Where the replica looks at it, beside the host's memory.
+// A replica's request for a variable: for its own copy, where there are copies. Most requests are
+// the same message. @param computes_on Where the replica can read it, beside the host's memory.
 msg<wire::ReadVariable> read_variable(const variable& source, uint32_t replica,
                                       device computes_on = {}) {
   static const auto of_the_whole = make_read_variable();
@@ -36,7 +36,7 @@ msg<wire::ReadVariable> read_variable(const variable& source, uint32_t replica,
 }
 
 // Each replica's read is a value of its own, and so is its part of a distributed value, even while
-// all are one array: what a program does must not depend on that.
+// all of them are one array: no program may depend on that.
 tensor own_handle(const tensor& value) {
   if (!is_on_device(value)) {
     auto whole = std::make_shared<const tensor>(value.contiguous());
@@ -75,7 +75,7 @@ void check_change_in_replica(const variable& target, change how, const variable_
 }
 
 /// The effect of a change by a replica of a job, where no replica waits for others: each process
-/// is one worker, and all but one of its replicas may have to leave it be.
+/// is one worker, so perhaps only one of its replicas may make the change.
 enum class change_in_job : uint8_t { own_copy, all_copies, none };
 
 change_in_job check_change_in_job(const variable& target, std::string_view call, change how,
@@ -184,7 +184,7 @@ task<std::vector<tensor>> replica_context::read(std::vector<variable> variables)
   return read_for(std::move(variables), {});
 }
 
-// Those of a bundle are read all together, the others each by itself.
+// The variables of a bundle are read together, each other one by itself.
 task<std::vector<tensor>> replica_context::read_on_device(std::vector<variable> variables) {
   const auto& device = activity_.computes_at().owned;
   auto where = device ? device->where() : troupe::device{};
@@ -400,7 +400,7 @@ task<tensor> replica_context::apply(variable target, change how, variable_operan
   co_return value;
 }
 
-// Where it may be asked for again, it has a number.
+// A change that may be asked for again has a number.
 task<tensor> replica_context::change_once(variable target, msg<wire::ChangeVariable> wanted) {
   auto owner = owner_of(target);
   auto& numbers = changes_[target.index()];

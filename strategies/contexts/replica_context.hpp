@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step function sees of the replica that runs it.
+// The replica that runs a step function, as that function sees it.
 #pragma once
 
 #include "actors/replication/request_session.hpp"
@@ -29,11 +29,11 @@ namespace troupe {
 
 struct job_actors;
 
-/// Whether work that a replica computes is for its device, rather than for the computing threads.
+/// Whether work that a replica computes is for its device, not for the computing threads.
 template <class Work>
 concept computes_on_device = std::invocable<Work, std::stop_token, compute_stream&>;
 
-/// What work that a replica computes returns.
+/// The type that work of a replica returns.
 template <class Work>
 using computed_by =
   typename std::conditional_t<computes_on_device<Work>,
@@ -42,24 +42,24 @@ using computed_by =
 
 /// The step function of a trainer runs on every replica at once; the context tells it which replica
 /// it is, reads and changes variables for it, computes for it, and lets it meet the other replicas.
-/// What it awaits throws `failure`.
+/// Its tasks throw `failure`.
 ///
 /// Thread: only the step function that it was given to.
 class replica_context final : public variable_access {
 public:
   /// Where a replica stands among the others.
   struct place {
-    uint32_t replica = 0;                     ///< Among those of this process.
-    uint32_t replicas = 1;                    ///< Of this process.
-    std::shared_ptr<const job_actors> actors; ///< Where a job's gradients and tokens go.
+    uint32_t replica = 0;                     ///< Index among the replicas of this process.
+    uint32_t replicas = 1;                    ///< Replicas of this process.
+    std::shared_ptr<const job_actors> actors; ///< The actors of a job; null in a run.
     troupe::strategy* owner = nullptr;
-    rendezvous_actor meeting;   ///< Of the replicas of a run; null in a job.
-    uint32_t first_replica = 0; ///< Of this process, among those of all.
+    rendezvous_actor meeting;   ///< Where the replicas of a run meet; null in a job.
+    uint32_t first_replica = 0; ///< Index of this process's first replica among all replicas.
 
-    // What a replica of a job may do to variables without asking others.
+    // The two members that decide which changes of variables a replica of a job may make.
 
-    uint32_t replicas_here = 1;                ///< That stand in its process, itself among them.
-    std::shared_ptr<replicas_at_work> at_work; ///< Of those. Null in a run.
+    uint32_t replicas_here = 1;                ///< Replicas of the job in this process.
+    std::shared_ptr<replicas_at_work> at_work; ///< Which of them are at work. Null in a run.
   };
 
   replica_context(activity& activity, place place)
@@ -118,26 +118,27 @@ public:
 
   /// The sum or mean of the values of all replicas, for each of them. Nests are reduced leaf by
   /// leaf: arrays, sparse rows, numbers. A value counts once for each replica that gives it.
-  /// @param options Those of the first replica of each process count.
+  /// @param options In each process, the options of its first replica count.
   /// Errors: as `merge_call`; throws `failure` in every replica if values do not fit together, or
   /// as `cross_replica_context::exchanged`.
   template <class T>
   [[nodiscard]] task<T> all_reduce(reduce_op op, T value, communication_options options = {});
 
-  /// The values of all replicas behind each other along `axis`, which may be of other extents
-  /// there. @param options As above.
+  /// The values of all replicas behind each other along `axis`, where their extents may differ.
+  /// @param options As for `all_reduce`.
   /// Errors: as `merge_call`; `failure` as `cross_device_ops::gather`, and as
   /// `cross_replica_context::exchanged`.
   [[nodiscard]] task<tensor> all_gather(tensor value, int64_t axis,
                                         communication_options options = {});
 
-  /// What the gradient by the result of `all_reduce(op, x)` is by x: reduced likewise.
+  /// Turns the gradient by the result of `all_reduce(op, x)` into the gradient by x, which is
+  /// reduced by the same operation.
   [[nodiscard]] task<tensor> all_reduce_gradient(reduce_op op, tensor by_result) {
     return all_reduce(op, std::move(by_result));
   }
 
-  /// What the gradient by the result of `all_gather(x, axis)` is by x: this replica's part of the
-  /// sum. @param extent Of this replica's x along `axis`.
+  /// Turns the gradient by the result of `all_gather(x, axis)` into the gradient by x: this
+  /// replica's part of the sum. @param extent The extent of this replica's x along `axis`.
   [[nodiscard]] task<tensor> all_gather_gradient(tensor by_result, int64_t axis, int64_t extent);
 
   /// Makes a variable, as `strategy::make_variable` does, once for all replicas: all have to make
@@ -171,8 +172,8 @@ public:
   template <class Work>
   [[nodiscard]] task<computed_by<Work>> compute(Work work);
 
-  /// Copies arrays that lie on devices of the strategy to the host's memory, pinned by then: for
-  /// a caller that looks at what it left there. Arrays of the host stay as they are.
+  /// Copies arrays that lie on devices of the strategy to pinned memory of the host, for a caller
+  /// that looks at results which it left there. Arrays of the host stay as they are.
   /// @param arrays Live until this is over. Errors: as `compute`; throws `failure` with
   /// invalid_argument for one that is not row-major.
   [[nodiscard]] task<void> bring_to_host(std::vector<tensor*> arrays);
@@ -185,15 +186,15 @@ public:
     return activity_.request<Reply>(std::move(to), std::move(message));
   }
 
-  /// Has checkpoints hold `value` for this replica, such as the position in its data: that of the
-  /// last call counts. Not to be written to afterwards.
+  /// Has checkpoints hold `value` for this replica, such as the position in its data. The value of
+  /// the last call counts. It must not be written to afterwards.
   void keep(const std::string& name, const tensor& value) { activity_.keep(name, value); }
 
-  /// What was kept under that name, in this job or in the one that it goes on from.
+  /// The value that was kept under that name, in this job or in the job that it goes on from.
   [[nodiscard]] std::optional<tensor> kept(const std::string& name) const;
 
-  /// What the ledger and the metrics say of this step.
-  /// @param loss Mean over the batch. @param examples In the batch.
+  /// Tells the ledger and the metrics about this step.
+  /// @param loss The mean over the batch. @param examples The number of examples in the batch.
   void report(double loss, uint32_t examples) {
     loss_ = loss;
     examples_ = examples;
@@ -209,13 +210,13 @@ private:
 
   void settle(const work_outcome& outcome);
 
-  /// A change in a job. @param wanted Without a number.
+  /// Makes a change in a job. @param wanted The change, without a number.
   [[nodiscard]] task<tensor> change_once(variable target, msg<wire::ChangeVariable> wanted);
 
   [[nodiscard]] task<std::vector<tensor>> read_for(std::vector<variable> variables,
                                                    troupe::device computes_on);
 
-  /// The values of the bundles that lie on a device, where they lie, by the index of the variable.
+  /// Values on a device that bundles hold, left where they lie, by the index of the variable.
   [[nodiscard]] task<std::map<size_t, tensor>> read_bundles(troupe::device where);
 
   /// The actor to ask for a variable: in a job, as this replica knows it.
@@ -225,10 +226,10 @@ private:
   /// if it is replica 0, else with the result.
   void arrive(merge_site site, std::shared_ptr<void> arguments);
 
-  /// Tells the others what became of replica 0's merge function.
+  /// Tells the others the result of replica 0's merge function.
   void announce(merge_result merged);
 
-  /// What replicas bring to a reduction, each its own even if it is the same.
+  /// A value that a replica brings to a reduction: each counts, even if all are the same.
   template <class T>
   using brought = std::shared_ptr<const T>;
 
@@ -236,12 +237,12 @@ private:
   place place_;
   double loss_ = std::numeric_limits<double>::quiet_NaN();
   uint32_t examples_ = 0;
-  job_time compute_time_{0}; ///< In this step so far.
-  job_time computed_at_{0};  ///< When the last of it was over, on the world's clock.
-  job_time waited_{0};       ///< For the token that began this step.
+  job_time compute_time_{0}; ///< Time spent computing in this step so far.
+  job_time computed_at_{0};  ///< When the last computation was over, on the world's clock.
+  job_time waited_{0};       ///< How long it waited for the token that began this step.
   bool has_token_ = true;    ///< False between the end of a step and the token for the next.
   uint64_t tokens_taken_ = 0;
-  uint64_t questions_ = 0;                    ///< For tokens, asked so far.
+  uint64_t questions_ = 0;                    ///< Requests for tokens so far.
   std::map<size_t, request_numbers> changes_; ///< By variable, where they may be asked for again.
 };
 
@@ -252,13 +253,13 @@ task<computed_by<Work>> replica_context::compute(Work work) {
     auto computing = activity_.compute_on_device(std::move(there.run));
     auto outcome = co_await computing;
     settle(outcome);
-    co_return std::move(**there.result);
+    co_return there.take();
   } else {
     auto there = hand_over<std::stop_token>(place_.owner, std::move(work));
     auto computing = activity_.compute(std::move(there.run));
     auto outcome = co_await computing;
     settle(outcome);
-    co_return std::move(**there.result);
+    co_return there.take();
   }
 }
 

@@ -43,8 +43,8 @@ struct awaited<task<T>> {
 
 } // namespace detail
 
-/// What calling `Function` with a context and arguments comes to, awaited if it is a coroutine;
-/// `std::monostate` for nothing.
+/// The type of the result of `Function`, called with a context and arguments, and awaited if it is
+/// a coroutine; `std::monostate` if it returns nothing.
 template <class Function, class Context, class... Arguments>
 using awaited_result_t =
   typename detail::awaited<std::invoke_result_t<Function&, Context&, Arguments&...>>::type;
@@ -79,17 +79,17 @@ task<std::shared_ptr<void>> call_erased(Function function, std::tuple<Arguments.
   }
 }
 
-/// What one replica of a run does.
+/// The function that one replica of a run executes.
 using replica_body = std::function<task<std::shared_ptr<void>>(replica_context&)>;
 
 /// A function in the cross-replica context, once for all replicas.
 using cross_replica_body = std::function<task<std::shared_ptr<void>>(cross_replica_context&)>;
 
-/// What each replica of a run returns.
+/// The type that each replica of a run returns.
 template <class Function, class... Arguments>
 using run_result_t = awaited_result_t<Function, replica_context, selected_t<Arguments>...>;
 
-/// The function for each replica, with what it gets of the arguments.
+/// The function for each replica, with the replica's part of the arguments.
 template <class Function, class... Arguments>
 [[nodiscard]] std::vector<replica_body> bodies_for(uint32_t replicas, const Function& function,
                                                    const Arguments&... arguments) {
@@ -104,16 +104,17 @@ template <class Function, class... Arguments>
   return bodies;
 }
 
-/// What is done for one copy of a variable.
+/// The function that is executed for one copy of a variable.
 using update_body = std::function<task<std::shared_ptr<void>>(update_context&)>;
 
 /// The replica that gives its part of a distributed value to an update of one of `copies`: the one
-/// that has this copy; where `replicas` share fewer copies, `no_replica`.
+/// that has this copy. Where `replicas` share fewer copies: `no_replica`.
 [[nodiscard]] constexpr size_t taker_of(uint32_t copy, uint32_t copies, uint32_t replicas) {
   return copies < replicas ? no_replica : copy;
 }
 
-/// The function for each copy, with what it gets of the arguments. @param replicas Of this process.
+/// The function for each copy, with the copy's part of the arguments.
+/// @param replicas The number of replicas of this process.
 /// Errors: throws `failure` with invalid_argument for a value for each replica, at any depth of the
 /// arguments, if there are fewer copies than replicas.
 template <class Function, class... Arguments>
@@ -131,7 +132,7 @@ template <class Function, class... Arguments>
   return bodies;
 }
 
-/// Results whose type is `Result`, as one nest. Errors: as `regroup`.
+/// Results of the type `Result`, as one nest. Errors: as `regroup`.
 template <class Result>
 [[nodiscard]] regrouped_t<Result> regroup_erased(const std::vector<std::shared_ptr<void>>& erased) {
   std::vector<Result> results;
@@ -141,7 +142,7 @@ template <class Result>
   return regroup(std::move(results));
 }
 
-/// What the replicas returned, as one nest. Errors: rethrows what a replica threw; as `regroup`.
+/// The results of the replicas, as one nest. Errors: rethrows what a replica threw; as `regroup`.
 template <class Result>
 auto regroup_results(const run_outcome& outcome) {
   if (outcome.thrown) std::rethrow_exception(outcome.thrown);

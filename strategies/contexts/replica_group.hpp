@@ -20,12 +20,12 @@ struct replica_group {
   /// Ends replicas that do not end by themselves.
   void kill_replicas() const;
 
-  /// Ends such replicas and the rendezvous, which then tells no outcome.
+  /// Ends the replicas and the rendezvous, which then tells no outcome.
   void kill() const;
 };
 
 /// Spawns the replicas of a run.
-/// @param bodies What each of them does.
+/// @param bodies The function of each replica.
 /// @param on_over Told once, by the rendezvous, when all have returned.
 replica_group start_replicas(strategy& of, std::vector<replica_body> bodies,
                              std::function<void(run_outcome)> on_over);

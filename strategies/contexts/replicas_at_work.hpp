@@ -9,20 +9,20 @@
 
 namespace troupe {
 
-/// The replicas of one process do not wait for each other; what one of them is to do for all is the
-/// first one's, as long as it is at work.
+/// The replicas of one process do not wait for each other. Work that one of them does for all is
+/// done by the first one that is at work.
 ///
 /// Thread: any.
 class replicas_at_work {
 public:
-  /// Begins, or begins again. Replicas come in any order.
+  /// A replica begins, or begins again. Replicas come in any order.
   void enter(uint32_t replica) {
     std::lock_guard guard{mutex_};
     auto place = std::ranges::lower_bound(replicas_, replica);
     if (place == replicas_.end() || *place != replica) replicas_.insert(place, replica);
   }
 
-  /// It was lost.
+  /// A replica was lost.
   void leave(uint32_t replica) {
     std::lock_guard guard{mutex_};
     std::erase(replicas_, replica);

@@ -43,8 +43,8 @@ void check_new_variable(std::span<const variable> existing, const std::string& n
                   name, to_string(type));
 }
 
-// Variables that come one after the other and share a stream of their device: so many are worth a
-// bundle of their own.
+// The number of variables in a row that share a stream of their device: enough to be worth a bundle
+// of their own.
 constexpr uint32_t owners_in_a_row = 4;
 
 // Values of enumerations may come out of a file or a foreign language.
@@ -85,8 +85,8 @@ copy_rule rule_of(const variable_options& options) {
   }
 }
 
-// An owner that stands here alone has what was restored before any actor can ask it for anything.
-// Any other one is waited for: it may be asked by way of other processes, too.
+// An owner that stands here alone gets its restored state before any other actor can ask it for
+// anything. Any other owner is waited for: requests may reach it by way of other processes, too.
 void give_saved(world& world, const variable& made, bool is_here_alone,
                 const variable_payload& saved) {
   auto message = make_restore_state(saved);
@@ -101,7 +101,7 @@ void give_saved(world& world, const variable& made, bool is_here_alone,
   static_cast<void>(value_or_throw(ask<msg<wire::OptimizerInUse>>(world, made.owner(), message)));
 }
 
-// Where the calls of users that wait for actors run: a coroutine in an actor of its own.
+// Runs a user's call that waits for actors: a coroutine in an actor of its own.
 task<void> live_once(activity& activity, strategy& of, cross_replica_body body,
                      std::shared_ptr<std::promise<std::shared_ptr<void>>> result,
                      std::shared_ptr<std::promise<void>> over) {
@@ -134,7 +134,7 @@ job_time time_to_stop(job_time deadline) {
   return std::min<job_time>(std::chrono::seconds{5}, deadline);
 }
 
-// Has an actor end, and waits for that, but not for ever.
+// Has an actor end, and waits for that until the timeout is over.
 void end_actor(world& world, const caf::actor& who, caf::exit_reason how, job_time timeout) {
   auto ended = std::make_shared<std::promise<void>>();
   auto over = ended->get_future();
@@ -191,8 +191,8 @@ strategy::~strategy() {
   if (directory_) caf::anon_send_exit(directory_, caf::exit_reason::user_shutdown);
 }
 
-// The chief's process reads variables after training: processes that hold some must know for how
-// long.
+// The chief's process reads variables after training, so the processes that hold some must know how
+// long they are needed.
 void strategy::show_presence() {
   auto* placement = layout_.placement;
   if (placement == nullptr || placement->others().empty()) return;
@@ -233,8 +233,8 @@ void strategy::let_go() {
   static_cast<void>(world_.run_until(over, layout_.deadline));
 }
 
-// A process that is ahead must not leave while others still need what it has to say. If something
-// went wrong, there is nothing to wait for.
+// A process that is ahead must not leave while others still need its messages. After a failure
+// there is nothing to wait for.
 void strategy::leave_group(bool waits) {
   if (!layout_.group) return;
   const auto& communicator = layout_.group->communicator;
@@ -244,7 +244,7 @@ void strategy::leave_group(bool waits) {
                          .timeout = layout_.group->timeout};
     static_cast<void>(ask<collective_result>(world_, communicator, last));
   }
-  // What it has to say to others is said before it ends, and its node may leave only then.
+  // The communicator sends its last messages before it ends. Only then may its node leave.
   end_actor(world_, caf::actor_cast<caf::actor>(communicator), caf::exit_reason::user_shutdown,
             time_to_stop(layout_.deadline));
 }
@@ -273,7 +273,7 @@ void strategy::check_variable(const std::string& name, const tensor& initial,
   check_options(name, initial, options, layout_);
 }
 
-// What has to be the same in all processes, beside dtype and shape.
+// The properties that have to be the same in all processes, beside dtype and shape.
 std::string strategy::describe_variable(const std::string& name, const variable_options& options) {
   auto trained = !options.trainable ? "" : *options.trainable ? ", trainable" : ", not trainable";
   return fmt::format("initial value of variable '{}' ({}, {}{})", name,
@@ -303,10 +303,11 @@ variable strategy::add_variable(std::string name, const tensor& initial,
                                &world_,    static_cast<uint32_t>(data->devices.size()),
                                rule,       num_replicas_in_sync() - num_replicas_};
   config.variable_index = static_cast<uint32_t>(data->index);
+  config.has_first_copy = first_local_replica() == 0;
   auto at = context_stack::current().top();
   auto is_beside = at.owner == this && at.beside;
   data->place_of = is_beside ? variables_[*at.beside].data_->place_of : config.variable_index;
-  auto is_alike = rule == copy_rule::alike; // the others are changed by hand, which the host does
+  auto is_alike = rule == copy_rule::alike; // others are changed by hand, which the host does
   if (data->is_here && is_alike) config.places = places_of(data->place_of);
   if (!config.places.empty()) data->places.clear();
   for (const auto& place : config.places)
@@ -363,7 +364,7 @@ variable_owner_actor strategy::spawn_cache(variable::data& of, const std::string
 }
 
 // An owner is spawned before it waits for its mirror, so neither waits in vain. A process that
-// holds neither waits for neither: one of them may be gone already.
+// holds neither of them does not wait: one of them may be gone already.
 void strategy::replicate(variable::data& of, variable_owner_config config) {
   auto& placement = *layout_.placement;
   auto name = of.form.name;
@@ -497,11 +498,16 @@ run_outcome strategy::run_on_replicas(std::vector<replica_body> bodies) {
     world_.call([meeting = group.meeting] { caf::anon_send(meeting, give_up{}); });
     return world_.run_until(over, time_to_stop(layout_.deadline));
   };
-  if (world_.run_until(over, timeout())) return std::move(end->outcome);
-  if (give_up_on()) return std::move(end->outcome); // those that waited have left
+  auto outcome = [&] {
+    if (end->outcome.thrown) ++failed_runs_;
+    return std::move(end->outcome);
+  };
+  if (world_.run_until(over, timeout())) return outcome();
+  if (give_up_on()) return outcome(); // the replicas that waited have left
   group.kill_replicas();
-  if (give_up_on()) return std::move(end->outcome); // it names those that have not
+  if (give_up_on()) return outcome(); // it names the replicas that have not left
   group.kill();
+  ++failed_runs_;
   throw_failure(
     errc::deadline_exceeded,
     "a run on {} replicas is not over after {:.1f} s, and holds all threads of the world",

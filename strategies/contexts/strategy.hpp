@@ -40,7 +40,7 @@ class sync_replicas_optimizer;
 class variable_bundles;
 struct variable_owner_config;
 
-/// What makes one strategy differ from another.
+/// The properties in which strategies differ.
 struct strategy_layout {
   std::string name;                           ///< "mirrored": for errors.
   std::vector<std::string> worker_devices;    ///< One for each replica of this process.
@@ -58,7 +58,7 @@ struct strategy_layout {
   bool makes_input_per_replica = false;
   /// The processes that run replicas together with this one; null: this one runs all.
   std::shared_ptr<const process_group> group;
-  /// Null: one device adds.
+  /// How values are reduced; null: one device adds them.
   std::shared_ptr<const cross_device_ops> cross_device_operations;
   /// A run that takes longer ends, and names the missing replicas.
   job_time deadline = std::chrono::minutes{10};
@@ -70,16 +70,17 @@ struct strategy_layout {
   troupe::variable_load variable_load = equal_load();
   /// Into how many shards `make_sharded_variable` cuts; null: one.
   partitioner variable_partitioner{};
-  /// What replicas of this process compute on, in turn; empty: the world's computing threads.
+  /// The devices that replicas of this process compute on, in turn; empty: the world's computing
+  /// threads.
   std::vector<std::shared_ptr<compute_device>> compute_devices{};
-  /// Where the variables of this process lie and are updated, in turn, or with a copy on each if it
-  /// mirrors them; empty: in the host's memory, where those that are synchronised on read always
-  /// lie.
+  /// The devices that the variables of this process lie on and are updated on, in turn; a strategy
+  /// that mirrors variables has a copy on each. Empty: the host's memory, where variables that are
+  /// synchronised on read always lie.
   std::vector<std::shared_ptr<compute_device>> variable_devices{};
-  job_time device_deadline = std::chrono::seconds{60}; ///< Of one piece of work on one of them.
+  job_time device_deadline = std::chrono::seconds{60}; ///< For one piece of work on a device.
 };
 
-/// Refuses what no strategy can be made of.
+/// Refuses layouts that no strategy can have.
 /// Errors: throws `failure` with invalid_argument for no devices, the same one twice, a deadline
 /// that is not positive, more owners of a variable than 2 or than there are places for them,
 /// variables on a device that are replicated or share it with replicas, or copies on several.
@@ -128,11 +129,11 @@ public:
   /// The variables in order of creation.
   [[nodiscard]] std::span<const variable> variables() const { return variables_; }
 
-  /// Those of them that training changes.
+  /// The variables that training changes, in order of creation.
   [[nodiscard]] std::vector<variable> trainable_variables() const;
 
-  /// The value of a variable as it is now; an immutable view of the owner's memory. Of one that is
-  /// synchronised on read, what its copies come to.
+  /// The value of a variable as it is now: an immutable view of the owner's memory. If it is
+  /// synchronised on read, the value that its aggregation makes of all copies.
   /// Errors: throws `failure`: unavailable if the owner is gone; wrong_context in a coroutine, or
   /// in work that it computes; as `variable_access`.
   [[nodiscard]] tensor read(const variable& source);
@@ -145,24 +146,24 @@ public:
 
   // ---- replicas ----
 
-  /// Replicas that combine their gradients: those of all processes that run some.
+  /// The number of replicas that combine their gradients, over all processes that run some.
   [[nodiscard]] uint32_t num_replicas_in_sync() const {
     return num_replicas_ * (layout_.group ? layout_.group->size : 1);
   }
 
-  /// Those of them that run in this process.
+  /// The number of replicas that run in this process.
   [[nodiscard]] uint32_t num_local_replicas() const { return num_replicas_; }
 
-  /// The first of those, in the order of all.
+  /// The index of the first replica of this process among the replicas of all processes.
   [[nodiscard]] uint32_t first_local_replica() const {
     return layout_.group ? layout_.group->first_replica() : 0;
   }
 
   /// Runs a function on every replica, and waits until all have returned.
   /// @param function `R f(replica_context&, Arguments...)` or a coroutine `task<R> f(...)`.
-  /// @param arguments For every replica the same, but for distributed values anywhere in them, of
-  /// which each gets its own.
-  /// @returns What the replicas returned, regrouped (strategies/values/nest.hpp): a distributed
+  /// @param arguments The same for every replica; but of a distributed value, anywhere in them,
+  /// each replica gets its own part.
+  /// @returns The results of the replicas, regrouped (strategies/values/nest.hpp): a distributed
   /// value in the place of each leaf. Errors: rethrows what the first replica that failed threw;
   /// throws `failure`: wrong_context; failed_precondition if replicas make different merge_calls;
   /// invalid_argument if they return other structures; deadline_exceeded, naming the missing ones.
@@ -176,8 +177,7 @@ public:
 
   // ---- values of all replicas ----
 
-  /// One value out of those of all replicas: of arrays, element by element. Nests are reduced leaf
-  /// by leaf.
+  /// Reduces the values of all replicas to one; arrays element by element, nests leaf by leaf.
   /// Errors: throws `failure`: wrong_context; invalid_argument if the shapes of replicas differ
   /// (give an axis, then), or a value that is the same for all would be counted several times.
   template <class T>
@@ -209,8 +209,8 @@ public:
   [[nodiscard]] tensor gather(const tensor& value, int64_t axis);
   [[noreturn]] void gather(const distributed_value<indexed_slices>& value, int64_t axis);
 
-  /// The components of a distributed value; of a nest that holds some, what each replica of this
-  /// process has; any other value alone.
+  /// The components of a distributed value. A nest that holds some gives the part of each replica
+  /// of this process; any other value stands alone.
   template <class T>
   [[nodiscard]] std::vector<selected_t<T>> experimental_local_results(const T& value) const {
     if constexpr (is_distributed<T>) {
@@ -257,15 +257,15 @@ public:
 
   // ---- contexts ----
 
-  /// Has no more to do with the other processes of its job, which are told, and does not wait for
-  /// them: for a program that has caught a failure, and keeps the strategy for its variables.
+  /// Leaves the other processes of the job: they are told, and not waited for. This is for a
+  /// program that has caught a failure, and keeps the strategy for its variables.
   /// Reductions over all processes fail from now on.
   void leave_others();
 
   /// Makes this strategy the current one until the scope ends: see context.hpp.
   [[nodiscard]] strategy_scope scope() { return strategy_scope{*this}; }
 
-  /// What authors of optimizers and metrics need beyond this.
+  /// The calls that authors of optimizers and metrics need beyond these.
   [[nodiscard]] strategy_extended& extended() { return *extended_; }
 
   /// Runs a function in the cross-replica context, as a merge function would be, and waits for it.
@@ -284,7 +284,7 @@ public:
 
   [[nodiscard]] const strategy_layout& layout() const { return layout_; }
 
-  /// What its replicas compute on.
+  /// The devices that its replicas compute on.
   [[nodiscard]] replica_devices& devices() { return devices_; }
 
   [[nodiscard]] const replica_devices& devices() const { return devices_; }
@@ -293,11 +293,15 @@ public:
     return *layout_.cross_device_operations;
   }
 
-  /// Those of its variables that replicas which meet read and update together.
+  /// The bundles of variables that replicas of a run read and update together.
   [[nodiscard]] variable_bundles& bundles() { return *bundles_; }
 
-  /// Counts a run. @returns How many there were before. Processes of one job make as many.
+  /// Counts a run. @returns The number of runs before it, which is the same in all processes.
   uint64_t count_run() { return run_count_++; }
+
+  /// Runs of the replicas of this process that have failed so far. The number stays the same while
+  /// replicas run.
+  [[nodiscard]] uint64_t failed_runs() const { return failed_runs_; }
 
   /// For reductions of its values. Refers to the strategy, which must outlive it.
   [[nodiscard]] reduction_site site_of_reductions();
@@ -351,18 +355,19 @@ private:
 
   troupe::world& world_;
   strategy_layout layout_;
-  uint32_t num_replicas_; ///< Of this process.
+  uint32_t num_replicas_; ///< Replicas of this process.
   replica_devices devices_;
   replica_devices owner_devices_;
   std::vector<variable> variables_;
   std::unique_ptr<strategy_extended> extended_;
   std::unique_ptr<variable_bundles> bundles_;
   std::atomic<uint64_t> run_count_{0};
-  std::weak_ptr<closure_service> coordinated_by_; ///< By at most one coordinator at a time.
-  directory_actor directory_; ///< Of owners that are replicated; null, but where the chief stands.
+  std::atomic<uint64_t> failed_runs_{0};
+  std::weak_ptr<closure_service> coordinated_by_; ///< At most one coordinator at a time.
+  directory_actor directory_; ///< Set where the chief stands, if owners are replicated; else null.
   std::vector<caf::actor>
-    returned_;          ///< Of owners that are replicated, in a new life; see `bring_back`.
-  caf::actor presence_; ///< Of several processes: lives as long as the chief's needs variables.
+    returned_;          ///< Actors of replicated owners in a new life; see `bring_back`.
+  caf::actor presence_; ///< Lives as long as the chief's process needs variables of others.
 };
 
 /// How a parameter server strategy is laid out.
@@ -378,14 +383,16 @@ struct parameter_server_options {
   /// Into how many shards `make_sharded_variable` cuts a variable; null: one. `make_variable`,
   /// which gives a `variable`, makes it in one piece.
   partitioner variable_partitioner{};
-  /// What the replicas of this process compute on, in turn; empty: the world's computing threads.
+  /// The devices that the replicas of this process compute on, in turn; empty: the world's
+  /// computing threads.
   std::vector<std::shared_ptr<compute_device>> compute_devices{};
-  /// Where the variables of this process lie and are updated, with their slots and averages, in
-  /// turn; empty: in the host's memory. Not those of `compute_devices`, but perhaps other handles
-  /// to the same GPUs: no update waits for what a replica computes, then. Replicas on the GPU of a
-  /// variable read it there (`replica_context::read_on_device`), and leave their gradients there.
+  /// The devices that the variables of this process lie on and are updated on, with their slots and
+  /// averages, in turn; empty: the host's memory. They are not those of `compute_devices`, but may
+  /// be other handles to the same GPUs: then no update waits for the work of a replica. Replicas on
+  /// the GPU of a variable read it there (`replica_context::read_on_device`), and leave gradients
+  /// there.
   std::vector<std::shared_ptr<compute_device>> variable_devices{};
-  job_time device_deadline = std::chrono::seconds{60}; ///< Of one piece of work on one of them.
+  job_time device_deadline = std::chrono::seconds{60}; ///< For one piece of work on a device.
 };
 
 /// Variables live with owners; replicas read them, push gradients, and each goes on at its own pace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What authors of optimizers, metrics and layers ask of a strategy.
+// The calls of a strategy for authors of optimizers, metrics and layers.
 #pragma once
 
 #include "strategies/contexts/strategy.hpp"
@@ -13,9 +13,9 @@
 
 namespace troupe {
 
-/// The part of a strategy that most users do not need. What it does, it does in the cross-replica
-/// context, and waits for; in a merge function, the `cross_replica_context` has the same calls to
-/// be awaited.
+/// The part of a strategy that most users do not need. Its calls run in the cross-replica context,
+/// and block until they are over. In a merge function, await the same calls of the
+/// `cross_replica_context`.
 ///
 /// Thread: the strategy's.
 class strategy_extended {
@@ -64,7 +64,7 @@ public:
   }
 
   /// Where state lives that belongs to all of `variables`: all devices, if variables are mirrored
-  /// or there is only one; else the device of the variable whose name comes first.
+  /// or there is only one; else the device of the variable that comes first by name.
   /// Errors: throws `failure` with invalid_argument for no variables.
   [[nodiscard]] std::vector<std::string>
   non_slot_devices(std::span<const variable> variables) const;
@@ -108,7 +108,7 @@ public:
     return strategy_.layout().experimental_require_static_shapes;
   }
 
-  /// What was restored of variables that there are not yet.
+  /// The restored state of variables that are not made yet.
   [[nodiscard]] deferred_restore& deferred() { return deferred_; }
 
 private:

@@ -45,8 +45,8 @@ std::vector<pipeline_extent> to_extents(const tensor& gathered) {
   return extents;
 }
 
-// Each process has made a dataset of its own, and all end together. What is wrong is refused by
-// all of them.
+// Each process has made a dataset of its own, and all end together. An error in one of them is
+// thrown by all.
 void end_with_others(strategy& of, distributed_dataset& mine) {
   auto own = to_tensor(mine.extent());
   auto gathered = of.cross_replica([own](cross_replica_context& context) {

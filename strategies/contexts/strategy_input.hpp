@@ -28,14 +28,15 @@ public:
   /// True if in the last step some replicas may get fewer rows than others, or none.
   [[nodiscard]] bool has_partial_steps() const { return elements_.has_partial_steps(); }
 
-  /// The next pass, from its first step: each has other orders and random numbers. Processes of one
-  /// job make as many. After `strategy_iterator::restore` comes the pass behind that one.
+  /// Begins the next pass at its first step. Each pass has other orders and random numbers. All
+  /// processes of a job make the same number of passes. After `strategy_iterator::restore` comes
+  /// the pass behind that one.
   [[nodiscard]] strategy_iterator iterate() const;
 
 private:
   strategy* strategy_;
   distributed_dataset elements_;
-  std::shared_ptr<uint64_t> next_pass_ = std::make_shared<uint64_t>(0); ///< Of all its copies.
+  std::shared_ptr<uint64_t> next_pass_ = std::make_shared<uint64_t>(0); ///< Shared by all copies.
 };
 
 /// Reads a distributed dataset step by step.
@@ -46,7 +47,7 @@ private:
 /// Thread: the strategy's.
 class strategy_iterator {
 public:
-  /// @param next_pass Of its dataset.
+  /// @param next_pass The number of the dataset's next pass.
   strategy_iterator(strategy& of, distributed_iterator elements,
                     std::shared_ptr<uint64_t> next_pass)
     : strategy_(&of), elements_(std::move(elements)), next_pass_(std::move(next_pass)) {}

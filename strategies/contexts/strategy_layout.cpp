@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which layouts make no strategy.
+// Refuses the layouts that make no strategy.
 #include "actors/world/compute_device.hpp"
 #include "messages/throw_failure.hpp"
 #include "strategies/contexts/owner_replication.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What replicas bring to a change becomes one operand, and travels to the owner.
+// The operands of all replicas become one operand, which travels to the owner.
 #include "strategies/contexts/variable_access.hpp"
 
 #include "messages/failure.hpp"
@@ -33,8 +33,8 @@ double exact_number(long double integer) {
 
 namespace {
 
-// One and the same number or array from all replicas is not a value for each. A single one is that
-// of the only replica of this process.
+// One and the same number or array from all replicas is not a value for each. A single operand is
+// that of the only replica of this process.
 bool are_one(const std::vector<variable_operand>& operands) {
   if (operands.size() == 1) return false;
   const auto& first = operands.front();

@@ -16,12 +16,12 @@
 
 namespace troupe {
 
-/// An integer of up to 64 bits, as a variable is changed by it.
-/// Errors: throws `failure` with invalid_argument if no double is that.
+/// An integer of up to 64 bits, as the double that changes a variable.
+/// Errors: throws `failure` with invalid_argument if no double has its value.
 [[nodiscard]] double exact_number(long double integer);
 
-/// What a variable is assigned, or changed by. A number stands for an array full of it, and is
-/// converted to the variable's dtype; a variable for its value. Errors: as `exact_number`.
+/// The operand of an assignment or another change. A number stands for an array full of it, and is
+/// converted to the variable's dtype. A variable stands for its value. Errors: as `exact_number`.
 struct variable_operand : std::variant<double, tensor, distributed_value<tensor>, variable,
                                        indexed_slices, distributed_value<indexed_slices>> {
   using variant::variant;
@@ -34,7 +34,7 @@ struct variable_operand : std::variant<double, tensor, distributed_value<tensor>
 /// Errors: throws `failure` if the answer is one.
 [[nodiscard]] tensor value_of(expected<msg<wire::VariableSnapshot>> answer);
 
-/// What all contexts do with variables. What a call does depends on the context:
+/// The calls on variables that all contexts have. Their effect depends on the context:
 ///
 /// | context       | synchronised on write                     | synchronised on read           |
 /// |---------------|-------------------------------------------|--------------------------------|
@@ -119,7 +119,7 @@ private:
 /// Errors: throws `failure` with invalid_argument; the line names call and variable.
 void check_made_by(std::string_view call, const strategy& expected, const variable& target);
 
-/// Which copy is a replica's own, or that of an update; `whole_variable` where all share it.
+/// The index of a replica's own copy, or of an update's; `whole_variable` where all share it.
 [[nodiscard]] int32_t component_of(const variable& target, uint32_t replica);
 
 /// Asks a variable's owner for its value, or that of one copy, and waits.
@@ -131,7 +131,7 @@ void check_made_by(std::string_view call, const strategy& expected, const variab
 [[nodiscard]] task<std::vector<tensor>> read_copies(activity& activity, variable source);
 
 /// Has a variable's owner change one copy or all, and waits. @returns The new value.
-/// @param operand Nothing that is distributed, and no variable.
+/// @param operand Neither a distributed value nor a variable.
 [[nodiscard]] task<tensor> change_copy(activity& activity, variable target, int32_t component,
                                        change how, variable_operand operand);
 
@@ -139,13 +139,14 @@ void check_made_by(std::string_view call, const strategy& expected, const variab
 /// Errors: throws `failure` with invalid_argument for NONE and ONLY_FIRST_REPLICA.
 [[nodiscard]] reduce_op to_reduce_op(variable_aggregation mode);
 
-/// Its arrays: none for a number. Those of distributed values and variables are not among them.
+/// The arrays of an operand: none for a number. The arrays of distributed values and variables are
+/// not among them.
 [[nodiscard]] std::vector<tensor*> arrays_in(variable_operand& operand);
 
-/// What the operands of all replicas come to, for a variable that is aggregated. Numbers are one
-/// value if those of all processes are the same.
+/// Aggregates the operands of all replicas for a variable. Numbers are one value if the numbers of
+/// all processes are the same.
 /// @param operands By replica; neither distributed nor variables.
-/// @returns An array that devices have reduced lies on one of them.
+/// @returns The operand for all; an array that devices have reduced lies on one of them.
 /// Errors: throws `failure` as `reducer`; invalid_argument for one and the same value from all
 /// replicas under SUM, which would be counted several times; 0 may be.
 [[nodiscard]] task<variable_operand> aggregate(const reducer& by, variable target, change how,

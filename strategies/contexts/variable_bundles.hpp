@@ -18,22 +18,22 @@ namespace troupe {
 
 /// Variables on one stream of a device, as their owners lend them.
 struct lent_variables {
-  gpu_actor owner; ///< Of the device.
+  gpu_actor owner; ///< The actor of the device.
   uint32_t stream = 0;
   device where;
-  std::vector<size_t> positions; ///< Among those that were asked for.
+  std::vector<size_t> positions; ///< Among the variables that were asked for.
   std::vector<std::shared_ptr<owned_variable>> variables;
 };
 
-/// Those of some variables that lie on one stream, where they are more than one; of variables with
-/// copies on several devices, those on each.
-/// @pre They stand in this process. Cost: a request for each, one after the other.
+/// Groups the variables that lie on one stream; a variable that is alone there is left out. A
+/// variable with copies on several devices is in a group of each.
+/// @pre Their owners stand in this process. Cost: a request for each, one after the other.
 [[nodiscard]] std::vector<lent_variables> lent_together(strategy& of,
                                                         std::span<const variable> among);
 
 /// The bundles of a strategy for runs, where replicas meet. A job with a chief has its own.
 ///
-/// Thread: that of the strategy; replicas of a run may look.
+/// Thread: that of the strategy; replicas of a run may read.
 class variable_bundles {
 public:
   explicit variable_bundles(strategy& of) : strategy_(of) {}
@@ -47,16 +47,16 @@ public:
   /// Blocks. @pre No run is under way.
   void make();
 
-  /// Ends them, since others change the variables from now on.
+  /// Ends the bundles, since other actors change the variables from now on.
   void end();
 
-  /// Each with its variables by index.
+  /// All bundles; their variables are given by index.
   [[nodiscard]] std::span<const bundle_of_variables> all() const { return bundles_; }
 
 private:
   strategy& strategy_;
   std::vector<bundle_of_variables> bundles_;
-  size_t made_of_ = 0; ///< Variables of the strategy.
+  size_t made_of_ = 0; ///< Number of the strategy's variables when the bundles were made.
 };
 
 } // namespace troupe

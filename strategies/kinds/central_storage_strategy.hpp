@@ -17,7 +17,7 @@ struct central_storage_options {
   std::vector<std::string> compute_devices = {"cpu:0"}; ///< As `mirrored_options::devices`.
   /// Where variables live. None: on the compute device if there is one, else on cpu:0.
   std::optional<std::string> parameter_device;
-  job_time deadline = std::chrono::minutes{10}; ///< Of a run.
+  job_time deadline = std::chrono::minutes{10}; ///< The time that a run may take.
   gpu_source gpus{};                            ///< As `mirrored_options::gpus`.
   /// As `parameter_server_options::variable_devices`. Empty: on `parameter_device`, if it is a GPU.
   std::vector<std::shared_ptr<compute_device>> variable_devices{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What makes each of the strategies of one process what it is.
+// The layouts of the strategies of one process.
 #include "messages/failure.hpp"
 #include "messages/throw_failure.hpp"
 #include "strategies/contexts/default_strategy.hpp"

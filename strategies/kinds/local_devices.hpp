@@ -9,9 +9,9 @@
 
 namespace troupe {
 
-/// The devices that the original's strategies take if none are named: all GPUs that this process
-/// may use (`visible_gpus`), else the processor. Here the program says so, since one that ran on
-/// one processor is not to have other replicas because a machine has GPUs:
+/// The devices that TensorFlow's strategies take if none are named: all GPUs that this process may
+/// use (`visible_gpus`), else the processor. Here the program asks for them, since the number of
+/// its replicas is not to change because a machine has GPUs:
 ///
 ///     mirrored_strategy strategy{world, {.devices = local_devices()}};
 [[nodiscard]] std::vector<std::string> local_devices(const environment_reader& environment

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a process joins the others, and what it is among them.
+// Joins a process to the others, and lays out its strategy.
 #include "strategies/kinds/multi_worker_mirrored_strategy.hpp"
 
 #include "actors/collective/collective_group.hpp"
@@ -42,8 +42,8 @@ bool has_devices(const options_type& options) {
   return options.device_collectives && options.collective_device;
 }
 
-// The communicator of this process, with a device beside it. That one has a gpu actor of its own:
-// collectives wait for other processes, and nothing of the replicas is to be behind them.
+// The communicator of this process, with a device beside it. The device has a gpu actor of its own:
+// collectives wait for other processes, and no work of the replicas may wait behind them.
 communicator_actor with_devices(world& world, const options_type& options,
                                 const process_group& group) {
   const auto& device = options.collective_device;
@@ -92,7 +92,8 @@ std::shared_ptr<const process_group> group_of(world& world, const options_type& 
   return std::make_shared<const process_group>(std::move(group));
 }
 
-// Whether devices may make sums: that was asked for, or nothing was said and no order promised.
+// Whether devices may make sums: if that was asked for, or if the choice is automatic and no order
+// is promised.
 bool wants_devices(const options_type& options) {
   auto implementation = options.communication.implementation;
   return implementation == communication_implementation::nccl
@@ -109,7 +110,7 @@ void find_collectives(options_type& options, const std::vector<std::string>& dev
   options.collective_device = open_gpus({&devices.front(), 1}, options.gpus).front();
 }
 
-// What a process that is alone reduces by: in the order of replicas, if that is promised.
+// The operations of a process that is alone: in the order of replicas, if that is promised.
 std::shared_ptr<const cross_device_ops> operations_of_one(const strategy_layout& layout,
                                                           const options_type& options) {
   const auto& devices = layout.worker_devices;
@@ -147,7 +148,8 @@ multi_worker_mirrored_strategy::multi_worker_mirrored_strategy(
   check_replicas();
 }
 
-// A process with other numbers of replicas would take the gradients of one for those of another.
+// A process with another number of replicas would mistake the gradients of one replica for those of
+// another.
 void multi_worker_mirrored_strategy::check_replicas() {
   if (!layout().group) return;
   auto compare = [](cross_replica_context& context) {

@@ -12,11 +12,11 @@
 
 namespace troupe {
 
-/// How a multi worker mirrored strategy is laid out. All processes are given the same, but for the
-/// placement.
+/// How a multi worker mirrored strategy is laid out. All processes are given the same options, but
+/// for the placement.
 struct multi_worker_mirrored_options {
-  /// One replica on each, as `mirrored_options::devices`: those of this process. Every process has
-  /// as many.
+  /// The devices of this process, with one replica on each, as `mirrored_options::devices`. Every
+  /// process has the same number.
   std::vector<std::string> devices = {"cpu:0"};
   /// Where the others are, as `server::placement` tells; null: this process is alone. Outlives the
   /// strategy.
@@ -24,36 +24,37 @@ struct multi_worker_mirrored_options {
   /// The processes with replicas, by rank, the chief first, as `server::trainers` tells; one, or
   /// none: this process is alone.
   std::vector<std::string> workers{};
-  communication_options communication{}; ///< Of collectives whose call says nothing else.
+  communication_options communication{}; ///< For collectives without options of their own.
   /// Whether sums are added in the order of replicas, so that their bits do not depend on how many
   /// processes the replicas are in. Not with the implementation `ring`, which has its own order.
   bool fixed_order = true;
-  /// What the replicas of this process compute on, in turn; empty: the world's computing threads.
+  /// The devices that the replicas of this process compute on, in turn; empty: the world's
+  /// computing threads.
   std::vector<std::shared_ptr<compute_device>> compute_devices{};
-  /// By what a device reduces with those of the other processes, for the implementation `nccl`, and
-  /// for `automatic` if the order is free; null: by NCCL, if `devices` are GPUs, else not at all.
-  /// In all processes, or in none.
+  /// The library by which a device reduces with the devices of other processes: for the
+  /// implementation `nccl`, and for `automatic` if the order is free. Null: NCCL if `devices` are
+  /// GPUs, else none. All processes have one, or none has.
   std::shared_ptr<collective_library> device_collectives{};
-  /// That device: not one of `compute_devices`, but perhaps another handle to the same GPU. Null:
-  /// the first of `devices`, if they are GPUs.
+  /// The device that does so: not one of `compute_devices`, but perhaps another handle to the same
+  /// GPU. Null: the first of `devices`, if they are GPUs.
   std::shared_ptr<compute_device> collective_device{};
-  /// Of a run; and of a collective, if `communication` has no timeout.
+  /// The time for a run; and for a collective, if `communication` has no timeout.
   job_time deadline = std::chrono::minutes{10};
   gpu_source gpus{}; ///< Where GPUs among `devices` come from, and their collectives.
-  /// Where the copies of this process lie: as `mirrored_options::variable_devices`.
+  /// The devices that the copies of this process lie on, as `mirrored_options::variable_devices`.
   std::vector<std::shared_ptr<compute_device>> variable_devices{};
 };
 
-/// Each process runs the same program. Its replicas meet as those of a `mirrored_strategy`; what
-/// they reduce goes on between the processes, by collectives, so that all end with the same values.
-/// Every process holds all variables, and updates them alike: nothing but gradients travels.
+/// Each process runs the same program. Its replicas meet as the replicas of a `mirrored_strategy`
+/// do. Collectives then reduce between the processes, so that all end with the same values. Every
+/// process holds all variables, and makes the same updates: only gradients travel.
 ///
 /// All processes have to make the same calls in the same order: variables, reductions, reads of
 /// variables that are synchronised on read, aggregated changes. The merge function of a merge_call
-/// runs in each of them. One that makes another call is told apart by name, dtype and shape, and
-/// then no process goes on: a collective that has failed fails all later ones.
+/// runs in each of them. A process that makes another call is found by name, dtype and shape of the
+/// call. Then no process goes on: after a failed collective, all later ones fail.
 ///
-/// | of the strategy           | is                                                              |
+/// | property                  | value                                                           |
 /// |---------------------------|-----------------------------------------------------------------|
 /// | `num_replicas_in_sync`    | devices of all processes                                        |
 /// | `replica_id_in_sync_group`| counted over all processes, in the order of their ranks         |

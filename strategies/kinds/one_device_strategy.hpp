@@ -14,9 +14,9 @@ namespace troupe {
 /// One replica, on one device, with all variables: to try out what is to run on many.
 class one_device_strategy final : public strategy {
 public:
-  /// @param device A GPU, "gpu:0", is what the replica computes on. @param gpus Where that comes
-  /// from. @param variable_devices As `parameter_server_options::variable_devices`; empty: on
-  /// `device`, if it is a GPU.
+  /// @param device "cpu:0"; or a GPU, "gpu:0", which the replica computes on then. @param gpus
+  /// Where the GPU comes from. @param variable_devices As
+  /// `parameter_server_options::variable_devices`; empty: on `device`, if it is a GPU.
   /// Errors: as `mirrored_strategy`; as `check_layout`.
   explicit one_device_strategy(troupe::world& world, std::string device = "cpu:0",
                                const gpu_source& gpus = {},

@@ -15,13 +15,13 @@
 
 namespace troupe {
 
-/// What reductions by devices have in common. With n devices, component i belongs to device i mod
-/// n; the first stream of each is for reductions alone.
+/// The common part of reductions by devices. With n devices, component i belongs to device i mod n.
+/// The first stream of each device is for reductions alone.
 ///
 /// Thread: one at a time.
 class adding_devices {
 public:
-  /// @param deadline Of one wait.
+  /// @param deadline The time that one wait may take.
   adding_devices(std::vector<std::shared_ptr<compute_device>> devices, job_time deadline)
     : devices_(std::move(devices)), deadline_(deadline) {}
 
@@ -29,11 +29,11 @@ public:
 
   [[nodiscard]] compute_device& operator[](size_t device) const { return *devices_[device]; }
 
-  /// The stream that is asked.
+  /// The stream of a device that reductions use.
   [[nodiscard]] compute_stream& stream(size_t device) const { return devices_[device]->stream(0); }
 
-  /// Whether such components are added there; f32 and f64 are, if there is a device and something
-  /// to add. @param operation The one that asks, for the error. Errors: throws `failure` with
+  /// Whether devices add such components: f32 and f64, if there is a device and something to add.
+  /// @param operation The name of the operation, for the error. Errors: throws `failure` with
   /// invalid_argument for fewer components than devices.
   [[nodiscard]] bool take(std::span<const tensor> components, std::string_view operation) const;
 
@@ -41,19 +41,19 @@ public:
   /// Errors: throws `failure` as `compute_stream::sum`.
   [[nodiscard]] tensor add(size_t device, std::span<const tensor> values) const;
 
-  /// The sum of those components that belong to a device, there.
-  /// Errors: likewise. @pre There is at least one.
+  /// The sum of the components that belong to a device, on that device.
+  /// Errors: throws `failure` as `compute_stream::sum`. @pre There is at least one.
   [[nodiscard]] tensor add_own(size_t device, std::span<const tensor> components) const;
 
-  /// What a device was asked for. One that refused it is made ready for the next work: a refusal
-  /// stays in its stream otherwise. Errors: throws `failure` with that of `result`.
+  /// The result of a request to a device. A refusal is cleared from the device's stream first, so
+  /// that the next request does not fail. Errors: throws `failure` with the error of `result`.
   template <class T>
   T answer_of(size_t device, expected<T> result) const {
     if (!result) static_cast<void>(devices_[device]->notify(0, [] {}));
     return value_or_throw(std::move(result));
   }
 
-  [[nodiscard]] job_time deadline() const { return deadline_; } ///< Of one wait.
+  [[nodiscard]] job_time deadline() const { return deadline_; } ///< The time of one wait.
 
   /// Waits on the calling thread until a device has done all that its stream was asked for.
   /// Errors: throws `failure`: deadline_exceeded, and unavailable if it is lost, naming it.

@@ -24,7 +24,7 @@ std::shared_ptr<const cross_device_ops> make_nccl(const std::vector<std::string>
                                            value_or_throw(gpus.open_collectives()));
 }
 
-// Those that replicas compute on, each once, in the order in which replicas get them.
+// The devices that replicas compute on, each once, in the order in which replicas get them.
 // @param devices One for each replica.
 std::vector<std::string> gpus_of(std::span<const std::string> devices,
                                  std::span<const std::shared_ptr<compute_device>> computing) {
@@ -71,8 +71,8 @@ choose_cross_device_ops(std::span<const std::string> devices, const gpu_source& 
   return reduce_on_one_of(devices, gpus, computing);
 }
 
-// A handle of its own: what replicas ask a stream for must not be between reductions. Memory that
-// is shared needs no copies, and no packs to make them fewer.
+// The operations get a handle of their own: no work of replicas may come between reductions. Shared
+// memory needs no copies, and no packs that make them fewer.
 std::shared_ptr<const cross_device_ops>
 reduce_on_one_of(std::span<const std::string> devices, const gpu_source& gpus,
                  std::span<const std::shared_ptr<compute_device>> computing) {

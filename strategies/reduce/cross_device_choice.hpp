@@ -19,9 +19,9 @@ namespace troupe {
 ///       world, {.devices = {"gpu:0", "gpu:1"},
 ///               .cross_device_operations = make_cross_device_ops("nccl", {"gpu:0", "gpu:1"})}};
 ///
-/// @param devices Those of the strategy. If they are GPUs, all but "all_reduce" reduce there, with
-/// streams and memory of their own: the first one by `reduction_on_device`, all of them by the last
-/// two. `nccl_all_reduce` takes nothing else.
+/// @param devices The devices of the strategy. If they are GPUs, all operations but "all_reduce"
+/// reduce there, with streams and memory of their own: `reduction_to_one_device` on the first GPU,
+/// by `reduction_on_device`, the last two on all. `nccl_all_reduce` needs GPUs.
 /// Errors: throws `failure`: not_found, listing the names there are; invalid_argument for
 /// `nccl_all_reduce` without GPUs; as `canonical_devices`, `open_gpus`, and the operations.
 [[nodiscard]] std::shared_ptr<const cross_device_ops>
@@ -29,8 +29,9 @@ make_cross_device_ops(std::string_view name, const std::vector<std::string>& dev
                       const gpu_source& gpus = {});
 
 /// The operations that suit some devices: `nccl_all_reduce` for several GPUs if NCCL is there, else
-/// as `reduce_on_one_of`. @param devices Of each replica, by canonical name. @param computing What
-/// replicas compute on, in turn, if `devices` are processors: several of them on one GPU, say.
+/// as `reduce_on_one_of`. @param devices The device of each replica, by canonical name.
+/// @param computing The devices that replicas compute on, in turn, if `devices` are processors: for
+/// example one GPU for several replicas.
 /// Errors: throws `failure` as `nccl_all_reduce` and `open_gpus`.
 [[nodiscard]] std::shared_ptr<const cross_device_ops>
 choose_cross_device_ops(std::span<const std::string> devices, const gpu_source& gpus = {},

@@ -98,7 +98,7 @@ std::vector<tensor> dense_components(std::span<const gradient> components) {
 
 // ---- packs ----
 
-// Many arrays laid behind each other, and cut again where they met.
+// Many arrays laid behind each other, and cut apart again.
 struct flat_batch {
   std::vector<tensor> components; ///< By replica: all values of the batch.
   size_t elements = 0;
@@ -146,7 +146,7 @@ void check_fit_together(std::span<const device_values* const> values) {
     check_alike(dense_components(value->components));
 }
 
-// Values of a batch that share packs; one that shares with none is a pack as it is.
+// Values of a batch that share packs; a value that shares with no other is a pack by itself.
 struct packed_values {
   std::span<const device_values* const> values;
   size_t pack_count = 1;
@@ -162,7 +162,7 @@ struct packed_values {
   }
 };
 
-// Laying values behind each other is the host's work, too: what lies on a device shares no pack.
+// The host lays values behind each other, so a value on a device shares no pack.
 // @param num_packs 0: each value for itself. @param bytes_per_pack Not 0: counts in its place.
 std::vector<packed_values> in_packs(std::span<const device_values* const> values, int num_packs,
                                     int64_t bytes_per_pack) {

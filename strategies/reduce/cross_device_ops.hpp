@@ -25,7 +25,7 @@ enum class reduce_op : uint8_t { sum, mean };
 /// Errors: throws `failure` with invalid_argument.
 [[nodiscard]] reduce_op to_reduce_op(std::string_view name);
 
-/// What moves the bytes, and how; docs/collectives.md has what each costs.
+/// The algorithm that moves the bytes; docs/collectives.md lists the costs.
 enum class communication_implementation : uint8_t {
   automatic,
   ring,
@@ -34,7 +34,7 @@ enum class communication_implementation : uint8_t {
   tree,
 };
 
-/// Hints for a reduction. What one call says wins over what the strategy was made with.
+/// Hints for a reduction. The options of a call win over those of the strategy.
 struct communication_options {
   /// Values of a batch are reduced together until a pack is larger than this; 0: all in one pack.
   /// Between processes, 0 leaves large values out of it: copying them costs more than a message.
@@ -54,7 +54,7 @@ struct communication_options {
 /// Errors: throws `failure` with invalid_argument.
 [[nodiscard]] communication_implementation to_communication_implementation(std::string_view name);
 
-/// Devices that a result is wanted on. Made from whatever lives on devices.
+/// The devices that a result is wanted on. Made from anything that lives on devices.
 class destinations {
 public:
   destinations(const char* device) : destinations(std::string{device}) {}
@@ -76,21 +76,21 @@ private:
 /// A value with a component on each of some devices, in the order of replicas.
 struct device_values {
   std::vector<gradient> components; ///< At least one; all dense or all sparse.
-  std::vector<std::string> devices; ///< Where each lies.
+  std::vector<std::string> devices; ///< The device of each component.
 };
 
-/// Arrays or rows of replicas as what a reduction takes.
+/// Arrays or rows of replicas, as reductions take them.
 [[nodiscard]] distributed_value<gradient> as_gradients(const distributed_value<tensor>& value);
 [[nodiscard]] distributed_value<gradient>
 as_gradients(const distributed_value<indexed_slices>& value);
 
 /// Refuses arrays of several replicas that are not of one dtype and shape.
-/// @param first_replica The replica of the first of them, for the line.
+/// @param first_replica The index of the first replica, for the error.
 /// Errors: throws `failure` with invalid_argument or type_mismatch.
 void check_alike(std::span<const tensor> components, uint32_t first_replica = 0);
 
 /// Whether the components of a value are rows of arrays.
-/// @param first_replica The replica of the first of them, for the line.
+/// @param first_replica The index of the first replica, for the error.
 /// Errors: throws `failure`: type_mismatch if some are and some are not; invalid_argument for none.
 [[nodiscard]] bool are_sparse(std::span<const gradient> components, uint32_t first_replica = 0);
 
@@ -108,9 +108,9 @@ void check_alike(std::span<const tensor> components, uint32_t first_replica = 0)
 /// together; the line names the replica. A mean of integers is cut towards 0.
 [[nodiscard]] gradient reduce_components(reduce_op op, std::span<const gradient> components);
 
-/// Reductions between devices. Every implementation comes to the same values; they differ in which
-/// device adds what. On CPUs that share memory, a result that is wanted on several of them is one
-/// array.
+/// Reductions between devices. All implementations compute the same values; they differ in which
+/// device adds which part. On CPUs that share memory, a result that is wanted on several of them is
+/// one array.
 ///
 /// Thread: any, if the values are not written meanwhile.
 class cross_device_ops {
@@ -122,23 +122,23 @@ public:
   [[nodiscard]] gradient reduce(reduce_op op, const device_values& value,
                                 const destinations& to) const;
 
-  /// Likewise for several values; the results are in their order.
+  /// Reduces several values, each as `reduce` does; the results are in their order.
   [[nodiscard]] std::vector<gradient>
   batch_reduce(reduce_op op, std::span<const std::pair<device_values, destinations>> values,
                const communication_options& options = {}) const;
 
   /// Sums that stay where devices make them. @param values The components of each.
-  /// @returns For each its sum, on each of the devices that do; none, where none does: such a value
-  /// is left to `batch_reduce`. Errors: as there.
+  /// @returns The sums of each value, one on each device that makes it; none, if no device does:
+  /// such a value is left to `batch_reduce`. Errors: as there.
   [[nodiscard]] virtual std::vector<std::vector<tensor>>
   sums_on_devices(std::span<const std::vector<tensor>> values) const;
 
   /// The components of a value behind each other along `axis`, in the order of replicas.
-  /// Errors: throws `failure` with invalid_argument for scalars, an axis that there is not, or
-  /// extents that differ beside it.
+  /// Errors: throws `failure` with invalid_argument for scalars, an axis out of range, or extents
+  /// that differ in another dimension.
   [[nodiscard]] static tensor gather(std::span<const tensor> components, int64_t axis);
 
-  /// The dimension that `gather` is along. Errors: as there.
+  /// The dimension that `gather` uses for an axis. Errors: as there.
   [[nodiscard]] static size_t gathered_axis(std::span<const tensor> components, int64_t axis);
 
   /// The array that all `to` have of a value: the value itself, because devices share the host's
@@ -148,8 +148,8 @@ public:
   /// "reduction_to_one_device": as messages and command lines call it.
   [[nodiscard]] virtual std::string_view name() const = 0;
 
-  /// Whether a reduction waits for devices: then it is asked for on no thread that runs actors,
-  /// however small the values.
+  /// Whether a reduction waits for devices. Then it never runs on a thread that runs actors,
+  /// however small the values are.
   [[nodiscard]] virtual bool waits() const { return false; }
 
 protected:
@@ -162,8 +162,8 @@ protected:
 /// One device adds all components, value by value; the others get the result from it.
 class reduction_to_one_device final : public cross_device_ops {
 public:
-  /// @param reduce_to_device The one that adds; empty: the first destination. Of no matter where
-  /// devices share memory.
+  /// @param reduce_to_device The device that adds; empty: the first destination. It makes no
+  /// difference where devices share memory.
   explicit reduction_to_one_device(const std::string& /*reduce_to_device*/ = {}) {}
 
   [[nodiscard]] std::string_view name() const override { return "reduction_to_one_device"; }
@@ -174,12 +174,13 @@ protected:
                    const communication_options& options) const override;
 };
 
-/// What reductions by all devices have in common: values of a batch are laid behind each other and
-/// cut into packs. Sparse values, and those wanted elsewhere, go by way of one device.
+/// The common part of reductions by all devices: the values of a batch are laid behind each other
+/// and cut into packs. Sparse values, and values that are wanted elsewhere, go by way of one
+/// device.
 class packed_all_reduce : public cross_device_ops {
 protected:
-  /// @param num_packs Packs that a batch is cut into; 0: no packing, value by value. A batch that
-  /// says `bytes_per_pack` is packed by that instead.
+  /// @param num_packs Packs that a batch is cut into; 0: no packing, value by value. The option
+  /// `bytes_per_pack` of a batch wins over it.
   /// Errors: throws `failure` with invalid_argument if negative.
   explicit packed_all_reduce(int num_packs);
 
@@ -187,8 +188,8 @@ protected:
   batch_all_reduce(reduce_op op, std::span<const device_values* const> values,
                    const communication_options& options) const final;
 
-  /// The sums or means of all packs of a batch, in their order. @param packs The components of
-  /// each. One pack may be of another dtype and shape than the next.
+  /// The sums or means of all packs of a batch, in their order.
+  /// @param packs The components of each pack. Packs may differ in dtype and shape.
   [[nodiscard]] virtual std::vector<tensor>
   reduce_packs(reduce_op op, std::span<const std::vector<tensor>> packs) const = 0;
 

@@ -39,7 +39,7 @@ hierarchical_copy_all_reduce::hierarchical_copy_all_reduce(
   check_even(devices_.count());
 }
 
-// What one device copies from another has to be done there; so each level is waited for.
+// A device copies values from another one only once they are computed, so each level is waited for.
 tensor hierarchical_copy_all_reduce::sum_on_devices(std::span<const tensor> components,
                                                     size_t number) const {
   std::lock_guard guard{mutex_};

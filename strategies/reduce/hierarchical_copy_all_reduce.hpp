@@ -22,10 +22,10 @@ public:
   /// Between processors, which share memory.
   explicit hierarchical_copy_all_reduce(int num_packs = 1) : packed_all_reduce(num_packs) {}
 
-  /// Between GPUs: each adds up what its own replicas bring, and values go from one to another
-  /// without the host. f32 and f64; others are added on the host.
-  /// @param devices Different ones; their first streams are for reductions alone. @param deadline
-  /// Of one wait for a device.
+  /// Between GPUs: each adds up the values of its own replicas, and values go from one to another
+  /// without the host. Values are f32 or f64; others are added on the host.
+  /// @param devices Different devices; their first streams are for reductions alone.
+  /// @param deadline The time of one wait for a device.
   /// Errors: throws `failure` with invalid_argument for an odd number of devices, or none; as
   /// `packed_all_reduce`.
   explicit hierarchical_copy_all_reduce(std::vector<std::shared_ptr<compute_device>> devices,

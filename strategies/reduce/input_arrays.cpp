@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What devices are asked for, and which of them.
+// Requests to devices, and the choice of the device.
 #include "strategies/reduce/input_arrays.hpp"
 
 #include "actors/world/activity.hpp"
@@ -18,7 +18,7 @@ bool is_device(device where) {
   return where.kind != device_kind::cpu;
 }
 
-// Devices by what is asked of them: each is waited for once.
+// The requests to each device, so that each is waited for once.
 template <class Item>
 using by_device = std::vector<std::pair<device, std::vector<Item>>>;
 
@@ -46,7 +46,7 @@ struct wanted_copy {
   std::vector<tensor*> takers;
 };
 
-// Elements that lie with gaps between them are the host's business, which cannot look there.
+// Only the host could gather elements that lie with gaps between them, and it cannot look there.
 tensor copied(compute_stream& on, const tensor& from, device to) {
   if (from.element_count() == 0)
     return is_device(to) ? value_or_throw(on.make(from.type(), from.extents()))
@@ -103,18 +103,18 @@ tensor combined(compute_stream& on, reduce_op op, const array_group& group) {
   return is_divided ? value_or_throw(on.sum({&rows, 1}, divisor)) : rows;
 }
 
-// What the host combines in place of arrays that a device has combined.
+// The placeholder that the host combines in place of arrays that a device has combined.
 tensor placeholder(const array_group& group) {
   auto extents = group.kind == array_kind::dense ? shape{} : shape{0};
   return zeros(extents, group.parts.front().type());
 }
 
-// A device of the strategy that can be asked for what lies on `where`.
+// A device of the strategy that can be asked for arrays on `where`.
 device asked_for(const replica_devices& devices, device where) {
   return devices.at(where) ? where : devices.any_gpu().value_or(device{});
 }
 
-// A replica asks its own stream, so that it is not behind what others compute.
+// A replica asks its own stream, so that it does not wait behind the work of others.
 processor stream_on(const activity& host, const replica_devices& devices, device where) {
   auto first = *devices.at(where);
   return host.computes_at().device == first.device ? host.computes_at() : first;

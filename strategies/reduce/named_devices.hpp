@@ -13,8 +13,8 @@
 
 namespace troupe {
 
-/// Where GPUs come from, and what reduces between them: those of this machine, and NCCL. Where
-/// there are none, parts of the processor can stand for them.
+/// Where GPUs come from, and what reduces between them: by default the GPUs of this machine, and
+/// NCCL. Without GPUs, parts of the processor can stand for them.
 struct gpu_source {
   /// As `open_devices`.
   std::function<expected<std::vector<std::shared_ptr<compute_device>>>(
@@ -32,8 +32,8 @@ struct gpu_source {
 [[nodiscard]] bool are_gpus(std::span<const std::string> names);
 
 /// Opens GPUs by their names.
-/// @param names Canonical ones, without repetitions.
-/// @returns In their order; nothing, if all are processors.
+/// @param names Canonical names, without repetitions.
+/// @returns The GPUs, in that order; none, if all are processors.
 /// Errors: throws `failure`: invalid_argument if some are GPUs and some are not; as `open_devices`,
 /// naming them.
 [[nodiscard]] std::vector<std::shared_ptr<compute_device>>

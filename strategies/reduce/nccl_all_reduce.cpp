@@ -14,7 +14,7 @@ namespace troupe {
 
 namespace {
 
-constexpr auto glance = std::chrono::milliseconds{10}; // between looks whether all are ready
+constexpr auto glance = std::chrono::milliseconds{10}; // between checks whether all are ready
 
 using clock = std::chrono::steady_clock;
 
@@ -43,7 +43,7 @@ nccl_all_reduce::nccl_all_reduce(std::vector<std::shared_ptr<compute_device>> de
 void nccl_all_reduce::add_pack(asked_packs& to, std::span<const tensor> components) const {
   for (size_t i = 0; i < devices_.count(); ++i) {
     auto sum = devices_.add_own(i, components);
-    // What was there already is the caller's: it stays as it is.
+    // Values that were on the device already belong to the caller, and stay as they are.
     auto is_ours = std::ranges::none_of(
       components, [&](const tensor& one) { return one.data() == sum.data(); });
     auto output
@@ -77,8 +77,8 @@ void nccl_all_reduce::ask_devices(const asked_packs& packs, std::span<const tens
     devices_.wait_for(i);
 }
 
-// All memory is there before the first device is asked: what fails until then fails alone.
-// @param on_host Where the first device copies the sums, by pack; none: they stay.
+// Allocates all memory before it asks the first device: a failure until then concerns no other.
+// @param on_host Where the first device copies the sums, by pack; empty: they stay.
 void nccl_all_reduce::all_reduce(const asked_packs& packs, std::span<const tensor> on_host) const {
   if (packs.which.empty()) return;
   try {

@@ -23,9 +23,9 @@ namespace troupe {
 class nccl_all_reduce final : public packed_all_reduce {
 public:
   /// Waits until the devices have come together.
-  /// @param devices Their first streams are for reductions alone; different ones.
-  /// @param library Of these devices: `open_nccl` for GPUs.
-  /// @param deadline Of coming together, and of one reduction.
+  /// @param devices Different devices; their first streams are for reductions alone.
+  /// @param library The library of these devices: `open_nccl` for GPUs.
+  /// @param deadline The time to come together, and the time of one reduction.
   /// Errors: throws `failure`: invalid_argument for no devices, and as `packed_all_reduce`;
   /// deadline_exceeded; as the library.
   nccl_all_reduce(std::vector<std::shared_ptr<compute_device>> devices,
@@ -51,7 +51,7 @@ protected:
 private:
   /// Some packs, as devices are asked for them.
   struct asked_packs {
-    std::vector<size_t> which;                         ///< Of the batch, those that devices add.
+    std::vector<size_t> which;                         ///< Packs of the batch that devices add.
     std::vector<std::vector<device_collective>> parts; ///< By device and pack.
   };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the host may look at, and what lies on devices.
+// Tells values that the host may look at from values on devices.
 #pragma once
 
 #include "kernels/tensor/tensor.hpp"
@@ -16,7 +16,7 @@ namespace troupe {
   return value.device().kind != device_kind::cpu;
 }
 
-/// Whether that is so of some array of a gradient.
+/// Whether some array of a gradient lies on a device.
 [[nodiscard]] inline bool lies_on_device(const gradient& value) {
   const auto* rows = std::get_if<indexed_slices>(&value);
   return rows == nullptr ? is_on_device(std::get<tensor>(value))
@@ -24,7 +24,7 @@ namespace troupe {
 }
 
 /// Whether the owner of a variable takes such an array where it lies, by a message that refers to
-/// it. @param place Of the variable.
+/// it. @param place Where the variable lies.
 [[nodiscard]] inline bool is_taken_there(const tensor& array, device place) {
   auto is_word_aligned = reinterpret_cast<uintptr_t>(array.data()) % sizeof(uint64_t) == 0;
   return is_floating(array.type()) && array.device() == place && array.is_contiguous()
@@ -41,8 +41,8 @@ inline void check_on_host(const tensor& value) {
       to_string(value.extents()), to_string(value.device()));
 }
 
-/// Refuses what lies on a device with gaps between its elements: the host gathers those from
-/// between others, and cannot look there. Errors: throws `failure` with invalid_argument.
+/// Refuses a value on a device with gaps between its elements: only the host could gather them, and
+/// it cannot look there. Errors: throws `failure` with invalid_argument.
 inline void check_row_major(const tensor& value) {
   if (is_on_device(value) && !value.is_contiguous())
     throw_failure(
@@ -51,7 +51,8 @@ inline void check_row_major(const tensor& value) {
       to_string(value.extents()), to_string(value.device()));
 }
 
-/// Likewise. @param components By replica.
+/// Refuses components on a device with gaps between their elements. @param components By replica.
+/// Errors: throws `failure` with invalid_argument.
 inline void check_row_major(std::span<const tensor> components) {
   for (size_t i = 0; i < components.size(); ++i)
     if (is_on_device(components[i]) && !components[i].is_contiguous())
@@ -62,7 +63,8 @@ inline void check_row_major(std::span<const tensor> components) {
         i, to_string(components[i].extents()), to_string(components[i].device()));
 }
 
-/// Likewise for gradients, and what is scattered.
+/// Refuses a gradient, or the operand of a scatter, with an array on a device.
+/// Errors: throws `failure` with invalid_argument.
 inline void check_on_host(const gradient& value) {
   if (const auto* rows = std::get_if<indexed_slices>(&value)) {
     check_on_host(rows->indices);
@@ -72,7 +74,7 @@ inline void check_on_host(const gradient& value) {
   }
 }
 
-/// Refuses what the host is to combine and cannot look at.
+/// Refuses components that the host is to combine if one lies on a device.
 /// @param components By replica. Errors: throws `failure` with invalid_argument.
 inline void check_on_host(std::span<const tensor> components) {
   auto found = std::ranges::find_if(components, is_on_device);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Laying arrays behind each other, and cutting them again where they met.
+// Lays arrays behind each other, and cuts them apart again.
 #include "strategies/reduce/packs.hpp"
 
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many arrays as one: what is reduced together costs less.
+// Many arrays as one: a joint reduction costs less.
 #pragma once
 
 #include "kernels/tensor/tensor.hpp"
@@ -11,8 +11,8 @@
 
 namespace troupe {
 
-/// Where packs of a batch end: begins a new one once the current one is larger than
-/// `bytes_per_pack`; 0: all in one. @returns The number of values in each pack.
+/// Divides a batch into packs: a new pack begins once the current one is larger than
+/// `bytes_per_pack`; 0: one pack. @returns The number of values in each pack.
 [[nodiscard]] std::vector<size_t> pack_by_bytes(std::span<const size_t> bytes,
                                                 int64_t bytes_per_pack);
 
@@ -21,7 +21,7 @@ namespace troupe {
 [[nodiscard]] tensor laid_flat(std::span<const tensor> parts);
 
 /// The arrays that lie behind each other in a flat one, as views.
-/// @pre They have all its elements.
+/// @pre Together they have all elements of the flat array.
 [[nodiscard]] std::vector<tensor> cut(const tensor& flat, std::span<const shape> extents);
 
 } // namespace troupe

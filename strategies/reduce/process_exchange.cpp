@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Noting collectives, taking their results, and what reductions make of both.
+// Notes collectives, takes their results, and builds reductions of both.
 #include "strategies/reduce/process_exchange.hpp"
 
 #include "actors/gpu/device_communicator.hpp"
@@ -31,7 +31,7 @@ pending<tensor> reduce_narrow(reduce_op op, std::span<const tensor> components,
   return [reduced = reduce_arrays(op, wide, &exchange, of), type] { return cast(reduced(), type); };
 }
 
-// Of a sum to which each process contributes as many arrays as this one.
+// The divisor of a sum to which each process contributes as many arrays as this one.
 double divisor_of(reduce_op op, size_t contributions, const process_exchange& exchange) {
   return op == reduce_op::mean ? static_cast<double>(contributions) * exchange.group().size : 1;
 }
@@ -123,8 +123,8 @@ pending<tensor> process_exchange::broadcast(const tensor& value, std::string_vie
   return note(collective_kind::broadcast, {&value, 1}, of);
 }
 
-// A process that spreads a value is done when it has sent it, and hears of others that differ by
-// what they say at the barrier: none waits to say it.
+// A process that broadcasts a value is done when it has sent it. The barrier tells it if others
+// make another call, and none waits for that.
 pending<tensor> process_exchange::broadcast_to_all(const tensor& value, std::string_view of) {
   auto result = broadcast(value, of);
   static_cast<void>(note({.kind = collective_kind::barrier,
@@ -185,8 +185,8 @@ pending<gradient> reduce_components(reduce_op op, std::span<const gradient> comp
   return [reduced = reduce_arrays(op, dense, exchange, of)] { return gradient{reduced()}; };
 }
 
-// Parts may differ along `axis`, so each comes with its extents. What does not fit together is
-// found by all processes alike.
+// Parts may differ along `axis`, so each comes with its extents. All processes find parts that do
+// not fit together, and fail alike.
 pending<tensor> gather_components(std::span<const tensor> components, int64_t axis,
                                   process_exchange* exchange) {
   if (exchange == nullptr)

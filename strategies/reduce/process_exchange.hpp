@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions of values from several processes: noted down first, made at once, and worked
-// out when all is there.
+// out when all results are there.
 #pragma once
 
 #include "strategies/reduce/process_group.hpp"
@@ -17,19 +17,19 @@
 
 namespace troupe {
 
-/// What gives a value once the exchange is settled that it was noted with; may be asked once.
+/// A function that returns a value once its exchange is settled; it may be called once.
 template <class T>
 using pending = std::function<T()>;
 
-/// The collectives that a reduction needs. Each call notes one, and returns what gives its result;
-/// when all are noted they are made together, so that no value waits for another's way to the other
-/// processes and back.
+/// The collectives that a reduction needs. Each call notes one collective, and returns a function
+/// that gives its result. When all are noted they are made together, so that no value waits for the
+/// round trip of another.
 ///
 /// Thread: one at a time.
 class process_exchange {
 public:
-  /// @param what Is exchanged, for errors and to tell calls apart: "all_reduce SUM". The same in
-  /// all processes.
+  /// @param what The name of the call, for errors and to tell calls apart: "all_reduce SUM". The
+  /// same in all processes.
   process_exchange(const process_group& group, std::string what)
     : group_(group), what_(std::move(what)) {}
 
@@ -37,22 +37,22 @@ public:
 
   /// The sum of the contributions of all processes, in the order of replicas if that is fixed.
   /// Contributions may lie on devices if these make the sum, which stays there then.
-  /// @param of What they are, if there are several values: "gradient of w".
-  /// @param divisor Of the sum, if it stays on a device; on the host the caller divides.
+  /// @param of The name of the value, if there are several: "w" in "gradient of w".
+  /// @param divisor The divisor of a sum that stays on a device; on the host the caller divides.
   /// Shape: contributions  any, alike; the same number in all processes
   /// Errors: throws `failure` as `check_alike`.
   [[nodiscard]] pending<tensor> sum(std::span<const tensor> contributions, std::string_view of = {},
                                     double divisor = 1);
 
-  /// Those of all processes behind each other along dimension 0, in the order of replicas.
+  /// The parts of all processes behind each other along dimension 0, in the order of replicas.
   /// Shape: parts  [rows, ...], of any number of rows
   [[nodiscard]] pending<tensor> gather(std::span<const tensor> parts, std::string_view of = {});
 
   /// The value of the first process, for all. Shape: the same everywhere.
   [[nodiscard]] pending<tensor> broadcast(const tensor& value, std::string_view of = {});
 
-  /// The value of the first process, for all; it learns, too, if another makes another call. Costs
-  /// a barrier.
+  /// The value of the first process, for all. The first process also learns if another makes
+  /// another call. Costs a barrier.
   [[nodiscard]] pending<tensor> broadcast_to_all(const tensor& value, std::string_view of = {});
 
   /// Gives all calls that are noted their options, over those of the group. To be called before
@@ -66,7 +66,7 @@ public:
   /// The calls for the communicator.
   [[nodiscard]] packed_calls packed() const { return pack(calls_, bytes_per_pack_); }
 
-  /// @param results Of `packed.calls`, in their order.
+  /// Takes the results of the calls. @param results One for each of `packed.calls`, in their order.
   void settle(const packed_calls& packed, const std::vector<tensor>& results);
 
   /// The result of each call, in the order in which they were noted.
@@ -89,11 +89,11 @@ private:
   std::shared_ptr<std::vector<tensor>> results_ = std::make_shared<std::vector<tensor>>();
 };
 
-// As the functions without an exchange do for the replicas of one process. A null exchange stands
-// for one process.
+// These do between processes what the functions without an exchange do for the replicas of one
+// process. A null exchange stands for one process.
 
-/// As `reduce_arrays`, of arrays that are kept until the result is asked for; each of `components`
-/// counts, so that a process may bring but one.
+/// As `reduce_arrays`; the arrays are kept until the result is asked for. Each of `components`
+/// counts, so that a process may bring only one.
 [[nodiscard]] pending<tensor> reduce_arrays(reduce_op op, std::span<const tensor> components,
                                             process_exchange* exchange, std::string_view of = {});
 

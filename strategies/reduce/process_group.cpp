@@ -14,7 +14,7 @@ namespace troupe {
 
 namespace {
 
-// What arrays have in common that can be added as one.
+// The common properties of arrays that can be added as one.
 struct pack_kind {
   dtype type;
   size_t contributions;
@@ -26,7 +26,7 @@ pack_kind kind_of(const collective_call& call) {
   return {call.contributions.front().type(), call.contributions.size()};
 }
 
-// Laying arrays behind each other is the host's work: what lies on a device shares no pack.
+// The host lays arrays behind each other, so an array on a device shares no pack.
 bool is_packed(const collective_call& sum, int64_t bytes_per_pack) {
   if (std::ranges::any_of(sum.contributions, is_on_device)) return false;
   return bytes_per_pack > 0 || sum.contributions.front().bytes() < lone_bytes;
@@ -114,7 +114,7 @@ void prepare(std::span<collective_call> calls, const process_group& group,
     if (call.kind == collective_kind::all_reduce) call.algorithm = algorithm;
     call.fixed_order = group.fixed_order && algorithm == collective_algorithm::automatic;
     call.timeout = timeout;
-    // As in the original, all else is by messages.
+    // As in TensorFlow, everything else goes by messages.
     call.on_devices
       = call.kind == collective_kind::all_reduce && goes_to_devices(merged.implementation, group);
   }

@@ -91,7 +91,7 @@ tensor cast_elements(const tensor& from) {
   return result;
 }
 
-// A sum in the dtype of what was summed.
+// A sum in the dtype of its arrays.
 tensor narrowed(const tensor& sum, dtype type) {
   if (type == dtype::i32) return cast_elements<int32_t, int64_t>(sum);
   if (type == dtype::i64) return sum;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where values are brought together, and which backend is asked.
+// Brings values together, and chooses the backend that combines them.
 #include "strategies/reduce/reducer.hpp"
 
 #include "actors/world/activity.hpp"
@@ -76,9 +76,9 @@ task<void> make_calls(const reduction_site& at, activity& host, process_exchange
 }
 
 // Runs a reduction over the replicas of all processes.
-// @param plan `pending<R> plan(process_exchange*)`: notes what it needs of other processes, of
-// which there are none if the exchange is null, and returns what gives the result afterwards.
-// @param bytes That the result takes to compute here.
+// @param plan `pending<R> plan(process_exchange*)`: notes the collectives that it needs, unless the
+// exchange is null: then there is one process. It returns the function that gives the result.
+// @param bytes The bytes that computing the result moves here.
 template <class Plan, class Pending = std::invoke_result_t<Plan&, process_exchange*>>
 task<typename Pending::result_type> exchanged(const reduction_site& at, activity& host,
                                               std::string what, communication_options options,
@@ -108,9 +108,9 @@ pending<std::vector<T>> all_of(std::vector<pending<T>> each) {
 
 // ---- on devices ----
 
-// Makes arrays ready for a reduction by the host, or by the devices of all processes: what lies on
-// a device is combined there if all replicas are here; stays there if devices reduce between
-// processes; else it comes to the host. @param on_host Whether all are to come there.
+// Makes arrays ready for a reduction by the host, or by the devices of all processes. An array on a
+// device is combined there if all replicas are here. It stays there if devices reduce between
+// processes; else it comes to the host. @param on_host Whether all are to come to the host.
 task<void> make_ready(const reduction_site& at, activity& host, input_arrays& brought,
                       const reduction_call& how, bool on_host) {
   if (!on_host && at.group == nullptr) {
@@ -129,7 +129,7 @@ task<void> make_ready(const reduction_site& at, activity& host, input_arrays& br
 
 // ---- gradients ----
 
-// Whether a component is still to get the dtype of its variable.
+// Whether a component still has to get the dtype of its variable.
 bool is_to_widen(const tensor& values, const replica_gradients& one) {
   return one.of && values.type() != one.of->type && widens_to(values.type(), one.of->type);
 }
@@ -246,7 +246,7 @@ pending<combined_gradients> reduced_with_others(process_exchange& exchange,
   };
 }
 
-// The gradient to be taken at a place, or copied there; null: it has to come by way of the host.
+// The gradient that is taken at a place, or copied there; null: it has to come by way of the host.
 gradient* source_for(device place, std::vector<gradient>& same, const replica_devices& devices) {
   for (auto& one : same)
     if (is_taken_there(*arrays_in(one).back(), place)) return &one;
@@ -256,7 +256,7 @@ gradient* source_for(device place, std::vector<gradient>& same, const replica_de
   return is_copied ? &same.front() : nullptr;
 }
 
-// One for each place; none, if one of them has to come by way of the host.
+// A gradient for each place; none, if one of them has to come by way of the host.
 std::vector<gradient> sources_for(const std::vector<device>& places, std::vector<gradient>& same,
                                   const replica_devices& devices) {
   std::vector<gradient> sources;
@@ -330,7 +330,7 @@ reducer::reduce_gradients(reduction_call how, std::vector<replica_gradients> val
   if (site_.group == nullptr) {
     auto bringing = bring_rows(site_, *host_, values);
     co_await bringing;
-    // Work that waits for devices is done by no thread that runs actors.
+    // No thread that runs actors may do work that waits for devices.
     if (site_.operations->waits()) bytes = std::max(bytes, reduction_site::few_bytes);
   } else {
     auto readying = make_ready(site_, *host_, values, how);

@@ -27,16 +27,17 @@ struct process_group;
 /// The processes, devices and operations of a reduction.
 struct reduction_site {
   const process_group* group = nullptr; ///< The processes that run replicas; null: this one alone.
-  const replica_devices* devices = nullptr;           ///< That replicas of this process compute on.
-  std::shared_ptr<const cross_device_ops> operations; ///< Of this process; never null.
-  uint32_t replicas = 1;                              ///< Of all processes.
+  const replica_devices* devices = nullptr;           ///< Replicas of this process compute on them.
+  std::shared_ptr<const cross_device_ops> operations; ///< For values of this process; never null.
+  uint32_t replicas = 1;                              ///< Replicas of all processes.
   /// Runs work on the world's computing threads, where calls to the strategy are refused.
   std::function<task<void>(activity&, std::function<void()>)> offload;
 
   /// Work that moves fewer bytes takes less time than handing it over.
   static constexpr size_t few_bytes = 1 << 19;
 
-  /// Runs `work()` there if it moves many bytes, else at once. Errors: rethrows what `work` threw.
+  /// Runs `work()` by `offload` if it moves many bytes, else at once.
+  /// Errors: rethrows what `work` threw.
   template <class Work>
   [[nodiscard]] task<std::invoke_result_t<Work&>> compute(activity& host, size_t bytes,
                                                           Work work) const {
@@ -54,28 +55,28 @@ struct reduction_site {
 struct reduction_call {
   std::string what; ///< For errors, and to tell calls apart: "all_reduce SUM"; the same everywhere.
   reduce_op op = reduce_op::sum;
-  /// The dimensions of each replica's value that are reduced first; none: it is taken as a whole.
+  /// The dimensions of each replica's value that are reduced first; none: the value stays whole.
   std::optional<std::vector<int64_t>> axes{};
   communication_options options{};
 };
 
 /// A gradient of each replica of this process.
 struct replica_gradients {
-  std::string name; ///< For errors: that of its variable. Empty: the call has but one.
+  std::string name; ///< The variable's name, for errors. Empty: the call has one gradient.
   device_values values;
-  std::optional<destinations> to{}; ///< Nothing: where they lie.
+  std::optional<destinations> to{}; ///< Where the sum is wanted; nothing: where the values lie.
 
-  /// The variable whose owner would add them: they are added in its dtype.
+  /// The variable that the gradients are for: they are added in its dtype, as its owner would.
   struct target {
     dtype type = dtype::f32;
     shape extents;
   };
 
   std::optional<target> of{};
-  std::vector<device> places{}; ///< Of that variable: what devices make of gradients stays there.
+  std::vector<device> places{}; ///< The variable's places: sums that devices make stay there.
 };
 
-/// Combines what replicas bring, where it lies:
+/// Combines the values that replicas bring, where they lie:
 ///
 /// | contributions             | are combined by                                                  |
 /// |---------------------------|------------------------------------------------------------------|
@@ -84,12 +85,12 @@ struct replica_gradients {
 /// | of several processes      | collectives, by messages                                         |
 /// | on devices of several     | NCCL, if that was asked for or the order of additions is free    |
 ///
-/// Arrays are added in the order of replicas, so that all of these come to the same bits; only NCCL
-/// and the algorithms that are chosen by name add in an order of their own. All collectives of a
+/// Arrays are added in the order of replicas, so that all of these ways give the same bits. Only
+/// NCCL, and algorithms that are chosen by name, add in an order of their own. All collectives of a
 /// call are made together, in packs.
 ///
 /// All processes have to make a call. Errors: throws `failure`: invalid_argument if another process
-/// makes another call, and for options that are none; deadline_exceeded and unavailable,
+/// makes another call, and for invalid options; deadline_exceeded and unavailable,
 /// naming the process that is missing or gone; as `move_arrays`.
 ///
 /// Lives until its tasks are over. Thread: the actor that it was made for.
@@ -110,15 +111,15 @@ public:
   reduce(reduction_call how, std::vector<leaf_group> groups, size_t takers) const;
 
   /// Each of `values`, in their order, as one gradient: as `reduce_components`.
-  /// @returns That on the host; or, if devices have made it and its variable has places, on each of
-  /// these.
-  /// Rows for a variable of one process that lie on a device are added there, index by index.
+  /// @returns The gradient on the host; or, if devices have made it and its variable has places,
+  /// one on each place.
+  /// If there is one process, a device adds the rows that lie on it, index by index.
   [[nodiscard]] task<std::vector<std::vector<gradient>>>
   reduce_gradients(reduction_call how, std::vector<replica_gradients> values) const;
 
   /// Gradients where owners take them: on each of their variable's places, if they lie on a device,
-  /// else on the host. @param same For each variable, the same gradient wherever it lies; at least
-  /// one. @param places For each, those of the variable.
+  /// else on the host. @param same For each variable, copies of one gradient in different places;
+  /// at least one. @param places For each gradient, the places of its variable.
   [[nodiscard]] task<std::vector<std::vector<gradient>>>
   bring(std::vector<std::vector<gradient>> same, std::vector<std::vector<device>> places) const;
 
@@ -137,7 +138,8 @@ public:
   /// rows; or a double.
   [[nodiscard]] task<leaf> broadcast(reduction_call how, leaf own) const;
 
-  /// The array of the first process, for all. That one, too, learns if another makes another call.
+  /// The array of the first process, for all. The first process also learns if another makes
+  /// another call.
   /// Cost: a barrier.
   [[nodiscard]] task<tensor> share_first(std::string what, tensor own) const;
 

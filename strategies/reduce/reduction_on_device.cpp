@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One device that is asked, and waited for.
+// Asks one device, and waits for it.
 #include "strategies/reduce/reduction_on_device.hpp"
 
 #include "messages/throw_failure.hpp"

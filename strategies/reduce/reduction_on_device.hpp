@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device that adds up what lies on devices.
+// A device that adds up values on devices.
 #pragma once
 
 #include "strategies/reduce/adding_devices.hpp"
@@ -13,10 +13,10 @@
 
 namespace troupe {
 
-/// What replicas have computed on a GPU would cross the bus once for each of them, if the host
-/// added it; and NCCL, which takes one rank for each GPU, does not help several logical replicas on
-/// one. So the GPU adds it itself, by its kernel for gradients, and nothing but the result crosses
-/// the bus.
+/// If the host added values that replicas have computed on a GPU, they would cross the bus once for
+/// each replica. NCCL takes one rank for each GPU, so it does not help several logical replicas on
+/// one GPU. So the GPU adds the values itself, by its kernel for gradients, and only the result
+/// crosses the bus.
 ///
 /// | values                               | are added                                             |
 /// |--------------------------------------|-------------------------------------------------------|
@@ -32,7 +32,8 @@ namespace troupe {
 /// Source: tf.distribute.ReductionToOneDevice, on an accelerator.
 class reduction_on_device final : public packed_all_reduce {
 public:
-  /// @param device Its first stream is for reductions alone. @param deadline Of one reduction.
+  /// @param device Its first stream is for reductions alone. @param deadline The time of one
+  /// reduction.
   explicit reduction_on_device(std::shared_ptr<compute_device> device,
                                job_time deadline = std::chrono::seconds{60});
 
@@ -57,11 +58,11 @@ private:
   [[nodiscard]] place where_to_add(std::span<const tensor> components) const;
   [[nodiscard]] tensor fetched(const tensor& value) const;
 
-  /// What is left for the host to add, or to divide: the sum that the device made, or components.
+  /// The values that the host has to add or divide: the sum that the device made, or components.
   [[nodiscard]] std::vector<std::vector<tensor>>
   on_host(std::span<const std::vector<tensor>> packs) const;
 
-  adding_devices devices_;   ///< The one.
+  adding_devices devices_;   ///< One device.
   mutable std::mutex mutex_; ///< It is asked by one thread at a time.
 };
 

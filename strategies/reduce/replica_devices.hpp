@@ -19,17 +19,17 @@ namespace troupe {
 
 class compute_device;
 
-/// Owns gpu actors of a strategy. Replicas get devices in turn, in the order in which they come to
-/// this process, and streams of a device likewise; one that comes back gets its own again. A second
-/// object does the same for the owners of variables: a stream gets some of them in a row, so that
-/// few variables are not one on each stream, but one bundle.
+/// Owns gpu actors of a strategy. Replicas get devices, and the streams of a device, in turn, in
+/// the order in which they come to this process; a replica that comes back gets its own again. A
+/// second object does the same for the owners of variables: each stream gets some owners in a row,
+/// so that a few variables are one bundle, and not one on each stream.
 ///
 /// Thread: any.
 class replica_devices {
 public:
-  /// @param devices None: replicas compute on the world's threads. @param deadline Of one piece of
-  /// work. @param actors What its actors are called, with a number: "gpu". @param row How many in a
-  /// row a device gives the same stream.
+  /// @param devices None: replicas compute on the world's threads. @param deadline The time of one
+  /// piece of work. @param actors The name of its actors, without the number: "gpu". @param row How
+  /// many in a row get the same stream of a device.
   replica_devices(world& world, std::vector<std::shared_ptr<compute_device>> devices,
                   job_time deadline, std::string_view actors = "gpu", uint32_t row = 1);
 
@@ -45,8 +45,8 @@ public:
   /// The owner of that index on every device, on a stream of the same number on each.
   [[nodiscard]] std::vector<processor> processors_of(uint32_t owner);
 
-  /// The first stream of a device of the strategy, for what is asked of it beside replicas;
-  /// nothing, if it has no such device.
+  /// The first stream of a device of the strategy, for requests that come from no replica; nothing,
+  /// if the strategy has no such device.
   [[nodiscard]] std::optional<processor> at(device where) const;
 
   /// The first of its devices that is a GPU.
@@ -61,7 +61,7 @@ private:
   std::vector<gpu_actor> actors_;
   uint32_t row_;
   std::mutex turns_mutex_;
-  std::map<uint32_t, uint32_t> turns_; ///< By replica: the how manyth to come.
+  std::map<uint32_t, uint32_t> turns_; ///< By replica: its number in the order of arrival.
 };
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rows a device combines, and how they come back.
+// Chooses the rows that a device combines, and brings them back.
 #include "strategies/reduce/rows_on_devices.hpp"
 
 #include "actors/world/activity.hpp"
@@ -17,12 +17,12 @@ namespace troupe {
 
 namespace {
 
-// Elements of a row of such a table.
+// The number of elements in a row of such a table.
 size_t width_of(const shape& extents) {
   return static_cast<size_t>(extents.element_count() / extents[0]);
 }
 
-// Whether an owner would take them: all that a kernel does not look at.
+// Whether an owner would take the rows: checks all that the kernel does not.
 bool fits(const indexed_slices& rows, dtype type, const shape& extents) {
   if (rows.dense_extents != extents || extents.rank() == 0 || extents.element_count() == 0)
     return false;

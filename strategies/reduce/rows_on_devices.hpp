@@ -12,15 +12,15 @@ namespace troupe {
 class activity;
 class replica_devices;
 
-/// What replicas bring for one variable, and what it is to be like.
+/// The gradients that replicas bring for one variable, and its form.
 struct brought_rows {
   std::vector<gradient> components; ///< By replica; replaced by one, if a device combines them.
-  dtype type = dtype::f32;          ///< Of the variable.
-  shape extents;                    ///< Likewise.
+  dtype type = dtype::f32;          ///< The variable's dtype.
+  shape extents;                    ///< The variable's extents.
 };
 
-/// Has a device add up the rows that belong to one index, for each of the variables, and bring the
-/// sums to the host as one set of rows: the owner would add them all, and come to the same bits.
+/// Has a device add up the rows of each index, for each of the variables, and bring the sums to the
+/// host as one set of rows. An owner that added all rows would compute the same bits.
 /// Rows that do not fit their variable, or lie in the host's memory, are left as they are.
 /// @param rows Lives until this is over. Row numbers lie in the host's memory.
 /// Cost: one wait, and a sort of the row numbers on a computing thread. Errors: as `move_arrays`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is refused of leaves.
+// Refusals of leaves.
 #include "strategies/values/closure_leaves.hpp"
 
 #include "messages/assert.hpp"

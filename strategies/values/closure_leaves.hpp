@@ -21,22 +21,22 @@
 
 namespace troupe {
 
-// What can travel: arrays, numbers, texts of up to 4096 bytes, rows, and tuples, pairs, vectors,
-// arrays, maps, optionals and structs of what can, if these show their parts (nest.hpp). Both sides
-// know the type, so only leaves are sent, and the lengths of what has one.
+// Values that can travel: arrays, numbers, texts of up to 4096 bytes, rows; and tuples, pairs,
+// vectors, arrays, maps, optionals and structs of such values, if the structs show their parts
+// (nest.hpp). Both sides know the type, so only leaves are sent, and the lengths of containers.
 
 class worker_room;
 
 /// Leaves in order, as they come out of a message.
 class closure_leaves {
 public:
-  /// @param leaves Outlive it. @param room What the worker has of its own, which arguments may
-  /// mean; outlives it, too. Null where results are read.
+  /// @param leaves Outlive the reader. @param room The worker's own objects, which arguments may
+  /// refer to; outlives the reader, too. Null where results are read.
   explicit closure_leaves(std::span<const closure_value> leaves, worker_room* room = nullptr)
     : leaves_(leaves), room_(room) {}
 
-  /// The next leaf. Errors: throws `failure` with type_mismatch if there is none, or of another
-  /// kind: the two processes were not built of the same functions.
+  /// The next leaf. Errors: throws `failure` with type_mismatch if there is none, or one of another
+  /// kind: then the two processes were not built of the same functions.
   template <class Leaf>
   [[nodiscard]] const Leaf& next(const char* kind) {
     const auto* leaf = next_ < leaves_.size() ? std::get_if<Leaf>(&leaves_[next_]) : nullptr;
@@ -45,10 +45,10 @@ public:
     return *leaf;
   }
 
-  /// The length of what follows. Errors: likewise.
+  /// The length of the container that follows. Errors: as for the next leaf.
   [[nodiscard]] size_t length();
 
-  /// Errors: likewise, if there are more leaves.
+  /// Errors: throws `failure` with type_mismatch if there are more leaves.
   void end() const;
 
   /// @pre These are arguments.
@@ -62,8 +62,8 @@ private:
   size_t next_ = 0;
 };
 
-/// Refuses what no message can carry: too many values, texts that are too long, arrays of too many
-/// dimensions. Throws `failure` with limit_exceeded.
+/// Refuses leaves that no message can carry: too many values, texts that are too long, arrays of
+/// too many dimensions. Throws `failure` with limit_exceeded.
 void check_leaves(std::span<const closure_value> leaves);
 
 /// How a type becomes leaves, and comes out of them again; this one is for structs.
@@ -114,7 +114,7 @@ struct closure_codec<std::monostate> {
   static std::monostate read(closure_leaves&) { return {}; }
 };
 
-/// The leaves of a value, behind those that are there.
+/// Appends the leaves of a value.
 template <class T>
 void write_leaves(const T& value, std::vector<closure_value>& to) {
   closure_codec<T>::write(value, to);

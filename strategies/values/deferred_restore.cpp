@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checking that what was saved fits what is made, and cutting it for shards.
+// Checks that the saved state fits a new variable, and cuts it for shards.
 #include "strategies/values/deferred_restore.hpp"
 
 #include "messages/assert.hpp"
@@ -43,7 +43,8 @@ void deferred_restore::keep(uint64_t step, std::vector<variable_snapshot> variab
     saved_.emplace(std::move(name), std::move(state));
 }
 
-// All that an owner would refuse is refused here, where the name is known and no caller waits.
+// Everything that an owner would refuse is refused here, where the name is known and no caller
+// waits.
 std::optional<variable_payload> deferred_restore::of(const variable_form& form) const {
   auto found = saved_.find(form.name);
   if (found == saved_.end()) return std::nullopt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a checkpoint holds of variables that are made after it was restored.
+// Restored state of variables that are made after their checkpoint was restored.
 #pragma once
 
 #include "actors/interfaces/job_snapshot.hpp"
@@ -16,25 +16,25 @@
 namespace troupe {
 
 /// A program may restore a checkpoint before it has made its variables. State without a variable
-/// waits here, by name: a new variable takes what was saved of it. Plain values, no actors.
+/// waits here, by name, until its variable is made. Plain values, no actors.
 ///
 /// Thread: the strategy's.
 class deferred_restore {
 public:
-  /// Keeps these, and forgets what is left of a checkpoint that was restored before.
+  /// Keeps these states, and forgets all that are left of a checkpoint that was restored before.
   void keep(uint64_t step, std::vector<variable_snapshot> variables);
 
-  /// What a variable that is made now begins with; nothing, if nothing was saved under its name.
-  /// Errors: throws `failure` if it has changed its form: type_mismatch, invalid_argument.
+  /// The state that a new variable begins with; nothing, if none was saved under its name.
+  /// Errors: throws `failure` if its form has changed: type_mismatch, invalid_argument.
   [[nodiscard]] std::optional<variable_payload> of(const variable_form& form) const;
 
-  /// A table is made now, in several shards: each takes its own rows.
+  /// Cuts the state of a table that is made in several shards: each takes its own rows.
   /// @param parts Names of the shards. @param offsets The first row of each, and the number of
   /// rows. Errors: as `of`.
   void cut(const variable_form& table, std::span<const std::string> parts,
            std::span<const int64_t> offsets);
 
-  /// A variable has what it begins with.
+  /// Forgets the state of a variable, which has begun with it.
   void forget(const std::string& name) { saved_.erase(name); }
 
   /// The variables that still have to be made, by name.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One value for each replica: what goes into `run`, and what comes out of it.
+// One value for each replica: the arguments of `run`, and its results.
 #pragma once
 
 #include "kernels/tensor/tensor.hpp"
@@ -17,14 +17,14 @@
 
 namespace troupe {
 
-/// Stands for none of the replicas: has a part of those values only that are one for all.
+/// Stands for no replica: it has a part only of values that are the same for all.
 inline constexpr size_t no_replica = std::numeric_limits<size_t>::max();
 
-/// Refuses a replica, or `no_replica`, its part of a value that was made for `count` others.
+/// Refuses a replica, or `no_replica`, that has no part of a value of `count` replicas.
 [[noreturn]] void refuse_replica(size_t replica, size_t count);
 
-/// A value that every replica has its own of. `per_replica` values may differ; `mirrored` ones are
-/// the same for all, and are held once.
+/// A value of which every replica has its own part. The parts of a `per_replica` value may differ;
+/// a `mirrored` value is the same for all, and is held once.
 template <class T>
 class distributed_value {
 public:
@@ -67,8 +67,8 @@ public:
   }
 
   /// The value of one replica, for code that cannot know how many there are.
-  /// Errors: throws `failure` with invalid_argument if the replica has none; of a mirrored value,
-  /// every replica has it, and so has `no_replica`, as it has numbers that are the same for all.
+  /// Every replica and `no_replica` have a mirrored value, and numbers that are the same for all.
+  /// Errors: throws `failure` with invalid_argument if the replica has no part.
   [[nodiscard]] const T& select(size_t replica) const {
     if constexpr (std::is_arithmetic_v<T>)
       if (replica == no_replica && !values_.empty() && are_all(values_.front()))
@@ -80,7 +80,7 @@ public:
   /// The value of replica 0.
   [[nodiscard]] const T& primary() const { return values_.front(); }
 
-  /// What each of so many replicas has, by index: one value for all as often as there are replicas.
+  /// The parts of `replicas` replicas, by index: a mirrored value once for each of them.
   [[nodiscard]] std::vector<T> for_each_of(size_t replicas) const {
     return is_mirrored_ ? std::vector<T>(replicas, values_.front()) : local_results();
   }
@@ -92,7 +92,7 @@ public:
   }
 
 private:
-  /// What can be referred to one by one, as the booleans of a vector cannot.
+  /// Elements that can be referred to one by one, as the booleans of a vector cannot.
   using storage = std::conditional_t<std::is_same_v<T, bool>, std::deque<bool>, std::vector<T>>;
 
   [[nodiscard]] bool are_all(const T& one) const {
@@ -112,8 +112,8 @@ inline constexpr bool is_distributed = false;
 template <class T>
 inline constexpr bool is_distributed<distributed_value<T>> = true;
 
-// Whether two values are one and the same, not just equal: then what replicas bring is no value per
-// replica. Numbers never are, nor are two reads of a variable by replicas of a run.
+// Whether two values are one object, not just equal: if replicas bring one object, it is one value
+// for all. Numbers never are one object, nor are two reads of a variable by replicas of a run.
 
 template <class T>
 [[nodiscard]] bool is_same_object(const T&, const T&) {

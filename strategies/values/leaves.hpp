@@ -16,22 +16,22 @@
 
 namespace troupe {
 
-/// What can be combined: an array, rows of one, a number.
+/// A value that can be combined: an array, rows of one, or a number.
 using leaf = std::variant<tensor, indexed_slices, double, int64_t>;
 
-/// The owner of a leaf.
+/// Which replicas or devices a leaf belongs to.
 enum class leaf_owner : uint8_t {
   each_replica, ///< One part for each replica of this process.
   all_devices,  ///< One value for all, on however many devices.
   caller,       ///< One value, of whichever process calls.
 };
 
-/// What all contributors bring to one place of a nest.
+/// The parts that all contributors bring to one place of a nest.
 struct leaf_group {
   std::vector<leaf> parts; ///< By replica, or one.
   leaf_owner owner = leaf_owner::each_replica;
-  size_t devices = 1;       ///< That have a value for all.
-  bool is_gradient = false; ///< It is combined as a whole.
+  size_t devices = 1;       ///< The devices that have a value for all.
+  bool is_gradient = false; ///< Whether the leaf is a gradient, which is combined as a whole.
 };
 
 /// A leaf that is an array or rows, and the other way round. @pre It is no number.
@@ -52,7 +52,7 @@ struct leaf_group {
 }
 
 [[nodiscard]] inline leaf_group group_of(const std::vector<gradient>& gradients) {
-  leaf_group group{.is_gradient = true};
+  leaf_group group{.parts = {}, .is_gradient = true};
   for (const auto& one : gradients)
     group.parts.push_back(as_leaf(one));
   return group;
@@ -189,8 +189,9 @@ template <class T>
   return leaves;
 }
 
-/// The leaves of the nests of all replicas, by index, place by place. Each counts, even if it is
-/// the same for all. Errors: throws `failure` with invalid_argument if nests differ in structure.
+/// The leaves of the nests of all replicas, by index, place by place. Each leaf counts, even if it
+/// is the same for all. Errors: throws `failure` with invalid_argument if nests differ in
+/// structure.
 template <class T>
 [[nodiscard]] std::vector<leaf_group> flatten_all(const std::vector<const T*>& values) {
   std::vector<leaf_group> leaves;
@@ -198,7 +199,7 @@ template <class T>
   return leaves;
 }
 
-/// What `flatten` leaves of a nest of type `T` if each place becomes one leaf.
+/// The type that a nest of type `T` becomes if `unflatten` puts one leaf in each place.
 template <class T>
 using unflattened_t = zipped_t<detail::give_leaves, const T>;
 

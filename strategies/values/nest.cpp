@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is refused of nests and of values of replicas.
+// Refusals of nests, and of values of replicas.
 #include "strategies/values/nest.hpp"
 
 #include "messages/throw_failure.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nested values: tuples, pairs, vectors, arrays, maps, optionals and structs of leaves. All that is
-// done leaf by leaf is done by one walk, `zip_nest`.
+// Nested values: tuples, pairs, vectors, arrays, maps, optionals and structs of leaves. One walk,
+// `zip_nest`, does all that is done leaf by leaf.
 #pragma once
 
 #include "messages/failure.hpp"
@@ -37,13 +37,13 @@ struct nest_of_leaf {
 
 /// How a nest is walked through and described; this one is for leaves. Each kind of nest has a
 /// `zip`, which calls `at_leaf(std::vector<Leaf*>)` at each place, with the leaves that the nests
-/// `values` have there, in the order of their members, and makes one nest of what that returns.
-/// `structure` is what there is to a nest beyond its type: lengths and keys.
+/// `values` have there, in the order of their members, and makes one nest of the results.
+/// `structure` describes the properties of a nest beyond its type: lengths and keys.
 template <class T>
 struct nest : detail::nest_of_leaf {};
 
-/// One nest, made of what `at_leaf` returns for each place of nests of one type.
-/// @param values At least one.
+/// Calls `at_leaf` for each place of nests of one type, and makes one nest of the results.
+/// @param values At least one nest.
 /// Errors: throws `failure` with invalid_argument if they differ in structure.
 template <class AtLeaf, class Value>
 auto zip_nest(AtLeaf&& at_leaf, const std::vector<Value*>& values) {
@@ -56,12 +56,12 @@ auto map_nest(AtLeaf&& at_leaf, T& value) {
   return zip_nest(at_leaf, std::vector<T*>{&value});
 }
 
-/// The type of what `zip_nest` makes of nests of type `T`.
+/// The type of nest that `zip_nest` makes of nests of type `T`.
 template <class AtLeaf, class T>
 using zipped_t
   = decltype(zip_nest(std::declval<AtLeaf&>(), std::declval<const std::vector<T*>&>()));
 
-/// What there is to a nest's structure beyond its type: lengths and keys.
+/// Describes a nest's structure beyond its type: lengths and keys. Empty if there is none.
 template <class T>
 [[nodiscard]] std::string structure_of(const T& value) {
   return nest<T>::structure(value);
@@ -71,7 +71,7 @@ template <class T>
 [[noreturn]] void refuse_structures(size_t replica, const std::string& its,
                                     const std::string& first);
 
-/// Structures of several parts as one.
+/// Joins the structures of several parts.
 [[nodiscard]] inline std::string joined(std::string structure, const std::string& next) {
   if (structure.empty() || next.empty()) return structure + next;
   return structure + ", " + next;
@@ -211,7 +211,7 @@ struct nest<std::map<Key, T>> {
   }
 };
 
-/// Nothing from one is nothing from all.
+/// If one optional is empty, all have to be empty, and so is the result.
 template <class T>
 struct nest<std::optional<T>> {
   template <class AtLeaf, class Value>
@@ -230,7 +230,7 @@ struct nest<std::optional<T>> {
   }
 };
 
-// A struct is a leaf as a whole; what is done to its parts is done one by one if it shows them:
+// A struct is a leaf as a whole. If it shows its parts, they are walked one by one:
 //
 //     struct outputs {
 //       tensor loss;
@@ -266,7 +266,7 @@ struct regroup_leaves {
   /// All replicas mean one variable, and get it back.
   variable operator()(const std::vector<variable*>& values) const;
 
-  /// Nothing, from each of them.
+  /// Functions that return nothing have no values.
   std::monostate operator()(const std::vector<std::monostate*>&) const { return {}; }
 
 private:
@@ -296,12 +296,12 @@ struct select_of_leaf {
 
 } // namespace detail
 
-/// What `regroup` makes of nests of type `T`: one with a distributed value in the place of each
-/// leaf.
+/// The type of nest that `regroup` makes of nests of type `T`, with a distributed value in the
+/// place of each leaf.
 template <class T>
 using regrouped_t = zipped_t<detail::regroup_leaves, T>;
 
-/// What `select_replica` makes of a nest of type `T`.
+/// The type of nest that `select_replica` makes of a nest of type `T`.
 template <class T>
 using selected_t = zipped_t<detail::select_of_leaf, const T>;
 
@@ -327,7 +327,7 @@ template <class T>
   }
 }
 
-/// What one replica has of a nest of distributed values.
+/// One replica's part of a nest of distributed values.
 template <class T>
 [[nodiscard]] selected_t<T> select_replica(const T& value, size_t replica) {
   return map_nest(detail::select_of_leaf{replica}, value);

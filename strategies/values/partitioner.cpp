@@ -48,7 +48,7 @@ partitioner min_size_partitioner(int64_t min_shard_bytes, int64_t max_shards) {
   check_positive("max_shards", max_shards);
   return [=](const shape& extents, dtype type) {
     auto row = std::max<int64_t>(1, bytes_of_row(extents, type));
-    auto rows_of_shard = (min_shard_bytes - 1) / row + 1; // even of the smallest
+    auto rows_of_shard = (min_shard_bytes - 1) / row + 1; // in the smallest shard, too
     return along_rows(extents, std::min(max_shards, rows_of(extents) / rows_of_shard));
   };
 }

@@ -16,17 +16,18 @@ namespace troupe {
 /// Source: tf.distribute.experimental.partitioners.
 using partitioner = std::function<std::vector<int64_t>(const shape& extents, dtype type)>;
 
-/// So many shards, or as many as there are rows, if those are fewer.
+/// Cuts into a fixed number of shards, or as many as there are rows, if those are fewer.
 /// Errors: throws `failure` with invalid_argument for 0; when used, for a scalar.
 [[nodiscard]] partitioner fixed_shards_partitioner(int64_t num_shards);
 
-/// As many shards as possible of at least so many bytes, but at most `max_shards`.
-/// Errors: likewise, for either number.
+/// Cuts into as many shards as possible of at least `min_shard_bytes`, but at most `max_shards`.
+/// Errors: throws `failure` with invalid_argument if either number is 0; when used, for a scalar.
 [[nodiscard]] partitioner min_size_partitioner(int64_t min_shard_bytes = 256 << 10,
                                                int64_t max_shards = 1);
 
-/// As few shards as possible of at most so many bytes, unless that were more than `max_shards`; a
-/// row is never cut. Errors: likewise.
+/// Cuts into as few shards as possible of at most `max_shard_bytes`, but at most `max_shards`. A
+/// row is never cut.
+/// Errors: throws `failure` with invalid_argument if either number is 0; when used, for a scalar.
 [[nodiscard]] partitioner max_size_partitioner(int64_t max_shard_bytes,
                                                std::optional<int64_t> max_shards = std::nullopt);
 

@@ -31,18 +31,18 @@ struct std::hash<troupe::variable>;
 
 namespace troupe {
 
-/// When the copies that replicas have of a variable are made one.
+/// When the copies that replicas have of a variable are synchronised.
 enum class variable_synchronization : uint8_t {
   automatic, ///< `on_write`.
-  none,      ///< Refused: no strategy here leaves copies alone for ever.
+  none,      ///< Refused: no strategy here has copies that are never synchronised.
   on_write,  ///< A write is made to all copies: they stay alike.
-  on_read,   ///< A replica writes its own copy; a reader gets what the copies come to.
+  on_read,   ///< A replica writes its own copy; a reader gets the aggregate of all copies.
 };
 
-/// How one value is made of those of all replicas: when several write a variable that is
-/// synchronised on write, and when one that is synchronised on read is read.
+/// How one value is made of the values of all replicas: when they write a variable that is
+/// synchronised on write, or when a variable that is synchronised on read is read.
 enum class variable_aggregation : uint8_t {
-  none, ///< Not at all: a replica that writes writes its own copy.
+  none, ///< No value is made: a replica writes its own copy.
   sum,
   mean,
   only_first_replica,
@@ -70,11 +70,11 @@ public:
 
   [[nodiscard]] const shape& extents() const { return data_->form.extents; }
 
-  /// What a gradient of it must look like.
+  /// Name, dtype and shape: a gradient of it must fit them.
   [[nodiscard]] const variable_form& form() const { return data_->form; }
 
-  /// The actor that holds the value; of one that is replicated, the failover client that speaks to
-  /// that.
+  /// The actor that holds the value. If it is replicated: the failover client that speaks to that
+  /// actor.
   [[nodiscard]] const variable_owner_actor& owner() const { return data_->owner; }
 
   /// The owner, and its mirror if it is replicated; null, where they stand in another process.
@@ -85,11 +85,11 @@ public:
   /// Whether the owner stands in this process.
   [[nodiscard]] bool is_here() const { return data_->is_here; }
 
-  /// The device that it lies on, if its owner stands in this process; else the host's memory. The
-  /// first one, if it has copies on several.
+  /// The device that it lies on, if its owner stands in this process; else the host's memory. If it
+  /// has copies on several devices: the first of them.
   [[nodiscard]] const device& place() const { return data_->places.front(); }
 
-  /// All of them.
+  /// All devices that it lies on, as `place`.
   [[nodiscard]] const std::vector<device>& places() const { return data_->places; }
 
   /// Whether it, or a copy of it, lies on a device.
@@ -116,8 +116,8 @@ public:
   /// Copies that replicas have of it; 1 where they share it for good.
   [[nodiscard]] uint32_t copies() const { return static_cast<uint32_t>(data_->devices.size()); }
 
-  /// Notes which optimizer tells the owner how updates are made, by its address; null: that of a
-  /// job. @returns Whether it was the last to do so in this process. Thread: any.
+  /// Notes which optimizer tells the owner how updates are made, by its address; null: the
+  /// optimizer of a job. @returns Whether it was the last to do so in this process. Thread: any.
   bool note_optimizer(const void* telling) const {
     return data_->optimizer.exchange(telling) == telling;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a variable weighs when parameter servers share the variables between them.
+// The weight of a variable when variables are shared between parameter servers.
 #pragma once
 
 #include "kernels/tensor/tensor.hpp"
@@ -8,12 +8,13 @@
 
 namespace troupe {
 
-/// The weight of a variable. Each goes to the parameter server that holds least by then, the first
-/// of several. It is asked in every process, and must answer alike: finite, not negative.
+/// Returns the weight of a variable. Each variable goes to the parameter server that holds the
+/// least weight by then, the first of several. It is called in every process, and must return the
+/// same there: a finite number that is not negative.
 /// Source: TensorFlow, `GreedyLoadBalancingStrategy`.
 using variable_load = std::function<double(const shape& extents, dtype type)>;
 
-/// 1 for each variable, so parameter servers take turns.
+/// Gives each variable the weight 1, so parameter servers take turns.
 [[nodiscard]] variable_load equal_load();
 
 /// The bytes of the variable. Slots and gradients are as many times that for each.

@@ -17,7 +17,7 @@ using namespace troupe::test;
 
 namespace {
 
-/// What code can find out about its context.
+/// The answers of a context to the questions that code may ask anywhere.
 struct surroundings {
   bool has_one = false;
   bool crosses = false;

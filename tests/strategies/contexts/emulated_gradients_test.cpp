@@ -35,7 +35,7 @@ mirrored_options on(const std::vector<std::shared_ptr<compute_device>>& devices)
   return {.devices = cpu_devices(2), .compute_devices = devices, .gpus = gpus_here()};
 }
 
-/// What two replicas come to, each of which minimizes in three steps.
+/// The variables after two replicas have minimized in three steps.
 numbers minimized(const std::vector<std::shared_ptr<compute_device>>& devices, bool by_buckets) {
   auto world = world::threads({.seed = 7, .threads = 2});
   mirrored_strategy strategy{world, on(devices)};

@@ -160,6 +160,19 @@ TEST_SUITE("strategies/contexts/run") {
     });
   }
 
+  TEST_CASE("work that returns nothing can be awaited, too") {
+    for_every_strategy([](strategy& strategy) {
+      auto done = strategy.run([](replica_context& context) -> task<int> {
+        auto sum = std::make_shared<int>(1);
+        auto computing = context.compute([sum](std::stop_token) { *sum += 2; });
+        co_await computing;
+        co_return *sum;
+      });
+      for (auto each : strategy.experimental_local_results(done))
+        CHECK(each == 3);
+    });
+  }
+
   TEST_CASE("work that throws in `compute` fails its replica") {
     for_every_strategy([](strategy& strategy) {
       CHECK_THROWS_WITH_AS(strategy.run([](replica_context& context) -> task<void> {

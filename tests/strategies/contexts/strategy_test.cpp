@@ -13,7 +13,7 @@ using namespace troupe;
 
 namespace {
 
-/// What `action` throws; fails the test if it throws nothing, or something else.
+/// The error that `action` throws; fails the test if it throws nothing, or something else.
 template <class Action>
 error failure_of(const Action& action) {
   try {

@@ -21,7 +21,7 @@ constexpr aggregation all_aggregations[]
 
 using change_call = task<tensor> (variable_access::*)(variable, variable_operand);
 
-/// What is awaited, or why it refuses.
+/// Awaits a change. @returns The error, if it is refused.
 task<error> made_by(replica_context& context, change_call call, variable target,
                     variable_operand operand) {
   error reason;

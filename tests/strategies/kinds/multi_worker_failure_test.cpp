@@ -12,7 +12,9 @@
 #include <chrono>
 #include <functional>
 #include <latch>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace multi_worker_failure_test {
@@ -106,6 +108,61 @@ TEST_SUITE("strategies/kinds/multi_worker_failure") {
                        });
                      }),
                      "gradient of a", "gradient of b");
+  }
+
+  TEST_CASE("processes that name different numbers of contributors are told so") {
+    check_both_named(play_two([](strategy& strategy, uint32_t rank) {
+                       auto weights = strategy.make_variable("w", zeros({2}));
+                       optimizer optimizer{rules::sgd{.learning_rate = 1}, {reduce_op::mean}};
+                       strategy.run([=](replica_context& context) -> task<void> {
+                         std::vector<gradient_and_variable> own{{zeros({2}), weights}};
+                         auto applying = optimizer.apply_gradients(context, own, 1 + rank);
+                         co_await applying;
+                       });
+                     }),
+                     "gradient by 1 contributors", "gradient by 2 contributors");
+  }
+
+  TEST_CASE("processes that reduce nests of other structures are told of both") {
+    using metrics = std::map<std::string, double>;
+    auto reduce = [](strategy& strategy, auto own) {
+      strategy.run([own](replica_context& context) -> task<void> {
+        auto reducing = context.all_reduce(reduce_op::sum, own);
+        static_cast<void>(co_await reducing);
+      });
+    };
+    check_both_named(play_two([&](strategy& strategy, uint32_t rank) {
+                       reduce(strategy, rank == 0 ? metrics{{"accuracy", 1}, {"loss", 2}}
+                                                  : metrics{{"count", 10}, {"loss", 20}});
+                     }),
+                     "a map of 'accuracy' 'loss'", "a map of 'count' 'loss'");
+    check_both_named(play_two([&](strategy& strategy, uint32_t rank) {
+                       using optional = std::optional<double>;
+                       reduce(strategy, rank == 0 ? std::pair{optional{1}, optional{}}
+                                                  : std::pair{optional{}, optional{1}});
+                     }),
+                     "something, nothing", "nothing, something");
+    check_both_named(
+      play_two([](strategy& strategy, uint32_t rank) {
+        std::map<std::string, tensor> own{{rank == 0 ? "accuracy" : "loss", scalar(1)}};
+        static_cast<void>(strategy.reduce(reduce_op::sum, own));
+      }),
+      "a map of 'accuracy'", "a map of 'loss'");
+  }
+
+  TEST_CASE("long structures that differ only at their end are told apart") {
+    auto thrown = play_two([](strategy& strategy, uint32_t rank) {
+      std::map<std::string, tensor> own;
+      for (int i = 0; i < 100; ++i)
+        own.emplace("metric " + std::to_string(i), scalar(1));
+      own.emplace(rank == 0 ? "x" : "y", scalar(1));
+      static_cast<void>(strategy.reduce(reduce_op::sum, own));
+    });
+    for (const auto& why : thrown) {
+      CHECK(why.code == errc::invalid_argument);
+      CHECK(says(why, "checksum"));
+      CHECK(why.message.size() < 1000);
+    }
   }
 
   TEST_CASE("a process that is in another call is named with both calls") {

@@ -40,7 +40,7 @@ void run_in(uint32_t processes, uint32_t replicas,
   check_well(thrown);
 }
 
-/// Likewise for all splits of four replicas.
+/// Runs a program with all splits of four replicas; nothing may be refused.
 void for_every_split(const std::function<void(strategy&, uint32_t rank)>& program) {
   for (uint32_t processes : {1U, 2U, 4U}) {
     CAPTURE(processes);
@@ -48,7 +48,7 @@ void for_every_split(const std::function<void(strategy&, uint32_t rank)>& progra
   }
 }
 
-/// What each process got of a program, by rank.
+/// The results that each process writes down, by rank.
 template <class T>
 class notes {
 public:
@@ -596,6 +596,18 @@ TEST_SUITE("strategies/kinds/multi_worker") {
       }
       CHECK(refusal_of([&] { static_cast<void>(strategy.assign_add(all[0], 1)); }).code
             == errc::invalid_argument);
+    });
+  }
+
+  TEST_CASE("a sum of integers is shared out by all processes without loss") {
+    for_every_split([](strategy& strategy, uint32_t) {
+      auto count = strategy.make_variable("count", scalar(0, dtype::i64),
+                                          {.synchronization = variable_synchronization::on_read,
+                                           .aggregation = variable_aggregation::sum});
+      for (auto whole : {7, -7, 8, 3}) {
+        static_cast<void>(strategy.assign(count, whole));
+        CHECK(one_number(strategy.read(count)) == whole);
+      }
     });
   }
 

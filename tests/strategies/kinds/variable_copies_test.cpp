@@ -24,7 +24,7 @@ struct mirrored_gpus {
 
   [[nodiscard]] troupe::strategy& strategy() { return *made; }
 
-  /// What each replica sees of a variable on its GPU.
+  /// The copy of a variable that each replica reads on its GPU.
   [[nodiscard]] std::vector<tensor> copies_of(const variable& wanted) {
     auto seen = made->run([&](replica_context& context) -> task<tensor> {
       auto reading = context.read_on_device({wanted});
@@ -42,7 +42,7 @@ struct mirrored_gpus {
   std::unique_ptr<mirrored_strategy> made;
 };
 
-/// @param computing GPUs of four replicas. @param holding Those that have variables.
+/// @param computing GPUs of four replicas. @param holding GPUs that have variables.
 placed_outcome trained_on(size_t computing, size_t holding, bool has_nccl, giving how) {
   auto world = world::virtual_time({.seed = 3});
   played_gpus machine{4, has_nccl, {.plays_gpu = true}};

@@ -56,7 +56,7 @@ void run_in_processes(
     CHECK_MESSAGE(why.code == errc::none, why.message);
 }
 
-/// What each process ends with.
+/// The outcome of each process, by rank.
 std::vector<placed_outcome> trained_in_processes(giving how,
                                                  const std::shared_ptr<collective_library>& library,
                                                  size_t holding) {

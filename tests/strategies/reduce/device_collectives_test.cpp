@@ -22,7 +22,7 @@ using namespace troupe::test;
 
 namespace {
 
-/// What all processes of a test have in common.
+/// The devices and the library that all processes of a test share.
 struct played_devices {
   std::shared_ptr<cpu_collectives> library = std::make_shared<cpu_collectives>();
   std::atomic<uint64_t> uploads{0};
