@@ -9,9 +9,9 @@
 namespace troupe {
 
 // One batch in a thousand has a gradient a thousand times too long, and one such step undoes many
-// good ones. These cut gradients of any floating type, of one replica, before they are averaged;
-// `update_plan::clip` cuts the mean. Of a sparse gradient they see the rows as they are given: rows
-// of one index count one by one, as in TensorFlow.
+// good ones. These functions cut gradients of any floating type, of one replica, before they are
+// averaged; `update_plan::clip` cuts the mean. They take the rows of a sparse gradient as they are
+// given: rows of one index count one by one, as in TensorFlow.
 //
 // All throw `failure`: type_mismatch for a gradient that is not floating; invalid_argument for
 // limits that make no sense. Results share memory with their arguments where nothing had to change.
@@ -21,7 +21,7 @@ namespace troupe {
 [[nodiscard]] gradient clip_by_value(const gradient& of, double low, double high);
 
 /// The gradient, or the same direction with a norm of `norm_max` if its own is larger. An element
-/// of NaN makes all NaN; one of infinity makes finite ones 0 and others NaN. Source:
+/// that is NaN makes all NaN; an infinite element makes finite ones 0, and others NaN. Source:
 /// tf.clip_by_norm.
 [[nodiscard]] gradient clip_by_norm(const gradient& of, double norm_max);
 
@@ -31,7 +31,7 @@ namespace troupe {
 /// Gradients that were clipped together.
 struct clipped_gradients {
   std::vector<gradient> gradients;
-  double global_norm = 0; ///< Before the clip.
+  double global_norm = 0; ///< The norm before the clip.
 };
 
 /// All gradients multiplied by one factor, so that their global norm is at most `norm_max`: steps

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From accumulators as users see them to the actor that they are.
+// Accumulators for users, and the actors behind them.
 #include "strategies/optimizers/conditional_accumulator.hpp"
 
 #include "actors/training/accumulator.hpp"
@@ -64,7 +64,7 @@ uint32_t count_of(expected<msg<wire::AccumulatorStatus>> reply) {
 
 } // namespace
 
-/// The actor, and its end.
+/// The actor, which ends with it.
 class conditional_accumulator_base::spawned {
 public:
   spawned(troupe::world& in, const accumulator_options& options, accumulator_form::layout holds)

@@ -16,30 +16,30 @@
 
 namespace troupe {
 
-/// What an accumulator collects.
+/// The gradients that an accumulator collects.
 struct accumulator_options {
   dtype type = dtype::f32;
-  /// What every gradient's shape must be; an extent of -1 may be any. None: whatever comes first.
+  /// The shape of every gradient; an extent of -1 may be any. None: the shape of the first one.
   std::optional<troupe::shape> shape;
   reduction reduction_type = reduction::mean;
   std::string name = "conditional_accumulator"; ///< For messages.
 };
 
-/// What a take hands out.
+/// The result of a take.
 struct aggregated_gradient {
   troupe::gradient gradient;
   uint32_t count = 0;       ///< Gradients that it is made of; at least as many as were required.
   uint64_t global_step = 0; ///< The accumulator's step that it closed.
 };
 
-/// Gradients of different replicas come at different times, and those that were computed from old
-/// values should not count. An accumulator drops every gradient whose `local_step` is behind its
-/// own step, tells the sender so, and gives out the mean or sum of the others when there are
-/// enough; giving out raises its step by one.
+/// Gradients of different replicas come at different times, and gradients that were computed from
+/// old values should not count. An accumulator drops every gradient with a `local_step` behind
+/// its own step, tells the sender so, and hands out the mean or sum of the others when there are
+/// enough. Each take raises its step by one.
 ///
-/// What both kinds share. A cheap handle: copies are the same accumulator, which lives until the
-/// last of them is gone, and that before its world. The functions without a context wait on the
-/// thread that made the world; those with one are for step functions, and wait without a thread.
+/// The common part of both kinds. A cheap handle: copies are the same accumulator, which lives
+/// until the last of them is gone; its world outlives it. Functions without a context wait on the
+/// thread that made the world. Functions with a context are for step functions, and hold no thread.
 /// Source: tensorflow/python/ops/data_flow_ops.py, ConditionalAccumulatorBase.
 class conditional_accumulator_base {
 public:
@@ -48,7 +48,7 @@ public:
   [[nodiscard]] task<uint32_t> num_accumulated(replica_context& context);
 
   /// From now on gradients with a smaller `local_step` are stale; the step may be set back, too.
-  /// What has been accepted stays.
+  /// Gradients that have been accepted stay.
   void set_global_step(uint64_t step);
 
 protected:
@@ -73,7 +73,7 @@ public:
   explicit conditional_accumulator(troupe::world& world, const accumulator_options& options = {});
 
   /// Gives a gradient; never waits.
-  /// @returns Whether it was accepted or stale; what is stale is dropped unseen.
+  /// @returns Whether it was accepted or stale; a stale gradient is dropped unseen.
   /// Errors: throws `failure` with invalid_argument for another dtype, or a shape that is not the
   /// declared one or that of the gradients accepted since the last take.
   verdict apply_grad(const tensor& grad, uint64_t local_step = 0);
@@ -103,7 +103,7 @@ public:
   [[nodiscard]] task<verdict> apply_indexed_slices_grad(replica_context& context,
                                                         indexed_slices grad, uint64_t local_step);
 
-  /// Likewise, piece by piece.
+  /// Gives rows by their numbers, values and shape, as the call above.
   verdict apply_grad(tensor indices, tensor values, const std::optional<shape>& dense_shape = {},
                      uint64_t local_step = 0);
 

@@ -14,18 +14,18 @@ struct loss_scale_options {
   double initial = 32768;          ///< 2^15.
   uint64_t growth_interval = 2000; ///< Finite steps in a row after which the scale grows.
   double growth_factor = 2;
-  double backoff_factor = 0.5; ///< What a step that was not finite multiplies the scale with.
+  double backoff_factor = 0.5; ///< A step that was not finite multiplies the scale by this.
 };
 
-/// All that has to be saved of a loss scale.
+/// The state of a loss scale that has to be saved.
 struct loss_scale_state {
   double scale = 1;
-  uint64_t finite_steps = 0; ///< In a row, since the scale last moved.
+  uint64_t finite_steps = 0; ///< Finite steps in a row since the scale last moved.
 
   bool operator==(const loss_scale_state&) const = default;
 };
 
-/// The state as what a replica keeps (`replica_context::keep`). Shape: [2] f64
+/// The state as a tensor that a replica keeps (`replica_context::keep`). Shape: [2] f64
 [[nodiscard]] tensor to_tensor(const loss_scale_state& state);
 
 /// The state that was kept.
@@ -55,7 +55,7 @@ public:
   /// Errors: throws `failure` with invalid_argument for options that would not let it.
   [[nodiscard]] static loss_scale dynamic(loss_scale_options options = {});
 
-  /// What the loss is to be multiplied with.
+  /// The number to multiply the loss by.
   [[nodiscard]] double value() const { return state_.scale; }
 
   /// Gradients of the loss itself.

@@ -13,11 +13,11 @@
 #include "strategies/contexts/strategy.hpp"
 #include "strategies/contexts/variable_bundles.hpp"
 #include "strategies/coordinator/closure_context.hpp"
+#include "strategies/optimizers/accumulated_batches.hpp"
 #include "strategies/reduce/on_host.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <mutex>
 #include <numeric>
 #include <optional>
@@ -32,11 +32,11 @@ namespace {
 struct addressed_push {
   variable target;
   msg<wire::PushGradient> push;
-  std::optional<gradient> there{}; ///< Where the owner does not take it.
+  std::optional<gradient> there{}; ///< On a device where the owner does not take it.
   std::vector<msg<wire::PushGradient>>
-    beside{}; ///< The same, on the target's places but the first.
+    beside{}; ///< The same on the target's other places, without the first.
 
-  // For what lies at a place of the target.
+  // The message for the part of the target that lies at a place.
   [[nodiscard]] const msg<wire::PushGradient>& push_at(device place) const {
     if (beside.empty() || place == target.place()) return push;
     auto found = std::ranges::find(target.places(), place) - target.places().begin();
@@ -44,8 +44,8 @@ struct addressed_push {
   }
 };
 
-// Whether a gradient lies on a device where its owner does not take it: one of several places has
-// no use for what lies on another.
+// Whether a gradient lies on a device where its owner does not take it. A variable with several
+// places takes none from a device, since each place needs its own.
 bool lies_elsewhere(gradient of, const variable& target) {
   return std::ranges::any_of(arrays_in(of), [&](const tensor* array) {
     return is_on_device(*array)
@@ -53,7 +53,7 @@ bool lies_elsewhere(gradient of, const variable& target) {
   });
 }
 
-/// What a replica brings to the merge_call.
+/// The gradients that a replica brings to the merge_call.
 using brought_pushes = std::shared_ptr<const std::vector<addressed_push>>;
 
 brought_pushes make_pushes(uint32_t replica, const std::vector<gradient_and_variable>& gradients) {
@@ -72,14 +72,22 @@ bool are_on_devices(const std::vector<brought_pushes>& all) {
     all, [&](const auto& brought) { return std::ranges::any_of(*brought, is_there); });
 }
 
-void check_same_variables(const std::vector<brought_pushes>& all) {
-  for (size_t i = 1; i < all.size(); ++i)
-    if (!std::ranges::equal(*all[i], *all[0], {}, &addressed_push::target, &addressed_push::target))
-      throw_failure(
-        errc::invalid_argument,
-        "replica {} brings the gradients of other variables than replica 0 (the first is '{}', "
-        "and '{}'); all replicas have to apply the same",
-        i, all[i]->front().target.name(), all[0]->front().target.name());
+void check_same_variables(const std::vector<brought_pushes>& all, uint32_t first_replica) {
+  const auto& first = *all.front();
+  auto name_in = [](const std::vector<addressed_push>& pushes, size_t at) {
+    return at < pushes.size() ? fmt::format("that of '{}'", pushes[at].target.name()) : "none";
+  };
+  for (size_t i = 1; i < all.size(); ++i) {
+    const auto& other = *all[i];
+    auto [differs, from]
+      = std::ranges::mismatch(other, first, {}, &addressed_push::target, &addressed_push::target);
+    if (differs == other.end() && from == first.end()) continue;
+    auto at = static_cast<size_t>(from - first.begin());
+    throw_failure(errc::invalid_argument,
+                  "replica {} brings the gradients of other variables than replica {}: as number "
+                  "{} {}, not {}; all replicas have to apply the same, in one order",
+                  first_replica + i, first_replica, at + 1, name_in(other, at), name_in(first, at));
+  }
 }
 
 // A gradient where it lies: in its message, or on a device.
@@ -90,7 +98,7 @@ gradient gradient_of(const addressed_push& addressed) {
 }
 
 // One gradient for each variable, as if a single replica had brought it.
-// @param sums Of each variable one, or one for each of its places.
+// @param sums For each variable, one sum, or one for each of its places.
 brought_pushes pushes_of_one(const brought_pushes& targets,
                              const std::vector<std::vector<gradient>>& sums) {
   auto pushes = std::make_shared<std::vector<addressed_push>>();
@@ -108,11 +116,11 @@ brought_pushes pushes_of_one(const brought_pushes& targets,
 struct update_requests {
   std::vector<std::pair<variable_owner_actor, msg<wire::ApplyUpdate>>> alone;
   std::vector<std::pair<bundle_actor, apply_bundle>> bundled;
-  std::vector<size_t> which_alone;                ///< Targets, by position.
-  std::vector<std::vector<size_t>> which_bundled; ///< Those of each bundle.
+  std::vector<size_t> which_alone;                ///< Positions of targets.
+  std::vector<std::vector<size_t>> which_bundled; ///< Positions of the targets of each bundle.
 };
 
-// Where the only gradient of a variable is among the targets; nothing, if there are several.
+// The position of a variable's only gradient among the targets; nothing, if it has several.
 using target_positions = std::unordered_map<variable, std::optional<size_t>>;
 
 target_positions positions_of_targets(const std::vector<addressed_push>& targets) {
@@ -122,11 +130,11 @@ target_positions positions_of_targets(const std::vector<addressed_push>& targets
   return positions;
 }
 
-// The gradients of a bundle's variables.
-// @param variables Of the strategy.
-// @param of_targets Their positions.
-// @param left Whether a target is, by position: those of the bundle are not any more.
-// Does nothing if there is not one for each.
+// Adds an update of a bundle's variables, unless one of them has no gradient, or several.
+// @param variables The strategy's variables.
+// @param of_targets The positions of targets.
+// @param left By position: whether a target is in no bundle yet. Clears it for the bundle's
+// targets.
 void take_bundle(update_requests& to, const bundle_of_variables& bundle,
                  std::span<const variable> variables, const target_positions& of_targets,
                  const std::vector<brought_pushes>& all, uint32_t divisor, bool holds,
@@ -152,7 +160,7 @@ void take_bundle(update_requests& to, const bundle_of_variables& bundle,
   to.which_bundled.push_back(std::move(positions));
 }
 
-// @param holds Whether those of owners wait for their release.
+// @param holds Whether updates wait for their release.
 // @param meeting The strategy of replicas that have met; null: none have.
 update_requests make_updates(const std::vector<brought_pushes>& all, uint32_t divisor, bool holds,
                              strategy* meeting) {
@@ -181,7 +189,7 @@ update_requests make_updates(const std::vector<brought_pushes>& all, uint32_t di
   return made;
 }
 
-// What a user has given, with what may be left out.
+// Gradients as a user has given them, completed by what may be left out.
 std::vector<gradient_and_variable> taken(std::string_view call,
                                          std::vector<gradient_and_variable> given) {
   if (given.empty())
@@ -200,11 +208,6 @@ void check_no_accumulation(const optimizer_options& options, std::string_view wh
                   options.accumulation_steps, which);
 }
 
-gradient sum_of(const gradient& first, const gradient& second) {
-  const gradient both[] = {first, second};
-  return reduce_components(reduce_op::sum, both);
-}
-
 } // namespace
 
 struct optimizer::shared_state {
@@ -214,7 +217,7 @@ struct optimizer::shared_state {
   /// An owner that knows what an update does, and the teller that told it.
   using told_owner = std::pair<caf::actor_addr, uint32_t>;
 
-  /// By the actor itself: its address may be that of another one in another world.
+  /// Orders by the actor itself: an actor of another world may have an equal address.
   struct by_identity {
     bool operator()(const told_owner& one, const told_owner& other) const {
       return std::pair{one.first.get(), one.second} < std::pair{other.first.get(), other.second};
@@ -222,42 +225,15 @@ struct optimizer::shared_state {
   };
 
   std::mutex mutex;
-  /// Replica 0 tells for all replicas, but each worker for itself: its messages may come before
-  /// another's. An address keeps the place of its actor from being given to a new one.
+  /// The owners that were told of this optimizer. Replica 0 tells them for all replicas, but each
+  /// worker for itself: its messages may come before another's. As long as an address is kept, no
+  /// new actor gets the memory of the old one.
   std::set<told_owner, by_identity> ready;
 
-  /// What a replica has accumulated, by variable.
-  struct accumulated {
-    uint32_t batches = 0;
-    std::vector<gradient_and_variable> gradients;
-    variable_positions positions; ///< In `gradients`.
-  };
+  accumulated_batches batches; ///< Under a lock of their own.
 
-  std::map<uint32_t, accumulated> by_replica;
-
-  accumulated& of(uint32_t replica) {
-    std::lock_guard guard{mutex};
-    return by_replica[replica]; // stays where it is, and is that replica's alone
-  }
-
-  // Adds a batch. @returns The sum, if it is complete.
-  std::optional<std::vector<gradient_and_variable>>
-  add(uint32_t replica, std::vector<gradient_and_variable> gradients) {
-    if (options.accumulation_steps == 1) return gradients;
-    auto& so_far = of(replica);
-    auto is_first = so_far.batches == 0;
-    for (auto& [gradient, variable] : gradients) {
-      auto [at, is_new] = so_far.positions.emplace(variable, so_far.gradients.size());
-      if (is_new || is_first) {
-        so_far.gradients.push_back({gradient, variable});
-      } else {
-        auto& sum = so_far.gradients[at->second].gradient;
-        sum = sum_of(sum, gradient);
-      }
-    }
-    if (++so_far.batches < options.accumulation_steps) return std::nullopt;
-    return std::exchange(so_far, {}).gradients;
-  }
+  shared_state(update_plan its_plan, optimizer_options its_options)
+    : plan(std::move(its_plan)), options(its_options), batches(options.accumulation_steps) {}
 
   // Tells owners that do not know, or were told of another optimizer since.
   task<void> use(activity& host, uint32_t teller, const std::vector<addressed_push>& targets) {
@@ -276,10 +252,11 @@ struct optimizer::shared_state {
       static_cast<void>(value_or_throw(std::move(answer)));
   }
 
-  // What the replicas of this process bring as one gradient for each variable, where its owner
-  // takes it: the sum of all processes.
-  static task<brought_pushes> combine(cross_replica_context& cross,
-                                      std::vector<brought_pushes> all) {
+  // Sums the gradients of all replicas of all processes: one for each variable, where its owner
+  // takes it.
+  // @param contributors As for `apply_together`: processes that give another number are refused.
+  static task<brought_pushes> combine(cross_replica_context& cross, std::vector<brought_pushes> all,
+                                      std::optional<uint32_t> contributors) {
     auto targets = all.front();
     std::vector<replica_gradients> values;
     for (size_t i = 0; i < targets->size(); ++i) {
@@ -293,12 +270,14 @@ struct optimizer::shared_state {
                         .places = target.places()});
     }
     all.clear();
-    auto combining = cross.reducing().reduce_gradients({"gradient"}, std::move(values));
+    reduction_call how{"gradient"};
+    if (contributors) how.what = fmt::format("gradient by {} contributors", *contributors);
+    auto combining = cross.reducing().reduce_gradients(std::move(how), std::move(values));
     auto sums = co_await combining;
     co_return pushes_of_one(targets, sums);
   }
 
-  // What each replica of all processes brings alike, where owners take it.
+  // Brings gradients that are the same in all replicas to where owners take them.
   static task<brought_pushes> bring(cross_replica_context& cross, std::vector<brought_pushes> all) {
     auto targets = all.front();
     std::vector<std::vector<gradient>> same(targets->size());
@@ -314,8 +293,8 @@ struct optimizer::shared_state {
     co_return pushes_of_one(targets, brought);
   }
 
-  // A replica's gradients, and on the host what that needs of those on devices: the numbers of
-  // rows; and all, if it adds up batches.
+  // A replica's gradients. It brings from devices to the host what is needed there: row numbers;
+  // and all arrays, if batches are accumulated.
   task<std::vector<gradient_and_variable>> take(replica_context& context, std::string_view call,
                                                 std::vector<gradient_and_variable> given) const {
     std::vector<tensor*> wanted;
@@ -334,17 +313,17 @@ struct optimizer::shared_state {
     co_return taken(call, std::move(given));
   }
 
-  // Gradients of replicas that have met. @param are_reduced Whether all bring the sum of all.
-  // @param contributors Replicas whose mean it is; nothing: all.
+  // Applies the gradients of replicas that have met. @param are_reduced Whether each replica brings
+  // the sum of all. @param contributors The divisor of a mean; nothing: all replicas.
   task<void> apply_together(cross_replica_context& cross, std::vector<brought_pushes> all,
                             bool are_reduced, std::optional<uint32_t> contributors = {}) {
-    check_same_variables(all);
+    check_same_variables(all, cross.strategy().first_local_replica());
     auto lie_elsewhere = are_on_devices(all);
     if (are_reduced && !lie_elsewhere) all.resize(1);
     if (lie_elsewhere || (!are_reduced && cross.group() != nullptr)) {
       auto given = std::exchange(all, {});
-      auto gathering
-        = are_reduced ? bring(cross, std::move(given)) : combine(cross, std::move(given));
+      auto gathering = are_reduced ? bring(cross, std::move(given))
+                                   : combine(cross, std::move(given), contributors);
       auto gathered = co_await gathering;
       all.push_back(std::move(gathered));
     }
@@ -353,7 +332,7 @@ struct optimizer::shared_state {
     co_await applying;
   }
 
-  // @param replicas That the gradients are of.
+  // @param replicas The number of replicas that the gradients come from.
   // @param teller The replica or worker that tells owners of the optimizer.
   // @param meeting The strategy, where replicas have met.
   task<void> apply(activity& host, std::vector<brought_pushes> all, uint32_t replicas,
@@ -385,8 +364,8 @@ struct optimizer::shared_state {
     co_await applying;
   }
 
-  // Asks all for updates, or for those that they hold. @returns What they have answered: those
-  // alone, then those bundled.
+  // Asks all owners and bundles for updates, or to release those that they hold. @returns Their
+  // answers: first of single variables, then of bundles.
   template <class Handle, class Message>
   static task<std::vector<msg<wire::UpdateApplied>>>
   make_all(activity& host, std::vector<std::pair<bundle_actor, apply_bundle>> bundled,
@@ -404,7 +383,7 @@ struct optimizer::shared_state {
   }
 
   // Has owners and bundles hold their updates. @returns The squares of all mean gradients, added up
-  // in the order of targets. Where several devices have copies, they have measured the same.
+  // in the order of targets. Several devices with copies of a variable have measured the same.
   static task<double> measure(activity& host, update_requests updates, size_t targets) {
     auto holding = make_all(host, std::move(updates.bundled), std::move(updates.alone));
     auto held = co_await holding;
@@ -425,16 +404,14 @@ optimizer::optimizer(update_rule rule, optimizer_options options, learning_rate_
   : optimizer(update_plan{.rule = rule, .schedule = std::move(schedule)}, options) {}
 
 optimizer::optimizer(update_plan plan, optimizer_options options)
-  : state_(std::make_shared<shared_state>()) {
-  value_or_throw(validate(plan));
+  : state_(std::make_shared<shared_state>(std::move(plan), options)) {
+  value_or_throw(validate(state_->plan));
   if (options.accumulation_steps == 0)
     throw_failure(errc::invalid_argument,
                   "accumulation_steps is 0; an update needs at least 1 batch");
   if (!(options.clip_global_norm >= 0))
     throw_failure(errc::invalid_argument, "clip_global_norm is {}; a norm is not negative",
                   options.clip_global_norm);
-  state_->plan = std::move(plan);
-  state_->options = options;
 }
 
 const optimizer_options& optimizer::options() const {
@@ -449,7 +426,8 @@ optimizer::apply_gradients(replica_context& context,
   auto gradients = co_await taking;
   auto state = state_;
   auto replica = context.replica_id_in_sync_group();
-  auto complete = state->add(replica, std::move(gradients));
+  auto failed = context.strategy().failed_runs();
+  auto complete = state->batches.add(replica, std::move(gradients), failed);
   if (!complete) co_return false;
   auto apply = [state](cross_replica_context& cross, distributed_value<brought_pushes> all) {
     return state->apply_together(cross, all.local_results(), false);
@@ -502,7 +480,7 @@ optimizer::apply_gradients(closure_context& context,
   for (const auto& [gradient, variable] : gradients)
     check_on_host(gradient);
   auto worker = context.worker_index();
-  auto complete = state->add(worker, std::move(gradients));
+  auto complete = state->batches.add(worker, std::move(gradients));
   if (!complete) co_return false;
   std::vector<brought_pushes> pushes{make_pushes(worker, *complete)};
   complete.reset(); // from here on the messages hold the gradients

@@ -17,18 +17,18 @@ class gradient_buckets;
 
 /// How gradients become an update.
 struct optimizer_options {
-  /// How those of all replicas are combined. A loss that is divided by the global batch, as
-  /// tf.distribute has it, wants their sum; one that is a replica's mean wants their mean.
+  /// How the gradients of all replicas are combined. A loss that is divided by the global batch, as
+  /// in tf.distribute, needs their sum; a loss that is a replica's mean needs their mean.
   reduce_op aggregation = reduce_op::sum;
-  /// Batches whose gradients are averaged before an update is made: large batches on small memory.
+  /// The number of batches that are averaged for an update: large batches on small memory.
   uint32_t accumulation_steps = 1;
-  /// The norm of all gradients together, after they are combined, is cut to this; 0: it stays.
+  /// The global norm of the combined gradients is clipped to this; 0: no clip.
   double clip_global_norm = 0;
 };
 
 /// In a run all replicas make the same steps, so that their gradients can be combined and applied
 /// at once: every variable's owner reads all of them and writes the variable, in one pass over
-/// memory. A training step needs but one call:
+/// memory. A training step needs one call:
 ///
 ///     auto applying = optimizer.apply_gradients(context, gradients);
 ///     co_await applying;
@@ -38,30 +38,32 @@ struct optimizer_options {
 /// A cheap value; copies mean the same optimizer. Thread: any.
 class optimizer {
 public:
-  /// @param rule What an update does: `rules::sgd`, `rules::adam` and so on, with their settings.
+  /// @param rule The update rule: `rules::sgd`, `rules::adam` and so on, with its settings.
   /// @param schedule How the learning rate changes over the updates of a variable.
   /// Errors: throws `failure` with invalid_argument, as `validate(rule)` does, for
   /// accumulation_steps of 0, or a negative norm.
   explicit optimizer(update_rule rule, optimizer_options options = {},
                      learning_rate_schedule schedule = {});
 
-  /// Likewise from a whole plan, with clips and an average.
+  /// Makes an optimizer of a whole plan, with clips and an average. Errors: as above, and as
+  /// `validate(plan)`.
   explicit optimizer(update_plan plan, optimizer_options options = {});
 
   [[nodiscard]] const optimizer_options& options() const;
 
   /// Combines the gradients of all replicas and applies them: a merge_call, which all replicas have
   /// to make with gradients of the same variables. Where several batches are accumulated, only each
-  /// `accumulation_steps`-th call is one; what is kept until then is no part of checkpoints.
+  /// `accumulation_steps`-th call is one. The gradients that are kept until then are no part of
+  /// checkpoints; a run of this process that fails discards them.
   /// @returns True if the call has made an update.
   /// Errors: throws `failure`: invalid_argument if there is no gradient at all, one does not fit
-  /// its variable, or replicas bring those of different variables; as `merge_call`.
+  /// its variable, or replicas bring gradients of different variables; as `merge_call`.
   [[nodiscard]] task<bool>
   apply_gradients(replica_context& context,
                   std::vector<gradient_and_variable> gradients_and_variables) const;
 
-  /// Likewise, but MEAN is one over so many replicas: those that brought more than zeros, as `join`
-  /// counts them.
+  /// Applies gradients as the call above, but MEAN divides by `contributors`: the number of
+  /// replicas that brought more than zeros, as `join` counts them.
   /// Errors: as above; throws `failure`: invalid_argument for none, more than there are, or another
   /// number than other replicas give; failed_precondition if several batches are accumulated.
   [[nodiscard]] task<void>
@@ -69,28 +71,28 @@ public:
                   std::vector<gradient_and_variable> gradients_and_variables,
                   uint32_t contributors) const;
 
-  /// Likewise for a single variable.
+  /// Applies the gradient of a single variable, as the call above.
   [[nodiscard]] task<bool> apply_gradients(replica_context& context, troupe::gradient gradient,
                                            troupe::variable variable) const;
 
-  /// Applies the gradients of a scheduled function, by themselves: other workers' come before or
-  /// after. Accumulates likewise, for each worker by itself.
+  /// Applies the gradients of a scheduled function by themselves: the gradients of other workers
+  /// come before or after. Batches are accumulated for each worker by itself.
   /// Errors: throws `failure`: invalid_argument if there is no gradient at all, or one does not fit
-  /// its variable; unimplemented for a clip by the norm of all, which other workers' updates would
-  /// come between (use `clip_by_global_norm`); cancelled, as all that such a function awaits.
+  /// its variable; unimplemented for `clip_global_norm`, since updates of other workers would come
+  /// between (use `clip_by_global_norm`); cancelled, as every task of such a function.
   [[nodiscard]] task<bool>
   apply_gradients(closure_context& context,
                   std::vector<gradient_and_variable> gradients_and_variables) const;
 
-  /// Applies gradients that are combined already, the same in all replicas: the sum of theirs, as
-  /// `gradient_buckets` has it. A merge_call, as `apply_gradients`.
+  /// Applies gradients that are combined already: in all replicas the same sum, as
+  /// `gradient_buckets` gives it. A merge_call, as `apply_gradients`.
   /// Errors: as `apply_gradients`; throws `failure` with failed_precondition if several batches are
   /// to be accumulated, which is done before gradients are combined.
   [[nodiscard]] task<void>
   apply_reduced_gradients(replica_context& context,
                           std::vector<gradient_and_variable> gradients_and_variables) const;
 
-  /// `compute_gradients`, then `apply_gradients`. @param grad_loss As there.
+  /// `compute_gradients`, then `apply_gradients`. @param grad_loss As for `compute_gradients`.
   /// @returns The loss of this replica's batch.
   [[nodiscard]] task<double> minimize(replica_context& context, loss_function loss,
                                       std::vector<variable> variables, double grad_loss = 1) const;
@@ -99,7 +101,7 @@ public:
   [[nodiscard]] task<double> minimize(replica_context& context, loss_function loss) const;
 
   /// `minimize` for the variables of the buckets: their gradients are combined while others are
-  /// still computed. Errors: as `apply_reduced_gradients`, and those of the buckets.
+  /// still computed. Errors: as `apply_reduced_gradients`, and as the buckets.
   [[nodiscard]] task<double> minimize(replica_context& context, loss_function loss,
                                       gradient_buckets buckets) const;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens beside a training job: hooks, and what they are told.
+// Hooks of a training job, and the events that they are told of.
 #pragma once
 
 #include "actors/interfaces/job_report.hpp"
@@ -27,8 +27,8 @@ struct session_plan {
   /// Tokens in the queue at the start, in place of the default; used under `tensorflow` only.
   std::optional<uint32_t> init_tokens;
   bool takes_snapshots = false; ///< Whether a hook will ever want one.
-  bool has_chiefs_hook = false; ///< One of an optimizer's hooks is the chief's, which closes steps.
-  bool has_others_hook = false; ///< One is not: without the chief's no step would end.
+  bool has_chiefs_hook = false; ///< Whether an optimizer's hook is the chief's, which closes steps.
+  bool has_others_hook = false; ///< Whether one is another replica's: no step ends by it alone.
   /// The job's other processes and their actors, where they are observed; else null.
   std::shared_ptr<const task_view> tasks;
   /// Has the last messages of the other processes collected, for `on_flight_records`; empty if they
@@ -49,12 +49,12 @@ private:
   std::function<void(const std::string&)> stop_;
 };
 
-/// Saving, logging and stopping are no business of a step function. A hook is told of a job's
+/// Saving, logging and stopping do not belong into a step function. A hook is told of a job's
 /// beginning, of every step and of the end, in that order.
 ///
 /// A hook that throws `failure` from `begin` refuses the job; from any later member it ends the
-/// job, whose report then has the failure. Thread: one member at a time, but for
-/// `wants_snapshot` and those that begin with `on_`, which may be called beside the others.
+/// job, and the report of the job has the failure. Thread: one member at a time, but for
+/// `wants_snapshot` and the members that begin with `on_`, which may be called beside the others.
 class session_hook {
 public:
   session_hook() = default;
@@ -72,10 +72,11 @@ public:
   /// this returns.
   virtual void on_open_step(const open_step&) {}
 
-  /// A step is over. Not called on the threads that train; what takes long delays other hooks only.
+  /// A step is over. Not called on the threads that train: a slow hook delays other hooks only.
   virtual void after_step(const session_control&, const step_record&) {}
 
   /// Whether a snapshot is to be taken after so many updates. @param last No step comes after it.
+  /// Asked only if `begin` of a hook has set `session_plan::takes_snapshots`.
   virtual bool wants_snapshot(uint64_t /*step*/, job_time /*now*/, bool /*last*/) { return false; }
 
   /// A snapshot was taken, whichever hook wanted it. It shares the owners' memory.

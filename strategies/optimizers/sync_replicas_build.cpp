@@ -38,7 +38,7 @@ private:
   int64_t num_tokens_;
 };
 
-// What an update multiplies the mean gradient by, if it does that and nothing else; else 0.
+// The factor of the mean gradient, if an update does nothing but multiply by it; else 0.
 double only_rate_of(const update_plan& plan, const sync_options& options) {
   const auto* rule = std::get_if<rules::sgd>(&plan.rule);
   auto is_clipped
@@ -54,16 +54,16 @@ std::string accumulator_name(const variable& of, size_t place) {
   return fmt::format("{}accumulator {}", place_prefixes[place], of.name());
 }
 
-// An owner lends its variable within its process. A step that looks at each gradient's norm asks
-// each owner; so does one of variables with a copy on each of several devices, which change
-// together.
+// Whether owners may lend their variables to bundles, in their own process. A step that needs the
+// norm of each gradient asks each owner. So does a step of variables with copies on several
+// devices, which change together.
 bool may_bundle(const strategy& strategy, const sync_options& options) {
   const auto& layout = strategy.layout();
   auto is_on_several = layout.mirrors_variables && layout.variable_devices.size() > 1;
   return layout.placement == nullptr && !options.measures() && !is_on_several;
 }
 
-// Of one variable, or of the bundle that it begins.
+// The name of a variable, or of the bundle that begins with it.
 std::string name_of(const job_actors& actors, size_t position) {
   const auto& name = actors.variables[position].name();
   const auto* bundle = actors.bundle_of(position);
@@ -71,8 +71,7 @@ std::string name_of(const job_actors& actors, size_t position) {
                            : fmt::format("{} and {} more", name, bundle->variables.size() - 1);
 }
 
-/// Spawns the actors of a job that stand in this process, and ends them again if that comes to
-/// nothing.
+/// Spawns the actors of a job that stand in this process, and ends them again if the build fails.
 class actor_builder {
 public:
   actor_builder(strategy& strategy, job_actors& actors)
@@ -98,7 +97,7 @@ public:
     return lives;
   }
 
-  /// Puts variables together. @param config Of the first one's accumulator.
+  /// Bundles variables. @param config For the accumulator of the first variable.
   void add_bundle(const lent_variables& lent, accumulator_config config) {
     auto first = lent.positions.front();
     auto& bundle = actors_.bundles.emplace_back(
@@ -148,7 +147,7 @@ void job_actors::end() const {
     caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
 }
 
-// A step that lacks the gradient of one could never end.
+// A step that lacks the gradient of one variable could never end.
 void sync_replicas_optimizer::check_trained(const strategy& strategy,
                                             std::span<const variable> variables) {
   std::unordered_set<variable> seen;

@@ -28,8 +28,8 @@ struct pushes_of_step {
   std::vector<std::pair<bundle_accumulator_actor, push_bundle>> bundled;
 };
 
-// @param given By position in the job; those of the bundle are taken out.
-// @returns None, if no gradient is of the bundle.
+// @param given By position in the job; the gradients of the bundle are taken out.
+// @returns No gradients, if none is of the bundle.
 std::optional<push_bundle> take_bundle(const job_actors& actors, const bundle_of_variables& bundle,
                                        std::vector<msg<wire::PushGradient>>& given) {
   push_bundle pushed;
@@ -98,7 +98,7 @@ std::vector<tensor*> arrays_for_host(std::vector<gradient_and_variable>& given, 
   return arrays;
 }
 
-// A process that does not hold a variable is told by its accumulator.
+// Checks variables of this process; the accumulator of any other variable answers itself.
 void check_aggregates(const std::vector<gradient_and_variable>& given) {
   for (const auto& [gradient, variable] : given)
     value_or_throw(troupe::check_aggregates(variable.name(), variable.place()));

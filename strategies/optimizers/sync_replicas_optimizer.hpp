@@ -23,17 +23,17 @@
 
 namespace troupe {
 
-/// What became of a replica's gradients.
+/// The fate of a replica's gradients.
 struct apply_outcome {
-  uint64_t accepted = 0;    ///< Of how many variables the gradient became part of the step.
-  uint64_t stale = 0;       ///< Of how many it came too late and was dropped.
+  uint64_t accepted = 0;    ///< Variables with a gradient that became part of the step.
+  uint64_t stale = 0;       ///< Variables with a gradient that came too late and was dropped.
   uint64_t global_step = 0; ///< The token: the step that this replica works on next.
-  /// If asked for: what the gradients of the step came to, for each of those given. Empty if the
-  /// step was over before they came, or the job ended.
+  /// If asked for: the aggregate of the step's gradients, for each gradient that was given. Empty
+  /// if the step was over before they came, or the job ended.
   std::vector<std::optional<troupe::gradient>> aggregates;
 };
 
-/// What else `apply_gradients` does.
+/// Options of `apply_gradients`.
 struct apply_options {
   bool read_aggregates = false; ///< Costs a sum of the step's gradients for each variable.
 };
@@ -46,35 +46,35 @@ struct average_choice {
   std::vector<variable> variables_to_average;
 };
 
-/// What the links between a job's nodes do, and what its accumulators and token queue do about it.
+/// How unreliable the links and nodes of a job are, for its accumulators and token queue.
 struct job_links {
   job_time ask_again_after{0}; ///< Not 0: a message may come twice, and is answered as before.
-  bool may_end = false;        ///< A replica's node may be gone: it waits for no token any more.
-  bool may_return = false; ///< And back: what its former life gave to a step counts, and no more.
+  bool may_end = false;        ///< A replica's node may be gone: then it waits for no token.
+  bool may_return = false;     ///< It may come back: gradients of its former life count, once.
 };
 
 /// A step that waits for all replicas is as slow as the slowest. This optimizer waits for
 /// `replicas_to_aggregate` gradients of each variable, averages them, applies the update, and lets
-/// every replica go on with a token; the other replicas are backups, whose late gradients are
-/// dropped. `sync_options::policy` says what becomes of late replicas.
+/// every replica go on with a token. The other replicas are backups; their late gradients are
+/// dropped. `sync_options::policy` says how late replicas go on.
 ///
 /// A cheap value; copies mean the same settings. Thread: any.
 class sync_replicas_optimizer {
 public:
-  /// @param rule What an update does: `rules::sgd`, `rules::adam` and so on, with their settings.
+  /// @param rule The update rule: `rules::sgd`, `rules::adam` and so on, with its settings.
   /// @param schedule How the learning rate changes over the updates of a variable.
   /// Errors: throws `failure` with invalid_argument, as `validate(rule)` and
   /// `sync_options::validate` do.
   sync_replicas_optimizer(update_rule rule, sync_options options,
                           learning_rate_schedule schedule = {});
 
-  /// @param plan Likewise, with what happens around it: clips of the mean, sparse updates.
+  /// @param plan The update rule with its surroundings: clips of the mean, sparse updates.
   /// @param averages Which moving averages the owners keep.
   /// Errors: throws `failure` with invalid_argument, as `validate(plan)` and
   /// `sync_options::validate` do.
   sync_replicas_optimizer(update_plan plan, sync_options options, average_choice averages = {});
 
-  /// What an update of a variable does.
+  /// The plan of every update of a variable.
   [[nodiscard]] update_plan plan_for(const variable& trained) const;
 
   [[nodiscard]] const sync_options& options() const { return options_; }
@@ -82,7 +82,7 @@ public:
   [[nodiscard]] const std::string& get_name() const { return options_.name; }
 
   /// The loss of this replica's batch and its gradients, computed where `context.compute` computes.
-  /// Nothing is aggregated: clipping these clips per replica.
+  /// Nothing is aggregated: a clip of these gradients is a clip per replica.
   /// @param grad_loss The gradient of the loss itself, by which all gradients are multiplied.
   /// Errors: throws `failure`: those of the tape; cancelled if the gradient is wanted no more.
   [[nodiscard]] task<computed_gradients> compute_gradients(replica_context& context,
@@ -113,18 +113,18 @@ public:
                   std::vector<gradient_and_variable> gradients_and_variables,
                   apply_options options = {}) const;
 
-  /// Likewise for a job with one variable.
+  /// Pushes the gradient of a job with one variable, as the call above.
   [[nodiscard]] task<apply_outcome> apply_gradients(replica_context& context,
                                                     troupe::gradient gradient,
                                                     troupe::variable variable) const;
 
-  /// Waits for the next token without giving a gradient: what becomes of a cancelled step.
-  /// @param not_before As in TakeToken; 0 = whatever comes.
+  /// Waits for the next token without giving a gradient: a cancelled step ends so.
+  /// @param not_before As in TakeToken; 0: any token.
   /// Errors: throws `failure` with cancelled when the job is over.
   [[nodiscard]] task<uint64_t> take_token(replica_context& context, uint64_t not_before = 0) const;
 
-  /// Spawns an accumulator again whose owner or mirror has begun a new life: as `build` made
-  /// the first. @param place 0 = it stands in the owner's place, 1 = in the mirror's.
+  /// Spawns an accumulator again, as `build` made the first, after its owner or mirror has begun a
+  /// new life. @param place 0 = it stands in the owner's place, 1 = in the mirror's.
   [[nodiscard]] caf::actor collect_again(const strategy& strategy, const variable& of, size_t place,
                                          const replicated_owner_actor& owner,
                                          const job_links& links) const;
@@ -139,17 +139,17 @@ public:
   static void check_trained(const strategy& strategy, std::span<const variable> variables);
 
   /// Makes what replicas and chief of a job share: the token queue, and an accumulator for each
-  /// variable; tells the owners what an update does. A later call begins another job.
-  /// @param variables What the job trains; those of which gradients are given.
+  /// variable; tells the owners the plan of updates. A later call begins another job.
+  /// @param variables The variables that the job trains: steps give gradients for them.
   /// @param global_step Updates made so far.
-  /// @param tokens If the job goes on from a checkpoint: the steps of those that it left in its
-  /// queue. @param links What messages and replicas may go through.
+  /// @param tokens If the job goes on from a checkpoint: the steps of the tokens in its queue.
+  /// @param links How unreliable messages and replicas are.
   ///
-  /// In a job of several processes each makes those that stand in it, and owners are told what an
-  /// update does by the process of the chief.
+  /// In a job of several processes each makes the actors that stand in it, and the process of the
+  /// chief tells owners the plan of updates.
   /// Errors: throws `failure` with invalid_argument ("Must supply at least one variable",
-  /// "Global step is required to check staleness"), or if one is to be averaged that is not among
-  /// them; as `check_trained`, and as owners answer UseOptimizer.
+  /// "Global step is required to check staleness"), or if a variable that is to be averaged is not
+  /// among them; as `check_trained`, and as owners answer UseOptimizer.
   void build(strategy& strategy, std::vector<variable> variables,
              std::optional<uint64_t> global_step,
              const std::optional<std::vector<uint64_t>>& tokens = {}, job_links links = {});
@@ -164,7 +164,7 @@ public:
   /// tokens to finish the first step") if there are fewer than N - n.
   [[nodiscard]] uint32_t get_init_tokens(int64_t num_tokens = -1) const;
 
-  /// A hook that begins a job with so many tokens. Without one, a job begins with
+  /// A hook that begins a job with `num_tokens` tokens. Without one, a job begins with
   /// `sync_options::initial_tokens`. May be made before `build`.
   /// @param is_chief Whether the session closes steps.
   [[nodiscard]] std::shared_ptr<session_hook> make_session_run_hook(bool is_chief,
@@ -177,20 +177,22 @@ public:
   /// The names of the arrays that the optimizer keeps beside each variable.
   [[nodiscard]] std::vector<std::string> get_slot_names() const;
 
-  /// Such an array of a variable, as it is now; nothing if there is none of that name.
+  /// An array that the optimizer keeps beside a variable, as it is now; nothing if none has that
+  /// name.
   /// Thread: the one that made the world.
   [[nodiscard]] std::optional<tensor> get_slot(strategy& strategy, const variable& of,
                                                const std::string& name) const;
 
-  /// All such arrays of the job: "weights/momentum". Tokens and local steps are none of them.
+  /// All arrays that the optimizer keeps: "weights/momentum". Tokens and local steps are not among
+  /// them.
   /// Thread: the one that made the world. Errors: as `actors`.
   [[nodiscard]] std::map<std::string, tensor> variables(strategy& strategy) const;
 
 private:
   friend class training_session;
 
-  /// Pushes gradients that are dropped unseen, because they are stale: what is left to do of a
-  /// computation that a checkpoint found under way.
+  /// Pushes gradients that are stale, so they are dropped unseen: this ends a computation that a
+  /// checkpoint found under way.
   [[nodiscard]] task<void> push_nothing(replica_context& context) const;
 
   [[nodiscard]] static origin origin_of(const replica_context& context);

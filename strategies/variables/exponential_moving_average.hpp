@@ -14,16 +14,16 @@
 
 namespace troupe {
 
-/// What an average is set to besides its decay.
+/// The settings of an average besides its decay.
 struct average_options {
   /// Lets young averages forget faster: after n updates, the decay is (1 + n) / (10 + n) if that is
   /// less. n is the number of updates that the variable, or the plain tensor, has had; TensorFlow
   /// takes a count that the caller keeps.
   bool num_updates = false;
-  /// Corrects the averages of plain tensors for having begun at 0. Those of variables begin at
-  /// values, and need no correction.
+  /// Corrects the averages of plain tensors for having begun at 0. The averages of variables begin
+  /// with values, and need no correction.
   bool zero_debias = false;
-  std::string name = "ExponentialMovingAverage"; ///< What the names of averages end in.
+  std::string name = "ExponentialMovingAverage"; ///< The end of the names of averages.
 };
 
 /// The last values of a training are noisy: their average over the last steps often predicts
@@ -40,27 +40,27 @@ public:
   /// Errors: throws `failure` with invalid_argument for another decay, or an empty name.
   explicit exponential_moving_average(double decay, average_options options = {});
 
-  /// What owners are told.
+  /// The rule of averages that owners are told.
   [[nodiscard]] const moving_average& settings() const { return settings_; }
 
   /// The name of a variable's average: "<variable>/<name>". There need not be one yet.
   [[nodiscard]] std::string average_name(const variable& of) const;
 
-  /// Likewise for a plain tensor.
+  /// The name of a plain tensor's average: "<tensor>/<name>".
   [[nodiscard]] std::string average_name(const std::string& tensor_name) const;
 
-  /// A variable's average as it is now, an immutable view; nothing if none is kept: a job without
-  /// averages drops those of the one before.
+  /// A variable's average as it is now, an immutable view; nothing if none is kept. A job without
+  /// averages drops the averages of the job before.
   /// Errors: throws `failure` if the owner is gone.
   [[nodiscard]] std::optional<tensor> average(strategy& strategy, const variable& of) const;
 
-  /// Which variable to fill from which name of a checkpoint, to go on with the averages: those of
-  /// `averaged` from the names of their averages, the others from their own.
+  /// Which variable to fill from which name of a checkpoint, to go on with the averages: variables
+  /// in `averaged` from the names of their averages, the others from their own names.
   [[nodiscard]] std::map<std::string, variable>
   variables_to_restore(std::span<const variable> variables,
                        std::span<const variable> averaged) const;
 
-  /// As above, with those averaged that are trainable.
+  /// As above; the trainable variables are the averaged ones.
   [[nodiscard]] std::map<std::string, variable>
   variables_to_restore(std::span<const variable> variables) const;
 
@@ -69,13 +69,13 @@ public:
   /// dtype than before; invalid_argument, if it has other extents.
   void apply(const std::string& tensor_name, const tensor& value);
 
-  /// The average of a plain tensor, f64 if that is and f32 otherwise; nothing before the first
+  /// The average of a plain tensor: f64 if the tensor is f64, else f32. Nothing before the first
   /// `apply`.
   [[nodiscard]] std::optional<tensor> average(const std::string& tensor_name) const;
 
 private:
   struct tensor_average {
-    dtype type;    ///< Of the values.
+    dtype type;    ///< The dtype of the values.
     tensor shadow; ///< Not corrected.
     uint64_t updates = 0;
   };

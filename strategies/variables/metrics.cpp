@@ -5,6 +5,7 @@
 #include "kernels/tensor/elements.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 
 namespace troupe {
@@ -33,10 +34,12 @@ size_t correct_rows(const tensor& predictions, const tensor& labels) {
   visit_floating(scores.type(), [&]<class T>(T) {
     auto all = scores.values<T>();
     auto smaller = [](T a, T b) { return widen<double>(a) < widen<double>(b); };
+    auto is_nan = [](T one) { return std::isnan(widen<double>(one)); };
     for (size_t row = 0; row < truth.element_count() && classes > 0; ++row) {
       auto of_row = all.subspan(row * classes, classes);
       auto best = std::ranges::max_element(of_row, smaller) - of_row.begin();
-      correct += best == truth.values<int64_t>()[row] ? 1 : 0;
+      auto is_right = best == truth.values<int64_t>()[row] && std::ranges::none_of(of_row, is_nan);
+      correct += is_right ? 1 : 0;
     }
   });
   return correct;

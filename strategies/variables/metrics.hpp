@@ -10,13 +10,14 @@
 
 namespace troupe {
 
-/// What metrics have in common: a variable that is synchronised on read and sums up, so that a
-/// replica adds to its own copy without waiting for others. Saved with the strategy's variables.
+/// The common part of all metrics: a variable that is synchronised on read and sums up, so that a
+/// replica adds to its own copy without waiting for others. It is saved with the strategy's
+/// variables.
 ///
-/// Thread: `update_state` any replica's; the others the strategy's.
+/// Thread: any replica's for `update_state`; the strategy's for the other calls.
 class running_total {
 public:
-  /// @param name Of the variable; unique among those of the strategy.
+  /// @param name The name of its variable; unique among the strategy's variables.
   running_total(strategy& of, std::string name);
 
   /// Forgets everything.
@@ -64,8 +65,8 @@ class accuracy_metric : public mean_metric {
 public:
   using mean_metric::mean_metric;
 
-  /// Shape: predictions [rows, classes] f32 or f64, the first of equal ones counts; labels [rows]
-  /// i64.
+  /// Shape: predictions [rows, classes] f32 or f64; labels [rows] i64. The first of several equal
+  /// numbers counts; a row with a NaN is wrong.
   /// Errors: throws `failure` with invalid_argument if they do not fit together.
   [[nodiscard]] task<void> update_state(replica_context& context, tensor predictions,
                                         tensor labels) const;

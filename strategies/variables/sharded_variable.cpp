@@ -16,7 +16,7 @@ namespace troupe {
 
 namespace {
 
-// What stands in a shard's name between that of its table and its number.
+// Separates the name of the table from the number in the name of a shard.
 constexpr std::string_view part_ending{"/part_"};
 
 std::vector<int64_t> without_rows(const variable& shard) {
@@ -50,7 +50,7 @@ void check_row_numbers(const std::string& name, const tensor& rows) {
                   to_string(rows.type()), to_string(rows.extents()));
 }
 
-// Whether a name is that of a shard: "table/part_3".
+// Whether a name is the name of a shard: "table/part_3".
 bool is_part(std::string_view name) {
   auto digits = name.size() - std::min(name.size(), name.find_last_not_of("0123456789") + 1);
   return digits > 0 && name.substr(0, name.size() - digits).ends_with(part_ending);
@@ -75,8 +75,8 @@ int64_t shards_wanted(const std::string& name, const tensor& initial, const part
 
 } // namespace
 
-// Shards that a table was cut into know it by their names. Some of them, or those of two, would be
-// saved and restored as a table that there is not.
+// The names of shards show that a table was cut into them. Some shards of a table, or shards of two
+// tables, would be saved and restored as a table that does not exist.
 void sharded_variable::check_whole() const {
   auto table = name();
   auto part = [&](size_t i) { return fmt::format("{}{}{}", table, part_ending, i); };

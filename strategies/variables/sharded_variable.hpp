@@ -16,7 +16,7 @@ namespace troupe {
 
 /// A table may be larger than what one parameter server holds, or should send. Its shards are
 /// variables that follow each other along axis 0, in order; row numbers count through all of them.
-/// What is read and changed is that of several owners, so not of one moment.
+/// Each shard has an owner of its own, so a read or a change of several shards is not atomic.
 ///
 /// A cheap value. Thread: any.
 /// Source: TensorFlow, `ShardedVariable`.
@@ -29,8 +29,9 @@ public:
   explicit sharded_variable(std::vector<variable> shards);
 
   /// Makes the shards that a partitioner wants: "table/part_0", "table/part_1"; just "table" if it
-  /// wants but one. All processes make them, as all variables. If a checkpoint was restored before,
-  /// each shard begins with its rows of the array that is saved there under the table's name.
+  /// wants one. All processes make them, as they make all variables. If a checkpoint was restored
+  /// before, each shard begins with its rows of the array that is saved there under the table's
+  /// name.
   /// Errors: throws `failure`: as `strategy::make_variable`; invalid_argument if the partitioner
   /// wants none, cuts along another axis, or makes more shards than there are rows.
   [[nodiscard]] static sharded_variable make(strategy& strategy, const std::string& name,
@@ -39,7 +40,7 @@ public:
 
   [[nodiscard]] std::span<const variable> shards() const { return shards_; }
 
-  /// That of the first shard, without "/part_0".
+  /// The name of the first shard, without "/part_0".
   [[nodiscard]] std::string name() const;
 
   /// The first row of each shard, and the number of rows. Shape: [shards + 1]
@@ -90,7 +91,7 @@ private:
   std::vector<int64_t> offsets_;
 };
 
-/// The numbers that a Python slice of `count` things has.
+/// The indices that a Python slice of `count` elements has.
 /// Errors: throws `failure` with invalid_argument for a step of 0.
 [[nodiscard]] std::vector<int64_t> slice_numbers(int64_t count, std::optional<int64_t> begin,
                                                  std::optional<int64_t> end, int64_t step);

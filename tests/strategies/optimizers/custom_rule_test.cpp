@@ -12,6 +12,7 @@
 
 #include <cstring>
 #include <limits>
+#include <stdexcept>
 
 namespace custom_rule_test {
 
@@ -26,7 +27,15 @@ struct never_registered : own_momentum {
   static constexpr std::string_view name = "never_registered";
 };
 
-/// What a job ends with.
+struct without_beginning : own_momentum {
+  static constexpr std::string_view name = "without_beginning";
+
+  [[nodiscard]] static double initial_slot_value(size_t) {
+    throw std::domain_error{"no beginning"};
+  }
+};
+
+/// The final numbers and the report of a job.
 struct trained {
   std::vector<float> numbers; ///< Variables, then slots.
   job_report report;
@@ -129,6 +138,22 @@ TEST_SUITE("strategies/optimizers/custom_rule") {
     CHECK(failed.report.failure->message.find("optimizer 'own_careful_descent' failed at variable")
           != std::string::npos);
     CHECK(failed.report.failure->message.find("the gradient is not a number") != std::string::npos);
+  }
+
+  TEST_CASE("a rule whose slots cannot begin ends the job, and the variable takes another one") {
+    REQUIRE(register_rule<without_beginning>());
+    auto world = world::virtual_time();
+    parameter_server_strategy strategy{world, {.replicas = 1}};
+    auto weights = strategy.make_variable("w", make_tensor({2}, {1, 2}));
+    auto use = [&](update_rule rule) {
+      return ask<msg<wire::OptimizerInUse>>(
+        world, weights.owner(), make_use_optimizer(to_settings({.rule = std::move(rule)})));
+    };
+    for (int i = 0; i < 2; ++i)
+      CHECK(use(custom_rule(without_beginning{})).error().message
+            == "optimizer 'without_beginning' failed at variable 'w': no beginning");
+    CHECK(use(rules::momentum{}));
+    CHECK(strategy.read(weights).values<float>()[1] == 2);
   }
 
   TEST_CASE("a process that lacks the rule refuses it by name") {

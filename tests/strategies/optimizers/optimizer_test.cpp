@@ -190,8 +190,87 @@ TEST_SUITE("strategies/optimizers/optimizer") {
     });
     CHECK(refused.code == errc::invalid_argument);
     CHECK(refused.message
-          == "replica 1 brings the gradients of other variables than replica 0 (the first is 'b', "
-             "and 'a'); all replicas have to apply the same");
+          == "replica 1 brings the gradients of other variables than replica 0: as number 1 that "
+             "of 'b', not that of 'a'; all replicas have to apply the same, in one order");
+  }
+
+  TEST_CASE("the first gradient that differs between replicas is named, or that one is missing") {
+    auto world = world::virtual_time();
+    mirrored_strategy strategy{world, {cpu_devices(2)}};
+    std::vector<variable> variables;
+    for (const auto* name : {"a", "b", "c"})
+      variables.push_back(strategy.make_variable(name, zeros({2})));
+    optimizer sgd{rules::sgd{}};
+    auto refused = [&](std::vector<size_t> of_first, std::vector<size_t> of_second) {
+      return refusal_of([&] {
+               strategy.run([=](replica_context& context) -> task<void> {
+                 std::vector<gradient_and_variable> own;
+                 for (auto i : context.replica_id_in_sync_group() == 0 ? of_first : of_second)
+                   own.push_back({filled_with(1), variables[i]});
+                 auto applying = sgd.apply_gradients(context, own);
+                 co_await applying;
+               });
+             })
+        .message;
+    };
+    const std::string begin = "replica 1 brings the gradients of other variables than replica 0: ";
+    const std::string end = "; all replicas have to apply the same, in one order";
+    CHECK(refused({0, 2}, {0, 1}) == begin + "as number 2 that of 'b', not that of 'c'" + end);
+    CHECK(refused({0, 1}, {0}) == begin + "as number 2 none, not that of 'b'" + end);
+    CHECK(refused({0}, {0, 1}) == begin + "as number 2 that of 'b', not none" + end);
+  }
+
+  TEST_CASE("after a run that failed, replicas accumulate batches together again") {
+    auto world = world::virtual_time();
+    mirrored_strategy strategy{world, {cpu_devices(2)}};
+    auto weights = strategy.make_variable("w", zeros({2}));
+    optimizer every_second{rules::sgd{.learning_rate = 1}, {.accumulation_steps = 2}};
+    auto refused = refusal_of([&] {
+      strategy.run([=](replica_context& context) -> task<void> {
+        if (context.replica_id_in_sync_group() == 1)
+          throw failure{{errc::resource, "a record cannot be read"}};
+        auto applying = every_second.apply_gradients(context, filled_with(100), weights);
+        co_await applying;
+      });
+    });
+    CHECK(refused.message == "a record cannot be read");
+    apply_own(strategy, every_second, weights);
+    CHECK(first_of(strategy.read(weights)) == 0);
+    apply_own(strategy, every_second, weights);
+    CHECK(first_of(strategy.read(weights)) == -3);
+  }
+
+  TEST_CASE("a batch that cannot be added to those before names its variable, and adds nothing") {
+    auto world = world::virtual_time();
+    mirrored_strategy strategy{world, {cpu_devices(2)}};
+    auto weights = strategy.make_variable("w", zeros({2}));
+    optimizer every_second{rules::sgd{.learning_rate = 1}, {.accumulation_steps = 2}};
+    const std::pair<gradient, std::string> batches[] = {
+      {zeros({3}), "Shape mismatch: variable 'w' has shape [2], its gradient's is [3]"},
+      {rows_of({1}, {1}, 5), "Shape mismatch: variable 'w' has shape [2], its gradient's dense "
+                             "shape is [5, 1]"},
+      {zeros({2}, dtype::f64), "the gradient of variable 'w' is f32 in one batch and f64 in the "
+                               "next; all batches of an update need gradients of one dtype"},
+      {indexed_slices{array({1}, {1}, dtype::i64), zeros({1}), {2}},
+       "the gradient of variable 'w' is dense in one batch and sparse in another; all batches of "
+       "an update need gradients of one kind"}};
+    strategy.run([&](replica_context& context) -> task<void> {
+      auto first = every_second.apply_gradients(context, filled_with(1), weights);
+      co_await first;
+      for (const auto& [batch, message] : batches) {
+        std::string refused;
+        try {
+          auto applying = every_second.apply_gradients(context, batch, weights);
+          co_await applying;
+        } catch (const failure& why) {
+          refused = why.what();
+        }
+        CHECK(refused == message);
+      }
+      auto second = every_second.apply_gradients(context, filled_with(1), weights);
+      co_await second;
+    });
+    CHECK(first_of(strategy.read(weights)) == -2);
   }
 
   TEST_CASE("no gradient, and settings that cannot be, are refused") {
@@ -228,8 +307,9 @@ TEST_SUITE("strategies/optimizers/optimizer") {
         co_await averaging;
         auto summing = sum.update_state(context, own);
         co_await summing;
-        auto labels = zeros({2}, dtype::i64);
-        auto scoring = accuracy.update_state(context, make_tensor({2, 2}, {1, 0, 0, 1}), labels);
+        auto labels = zeros({4}, dtype::i64);
+        auto scores = make_tensor({4, 2}, {1, 0, 0, 1, 0, NAN, 2, 1});
+        auto scoring = accuracy.update_state(context, scores, labels); // NaN is no right answer
         co_await scoring;
       });
       CHECK(mean.result() == (n + 1) / 2.0);

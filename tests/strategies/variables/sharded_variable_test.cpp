@@ -55,7 +55,7 @@ struct stage {
   cluster_coordinator coordinator;
   int functions = 0;
 
-  /// What a function returns that a worker calls.
+  /// Has a worker call a function. @returns Its result.
   template <class Function>
   auto run(Function function) {
     auto one = coordinator.make_function(std::to_string(functions++), std::move(function));

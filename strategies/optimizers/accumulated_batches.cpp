@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of a batch, and its sum with the batches before it.
+#include "strategies/optimizers/accumulated_batches.hpp"
+
+#include "messages/throw_failure.hpp"
+#include "strategies/reduce/cross_device_ops.hpp"
+
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+const tensor& array_in(const gradient& given) {
+  const auto* rows = std::get_if<indexed_slices>(&given);
+  return rows == nullptr ? std::get<tensor>(given) : rows->values;
+}
+
+void check_shape(const variable& of, const gradient& given) {
+  const auto* rows = std::get_if<indexed_slices>(&given);
+  const auto& extents = rows == nullptr ? array_in(given).extents() : rows->dense_extents;
+  if (extents != of.extents())
+    throw_failure(errc::invalid_argument,
+                  "Shape mismatch: variable '{}' has shape {}, its gradient's {} {}", of.name(),
+                  to_string(of.extents()), rows == nullptr ? "is" : "dense shape is",
+                  to_string(extents));
+}
+
+void check_kind(const variable& of, const gradient& given, const gradient& before) {
+  if (given.index() != before.index())
+    throw_failure(errc::type_mismatch,
+                  "the gradient of variable '{}' is dense in one batch and sparse in another; all "
+                  "batches of an update need gradients of one kind",
+                  of.name());
+  auto type = array_in(given).type();
+  auto type_before = array_in(before).type();
+  if (type != type_before)
+    throw_failure(errc::type_mismatch,
+                  "the gradient of variable '{}' is {} in one batch and {} in the next; all "
+                  "batches of an update need gradients of one dtype",
+                  of.name(), to_string(type_before), to_string(type));
+}
+
+gradient sum_of(const gradient& first, const gradient& second) {
+  const gradient both[] = {first, second};
+  return reduce_components(reduce_op::sum, both);
+}
+
+} // namespace
+
+accumulated_batches::sums& accumulated_batches::of(uint32_t replica) {
+  std::lock_guard guard{mutex_};
+  return by_replica_[replica]; // stays where it is
+}
+
+std::optional<std::vector<gradient_and_variable>>
+accumulated_batches::add(uint32_t replica, std::vector<gradient_and_variable> gradients,
+                         uint64_t failed_runs) {
+  if (count_ == 1) return gradients;
+  auto& so_far = of(replica);
+  if (so_far.failed_runs != failed_runs) so_far = {.failed_runs = failed_runs};
+  for (const auto& [gradient, variable] : gradients) {
+    check_shape(variable, gradient);
+    auto found = so_far.positions.find(variable);
+    if (found != so_far.positions.end())
+      check_kind(variable, gradient, so_far.gradients[found->second].gradient);
+  }
+  auto is_first = so_far.batches == 0;
+  for (auto& [gradient, variable] : gradients) {
+    auto [at, is_new] = so_far.positions.emplace(variable, so_far.gradients.size());
+    if (is_new || is_first) {
+      so_far.gradients.push_back({gradient, variable});
+    } else {
+      auto& sum = so_far.gradients[at->second].gradient;
+      sum = sum_of(sum, gradient);
+    }
+  }
+  if (++so_far.batches < count_) return std::nullopt;
+  return std::exchange(so_far, {.failed_runs = failed_runs}).gradients;
+}
+
+} // namespace troupe
