@@ -270,7 +270,7 @@ private:
 
   static bool is_any_host(std::string_view host) { return host == "0.0.0.0" || host == "::"; }
 
-  // What is left of an address once everything strange is taken off, at a port that is free.
+  // Returns the host of an address without a scheme, a path or a wrong port, at a free port.
   [[nodiscard]] static host_port mended_address(std::string text) {
     if (auto scheme = text.find("://"); scheme != std::string::npos) text = text.substr(scheme + 3);
     if (auto sound = parse_host_port(text)) return *sound;

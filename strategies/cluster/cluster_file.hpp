@@ -11,8 +11,8 @@
 
 namespace troupe {
 
-/// What the file says: `[cluster]` with a list of addresses for each job, `[task]` with `type` and
-/// `index`, which may be left out where the command line says them.
+/// Reads the cluster from a file: `[cluster]` lists the addresses of each job, and `[task]` has
+/// `type` and `index`, which may be left out where the command line says them.
 ///
 ///     [cluster]
 ///     chief = ["node0:2222"]
@@ -29,7 +29,8 @@ namespace troupe {
 [[nodiscard]] declared_cluster declared_by_toml(std::string_view toml, const std::string& path,
                                                 std::vector<cluster_finding>& findings);
 
-/// The file as a resolver; it is read anew on every call. What was set beats what it says.
+/// The file as a resolver; it is read anew on every call. Values that were set (`own`,
+/// `set_task_type` and so on) win over those of the file.
 /// Errors: throws `failure`: malformed with all that is wrong in the file.
 class toml_resolver final : public cluster_resolver {
 public:

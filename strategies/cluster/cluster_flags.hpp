@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-/// What the options of a command say about the cluster; empty: nothing.
+/// The options of a command that describe the cluster; an empty one says nothing.
 struct cluster_options {
   /// "chief=a:1;ps=b:1,b:2;worker=c:1,d:1", or how many of each a launcher has started:
   /// "ps=2;worker=2".

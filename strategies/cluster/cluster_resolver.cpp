@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all resolvers do alike.
+// The parts that all resolvers share.
 #include "strategies/cluster/cluster_resolver.hpp"
 
 #include <fmt/format.h>

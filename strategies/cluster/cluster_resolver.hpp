@@ -12,8 +12,8 @@
 
 namespace troupe {
 
-/// Which task a question is about, and how its address is to be spelled. What is not said here is
-/// what the resolver says of its own task.
+/// Which task a question is about, and how its address is to be spelled. Each field that is not set
+/// stands for the resolver's answer about its own task.
 struct task_query {
   std::optional<std::string> task_type;
   std::optional<uint64_t> task_id;
@@ -35,14 +35,14 @@ public:
   /// one: "grpc://host:port"; empty if the resolver knows none.
   [[nodiscard]] virtual std::string master(const task_query& query) const = 0;
 
-  /// That of the own task.
+  /// The address of the own task.
   [[nodiscard]] std::string master() const { return master(task_query{}); }
 
   /// Accelerators of a task by kind, such as {"GPU", 2}; empty where they are not known.
   [[nodiscard]] virtual std::map<std::string, uint64_t>
   num_accelerators(const task_query& query) const;
 
-  /// Those of the own task.
+  /// The accelerators of the own task.
   [[nodiscard]] std::map<std::string, uint64_t> num_accelerators() const {
     return num_accelerators(task_query{});
   }
@@ -53,13 +53,13 @@ public:
   /// The index of the own task in its job; nothing if it is not known.
   [[nodiscard]] virtual std::optional<uint64_t> task_id() const { return own_.task_id; }
 
-  /// What stands before addresses; nothing: nothing.
+  /// The rpc layer that stands before addresses, as in "grpc://"; nothing: addresses have none.
   [[nodiscard]] virtual std::optional<std::string> rpc_layer() const { return own_.rpc_layer; }
 
   /// Where the cluster is run, such as "google"; empty: nowhere in particular.
   [[nodiscard]] virtual std::string environment() const { return {}; }
 
-  /// From now on, whatever the source of the resolver says.
+  /// Sets the type of the own task, which then wins over the resolver's source.
   void set_task_type(std::string task_type) { own_.task_type = std::move(task_type); }
 
   void set_task_id(uint64_t task_id) { own_.task_id = task_id; }
@@ -74,7 +74,7 @@ protected:
   cluster_resolver(const cluster_resolver&) = default;
   cluster_resolver& operator=(const cluster_resolver&) = default;
 
-  /// What was set, not read.
+  /// The values that were set, and not read from the resolver's source.
   [[nodiscard]] const task_query& own() const { return own_; }
 
   /// The address of the task asked for, else of the own one; empty if neither says type and id.

@@ -16,7 +16,7 @@ using environment_reader = std::function<std::optional<std::string>(const std::s
 /// The variables of this process. Thread: as `getenv`, none may set variables meanwhile.
 [[nodiscard]] environment_reader process_environment();
 
-/// Those of a table and no others.
+/// The variables of a table, and no others.
 [[nodiscard]] environment_reader fixed_environment(std::map<std::string, std::string> variables);
 
 } // namespace troupe

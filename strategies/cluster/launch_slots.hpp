@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What launchers have in common: they count processes, and know nothing of jobs.
+// Common to all launchers: they count processes, and know nothing of jobs.
 #pragma once
 
 #include "strategies/cluster/cluster_resolver.hpp"
@@ -38,7 +38,7 @@ using job_counts = std::map<std::string, uint64_t>;
                                        const std::string& launcher,
                                        std::initializer_list<const char*> names);
 
-/// What a launcher's resolver says.
+/// The cluster as a launcher's resolver declares it.
 /// @param findings Gets a problem if it throws `failure`.
 [[nodiscard]] declared_cluster declared_by_launcher(const std::string& launcher,
                                                     const cluster_resolver& resolver,

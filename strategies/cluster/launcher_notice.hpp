@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job says to the launcher of its processes.
+// The notice of a job to the launcher of its processes.
 #pragma once
 
 #include "actors/net/placement.hpp"
@@ -18,10 +18,10 @@ inline constexpr const char* launcher_variable = "TROUPE_LAUNCHER";
 /// A notice has no more bytes than this.
 constexpr size_t launcher_notice_bytes_max = 256;
 
-/// What the launcher is sent: "spare worker ps", "spare worker", "spare ps"; "spare" for none.
+/// The notice for the launcher: "spare worker ps", "spare worker", "spare ps"; "spare" for none.
 [[nodiscard]] std::string launcher_notice(const spared_tasks& spared);
 
-/// What such a notice says. Errors: invalid_argument if it is none.
+/// Reads such a notice. Errors: invalid_argument if the text is none.
 [[nodiscard]] expected<spared_tasks> parse_launcher_notice(std::string_view text);
 
 /// Tells the launcher, if there is one, which tasks it is not to end the job for. Never waits: a

@@ -14,14 +14,14 @@
 
 namespace troupe {
 
-/// What a machine knows of networks.
+/// The network cards of a machine, and how it resolves the names of hosts.
 struct machine_networks {
   std::vector<network_card> cards;
   /// The addresses that a host has here; those of an address in numbers are itself.
   std::function<expected<std::vector<std::string>>(const std::string& host)> addresses_of;
 };
 
-/// What this machine knows. @param timeout For the system's resolver, each time.
+/// The networks of this machine. @param timeout For each call of the system's resolver.
 /// Errors: as `network_cards`, and as `look_up` when it is asked.
 [[nodiscard]] expected<machine_networks> own_networks(std::chrono::milliseconds timeout,
                                                       const std::stop_token& stop = {});

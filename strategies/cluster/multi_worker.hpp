@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a task of a cluster has to do: plain functions of the cluster and the task.
+// The duties of a task in a cluster: plain functions of the cluster and the task.
 #pragma once
 
 #include "strategies/cluster/cluster_spec.hpp"
@@ -16,7 +16,7 @@ namespace troupe {
 [[nodiscard]] cluster_spec
 normalize_cluster_spec(const std::map<std::string, std::vector<std::string>>& jobs);
 
-/// What is a cluster already.
+/// Returns the cluster as it is.
 [[nodiscard]] inline cluster_spec normalize_cluster_spec(cluster_spec cluster) {
   return cluster;
 }

@@ -30,8 +30,8 @@ struct network_card {
 /// | "^=eth2" | all but those with exactly this name |
 /// | "" | all; those of containers and virtual machines only if there are no others |
 ///
-/// The loopback card is chosen only if it is named. Of those that remain, the first one with an
-/// IPv4 address is taken, else the first. Errors: not_found, naming the cards there are.
+/// The loopback card is chosen only if it is named. Among the cards that remain, the first one with
+/// an IPv4 address is taken, else the first. Errors: not_found, naming the cards there are.
 /// Source: NCCL, "Environment Variables", NCCL_SOCKET_IFNAME.
 [[nodiscard]] expected<network_card> choose_network_card(std::span<const network_card> cards,
                                                          std::string_view wanted);

@@ -39,10 +39,11 @@ cluster_layout layout_of(const resolved_cluster& cluster, const server_options& 
                         .owners_meet = options.replicate_owners > 1};
   auto trainers = std::max(1U, layout.trainer_count());
   if (replicas % trainers != 0)
-    throw failure{{errc::invalid_argument,
-                   fmt::format("{} replicas cannot be shared evenly by {} workers; give a multiple "
-                               "of {}",
-                               replicas, trainers, trainers)}};
+    throw failure{
+      {errc::invalid_argument,
+       fmt::format("{} replicas cannot be shared evenly by {} workers (a chief is one); "
+                   "give a multiple of {}",
+                   replicas, trainers, trainers)}};
   if (replicas > 0) layout.replicas_per_worker = replicas / trainers;
   value_or_throw(layout.validate());
   return layout;
@@ -118,7 +119,7 @@ std::vector<std::string> node_names(const resolved_cluster& cluster) {
   return names;
 }
 
-// Of an actor that a program publishes.
+// Refuses a name under which no actor can be published.
 void check_name(const std::string& name) {
   if (!name.empty() && name.size() <= server::name_bytes_max) return;
   throw_failure(errc::invalid_argument, "'{}' is no name for an actor: give one of 1 to {} bytes",

@@ -24,8 +24,8 @@ namespace troupe {
 
 /// How a process takes part in its job. Processes of one job are given the same, but for files.
 struct server_options {
-  uint32_t replicas = 0;         ///< Of the job, shared evenly among its workers; 0: one for each.
-  std::string job{};             ///< A name that other jobs do not have; empty: `job_name`.
+  uint32_t replicas = 0; ///< The job's, shared evenly among its workers; 0: one for each worker.
+  std::string job{};     ///< A name that other jobs do not have; empty: `job_name`.
   bool workers_meet = false;     ///< Whether they combine arrays without parameter servers.
   uint32_t replicate_owners = 1; ///< As in `parameter_server_options`.
   /// The network card to listen on, as `wanted_card` and `listening_card` take it.
@@ -71,10 +71,10 @@ public:
   /// Names of actors have no more bytes, and at least one.
   static constexpr size_t name_bytes_max = 256;
 
-  /// What a strategy is to be given; null if the process is alone.
+  /// The placement to give to a strategy; null if the process is alone.
   [[nodiscard]] troupe::placement* placement();
 
-  /// Of the whole job.
+  /// The number of replicas in the whole job.
   [[nodiscard]] uint32_t replicas() const { return replicas_; }
 
   [[nodiscard]] bool is_chief() const { return is_chief_; }
@@ -118,7 +118,7 @@ public:
   /// Lets other processes have actors made here: see `spawn_group`.
   /// @param Start The message that an actor begins with, of a schema in `server_options::messages`.
   /// @param make `Handle make(const msg<Start>&)`, called in an actor; what it refers to outlives
-  /// the world. What it throws, the asker is told.
+  /// the world. The asker is told what it throws.
   /// @returns The offer's life: when it goes, so do the actors that were made. To be kept until
   /// this process has no more to do.
   /// Errors: throws `failure`, as `publish`.

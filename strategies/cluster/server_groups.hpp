@@ -100,8 +100,8 @@ find_group(world& world, server& from, const std::string& name,
 ///                                                starts);
 ///
 /// The actors end when they are told to (`group::end`), or with the offers that made them.
-/// @param starts What each member begins with: those of the first task first.
-/// @param deadline For all of them together; without, that of the server.
+/// @param starts The message that each member begins with; the first task's members come first.
+/// @param deadline For all of them together; without, the server's `start_deadline`.
 /// Errors: as `server::find` and `finding::wait`; as `group_report::why_not_enough` if some were
 /// not made; malformed if a task answers nonsense. Then those that were made are ended; one that is
 /// made later ends with its offer. Throws `failure` with invalid_argument, if the tasks cannot

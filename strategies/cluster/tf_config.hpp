@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-/// What stands in TF_CONFIG: `{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker",
+/// The content of TF_CONFIG: `{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker",
 /// "index": 0}}`, and three keys that are hardly ever used.
 struct tf_config {
   cluster_spec cluster;

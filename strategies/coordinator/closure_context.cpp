@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a scheduled function asks its worker for.
+// Requests of a scheduled function to its worker.
 #include "strategies/coordinator/closure_context.hpp"
 
 #include "messages/tensor_message.hpp"

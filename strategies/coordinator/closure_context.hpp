@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a function that a coordinator has scheduled sees of the worker that calls it.
+// The worker that calls a scheduled function, as that function sees it.
 #pragma once
 
 #include "actors/world/activity.hpp"
@@ -52,7 +52,7 @@ public:
     troupe::strategy* owner = nullptr;
   };
 
-  closure_context(activity& activity, place place) : activity_(activity), place_(place) {}
+  closure_context(activity& activity, place at) : activity_(activity), place_(at) {}
 
   closure_context(const closure_context&) = delete;
   closure_context& operator=(const closure_context&) = delete;
@@ -121,7 +121,7 @@ task<std::invoke_result_t<Work, std::stop_token>> closure_context::compute(Work 
   auto outcome = co_await computing;
   if (outcome.thrown) std::rethrow_exception(outcome.thrown);
   check_wanted();
-  co_return std::move(**there.result);
+  co_return there.take();
 }
 
 } // namespace troupe

@@ -32,7 +32,7 @@ public:
   /// Something that each worker has one of.
   struct resource {
     maker make;
-    const std::type_info* type = nullptr; ///< Of what it makes.
+    const std::type_info* type = nullptr; ///< The type of the thing that `make` returns.
   };
 
   /// Errors: throws `failure` with invalid_argument if the name is empty, too long or taken.
@@ -53,7 +53,7 @@ private:
   std::vector<resource> resources_;
 };
 
-/// What one worker has of its own: iterators and the like, made when a function first needs them. A
+/// The resources of one worker: iterators and the like, made when a function first needs them. A
 /// worker that is started again has a new room. Thread: one at a time.
 class worker_room {
 public:

@@ -12,10 +12,12 @@
 
 #include <caf/event_based_actor.hpp>
 #include <caf/send.hpp>
+#include <caf/stateful_actor.hpp>
 
 #include <atomic>
 #include <fmt/format.h>
 #include <future>
+#include <optional>
 #include <utility>
 
 namespace troupe {
@@ -51,7 +53,7 @@ task<std::vector<closure_value>> call(activity& activity, msg<wire::RunClosure> 
   co_return results;
 }
 
-// Of those that a worker is told of a closure, at most.
+// The most leaves of arguments that any worker is sent for a closure.
 size_t leaf_count(const std::vector<closure_argument>& arguments) {
   size_t count = 0;
   for (const auto& argument : arguments) {
@@ -82,6 +84,35 @@ struct single_answer {
     return true;
   }
 };
+
+// The end of the job may be the reason why an owner is gone: word of it comes within this time.
+constexpr job_time word_timeout = std::chrono::seconds{1};
+
+struct bystander_state {
+  static inline const char* name = "bystander";
+  std::optional<error> lost; ///< Why an owner is gone.
+};
+
+// Waits for the end of the job in a process that does not lead. All calls would fail here that need
+// an owner which this process alone has lost: it ends, and a new start has new links.
+caf::behavior bystander(caf::stateful_actor<bystander_state>* self,
+                        const coordinator_actor& coordinator, uint32_t here,
+                        const std::vector<variable_owner_actor>& owners,
+                        const std::shared_ptr<single_answer<void>>& ended) {
+  self->set_down_handler([self](const caf::down_msg& down) {
+    if (!is_lost_node(down.reason) || self->state.lost) return;
+    self->state.lost = from_caf(down.reason);
+    self->delayed_send(self, word_timeout, give_up{});
+  });
+  for (const auto& owner : owners)
+    self->monitor(owner);
+  self
+    ->request(coordinator, caf::infinite, make_await_service_end(here)) // a lost node answers
+    .then(
+      [ended](const msg<wire::ServiceEnded>&) { ended->tell({}); },
+      [ended](const caf::error& reason) { ended->tell(tl::unexpected<error>(from_caf(reason))); });
+  return {[self, ended](give_up) { ended->tell(tl::unexpected<error>(*self->state.lost)); }};
+}
 
 } // namespace
 
@@ -195,16 +226,22 @@ void closure_service::check_own(const closure_service* of, std::string_view what
                   "{} belongs to another coordinator; make it with the one that schedules", what);
 }
 
-// Closures use the variables that there are when they are scheduled. What a process knows as their
-// owners may be caches of its own.
+// Closures use the variables that there are when they are scheduled. The owners that a process
+// knows may be caches of its own.
 void closure_service::watch_owners() {
-  if (placement_ == nullptr || strategy_.layout().owner_copies > 1) return;
+  for (auto& owner : owners("coordinator"))
+    caf::anon_send(coordinator_, rely_on{std::move(owner)});
+}
+
+closure_service::owner_list closure_service::owners(const std::string& viewer) {
+  owner_list all;
+  if (placement_ == nullptr || strategy_.layout().owner_copies > 1) return all;
   for (const auto& variable : strategy_.variables().subspan(watched_)) {
-    auto found = placement_->find<variable_owner_actor>("coordinator", "owner " + variable.name());
-    if (auto owner = value_or_throw(std::move(found)))
-      caf::anon_send(coordinator_, rely_on{std::move(owner)});
+    auto found = placement_->find<variable_owner_actor>(viewer, "owner " + variable.name());
+    if (auto owner = value_or_throw(std::move(found))) all.push_back(std::move(owner));
   }
   watched_ = strategy_.variables().size();
+  return all;
 }
 
 // Mostly this is but a message; at a full queue, or after an error, the caller waits.
@@ -265,22 +302,15 @@ void closure_service::serve(const std::stop_token& stop) {
                              }};
   if (stop.stop_requested()) return;
   coordinator_ = value_or_throw(placement_->find<coordinator_actor>("member", "coordinator"));
-  auto bystander = world_.system().spawn([coordinator = coordinator_, here = placement_->here(),
-                                          ended](caf::event_based_actor* self) -> caf::behavior {
-    self
-      ->request(coordinator, caf::infinite, make_await_service_end(here)) // a lost node answers
-      .then([ended](const msg<wire::ServiceEnded>&) { ended->tell({}); },
-            [ended](const caf::error& reason) {
-              ended->tell(tl::unexpected<error>(from_caf(reason)));
-            });
-    return {[](give_up) {}}; // never sent; without a behaviour there is no actor
-  });
+  auto waiting
+    = world_.system().spawn(bystander, coordinator_, placement_->here(),
+                            workers_here_.empty() ? owner_list{} : owners("member"), ended);
   spawn_workers();
   offer_all_again(strategy_, false);
   auto over = ended->promise.get_future();
   auto turned = world_.run_until(over);
   end_workers();
-  caf::anon_send_exit(bystander, caf::exit_reason::kill);
+  caf::anon_send_exit(waiting, caf::exit_reason::kill);
   value_or_throw(std::move(turned));
   value_or_throw(ended->answer);
 }

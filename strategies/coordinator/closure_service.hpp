@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all handles of one coordinator share: its actors that stand here, and how they are spoken
+// Shared by all handles of one coordinator: its actors that stand here, and how they are spoken
 // to.
 #pragma once
 
@@ -89,12 +89,16 @@ public:
   void check_own(const closure_service* of, std::string_view what) const;
 
 private:
+  using owner_list = std::vector<variable_owner_actor>;
+
   [[nodiscard]] bool stands_here(const std::string& name);
   [[nodiscard]] bool ask(bool until_all_are_done, job_time timeout);
   [[nodiscard]] job_time start_delay_of(uint32_t worker) const;
   void spawn_workers();
   void end_workers();
   void watch_owners();
+  /// Owners, as `viewer` knows them, of variables that were made since the last call.
+  [[nodiscard]] owner_list owners(const std::string& viewer);
 
   troupe::strategy& strategy_;
   troupe::world& world_;
@@ -107,7 +111,7 @@ private:
   std::shared_ptr<queue_gauge> gauge_ = std::make_shared<queue_gauge>();
   std::shared_ptr<instances_in_use> instances_ = std::make_shared<instances_in_use>();
   std::shared_ptr<const closure_waiter> waiter_;
-  size_t watched_ = 0;            ///< Variables whose owners the coordinator watches.
+  size_t watched_ = 0;            ///< How many variables have owners that are watched.
   coordinator_actor coordinator_; ///< Null until it is needed, where it does not lead.
   std::vector<closure_worker_actor> spawned_;
 };

@@ -43,8 +43,8 @@ namespace troupe {
 /// it; where owners are replicated, they go on, and each change counts once.
 ///
 /// The first error of a call cancels all others, and is thrown once, by `schedule`, `join` or
-/// `done`, when none runs any more; then the coordinator works as before. What is fetched of a call
-/// that failed throws its own error at any time.
+/// `done`, when none runs any more; then the coordinator works as before. A fetch of the result
+/// of a call that failed throws that call's error, at any time.
 ///
 /// In one process there are as many workers as the strategy has replicas. In a cluster, one for
 /// each replica of the processes that are called workers; a process that is called chief only

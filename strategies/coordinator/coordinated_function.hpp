@@ -34,8 +34,8 @@ private:
   std::string name_;
 };
 
-/// What each worker has of its own, where it stands in a nest. Only arguments hold such; a result
-/// does not travel with it.
+/// Reads a worker's own resource in a nest. Only arguments may hold one; a result with one does not
+/// travel.
 template <class T>
 struct closure_codec<std::reference_wrapper<T>> {
   static std::reference_wrapper<T> read(closure_leaves& from) {
@@ -46,12 +46,13 @@ struct closure_codec<std::reference_wrapper<T>> {
 
 namespace detail {
 
-/// Of a parameter `T&`: what each worker has of its own. All others travel (worker_nest.hpp).
+/// Whether a parameter `T&` stands for a worker's own resource. Arguments for all others travel
+/// (worker_nest.hpp).
 template <class Parameter>
 inline constexpr bool takes_resource
   = std::is_lvalue_reference_v<Parameter> && !std::is_const_v<std::remove_reference_t<Parameter>>;
 
-/// What a function is called with.
+/// The type that a function gets for a parameter.
 template <class Parameter>
 using called_with
   = std::conditional_t<takes_resource<Parameter>, Parameter, std::decay_t<Parameter>>;

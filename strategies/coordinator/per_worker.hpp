@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each worker of a coordinator has one of its own of: values, iterators, anything.
+// Things that each worker of a coordinator has one of: values, iterators, anything.
 #pragma once
 
 #include "messages/coordinator_message.hpp"

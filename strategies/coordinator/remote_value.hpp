@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a scheduled function will have returned, and fetching it.
+// The result of a scheduled function, and fetching it.
 #pragma once
 
 #include "actors/world/world.hpp"
@@ -42,8 +42,8 @@ private:
   std::vector<std::function<void()>> waiting_;
 };
 
-/// What a scheduled function returns, some day. It is the result of one closure, whichever workers
-/// ran it. A cheap value; copies mean the same. Thread: any.
+/// The future result of a scheduled function: of one closure, whichever workers ran it. A cheap
+/// value; copies mean the same. Thread: any.
 template <class T>
 class remote_value {
 public:
@@ -82,7 +82,7 @@ struct fetch_leaf {
     return value.front()->fetch(world);
   }
 
-  /// Of remote values for each worker, those are fetched.
+  /// Fetches remote values that stand in values for each worker.
   template <class T>
   auto operator()(const std::vector<const per_worker_values<T>*>& value) {
     auto fetched = map_nest(*this, value.front()->values);
@@ -92,7 +92,7 @@ struct fetch_leaf {
 
 } // namespace detail
 
-/// What is left of a nest when its remote values are fetched.
+/// The type of a nest with its remote values fetched.
 template <class T>
 using fetched_t = zipped_t<detail::fetch_leaf, const T>;
 

@@ -99,7 +99,7 @@ struct written_leaf {
 
 } // namespace detail
 
-/// What a worker gets of a nest.
+/// The type of a nest as one worker gets it.
 template <class T>
 using worker_part_t = zipped_t<detail::part_of_worker, const T>;
 
@@ -113,13 +113,13 @@ template <class T>
 inline constexpr bool differs_between_workers
   = !std::is_same_v<T, zipped_t<detail::without_worker_values, const T>>;
 
-/// What is written for a parameter.
+/// The type that is written for a parameter.
 template <class T>
 struct written {
   using type = zipped_t<detail::written_leaf, const std::decay_t<T>>;
 };
 
-/// Of a parameter `T&`: what each worker has of its own. All others travel.
+/// For a parameter `T&` a worker's own resource is written. Arguments for all others travel.
 template <class T>
 
 requires(!std::is_const_v<T>)
@@ -131,9 +131,9 @@ requires(!std::is_const_v<T>)
 template <class T>
 using written_t = typename written<T>::type;
 
-/// What may be given to a scheduled function for a parameter: what converts to it, anywhere in it
-/// one for each worker, or what each worker has of its own. A remote value may not: the
-/// caller fetches it first.
+/// Whether a scheduled function accepts an argument for a parameter: the argument converts to it,
+/// and may hold values for each worker, or a worker's own resource, anywhere in it. A remote value
+/// is refused: the caller fetches it first.
 template <class Argument, class Parameter>
 concept schedulable_as
   = !has_remote_values<

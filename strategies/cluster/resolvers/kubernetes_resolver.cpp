@@ -18,7 +18,7 @@ namespace {
 
 using json = nlohmann::json;
 
-/// What a task needs to know of its pod.
+/// The fields of a pod that a task needs.
 struct pod {
   std::string name;
   std::string phase;
@@ -64,7 +64,7 @@ std::vector<pod> pods_of(const std::string& body, const std::string& path) {
   return pods;
 }
 
-// What Kubernetes says against it, and what its administrator can do.
+// The error with which Kubernetes refused a request, and how its administrator can mend it.
 error refusal_of(const http_reply& reply, const kubernetes_api& api, const std::string& path) {
   constexpr unsigned unauthorized = 401;
   constexpr unsigned forbidden = 403;

@@ -97,8 +97,9 @@ private:
   kubernetes_fetch fetch_;
 };
 
-/// What Kubernetes says of `options.kubernetes`. Asks `options.kubernetes_api`, else the API server
-/// of this pod's cluster about its own namespace, else `kubectl proxy` on this machine about all.
+/// The cluster of the pods that `options.kubernetes` selects. Asks `options.kubernetes_api`, else
+/// the API server of this pod's cluster about its own namespace, else `kubectl proxy` on this
+/// machine about all.
 /// Tasks are at their pods, at port `options.port_base`, else 8470; this process is the one with
 /// the pod that HOSTNAME names.
 /// @param findings Gets what is wrong, and a problem if there are other numbers of pods than

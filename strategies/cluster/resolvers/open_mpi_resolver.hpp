@@ -13,13 +13,13 @@
 
 namespace troupe {
 
-/// What Open MPI does not know.
+/// The settings that Open MPI does not know.
 struct open_mpi_options {
   std::optional<job_counts> jobs; ///< Nothing: all processes are workers.
   /// Hosts in the order of processes, each with as many; "host:port" has another first port. Empty:
   /// those of the variable TROUPE_HOSTS, which is written as `expand_hostlist` takes them.
   std::vector<std::string> hosts;
-  uint16_t port_base = 8888; ///< Of the first process on each host.
+  uint16_t port_base = 8888; ///< Port of each host's first process.
   std::optional<std::string> rpc_layer;
 };
 
@@ -54,8 +54,8 @@ private:
   environment_reader environment_;
 };
 
-/// What Open MPI says. @param options What they say of jobs and ports. @param findings Gets what is
-/// wrong, and a problem if mpirun has put this process elsewhere than the list of hosts says.
+/// The cluster as Open MPI declares it. @param options For jobs and ports. @param findings Gets all
+/// that is wrong, and a problem if mpirun has put this process on another host than the list names.
 [[nodiscard]] declared_cluster declared_by_open_mpi(const cluster_options& options,
                                                     const environment_reader& environment,
                                                     std::vector<cluster_finding>& findings);

@@ -14,7 +14,7 @@ struct simple_resolver_options {
   std::string master; ///< The answer if a query does not name a task by type and id.
   task_query own;
   std::string environment;
-  std::map<std::string, uint64_t> num_accelerators; ///< Of every task.
+  std::map<std::string, uint64_t> num_accelerators; ///< The same for every task.
 };
 
 /// Says what it was told. Source: TensorFlow, `SimpleClusterResolver`.

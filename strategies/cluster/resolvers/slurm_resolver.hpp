@@ -15,10 +15,10 @@
 
 namespace troupe {
 
-/// What Slurm does not know. Source: TensorFlow, `SlurmClusterResolver`.
+/// The settings that Slurm does not know. Source: TensorFlow, `SlurmClusterResolver`.
 struct slurm_options {
   std::optional<job_counts> jobs;         ///< Nothing: all tasks are workers.
-  uint16_t port_base = 8888;              ///< Of the first task on each host.
+  uint16_t port_base = 8888;              ///< Port of each host's first task.
   std::optional<uint64_t> gpus_per_node;  ///< Nothing: as `visible_gpus`.
   std::optional<uint64_t> gpus_per_task;  ///< Nothing: those of a node, divided.
   std::optional<uint64_t> tasks_per_node; ///< Nothing: as Slurm says.
@@ -85,8 +85,8 @@ private:
 /// /dev/nvidia0, /dev/nvidia1 and so on.
 [[nodiscard]] uint64_t visible_gpus(const environment_reader& environment);
 
-/// What Slurm says, with hosts as listed.
-/// @param options What they say of jobs and ports.
+/// The cluster as Slurm declares it, with hosts in the order of Slurm's list.
+/// @param options For jobs and ports.
 /// @param findings Gets what is wrong, and a problem if the job's tasks were not started (a batch
 /// script without srun), or if Slurm has put this process elsewhere than its number says: srun
 /// --distribution=cyclic, or a heterogeneous step with nodes out of order.

@@ -11,15 +11,15 @@
 
 namespace troupe {
 
-/// Reads TF_CONFIG anew on every call. What was set beats what the variable says.
+/// Reads TF_CONFIG anew on every call. Values that were set win over those of the variable.
 /// `master` gives `session_master` as it stands if there is one; nothing if there are no jobs, or
 /// one job with one task; else the address of the task asked for.
 /// Errors: throws `failure`: malformed, in a line that holds a mended example. Names and indices
 /// are not checked here: `resolve` does. Source: TensorFlow, `TFConfigClusterResolver`.
 class tf_config_resolver final : public cluster_resolver {
 public:
-  /// @param environment Of the process, where TF_CONFIG is read. @param own What beats it.
-  /// @param own_environment Likewise: where the cluster is run, as `cluster_resolver::environment`.
+  /// @param environment The process's variables, with TF_CONFIG. @param own Wins over TF_CONFIG.
+  /// @param own_environment Wins over TF_CONFIG as the answer of `cluster_resolver::environment`.
   explicit tf_config_resolver(environment_reader environment = process_environment(),
                               task_query own = {}, std::optional<std::string> own_environment = {});
 
@@ -39,7 +39,7 @@ private:
   std::optional<std::string> own_environment_;
 };
 
-/// What TF_CONFIG says; no jobs if it is not set.
+/// The cluster as TF_CONFIG declares it; no jobs if the variable is not set.
 /// @param findings Gets what `read_tf_config` finds.
 [[nodiscard]] declared_cluster declared_by_tf_config(const environment_reader& environment,
                                                      std::vector<cluster_finding>& findings);

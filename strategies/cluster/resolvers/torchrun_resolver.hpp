@@ -50,7 +50,7 @@ private:
   std::optional<job_counts> jobs_;
 };
 
-/// What torchrun says. @param options What they say of jobs. @param findings Gets what is wrong.
+/// The cluster as torchrun declares it. @param options For jobs. @param findings Gets problems.
 [[nodiscard]] declared_cluster declared_by_torchrun(const cluster_options& options,
                                                     const environment_reader& environment,
                                                     std::vector<cluster_finding>& findings);

@@ -72,7 +72,7 @@ task<int> compute_at(closure_context& context, gate& at) {
   co_return result;
 }
 
-// Likewise without a computing thread: all workers can wait so at the same time.
+// Waits at a gate without a computing thread: all workers can wait so at the same time.
 task<int> read_at(closure_context& context, gate& at, variable any) {
   ++at.waiting;
   while (!at.is_open) {
@@ -231,7 +231,7 @@ TEST_SUITE("strategies/coordinator/cluster_coordinator") {
     one.coordinator.join();
     CHECK(line_of(one.coordinator, queued) == cancelled_line);
     CHECK(one.coordinator.fetch(one.coordinator.schedule(good, 2)) == 4);
-    // What failed keeps its own error.
+    // The call that failed keeps its own error.
     CHECK(line_of(one.coordinator, failed) == "'bad' failed at worker 0: broken");
   }
 

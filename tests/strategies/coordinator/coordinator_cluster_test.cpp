@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// What functions of all processes wait at; they are threads of one.
+/// A gate for the functions of all processes, which are threads of one process.
 struct gate {
   std::atomic<bool> is_open = false;
   std::mutex mutex;
@@ -46,7 +46,7 @@ struct gate {
   }
 };
 
-/// What one process has: all make the same.
+/// The objects of one process; each process makes the same.
 struct process {
   process(played_network& cluster, const cluster_layout& layout, node_index node, gate& at,
           coordinator_options options = {})
@@ -380,6 +380,23 @@ TEST_SUITE("strategies/coordinator/coordinator_cluster") {
     });
     CHECK(reason.code == errc::unavailable);
     CHECK(reason.message.find("node 'ps:0' is gone") != std::string::npos);
+  }
+
+  TEST_CASE("a worker that alone has lost a parameter server ends, and the others go on") {
+    job of{two_workers};
+    of.start_all();
+    auto chief = of.lead();
+    static_cast<void>(chief.coordinator.schedule(chief.count, 1.0));
+    chief.coordinator.join();
+    CHECK(places_of(of, chief, 2).size() == 2); // all are there
+    of.cluster.direct.cut(second, ps);
+    auto reason = of.end_of(second);
+    CHECK(reason.code == errc::unavailable);
+    CHECK(reason.message.find("ps:0") != std::string::npos);
+    of.await_warning("worker 1 is gone");
+    auto result = chief.coordinator.schedule(chief.count, 1.0);
+    chief.coordinator.join();
+    CHECK(chief.coordinator.fetch(result) == 2);
   }
 
   TEST_CASE("who serves hears of it when the process that leads is gone") {

@@ -247,7 +247,7 @@ TEST_SUITE("strategies/coordinator/worker_nest") {
     auto [fetched, left] = one.coordinator.fetch(std::pair{remote, tens(1)});
     CHECK(fetched.values == row{2, 22, 42});
     CHECK(left.values == tens(1).values);
-    // What was fetched may be given to each worker again.
+    // Fetched values may be given to each worker again.
     for (auto [worker, given] : echoed<int>(one, fetched))
       CHECK(given == 20 * worker + 2);
   }

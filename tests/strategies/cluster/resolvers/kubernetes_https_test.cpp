@@ -33,7 +33,7 @@ using boost::system::error_code;
 constexpr auto one_pod
   = R"({"items": [{"metadata": {"name": "a"}, "status": {"phase": "Running", "hostIP": "10.0.0.1"}}]})";
 
-/// What lies in a container, and what the server of its cluster has: certificates and a token.
+/// The certificates and the token of a container, and of the server of its cluster.
 class service_account {
 public:
   service_account() {
@@ -42,7 +42,7 @@ public:
     test::write(folder_ / "token", "secret\n");
   }
 
-  // @param name What the server is, "IP:127.0.0.1". @param days From now; below 0: it has expired.
+  // @param name The server's name, "IP:127.0.0.1". @param days From now; below 0: it has expired.
   void sign(const std::string& name, int days = 10) {
     test::write(folder_ / "extensions", fmt::format("subjectAltName={}\n", name));
     run(fmt::format("req {} -keyout {} -out {} -subj /CN=server", new_key, path("server.key"),
@@ -128,7 +128,7 @@ kubernetes_api api_of(const service_account& account, const api_server& server) 
                                    account.folder());
 }
 
-// What comes of asking a server that answers so.
+// Asks a server that gives the answer `said`.
 expected<std::string> ask(const service_account& account, const std::string& said) {
   api_server server{account, said};
   return kubernetes_over_http(api_of(account, server))("/api/v1/pods");

@@ -79,7 +79,7 @@ public:
 
   [[nodiscard]] host_port where() const { return {"127.0.0.1", port_}; }
 
-  /// What was asked, once it has been answered.
+  /// The request, once it has been answered.
   [[nodiscard]] std::string asked() {
     if (thread_.joinable()) {
       shutdown(socket_, SHUT_RDWR); // no client asks any more
