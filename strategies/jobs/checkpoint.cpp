@@ -48,7 +48,8 @@ bool have_the_same_average(const state_parts& parts) {
          });
 }
 
-// What shards hold, as what one variable would. Rows may have been updated more or less often.
+// Joins the states of shards into that of one variable. Rows may have been updated more or less
+// often.
 variable_payload join(const state_parts& parts) {
   variable_payload whole;
   whole.value = array_of_all(parts, [](const auto& part) { return part.value; });
@@ -79,7 +80,7 @@ void restore_to(world& world, const variable& target, const variable_payload& st
     ask<msg<wire::OptimizerInUse>>(world, target.owner(), make_restore_state(state))));
 }
 
-// What was saved of variables that there are not yet.
+// The saved states of variables that are not made yet.
 std::vector<variable_snapshot> without_owner(const strategy& strategy, const job_snapshot& from,
                                              std::span<const sharded_variable> sharded) {
   std::vector<variable_snapshot> left;
@@ -96,7 +97,7 @@ bool is_shard(std::span<const sharded_variable> sharded, const variable& one) {
   });
 }
 
-// What the copies of all processes come to, where they differ.
+// The values that the copies of all processes combine to, where they may differ.
 std::map<std::string, tensor> combined_copies(strategy& strategy) {
   std::map<std::string, tensor> combined;
   if (!strategy.layout().group) return combined;
@@ -128,7 +129,7 @@ void check_same_step(strategy& strategy, std::optional<uint64_t> step) {
                              names[0], describe(steps[0]))}};
 }
 
-/// What a snapshot holds.
+/// The variables of a snapshot, found by name.
 struct saved_variables {
   uint64_t step;
   const std::vector<variable_snapshot>& variables;

@@ -16,10 +16,10 @@
 namespace troupe {
 
 /// Writes all variables of a strategy to "checkpoint-<step>.safetensors": values under their names,
-/// slots under "<variable>/<slot>". Of copies that are alike the first is saved, of those that are
-/// synchronised on read what they come to: so it does not matter how many replicas go on from it,
-/// under which strategy. A strategy that is not to checkpoint (`extended().should_checkpoint()`)
-/// writes nothing.
+/// slots under "<variable>/<slot>". Where copies are alike, the first is saved; where they are
+/// synchronised on read, their combined value is: so it does not matter how many replicas go on
+/// from it, under which strategy. A strategy that is not to checkpoint
+/// (`extended().should_checkpoint()`) writes nothing.
 /// @param step Updates made so far: names the file.
 /// @param sharded Shards that are saved as the one array that they are, so that it may go on in
 /// another number of them. Slots and averages are saved if all shards have those of one optimizer.
@@ -28,9 +28,9 @@ void save_checkpoint(strategy& strategy, const std::filesystem::path& folder, ui
                      std::span<const sharded_variable> sharded = {});
 
 /// Puts the variables back to where the newest whole checkpoint of a folder has them. Copies get
-/// the same value; those that add up share it. What was saved of a variable that there is not yet
-/// waits: a variable made later under its name, also in shards by `sharded_variable::make`, begins
-/// with it, slots and all (`strategy_extended::deferred`).
+/// the same value; those that add up share it. The saved state of a variable that there is not
+/// yet waits: a variable made later under its name, also in shards by `sharded_variable::make`,
+/// begins with it, slots and all (`strategy_extended::deferred`).
 /// @param sharded Shards that get their rows of the array that was saved.
 /// @returns The step that it was saved under; nothing if there is no checkpoint.
 /// Errors: throws `failure`: wrong_context; not_found if a variable is not in it;
@@ -50,8 +50,8 @@ restore_checkpoint(strategy& strategy, const std::filesystem::path& folder,
 std::vector<std::string> load_variables(strategy& strategy, const std::filesystem::path& file,
                                         std::span<const variable> variables);
 
-/// What `save_checkpoint` writes. All processes have to make the call if copies of variables are to
-/// be combined. Errors: throws `failure` with wrong_context.
+/// The snapshot that `save_checkpoint` writes. All processes have to make the call if copies of
+/// variables are to be combined. Errors: throws `failure` with wrong_context.
 [[nodiscard]] job_snapshot take_snapshot(strategy& strategy, uint64_t step,
                                          std::span<const sharded_variable> sharded = {});
 

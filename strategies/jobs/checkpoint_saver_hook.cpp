@@ -13,7 +13,7 @@ namespace troupe {
 
 namespace {
 
-// What is wrong with the disk, which is the same for many checkpoints in a row.
+// Takes a checkpoint's name out of an error: without it a full disk gives each checkpoint the same.
 std::string without_name(std::string message, const std::filesystem::path& checkpoint) {
   auto name = checkpoint.filename().native();
   for (auto at = message.find(name); at != std::string::npos; at = message.find(name))

@@ -66,8 +66,8 @@ private:
   std::optional<job_snapshot> pending_; ///< The next to be written.
   bool writes_ = false;
   std::optional<uint64_t> saved_;
-  std::optional<error> failure_; ///< Of the last write.
-  std::string told_; ///< What was wrong with it, whichever step it was of; empty: nothing.
+  std::optional<error> failure_; ///< The last write's; nothing if it succeeded.
+  std::string told_; ///< The last write's error without its step, as warned of; empty: none.
 };
 
 /// A checkpoint as it was found.

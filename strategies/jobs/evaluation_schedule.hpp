@@ -18,17 +18,17 @@ struct evaluation_limits {
   job_time timeout{0};               ///< How long there may be nothing new.
 };
 
-/// Plain decisions, without a clock or a folder: what is there and what time it is comes in.
+/// Plain decisions, without a clock or a folder: the caller gives the checkpoints and the time.
 ///
 /// Checkpoints are taken in order, each once. Training keeps the newest few, so an
 /// evaluator that is slower than training loses those in between and never falls behind further.
 class evaluation_schedule {
 public:
-  /// What the evaluator sees when it looks around.
+  /// The state of the folder and of training when the evaluator looks.
   struct sight {
     /// Whether training had ended before the folder was looked at: then all checkpoints are there.
     bool is_over = false;
-    std::span<const uint64_t> steps; ///< Of the checkpoints, ascending.
+    std::span<const uint64_t> steps; ///< Steps of the checkpoints, ascending.
     uint64_t progress = 0;           ///< Changes as long as training is alive.
     job_time now{0};
   };
@@ -49,7 +49,7 @@ public:
   evaluation_schedule(evaluation_limits limits, job_time now)
     : limits_(limits), done_up_to_(limits.after), news_at_(now) {}
 
-  /// What to do now.
+  /// The next thing to do.
   [[nodiscard]] decision next(const sight& seen);
 
   /// The checkpoint of this step is not to be taken again.

@@ -21,8 +21,8 @@ namespace troupe {
 /// a process that does not answer within 5 s is named.
 class flight_recorder_hook final : public session_hook {
 public:
-  /// @param path Of the file. @param say Told in one line that it was written, or why it could
-  /// not be; may be empty. Whatever has happened, others say.
+  /// @param path Names the file. @param say Told in one line that it was written, or why it could
+  /// not be; not told of the trouble itself. May be empty.
   explicit flight_recorder_hook(std::filesystem::path path,
                                 std::function<void(const std::string&)> say = {})
     : path_(std::move(path)), say_(std::move(say)) {}

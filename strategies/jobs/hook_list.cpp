@@ -4,24 +4,28 @@
 
 #include "messages/failure.hpp"
 
+#include <exception>
+#include <fmt/format.h>
+#include <utility>
+
 namespace troupe {
 
-void hook_list::call(const std::function<void()>& function) {
+void hook_list::call(const char* what, const std::function<void()>& function) {
   try {
     function();
-  } catch (const troupe::failure& failed) {
-    remember(failed.reason());
-  } catch (const std::exception& failed) {
-    remember({errc::user_code, failed.what()});
+  } catch (const std::exception&) {
+    remember(what, reason_of(std::current_exception()));
   } catch (...) {
-    remember({errc::user_code, "a hook threw something that is no std::exception"});
+    auto reason = reason_of(std::current_exception());
+    reason.message = fmt::format("{} {}", what, reason.message);
+    remember(what, std::move(reason));
   }
 }
 
 template <class Function>
 void hook_list::tell_each(const Function& tell) {
   for (const auto& hook : hooks_)
-    call([&] { tell(*hook); });
+    call("a hook", [&] { tell(*hook); });
 }
 
 void hook_list::begin(session_plan& plan) {
@@ -68,13 +72,13 @@ std::optional<error> hook_list::failure() const {
   return failure_;
 }
 
-void hook_list::remember(error reason) {
+void hook_list::remember(const char* what, error reason) {
   {
     std::lock_guard guard{mutex_};
     if (failure_) return;
     failure_ = reason;
   }
-  control_.request_stop("a hook failed: " + reason.message);
+  control_.request_stop(fmt::format("{} failed: {}", what, reason.message));
 }
 
 } // namespace troupe

@@ -4,6 +4,7 @@
 
 #include "strategies/optimizers/session_hook.hpp"
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -11,8 +12,8 @@
 
 namespace troupe {
 
-/// Hooks are the code of users and may throw. Whatever one throws after the beginning is
-/// remembered, and ends the job. Thread: any, one at a time.
+/// Hooks are the code of users and may throw. After the beginning, the list keeps the first
+/// exception of a hook, and ends the job. Thread: any, one at a time.
 class hook_list {
 public:
   hook_list(std::vector<std::shared_ptr<session_hook>> hooks, session_control control)
@@ -22,7 +23,8 @@ public:
   void begin(session_plan& plan);
 
   /// Calls a function that the job was given, as if it were a hook's.
-  void call(const std::function<void()>& function);
+  /// @param what Names the function in errors: "on_step".
+  void call(const char* what, const std::function<void()>& function);
 
   void after_create_session();
   void on_open_step(const open_step& step);
@@ -33,14 +35,14 @@ public:
   void on_flight_records(const flight_records& records);
   void end(const job_report& report);
 
-  /// What the first hook to fail threw.
+  /// The error that the first failed hook threw; nothing if none has failed.
   [[nodiscard]] std::optional<error> failure() const;
 
 private:
   template <class Function>
   void tell_each(const Function& tell);
 
-  void remember(error reason);
+  void remember(const char* what, error reason);
 
   std::vector<std::shared_ptr<session_hook>> hooks_;
   session_control control_;

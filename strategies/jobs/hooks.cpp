@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the hooks do.
+// Stopping, logging and curves of a job.
 #include "strategies/jobs/hooks.hpp"
 
 #include "messages/failure.hpp"

@@ -49,7 +49,7 @@ private:
 /// Leaves the curves of a job for TensorBoard: loss, speed, gradients accepted and dropped.
 class summary_saver_hook final : public session_hook {
 public:
-  /// @param every_steps Of how many steps one is shown. @param origin What the file is named by.
+  /// @param every_steps Shows one step of so many. @param origin Names the file.
   /// Errors: throws `failure` with resource if the file cannot be made, invalid_argument for 0
   /// steps.
   summary_saver_hook(const std::filesystem::path& folder, uint64_t every_steps,

@@ -17,7 +17,6 @@
 #include "strategies/jobs/restore.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <functional>
@@ -34,14 +33,12 @@ namespace troupe {
 
 namespace {
 
-void tell_warning(const training_options& options, const std::string& line) {
-  if (options.on_warning) return options.on_warning(line);
-  std::fprintf(stderr, "warning: %s\n", line.c_str());
-}
+/// Tells that the evaluation at a step threw, while its exception is handled.
+using evaluation_warning = std::function<void(uint64_t step)>;
 
-// Ends when the token queue closes. A look at the variables never ends a job, nor those to come.
+// Ends when the token queue closes. An evaluation that fails ends neither the job nor later ones.
 task<void> evaluate(activity& activity, replica_context::place place, uint64_t first_step,
-                    std::vector<variable> variables, evaluation evaluation,
+                    std::vector<variable> variables, evaluation evaluation, evaluation_warning warn,
                     completion<void> ended) {
   try {
     activity.set_local_step(first_step);
@@ -60,7 +57,8 @@ task<void> evaluate(activity& activity, replica_context::place place, uint64_t f
           [&evaluation, values](std::stop_token) { return evaluation.evaluate(values); });
         auto result = co_await computing;
         evaluation.on_result(activity.local_step(), result);
-      } catch (...) { // NOLINT(bugprone-empty-catch)
+      } catch (...) {
+        warn(activity.local_step());
       }
     }
   } catch (...) { // NOLINT(bugprone-empty-catch)
@@ -72,7 +70,8 @@ task<void> evaluate(activity& activity, replica_context::place place, uint64_t f
 /// there is, at its pace.
 class evaluator {
 public:
-  evaluator(strategy& strategy, const training_options& options, const job_actors& job)
+  evaluator(strategy& strategy, const training_options& options, const job_actors& job,
+            const evaluation_warning& warn)
     : world_(strategy.world()),
       tokens_(world_.system().spawn(
         token_queue, token_queue_config{sync_policy::latest_token, job.first_step, {}})) {
@@ -84,8 +83,8 @@ public:
     replica_config config{.index = place.replica, .world = &world_};
     config.body
       = [place, first_step = job.first_step, variables = evaluated_variables(strategy, options),
-         evaluation = options.evaluation, ended = ended_](activity& activity) {
-          return evaluate(activity, place, first_step, variables, evaluation, ended);
+         evaluation = options.evaluation, warn, ended = ended_](activity& activity) {
+          return evaluate(activity, place, first_step, variables, evaluation, warn, ended);
         };
     auto lives = world_.system().spawn(replica, std::move(config));
     world_.introduce(lives.id(), "evaluator");
@@ -107,7 +106,7 @@ private:
   completion<void> ended_;
 };
 
-/// The members that were lost, for the chief, which comes later than they. Thread: any.
+/// The members that were lost, for the chief, which is spawned later. Thread: any.
 class lost_members {
 public:
   using listener = std::function<void(uint32_t member, const error& reason)>;
@@ -118,7 +117,7 @@ public:
     if (listener_) listener_(member, reason);
   }
 
-  // Tells those that are lost already, too. An empty function ends that.
+  // Has each lost member told, those lost before included. An empty function ends that.
   void tell(listener to) {
     std::lock_guard guard{mutex_};
     listener_ = std::move(to);
@@ -264,7 +263,9 @@ private:
         errc::failed_precondition,
         "no hook of this job is the chief's, so its steps would never close; make the hook "
         "with is_chief, or none at all");
-    if (options_.evaluation.every_steps > 0) evaluator_.emplace(strategy_, options_, *actors_);
+    if (options_.evaluation.every_steps > 0)
+      evaluator_.emplace(strategy_, options_, *actors_,
+                         [this](uint64_t step) { warn_of_evaluation(step); });
     spawn_chief(plan);
     replicas_.emplace(
       replica_surroundings{
@@ -285,7 +286,7 @@ private:
     auto line = fmt::format("the job begins with {} of {} replicas; {} may enter later",
                             sites_.size() - std::ranges::count_if(sites_, is_absent), sites_.size(),
                             fmt::join(names, ", "));
-    hooks_.call([&] { tell_warning(options_, line); });
+    warn(line);
   }
 
   void spawn_chief(const session_plan& plan) {
@@ -302,8 +303,7 @@ private:
     config.deadline = options_.deadline;
     config.rejoin_timeout = options_.rejoin_timeout;
     config.stops_on_loss = options_.stops_on_loss;
-    config.on_warning
-      = [this](const std::string& what) { hooks_.call([&] { tell_warning(options_, what); }); };
+    config.on_warning = [this](const std::string& what) { warn(what); };
     config.on_trouble = [this](const std::string& what) { hooks_.on_trouble(what); };
     config.on_open_step = [this](const open_step& step) { hooks_.on_open_step(step); };
     config.resumes = options_.resume.has_value();
@@ -354,7 +354,7 @@ private:
   }
 
   void on_step(const step_record& record) {
-    if (options_.on_step) hooks_.call([&] { options_.on_step(record); });
+    if (options_.on_step) hooks_.call("on_step", [&] { options_.on_step(record); });
     hooks_.after_step(record);
     if (evaluator_ && record.step % options_.evaluation.every_steps == 0)
       evaluator_->look(record.step);
@@ -362,7 +362,7 @@ private:
 
   void spawn_replica(uint32_t index) { replicas_->spawn(index, lives_[index]++); }
 
-  // The chief itself misses those of its replicas that have come.
+  // The chief itself notices the loss of replicas that have joined it.
   void lose(uint32_t member, const error& reason) {
     for (auto index : replicas_->away_in(member))
       caf::anon_send(chief_, make_farewell(index, reason));
@@ -391,7 +391,7 @@ private:
       });
   }
 
-  // What the chief told the others on its way out may not have reached them yet.
+  // The chief's last messages may not have reached the other processes yet.
   void clear() {
     placement_->on_return({});
     placement_->on_owners_return({});
@@ -429,7 +429,7 @@ private:
     if (actors_) actors_->end();
   }
 
-  // Members are told what this process throws. What is missing is wrong for all of them alike.
+  // Tells members why this process throws. A missing process ends the job for all of them alike.
   job_report abandon(const std::exception_ptr& thrown) override {
     dismiss();
     try {
@@ -465,8 +465,8 @@ private:
   job_actors chief_actors_; ///< As the chief knows them, where there is a placement.
   recorder_actor recorder_;
   std::optional<job_replicas> replicas_;
-  std::map<uint32_t, uint64_t> lives_; ///< How many a replica has had.
-  completion<job_report> ended_;       ///< As the chief says.
+  std::map<uint32_t, uint64_t> lives_; ///< How often each replica was spawned.
+  completion<job_report> ended_;       ///< The chief's report.
 };
 
 } // namespace

@@ -33,7 +33,7 @@ constexpr job_time word_timeout = std::chrono::seconds{1};
 /// Counts the replicas of this process that have not left yet.
 struct headcount {
   std::atomic<size_t> left = 1;     ///< With the runner, as long as it waits for none.
-  std::atomic<size_t> reaching = 0; ///< Those that have not ended for what they could not reach.
+  std::atomic<size_t> reaching = 0; ///< Replicas that are not cut off.
   completion<void> all_gone;
   completion<void> over; ///< Told when all replicas are cut off, with the last one's reason.
 
@@ -180,8 +180,7 @@ private:
     std::exchange(actors_, nullptr)->end();
   }
 
-  // After this the member tells nothing any more.
-  // Of the variables that are held here.
+  // The newest version among the variables that this process holds.
   [[nodiscard]] uint64_t newest_version() const {
     uint64_t newest = 0;
     for (const auto& variable : actors_->variables) {

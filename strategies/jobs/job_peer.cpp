@@ -28,10 +28,10 @@ namespace {
 /// Why this process wants the job to end, if it does.
 using wish_to_stop = completion<std::string>;
 
-/// What a replica makes of the end of its step.
+/// Whether a replica goes on after its step, and why not.
 enum class going_on : uint8_t { yes, has_made_all, is_asked_to_stop };
 
-/// What all processes are told of one replica's step.
+/// One replica's step, as all processes are told of it.
 struct told_step {
   double loss = 0;
   uint32_t examples = 0;
@@ -70,7 +70,7 @@ struct told_step {
 /// One step of one replica, which is another actor in every run.
 class replica_step {
 public:
-  /// What a replica's new actor has to know.
+  /// Where the job stands, for a replica's new actor.
   struct place {
     uint64_t updates = 0; ///< Made so far.
     job_time began{0};
@@ -79,7 +79,7 @@ public:
     std::function<job_time(uint32_t replica, uint64_t iteration, job_time elapsed)> pace;
   };
 
-  /// @returns What all replicas tell. Shape: [replicas, told_step::numbers] f64
+  /// @returns The `told_step` of every replica. Shape: [replicas, told_step::numbers] f64
   static task<tensor> make(replica_context& context, step_function body, place at) {
     auto& activity = context.activity_;
     activity.restore(progress_of(context.replica_id_in_sync_group(), at.updates));
@@ -158,7 +158,10 @@ private:
     return made_;
   }
 
-  void prepare(const session_plan& plan) override { last_ = made_ + plan.steps; }
+  void prepare(const session_plan& plan) override {
+    last_ = made_ + plan.steps;
+    takes_snapshots_ = plan.takes_snapshots;
+  }
 
   job_report train() override {
     ended_ = world_.now();
@@ -206,7 +209,8 @@ private:
   void look_and_save() {
     const auto every = options_.evaluation.every_steps;
     after_step wanted{.evaluates = leads_ && every > 0 && made_ % every == 0,
-                      .saves = leads_ && hooks_.wants_snapshot(made_, world_.now(), is_over_)};
+                      .saves = leads_ && takes_snapshots_
+                               && hooks_.wants_snapshot(made_, world_.now(), is_over_)};
     if (has_parts_elsewhere()) wanted = of_first_process(wanted);
     if (wanted.evaluates) evaluate();
     if (wanted.saves) save();
@@ -255,15 +259,16 @@ private:
       check_replicas(strategy_, strategy_.variables(), made_);
   }
 
-  // Other processes give their parts. A look at the variables never ends a job.
-  void evaluate() const {
+  // Other processes give their parts. An evaluation that fails does not end the job.
+  void evaluate() {
     const auto& look = options_.evaluation;
     try {
       std::vector<tensor> values;
       for (const auto& variable : evaluated_variables(strategy_, options_))
         if (leads_ || is_on_read(variable)) values.push_back(strategy_.read(variable));
       if (leads_) look.on_result(made_, look.evaluate(values));
-    } catch (...) { // NOLINT(bugprone-empty-catch)
+    } catch (...) {
+      warn_of_evaluation(made_);
     }
   }
 
@@ -276,7 +281,7 @@ private:
     hooks_.after_snapshot(taken);
   }
 
-  // What is to be done before the next step.
+  // Work to do before the next step.
   struct after_step {
     bool evaluates = false;
     bool saves = false;
@@ -305,6 +310,7 @@ private:
   wish_to_stop wish_;
   uint64_t made_ = 0; ///< Updates, those made before included.
   uint64_t last_ = 0;
+  bool takes_snapshots_ = false;  ///< Whether hooks have planned any.
   std::vector<job_time> arrived_; ///< When each replica was done with its last computation.
   job_time ended_{0};             ///< When the last step was.
   bool is_over_ = false;

@@ -2,6 +2,11 @@
 // The phases of a job, one after the other.
 #include "strategies/jobs/job_runner.hpp"
 
+#include "messages/failure.hpp"
+
+#include <cstdio>
+#include <exception>
+#include <fmt/format.h>
 #include <stop_token>
 
 namespace troupe {
@@ -16,6 +21,19 @@ job_report job_runner::run() {
     report.has_begun = has_begun_;
     return report;
   }
+}
+
+void job_runner::warn(const std::string& line) {
+  std::lock_guard guard{warning_};
+  hooks_.call("on_warning", [&] {
+    if (options_.on_warning) return options_.on_warning(line);
+    std::fprintf(stderr, "warning: %s\n", line.c_str());
+  });
+}
+
+void job_runner::warn_of_evaluation(uint64_t step) {
+  warn(fmt::format("the evaluation at step {} has failed, and training goes on: {}", step,
+                   reason_of(std::current_exception()).message));
 }
 
 job_runner::phase job_runner::pass(phase now) {

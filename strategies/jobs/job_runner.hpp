@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,6 +54,13 @@ protected:
     : strategy_(strategy), world_(strategy.world()), options_(options), control_(control),
       hooks_(std::move(hooks), std::move(control)) {}
 
+  /// Gives a warning to the caller's `on_warning`, one at a time, or writes it on standard error.
+  /// An exception of `on_warning` ends the job. Thread: any.
+  void warn(const std::string& line);
+
+  /// Warns of an evaluation that threw. To be called where its exception is handled. Thread: any.
+  void warn_of_evaluation(uint64_t step);
+
   troupe::strategy& strategy_;
   troupe::world& world_;
   const training_options& options_;
@@ -96,6 +104,7 @@ private:
 
   std::optional<job_report> report_; ///< From the moment when the job is over here.
   bool has_begun_ = false;
+  std::mutex warning_; ///< Held while a warning is told.
 };
 
 /// Runs a job with a chief in the process where the chief stands.

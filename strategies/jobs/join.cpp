@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a replica without input brings.
+// The gradients of a replica without input.
 #include "strategies/jobs/join.hpp"
 
 #include "kernels/tensor/change.hpp"

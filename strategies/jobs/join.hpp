@@ -32,8 +32,8 @@ struct joined_step {
 ///     auto joining = join(context, next, step);
 ///     auto steps = co_await joining;
 ///
-/// What a replica without input brings has to be of the kind that the others bring, and to add
-/// nothing: zeros, or rows of none. The optimizer's mean is one over the replicas that have input
+/// A replica without input brings gradients of the same kind as the others, which add nothing:
+/// zeros, or no rows. The optimizer's mean is one over the replicas that have input
 /// (`apply_gradients` with their number), where PyTorch's default is one over all of them.
 ///
 /// @param next `std::optional<Input> next()`: this replica's next input; not called again after the

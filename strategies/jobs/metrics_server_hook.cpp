@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is served.
+// The pages that the server gives.
 #include "strategies/jobs/metrics_server_hook.hpp"
 
 #include "actors/observing/exposition.hpp"

@@ -30,7 +30,7 @@ struct task_sight;
 class metrics_server_hook final : public session_hook {
 public:
   /// Listens from now on. @param others Answers all other paths; empty: they are 404.
-  /// @param news Of the program, at a path of its own. Both outlive the hook.
+  /// @param news The program's events, at a path of their own. Both outlive the hook.
   /// Errors: throws `failure` as `http_server::start`.
   explicit metrics_server_hook(const http_server_options& options = {},
                                http_server::handler others = {}, http_news news = {});

@@ -14,7 +14,7 @@
 
 namespace troupe {
 
-/// What each replica does. All of them share it, as long as one lives.
+/// The body of each replica. All replicas share it, as long as one lives.
 struct replica_script {
   sync_replicas_optimizer optimizer;
   session_function body;
@@ -23,7 +23,7 @@ struct replica_script {
 
 namespace {
 
-/// Of a replica that is lost, the process is told; one that has come to its end is not missed.
+/// Tells the process when a replica is lost; a replica that has come to its end is not missed.
 class attendance {
 public:
   attendance(std::shared_ptr<replicas_at_work> at_work, uint32_t replica)
@@ -46,7 +46,7 @@ private:
   bool is_over_ = false;
 };
 
-// @param saved What it was at when the job was saved. @param life As in `job_replicas::spawn`.
+// @param saved The replica's progress in the snapshot. @param life As in `job_replicas::spawn`.
 task<void> live(activity& activity, replica_context::place place,
                 std::optional<replica_progress> saved, uint64_t life,
                 std::shared_ptr<const replica_script> script, std::stop_token leave) {

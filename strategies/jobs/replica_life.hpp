@@ -14,24 +14,24 @@
 
 namespace troupe {
 
-/// What the replicas of a job have in common. References are to what outlives them.
+/// Shared by the replicas of a job. The referenced objects outlive the replicas.
 struct replica_surroundings {
   troupe::strategy& strategy;
   const training_options& options;
   const sync_replicas_optimizer& optimizer;
   const session_function& session;
   std::shared_ptr<const job_actors> actors;
-  chief_actor chief;                   ///< Where there is no placement; else it is looked for.
-  std::vector<replica_progress> saved; ///< Where they were, if the job goes on from a checkpoint.
-  std::stop_token leave;               ///< Asked for: those of this process leave the job.
+  chief_actor chief;                   ///< Null where a placement is to find the chief.
+  std::vector<replica_progress> saved; ///< Progress at the checkpoint that the job goes on from.
+  std::stop_token leave;               ///< Once asked for, this process's replicas leave.
 };
 
 /// Where a replica stands, and beside how many others.
 struct replica_site {
   bool is_here = true;                       ///< Whether it is spawned in this process.
-  uint32_t process = 0;                      ///< By position.
-  uint32_t replicas_here = 0;                ///< That come, in that process.
-  std::shared_ptr<replicas_at_work> at_work; ///< Of those; of one process, one for all.
+  uint32_t process = 0;                      ///< The position of its process.
+  uint32_t replicas_here = 0;                ///< How many replicas come in that process.
+  std::shared_ptr<replicas_at_work> at_work; ///< Shared by the replicas of that process.
 };
 
 /// Has all replicas of a job enter its placement. @returns Their sites, by index.
@@ -44,7 +44,7 @@ struct replica_script;
 /// The replicas of a job that has a chief, as one of its processes deals with them.
 class job_replicas {
 public:
-  /// @param sites Of all replicas, by index.
+  /// @param sites One for each replica, by index.
   job_replicas(replica_surroundings surroundings, std::vector<replica_site> sites);
 
   /// The replicas that come in this process, by index.
@@ -58,10 +58,10 @@ public:
   /// Errors: throws `failure`, as `placement::see`.
   replica_actor spawn(uint32_t index, uint64_t life);
 
-  /// Those spawned so far, if the job has a placement.
+  /// The replicas spawned so far, if the job has a placement.
   [[nodiscard]] const std::vector<replica_actor>& spawned() const { return spawned_; }
 
-  /// Ends them.
+  /// Ends the spawned replicas.
   void kill() const;
 
 private:
@@ -74,14 +74,14 @@ private:
 /// Whether a replica never comes.
 [[nodiscard]] bool is_dead(const training_options& options, uint32_t replica);
 
-/// What links and replicas of a job may go through.
+/// Whether messages of a job may come twice, and whether its replicas may be lost and come back.
 [[nodiscard]] job_links links_of(const strategy& strategy, const training_options& options);
 
-/// What a job trains.
+/// The variables that a job trains.
 [[nodiscard]] std::vector<variable> trained_variables(const strategy& strategy,
                                                       const training_options& options);
 
-/// What an evaluation looks at.
+/// The variables that an evaluation reads.
 [[nodiscard]] std::vector<variable> evaluated_variables(const strategy& strategy,
                                                         const training_options& options);
 

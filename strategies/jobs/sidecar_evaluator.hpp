@@ -15,7 +15,7 @@
 
 namespace troupe {
 
-/// What an evaluator looks at, and until when.
+/// The checkpoints that an evaluator judges, how, and until when.
 struct sidecar_evaluator_options {
   std::filesystem::path checkpoint_dir; ///< Where others save; it need not be there yet.
 
@@ -26,7 +26,7 @@ struct sidecar_evaluator_options {
   /// Told of each result, in the order of steps.
   std::function<void(const found_checkpoint&, double value)> on_result{};
 
-  evaluation_limits limits{.timeout = std::chrono::minutes{10}};
+  evaluation_limits limits{.last_step = {}, .after = {}, .timeout = std::chrono::minutes{10}};
 
   /// Whether training has ended, its last checkpoint saved. Empty: unknown.
   std::function<bool()> is_over{};
@@ -40,10 +40,10 @@ struct sidecar_evaluator_options {
   std::stop_token stop{};                               ///< Ends it after the evaluation under way.
 };
 
-/// What an evaluator has done.
+/// The result of an evaluator.
 struct sidecar_report {
   uint64_t evaluations = 0;
-  std::optional<uint64_t> last_step; ///< Of the last checkpoint that it evaluated.
+  std::optional<uint64_t> last_step; ///< The step of the last checkpoint that it evaluated.
   bool is_stopped = false;           ///< It was asked to stop.
   std::optional<error> failure;
 };

@@ -75,7 +75,7 @@ bool hold(const std::vector<int64_t>& dims, int64_t elements) {
   return elements == 1;
 }
 
-// What has come, in the form in which it was announced.
+// A received array, in the form in which it was announced.
 named_tensor formed(const announced& array, const tensor& flat) {
   if (!hold(array.dims, flat.extents()[0]))
     throw_failure(errc::malformed, "{}: '{}' has other elements than announced", what, array.name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job goes on from, where every process holds all variables.
+// The snapshot that a job goes on from, where every process holds all variables.
 #pragma once
 
 #include "actors/interfaces/job_snapshot.hpp"

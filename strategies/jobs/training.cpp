@@ -3,6 +3,7 @@
 #include "strategies/jobs/training.hpp"
 
 #include "actors/policies/step_rules.hpp"
+#include "actors/world/users_code.hpp"
 #include "messages/throw_failure.hpp"
 #include "strategies/contexts/context.hpp"
 #include "strategies/jobs/job_runner.hpp"
@@ -22,9 +23,18 @@ void check_variables(const strategy& strategy) {
                   "the strategy has no variables; make one before training");
 }
 
-void check_steps(const training_options& options) {
+void check_options(const training_options& options) {
   if (options.steps == 0)
     throw_failure(errc::invalid_argument, "steps is 0; training needs at least 1");
+  if (std::ranges::any_of(options.hooks, [](const auto& hook) { return hook == nullptr; }))
+    throw_failure(errc::invalid_argument,
+                  "a hook of the job is a null pointer; make the hook, or leave it out");
+  const auto& look = options.evaluation;
+  if (look.every_steps > 0 && (!look.evaluate || !look.on_result))
+    throw_failure(errc::invalid_argument,
+                  "evaluation.every_steps is {}, but evaluation.{} is empty; set the function, or "
+                  "evaluate every 0 steps",
+                  look.every_steps, look.evaluate ? "on_result" : "evaluate");
 }
 
 void check(const strategy& strategy, const sync_replicas_optimizer& optimizer,
@@ -37,7 +47,7 @@ void check(const strategy& strategy, const sync_replicas_optimizer& optimizer,
                   "a {} strategy of several processes has no chief; call `train` without a "
                   "sync_replicas_optimizer, or use a parameter_server strategy",
                   strategy.layout().name);
-  check_steps(options);
+  check_options(options);
   if (options.check_replicas_every > 0)
     throw_failure(
       errc::invalid_argument,
@@ -59,7 +69,7 @@ void check(const strategy& strategy, const training_options& options) {
                   "replicas of a {} strategy do not meet; give `train` a sync_replicas_optimizer",
                   strategy.layout().name);
   check_variables(strategy);
-  check_steps(options);
+  check_options(options);
   const std::pair<bool, const char*> meaningless[]
     = {{!options.dead_replicas.empty(), "dead_replicas"},
        {options.ask_again_after > job_time{0}, "ask_again_after"},
@@ -72,7 +82,7 @@ void check(const strategy& strategy, const training_options& options) {
                     "{} has no meaning where every step needs all replicas; leave it out", name);
 }
 
-// What replicas do if steps are all of it.
+// The session of replicas that only make steps.
 task<void> run_steps(training_session& session, step_function step) {
   while (!session.should_stop()) {
     auto running = session.run(step);
@@ -83,7 +93,7 @@ task<void> run_steps(training_session& session, step_function step) {
 job_report tell_failure(const training_options& options, job_report report) {
   if (!report.failure) return report;
   if (options.on_failure)
-    options.on_failure(*report.failure);
+    call_users_code("on_failure of a training", [&] { options.on_failure(*report.failure); });
   else
     std::fprintf(stderr, "training failed: %s\n", with_throw_site(*report.failure).c_str());
   return report;

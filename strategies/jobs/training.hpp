@@ -22,7 +22,8 @@
 
 namespace troupe {
 
-/// A look at the variables from time to time, beside the training.
+/// A look at the variables from time to time, beside the training. If it throws, a warning says
+/// why, and the job and later evaluations go on.
 struct evaluation {
   uint64_t every_steps = 0; ///< 0 = never.
   /// Computes something from `training_options::variables`, or from all variables of the strategy
@@ -36,7 +37,7 @@ struct evaluation {
 struct training_options {
   uint64_t steps = 1000; ///< Updates to make.
 
-  std::vector<variable> variables; ///< What to train; empty: the strategy's trainable variables.
+  std::vector<variable> variables; ///< To train; empty: the strategy's trainable variables.
 
   /// Saving, logging, stopping: told in this order.
   std::vector<std::shared_ptr<session_hook>> hooks;
@@ -90,15 +91,17 @@ struct training_options {
   /// How long a replica computes beside the time it took: stragglers, and virtual computing times.
   std::function<job_time(uint32_t replica, uint64_t iteration, job_time elapsed)> pace;
 
-  /// What all processes of a job with a chief must agree on beside seed and replicas, one line for
-  /// each setting. A process that differs is refused, also when it comes back, and the error names
+  /// Settings that all processes of a job with a chief must agree on, beside seed and replicas; one
+  /// line for each. A process that differs is refused, also when it comes back, and the error names
   /// the first line that differs; beyond 4096 bytes it only says that some differ.
   std::string agreement;
 
   std::function<void(const step_record&)> on_step; ///< Told of every step, in order.
-  /// Told what is wrong but can go on; empty: a line on standard error.
+  /// Told what is wrong but can go on, one line at a time; empty: a line on standard error.
+  /// Thread: any.
   std::function<void(const std::string&)> on_warning;
-  /// Told, before `train` returns, why the job has failed; empty: a line on standard error.
+  /// Told, before `train` returns, why the job has failed; empty: a line on standard error. If it
+  /// throws, a line on standard error says so, and `train` returns its report.
   std::function<void(const error&)> on_failure;
   troupe::evaluation evaluation;
   std::stop_token stop; ///< Ends the job early, and cleanly; see `min_replicas`.
@@ -118,8 +121,9 @@ struct training_options {
 /// Errors: in the report: stalled and deadline_exceeded, naming what is missing; user_code, if a
 /// replica threw and too few were left; what a hook threw. Throws `failure` with invalid_argument
 /// if there are no variables to train, replicas are not as many as the optimizer's, `steps` is 0,
-/// or `min_replicas` does not go with the optimizer's options; failed_precondition if `resume` is
-/// of another job, or hooks leave the job without a chief.
+/// a hook is null, a function of the evaluation is empty, or `min_replicas` does not go with the
+/// optimizer's options; failed_precondition if `resume` is of another job, or hooks leave the job
+/// without a chief.
 job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
                  const step_function& step, const training_options& options);
 
@@ -144,10 +148,11 @@ job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
 /// @returns How the job ended; variables hold what they had been trained to.
 /// Errors: in the report: as `strategy::run`, then this process has left the others (see
 /// `strategy::leave_others`); as `check_replicas`, in all processes; what a hook threw. Throws
-/// `failure` with invalid_argument if there are no variables or steps, or for an option that means
-/// nothing here: `dead_replicas`, `ask_again_after`, `min_replicas`, `rejoin_timeout`,
-/// `stops_on_loss`; unimplemented for a strategy that does not `run`; failed_precondition if
-/// `resume` is of another seed; as `spread_snapshot` and `restore_snapshot`.
+/// `failure` with invalid_argument if there are no variables or steps, a hook is null, a function
+/// of the evaluation is empty, or for an option that means nothing here: `dead_replicas`,
+/// `ask_again_after`, `min_replicas`, `rejoin_timeout`, `stops_on_loss`; unimplemented for a
+/// strategy that does not `run`; failed_precondition if `resume` is of another seed; as
+/// `spread_snapshot` and `restore_snapshot`.
 job_report train(strategy& strategy, const step_function& step, const training_options& options);
 
 } // namespace troupe

@@ -15,7 +15,7 @@ namespace troupe {
 /// `co_await optimizer.apply_gradients(...)`. Each replica runs its own copy.
 using step_function = std::function<task<void>(replica_context&)>;
 
-/// What a replica does in a job, when steps are not all of it:
+/// A replica's view of its job, for replicas that do more than make steps:
 ///
 ///     while (!session.should_stop()) {
 ///       auto running = session.run(step);
@@ -33,7 +33,7 @@ public:
   /// True once the job is over, or goes on without this replica: its process is to leave it.
   [[nodiscard]] bool should_stop() const { return over_ || leave_.stop_requested(); }
 
-  /// The replica whose steps these are.
+  /// The replica that makes these steps.
   [[nodiscard]] replica_context& context() { return context_; }
 
   /// One step. A step that was cancelled, because the others were faster, ends with the next token
@@ -63,7 +63,7 @@ private:
   bool over_ = false;
 };
 
-/// What every replica of a job does, in terms of its session.
+/// The body of every replica of a job, given its session.
 using session_function = std::function<task<void>(training_session&)>;
 
 } // namespace troupe

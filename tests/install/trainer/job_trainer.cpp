@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job outside of Troupe's tree: replicas find a number, which an option names.
+// A job outside of Troupe's tree: replicas find a number, which an option names. The evaluation
+// throws if that number is below 0.
 #include "tools/job/job.hpp"
 
 #include <cmath>
 #include <cstdio>
+#include <stdexcept>
 
 using namespace troupe;
 
@@ -14,6 +16,7 @@ int main(int argc, char** argv) {
           {.about = "Finds a number by its distance.",
            .defaults = {.steps = 40},
            .evaluate = [&](std::span<const tensor> values) -> expected<double> {
+             if (sought < 0) throw std::runtime_error{"no examples below 0"};
              return std::abs(values[0].values<float>()[0] - sought);
            }}};
   job.option("--sought", "NUMBER", "what is to be found", sought);

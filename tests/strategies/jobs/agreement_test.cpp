@@ -17,8 +17,8 @@ namespace {
 
 // ---- the numbers of TensorFlow's tests ----
 
-/// What TensorFlow's test of SyncReplicasOptimizer trains: a 0, a 1, and a table of two rows, of
-/// which only the second gets gradients. Source:
+/// The variables of TensorFlow's test of SyncReplicasOptimizer: a 0, a 1, and a table of two rows.
+/// Only the second row gets gradients. Source:
 /// tensorflow/python/training/sync_replicas_optimizer_test.py.
 struct original {
   using numbers = std::array<double, 4>;

@@ -73,7 +73,7 @@ struct four_replicas {
     CHECK(seen.report.step == (trained += 3));
   }
 
-  /// What a variable is after each replica has added its number, from 1, to it.
+  /// The value of a variable after each replica has added its number, from 1, to it.
   double added_up(mode aggregation) {
     auto target = make(aggregation);
     train_once([target](replica_context& context) -> task<void> {

@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// What the job comes to in one process, without any placement.
+// The trained values of the job in one process, without any placement.
 const std::map<std::string, numbers>& in_one_process() {
   static const auto values = [] {
     cluster_job job{.layout = {.replicas_per_worker = 4}, .has_placement = false};
@@ -314,7 +314,7 @@ TEST_SUITE("strategies/jobs/cluster_training") {
           self->network.lose(4);
           self->start_again(4);
         }
-        // What it had sent before it was lost is over by then.
+        // Gradients that it sent before it was lost are not accepted any more by then.
         auto is_theirs = [](const contribution& one) { return one.replica == 3; };
         if (record.step < 9 || returned_at > 0 || std::ranges::none_of(record.accepted, is_theirs))
           return;

@@ -26,7 +26,7 @@ job_time one_is_slow(uint32_t replica, uint64_t, job_time) {
   return replica == 3 ? 4s : 1s;
 }
 
-/// Of steps: gradients that were needed.
+/// The number of gradients that each step needed.
 std::vector<uint32_t> needed_of(const course& seen) {
   std::vector<uint32_t> needed;
   for (const auto& step : seen.steps)
@@ -64,7 +64,7 @@ TEST_SUITE("strategies/jobs/dynamic_backups") {
       auto seen = run_noisy(job, deviation, {.steps = 20, .pace = one_is_slow});
       CHECK_FALSE(seen.report.failure);
       auto needed = needed_of(seen);
-      // Of three that are as fast the first is as good as all, and none of them costs time.
+      // Waiting for all three fast replicas costs no more time than waiting for the first.
       CHECK(needed.back() == (few ? 3U : 4U));
     }
   }

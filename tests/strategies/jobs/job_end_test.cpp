@@ -134,6 +134,13 @@ TEST_SUITE("strategies/jobs/job_end") {
       "the step function returned without apply_gradients; it would never end");
   }
 
+  TEST_CASE("a step function that returns an empty task ends its replica, and says why") {
+    auto empty = [](replica_context&, const small_job&) -> task<void> { return {}; };
+    check_single_loss(alone(empty), errc::failed_precondition,
+                      "this task cannot be awaited: it was awaited before, was moved from, or is "
+                      "empty as from 'return {}'; call its function again for each co_await");
+  }
+
   TEST_CASE("a gradient of another shape or dtype ends the replica, and says what was expected") {
     check_single_loss(alone([](replica_context& context, const small_job& job) {
                         return apply(context, job, job.weights, zeros({2}, dtype::f64));

@@ -18,7 +18,7 @@ using namespace troupe::test;
 
 namespace {
 
-using lengths = std::vector<uint64_t>; // Of the replicas' inputs.
+using lengths = std::vector<uint64_t>; // The number of inputs of each replica.
 
 /// The inputs of replica r are 10 r + 1, 10 r + 2, and so on.
 auto inputs_of(uint32_t replica, uint64_t length) {
@@ -54,7 +54,7 @@ uint64_t train_on(strategy& strategy, const lengths& of, const variable& weights
   return steps.primary();
 }
 
-/// What training on inputs of these lengths comes to.
+/// The result of training on inputs of given lengths.
 struct outcome {
   uint64_t steps = 0;
   numbers weights;

@@ -58,7 +58,7 @@ scenario draw() {
   return drawn;
 }
 
-/// What a job did, as its replicas and its ledger saw it.
+/// The course of a job, as its replicas and its ledger saw it.
 struct outcome {
   course seen;
   std::vector<double> values;
@@ -141,7 +141,7 @@ void check_nothing_is_counted_twice_or_lost(const scenario& scenario, const outc
     for (const auto* kind : {&step.accepted, &step.stale})
       for (const auto& gradient : *kind)
         RC_ASSERT(judged.emplace(gradient.replica, gradient.arrived).second);
-  // What came after the last step closed is in no book: at most one of each replica.
+  // Gradients that came after the last step are in no book: at most one of each replica.
   RC_ASSERT(judged.size() <= result.push_count());
   if (scenario.can_go_on()) RC_ASSERT(result.push_count() <= judged.size() + scenario.live());
 }

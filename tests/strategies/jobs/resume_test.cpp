@@ -20,12 +20,12 @@ namespace {
 constexpr uint64_t all_steps = 24;
 constexpr uint64_t cut = 11;
 
-/// What the end of a job is compared by.
+/// The end of a job, for comparison with others.
 struct outcome {
   std::vector<float> value;
   std::map<std::string, std::vector<float>> slots;
   job_report report;
-  std::vector<replica_list> accepted; ///< Of each step.
+  std::vector<replica_list> accepted; ///< One list for each step.
 
   bool operator==(const outcome& other) const {
     return value == other.value && slots == other.slots && report.step == other.report.step;

@@ -49,7 +49,7 @@ job_time replica_plus_one_seconds(uint32_t replica, uint64_t, job_time) {
   return std::chrono::seconds{replica + 1};
 }
 
-/// What happened to a small job.
+/// The course of a small job.
 struct course {
   job_report report;
   std::vector<step_record> steps;
@@ -71,7 +71,7 @@ course trained_alone(training_options options, uint64_t seed = 5) {
   return trained(strategy, std::move(options));
 }
 
-/// What became of the same job in each of several processes, which share four replicas.
+/// The course of the same job in each of several processes, which share four replicas.
 std::vector<course> trained_in(uint32_t processes,
                                const std::function<training_options(uint32_t rank)>& options) {
   std::vector<course> seen(processes);
@@ -89,7 +89,10 @@ class witness final : public session_hook {
 public:
   explicit witness(uint64_t save_every = 0) : save_every_(save_every) {}
 
-  void begin(session_plan& plan) override { told.push_back(fmt::format("begin {}", plan.steps)); }
+  void begin(session_plan& plan) override {
+    plan.takes_snapshots = save_every_ > 0;
+    told.push_back(fmt::format("begin {}", plan.steps));
+  }
 
   void after_step(const session_control& control, const step_record& step) override {
     told.push_back(fmt::format("step {}", step.step));
@@ -256,6 +259,36 @@ TEST_SUITE("strategies/jobs/run_training") {
     REQUIRE(seen.size() == 2);
     CHECK(seen[0].first == 2);
     CHECK(seen[1] == std::pair<uint64_t, double>{4, course.values[0]});
+  }
+
+  TEST_CASE("an evaluation that throws is told in a warning, and the next one is made") {
+    std::vector<uint64_t> results;
+    lines warnings;
+    evaluation look{.every_steps = 2,
+                    .evaluate = [](std::span<const tensor>) -> double { throw 5; },
+                    .on_result = [&](uint64_t step, double) { results.push_back(step); }};
+    auto options = training_options{.steps = 4, .evaluation = look};
+    options.on_warning = [&](const std::string& line) { warnings.push_back(line); };
+    CHECK_FALSE(trained_alone(options).report.failure);
+    CHECK(warnings
+          == lines{"the evaluation at step 2 has failed, and training goes on: threw something "
+                   "that is no std::exception",
+                   "the evaluation at step 4 has failed, and training goes on: threw something "
+                   "that is no std::exception"});
+    CHECK(results.empty());
+  }
+
+  TEST_CASE("a hook that has planned no snapshots is not asked whether it wants one") {
+    class eager final : public session_hook {
+    public:
+      bool wants_snapshot(uint64_t, job_time, bool) override { return asked = true; }
+
+      bool asked = false;
+    };
+
+    auto hook = std::make_shared<eager>();
+    CHECK_FALSE(trained_alone({.steps = 2, .hooks = {hook}}).report.failure);
+    CHECK_FALSE(hook->asked);
   }
 
   TEST_CASE("a hook that asks to stop ends a job of one process with its step") {

@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// What `action` throws; fails the test if it throws nothing, or something else.
+/// The failure that `action` throws; the test fails if it throws nothing, or something else.
 template <class Action>
 error failure_of(const Action& action) {
   try {
@@ -250,6 +250,41 @@ TEST_SUITE("strategies/jobs/training") {
     CHECK(seen.report.step == 3);
     CHECK_FALSE(seen.report.failure);
     CHECK(results == std::vector<uint64_t>{2, 3});
+    CHECK(
+      seen.warnings
+      == std::vector<std::string>{"the evaluation at step 1 has failed, and training goes on: no"});
+  }
+
+  TEST_CASE("null hooks and evaluations without functions are refused before the job begins") {
+    small_job job{{1, 1, sync_policy::latest_token}};
+    auto refused = [&](const training_options& options) {
+      auto reason = refusal_of([&] { static_cast<void>(job.run_idle(options)); });
+      CHECK(reason.code == errc::invalid_argument);
+      return reason.message;
+    };
+    CHECK(refused({.steps = 1, .hooks = {nullptr}})
+          == "a hook of the job is a null pointer; make the hook, or leave it out");
+    evaluation look{.every_steps = 2, .evaluate = {}, .on_result = [](uint64_t, double) {}};
+    CHECK(refused({.steps = 1, .evaluation = look})
+          == "evaluation.every_steps is 2, but evaluation.evaluate is empty; set the function, or "
+             "evaluate every 0 steps");
+    look = {
+      .every_steps = 2, .evaluate = [](std::span<const tensor>) { return 0.0; }, .on_result = {}};
+    CHECK(refused({.steps = 1, .evaluation = look})
+          == "evaluation.every_steps is 2, but evaluation.on_result is empty; set the function, or "
+             "evaluate every 0 steps");
+    CHECK_FALSE(job.run_idle({.steps = 1}).report.failure);
+  }
+
+  TEST_CASE("a report survives a function that is told of the failure and throws") {
+    small_job job{{1, 1, sync_policy::latest_token}};
+    auto step = [](replica_context&) -> task<void> {
+      throw std::runtime_error{"no data"};
+      co_return;
+    };
+    auto seen = job.run(step, {.steps = 2, .on_failure = [](const error&) { throw 5; }});
+    REQUIRE(seen.report.failure);
+    CHECK(seen.report.failure->message.ends_with("no data"));
   }
 
   TEST_CASE("a job of a strategy with copies is evaluated as a whole") {
@@ -292,6 +327,15 @@ TEST_SUITE("strategies/jobs/training") {
     REQUIRE(seen.report.failure);
     CHECK(*seen.report.failure == error{errc::user_code, "no room"});
     CHECK(seen.report.step < 9);
+  }
+
+  TEST_CASE("a function that throws no std::exception is named as what threw") {
+    small_job job{{1, 1, sync_policy::latest_token}};
+    auto seen = job.run_idle(
+      {.steps = 9, .pace = one_second, .on_step = [](const step_record&) { throw 5; }});
+    REQUIRE(seen.report.failure);
+    CHECK(*seen.report.failure
+          == error{errc::user_code, "on_step threw something that is no std::exception"});
   }
 
   TEST_CASE("cancel ends a straggler's computing at once, and names it") {
