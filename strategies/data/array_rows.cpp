@@ -14,7 +14,7 @@ namespace {
 // As in messages.
 constexpr size_t rank_max = 32;
 
-// What a reader of one row needs to know.
+// Where the rows of an array lie in its file, and their form.
 struct row_layout {
   uint64_t offset = 0;
   uint64_t row_bytes = 0;

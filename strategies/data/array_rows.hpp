@@ -13,13 +13,13 @@ namespace troupe {
 
 /// An array as the header of its file describes it.
 struct array_layout {
-  uint64_t offset = 0; ///< Of its first byte in the file.
+  uint64_t offset = 0; ///< Where its first byte lies in the file.
   stored_numbers numbers;
   std::vector<uint64_t> dims; ///< As the file says; not to be trusted yet.
 };
 
 /// One element for each number of the first dimension, with a tensor of the other dimensions.
-/// @param type What the tensors hold; if not said, what holds the stored numbers without loss.
+/// @param type The tensors' type; if not said, the type that holds the numbers without loss.
 /// Cost: one read for each element.
 /// Errors: `malformed` if the array has no first dimension, more than 32, or not
 /// exactly the bytes that are left of the file; `unimplemented` or `type_mismatch` for numbers that

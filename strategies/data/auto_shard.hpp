@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-/// What pipelines of the same dataset share: files, elements, or nothing.
+/// How a dataset is divided among its pipelines: by files, by elements, or not at all.
 /// Source: TensorFlow, `tf.data.experimental.AutoShardPolicy`.
 enum class auto_shard_policy : int8_t {
   off = -1,      ///< Each reads everything.
@@ -27,7 +27,8 @@ enum class auto_shard_policy : int8_t {
 /// Errors: `invalid_argument` with the names there are.
 [[nodiscard]] expected<auto_shard_policy> auto_shard_policy_of(std::string_view name);
 
-/// What pipeline `pipeline` of `pipelines` reads of a dataset; all of it if there is but one.
+/// The part of a dataset that pipeline `pipeline` of `pipelines` reads; all of it if there is but
+/// one.
 ///
 /// By files, the shard goes right behind the source of the files, whatever stages follow, but for
 /// `shard`, and both sides of `zip` and `concatenate` get one. A shuffle of the files comes after

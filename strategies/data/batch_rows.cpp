@@ -39,7 +39,8 @@ element number(uint64_t rows) {
   return {{std::move(value)}, {}};
 }
 
-// The same stages after numbers of rows instead of batches.
+// The same stages after numbers of rows instead of batches. A hint leaves its input as it is:
+// `auto_shard` counts again once it has put a shard there.
 dataset rows_of_batches(const dataset& batches) {
   const auto& stage = batches.made_by();
   if (cuts(stage.kind)) {
@@ -53,7 +54,8 @@ dataset rows_of_batches(const dataset& batches) {
   // All inputs of a zip have the same batches, and numbers are not read ahead.
   if (stage.kind == stage_kind::zip)
     return rows_of_batches(stage.inputs.front()).take(batches.size());
-  if (stage.kind == stage_kind::prefetch) return rows_of_batches(stage.inputs.front());
+  if (stage.kind == stage_kind::prefetch || stage.kind == stage_kind::shard_hint)
+    return rows_of_batches(stage.inputs.front());
   std::vector<dataset> inputs;
   for (const auto& one : stage.inputs)
     inputs.push_back(rows_of_batches(one));
@@ -77,6 +79,7 @@ uint64_t total_rows(const dataset& batches) {
     return stage.drop_remainder ? rows - rows % stage.numbers.front() : rows;
   }
   case stage_kind::prefetch:
+  case stage_kind::shard_hint:
   case stage_kind::shuffle:
     return total_rows(stage.inputs.front());
   case stage_kind::repeat:
@@ -110,6 +113,7 @@ bool is_drawn(const dataset& batches) {
   case stage_kind::take:
   case stage_kind::skip:
   case stage_kind::shard:
+  case stage_kind::shard_hint:
   case stage_kind::zip:
     return has_shuffle(batches);
   default:

@@ -11,11 +11,11 @@
 
 namespace troupe {
 
-/// What a reader is called where it throws.
+/// The name of a reader in errors, where it throws.
 inline constexpr std::string_view reader_name = "dataset: a reader";
 
 /// The code of a user may throw; no exception goes further than here.
-/// @param name Of the function, for errors: the subject of "threw".
+/// @param name Names the function in errors: the subject of "threw".
 template <class Function>
 [[nodiscard]] expected<element> called(std::string_view name, const Function& function) {
   try {

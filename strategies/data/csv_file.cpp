@@ -29,7 +29,7 @@ struct tensor_plan {
   dtype type = dtype::f32;
 };
 
-// What a file's rows are made into.
+// How each row of a file becomes an element.
 struct row_plan {
   fields names;
   std::vector<tensor_plan> tensors;

@@ -18,7 +18,7 @@ struct csv_tensor {
   dtype type = dtype::f32;
 };
 
-/// What a row is made into.
+/// How a row becomes an element.
 struct csv_options {
   std::vector<csv_tensor> tensors; ///< If there are neither these nor texts: all columns as f32.
   std::vector<std::string> texts;  ///< Columns that become texts of the element.
@@ -40,7 +40,7 @@ struct csv_options {
 /// Source: RFC 4180, section 2.
 [[nodiscard]] dataset csv_file(const std::filesystem::path& path, const csv_options& options = {});
 
-/// Likewise for a file that is open, or bytes in memory. Errors: as `csv_file`.
+/// The same for an open file, or bytes in memory. Errors: as `csv_file`.
 [[nodiscard]] expected<dataset> csv_dataset(const input_file& file,
                                             const csv_options& options = {});
 

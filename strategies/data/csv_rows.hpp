@@ -12,7 +12,8 @@
 
 namespace troupe {
 
-/// What the next letter of a CSV text means depends on these four places alone.
+/// Reads a CSV text letter by letter. The meaning of a letter depends only on which of four places
+/// it stands at.
 class csv_grammar {
 public:
   enum class place : uint8_t {

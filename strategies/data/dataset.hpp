@@ -97,7 +97,7 @@ public:
   /// These elements, then those of `other`. Errors: invalid_argument if this one has no end.
   [[nodiscard]] dataset concatenate(const dataset& other) const;
 
-  /// What `function` makes of each element. It must give the same for the same element at any time;
+  /// Applies `function` to each element. It must give the same for the same element at any time;
   /// if it throws, reading the element fails. Iterators on several threads call it at once.
   [[nodiscard]] dataset map(std::function<element(element)> function) const;
 

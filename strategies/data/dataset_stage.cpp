@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the stages tell of the elements that come out of them.
+// Batch sizes and extents of elements, as their stages tell them.
 #include "strategies/data/dataset_stage.hpp"
 
 #include <algorithm>

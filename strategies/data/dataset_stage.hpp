@@ -22,7 +22,7 @@ enum class stage_kind : uint8_t {
   shuffle,
   repeat,
   shard,
-  shard_hint, ///< A place for a shard.
+  shard_hint, ///< The place of a shard that is not chosen yet.
   take,
   skip,
   concatenate,
@@ -38,7 +38,7 @@ enum class stage_kind : uint8_t {
 struct dataset_stage {
   stage_kind kind = stage_kind::source;
 
-  /// What the stage asks for elements; none of a source.
+  /// The datasets that the stage reads; a source has none.
   std::vector<dataset> inputs = {};
 
   /// The same stage after other inputs; empty for sources. @pre As many inputs, but for `files`.
@@ -48,13 +48,13 @@ struct dataset_stage {
   /// passes (`repeat`).
   std::vector<uint64_t> numbers = {};
 
-  /// Of `batch` and `rebatch`: whether a last, smaller batch is dropped.
+  /// Whether `batch` or `rebatch` drops a last, smaller batch.
   bool drop_remainder = false;
 
-  /// Of a source: its elements are known to be single examples, such as lines or scalars.
+  /// Whether a source's elements are known to be single examples, such as lines or scalars.
   bool gives_examples = false;
 
-  /// Of a source: all its elements are known to have the same extents.
+  /// Whether all elements of a source are known to have the same extents.
   bool gives_equal_extents = false;
 };
 

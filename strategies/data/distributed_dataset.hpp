@@ -17,15 +17,15 @@ namespace troupe {
 
 class distributed_iterator;
 
-/// What one pipeline gives to its R replicas: in every step, one element for each. Replica r gets
-/// element k R + r in step k.
+/// In every step a pipeline gives one element to each of its R replicas: replica r gets element
+/// k R + r in step k.
 ///
 /// At the end there may be elements for some replicas only, and all must make the step together. If
 /// batches may be smaller than others, the rest get a batch without rows; if not, nothing has the
 /// right shape, and the step is left out. So it is with a dataset without end. All pipelines of a
 /// job take the same number of steps: as many as the longest needs, or as the shortest has.
 ///
-/// What the end of one pipeline says of the end of a pass.
+/// The length of one pipeline, by which all pipelines agree on the end of a pass.
 struct pipeline_extent {
   bool has_partial_steps = false; ///< Whether its batches may be smaller than others.
   bool has_elements = false;
@@ -52,12 +52,12 @@ public:
   /// A pass, from its first step; as `dataset::iterate`.
   [[nodiscard]] distributed_iterator iterate(uint64_t pass = 0) const;
 
-  /// What other pipelines have to know of this one.
+  /// The length of this pipeline, for the others: see `end_with`.
   [[nodiscard]] pipeline_extent extent() const;
 
   /// Takes as many steps as all pipelines of the job. @pre This one has elements, or no steps are
   /// to be taken.
-  /// @param all Of every pipeline, this one's among them.
+  /// @param all The extents of all pipelines, this one's included.
   void end_with(std::span<const pipeline_extent> all);
 
 private:
@@ -127,7 +127,7 @@ struct input_distribution {
 [[nodiscard]] distributed_dataset distribute(const dataset& global_batches,
                                              const input_distribution& how = {});
 
-/// What this pipeline gives of a dataset that `make` returns for it: it has divided the data and
+/// Distributes the dataset that `make` returns for this pipeline. `make` has divided the data and
 /// made batches for single **replicas** already, so nothing is cut or divided. In the mode
 /// `per_replica`, `make` is called for each replica, as if it were a pipeline of its own. `policy`
 /// is of no matter.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a dataset consists of: a few tensors and a few texts that belong together.
+// The element of a dataset: a few tensors and a few texts that belong together.
 #pragma once
 
 #include "kernels/tensor/tensor.hpp"

@@ -27,7 +27,7 @@ namespace troupe {
                                  const std::function<dataset(const std::filesystem::path&)>& open,
                                  std::optional<uint64_t> shuffle_seed = {});
 
-/// Likewise for files that are open, and for none: that gives no element.
+/// The same for datasets of open files; an empty list gives no element.
 [[nodiscard]] dataset files_in_turn(std::vector<dataset> files,
                                     std::optional<uint64_t> shuffle_seed = {});
 

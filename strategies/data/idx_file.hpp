@@ -23,14 +23,14 @@ namespace troupe {
 ///     auto examples = dataset::zip({idx_file("train-images", dtype::f32),
 ///     idx_file("train-labels")});
 ///
-/// @param type What the tensors hold; if not said, i32 for bytes and integers, else the file's own.
+/// @param type The tensors' type; if not said, i32 for bytes and integers, else the file's own.
 /// Cost: one read for each element.
 /// Errors: throws `failure`: those of `input_file::open`; `malformed` with what is wrong, among it
 /// a file that is still compressed; `type_mismatch` for numbers that `type` cannot hold.
 /// Source: http://yann.lecun.com/exdb/mnist, "The IDX file format".
 [[nodiscard]] dataset idx_file(const std::filesystem::path& path, std::optional<dtype> type = {});
 
-/// Likewise for a file that is open, or bytes in memory. Errors: as `idx_file`.
+/// The same for an open file, or bytes in memory. Errors: as `idx_file`.
 [[nodiscard]] expected<dataset> idx_dataset(const input_file& file, std::optional<dtype> type = {});
 
 } // namespace troupe

@@ -12,7 +12,7 @@ namespace troupe {
 struct input_context {
   uint64_t num_input_pipelines = 1;
   uint64_t input_pipeline_id = 0;    ///< Counts from 0.
-  uint64_t num_replicas_in_sync = 1; ///< Of all pipelines together.
+  uint64_t num_replicas_in_sync = 1; ///< In all pipelines together.
 
   /// The share of one replica in a global batch.
   /// Errors: throws `failure`: invalid_argument if the replicas do not divide it.

@@ -12,7 +12,7 @@ namespace troupe {
 
 /// One element with one tensor for each row of an array that `numpy.save` wrote: floating numbers,
 /// integers and truth values of either byte order, in C order.
-/// @param type What the tensors hold; if not said, what holds the numbers without loss: i32 for
+/// @param type The tensors' type; if not said, the one that holds the numbers without loss: i32 for
 /// small integers and truth values, else the file's own.
 /// Cost: one read for each element.
 /// Errors: throws `failure`: those of `input_file::open`; `malformed` with what is wrong;
@@ -21,7 +21,7 @@ namespace troupe {
 /// Source: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html, versions 1 to 3.
 [[nodiscard]] dataset npy_file(const std::filesystem::path& path, std::optional<dtype> type = {});
 
-/// Likewise for a file that is open, or bytes in memory. Errors: as `npy_file`.
+/// The same for an open file, or bytes in memory. Errors: as `npy_file`.
 [[nodiscard]] expected<dataset> npy_dataset(const input_file& file, std::optional<dtype> type = {});
 
 } // namespace troupe

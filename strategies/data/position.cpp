@@ -8,7 +8,7 @@ namespace troupe {
 
 namespace {
 
-// What no job lives to see; batches of so many are still counted in 64 bits.
+// More elements than any job reads in a pass; rows in that many batches still fit 64 bits.
 constexpr int64_t delivered_max = int64_t{1} << 53;
 
 } // namespace

@@ -12,7 +12,7 @@ namespace troupe {
 
 /// Where an iterator stands.
 struct data_position {
-  uint64_t delivered = 0; ///< Of the pass.
+  uint64_t delivered = 0; ///< Elements of this pass that were delivered.
   uint64_t pass = 0;
 };
 
@@ -20,7 +20,7 @@ struct data_position {
 /// Shape: [3] i64
 [[nodiscard]] tensor make_position(const data_position& at, uint64_t size);
 
-/// What a position tells; two numbers are of pass 0.
+/// Reads a position; one of two numbers stands in pass 0.
 /// @param size How many there are now. @param things What they are called: "elements".
 /// Errors: `invalid_argument` if it is no position, or one among another number of them.
 [[nodiscard]] expected<data_position> read_position(const tensor& position, uint64_t size,

@@ -46,7 +46,7 @@ private:
 
   std::mutex mutex_;
   std::condition_variable read_done_;
-  place next_;                          ///< Of the first element in `ready_`.
+  place next_;                          ///< The place of the first element in `ready_`.
   std::deque<expected<element>> ready_; ///< Read, and not yet asked for.
   bool is_reading_ = false;             ///< A thread is inside `read_`.
   bool is_asked_ = false;               ///< A task of ours waits for its turn, or runs.

@@ -41,7 +41,7 @@ public:
     return batch;
   }
 
-  /// One that is there already, whichever.
+  /// Any batch that is in memory already; nothing if none is.
   [[nodiscard]] const std::optional<element>& any() const { return held_; }
 
 private:
@@ -101,7 +101,7 @@ public:
   }
 
 private:
-  // What a batch looks like, any of them tells.
+  // A batch without rows, in the form of any batch of the input.
   expected<element> without_rows(uint64_t epoch) {
     if (const auto& held = batches_.any()) return slice_rows(*held, 0, 0);
     return batches_.at(epoch, 0).map([](const element& one) { return slice_rows(one, 0, 0); });

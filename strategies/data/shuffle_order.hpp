@@ -18,7 +18,7 @@ namespace troupe {
 /// The order of TensorFlow's `Dataset.shuffle`, drawn from our own random streams.
 class shuffle_order {
 public:
-  /// @param element_count Of one epoch; `UINT64_MAX`: without end.
+  /// @param element_count Elements of one epoch; `UINT64_MAX`: without end.
   /// @pre buffer_size > 0.
   shuffle_order(uint64_t seed, uint64_t buffer_size, uint64_t element_count);
 

@@ -13,18 +13,18 @@
 
 namespace troupe {
 
-/// What a number is read as, to become an element: f32 is not made of an f64, which would round
-/// twice.
+/// The type that a number is read as, before it becomes an element. An f32 is read as f32: by way
+/// of f64 it would be rounded twice.
 template <class Element>
 using rounded_first = std::conditional_t<std::is_same_v<Element, double>, double, float>;
 
 /// How a file stores the numbers of an array.
 struct stored_numbers {
-  /// What the bits mean.
+  /// How the bits of a number are read.
   enum class kind : uint8_t { floating, integer, natural };
 
   kind what = kind::floating;
-  uint8_t bytes = 4; ///< Of one number.
+  uint8_t bytes = 4; ///< Size of one number.
   bool is_big_endian = false;
 };
 

@@ -15,7 +15,7 @@ namespace troupe {
 /// Errors: throws `failure`: those of `input_file::open`, `resource`.
 [[nodiscard]] dataset text_file(const std::filesystem::path& path);
 
-/// Likewise for a file that is open, or bytes in memory. Errors: as `input_file::read_at`.
+/// The same for an open file, or bytes in memory. Errors: as `input_file::read_at`.
 [[nodiscard]] expected<dataset> text_dataset(const input_file& file);
 
 } // namespace troupe

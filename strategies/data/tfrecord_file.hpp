@@ -9,14 +9,14 @@
 
 namespace troupe {
 
-/// One element for each record: its bytes as a text. What they mean (often a `tf.train.Example`) is
-/// up to `map`. Uncompressed files only.
+/// One element for each record: its bytes as a text, often a `tf.train.Example` that `map` decodes.
+/// Uncompressed files only.
 /// Cost: one small read for each record when the file is opened; then one for each element.
 /// Errors: throws `failure`: those of `input_file::open`; `malformed` with the byte where a frame
 /// is cut or its length is damaged. A damaged record fails when it is read.
 [[nodiscard]] dataset tfrecord_file(const std::filesystem::path& path);
 
-/// Likewise for a file that is open, or bytes in memory. Errors: as `tfrecord_file`.
+/// The same for an open file, or bytes in memory. Errors: as `tfrecord_file`.
 [[nodiscard]] expected<dataset> tfrecord_dataset(const input_file& file);
 
 } // namespace troupe

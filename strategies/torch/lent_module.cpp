@@ -132,7 +132,7 @@ struct lent_module::parts {
   std::shared_ptr<torch::nn::Module> module;
   std::vector<named_parameter> parameters;
   std::vector<parameter_form> forms;
-  std::vector<at::Tensor> nothing; ///< What a parameter refers to between computations.
+  std::vector<at::Tensor> nothing; ///< Memory that parameters refer to between computations.
   std::vector<std::shared_ptr<torch::autograd::Node>> accumulating; ///< By trained parameter.
   std::vector<std::shared_ptr<gradient_hook::taker>> told_of;       ///< By parameter.
   std::vector<std::pair<at::Tensor, uint32_t>> buffers; ///< And how often they were written.

@@ -14,7 +14,7 @@
 
 namespace troupe {
 
-/// What a variable for a parameter is made from.
+/// The form of a parameter, for the variable that stands for it.
 struct parameter_form {
   std::string name;
   dtype type;
@@ -44,7 +44,7 @@ public:
   [[nodiscard]] std::vector<tensor> give_initial_values();
 
   /// The loss; each trained parameter's gradient is handed to `ready`.
-  /// @param values Of all parameters. @param draws What libtorch draws from.
+  /// @param values One for each parameter. @param draws The key of libtorch's random numbers.
   /// Errors: throws `failure`, as `torch_modules::compute_gradients`.
   double differentiate(std::span<const tensor> values, const module_loss& loss,
                        const random_key& batch, const random_key& draws,

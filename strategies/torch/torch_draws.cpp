@@ -16,7 +16,7 @@ namespace {
 // The key of libtorch for modes of this kind. Operations look at it on threads that include it.
 constexpr auto mode = c10::DispatchKey::TESTING_ONLY_GenericMode;
 
-// Of the innermost `torch_draws` of this thread.
+// The generator of the innermost `torch_draws` of this thread.
 thread_local at::Generator current;
 
 bool is_generator(const c10::Argument& argument) {

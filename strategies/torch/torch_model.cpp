@@ -6,7 +6,7 @@ namespace troupe {
 
 namespace {
 
-/// @param summed Of how many examples the loss is the sum; 1: it is a mean.
+/// @param summed The number of examples that the loss is a sum over; 1: the loss is a mean.
 template <class Optimizer>
 step_function make_step(torch_modules model, module_loss loss, Optimizer optimizer,
                         uint32_t examples, uint32_t summed = 1) {

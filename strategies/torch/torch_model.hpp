@@ -62,7 +62,7 @@ public:
                                        uint32_t examples);
 
 /// The step where replicas meet, and gradients are combined while others are still computed.
-/// @param buckets Of `model.trained()`.
+/// @param buckets For the variables `model.trained()`.
 [[nodiscard]] step_function torch_step(torch_modules model, module_loss loss, optimizer optimizer,
                                        uint32_t examples, gradient_buckets buckets);
 

@@ -13,7 +13,8 @@ namespace troupe {
 
 namespace {
 
-// What replicas learn must not depend on which of them made its module first.
+// Refuses a module that differs from the first one: training must not depend on which replica made
+// its module first.
 void check_equal(uint32_t replica, const std::vector<parameter_form>& forms,
                  const std::vector<parameter_form>& wanted) {
   if (forms == wanted) return;

@@ -26,7 +26,7 @@ namespace troupe {
 /// @returns A scalar that can be differentiated.
 using module_loss = std::function<at::Tensor(torch::nn::Module& module, const random_key& batch)>;
 
-/// What `torch_model` is made of, for modules of any type.
+/// The modules and variables of a `torch_model`, for modules of any type.
 ///
 /// Each replica has a module of its own, made when it computes for the first time. For the time of
 /// a computation its parameters are views of the variables' memory, and between two computations
@@ -53,7 +53,7 @@ public:
   /// All variables, in the order in which the module names its parameters.
   [[nodiscard]] const std::vector<variable>& variables() const;
 
-  /// Those of them that are trained. `train` with a `sync_replicas_optimizer` is given these.
+  /// The variables that are trained. `train` with a `sync_replicas_optimizer` is given these.
   [[nodiscard]] std::vector<variable> trained() const;
 
   /// As `compute_gradients` for a loss on a tape: the gradients of `trained()`, in its order, zeros
@@ -71,8 +71,8 @@ public:
   [[nodiscard]] task<double> compute_gradients(replica_context& context, module_loss loss,
                                                gradient_taker take) const;
 
-  /// What `measure` makes of a module with these values, in evaluation mode and without gradients.
-  /// @param values Of all variables, in their order. Thread: any; one call after the other.
+  /// Calls `measure` with a module that has these values, in evaluation mode and without gradients.
+  /// @param values One for each of `variables()`, in order. Thread: any; one call after the other.
   /// Errors: throws `failure` with invalid_argument for values of other variables; with user_code,
   /// as libtorch says; what `measure` throws.
   [[nodiscard]] double evaluate(std::span<const tensor> values,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What multiplies libtorch's matrices. OpenBLAS chooses its kernels by a list of processors; those
+// Products of libtorch's matrices. OpenBLAS chooses its kernels by a list of processors; those
 // that it does not know get the oldest ones.
 #pragma once
 

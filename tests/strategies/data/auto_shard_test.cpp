@@ -24,7 +24,7 @@ TEST_SUITE("strategies/data/auto_shard") {
     return files_in_turn({range(2), range(2, 10), range(2, 20)});
   }
 
-  // What every pipeline reads.
+  // The elements that each pipeline reads.
   std::vector<std::string> parts(const dataset& all, auto_shard_policy policy, uint64_t count) {
     std::vector<std::string> lines;
     for (uint64_t i = 0; i < count; ++i)
@@ -150,6 +150,19 @@ TEST_SUITE("strategies/data/auto_shard") {
     CHECK(parts(marked, hint, 2) == lines{"[0 2] [4]", "[1 3] [5]"});
     CHECK(parts(marked, hint, 1) == lines{"[0 1] [2 3] [4 5]"});
     CHECK(parts(range(3).shard(1, 0), hint, 2) == lines{"0 1 2", "0 1 2"});
+  }
+
+  TEST_CASE("HINT: a shard of batches may have a smaller one at its end, or none") {
+    const auto marked = range(10).batch(4).shard(dataset::shard_hint, dataset::shard_hint);
+    CHECK(parts(rebatch(marked, {2, 2}), hint, 2) == lines{"[0 1] [2 3] [8 9]", "[4 5] [6 7]"});
+    CHECK(parts(rebatch(marked.skip(1), {3}), hint, 2) == lines{"[8 9]", ""});
+    CHECK(refusal([&] {
+            return rebatch(
+              range(10).batch(4).shuffle(3, 1).shard(dataset::shard_hint, dataset::shard_hint),
+              {2});
+          })
+          == "invalid_argument: rebatch: a shuffle decides whether the smaller batch is left out: "
+             "drop the remainder in batch(), or shuffle before it");
   }
 
   TEST_CASE("a hint that nobody follows fails when it is read") {

@@ -18,7 +18,7 @@ constexpr uint32_t replicas = 3;
 constexpr uint64_t cut = 7;
 constexpr uint64_t all_steps = 20;
 
-/// What the replicas read, and the variable that came of it.
+/// The lines that the replicas read, and the variable's value in the end.
 struct course_of_data {
   std::vector<std::vector<std::string>> lines{replicas};
   std::vector<float> value;

@@ -322,6 +322,14 @@ TEST_SUITE("strategies/data/distributed_dataset") {
     CHECK(steps_of(source) == lines{"0|1", "map: the function threw: bad", "4|5"});
   }
 
+  TEST_CASE("a hint behind batches of different sizes is followed, or fails each step") {
+    const auto marked = range(10).batch(4).shard(dataset::shard_hint, dataset::shard_hint);
+    CHECK(all_steps(marked, 1, 2, auto_shard_policy::hint)
+          == std::vector<lines>{{"[0 1]|[2 3]", "[4 5]|[6 7]", "[8 9]|[]"}});
+    CHECK(all_steps(marked, 1, 2).front().front()
+          == "shard: nobody has said which shard: distribute the dataset with the policy hint");
+  }
+
   TEST_CASE("batches of scalars by a source of one's own fail, not the job") {
     const auto scalars = range(3);
     const dataset own{3, [scalars] { return scalars.open(); }};

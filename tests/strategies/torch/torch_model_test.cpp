@@ -75,7 +75,7 @@ std::vector<numbers> values_of(strategy& strategy) {
   return values;
 }
 
-/// What a job of four replicas, of which all are needed, comes to in so many steps.
+/// The values after so many steps of a job that needs all of its four replicas.
 std::vector<numbers> trained_in_a_job(world in, double rate, uint64_t steps) {
   parameter_server_strategy strategy{in, {.replicas = 4}};
   torch_model<net> model{strategy, nets(rate)};
@@ -86,7 +86,7 @@ std::vector<numbers> trained_in_a_job(world in, double rate, uint64_t steps) {
   return values_of(strategy);
 }
 
-/// What replicas that meet come to; the loss is a mean, so gradients are averaged.
+/// The values that replicas train by meeting; the loss is a mean, so gradients are averaged.
 std::vector<numbers> trained_together(strategy& strategy, double rate, uint64_t steps,
                                       std::optional<size_t> bytes_per_bucket = {}) {
   torch_model<net> model{strategy, nets(rate)};
