@@ -134,7 +134,7 @@ expected<void> checkpoint_directory::keep(size_t count) {
   if (!steps) return tl::unexpected(steps.error());
   if (steps->size() <= count) return {};
   const auto oldest_kept = steps->end() - static_cast<ptrdiff_t>(count);
-  // What this object wrote needs no reading, so it is asked first.
+  // A file that this object wrote needs no reading, so those are looked at first.
   bool is_safe = std::any_of(oldest_kept, steps->end(),
                              [this](uint64_t step) { return written_.contains(step); });
   expected<void> done;

@@ -20,7 +20,7 @@ struct checkpoint {
   safetensors_content content;
 };
 
-/// What a look for the newest checkpoint found.
+/// The newest checkpoint of a directory, and the files that were passed over.
 struct newest_checkpoint {
   std::optional<checkpoint> found;   ///< Nothing if no file is whole.
   std::vector<std::string> warnings; ///< One line for each newer file that had to be passed over.

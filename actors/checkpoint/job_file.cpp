@@ -16,8 +16,8 @@ using nlohmann::json;
 constexpr const char* job_key = "troupe.job";
 constexpr int format_version = 1;
 
-/// What the tensors of a file are called, one after the other as they are written and read again.
-/// Variables keep their names; what else would have one of these gets a number behind it.
+/// Names of a file's tensors, in the order in which they are written and read again. Variables keep
+/// their names; another tensor that would have one of these gets a number behind its own.
 class tensor_names {
 public:
   void reserve(const std::string& variable) { taken_.insert(variable); }
@@ -93,7 +93,7 @@ tensor scalar(uint64_t number) {
 
 // ---- reading ----
 
-/// What is missing or not as it should be ends the reading as an exception of this file's own.
+/// Ends the reading, inside this file, if something is missing or not as it should be.
 struct unreadable {
   std::string why;
 };

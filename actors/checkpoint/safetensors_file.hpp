@@ -18,7 +18,7 @@ struct named_tensor {
   tensor value;
 };
 
-/// What a safetensors file holds.
+/// The tensors and the metadata of a safetensors file.
 struct safetensors_content {
   std::vector<named_tensor> tensors; ///< As the header lists them; each has memory of its own.
   safetensors_metadata metadata;     ///< Without our checksum.

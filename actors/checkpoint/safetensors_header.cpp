@@ -126,7 +126,7 @@ public:
 private:
   enum class place : uint8_t { document, header, metadata, entry, numbers };
 
-  /// What was read of the current entry.
+  /// The fields of the current entry that were read so far.
   struct partial_entry {
     std::optional<dtype> type;
     std::optional<std::vector<uint64_t>> dims;

@@ -15,7 +15,7 @@
 
 namespace troupe {
 
-/// What a file says of itself besides its tensors.
+/// Texts by name, which a file holds besides its tensors.
 using safetensors_metadata = std::map<std::string, std::string>;
 
 /// One tensor as a header lists it: row-major little-endian elements without gaps.
@@ -23,8 +23,8 @@ struct safetensors_entry {
   std::string name;
   dtype type = dtype::f32;
   shape extents{0};
-  uint64_t begin = 0; ///< Of its bytes, counted from the first byte after the header.
-  uint64_t end = 0;   ///< One past its bytes.
+  uint64_t begin = 0; ///< First of its bytes, counted from the end of the header.
+  uint64_t end = 0;   ///< One past its last byte.
 };
 
 /// A file is eight bytes with the length of a JSON text, the text, and the payload: the tensors'
@@ -38,7 +38,7 @@ struct safetensors_header {
   std::vector<safetensors_entry> entries; ///< As the text lists them, not as their bytes lie.
   safetensors_metadata metadata;          ///< Without the checksum.
   std::string checksum;                   ///< Eight digits; empty if there is none.
-  std::string bytes;                      ///< Of the header as in the file, length included.
+  std::string bytes;                      ///< The header as in the file, with its length in front.
 };
 
 /// A text over this is refused, as other readers do. Units: bytes.

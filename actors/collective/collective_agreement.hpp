@@ -9,8 +9,8 @@
 
 namespace troupe {
 
-/// What a call of a process in a group means. The algorithm is chosen here: never `automatic`.
-/// Errors: invalid_argument, limit_exceeded: what is wrong with the call by itself.
+/// The meaning of a process's call in its group. The algorithm is chosen here: never `automatic`.
+/// Errors: invalid_argument, limit_exceeded, if the call is wrong by itself.
 [[nodiscard]] expected<collective_meaning> meaning_of(const collective_call& call,
                                                       group_place place);
 
@@ -22,7 +22,7 @@ namespace troupe {
 [[nodiscard]] error disagreement(const std::string& who, const collective_meaning& means,
                                  const std::string& other, const collective_meaning& other_means);
 
-/// What a process has to do for a call. @pre The meaning is `meaning_of` a call in this group.
+/// The steps of a process for a call. @pre The meaning is `meaning_of` a call in this group.
 [[nodiscard]] collective_plan plan_of(const collective_meaning& meaning, group_place place);
 
 } // namespace troupe

@@ -16,11 +16,11 @@ namespace troupe {
 /// Which group a process joins. All its processes give the same.
 struct collective_group_options {
   uint32_t size = 1;                ///< Processes.
-  std::vector<std::string> names{}; ///< Of the ranks, for people; missing ones: "worker:2".
-  job_time deadline = std::chrono::seconds{60}; ///< Of a call that says nothing else.
+  std::vector<std::string> names{}; ///< Name of each rank, for people; if missing: "worker:2".
+  job_time deadline = std::chrono::seconds{60}; ///< For calls without their own.
 };
 
-/// What a communicator goes by in a placement: "communicator 0".
+/// A communicator's name in a placement: "communicator 0".
 [[nodiscard]] std::string communicator_name(uint32_t rank);
 
 /// Spawns the communicators of a group that stand in this process, each by its `communicator_name`,

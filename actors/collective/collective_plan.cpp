@@ -38,7 +38,7 @@ collective_plan plan_segments(uint64_t elements, plan_grain grain, const Body& a
 }
 
 // As many strands as segments of the longest slice, each made by `add_steps(strand, slice_of)`;
-// what is the strand's of a rank's slice is `slice_of(rank)`.
+// `slice_of(rank)` is the strand's segment of a rank's slice.
 template <class Body>
 collective_plan plan_slices(group_place place, const std::vector<uint64_t>& cuts, plan_grain grain,
                             const Body& add_steps) {
@@ -173,7 +173,7 @@ struct folded_group {
   }
 };
 
-// What two partners divide between them.
+// A range that two partners divide between them.
 struct halved_range {
   uint32_t partner;
   element_range kept;

@@ -25,15 +25,15 @@ struct element_range {
   }
 };
 
-/// What a process does with a range. Its *partial* is what it would send as the sum so far: its own
+/// An action of a process on a range. Its *partial* is the sum so far, which it would send: its own
 /// contributions, until something was added to them.
 enum class step_action : uint8_t {
   send_own,     ///< Its contributions, all of them if their order matters.
   send_partial, ///< The sum so far.
-  send_result,  ///< What is final.
+  send_result,  ///< The final values.
   keep_own,     ///< The peer's contributions come, and are kept.
   add,          ///< The peer's partial comes; the partial is now that plus the partial.
-  add_last,     ///< Likewise, and that is the result.
+  add_last,     ///< As `add`, and the new partial is the result.
   sum_kept,     ///< The result is the sum of all that was kept, and its own, by rank.
   copy_result,  ///< The peer's result comes.
 };
@@ -59,13 +59,14 @@ struct plan_step {
 /// Steps that are done one after the other.
 using plan_strand = std::vector<plan_step>;
 
-/// What one process has to do. Strands work on elements that no other strand works on, side by
-/// side: so one waits for a peer while another adds, and many are on their way. Every process has
-/// as many, and what is sent in a strand is received in the same strand.
+/// The steps of one process. Strands run side by side, each on elements of its own: one waits for a
+/// peer while another adds, and many are on their way. Every process has as many strands, and a
+/// peer receives in the strand in which the sender sends.
 struct collective_plan {
   std::vector<plan_strand> strands;
-  /// So many, from the first on, are best under way at a time: enough that none waits, few enough
-  /// that what comes finds memory that is still in the cache. At least 1; no plan needs more.
+  /// Strands that are best under way at a time, from the first on: enough that none waits, few
+  /// enough that arriving elements find memory that is still in the cache. At least 1; no plan
+  /// needs more.
   size_t strands_at_once = 4;
 };
 

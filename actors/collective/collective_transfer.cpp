@@ -194,8 +194,8 @@ expected<void> collective_transfer::check_gathered(const collective_part& part) 
 
 // ---- what is done ----
 
-// Of a long array only some strands are under way, so that what comes finds memory that is still in
-// the cache.
+// Only some strands of a long array are under way, so that arriving elements find memory that is
+// still in the cache.
 void collective_transfer::begin_more(const send_function& send) {
   auto under_way = [&] { return begun_strands_ + open_strands_ - strands_.size(); };
   while (begun_strands_ < strands_.size() && under_way() < strands_at_once_)

@@ -15,9 +15,9 @@ namespace troupe {
 
 /// Carries a plan out: no actor, no clock, and parts may come in any order.
 ///
-/// Memory is written once and read from then on: own contributions never, a sum that travels on in
-/// memory of its own, what is final into the result. So messages refer to all of it, and nothing is
-/// copied to be sent. Of what comes, only what is final is copied.
+/// Memory is written once and read from then on: own contributions are never written, a sum that
+/// travels on has memory of its own, and final values go into the result. So messages refer to all
+/// of it, and nothing is copied to be sent. Only final values are copied when they arrive.
 class collective_transfer {
 public:
   /// Takes a part to a rank, or to `everybody`; rank and call are not filled in.
@@ -41,7 +41,7 @@ public:
   /// Whether it waits for something of a peer, or has still something to send.
   [[nodiscard]] bool needs(uint32_t peer) const;
 
-  /// What the process gets. @pre `is_done()`.
+  /// The result for this process. @pre `is_done()`.
   [[nodiscard]] tensor result() const;
 
 private:
@@ -57,7 +57,7 @@ private:
     size_t next = 0;                      ///< Step.
     std::optional<piece> partial;         ///< Once something was added, or folded.
     std::vector<collective_part> arrived; ///< And not needed yet.
-    /// What `sum_kept` adds up, by rank; our own, as we sent it, included.
+    /// Contributions that `sum_kept` adds up, by rank; our own, as we sent it, is one of them.
     std::vector<std::vector<tensor>> kept;
   };
 

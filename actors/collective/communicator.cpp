@@ -194,7 +194,7 @@ void settle_if_done(communicator_pointer self,
   self->state.open.erase(one);
 }
 
-// What a peer has sent for a call that is under way here.
+// Takes a peer's part of a call that is under way here.
 void take(communicator_pointer self, const part_message& message) {
   auto& state = self->state;
   auto body = message.reader();

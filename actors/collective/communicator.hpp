@@ -24,10 +24,10 @@ namespace troupe {
 struct communicator_config {
   uint32_t rank = 0;
   uint32_t size = 1;
-  std::vector<std::string> names; ///< Of the ranks, for people: "worker:2".
+  std::vector<std::string> names; ///< Name of each rank, for people: "worker:2".
   /// By rank, null for itself; empty if they are told later, by `meet_peers`.
   std::vector<communicator_actor> peers;
-  job_time deadline = std::chrono::seconds{60}; ///< Of a call that says nothing else.
+  job_time deadline = std::chrono::seconds{60}; ///< For calls without their own.
   troupe::world* world = nullptr;               ///< Outlives the actor.
 };
 

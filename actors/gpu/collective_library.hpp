@@ -27,7 +27,7 @@ using collective_id = std::array<std::byte, 128>;
 /// | reduce_scatter | [size*n] | [n]        of the sum     |
 /// | broadcast      | [n]      | [n]        the root's     |
 ///
-/// Of whatever shapes, row-major; of one dtype, on the participant's device.
+/// Tensors are row-major, of any shape, of one dtype, and on the participant's device.
 struct device_collective {
   collective_kind kind = collective_kind::all_reduce;
   tensor input;

@@ -17,10 +17,10 @@ namespace troupe {
 
 namespace {
 
-/// What one participant brings to a collective.
+/// One participant's arrays in a collective.
 struct device_part {
   std::vector<device_collective> arrays;
-  std::function<void()> let_go; ///< Of its stream.
+  std::function<void()> let_go; ///< Has its stream go on.
 };
 
 using device_parts = std::vector<device_part>; // by rank

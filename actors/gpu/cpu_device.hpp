@@ -15,9 +15,9 @@ namespace troupe {
 /// How a `cpu_device` is made.
 struct cpu_device_options {
   uint32_t streams = 1;
-  /// Whether it says that it is a GPU, so that no other code looks at what lies in its memory.
+  /// Whether it says that it is a GPU, so that no other code reads its memory.
   bool plays_gpu = false;
-  size_t bytes_max = size_t{1} << 34; ///< Of its memory; what does not fit is refused.
+  size_t bytes_max = size_t{1} << 34; ///< Its memory; a tensor that does not fit is refused.
   /// Decides when a stream counts as done: given what tells so, calls it now or later. Empty: now.
   std::function<void(std::function<void()> done)> ready{};
 };

@@ -84,7 +84,8 @@ private:
   std::vector<std::function<void()>> waiting_;
 };
 
-/// What was asked of a stream and is not done. One thread at a time does it, without the lock.
+/// Work that a stream was asked for and has not done. One thread at a time does it, without the
+/// lock.
 class cpu_stream::queue : public std::enable_shared_from_this<queue> {
 public:
   using holding = std::function<void(std::function<void()>)>;
@@ -219,7 +220,7 @@ expected<tensor> cpu_stream::gather(std::span<const tensor> values, size_t axis)
   return result;
 }
 
-// What lies in the host's memory is copied: the caller's may be gone when it comes to that.
+// Copies the lists in the host's memory: the caller's may be gone when the work is done.
 expected<tensor> cpu_stream::combine(const sparse_sum& rows, dtype type) {
   auto result = make(type, combined_extents(rows));
   if (!result) return result;
@@ -254,7 +255,7 @@ expected<void> cpu_stream::prepare(variable_state& variable, const update_plan& 
 }
 
 // Each array has a holder of its own when it comes to the update, so that the kernels write where
-// it lies. What a program's rule throws is told unless something holds the stream.
+// it lies. An exception of a program's rule is thrown here, unless something holds the stream.
 expected<void> cpu_stream::update(variable_state& variable, const update_plan& plan,
                                   const gradient_mean& mean) {
   for (auto* array : arrays_of(variable))

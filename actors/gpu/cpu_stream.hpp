@@ -20,13 +20,13 @@ class cpu_mark;
 /// The memory of a `cpu_device`: what its streams have in common.
 struct cpu_device_memory {
   std::string device;   ///< For errors.
-  size_t bytes_max = 0; ///< What does not fit is refused.
+  size_t bytes_max = 0; ///< A tensor that does not fit is refused.
   buffer_pool pool{0};
   std::atomic<uint64_t> uploads{0}; ///< Values that came from the host.
   std::atomic<uint64_t> bytes_from_host{0};
   std::atomic<uint64_t> bytes_to_host{0};
   std::mutex marks_mutex;
-  std::vector<std::shared_ptr<cpu_mark>> marks; ///< What was published, and is not done yet.
+  std::vector<std::shared_ptr<cpu_mark>> marks; ///< Published work that is not done yet.
 
   /// Errors: resource.
   [[nodiscard]] expected<std::shared_ptr<std::byte>> allocate(size_t bytes);
@@ -59,13 +59,14 @@ public:
   /// Has `what` called when all that was asked before is done.
   void ask(std::function<void()> what);
 
-  /// Likewise; then nothing more is done until the function that `what` is given is called.
+  /// Has `what` called when all that was asked before is done. The stream goes on once `let_go` is
+  /// called, by `what` or later.
   void hold(std::function<void(std::function<void()> let_go)> what);
 
   /// As `compute_device::publish`.
   void publish();
 
-  /// What it is asked for from now on is done after all that was published.
+  /// Has all later work done after all that was published.
   void catch_up();
 
 private:

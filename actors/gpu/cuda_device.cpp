@@ -273,7 +273,7 @@ private:
   step_graphs graphs_;
   std::vector<std::shared_ptr<std::byte>> staged_; ///< Pinned, and perhaps not copied yet.
   cuda::stream bell_; ///< Makes the calls of `notify`, and nothing else.
-  cuda::event end_;   ///< Of what is asked for, when one is wanted.
+  cuda::event end_;   ///< End of the work asked for, when that is wanted.
 };
 
 class gpu_device final : public compute_device {

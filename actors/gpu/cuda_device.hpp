@@ -17,10 +17,10 @@ namespace troupe {
 
 /// Work that a stream is asked for again and again, with other values of the same kinds.
 struct repeated_work {
-  std::string name; ///< What is not seen from the values: a model's settings.
+  std::string name; ///< Tells apart what the values do not: a model's settings.
   std::span<const tensor>
     residents{};                    ///< As for `compute_stream::resident`, in places of their own.
-  std::span<const tensor> inputs{}; ///< Of the host; copied each time.
+  std::span<const tensor> inputs{}; ///< In the host's memory; copied each time.
 
   /// Queues the work, on values of the device, and waits for nothing. @returns Results on the
   /// device. Errors: as it pleases; may throw std::bad_alloc.
@@ -33,13 +33,13 @@ struct repeated_work {
 /// A stream of a GPU, for code that computes there with the twins of namespace `cuda`.
 class cuda_stream : public compute_stream {
 public:
-  /// What the twins run on. A context that has failed is replaced once the stream has told so: ask
-  /// for it anew for each piece of work.
+  /// The context that the twins run on. One that has failed is replaced once the stream has told
+  /// so: ask for it anew for each piece of work.
   [[nodiscard]] virtual const cuda::context& context() const = 0;
 
-  /// Queues work that comes again: the first time as it is; the second time it is written down in a
+  /// Queues work that comes again: the first time as it is; the second time it is captured in a
   /// graph, which is launched from then on, so that hundreds of small kernels cost the CPU one
-  /// call. What cannot be written down is queued as it is each time. The bits are the same.
+  /// call. Work that cannot be captured is queued as it is each time. The bits are the same.
   /// @returns What `queue` returned, good until the next call only.
   /// Errors: as `queue`, `resident` and the stream; cancelled, once `stop` was asked to.
   [[nodiscard]] virtual expected<std::vector<tensor>> repeat(const repeated_work& work,

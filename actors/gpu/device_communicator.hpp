@@ -28,10 +28,10 @@ struct device_communicator_config {
   std::string process;     ///< For people: "worker:2".
   communicator_actor host; ///< This process's, among the same processes; ends with this one.
   std::shared_ptr<collective_library> library;
-  std::optional<collective_id> id;              ///< Of the devices' group; rank 0 has it.
-  gpu_actor gpu;                                ///< Of `device`; ends with this one.
+  std::optional<collective_id> id;              ///< Id of the devices' group; only rank 0 has it.
+  gpu_actor gpu;                                ///< The actor of `device`; ends with this one.
   std::shared_ptr<compute_device> device;       ///< Its first stream is for collectives alone.
-  job_time deadline = std::chrono::seconds{60}; ///< Of a call that says nothing else.
+  job_time deadline = std::chrono::seconds{60}; ///< For calls without their own.
   troupe::world* world = nullptr;               ///< Outlives the actor.
 };
 
@@ -41,9 +41,9 @@ struct device_communicator_config {
 /// told at the agreement that they mean other things. The same for all processes.
 [[nodiscard]] bool is_for_devices(const collective_call& call, uint32_t size);
 
-/// What all processes have to mean alike before a device is asked: devices do not look, and would
-/// wait for ever, or write beyond an array.
-/// @param calls At least one: what is made as one.
+/// The text that must be the same in all processes before a device is asked: devices do not
+/// compare, and would wait for ever, or write beyond an array.
+/// @param calls At least one; all are made as one.
 [[nodiscard]] std::string agreement_on(std::span<const collective_call> calls);
 
 /// Devices combine arrays faster than messages do, but they do not ask whether all mean the same,
@@ -62,7 +62,7 @@ struct device_communicator_config {
 /// | a process is gone                  | the other communicator | the devices are let go, and |
 /// | the devices do not come together,  | this actor's own watch | all calls fail, here and at |
 /// | or do not end a collective in time |                        | all peers, with the reason  |
-/// | the device is lost                 | its gpu actor          | likewise                    |
+/// | the device is lost                 | its gpu actor          | the same                    |
 ///
 /// Calls that are not for devices go to the other communicator as they are.
 /// Cost: a barrier of small messages beyond what the devices do.

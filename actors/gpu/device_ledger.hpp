@@ -32,7 +32,7 @@ public:
   /// The device has been told all of a piece of work.
   void launched(uint64_t ticket);
 
-  /// The device has done it, or will not. What is not known is passed over.
+  /// The device has done the work, or will not. An unknown ticket is passed over.
   void complete(uint64_t ticket, job_time now);
 
   /// Work that is past its timeout.

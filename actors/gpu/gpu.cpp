@@ -63,7 +63,7 @@ launched_work launch(compute_device& device, const world& world, uint64_t ticket
   return launched;
 }
 
-// What the device refuses is the last piece of work: it was well before.
+// If the device refuses, the last piece of work has failed: the device was well before it.
 void ask_for_end(compute_device& device, const gpu_actor& owner, uint32_t stream,
                  std::vector<uint64_t> tickets) {
   auto asked
@@ -208,7 +208,7 @@ void on_completed(gpu_pointer self, const work_completed& told) {
   leave_if_done(self);
 }
 
-// What is launched, and what the device says then, would outlive the world that it refers to.
+// Stays until launched work has ended: the work, and the device's word of it, refer to the world.
 void on_exit(gpu_pointer self, const caf::exit_msg& how) {
   if (how.reason != caf::exit_reason::user_shutdown) return self->quit(how.reason);
   self->state.is_leaving = true;

@@ -22,7 +22,7 @@ namespace troupe {
 /// Which device, and how patient.
 struct gpu_config {
   std::shared_ptr<compute_device> device;
-  job_time deadline = std::chrono::seconds{60}; ///< Of work that says nothing else.
+  job_time deadline = std::chrono::seconds{60}; ///< For work without its own.
   troupe::world* world = nullptr;               ///< Outlives the actor.
 };
 
@@ -37,7 +37,7 @@ struct gpu_config {
 /// | the launch throws                    | its asker, in the answer; the device goes on        |
 /// | the device refuses one piece of work | its asker: resource; the device goes on             |
 /// | the device is lost: a sticky error   | all that wait, and all that ask then: unavailable   |
-/// | work is not done in time             | likewise: deadline_exceeded; nothing stops a device |
+/// | work is not done in time             | the same: deadline_exceeded; nothing stops a device |
 struct gpu_state {
   static inline const char* name = "gpu";
 

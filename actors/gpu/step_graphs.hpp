@@ -29,7 +29,7 @@ public:
   /// Kinds that are kept: a job has one, or one more for the last batch of its data.
   static constexpr size_t kinds_max = 4;
 
-  /// As `cuda_stream::repeat`. @param residents Those of the work, on the device.
+  /// As `cuda_stream::repeat`. @param residents The work's, on the device.
   [[nodiscard]] expected<std::vector<tensor>> run(const repeated_work& work, compute_stream& stream,
                                                   const cuda::context& on,
                                                   std::span<const tensor> residents,
@@ -39,9 +39,9 @@ public:
   void clear() { kinds_.clear(); }
 
 private:
-  /// Work that is written down.
+  /// Work that was captured.
   struct written {
-    std::vector<const void*> places; ///< Of the residents.
+    std::vector<const void*> places; ///< Addresses of the residents.
     std::vector<tensor> results;
     cuda::graph graph;
   };

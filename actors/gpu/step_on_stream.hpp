@@ -24,17 +24,17 @@ namespace troupe {
 /// How a loss is differentiated.
 struct differentiation {
   std::stop_token stop{}; ///< Asked before each operation, forward and backward.
-  product_precision precision = product_precision::full; ///< Of the tape.
+  product_precision precision = product_precision::full; ///< The tape's.
   double scale = 1; ///< The gradient of the loss itself, by which all gradients are multiplied.
   /// The loss is multiplied by it on its way back, and the gradients divided by it afterwards.
   std::optional<double> loss_scale{};
 };
 
-/// What a stream was asked for in one step; to be looked at when the stream has done it.
+/// The results that a stream was asked for in one step; valid when the stream has done it.
 struct step_on_stream {
   tensor loss; ///< Shape [], on the host. Units: nats.
-  /// In the order of the variables. That of a variable on the stream's device lies there, too, but
-  /// for numbers of rows; the others lie on the host.
+  /// In the order of the variables. The gradient of a variable on the stream's device lies there,
+  /// too, but for numbers of rows; the others lie on the host.
   std::vector<gradient> gradients;
   /// How many of their elements are infinite or NaN, on the host; nothing without a loss scale.
   /// Shape: []  f64

@@ -21,7 +21,7 @@ struct begin_activity {};
 struct work_done {
   uint64_t ticket = 0;       ///< Which computation.
   job_time elapsed{0};       ///< On the world's clock.
-  std::exception_ptr thrown; ///< What the work threw, if it did.
+  std::exception_ptr thrown; ///< The work's exception; null if it threw none.
 };
 
 /// A delay is over.

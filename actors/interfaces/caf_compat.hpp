@@ -26,7 +26,7 @@ namespace troupe {
 /// Our error in CAF's clothes: what a request handler answers with.
 [[nodiscard]] caf::error to_caf(const error& reason);
 
-/// What a request handler returns for a result of ours.
+/// Our result in CAF's clothes: a request handler returns it.
 template <class T>
 [[nodiscard]] caf::result<T> to_result(expected<T> value) {
   if (!value) return to_caf(value.error());

@@ -26,14 +26,14 @@ namespace troupe {
 /// | broadcast      | the root's first contribution                        |
 /// | barrier        | nothing: a tensor without elements                   |
 ///
-/// Sums of integers wrap around. Those of 16-bit types are rounded once, at the end, if their order
+/// Sums of integers wrap around. Sums of 16-bit floats are rounded once, at the end, if their order
 /// is fixed, else also wherever a sum travels.
 struct collective_call {
   collective_kind kind = collective_kind::barrier;
-  std::string name; ///< What it is for: "gradient of dense/kernel"; for all the same.
-  /// Of the replicas of this process, in order; not written any more, even after the answer. The
-  /// same number everywhere, at most 256, of one shape and dtype; in an all_gather the first extent
-  /// may differ. A barrier has none.
+  std::string name; ///< Its purpose: "gradient of dense/kernel"; the same everywhere.
+  /// One for each replica of this process, in order; not written any more, even after the answer.
+  /// The same number everywhere, at most 256, of one shape and dtype; in an all_gather the first
+  /// extent may differ. A barrier has none.
   std::vector<tensor> contributions;
   uint32_t root = 0; ///< The rank that gives a broadcast's value.
   collective_algorithm algorithm = collective_algorithm::automatic;

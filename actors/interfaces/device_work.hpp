@@ -20,8 +20,9 @@ class compute_stream;
 struct device_work {
   uint32_t stream = 0;
   std::string what; ///< For errors: "a step of replica 3".
-  /// Asks the stream for everything; need not wait for it. Thread: one that computes. What it
-  /// throws is the asker's, not the device's. What it refers to lives until the device is done.
+  /// Asks the stream for everything; need not wait for it. Thread: one that computes. An exception
+  /// of it goes to the asker, and is no fault of the device. Everything that it refers to lives
+  /// until the device is done.
   std::function<void(compute_stream&)> launch;
   job_time timeout{0}; ///< 0: the actor's own deadline.
   /// Whether the answer comes as soon as the work is queued. All that is launched on the device
@@ -32,7 +33,7 @@ struct device_work {
 /// The device has done some work, or has been told all of it if that is when the asker is answered.
 struct device_work_done {
   job_time elapsed{0};       ///< From the beginning of the launch, on the world's clock.
-  std::exception_ptr thrown; ///< What the launch threw, if it did.
+  std::exception_ptr thrown; ///< The launch's exception; null if it threw none.
 };
 
 /// A piece of work that was launched.

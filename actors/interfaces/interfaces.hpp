@@ -46,9 +46,9 @@ using variable_owner_actor = caf::typed_actor<
   caf::replies_to<msg<wire::ChangeVariable>>::with<msg<wire::VariableSnapshot>>,
   // A number for a client that may ask again for what it changes, where no directory gives one.
   caf::replies_to<msg<wire::FollowOwner>>::with<msg<wire::OwnerFollowed>>,
-  // Its moving average, likewise. Errors: not_found.
+  // The moving average as it is now; its memory is shared, too. Errors: not_found.
   caf::replies_to<msg<wire::ReadAverage>>::with<msg<wire::VariableSnapshot>>,
-  // What an update does from now on. Errors: not_found, invalid_argument.
+  // The optimizer of all updates from now on. Errors: not_found, invalid_argument.
   caf::replies_to<msg<wire::UseOptimizer>>::with<msg<wire::OptimizerInUse>>,
   // One pass over gradients, variable and slots. Errors: failed_precondition,
   // invalid_argument.
@@ -57,7 +57,7 @@ using variable_owner_actor = caf::typed_actor<
   caf::replies_to<msg<wire::ReleaseUpdate>>::with<msg<wire::UpdateApplied>>,
   // All it holds, shared like the variable; for checkpoints.
   caf::replies_to<msg<wire::ReadState>>::with<msg<wire::VariableState>>,
-  // What it once held, before UseOptimizer. Errors: type_mismatch, invalid_argument.
+  // A state to go on from, before UseOptimizer. Errors: type_mismatch, invalid_argument.
   caf::replies_to<msg<wire::RestoreState>>::with<msg<wire::OptimizerInUse>>>;
 
 struct use_mirror;
@@ -76,13 +76,13 @@ using replicated_owner_actor = variable_owner_actor::extend<
   caf::reacts_to<use_accumulator>,
   // Its process was lost before: another one holds the variable, and is to have it for a mirror.
   caf::reacts_to<come_back>,
-  // What it holds, for a bundle, and where that lies.
+  // Lends the variable and its slots to a bundle, and says where they lie.
   caf::replies_to<lend_variable>::with<lent_variable>,
   // The bundle that the variable is part of from now on, until that ends.
   caf::reacts_to<use_bundle>,
   // The sender is the mirror from now on: it is told all there is, and each change.
   caf::reacts_to<msg<wire::RepeatChanges>>,
-  // What the owner holds now, for its mirror. Errors: cancelled, of a mirror that has taken over;
+  // The owner's whole state, for its mirror. Errors: cancelled, of a mirror that has taken over;
   // type_mismatch, invalid_argument.
   caf::replies_to<msg<wire::MirrorState>>::with<msg<wire::UpdateApplied>>,
   // The owner is gone: its mirror holds the variable. Errors: failed_precondition, of one that was
@@ -101,7 +101,7 @@ using accumulator_actor = caf::typed_actor<
   // Closes the step when enough have come: tells the asker which replicas' (TakenGradient), and has
   // the owner apply the update and answer. Errors: invalid_argument, and the owner's.
   caf::replies_to<msg<wire::TakeGradient>>::with<msg<wire::UpdateApplied>>,
-  // Closes the step likewise, and answers with the gradients' sum or mean. Errors:
+  // Closes the step when enough have come, and answers with the gradients' sum or mean. Errors:
   // invalid_argument, cancelled.
   caf::replies_to<msg<wire::TakeAggregate>>::with<msg<wire::Aggregate>>,
   // A step's sum or mean, when the step is closed. Errors: out_of_range, cancelled.
@@ -110,7 +110,7 @@ using accumulator_actor = caf::typed_actor<
   caf::reacts_to<msg<wire::CancelTakes>>,
   // Gradients that will never come count as given.
   caf::reacts_to<msg<wire::CountMissing>>,
-  // What it holds.
+  // The number of gradients that it holds, and its step.
   caf::replies_to<msg<wire::ReadAccumulator>>::with<msg<wire::AccumulatorStatus>>,
   // The step to judge gradients by from now on.
   caf::reacts_to<msg<wire::SetStep>>>;
@@ -138,7 +138,7 @@ struct bundle_values {
   std::vector<tensor> values;
 };
 
-/// What a step consists of, for all variables of a bundle.
+/// The gradients of one step, for all variables of a bundle.
 struct apply_bundle {
   uint64_t step = 0;
   uint32_t divisor = 0;               ///< As in ApplyUpdate.
@@ -162,7 +162,7 @@ using bundle_actor = caf::typed_actor<
   // By its owner, and done.
   caf::reacts_to<bundle_changed>>;
 
-/// What applies the update that it holds: an owner, or a bundle.
+/// Applies the update that it holds: an owner, or a bundle.
 using update_holder_actor
   = caf::typed_actor<caf::replies_to<msg<wire::ReleaseUpdate>>::with<msg<wire::UpdateApplied>>>;
 
@@ -180,7 +180,7 @@ using failover_client_actor = variable_owner_actor::extend_with<accumulator_acto
   caf::reacts_to<msg<wire::TakenGradient>>,
   // The mirror holds the variable; answered when it has what may have been lost.
   caf::replies_to<msg<wire::TookOver>>::with<msg<wire::OwnerFollowed>>,
-  // What it has asked its node for; sent by the actor to itself.
+  // The node's answer about the holder; sent by the actor to itself.
   caf::reacts_to<holder_found>,
   // Time to look whether the variable's holder is there; sent by the actor to itself.
   caf::reacts_to<watch_tick>,
@@ -256,14 +256,14 @@ using replica_actor = caf::typed_actor<
   caf::reacts_to<work_done>,
   // A delay is over; sent by the actor to itself.
   caf::reacts_to<delay_over>,
-  // What the coroutine waited for at a rendezvous.
+  // The coroutine's wait at a rendezvous is over.
   caf::reacts_to<wake>>;
 
-/// What a replica calls: two calls with different ones do not belong together.
+/// Tells the calls of a program apart: two with different sites do not belong together.
 struct merge_site {
   const std::type_info* function = nullptr; ///< Type of the merge function.
-  const void* address = nullptr;            ///< Of a plain function; else null.
-  std::string structure;                    ///< Of the arguments, as far as it is not their type's.
+  const void* address = nullptr;            ///< A plain function's address; else null.
+  std::string structure;                    ///< The arguments' structure, beyond their types.
 };
 
 /// A replica is in a merge_call, and waits for a `wake`.
@@ -274,7 +274,7 @@ struct merge_arrival {
   replica_actor who;
 };
 
-/// What replica 0 is woken with: the arguments of every replica, by index.
+/// The arguments of every replica, by index; replica 0 is woken with them.
 using gathered_arguments = std::vector<std::shared_ptr<void>>;
 
 /// Replica 0's merge function has returned or thrown.
@@ -294,7 +294,7 @@ struct departure {
 using rendezvous_actor = caf::typed_actor<
   // A replica is in a merge_call; it is woken when all are.
   caf::reacts_to<merge_arrival>,
-  // What came of it.
+  // Replica 0's merge function has returned or thrown: the others are woken.
   caf::reacts_to<merge_result>,
   // A replica is at its end.
   caf::reacts_to<departure>,
@@ -339,7 +339,7 @@ using roll_call_actor = caf::typed_actor<
 
 /// Tells of the process where it stands.
 using task_reporter_actor = caf::typed_actor<
-  // What the actors of the process do.
+  // A report of what the actors of the process are doing.
   caf::replies_to<msg<wire::ReadTask>>::with<msg<wire::TaskReport>>>;
 
 /// Stands for a process at the roll call, and tells of it.
@@ -349,7 +349,7 @@ using member_actor = task_reporter_actor::extend<
 
 /// A process of the job has entered it.
 struct observe_task {
-  uint32_t number = 0; ///< Of the process, as the observer's view counts them.
+  uint32_t number = 0; ///< The process's number in the observer's view.
   task_reporter_actor who;
 };
 
@@ -379,8 +379,8 @@ using communicator_actor = caf::typed_actor<
   caf::reacts_to<msg<wire::CollectivePart>>,
   // A call has failed at a peer.
   caf::reacts_to<msg<wire::CollectiveFailed>>,
-  // What this process's part in the calls was needed for has failed: all calls do from now on, here
-  // and at all peers.
+  // Something that needs this process's part in the calls has failed: all calls fail from now on,
+  // here and at all peers.
   caf::reacts_to<group_broken>,
   // Answered when that is so, for whatever reason.
   caf::replies_to<await_breakdown>::with<group_broken>,
@@ -484,7 +484,7 @@ using closure_worker_actor = caf::typed_actor<
   caf::replies_to<msg<wire::RunClosure>>::with<msg<wire::ClosureDone>>,
   // The result is not needed.
   caf::reacts_to<msg<wire::CancelClosure>>,
-  // What came of the call.
+  // The call has ended; sent by the actor that hosts it.
   caf::reacts_to<closure_ended>>;
 
 /// Writes down what happened; local to its node, so it takes plain records.

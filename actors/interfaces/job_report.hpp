@@ -17,7 +17,7 @@ struct lost_replica {
   error reason;
 };
 
-/// What a step has that is not over.
+/// The state of a step that is not over.
 struct open_step {
   uint64_t step = 0;   ///< Counted from 1.
   uint32_t live = 0;   ///< Replicas that were there.
@@ -32,7 +32,7 @@ struct open_step {
 struct job_report {
   uint64_t step = 0;             ///< The global step it reached.
   std::optional<error> failure;  ///< Why it ended before its last step, unless it was asked to.
-  std::optional<open_step> open; ///< Of a failure that the chief found: the step that it ended.
+  std::optional<open_step> open; ///< The step that it ended at, if the chief found the failure.
   std::optional<std::string> stopped; ///< Why it was asked to end, if it was.
   std::vector<lost_replica> lost;
   bool has_begun = true; ///< False if its processes were not all there, or did not fit together.

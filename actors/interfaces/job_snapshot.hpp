@@ -23,10 +23,10 @@ struct variable_snapshot {
 struct job_snapshot {
   uint64_t step = 0;            ///< Updates made.
   job_time time{0};             ///< On the world's clock.
-  uint64_t seed = 0;            ///< Of the world: with iterations, all there is to random streams.
+  uint64_t seed = 0;            ///< The world's: with iterations, all there is to random streams.
   std::vector<uint64_t> tokens; ///< Steps of those in the queue, from the head on.
   std::vector<variable_snapshot> variables;
-  std::vector<replica_progress> replicas; ///< Those that were there, by index.
+  std::vector<replica_progress> replicas; ///< The replicas that were there, by index.
 };
 
 } // namespace troupe

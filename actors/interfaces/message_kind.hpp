@@ -18,9 +18,9 @@ inline constexpr uint64_t no_step = std::numeric_limits<uint64_t>::max();
 
 /// A kind of message. There is one object for each, and it lives as long as the process.
 struct message_kind {
-  const std::type_info* type; ///< Of the C++ value that actors match on; null for CAF's own.
-  uint16_t number;            ///< CAF's number for its own kinds; 0 for ours.
-  const char* name;           ///< The schema's name ("PushGradient"), or the C++ one.
+  const std::type_info* type;            ///< The C++ type that actors match on; null for CAF's own.
+  uint16_t number;                       ///< CAF's number for its own kinds; 0 for ours.
+  const char* name;                      ///< The schema's name ("PushGradient"), or the C++ one.
   uint64_t (*step)(const void* message); ///< The step that a message is about, or `no_step`.
 };
 

@@ -15,7 +15,7 @@ class observatory;
 /// One at a time; a second one does nothing.
 class crash_recorder {
 public:
-  /// @param observed Outlives the recorder. @param path Of the file; made only in a crash.
+  /// @param observed Outlives the recorder. @param path The record's file; made only in a crash.
   crash_recorder(const observatory& observed, const std::filesystem::path& path);
   ~crash_recorder();
   crash_recorder(const crash_recorder&) = delete;

@@ -13,8 +13,8 @@ namespace troupe {
 
 /// All figures in Prometheus' text format 0.0.4. Names are those of CAF >= 0.18 and of Prometheus'
 /// own client libraries where these have one, so that dashboards carry over; ours begin with
-/// `troupe_`. Of several actors of a process with one name the sum is shown, of those that ended
-/// nothing, of those of a lost process their last figures.
+/// `troupe_`. Actors of a process with the same name are shown as their sum, actors of a lost
+/// process by their last figures, and actors that ended not at all.
 /// @param tasks This process, if it is to be shown, and then the others.
 /// @param now The world's time, which ages are counted from.
 [[nodiscard]] std::string prometheus_text(const job_figures& job, std::span<const task_sight> tasks,

@@ -12,7 +12,7 @@ namespace troupe {
 /// The last messages of a job's processes, collected at one moment.
 struct flight_records {
   std::string reason;              ///< One line for people.
-  std::vector<task_sight> tasks;   ///< What came; of a lost process, what it reported last.
+  std::vector<task_sight> tasks;   ///< Records that came; a lost process's last report.
   std::vector<std::string> silent; ///< Processes that are lost, or did not answer in time.
 };
 

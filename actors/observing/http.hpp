@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-/// What a server says to one request.
+/// A server's answer to one request.
 struct http_answer {
   unsigned status = 200;
   std::string content_type = "text/plain; charset=utf-8";
@@ -36,7 +36,7 @@ struct http_server_options {
   /// A client proves that it knows it by "Authorization: Bearer TOKEN", or "?token=TOKEN" in a
   /// browser; empty: every client is answered.
   std::string token{};
-  size_t news_clients_max = 16;                ///< Of the clients, those that are told news.
+  size_t news_clients_max = 16;                ///< Clients that wait for news, at most.
   std::chrono::milliseconds news_period{1000}; ///< How often they are told.
 };
 

@@ -24,7 +24,7 @@ struct http_question {
   uint64_t answer_bytes_max = uint64_t{64} << 20;
 };
 
-/// What a server says.
+/// A server's answer.
 struct http_reply {
   unsigned status = 0;
   std::string body;
@@ -38,7 +38,7 @@ struct http_reply {
 [[nodiscard]] expected<http_reply> http_ask(const http_question& question);
 
 /// Asks for a path over plain HTTP.
-/// Errors: likewise; not_found, if the status is not 200.
+/// Errors: as `http_ask`; not_found, if the status is not 200.
 [[nodiscard]] expected<std::string> http_get(const std::string& host, const std::string& port,
                                              const std::string& path,
                                              std::chrono::milliseconds deadline);

@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-/// What became of gradients.
+/// Gradients by their fate.
 struct verdict_counts {
   uint64_t accepted = 0;
   uint64_t stale = 0;
@@ -24,7 +24,7 @@ struct replica_figures {
   job_time computing{0};
   job_time waiting{0};                ///< For tokens.
   job_time arrived = job_time::min(); ///< When the newest gradient of it did.
-  uint64_t lag = 0;                   ///< Of that: steps that it came too late.
+  uint64_t lag = 0;                   ///< Steps by which that gradient was late.
 };
 
 /// A summary is made when a job is over; these are the figures to look at while it goes on.
@@ -38,8 +38,8 @@ struct job_figures {
   uint64_t steps = 0;  ///< Counted here; `step` also has those of earlier jobs.
   uint32_t live = 0;   ///< Replicas that are there now.
   uint32_t needed = 0; ///< Gradients that the step under way waits for.
-  double loss = std::numeric_limits<double>::quiet_NaN(); ///< Of the last step.
-  uint64_t examples = 0;                                  ///< That updates learned from.
+  double loss = std::numeric_limits<double>::quiet_NaN(); ///< The last step's loss.
+  uint64_t examples = 0;                                  ///< Examples that updates learned from.
   verdict_counts gradients;
   std::array<uint64_t, step_seconds_bounds.size() + 1> step_seconds_counts{}; ///< By class.
   double step_seconds_total = 0;

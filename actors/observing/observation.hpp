@@ -21,7 +21,7 @@ struct sighting {
   uint64_t step = no_step;            ///< The step that it is about; none from 2^32 - 1 on.
 };
 
-/// What an actor is doing.
+/// The present activity of an actor.
 enum class actor_doing : uint8_t {
   waiting,   ///< For a message.
   working,   ///< It handles a message.
@@ -89,7 +89,7 @@ public:
   /// The actor is gone.
   void end() { ended_.store(true, std::memory_order_release); }
 
-  /// What kind of actor it is. @param role Lives as long as the process.
+  /// Says which kind of actor it is. @param role Lives as long as the process.
   void set_role(const char* role) { role_.store(role, std::memory_order_relaxed); }
 
   /// Its name in the job. To be called by one thread at a time.
@@ -157,8 +157,8 @@ private:
   [[nodiscard]] static uint64_t packed(const sighting& seen);
   [[nodiscard]] static sighting unpacked(job_time when, uint64_t what);
 
-  // What changes with every message, on one cache line: senders write the first, the actor the
-  // rest.
+  // Counters that change with every message, on one cache line: senders write the first, the actor
+  // the rest.
   alignas(64) std::atomic<uint64_t> received_{0};
   std::atomic<uint64_t> begun_{0};
   std::atomic<uint64_t> written_{0}; ///< Messages of `begun_` with a whole slot.
@@ -171,7 +171,7 @@ private:
   static constexpr int64_t not_computing = -1;
   std::atomic<int64_t> computing_since_{not_computing};
 
-  // What is written once.
+  // Fields that are written once.
   alignas(64) std::atomic<uint64_t> actor_{0};
   std::atomic<const char*> role_{nullptr};
   std::atomic<const char*> name_{nullptr};

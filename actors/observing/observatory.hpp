@@ -36,7 +36,7 @@ struct actor_sight {
 /// observation of every actor of its world, and of the last that ended.
 ///
 /// Observations are never freed before the observatory: a signal handler may walk through them at
-/// any moment. Those of actors that ended long ago serve for new actors.
+/// any moment. New actors get the observations of actors that ended long ago.
 /// Thread: any.
 class observatory {
 public:
@@ -61,13 +61,13 @@ public:
   /// The world's time.
   [[nodiscard]] job_time now() const { return clock_(); }
 
-  /// Every actor, in the order of ids. @param messages Of each, the last so many.
+  /// Every actor, in the order of ids. @param messages How many of each actor's last messages.
   [[nodiscard]] std::vector<actor_sight> look(size_t messages = 0) const;
 
   /// The observation of an actor, for the actor itself; null if it is not observed.
   [[nodiscard]] observation* find(uint64_t actor) const;
 
-  /// What people call an actor; "nobody" for 0.
+  /// An actor's name, for people; "nobody" for 0.
   [[nodiscard]] std::string name_of(uint64_t actor) const;
 
   /// The first of all observations, for signal handlers. Null if there is none.

@@ -23,7 +23,7 @@ struct observed_system_config : caf::actor_system_config {
   observatory* observed_by; ///< Outlives the system; null if there is none.
 };
 
-/// What one actor tells the observatory of its system; nothing, if its system has none.
+/// Tells an actor's deeds to the observatory of its system; does nothing if its system has none.
 class self_observation {
 public:
   explicit self_observation(const caf::actor_system& system, uint64_t actor);

@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-/// What a process takes of its machine.
+/// Memory and processor time that a process takes.
 struct process_figures {
   uint64_t resident_bytes = 0;
   double cpu_seconds = 0;

@@ -35,13 +35,13 @@ inline constexpr size_t reported_name_bytes_max = 64;
 [[nodiscard]] task_sight look_here(const observatory& observed, const std::string& task,
                                    size_t messages = 0);
 
-/// This process, to be told to another one. @param messages Of each actor, the last so many; at
-/// most `observation::messages_kept`.
+/// This process, to be told to another one. @param messages How many of each
+/// actor's last messages; at most `observation::messages_kept`.
 [[nodiscard]] task_report report_here(const observatory& observed, size_t messages);
 
-/// What another process has told. Nothing in a report is trusted: names are cut, and what is no
-/// printable ASCII in them is replaced by '?'; times that are not before the report's are the
-/// report's; lists are cut, and unknown kinds of messages have none.
+/// The sight of another process, from its report. Nothing in a report is trusted: names are cut,
+/// and bytes in them that are not printable ASCII become '?'; times that are not before the
+/// report's are the report's; lists are cut, and unknown kinds of messages have none.
 /// @param now When it came, on the clock that times are converted to.
 [[nodiscard]] task_sight sight_of(const task_report& report, const std::string& task, job_time now);
 
@@ -50,7 +50,8 @@ inline constexpr size_t reported_name_bytes_max = 64;
 /// Thread: any.
 class task_view {
 public:
-  /// @param here The name of this process. @param others Those that may report, by position.
+  /// @param here The name of this process. @param others The processes that may report, by
+  /// position.
   task_view(std::string here, std::map<uint32_t, std::string> others);
 
   [[nodiscard]] const std::string& here() const { return here_; }

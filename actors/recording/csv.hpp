@@ -14,8 +14,8 @@ namespace troupe::csv {
 /// otherwise. Source: RFC 4180, section 2.
 [[nodiscard]] std::string field(std::string_view text);
 
-/// A number as one field, to seven digits. What is not finite becomes an empty field: programs
-/// agree on no spelling of NaN, but all of them leave an empty cell out of a sum and out of a plot.
+/// A number as one field, to seven digits. NaN and infinities become an empty field: programs agree
+/// on no spelling of NaN, but all of them leave an empty cell out of a sum and out of a plot.
 [[nodiscard]] std::string field(double number);
 
 /// Seconds, exact to the nanosecond, without trailing zeros: 1.5 s gives "1.5".

@@ -27,7 +27,7 @@ constexpr uint32_t summary = 5;
 
 namespace summary_field {
 constexpr uint32_t value = 1;
-constexpr uint32_t tag = 1; // Of a value, like those below.
+constexpr uint32_t tag = 1; // A field of a value, as are those below.
 constexpr uint32_t simple_value = 2;
 constexpr uint32_t histogram = 5;
 } // namespace summary_field

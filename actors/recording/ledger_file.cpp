@@ -67,7 +67,7 @@ bool read(std::string_view text, gradient_verdict& verdict) {
   return found != std::end(names);
 }
 
-// What was not finite has an empty field.
+// An empty field stands for a loss that was not finite.
 bool read_loss(std::string_view text, double& loss) {
   loss = std::numeric_limits<double>::quiet_NaN();
   return text.empty() || read(text, loss);

@@ -46,8 +46,8 @@ public:
       "waited_for,waited_for_seconds,idle_seconds,loss,examples\n";
 
   /// Creates the file with its header. Errors: `resource`.
-  /// @param bytes_max Of the file: the steps that would make it larger are left out, and all later
-  /// ones.
+  /// @param bytes_max Size of the file: the first step that would make it larger is left out, and
+  /// all later ones.
   [[nodiscard]] static expected<ledger_file> create(std::filesystem::path path,
                                                     uint64_t bytes_max = UINT64_MAX);
 
@@ -70,7 +70,7 @@ private:
   bool is_full_ = false;
 };
 
-/// What became of a gradient.
+/// The fate of a gradient.
 enum class gradient_verdict : uint8_t { accepted, stale, cancelled };
 
 /// A line of the ledger, read back.

@@ -63,7 +63,7 @@ private:
 [[nodiscard]] expected<void> sync_folder(const std::filesystem::path& path);
 
 /// Text that is gathered into blocks of whole records, since a system call for each line of a fast
-/// job would cost more than the line. What the file holds always ends with a whole record.
+/// job would cost more than the line. The file always ends with a whole record.
 class record_writer {
 public:
   /// Bytes that may wait in memory before they are written without being asked.

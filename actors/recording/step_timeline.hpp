@@ -35,7 +35,7 @@ private:
   void add_token_arrow(const contribution& gradient, const step_record& step,
                        std::vector<timeline_event>& events);
 
-  std::map<uint64_t, job_time> step_ends_; ///< Of the latest steps: when their tokens were made.
+  std::map<uint64_t, job_time> step_ends_; ///< When the latest steps' tokens were made.
   uint64_t flows_ = 0;
 };
 

@@ -11,20 +11,20 @@
 
 namespace troupe {
 
-/// What one replica did, summed over the run.
+/// Gradients and times of one replica, summed over the run.
 struct replica_summary {
   uint64_t accepted = 0;
   uint64_t stale = 0;
   uint64_t cancelled = 0; ///< Their replica was told to stop, and they never came.
   uint64_t lag_max = 0;   ///< The most steps that a gradient of it came too late.
   job_time compute{0};    ///< Spent on gradients, used or not.
-  job_time wasted{0};     ///< Of that, on gradients that no update used.
+  job_time wasted{0};     ///< The part of `compute` for gradients that no update used.
   job_time waiting{0};    ///< Spent waiting for tokens.
-  job_time held_up{0};    ///< What the others waited for it, summed, in steps that it completed.
+  job_time held_up{0}; ///< Time that the others waited for it, summed, in steps that it completed.
 
   bool operator==(const replica_summary&) const = default;
 
-  /// What two replicas did together; `lag_max` is the larger one.
+  /// Adds another replica's figures; `lag_max` becomes the larger one.
   replica_summary& operator+=(const replica_summary& other);
 };
 
@@ -56,7 +56,8 @@ public:
   [[nodiscard]] job_time elapsed() const { return elapsed_; }
 
   /// The whole as plain text, a few lines and a table with a line for each replica, for a terminal.
-  /// Of more than `replica_lines_max` replicas only those that lost most gradients are listed.
+  /// If there are more than `replica_lines_max` replicas, only those that lost most gradients are
+  /// listed.
   [[nodiscard]] std::string text() const;
 
   /// Lines of the table at most, so that a run of thousands of replicas does not flood the

@@ -22,7 +22,7 @@ std::filesystem::path unfinished(std::filesystem::path path) {
   return path;
 }
 
-// What could not be written whole only takes up room, where perhaps there is none.
+// Removes a file that could not be written whole: it takes up room, where perhaps there is none.
 tl::unexpected<error> forget_unfinished(const std::filesystem::path& path, error why) {
   std::error_code ignored;
   std::filesystem::remove(unfinished(path), ignored);

@@ -61,7 +61,7 @@ public:
   /// before.
   [[nodiscard]] expected<void> append(uint64_t step, std::span<const timeline_event> events);
 
-  /// Likewise with one event of the step that it names.
+  /// Adds one event, of the step that it names, as above.
   [[nodiscard]] expected<void> append(const timeline_event& event) {
     return append(event.step, {&event, 1});
   }

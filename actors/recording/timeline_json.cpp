@@ -23,7 +23,7 @@ std::string metadata(std::string_view what, track_number track, std::string_view
                      what, arguments);
 }
 
-// What every event of a track begins with.
+// The beginning of every event of a track.
 std::string head(char phase, track_number track, job_time when) {
   return fmt::format(R"({{"ph":"{}","pid":{},"tid":{},"ts":{})", phase, process, track,
                      microseconds(when));

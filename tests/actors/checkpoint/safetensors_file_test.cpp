@@ -177,7 +177,7 @@ TEST_SUITE("actors/checkpoint/safetensors_file") {
     CHECK(damaged.error().message.ends_with("but " + digits + " was written: damaged"));
   }
 
-  // What `safetensors.serialize` of the Python package made of seven NumPy arrays.
+  // The file that the Python package's `safetensors.serialize` made of seven NumPy arrays.
   std::string file_of_python() {
     std::string file{"\xd0\x01\0\0\0\0\0\0", 8};
     file += R"({"__metadata__":{"format":"pt","made":"by safetensors 0.4.5"},)"

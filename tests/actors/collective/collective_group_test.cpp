@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// What one process has of its group.
+// One process of a group.
 struct process {
   troupe::world& world;
   uint32_t rank;

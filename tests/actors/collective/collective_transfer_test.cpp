@@ -41,7 +41,7 @@ struct first_of_three {
 
   expected<void> take(collective_part part) { return transfer.take(std::move(part), send()); }
 
-  // What a rank sends of its own, in the direct way.
+  // The part that a rank sends of its own, in the direct way.
   static collective_part own(uint32_t rank, double value, int64_t count = 6) {
     return {.rank = rank, .stage = collective_stage::own, .values = {filled_floats(count, value)}};
   }

@@ -14,7 +14,7 @@ namespace troupe::test {
 /// As `cpu_collectives`.
 class counted_collectives final : public collective_library {
 public:
-  std::atomic<uint64_t> calls{0};  ///< Of all participants.
+  std::atomic<uint64_t> calls{0};  ///< Calls of all participants.
   std::atomic<uint64_t> arrays{0}; ///< In these calls.
 
   [[nodiscard]] std::string_view name() const override { return library_.name(); }

@@ -17,7 +17,7 @@ using namespace troupe::test;
 
 namespace {
 
-/// What a process that has a crash recorder and then does `deed` leaves behind.
+/// The wait status of a process that has a crash recorder and then does `deed`.
 template <class Deed>
 int status_after(const std::filesystem::path& record, Deed deed) {
   auto child = fork();

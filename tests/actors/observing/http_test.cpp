@@ -86,7 +86,7 @@ public:
     send(socket_, request.data(), request.size(), MSG_NOSIGNAL);
   }
 
-  /// What the server answers until it closes the connection, or up to an end.
+  /// The server's words until it closes the connection, or up to `end`.
   [[nodiscard]] std::string hear(std::string_view end = {}) const {
     std::string answer;
     char block[1024];

@@ -232,7 +232,7 @@ TEST_SUITE("actors/recording/timeline_file") {
       auto file = timeline_file::create(path);
       for (int i = 0; i < 100; ++i)
         if (!file->append(span("replica 0", i * 1us, 1us)) || !file->flush()) ::_exit(1);
-      // What waits in memory is lost; what was written must not be.
+      // An event that waits in memory is lost; those that were written must not be.
       if (!file->append(span("replica 0", 1s, 1us))) ::_exit(1);
       if (::write(ready[1], "x", 1) == 1) ::pause();
       ::_exit(1);
