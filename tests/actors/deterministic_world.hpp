@@ -22,7 +22,7 @@
 
 namespace troupe::test {
 
-/// What a test has a puppet do.
+/// An action that a test has a puppet perform.
 struct script {
   std::function<void(caf::event_based_actor*)> act;
 };

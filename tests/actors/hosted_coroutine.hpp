@@ -34,7 +34,7 @@ struct hosted_coroutine : deterministic_world {
 
   [[nodiscard]] bool has_left() const { return !chief.heard<wire::Farewell>().empty(); }
 
-  /// What the replica said when it left.
+  /// The reason that the replica gave when it left.
   [[nodiscard]] error reason() const {
     REQUIRE(has_left());
     auto said = chief.heard<wire::Farewell>().back();

@@ -76,7 +76,7 @@ tensor updated(const tensor& before, const std::vector<const made_gradient*>& co
   return after;
 }
 
-// Those that were made of the variable as it was then, and count in it.
+// The gradients that were made of the variable as it was then, and count in it.
 std::vector<const made_gradient*> counted_of(const evidence& course, size_t variable,
                                              const tensor& now) {
   std::vector<const made_gradient*> counted;
@@ -163,7 +163,7 @@ std::string equal_to_the_sum(const evidence& course) {
 }
 
 std::string counted_as_the_ledger_says(const evidence& course) {
-  // Of two variables, a gradient may count in one alone.
+  // With two variables, a gradient may count in only one of them.
   if (course.values.size() != 1) return {};
   size_t in_ledger = 0;
   for (const auto& [step, record] : last_records(course))
@@ -310,7 +310,7 @@ std::string what_a_process_saw(const process_life& one, const char* what) {
                      one.entered.count(), what);
 }
 
-// Of an attempt that has begun: when the last process had entered that was there from the start.
+// By attempt: when the last of its processes entered, each counted by its first entrance.
 std::map<uint64_t, job_time> last_entrances(const evidence& course) {
   std::map<uint64_t, std::map<node_index, job_time>> first;
   for (const auto& one : course.report.processes)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold of every job, whatever went wrong in it.
+// The promises that every job must keep, whatever goes wrong in it.
 #pragma once
 
 #include "tests/sim/drawn_job.hpp"
@@ -12,7 +12,7 @@ namespace troupe::test {
 /// One thing that must hold.
 struct checker {
   const char* promise;
-  /// What of the course breaks it; empty if nothing does.
+  /// How the course breaks the promise; empty if it does not.
   std::string (*complaint)(const evidence& course);
 };
 

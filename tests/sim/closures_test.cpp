@@ -36,18 +36,18 @@ constexpr int64_t calls = rounds * calls_of_round;
 /// Where a call fails on purpose, if at all.
 constexpr int64_t nowhere = -1;
 
-/// What was seen of a job.
+/// The course of a job, as its checkers need it.
 struct course {
   uint64_t seed = 0;
   int64_t fails = nowhere;
   std::vector<std::vector<expected<int64_t>>> ends{calls}; ///< By call: what it was settled with.
-  std::vector<expected<bool>> joins;                       ///< What came of waiting, in order.
-  std::vector<int64_t> open_at_join;                       ///< Calls without an end, then.
-  std::vector<uint32_t> begun = std::vector<uint32_t>(calls); ///< By call, over all workers.
+  std::vector<expected<bool>> joins;                       ///< Results of waiting, in order.
+  std::vector<int64_t> open_at_join;                       ///< Calls without an end at that time.
+  std::vector<uint32_t> begun = std::vector<uint32_t>(calls); ///< By call: starts on all workers.
   std::vector<float> ballot;                                  ///< By call: how often it counted.
   uint32_t losses = 0;                                        ///< Told by the coordinator.
-  uint32_t lost_calls = 0;                                    ///< That another worker made again.
-  uint32_t bystanders_left = 0;                               ///< That were not told of the end.
+  uint32_t lost_calls = 0;                                    ///< Calls rerun by another worker.
+  uint32_t bystanders_left = 0;                               ///< Processes not told of the end.
   bool has_ended = false;
 };
 
@@ -113,8 +113,8 @@ public:
     return seen_;
   }
 
-  /// Amid its calls the coordinator's node crashes, freezes or is cut off. @returns What each
-  /// worker's process was told by when that must be known.
+  /// Amid its calls the coordinator's node crashes, freezes or is cut off. @returns By worker: the
+  /// error that its process has heard one second after the silence timeout.
   std::vector<error> lose_coordinator() {
     for (int64_t i = 0; i < calls_of_round; ++i)
       schedule(scheduled_++);

@@ -46,10 +46,10 @@ numbers one_at(int64_t which) {
   return result;
 }
 
-/// What was seen of a job.
+/// The course of a job.
 struct course {
-  std::vector<numbers> values;   ///< What each call should have left a 1 in, once.
-  std::vector<double> tickets;   ///< What each call was given as its own.
+  std::vector<numbers> values;   ///< By variable: each call changes its own element by 1, once.
+  std::vector<double> tickets;   ///< By call: the ticket that it was given.
   double given_out = 0;          ///< Tickets, as the variable says.
   bool has_forgotten = false;    ///< A change was read, and later not.
   std::vector<std::string> told; ///< Lines for the program that schedules.
@@ -123,7 +123,7 @@ private:
     co_return ticket.values<float>()[0];
   }
 
-  // What comes at one moment is seen in any order.
+  // Values of one moment are seen in any order: each is compared with those of earlier moments.
   void look_at(const numbers& value) {
     if (auto now = world_.now(); now > looked_) {
       looked_ = now;
@@ -149,7 +149,7 @@ private:
   variable tickets_;
   optimizer sgd_{rules::sgd{.learning_rate = 1}};
   job_time looked_{0};
-  numbers before_ = numbers(calls); ///< What was seen of a variable before that moment.
+  numbers before_ = numbers(calls); ///< By element: the largest value seen before `looked_`.
   numbers newest_ = numbers(calls);
   course seen_;
 };

@@ -15,12 +15,12 @@ namespace troupe::test {
 /// A gradient that a replica has made, of all variables.
 struct made_gradient {
   uint32_t replica = 0;
-  uint32_t number = 0; ///< Of the replica's gradients, over all its lives; from 0.
+  uint32_t number = 0; ///< Index among the replica's gradients, over all its lives; from 0.
   std::vector<tensor> read;
   std::vector<tensor> values;
 };
 
-/// What the drawn jobs train: variables of a few numbers, and behind them a ballot, an element for
+/// The model of the drawn jobs: variables of a few numbers, then a ballot, which is an element for
 /// each gradient that may ever be made. A gradient has a one in its element and nowhere else there,
 /// so that a variable shows which gradients it was changed by, and how often.
 struct ballot_model {
@@ -28,7 +28,7 @@ struct ballot_model {
   uint32_t variables = 1;
 
   static constexpr uint32_t numbers = 3;
-  static constexpr uint32_t gradients_max = 400; ///< Of a replica.
+  static constexpr uint32_t gradients_max = 400; ///< Most gradients of one replica.
   static constexpr float learning_rate = 0.0625F;
 
   [[nodiscard]] tensor first_value() const;
@@ -40,7 +40,7 @@ struct ballot_model {
   [[nodiscard]] static float share(const tensor& value, uint32_t replica, uint32_t number);
 };
 
-/// What was drawn, and what was seen of it.
+/// A drawn job, and the course that it took.
 struct evidence {
   uint64_t seed = 0;
   scenario what;
@@ -57,8 +57,8 @@ struct evidence {
 /// Draws a job and runs it. The same seed gives the same job and the same course.
 [[nodiscard]] std::unique_ptr<const evidence> run_drawn_job(uint64_t seed);
 
-/// Likewise a job that was not drawn. @param what With a network; what is learnt is filled in.
-/// @param plan What an update does; `judge` needs the default.
+/// Runs a job that was not drawn. @param what Has a network; `run_job` fills in `learning`.
+/// @param plan How an update changes a variable; `judge` needs the default.
 [[nodiscard]] std::unique_ptr<const evidence>
 run_job(scenario what, uint32_t variables,
         const update_plan& plan

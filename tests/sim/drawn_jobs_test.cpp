@@ -21,7 +21,7 @@ namespace {
 
 constexpr uint64_t seeds = 200;
 
-// What may go wrong between nodes has to have gone wrong somewhere, or nothing was tested.
+// Each of these paths must occur in some job; otherwise nothing was tested.
 constexpr const char* rare_paths[] = {"fault crash",
                                       "fault crash_with_token",
                                       "fault corrupt",

@@ -16,7 +16,7 @@ namespace troupe::test {
 /// Its options, in one line.
 [[nodiscard]] std::string describe(const scenario& drawn);
 
-/// What came of it by one engine.
+/// The course of a job, as one engine simulates it.
 struct engine_course {
   scenario_report report;
   std::vector<step_record> steps;

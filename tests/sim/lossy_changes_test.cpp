@@ -33,11 +33,11 @@ network_options options_of(uint64_t seed) {
   return options;
 }
 
-/// What was seen of a job.
+/// The course of a job.
 struct course {
   job_report report;
-  std::vector<double> answers; ///< What each addition was answered.
-  double sum = 0;              ///< What the variable is at the end.
+  std::vector<double> answers; ///< The value that each addition was answered with.
+  double sum = 0;              ///< The variable's value at the end.
   std::map<std::string, uint64_t> counts;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold of every meeting, whatever went wrong in it.
+// The promises that every meeting must keep, whatever goes wrong in it.
 #include "tests/sim/meeting_job.hpp"
 #include "tests/small_arrays.hpp"
 

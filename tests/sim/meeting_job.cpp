@@ -120,7 +120,7 @@ private:
     auto reached = seen.report ? seen.report->step : 0;
     log(fmt::format("{} ends at {}: {} {}", names_[rank], own.now().count(), reached,
                     seen.failure().message));
-    // What it has said is said: then its node goes.
+    // Its last messages have a second to arrive, then its node goes.
     auto node = network_.replica_node(rank);
     network_.at(network_.now() + 1s, [this, node] { network_.crash(node, true); });
   }

@@ -12,30 +12,30 @@
 
 namespace troupe::test {
 
-/// What a process came to.
+/// The outcome of one process.
 struct meeting_process {
-  std::optional<job_time> ended; ///< When its program did.
+  std::optional<job_time> ended; ///< When its program ended.
   bool was_killed = false;       ///< Nothing that its program did after that counts.
-  error thrown;                  ///< By its program, outside of `train`.
+  error thrown;                  ///< The error that its program threw, outside of `train`.
   std::optional<job_report> report;
-  std::optional<meeting_values> last; ///< After training.
+  std::optional<meeting_values> last; ///< The variables after training.
   /// By updates made, what its replicas read: bit-equal for all of them, or `differs` says where.
   std::map<uint64_t, meeting_values> read;
   std::string differs;
 
-  /// What went wrong, as its program sees it; nothing if nothing did.
+  /// The error that its program saw; none if nothing went wrong.
   [[nodiscard]] error failure() const;
 };
 
-/// What was seen of a job.
+/// The course of a job.
 struct meeting_course {
   meeting_plan plan;
   std::vector<meeting_process> processes; ///< By rank.
-  std::vector<job_snapshot> snapshots;    ///< Those that the first process was told of.
-  std::map<std::string, uint64_t> counts; ///< Of the network.
-  std::map<size_t, uint64_t> step_at;     ///< By trouble: the furthest step of any process, then.
-  uint64_t log_hash = 0;    ///< Of every message that arrived, and when; and of the ends.
-  uint64_t actors_left = 0; ///< When all is over.
+  std::vector<job_snapshot> snapshots;    ///< Snapshots that the first process's hooks got.
+  std::map<std::string, uint64_t> counts; ///< The network's `counts`.
+  std::map<size_t, uint64_t> step_at;     ///< By trouble: the furthest step when it begins.
+  uint64_t log_hash = 0;    ///< Hash of every message that arrived, and when; and of the ends.
+  uint64_t actors_left = 0; ///< Actors that run when all is over.
 
   /// The job, and what each process came to, for people: a line each.
   [[nodiscard]] std::string describe() const;

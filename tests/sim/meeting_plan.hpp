@@ -15,7 +15,7 @@
 
 namespace troupe::test {
 
-/// What goes wrong with one process.
+/// Kinds of trouble that one process can have.
 enum class trouble_kind : uint8_t {
   crash,     ///< It is gone.
   freeze,    ///< Nothing enters or leaves it for a while.
@@ -38,7 +38,7 @@ struct meeting_trouble {
   uint32_t who = 0;          ///< By rank.
   std::set<uint32_t> with{}; ///< A partition: the others on its side.
   job_time at{0};            ///< When it begins; late: when the process does.
-  job_time length{0};        ///< Of what passes.
+  job_time length{0};        ///< How long it lasts, if it passes.
   uint64_t step = 0;         ///< throws: amid which step.
   uint32_t factor = 1;       ///< slow: how many times.
 
@@ -55,11 +55,11 @@ struct meeting_plan {
   uint64_t seed = 0;
   uint32_t processes = 2;
   uint32_t replicas_each = 1;
-  uint64_t steps = 1;       ///< Of the whole job.
+  uint64_t steps = 1;       ///< Steps of the whole job.
   uint64_t first_steps = 0; ///< Made by a first call of `train`, if it is two; 0: it is one.
   uint64_t save_every = 1;
   bool counts_on_read = false; ///< Whether there is a variable that is synchronised on read.
-  job_time compute_max{0};     ///< Of a step of a replica.
+  job_time compute_max{0};     ///< Longest computation of a replica's step.
   job_time latency_max{0};
   job_time detection{0};
   std::vector<meeting_trouble> troubles;
@@ -80,10 +80,10 @@ using meeting_values = std::vector<tensor>;
 
 [[nodiscard]] bool is_equal(const tensor& a, const tensor& b);
 
-/// What the variables begin with.
+/// The values of the variables before the first step.
 [[nodiscard]] meeting_values first_values();
 
-/// What a replica computes of the variables in one of its iterations.
+/// The gradients that a replica computes from the variables in one of its iterations.
 [[nodiscard]] meeting_values meeting_gradients(const meeting_plan& plan, const meeting_values& at,
                                                uint32_t replica, uint64_t iteration);
 
@@ -92,7 +92,7 @@ inline constexpr rules::momentum meeting_rule{.learning_rate = 0.125};
 /// Draws a job. The same seed gives the same one.
 [[nodiscard]] meeting_plan draw_meeting(uint64_t seed);
 
-/// What a loop in one place makes of a job: the variables after each step, from 0 on.
+/// Computes a job in a plain loop. @returns The variables after each step, from 0 on.
 [[nodiscard]] std::vector<meeting_values> serial_meeting(const meeting_plan& plan);
 
 } // namespace troupe::test

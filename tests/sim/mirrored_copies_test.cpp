@@ -17,7 +17,7 @@ using namespace troupe::test;
 
 namespace {
 
-// What one replica does in a run: the same calls as all others, each with its own numbers, and some
+// One replica's part of a run: the same calls as all others, each with its own numbers, and some
 // computing between them.
 task<void> change_together(replica_context& context, variable target, uint64_t seed,
                            uint64_t round) {

@@ -49,7 +49,7 @@ private:
   std::chrono::steady_clock::time_point told_ = began_;
 };
 
-/// Memory that a job did not give back. What the first one leaves is what all jobs share.
+/// Memory that a job did not free. The first job is exempt: all later jobs share what it leaves.
 class leftovers {
 public:
   [[nodiscard]] std::string complaint() {
@@ -63,7 +63,7 @@ private:
   std::optional<size_t> in_use_;
 };
 
-/// What came of a seed.
+/// The outcome of a seed's job.
 struct outcome {
   std::string description;
   std::string complaints; ///< Empty if all is well.
@@ -87,7 +87,7 @@ outcome run_engines_of(uint64_t seed) {
   return {describe(what), found.empty() ? "" : fmt::format("  {}\n", found)};
 }
 
-/// What is drawn for each seed.
+/// A kind of job: how one is run from its seed, and the command that replays it.
 struct drawn_kind {
   outcome (*run)(uint64_t seed);
   std::string_view replay_command;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is told of a drawn job that takes no end.
+// An alarm for a drawn job that does not end: how to replay it.
 #pragma once
 
 #include <cstdint>

@@ -53,15 +53,15 @@ std::vector<double> sums_of(const std::vector<double>& values, size_t count) {
 struct slack_case {
   uint32_t replicas;
   uint64_t slack;
-  double mean;      ///< Of the time of one clock.
-  double error = 0; ///< Of `mean`, if it was simulated.
+  double mean;      ///< Mean time of one clock.
+  double error = 0; ///< Error of `mean`, if it was simulated.
   uint64_t clocks = 800;
 };
 
 struct averaging_case {
-  double share; ///< Of the averaging, of a gradient's time.
+  double share; ///< The averaging's time over a gradient's time.
   uint32_t local_steps;
-  double speed_up; ///< Of many local steps over one.
+  double speed_up; ///< Speed of many local steps over that of one.
 };
 
 constexpr averaging_case averaging_cases[]
@@ -76,7 +76,7 @@ struct ratio_case {
 struct local_case {
   uint32_t replicas;
   uint32_t local_steps;
-  double mean; ///< Of the time of a local step.
+  double mean; ///< Mean time of a local step.
 };
 
 /// How long a round of local steps takes, on average.
@@ -111,7 +111,7 @@ TEST_SUITE("simulation/asynchronous") {
         CAPTURE(compute);
         target_run run{
           .sync = asynchronous(gradients, 8, k_batch_async), .compute = compute, .steps = 2000};
-        // What is on its way at both ends is all by which the mean may differ.
+        // The mean may differ only by the gradients that are on their way at both ends.
         CHECK(std::abs(mean_of(lags_of(run)) - 7.0 / gradients) <= 8.0 * 8 / gradients / 1900);
       }
   }

@@ -100,7 +100,7 @@ TEST_SUITE("simulation/collective_job") {
     what.network
       = network_options{.latency = [](const passage& goes) { return goes.end == 3 ? 10ms : 1ms; },
                         .gradient_bytes = 4096};
-    // Of the 14 hops of some slice four go to the slow one or come from it.
+    // Four of the 14 hops of some slice go to the slow replica or come from it.
     CHECK(simulate(what).step_times.front() - 1s == 10 * 1ms + 4 * 10ms);
     what.collective = collective_algorithm::direct;
     CHECK(step_of(what) == 10ms);

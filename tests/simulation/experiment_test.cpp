@@ -87,6 +87,40 @@ TEST_SUITE("simulation/experiment") {
     CHECK(first.log_hash != second.log_hash);
   }
 
+  TEST_CASE("where the seed decides who is slow, the interval is that of the runs") {
+    auto what = small("persistent(lognormal(1, 0.5))", {4, 4, sync_policy::cancel});
+    what.runs = 8;
+    auto report = run(what);
+    std::vector<double> means; // steps of a run are all alike
+    for (const auto& batches : report.batches)
+      means.push_back(batches.front());
+    auto expected = estimate_of(means).standard_error;
+    CHECK(report.step_time.standard_error == doctest::Approx(expected));
+    CHECK(report.half_width() == doctest::Approx(student_quantile(7) * expected));
+    what.sync.replicas_to_aggregate = 3;
+    auto difference = step_time_difference(run(what), report);
+    REQUIRE(difference);
+    CHECK(difference->freedom == 7);
+    CHECK(difference->count == 8 * batch_count);
+  }
+
+  TEST_CASE("the interval of a single run holds the truth though slow periods outlast batches") {
+    auto what = small("lognormal(1, 0.1) * on_off(0.002, 0.02, 3)", {9, 10, sync_policy::cancel});
+    what.steps = 20'000;
+    auto truth = run(what).step_time;
+    what.steps = 600;
+    int mean_held = 0;
+    int median_held = 0;
+    for (what.seed = 1; what.seed <= 40; ++what.seed) {
+      auto report = run(what);
+      mean_held += std::abs(report.step_time.mean - truth.mean) <= report.half_width() ? 1 : 0;
+      const auto& range = report.step_time.p50_range;
+      median_held += !(range.low > truth.p50) && !(range.high < truth.p50) ? 1 : 0;
+    }
+    CHECK(mean_held >= 34);
+    CHECK(median_held >= 34);
+  }
+
   TEST_CASE("the same experiment gives the same hash, and any other another") {
     auto what = small("lognormal(1, 0.25)", {6, 8});
     auto hash = run(what).log_hash;

@@ -21,7 +21,7 @@ struct policy_case {
   uint32_t needed;
   const char* compute;
   double mean;
-  double error = 0; ///< Of `mean`, if it was simulated.
+  double error = 0; ///< Error of `mean`, if it was simulated.
   uint64_t steps = 500;
 };
 

@@ -31,7 +31,7 @@ TEST_SUITE("simulation/statistics") {
     CHECK(std::isnan(estimate_of(values{}).mean));
     CHECK(std::isnan(estimate_of_series(values{}).mean));
     CHECK(std::isnan(sorted_values{{}}.quantile(0.5)));
-    CHECK(std::isnan(paired_difference(values{1}, values{2}).low));
+    CHECK(std::isnan(paired_difference({{1}}, {{2}}).low));
   }
 
   TEST_CASE("a quantile is one of the values, by nearest rank") {
@@ -65,6 +65,51 @@ TEST_SUITE("simulation/statistics") {
     CHECK(std::abs(estimate_of_series(series).mean) < 4 * expected);
   }
 
+  TEST_CASE("the error of batches that hardly depend on each other is that of independent ones") {
+    random_stream noise{random_key{4, "batches"}};
+    values batches;
+    for (size_t i = 0; i < short_batch_count; ++i)
+      batches.push_back(noise.normal());
+    auto error = error_of({batches});
+    CHECK(error.standard_error == estimate_of(batch_means(batches)).standard_error);
+    CHECK(error.freedom == batch_count - 1);
+    CHECK_FALSE(error.is_dependent);
+    CHECK(error_of({}).freedom == 0);
+    CHECK(std::isnan(error_of({{1}, {}}).half_width()));
+  }
+
+  TEST_CASE("batches that rise and fall slowly make one run's interval wider") {
+    values batches;
+    for (size_t i = 0; i < short_batch_count; ++i)
+      batches.push_back(i < 15 ? 1 : 2);
+    auto error = error_of({batches});
+    CHECK(error.is_dependent);
+    CHECK(error.freedom == 1);
+    CHECK(error.half_width() > 10 * 2.093 * estimate_of(batch_means(batches)).standard_error);
+  }
+
+  TEST_CASE("batches that differ by rounding alone do not depend on each other") {
+    values batches;
+    for (size_t i = 0; i < short_batch_count; ++i)
+      batches.push_back(i < 15 ? 1.1 : std::nextafter(1.1, 2));
+    CHECK_FALSE(error_of({batches}).is_dependent);
+  }
+
+  TEST_CASE("of several runs that differ for good, only their own means count") {
+    auto error = error_of({values(40, 1), values(40, 3), values(40, 2), {}});
+    CHECK(error.is_dependent);
+    CHECK(error.standard_error == doctest::Approx(1 / std::sqrt(3)));
+    CHECK(error.freedom == 2);
+    auto difference
+      = paired_difference({values(40, 1), values(40, 3)}, {values(40, 1), values(40, 1)});
+    CHECK(difference.mean == 1);
+    CHECK(difference.standard_error == doctest::Approx(1));
+    CHECK(difference.count == 40);
+    CHECK(difference.freedom == 1);
+    auto share = paired_share({values(40, 1), values(40, 3)}, {values(40, 1), values(40, 1)});
+    CHECK(share.standard_error == doctest::Approx(1));
+  }
+
   TEST_CASE("Student's quantiles are those of the tables") {
     CHECK(student_quantile(1) == doctest::Approx(12.706).epsilon(0.001));
     CHECK(student_quantile(3) == doctest::Approx(3.182).epsilon(0.001));
@@ -82,7 +127,7 @@ TEST_SUITE("simulation/statistics") {
       baseline.push_back(100 * draw.uniform());
       other.push_back(baseline.back() - 1 + 0.1 * draw.normal());
     }
-    auto seen = paired_difference(other, baseline);
+    auto seen = paired_difference({other}, {baseline});
     CHECK(seen.count == 20);
     CHECK(seen.low < -1);
     CHECK(seen.high > -1);
@@ -93,6 +138,7 @@ TEST_SUITE("simulation/statistics") {
   TEST_CASE(
     "a share of a baseline holds the truth in about 95 of 100 cases, however both scatter") {
     int holds = 0;
+    int wide = 0; // neighbours are alike by chance
     for (uint64_t run = 0; run < 400; ++run) {
       random_stream draw{random_key{6, "shares", 0, run}};
       values baseline;
@@ -101,12 +147,13 @@ TEST_SUITE("simulation/statistics") {
         baseline.push_back(2 - std::log(draw.uniform()));
         other.push_back(0.3 * baseline.back() * (0.9 + 0.2 * draw.uniform()));
       }
-      auto share = paired_share(other, baseline);
-      CHECK(share.high - share.low < 0.05);
+      auto share = paired_share({other}, {baseline});
+      wide += share.high - share.low < 0.05 ? 0 : 1;
       holds += share.low < -0.7 && -0.7 < share.high ? 1 : 0;
     }
     CHECK(holds / 400.0 == doctest::Approx(0.95).epsilon(0.04));
-    auto exact = paired_share(values{1, 2, 3}, values{2, 4, 6});
+    CHECK(wide < 8);
+    auto exact = paired_share({{1, 2, 3}}, {{2, 4, 6}});
     CHECK(exact.mean == -0.5);
     CHECK(exact.standard_error == 0);
   }
@@ -130,10 +177,25 @@ TEST_SUITE("simulation/statistics") {
     }
   }
 
+  TEST_CASE("the longest run is no upper end of a quantile, if runs differ for good") {
+    std::vector<values> runs;
+    values all;
+    for (int i = 0; i < 10; ++i) {
+      runs.emplace_back(200, i);
+      all.insert(all.end(), 200, i);
+    }
+    auto highest = range_of_quantile(runs, sorted_values{all}, 0.99);
+    CHECK(highest.low == 9);
+    CHECK(std::isnan(highest.high));
+    auto median = range_of_quantile(runs, sorted_values{all}, 0.5);
+    CHECK(median.low <= 1);
+    CHECK(median.high >= 8);
+  }
+
   TEST_CASE("a quantile beyond which there are too few values has no upper end") {
     std::vector<values> series(1);
     for (int i = 0; i < 40; ++i)
-      series[0].push_back(i);
+      series[0].push_back(17 * i % 40);
     auto range = range_of_quantile(series, sorted_values{series[0]}, 0.99);
     CHECK(range.low > 30);
     CHECK(std::isnan(range.high));
@@ -151,7 +213,7 @@ TEST_SUITE("simulation/statistics") {
       values noise;
       for (int i = 0; i < 5; ++i)
         noise.push_back(draw.normal());
-      auto seen = paired_difference(noise, values(5, 0));
+      auto seen = paired_difference({noise}, {values(5, 0)});
       holds += seen.low < 0 && 0 < seen.high ? 1 : 0;
     }
     CHECK(holds / 2000.0 == doctest::Approx(0.95).epsilon(0.02)); // one error is 0.005

@@ -47,7 +47,7 @@ struct target_run {
     return result;
   }
 
-  mutable scenario_report report; ///< Of the last call.
+  mutable scenario_report report; ///< The last call's.
 };
 
 /// For each step the seconds from its beginning to the k-th gradient; [k - 1][step].

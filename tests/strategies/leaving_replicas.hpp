@@ -23,7 +23,7 @@ namespace troupe::test {
   return made;
 }
 
-/// What replicas come to, in the host's memory, and where it was.
+/// The results of replicas, copied to the host's memory, and the devices that they were on.
 struct results_of_replicas {
   std::vector<tensor> values;
   std::vector<device> places;
@@ -89,7 +89,7 @@ struct leaving_replicas {
     co_return there;
   }
 
-  played_gpus source{2, false}; ///< Of those that reductions open.
+  played_gpus source{2, false}; ///< The GPUs that reductions open.
   troupe::world world = world::virtual_time({.seed = 3});
   played_gpu_list gpus;
   mirrored_strategy strategy;

@@ -34,7 +34,7 @@ struct placed_job_layout {
 inline constexpr std::array<placed_job_layout, 3> ways_with_gpu{
   placed_job_layout{true, true}, placed_job_layout{false, true}, placed_job_layout{true, false}};
 
-/// What the end of a job is compared by: value, slots and average of each variable.
+/// The variables at the end of a job, to compare: value, slots and average of each.
 using placed_outcome = std::map<std::string, numbers>;
 
 inline const shape placed_extents{6, 33};

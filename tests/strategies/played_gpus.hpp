@@ -32,7 +32,7 @@ as_given(const played_gpu_list& devices) {
 
 /// A machine with so many GPUs. Each time that one is opened it is another device of that index.
 struct played_gpus {
-  /// @param options Of each device that is opened.
+  /// @param options Options of each device that is opened.
   explicit played_gpus(int how_many, bool with_nccl = true, cpu_device_options options = {})
     : count(how_many), has_nccl(with_nccl), options(std::move(options)) {}
 

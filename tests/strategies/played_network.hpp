@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What joins processes that are played by threads: sockets, or parcels that are handed over.
+// The network of processes that are played by threads: sockets, or parcels that are handed over.
 #pragma once
 
 #include "actors/net/cluster_layout.hpp"
@@ -42,7 +42,7 @@ public:
     return value_or_throw(socket_network::open(system, options));
   }
 
-  direct_network direct; ///< What hands parcels over, if there are no sockets.
+  direct_network direct; ///< Hands parcels over, if there are no sockets.
 
 private:
   cluster_layout layout_;

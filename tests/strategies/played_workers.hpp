@@ -20,10 +20,10 @@ struct played_worker {
   uint32_t rank;
   troupe::world& world;
   cluster_placement& placement;
-  std::vector<std::string> names; ///< Of all.
+  std::vector<std::string> names; ///< Names of all processes.
   played_network& network;
 
-  /// What a strategy with so many local replicas is made from.
+  /// The options of a strategy with so many local replicas.
   [[nodiscard]] multi_worker_mirrored_options options(uint32_t replicas) const {
     return {.devices = cpu_devices(replicas), .placement = &placement, .workers = names};
   }

@@ -24,15 +24,15 @@
 
 namespace troupe::test {
 
-/// What one process of a job has seen.
+/// The outcome of one process of a job.
 struct process_outcome {
   job_report report;
-  std::optional<error> thrown;           ///< What `train`, or what comes before it, threw.
+  std::optional<error> thrown;           ///< The error that `train`, or the code before it, threw.
   std::map<std::string, numbers> values; ///< Where the chief stands: variables and slots.
   std::vector<step_record> steps;
 };
 
-/// What is different from one process, or one test, to the other.
+/// The settings of a job that differ between processes or tests.
 struct cluster_job {
   cluster_layout layout;
   uint32_t aggregate = 0; ///< 0: all replicas.
@@ -45,9 +45,9 @@ struct cluster_job {
   std::set<node_index> missing; ///< Processes that are never started.
   /// Changes what a process is started with.
   std::function<void(node_index, training_options&)> prepare = [](node_index, training_options&) {};
-  /// What a process does with its strategy before it trains.
+  /// Called by each process with its strategy, before it trains.
   std::function<void(node_index, strategy&)> begin = [](node_index, strategy&) {};
-  /// What a replica does beside, in each of its steps.
+  /// Called by a replica at the beginning of each of its steps.
   std::function<task<void>(replica_context&)> step
     = [](replica_context&) -> task<void> { co_return; };
   std::function<uint64_t(node_index)> seed = [](node_index) { return 5; };
@@ -80,7 +80,7 @@ public:
     }};
   }
 
-  process_outcome returned; ///< Of the process that was started again.
+  process_outcome returned; ///< The outcome of the process that was started again.
   std::atomic<bool> has_returned = false;
 
 private:

@@ -15,7 +15,7 @@
 
 namespace troupe::test {
 
-/// What can be seen of a job from outside.
+/// The course of a job, as it is seen from outside.
 struct course {
   job_report report;
   std::vector<step_record> steps;

@@ -247,7 +247,7 @@ TEST_SUITE("simulation/distributions/distribution") {
         values.push_back(seconds(times(replica, i)));
         if (i >= 2) products += (values.back() - 1) * (values[values.size() - 3] - 1);
       }
-    // Of 50 draws of a replica about 10 are independent.
+    // About 10 of a replica's 50 draws are independent.
     CHECK(moments_of(values).mean == doctest::Approx(1).epsilon(4 * 3 / std::sqrt(100'000.0)));
     CHECK(products / (replicas * (draws_each - 2.0)) == doctest::Approx(0.64).epsilon(0.08));
   }

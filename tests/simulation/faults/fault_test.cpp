@@ -24,7 +24,7 @@ scenario job(uint32_t needed, uint32_t replicas, sync_policy policy, uint64_t st
   return {.sync = {needed, replicas, policy}, .steps = steps, .deadline = 1000s};
 }
 
-// What is in the way is waited for, however long it is there.
+// Nodes wait for messages however long they take.
 network_options without_timeout() {
   return {.silence_timeout = 0s};
 }

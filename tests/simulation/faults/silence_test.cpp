@@ -28,7 +28,7 @@ fault cut_off(const char* whom, job_time at, job_time lasts) {
   return {.kind = fault_kind::partition, .at = at, .lasts = lasts, .who = {whom}};
 }
 
-/// What happened, and when first.
+/// Runs the scenario. @returns Each kind of fault event with its first time.
 std::map<std::string, job_time> play(scenario what, scenario_report& report) {
   std::map<std::string, job_time> events;
   what.on_fault = [&](const fault_event& event) { events.emplace(event.what, event.time); };

@@ -126,6 +126,28 @@ TEST_SUITE("simulation/fitting") {
     CHECK(distribution::parse(fit.expression()));
   }
 
+  TEST_CASE("steps tell that a fit has lost which draws are slow together") {
+    auto compared = [](const std::string& expression, uint32_t replicas, uint64_t draws) {
+      auto table = drawn(expression, replicas, draws);
+      return compare_steps(table, *distribution::parse(fit_trace(table).expression()));
+    };
+    auto shock = compared("lognormal(1, 0.05) * common(two_point(0.02, 5))", 8, 1500);
+    CHECK(shock.is_different); // each replica is slow at draws of its own in the fit
+    CHECK(shock.fitted_seconds > 1.2 * shock.measured_seconds);
+    CHECK(compared("lognormal(1, 0.1) * on_off(0.3, 0.3, 3)", 8, 1500).is_different);
+    for (const char* expression :
+         {"lognormal(1, 0.2)", "pareto(1, 2.5)", "chen2016-like", "lognormal(1, 0.1) slow={3}*2",
+          "lognormal(1, 0.05) * on_off(0.01, 0.05, 3)",
+          "lognormal(1, 0.05) * common(on_off(0.01, 0.05, 2))"}) {
+      CAPTURE(expression);
+      auto steps = compared(expression, 8, 1500);
+      CAPTURE(steps.measured_seconds);
+      CAPTURE(steps.fitted_seconds);
+      CHECK_FALSE(steps.is_different);
+    }
+    CHECK_FALSE(compare_steps({{{2}}}, *distribution::parse("constant(3)")).is_different);
+  }
+
   TEST_CASE("nothing is slow where draws do not depend on each other") {
     for (const char* expression : {"exponential(1)", "pareto(1, 1.5)", "lognormal(1, 0.3)"})
       for (uint64_t seed = 1; seed <= 5; ++seed) {

@@ -25,7 +25,7 @@ constexpr uint32_t calls_of_each = 3;
 constexpr job_time deadline = 10s;
 constexpr job_time silence_timeout = 2s;
 
-/// What happens to one of a group amid its calls, all of it drawn from a seed.
+/// A fault of one member of a group amid its calls, drawn from a seed.
 struct trouble {
   enum class kind : uint8_t { crash, cut_off, unheard, frozen, absent };
 
@@ -147,7 +147,7 @@ private:
   std::vector<uint64_t> cuts_;
 };
 
-// What of it must not be, if anything.
+// The fault of a member's answer; empty if it has none.
 std::string complaint_about(const troubled_group& group, uint32_t rank, uint32_t call) {
   auto has_gone = group.drawn.what == trouble::kind::crash && rank == group.drawn.who;
   const auto& one = group.answers[rank][call];

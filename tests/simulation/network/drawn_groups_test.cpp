@@ -25,7 +25,7 @@
 
 namespace drawn_groups_test {
 
-/// What a member tells itself: it is time to answer.
+/// A member's message to itself: it is time to answer.
 struct count_due {
   caf::typed_response_promise<troupe::msg<trial::Count>> promise;
   uint64_t value = 0;
@@ -91,7 +91,7 @@ network_options options_of(uint64_t seed) {
   return options;
 }
 
-/// What was seen of one course.
+/// The record of one course.
 struct course {
   std::vector<std::string> diary; ///< The summary of each question.
   std::map<member_status, size_t> count;

@@ -26,7 +26,7 @@ namespace {
 constexpr uint32_t replicas = 4;
 constexpr uint64_t rounds = 20;
 
-/// What the askers have heard, in order.
+/// The answers to the askers, in order.
 using diary = std::vector<std::string>;
 
 caf::behavior jury() {

@@ -16,7 +16,7 @@ using namespace troupe::test;
 
 namespace {
 
-/// What a replica takes from one gradient to its next, in seconds.
+/// The time from a replica's gradient to its next, in seconds.
 struct step_time {
   double median = 0;
   double p90 = 0;
@@ -29,7 +29,7 @@ constexpr const char* compute
 
 /// A synchronous step goes from token to token, for all of them alike; an asynchronous one from a
 /// replica's gradient to its next.
-/// @param bytes Of the model, and of its gradient, that no computing hides.
+/// @param bytes Size of the model, and of its gradient, which no computing hides.
 step_time time_of(uint64_t bytes, uint32_t replicas, uint32_t needed, sync_policy policy,
                   uint64_t rounds) {
   scenario what{.sync = {needed, replicas, policy}, .steps = rounds * replicas / needed, .seed = 2};

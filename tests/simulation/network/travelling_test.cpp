@@ -88,7 +88,7 @@ TEST_SUITE("simulation/network") {
 
   TEST_CASE("a step that waits for all takes six one-way latencies") {
     // Reading and the value, the gradient and its verdict, the question for a token and the token.
-    // What the chief has to say meanwhile takes less.
+    // The chief's other messages meanwhile take less.
     auto far = constant(5, 5);
     far.network = with_latency(10ms);
     CHECK(last_step(simulate(far)) == doctest::Approx(1.06));

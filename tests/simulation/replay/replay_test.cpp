@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// What a run left: its ledger as text, and how long its steps took.
+/// Traces of a run: its ledger as text, and its step times.
 struct left_behind {
   std::string ledger;
   std::vector<job_time> step_times;

@@ -44,7 +44,7 @@ TEST_SUITE("simulation/replay") {
     CHECK(estimate.hazard_until(500ms) == 0);
     CHECK(estimate.hazard_until(2s) == doctest::Approx(0.45));
     CHECK(estimate.hazard_until(5s) == doctest::Approx(0.95));
-    // Of those that take longer than 2 s, half take 4 s.
+    // Half of the times beyond 2 s are 4 s.
     CHECK(estimate.longer_than(2s, 0.9, true) == 4s);
     CHECK(estimate.longer_than(2s, 0.51, true) == 4s);
     CHECK(estimate.longer_than(2s, 0.49, true) > 4s);

@@ -32,7 +32,7 @@ advice_question question_of(experiment base, std::vector<sync_policy> policies) 
 experiment_report took(double seconds) {
   experiment_report report;
   report.step_time.mean = seconds;
-  report.batches.assign(20, seconds);
+  report.batches = {std::vector<double>(20, seconds)};
   return report;
 }
 
@@ -106,6 +106,21 @@ TEST_SUITE("simulation/reports/advice") {
     CHECK(found->best_of_policy.size() == 2);
     CHECK(found->nearly_best() == std::pair{3U, 3U});
     CHECK(found->tried[found->best].time == doctest::Approx(20 / 17.0 / 2.4));
+  }
+
+  TEST_CASE("what is saved is no surer than runs agree about it") {
+    auto question = question_of(base_of("1", 10), {sync_policy::cancel});
+    auto found = advise(question, [](const experiment& what) {
+      auto saves = what.sync.replicas_to_aggregate < 10;
+      auto report = took(saves ? 0.8 : 2);
+      report.batches
+        = {std::vector<double>(20, saves ? 0.6 : 1), std::vector<double>(20, saves ? 1 : 3)};
+      return report;
+    });
+    REQUIRE(found);
+    CHECK(found->best != found->baseline);
+    CHECK(found->tried[found->best].difference.freedom == 1);
+    CHECK_FALSE(found->is_worth_it()); // it saves 40 % in one run and 67 % in the other
   }
 
   TEST_CASE("where replicas hardly differ, nobody buys") {

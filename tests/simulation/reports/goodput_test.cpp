@@ -18,7 +18,7 @@ namespace {
 constexpr double hour = 3600;
 constexpr double week = 168 * hour;
 
-/// What became of a job, second by second.
+/// A job's figures from a loop over its seconds.
 struct loop_figures {
   double useful = 0; ///< Share of the time.
   uint64_t stops = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call was refused for, as one line.
+// The reason for which a call was refused, as one line.
 #pragma once
 
 #include "messages/failure.hpp"
