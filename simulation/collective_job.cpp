@@ -12,7 +12,7 @@ namespace troupe {
 
 namespace {
 
-// What their plans take in memory is some hundreds of megabytes then.
+// With so many steps the plans take some hundreds of megabytes of memory.
 constexpr double plan_steps_max = 1e7;
 
 uint32_t hosts_of(const scenario& what) {

@@ -83,7 +83,7 @@ private:
   replica_draws draws_;
   update_delay updates_;
   gradient_ledger gradients_;
-  closed_gradients closed_; ///< Of the step, if it is closed.
+  closed_gradients closed_; ///< The step's gradients, if it is closed.
   token_ledger<waiter> tokens_;
   slack_gate<waiter> gate_;
   std::optional<backup_choice> choice_; ///< If the number of backups is dynamic.
@@ -92,7 +92,7 @@ private:
   moment_queue moments_;               ///< At which computations end.
   std::vector<uint32_t> due_;          ///< Their computations end now.
   std::vector<ranked_replica> ranked_; ///< Kept, for its memory.
-  std::vector<uint64_t> identities_;   ///< Of the replicas' actors, by which moments are ordered.
+  std::vector<uint64_t> identities_;   ///< The replicas' actors; they order events of one moment.
   job_time now_{0};
   job_time began_{0};      ///< The step.
   uint32_t needed_ = 0;    ///< Gradients of the step.

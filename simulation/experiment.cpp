@@ -25,7 +25,7 @@ double ratio(double part, double whole) {
   return whole == 0 ? 0 : part / whole;
 }
 
-// Of what was counted.
+// The mean of counted values.
 double mean_of(const std::map<uint64_t, uint64_t>& counts) {
   double sum = 0;
   double total = 0;
@@ -91,7 +91,7 @@ void add_learnt(experiment_report& report, const experiment& experiment,
   report.learnt->seconds_to_target += share * seconds_to(experiment.target_loss, run.losses);
 }
 
-// What is left of a run when it has warmed up.
+// The seconds of the steps after the warm-up.
 std::vector<double> warm_steps(const scenario_report& run, uint64_t warm_up) {
   std::vector<double> times;
   for (size_t i = warm_up; i < run.step_times.size(); ++i)
@@ -129,16 +129,16 @@ double steps_for_one(const experiment_report& report) {
 
 // A trace holds no more independent values than it has blocks.
 uint64_t degrees_of_freedom(const experiment_report& report) {
-  uint64_t independent = report.batches.size();
+  auto freedom = error_of(report.batches).freedom;
   if (repeats_of(report) > 1) {
     auto draws = report.trace->trace.table->draw_count();
-    independent = std::min(independent, draws / trace_resampling::block_length(draws));
+    freedom = std::min(freedom, draws / trace_resampling::block_length(draws) - 1);
   }
-  return std::max<uint64_t>(independent, 2) - 1;
+  return std::max<uint64_t>(freedom, 1);
 }
 
 step_time_figures figures_of(std::span<const std::vector<double>> runs,
-                             std::span<const double> batches, double repeats) {
+                             const batches_of_runs& batches, double repeats) {
   std::vector<double> times;
   for (const auto& run : runs)
     times.insert(times.end(), run.begin(), run.end());
@@ -146,7 +146,7 @@ step_time_figures figures_of(std::span<const std::vector<double>> runs,
   sorted_values sorted{std::move(times)};
   auto range = [&](double fraction) { return range_of_quantile(runs, sorted, fraction, repeats); };
   return {.mean = mean,
-          .standard_error = std::sqrt(repeats) * estimate_of(batches).standard_error,
+          .standard_error = std::sqrt(repeats) * error_of(batches).standard_error,
           .p50 = sorted.quantile(0.5),
           .p90 = sorted.quantile(0.9),
           .p99 = sorted.quantile(0.99),
@@ -178,7 +178,7 @@ double experiment_report::mean_lag() const {
 }
 
 double experiment_report::half_width() const {
-  if (batches.size() < 2) return std::numeric_limits<double>::quiet_NaN();
+  if (error_of(batches).freedom == 0) return std::numeric_limits<double>::quiet_NaN();
   return student_quantile(degrees_of_freedom(*this)) * step_time.standard_error;
 }
 
@@ -216,8 +216,7 @@ experiment_report run(const experiment& experiment) {
     add_learnt(report, experiment, of_run);
     hash.add(of_run.log_hash);
     auto warm = warm_steps(of_run, experiment.warm_up);
-    auto batches = batch_means(warm);
-    report.batches.insert(report.batches.end(), batches.begin(), batches.end());
+    report.batches.push_back(batch_means(warm, short_batch_count));
     report.timed_steps += warm.size();
     times.push_back(std::move(warm));
   }
@@ -231,11 +230,12 @@ experiment_report run(const experiment& experiment) {
 interval_estimate widened(const interval_estimate& difference, const experiment_report& report,
                           const experiment_report& baseline) {
   auto repeats = std::max(steps_for_one(report), steps_for_one(baseline));
-  if (repeats == 1 || difference.count < 2) return difference;
+  if (repeats == 1 || difference.freedom == 0) return difference;
   auto result = difference;
-  auto freedom = std::min(degrees_of_freedom(report), degrees_of_freedom(baseline));
+  result.freedom
+    = std::min({difference.freedom, degrees_of_freedom(report), degrees_of_freedom(baseline)});
   result.standard_error *= std::sqrt(repeats);
-  auto half = student_quantile(freedom) * result.standard_error;
+  auto half = student_quantile(result.freedom) * result.standard_error;
   result.low = result.mean - half;
   result.high = result.mean + half;
   return result;
@@ -243,10 +243,12 @@ interval_estimate widened(const interval_estimate& difference, const experiment_
 
 std::optional<interval_estimate> step_time_difference(const experiment_report& report,
                                                       const experiment_report& baseline) {
-  auto is_alike = report.batches.size() == baseline.batches.size()
-                  && report.timed_steps == baseline.timed_steps;
-  if (!is_alike || report.batches.size() < 2) return std::nullopt;
-  return widened(paired_difference(report.batches, baseline.batches), report, baseline);
+  auto is_alike
+    = are_alike(report.batches, baseline.batches) && report.timed_steps == baseline.timed_steps;
+  if (!is_alike) return std::nullopt;
+  auto difference = paired_difference(report.batches, baseline.batches);
+  if (difference.freedom == 0) return std::nullopt;
+  return widened(difference, report, baseline);
 }
 
 } // namespace troupe

@@ -17,7 +17,7 @@
 
 namespace troupe {
 
-/// What to run, and how often.
+/// A scenario and the number of its runs.
 struct experiment {
   sync_options sync;
   distribution compute;
@@ -25,30 +25,30 @@ struct experiment {
   uint64_t warm_up = 50; ///< Steps at the beginning of each run that step times leave out.
   uint32_t dead = 0;     ///< The first so many replicas never start.
   local_sgd_options local_sgd;
-  /// What is between the nodes in the run of a seed; empty: messages take no time.
+  /// The network in the run of a seed; empty: messages take no time.
   std::function<network_options(uint64_t seed)> network;
   std::optional<collective_algorithm> collective = {}; ///< As in `scenario`, as what follows.
   uint32_t replicas_per_host = 1;
   fault_plan faults;
   job_time ask_again_after{0}; ///< As in `training_options`.
-  /// What is learnt in the run of a seed; empty: nothing.
+  /// The task that replicas learn in the run of a seed; empty: none.
   std::function<learning_options(uint64_t seed)> learning;
   double target_loss = std::numeric_limits<double>::quiet_NaN(); ///< NaN: none.
-  uint64_t seed = 0; ///< Of the first run; the others have the next ones.
+  uint64_t seed = 0; ///< The first run's; the others have the next ones.
   uint64_t runs = 1;
   std::optional<simulation_engine> engine = {}; ///< As in `scenario`.
   bool hashes = true;                           ///< As in `scenario`.
   unsigned threads = 1; ///< That make runs side by side; results do not depend on it.
   /// Told of every step of every run; with it, one run is made after the other.
   std::function<void(const step_record&)> on_step = {};
-  /// Likewise of every message that reaches another node.
+  /// Told of every message that reaches another node; then runs are made one after the other, too.
   std::function<void(const delivery&)> on_delivery = {};
 };
 
 /// Times of steps, in seconds, of all runs and without their warm-up.
 struct step_time_figures {
   double mean = 0;
-  double standard_error = 0; ///< Of the mean, by batch means; of a trace, by what was measured.
+  double standard_error = 0; ///< By `error_of`; with a trace, by the steps that were measured.
   double p50 = 0;
   double p90 = 0;
   double p99 = 0;
@@ -58,14 +58,14 @@ struct step_time_figures {
   quantile_range p99_range;
 };
 
-/// What was learnt: means over all runs. NaN where there is nothing: no target, or a run that never
-/// came to it; no slow replica.
+/// Losses and the time to the target: means over all runs. NaN where there is nothing: no target,
+/// or a run that never came to it; no slow replica.
 struct learning_figures {
   double loss = 0; ///< At the end.
   double slow_loss = 0;
   double fast_loss = 0;
   double seconds_to_target = 0;
-  std::vector<loss_point> curve; ///< Of the first run.
+  std::vector<loss_point> curve; ///< The first run's.
 };
 
 /// How much of a trace a simulation used.
@@ -76,11 +76,11 @@ struct trace_use {
   bool is_exceeded = false; ///< There are more steps or replicas than in the trace.
 };
 
-/// What came of an experiment, over all runs.
+/// The results of an experiment, over all runs.
 struct experiment_report {
-  step_time_figures step_time; ///< NaN if no step came after the warm-up.
-  uint64_t timed_steps = 0;    ///< Steps after the warm-up.
-  std::vector<double> batches; ///< Mean step times of the batches of each run, for comparisons.
+  step_time_figures step_time;       ///< NaN if no step came after the warm-up.
+  uint64_t timed_steps = 0;          ///< Steps after the warm-up.
+  batches_of_runs batches;           ///< Mean step times, in seconds.
   std::map<uint64_t, uint64_t> lags; ///< As in `scenario_report`, as what follows.
   std::map<uint64_t, uint64_t> needed;
   uint64_t steps = 0; ///< That were made.
@@ -88,17 +88,17 @@ struct experiment_report {
   uint64_t stale = 0;
   uint64_t cancelled = 0;
   uint64_t lost = 0;                      ///< Gradients that never arrived.
-  uint64_t restarts = 0;                  ///< Of jobs, from their last snapshots.
+  uint64_t restarts = 0;                  ///< Restarts of jobs from their last snapshots.
   std::map<std::string, uint64_t> probes; ///< As in `scenario_report`.
   double wasted_replica_seconds = 0;
   double live_replica_seconds = 0;
   double virtual_seconds = 0;
   double wall_seconds = 0;
   uint64_t events = 0;
-  uint64_t log_hash = 0;          ///< Of all runs, in order.
+  uint64_t log_hash = 0;          ///< Hash of all runs, in order.
   std::optional<trace_use> trace; ///< If computing times are of one.
   std::optional<learning_figures> learnt;
-  std::optional<stall_report> stalled; ///< Of the first run that did.
+  std::optional<stall_report> stalled; ///< The first run that did.
 
   /// Stale and cancelled over all gradients; 0 if there were none.
   [[nodiscard]] double drop_fraction() const;
@@ -107,7 +107,7 @@ struct experiment_report {
   [[nodiscard]] double mean_lag() const;
 
   /// Half the interval that holds the true mean of the step time in 95 of 100 cases; NaN if there
-  /// are too few steps. Of a trace, steps beyond what was measured make it no smaller.
+  /// are too few steps. Steps beyond a measured trace make it no smaller.
   [[nodiscard]] double half_width() const;
 
   /// Mean gradients that a step waited for; 0 if there was none.
@@ -116,7 +116,8 @@ struct experiment_report {
   /// In virtual time, as what follows.
   [[nodiscard]] double updates_per_second() const;
 
-  /// Accepted ones. What trains fastest, if steps to the goal are as 1 / N, makes most of them.
+  /// Accepted ones. If steps to the goal are as 1 / N, the job that makes most of them trains
+  /// fastest.
   [[nodiscard]] double gradients_per_second() const;
 
   /// In real time.

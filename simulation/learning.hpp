@@ -18,7 +18,7 @@
 
 namespace troupe {
 
-/// What a replica computes from one batch.
+/// A replica's results from one batch.
 struct computed_batch {
   double loss = 0;                 ///< Mean over the batch.
   std::vector<gradient> gradients; ///< In the order of the variables.
@@ -34,7 +34,7 @@ struct learning_task {
   std::function<computed_batch(std::span<const tensor> values, uint32_t replica, uint64_t batch)>
     differentiate;
   /// Mean loss over what was held out of the data of these replicas; at least one. Errors:
-  /// likewise.
+  /// may throw `failure`.
   std::function<double(std::span<const tensor> values, std::span<const uint32_t> replicas)>
     evaluate;
 };
@@ -42,7 +42,7 @@ struct learning_task {
 /// How a task is learnt.
 struct learning_options {
   std::shared_ptr<const learning_task> task;
-  /// What an update does. Where replicas make local steps, its rule must be `rules::sgd`: they do
+  /// The rule of an update. Where replicas make local steps, its rule must be `rules::sgd`: they do
   /// it, and the update is the average.
   update_plan plan;
   uint64_t evaluate_every = 10; ///< Steps; at least 1.
@@ -70,7 +70,7 @@ struct loss_point {
 /// NaN if it never was.
 [[nodiscard]] double seconds_to(double target, std::span<const loss_point> curve);
 
-/// What plain gradient descent makes of values. The old ones stay as they are.
+/// The values after a step of plain gradient descent. The old ones stay as they are.
 /// @param gradients In the order of `values`, dense or sparse.
 [[nodiscard]] std::vector<tensor> descended(const std::vector<tensor>& values,
                                             const std::vector<gradient>& gradients, double rate);

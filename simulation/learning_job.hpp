@@ -10,14 +10,14 @@
 
 namespace troupe {
 
-/// What owners do in such a job: the plan, or the average of what replicas have learnt by
+/// The owners' update in such a job: the plan, or the average of what replicas have learnt by
 /// themselves.
 /// Errors: throws `failure` with invalid_argument if replicas are to make local steps by another
 /// rule than `rules::sgd`.
 [[nodiscard]] update_plan owners_plan(const learning_options& learning, uint32_t local_steps);
 
-/// What a replica does: reads, computes a batch, gives the gradient; or, of several local steps,
-/// gives how far they have led.
+/// A replica's step: it reads, computes a batch, and gives the gradient; after several local steps,
+/// it gives the way that they have led.
 [[nodiscard]] step_function learn(const sync_replicas_optimizer& optimizer,
                                   std::vector<variable> variables, const learning_options& learning,
                                   uint32_t local_steps);

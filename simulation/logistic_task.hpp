@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-/// What is drawn.
+/// The data that are drawn.
 struct logistic_options {
   uint64_t seed = 0;
   uint32_t replicas = 1;
@@ -30,7 +30,7 @@ class logistic_data {
 public:
   explicit logistic_data(const logistic_options& options);
 
-  /// Of normal numbers: the shared ones so that their sum in an example deviates by 2, own ones
+  /// Normal numbers: the shared ones so that their sum in an example deviates by 2, own ones
   /// with a deviation of 2. @returns As "weights".
   [[nodiscard]] const std::vector<double>& truth() const { return truth_; }
 

@@ -46,7 +46,7 @@ private:
     uint32_t replica;
   };
 
-  /// Of a replica in a bucket.
+  /// A replica's place in a bucket.
   struct link {
     job_time due;
     uint32_t next; ///< Replica of the bucket, or `none`.
@@ -68,11 +68,11 @@ private:
     return !heap_.empty() && heap_.front().due == due;
   }
 
-  std::vector<moment> open_;      ///< Those before `open_until_`, descending.
-  std::vector<moment> heap_;      ///< Those before it that came since; the earliest first.
+  std::vector<moment> open_;      ///< Moments before `open_until_`, descending.
+  std::vector<moment> heap_;      ///< Moments before it that came since; the earliest first.
   std::vector<uint32_t> buckets_; ///< The first replica of each, or `none`.
   std::vector<link> links_;       ///< By replica.
-  std::vector<moment> later_;     ///< Those beyond the last bucket, in any order.
+  std::vector<moment> later_;     ///< Moments beyond the last bucket, in any order.
   job_time base_{0};              ///< Begin of the first bucket.
   job_time open_until_{job_time::min()};
   unsigned width_bits_ = 0; ///< A bucket is 2^width_bits_ nanoseconds wide.

@@ -30,16 +30,16 @@ namespace troupe {
 /// trade-off in local-update SGD", MLSys 2019.
 struct local_sgd_options {
   uint32_t local_steps = 1;   ///< Gradients that a replica computes for one update; at least 1.
-  job_time averaging_time{0}; ///< What every average takes: it comes before the next local step.
+  job_time averaging_time{0}; ///< Time of every average; it comes before the next local step.
 };
 
-/// What carries a job through virtual time.
+/// The engine that carries a job through virtual time.
 enum class simulation_engine : uint8_t {
   actors, ///< The actors of a real job send its messages: simulates everything.
-  direct, ///< What these actors decide, without messages: the same ledger in less time.
+  direct, ///< These actors' decisions without messages: the same ledger in less time.
 };
 
-/// What to simulate.
+/// A job to simulate.
 struct scenario {
   sync_options sync;
   uint64_t steps = 100;
@@ -48,7 +48,7 @@ struct scenario {
   std::vector<uint32_t> dead_replicas; ///< They never start.
   uint64_t seed = 0;                   ///< Draws the order of events at equal times.
   local_sgd_options local_sgd = {};
-  /// What is between the nodes; nothing: messages take no time, and replicas read no variables.
+  /// The network between nodes; nothing: messages take no time, and replicas read no variables.
   std::optional<network_options> network = {};
   /// How the gradients of all replicas become one, in a job without parameter servers; nothing: in
   /// a job with them. Goes with a latency, a speed and a size of gradients in `network`.
@@ -82,7 +82,7 @@ struct stall_report : open_step {
   std::string reason; ///< In words.
 };
 
-/// What came of it.
+/// The results of a scenario.
 struct scenario_report {
   std::vector<job_time> step_times; ///< One for each step that was made.
   uint64_t accepted = 0;            ///< Gradients, over all steps.
@@ -96,9 +96,9 @@ struct scenario_report {
   std::chrono::duration<double> live_time{0};
   /// As `world::event_count`; of the direct engine: computations that ended.
   uint64_t events = 0;
-  uint64_t log_hash = 0; ///< Of everything that the ledger says, if the scenario `hashes`.
+  uint64_t log_hash = 0; ///< Hash of the whole ledger, if the scenario `hashes`.
   uint64_t lost = 0;     ///< Gradients that never arrived.
-  uint64_t restarts = 0; ///< Of the job, from its last snapshot.
+  uint64_t restarts = 0; ///< Restarts of the job from its last snapshot.
   /// How often what has happened between nodes: "delivered Token", "fault crash", and so on; and to
   /// wrong gradients: "refused gradient".
   std::map<std::string, uint64_t> probes;
@@ -114,8 +114,8 @@ struct scenario_report {
   [[nodiscard]] double drop_fraction() const;
 };
 
-/// What of a scenario only the actors simulate: "a network"; empty if the direct engine can do
-/// without them.
+/// The part of a scenario that only the actors simulate: "a network"; empty if the direct engine
+/// can do without them.
 [[nodiscard]] std::string_view reason_for_actors(const scenario& scenario);
 
 /// Runs the scenario, with the actors of a real job or by what they decide; computing takes as long

@@ -171,7 +171,7 @@ step_function simulated_job::step_of(const sync_replicas_optimizer& optimizer) {
 }
 
 // Where messages take time, what a replica reads does so too.
-// What does not change is one for all: of ten thousand replicas each finds its own memory cold.
+// All replicas share the constant part: ten thousand copies of it would each be cold in the cache.
 step_function simulated_job::compute_nothing(const sync_replicas_optimizer& optimizer) {
   struct part {
     sync_replicas_optimizer optimizer;
@@ -226,8 +226,8 @@ job_time simulated_job::pace(uint32_t replica) {
   return faults_->on_its_clock(replica, time);
 }
 
-// What the chief knew when it ended the job. One that is gone itself says nothing: then it is what
-// can be seen from outside.
+// The chief's report from when it ended the job. A chief that is gone says nothing: then the report
+// is what can be seen from outside.
 stall_report simulated_job::stall() const {
   const auto& job = report_.job;
   auto open = job.open.value_or(open_step{

@@ -80,7 +80,7 @@ private:
   std::stop_source end_of_time_;
   uint64_t last_step_ = 0;          ///< That was made, and not undone since.
   uint32_t tries_ = 0;              ///< To begin the job, that came to nothing.
-  std::vector<variable> variables_; ///< Of the current attempt.
+  std::vector<variable> variables_; ///< The current attempt's.
   std::shared_ptr<snapshot_keeper> snapshots_;
 };
 

@@ -15,13 +15,13 @@
 
 namespace troupe {
 
-/// What a process was told between its start and its end.
+/// A process between its start and its end.
 struct process_life {
   node_index node = 0;
-  uint64_t attempt = 0;                 ///< Of the job, at which it was there; from 0.
+  uint64_t attempt = 0;                 ///< The job's attempt at which it was there; from 0.
   job_time entered{0};                  ///< When it asked to be let in.
   std::optional<job_time> began;        ///< When it heard that the job begins.
-  uint64_t first_step = 0;              ///< That it was told then.
+  uint64_t first_step = 0;              ///< The first step that it was told then.
   std::optional<error> refused;         ///< Why it heard that the job does not.
   std::optional<job_time> heard_of_end; ///< When it heard that the job is over.
   std::optional<job_time> left;         ///< When it heard that all have left.

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <utility>
 
 namespace troupe {
@@ -21,6 +22,13 @@ double mean_of(std::span<const double> values) {
   for (double value : values)
     sum += value;
   return values.empty() ? not_a_number : sum / static_cast<double>(values.size());
+}
+
+std::vector<double> all_of(const batches_of_runs& runs) {
+  std::vector<double> all;
+  for (const auto& run : runs)
+    all.insert(all.end(), run.begin(), run.end());
+  return all;
 }
 
 } // namespace
@@ -65,27 +73,93 @@ std::vector<double> batch_means(std::span<const double> series, size_t count) {
   return means;
 }
 
+namespace {
+
+mean_error error_of_independent(std::span<const double> values) {
+  return {estimate_of(values).standard_error, std::max<size_t>(values.size(), 1) - 1};
+}
+
+// The correlation of neighbours; 0 if values differ by rounding alone.
+double neighbour_correlation(std::span<const double> values) {
+  auto mean = mean_of(values);
+  double products = 0;
+  double squares = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    squares += (values[i] - mean) * (values[i] - mean);
+    if (i > 0) products += (values[i] - mean) * (values[i - 1] - mean);
+  }
+  constexpr double rounding = 1e-12;
+  auto least = static_cast<double>(values.size()) * std::pow(rounding * mean, 2);
+  return squares > least ? products / squares : 0;
+}
+
+// The error of a run whose short batches surely depend on each other; nothing if they may not.
+std::optional<mean_error> error_of_dependent(std::span<const double> batches) {
+  constexpr double correlation_max = 0.95;
+  auto count = static_cast<double>(batches.size());
+  auto seen = neighbour_correlation(batches);
+  if (batches.size() < 2 || seen <= 2 / std::sqrt(count)) return std::nullopt;
+  auto bias = (1 + 3 * seen) / count;
+  auto correlation = std::min(seen + bias + std::sqrt((1 - seen * seen) / count), correlation_max);
+  auto growth = (1 + correlation) / (1 - correlation);
+  auto freedom = static_cast<uint64_t>(std::max(count / growth - 1, 1.0));
+  return mean_error{estimate_of(batches).standard_error * std::sqrt(growth), freedom, true};
+}
+
+} // namespace
+
+bool are_alike(const batches_of_runs& one, const batches_of_runs& other) {
+  return std::ranges::equal(one, other, {}, &std::vector<double>::size, &std::vector<double>::size);
+}
+
+double mean_error::half_width() const {
+  return freedom == 0 ? not_a_number : student_quantile(freedom) * standard_error;
+}
+
+mean_error error_of(const batches_of_runs& runs) {
+  std::vector<double> batches;
+  std::vector<double> means; // of each run
+  for (const auto& run : runs) {
+    if (run.empty()) continue;
+    auto of_run = batch_means(run);
+    batches.insert(batches.end(), of_run.begin(), of_run.end());
+    means.push_back(mean_of(of_run));
+  }
+  auto error = error_of_independent(batches);
+  auto wider = means.size() == 1 ? error_of_dependent(all_of(runs)) : std::nullopt;
+  if (means.size() > 1) {
+    wider = error_of_independent(means);
+    wider->is_dependent = true;
+  }
+  return wider && wider->half_width() > error.half_width() ? *wider : error;
+}
+
 estimate estimate_of_series(std::span<const double> series) {
-  auto result = estimate_of(batch_means(series));
-  return {mean_of(series), result.standard_error, series.size()};
+  auto error = error_of({batch_means(series, short_batch_count)});
+  return {mean_of(series), error.standard_error, series.size()};
 }
 
 quantile_range range_of_quantile(std::span<const std::vector<double>> runs,
                                  const sorted_values& sorted, double fraction, double repeats) {
   auto value = sorted.quantile(fraction);
-  std::vector<double> shares; // of each batch, that are no longer
+  batches_of_runs shares; // of values that are no longer
+  batches_of_runs means;
   for (const auto& run : runs) {
     std::vector<double> is_below;
     for (double one : run)
       is_below.push_back(one <= value ? 1 : 0);
-    auto of_run = batch_means(is_below);
-    shares.insert(shares.end(), of_run.begin(), of_run.end());
+    shares.push_back(batch_means(is_below, short_batch_count));
+    means.push_back(batch_means(run, short_batch_count));
   }
-  if (shares.size() < 2) return {not_a_number, not_a_number};
+  auto error = error_of(shares);
+  if (error.freedom == 0) return {not_a_number, not_a_number};
   auto count = static_cast<double>(sorted.values().size());
-  auto least_error = std::sqrt(fraction * (1 - fraction) / count);
-  auto error = std::sqrt(repeats) * std::max(estimate_of(shares).standard_error, least_error);
-  auto half = student_quantile(shares.size() - 1) * error;
+  mean_error least{std::sqrt(fraction * (1 - fraction) / count), error.freedom};
+  if (auto of_mean = error_of(means); of_mean.is_dependent) {
+    auto growth = of_mean.standard_error / estimate_of(sorted.values()).standard_error;
+    least = {least.standard_error * std::max(growth, 1.0), of_mean.freedom};
+  }
+  auto half = std::sqrt(repeats) * std::max(error.half_width(), least.half_width());
   // Without a value outside of the range, nothing bounds it there.
   auto low = fraction - half;
   auto high = fraction + half;
@@ -115,35 +189,39 @@ double student_quantile(uint64_t degrees_of_freedom) {
 
 namespace {
 
-// Of means that are known by so many values.
-interval_estimate interval_of(double mean, double standard_error, uint64_t count) {
-  auto half = count < 2 ? not_a_number : student_quantile(count - 1) * standard_error;
-  return {mean, standard_error, mean - half, mean + half, count};
+// `values - factor * baseline`, batch by batch.
+batches_of_runs differences_of(const batches_of_runs& values, double factor,
+                               const batches_of_runs& baseline) {
+  TROUPE_ASSERT(are_alike(values, baseline), values.size(), baseline.size());
+  auto differences = values;
+  for (size_t i = 0; i < values.size(); ++i)
+    for (size_t k = 0; k < values[i].size(); ++k)
+      differences[i][k] -= factor * baseline[i][k];
+  return differences;
 }
 
-// Of `values[i] - factor * baseline[i]`.
-estimate difference_of(std::span<const double> values, double factor,
-                       std::span<const double> baseline) {
-  TROUPE_ASSERT(values.size() == baseline.size(), values.size(), baseline.size());
-  std::vector<double> differences;
-  for (size_t i = 0; i < values.size(); ++i)
-    differences.push_back(values[i] - factor * baseline[i]);
-  return estimate_of(differences);
+// @param scale Multiplies the error of the differences.
+interval_estimate interval_of(double mean, const batches_of_runs& differences, double scale) {
+  auto error = error_of(differences);
+  uint64_t count = 0;
+  for (const auto& run : differences)
+    count += std::min(run.size(), batch_count);
+  auto half = scale * error.half_width();
+  return {mean, scale * error.standard_error, mean - half, mean + half, count, error.freedom};
 }
 
 } // namespace
 
-interval_estimate paired_difference(std::span<const double> values,
-                                    std::span<const double> baseline) {
-  auto [mean, standard_error, count] = difference_of(values, 1, baseline);
-  return interval_of(mean, standard_error, count);
+interval_estimate paired_difference(const batches_of_runs& values,
+                                    const batches_of_runs& baseline) {
+  auto differences = differences_of(values, 1, baseline);
+  return interval_of(mean_of(all_of(differences)), differences, 1);
 }
 
-interval_estimate paired_share(std::span<const double> values, std::span<const double> baseline) {
-  auto of_baseline = estimate_of(baseline).mean;
-  auto share = estimate_of(values).mean / of_baseline;
-  auto around = difference_of(values, share, baseline);
-  return interval_of(share - 1, around.standard_error / of_baseline, around.count);
+interval_estimate paired_share(const batches_of_runs& values, const batches_of_runs& baseline) {
+  auto of_baseline = mean_of(all_of(baseline));
+  auto share = mean_of(all_of(values)) / of_baseline;
+  return interval_of(share - 1, differences_of(values, share, baseline), 1 / of_baseline);
 }
 
 } // namespace troupe

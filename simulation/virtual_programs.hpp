@@ -13,7 +13,7 @@
 
 namespace troupe {
 
-/// What a process does outside of its actors is its program: it makes a strategy, trains, and waits
+/// A process has a program besides its actors: it makes a strategy, trains, and waits
 /// in `world::run_until` meanwhile. A virtual world has one thread, which could wait for the
 /// program of one process only. So each program has a thread and a world of its own, but only one
 /// of all threads runs at a time: a program goes on until it waits; then the first one goes on that
@@ -26,7 +26,7 @@ namespace troupe {
 /// Thread: the one that made the virtual world, or a program that goes on.
 class virtual_programs {
 public:
-  /// What a program does, in its world. Throws nothing.
+  /// A program, called with its world. Throws nothing.
   using program_body = std::function<void(world&)>;
 
   /// @param shared A virtual world. Outlives this.
@@ -38,12 +38,12 @@ public:
   virtual_programs(const virtual_programs&) = delete;
   virtual_programs& operator=(const virtual_programs&) = delete;
 
-  /// @param name Of its process, unique: "worker:2". @param body Begins with `play`.
+  /// @param name Its process, unique: "worker:2". @param body Begins with `play`.
   void add(std::string name, program_body body);
 
   /// A program goes on no more, as that of a process that is killed. It is up to the caller to take
   /// away what of the process others can see.
-  /// @param name Of one that was added; nothing happens if there is none.
+  /// @param name A program that was added; nothing happens if there is none.
   void stop(const std::string& name);
 
   /// Lets programs and world go on until all programs have ended, but for those that were stopped.

@@ -206,7 +206,7 @@ private:
     return (where.count + stream.below(every)) % every == every - 1;
   }
 
-  // Of each block of replicas the first few of an order that the seed draws.
+  // The slow replicas of each block are the first few of an order that the seed draws.
   [[nodiscard]] bool is_slow(const node& of, uint32_t replica) {
     if (replica == all_replicas) return false;
     if (cached(speeds_, of, replica) == speed::unknown) {

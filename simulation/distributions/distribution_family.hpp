@@ -29,7 +29,8 @@ struct distribution_family {
   size_t optional = 0; ///< So many of the last parameters may be left out.
   double (*draw)(numbers, random_stream&);
   double (*mean)(numbers); ///< Infinity if there is none.
-  /// What is wrong with numbers that are in range one by one; empty if nothing is. May be null.
+  /// Says why numbers that are in range one by one do not fit together; empty if they do. May be
+  /// null.
   std::string_view (*refuse)(numbers) = nullptr;
   /// Draws from the first two uniform numbers of each of several streams, as `draw` does; NaN where
   /// it takes more of them. @param times Holds the first numbers before, the draws after.

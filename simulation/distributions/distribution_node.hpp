@@ -52,7 +52,7 @@ struct distribution_node {
   std::vector<double> numbers;
   std::vector<distribution_node> parts;
   const distribution_family* family = nullptr;
-  std::string file; ///< Of a trace.
+  std::string file; ///< The file of a trace.
   std::shared_ptr<const trace_table> trace;
   std::string stream; ///< Names the draws that are not of one replica and one draw; unique.
   size_t index = 0;   ///< Unique within the tree, from 0.

@@ -23,7 +23,7 @@ constexpr int depth_max = 32;
 constexpr double replicas_max = 1e6;
 constexpr double pause_every_max = 1e9;
 
-/// What is wrong, and where. Thrown, because it may happen at any depth; never leaves this file.
+/// An error and its place. Thrown, because it may happen at any depth; never leaves this file.
 struct fault {
   size_t at;
   std::string what;

@@ -12,7 +12,7 @@ struct distribution_preset {
   std::string_view name;
   std::string_view expression;
   std::string_view source; ///< Where the numbers come from, in a few words.
-  double model_bytes = 0;  ///< Of the model that takes so long, where that is known.
+  double model_bytes = 0;  ///< Size of the model that takes so long; 0: unknown.
 };
 
 /// All of them, in the order in which messages list them.

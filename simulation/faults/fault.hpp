@@ -16,17 +16,19 @@ namespace troupe {
 /// | kind             | what happens to those it is about                                        |
 /// |------------------|--------------------------------------------------------------------------|
 /// | crash            | the node ends; after `lasts` it is back: a replica rejoins, and the loss |
-/// |                  | of the chief's or an owner's node restarts the job from its last snapshot,
-/// | |                  | but that of an owner which is replicated, which is taken in again | |
-/// crash_with_token | likewise, but not before the replica has got its next token              | |
-/// freeze           | the node does nothing, and neither hears nor says anything               | |
-/// partition        | messages wait that cross from `who` to `other`, and back unless `one_way` |
+/// |                  | of the chief's or an owner's node restarts the job from its last         |
+/// |                  | snapshot; the job takes a replicated owner in again instead              |
+/// | crash_with_token | a crash, but not before the replica has got its next token               |
+/// | freeze           | the node does nothing, and neither hears nor says anything               |
+/// | partition        | messages wait that cross from `who` to `other`, and back unless          |
+/// |                  | `one_way`                                                                |
 /// | slow             | whatever the node hears and says takes `factor` times as long            |
-/// | messages         | messages of the kind `message` to and from `who` are lost, doubled or late
-/// | | corrupt          | the replica's next gradient is not what it should be, as `how` says | |
-/// skew             | the node's clock goes `ahead`, and runs `rate` times as fast             | |
-/// swizzle          | a random half of `who` is cut off one by one, and let back in another order
-/// |
+/// | messages         | messages of the kind `message` to and from `who` are lost, doubled or    |
+/// |                  | late                                                                     |
+/// | corrupt          | the replica's next gradient is not what it should be, as `how` says      |
+/// | skew             | the node's clock goes `ahead`, and runs `rate` times as fast             |
+/// | swizzle          | a random half of `who` is cut off one by one, and let back in another    |
+/// |                  | order                                                                    |
 ///
 /// A replica's process that has lost the chief, or an owner without a mirror, because one of both
 /// was silent, ends and is started again: it comes back when it is neither frozen nor cut off any
@@ -49,7 +51,7 @@ enum class fault_kind : uint8_t {
 [[nodiscard]] std::string_view to_string(fault_kind kind);
 [[nodiscard]] expected<fault_kind> parse_fault_kind(std::string_view name);
 
-/// What is wrong with a gradient.
+/// How a gradient is corrupt.
 enum class corruption : uint8_t { none, not_a_number, wrong_shape };
 
 /// One thing that goes wrong.
@@ -59,25 +61,25 @@ struct fault {
   job_time lasts{0}; ///< 0 = for good; of a swizzle: until all are back.
   /// Nodes: "replica 3", "ps 0", "chief"; empty = all replicas; of `messages`, any node.
   std::vector<std::string> who;
-  std::vector<std::string> other; ///< Of a partition: the other side; empty = all other nodes.
+  std::vector<std::string> other; ///< The other side of a partition; empty = all other nodes.
   bool one_way = false;
-  double factor = 10;  ///< Of `slow`; above 0. Several at a time multiply.
-  job_time ahead{0};   ///< Of a skew: for good, because such clocks do not go back.
-  double rate = 1;     ///< Likewise, until it is over; above 0. Several at a time multiply.
-  std::string message; ///< Of `messages`: "PushGradient", "Token"; empty = all kinds.
-  fault_probabilities probabilities = {}; ///< Of `messages`.
+  double factor = 10;  ///< For `slow`; above 0. Several at a time multiply.
+  job_time ahead{0};   ///< For `skew`: stays for good, because such clocks do not go back.
+  double rate = 1;     ///< For `skew`, until it is over; above 0. Several at a time multiply.
+  std::string message; ///< For `messages`: "PushGradient", "Token"; empty = all kinds.
+  fault_probabilities probabilities = {}; ///< For `messages`.
   corruption how = corruption::not_a_number;
 };
 
-/// What goes wrong by chance: a process for each replica, drawn from the seed. A mean of 0 = never.
+/// Faults by chance: a process for each replica, drawn from the seed. A mean of 0 = never.
 struct fault_rates {
   job_time crash_mean{0};  ///< Between a replica's start and its crash (MTBF); exponential.
-  job_time return_mean{0}; ///< Until it is back (MTTR), likewise; 0 = never.
+  job_time return_mean{0}; ///< Until it is back (MTTR); exponential; 0 = never.
   job_time warm_up{0};     ///< The run's beginning, in which no replica crashes.
   double permanent = 0;    ///< The share of crashes after which the replica stays down; 0 to 1.
   uint32_t down_max
     = 0; ///< No replica crashes while so many are down, for good or not; 0 = it may.
-  job_time freeze_mean{0};  ///< Between freezes of a replica, likewise.
+  job_time freeze_mean{0};  ///< Between freezes of a replica; exponential.
   job_time thaw_mean{0};    ///< How long one lasts.
   job_time wave_mean{0};    ///< Between waves in which several replicas crash at once.
   uint32_t wave_size = 1;   ///< How many; they are back like others.
@@ -104,8 +106,8 @@ struct fault_plan {
   [[nodiscard]] bool loses_messages() const;
 
   /// The longest time that a replica is away which comes back; 0 if none does. One that is frozen
-  /// or cut off is given up if `silence_timeout` is not 0, and comes back, too. Of drawn times, one
-  /// that one in 10^8 exceeds.
+  /// or cut off is given up if `silence_timeout` is not 0, and comes back, too. A drawn time
+  /// counts as one that one in 10^8 exceeds.
   [[nodiscard]] job_time longest_absence(job_time silence_timeout) const;
 
   /// True if gradients are not what they should be.

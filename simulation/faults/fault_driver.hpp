@@ -32,10 +32,10 @@ public:
   /// When a computation ends that would, without freezes, begin now and take `time`.
   [[nodiscard]] job_time with_freezes(uint32_t replica, job_time time);
 
-  /// What is wrong with the gradient that a replica makes now; asking forgets it.
+  /// How the gradient that a replica makes now is corrupt; asking forgets it.
   [[nodiscard]] corruption next_corruption(uint32_t replica);
 
-  /// What a replica's clock counts while a time passes.
+  /// The time that a replica's clock counts while a time passes.
   [[nodiscard]] job_time on_its_clock(uint32_t replica, job_time time) const;
 
   /// To be told of every message that arrives: some faults wait for one.
@@ -91,8 +91,8 @@ private:
   std::vector<job_time> freezes_drawn_;                        ///< Until when; by replica.
   std::map<node_index, job_time> armed_; ///< Crash with their next token, and how long for.
   std::map<uint32_t, corruption> corrupt_;
-  std::map<node_index, std::vector<double>> factors_; ///< Of what slows a node down at a time.
-  std::map<node_index, std::vector<double>> rates_;   ///< Of what hurries its clock.
+  std::map<node_index, std::vector<double>> factors_; ///< Faults that slow a node down now.
+  std::map<node_index, std::vector<double>> rates_;   ///< Faults that hurry its clock now.
   std::optional<job_time> job_restarts_;
   bool never_restarts_ = false; ///< A process is gone for good that no job goes on without.
   std::map<node_index, job_time> silent_until_; ///< Frozen or cut off; of some in the past.

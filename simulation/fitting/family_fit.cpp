@@ -21,7 +21,7 @@ constexpr size_t selection_max = 10'000;
 
 using values = std::span<const double>;
 
-/// What a fit is judged by.
+/// A fitted distribution with the numbers that judge it.
 struct fitted {
   std::string expression;
   size_t parameter_count;
@@ -176,8 +176,8 @@ fitted fit_pareto(values sorted) {
           [=](double x) { return x < minimum ? 0 : 1 - std::pow(minimum / x, alpha); }};
 }
 
-// Of a given shift. A shape below 1 has an infinite density at the shift, so that every shift at
-// the shortest time would be the likeliest: there is no such fit.
+// The gamma distribution with a given shift. A shape below 1 has an infinite density at the shift,
+// so that every shift at the shortest time would be the likeliest: there is no such fit.
 std::optional<fitted> fit_gamma(values sorted, double shift) {
   auto mean = average_of(sorted) - shift;
   auto mean_log = average_of(sorted, [=](double x) { return std::log(x - shift); });
@@ -213,7 +213,7 @@ double distance_of(values sorted, const std::function<double(double)>& cumulativ
     while (next < sorted.size() && sorted[next] == sorted[first])
       ++next;
     auto share = cumulative(sorted[first]);
-    // Of times that are written with few digits, equal ones lie on both sides of the true value.
+    // Equal times that are written with few digits lie on both sides of the true value.
     auto middle = (static_cast<double>(first) + static_cast<double>(next)) / 2 / count;
     auto half = next - first == 1 ? 0.5 / count : 0;
     largest = std::max(largest, std::abs(share - middle) + half);

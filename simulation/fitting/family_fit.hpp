@@ -14,7 +14,7 @@ namespace troupe {
 struct family_fit {
   std::string expression; ///< As `distribution::parse` reads it.
   size_t parameter_count = 0;
-  double log_likelihood = 0; ///< Of all times, natural; infinity if it is a single time.
+  double log_likelihood = 0; ///< Natural, of all times; infinity if it is a single time.
   /// The Bayesian information criterion: parameters * ln(times) - 2 * log likelihood. The lowest is
   /// the best: a parameter more must pay for itself.
   double criterion = 0;
@@ -27,8 +27,8 @@ struct family_fit {
 /// Fits, by maximum likelihood, every distribution of the lab that has a density, mixtures of two
 /// lognormal distributions, and of a lognormal one and a Pareto tail (the latter two by expectation
 /// and maximisation). A distribution that the times rule out, such as one without 0, is not tried.
-/// @param seconds At least one, each from 0 on, in any order. Of more than 10,000 an even selection
-/// of the sorted ones is taken.
+/// @param seconds At least one, each from 0 on, in any order. An even selection of the sorted
+/// ones is taken if there are more than 10,000.
 /// @returns The best first; a single `constant` if all times are the same.
 [[nodiscard]] std::vector<family_fit> fit_families(std::vector<double> seconds);
 

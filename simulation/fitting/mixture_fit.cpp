@@ -56,7 +56,7 @@ private:
     return std::exp(-0.5 * z * z) / (sigma * std::sqrt(2 * std::numbers::pi));
   }
 
-  // Of the logarithm of a time.
+  // The second part's density of the logarithm of a time.
   static double other_density(const lognormal_mixture& of, double log) {
     if (!of.has_tail) return normal_density(log, of.other_middle, of.other_sigma);
     if (log < of.other_middle) return 0;

@@ -16,12 +16,12 @@ namespace troupe {
 struct lognormal_mixture {
   static constexpr size_t parameter_count = 5;
 
-  double weight = 0; ///< Of the second part; above 0 and below 1.
-  double middle = 0; ///< Of the logarithm, as `sigma`.
+  double weight = 0; ///< The second part's; above 0 and below 1.
+  double middle = 0; ///< Mean of the logarithm; `sigma` is its deviation.
   double sigma = 0;
   bool has_tail = false;   ///< The second part is a Pareto distribution.
-  double other_middle = 0; ///< Of the logarithm; of the tail, its minimum.
-  double other_sigma = 0;  ///< Of the logarithm; of the tail, its alpha.
+  double other_middle = 0; ///< Mean of the logarithm; a tail's minimum.
+  double other_sigma = 0;  ///< Deviation of the logarithm; a tail's alpha.
   double log_likelihood = 0;
 
   [[nodiscard]] std::string expression() const;

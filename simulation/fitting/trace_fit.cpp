@@ -2,6 +2,9 @@
 // Taking slow replicas and slow periods out of a trace.
 #include "simulation/fitting/trace_fit.hpp"
 
+#include "actors/recording/seconds.hpp"
+#include "simulation/statistics.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
@@ -96,8 +99,8 @@ uint64_t mark(marked_series& marked, double factor) {
   return length;
 }
 
-// The marked runs, and by how much their draws are longer on average. @param typical_seconds Of
-// each series, what a ratio of 1 stands for.
+// The marked runs, and by how much their draws are longer on average. @param typical_seconds Each
+// series' seconds for a ratio of 1.
 slow_periods periods_of(const marked_series& marked, const series& typical_seconds) {
   slow_periods result;
   double slow_sum = 0;
@@ -222,6 +225,33 @@ trace_fit fit_trace(const trace_table& table) {
   std::ranges::sort(fit.usual);
   fit.families = fit_families(fit.usual);
   return fit;
+}
+
+step_comparison compare_steps(const trace_table& table, const distribution& compute) {
+  constexpr uint64_t drawn_max = 200'000; // of all replicas together
+  auto replicas = table.seconds.size();
+  auto longest_of = [&](uint64_t draws, const auto& seconds_of) {
+    series longest(draws, 0);
+    for (size_t draw = 0; draw < draws; ++draw)
+      for (size_t replica = 0; replica < replicas; ++replica)
+        longest[draw] = std::max(longest[draw], seconds_of(replica, draw));
+    return longest;
+  };
+  auto half_of = [](const series& longest) {
+    return error_of({batch_means(longest, short_batch_count)}).half_width();
+  };
+  auto measured = longest_of(
+    table.draw_count(), [&](size_t replica, size_t draw) { return table.seconds[replica][draw]; });
+  auto times = compute.times(0);
+  auto fitted = longest_of(std::max<uint64_t>(drawn_max / replicas, batch_count),
+                           [&](size_t replica, size_t draw) {
+                             return seconds(times(static_cast<uint32_t>(replica), draw));
+                           });
+  step_comparison result{estimate_of(measured).mean, estimate_of(fitted).mean};
+  auto difference = std::abs(result.fitted_seconds - result.measured_seconds);
+  result.is_different = difference > 0.1 * result.measured_seconds
+                        && difference > half_of(measured) + half_of(fitted);
+  return result;
 }
 
 } // namespace troupe

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a trace says of a cluster: the distribution of usual times, slow replicas, slow periods.
+// Parts of a trace: the distribution of usual times, slow replicas, slow periods.
 #pragma once
 
+#include "simulation/distributions/distribution.hpp"
 #include "simulation/distributions/trace_table.hpp"
 #include "simulation/fitting/family_fit.hpp"
 
@@ -39,10 +40,10 @@ struct slow_periods {
   [[nodiscard]] double seconds() const;
 };
 
-/// What was found.
+/// The parts of a trace.
 struct trace_fit {
   uint64_t time_count = 0;
-  double median_seconds = 0; ///< Of a typical replica.
+  double median_seconds = 0; ///< A typical replica's.
   std::vector<slow_replica_fit> slow;
   slow_periods of_all; ///< All replicas are slow together.
   slow_periods of_one; ///< A replica is slow by itself.
@@ -63,5 +64,17 @@ struct trace_fit {
 ///   would hardly (1 in 100) give anywhere in the trace, if draws did not depend on each other.
 /// - Periods of all replicas are looked for if there are at least three with as many draws.
 [[nodiscard]] trace_fit fit_trace(const trace_table& table);
+
+/// How long a step takes that waits for all replicas, on average.
+struct step_comparison {
+  double measured_seconds = 0; ///< The longest time of a draw in the trace.
+  double fitted_seconds = 0;   ///< The same by an expression.
+  /// They differ by more than a tenth, and their intervals of 95 % do not overlap.
+  bool is_different = false;
+};
+
+/// A fit sees each replica by itself. It misses single draws that are slow for all replicas, and
+/// slow periods that are too short to stand out; steps tell.
+[[nodiscard]] step_comparison compare_steps(const trace_table& table, const distribution& compute);
 
 } // namespace troupe

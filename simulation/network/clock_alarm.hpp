@@ -14,7 +14,7 @@ class actor_system;
 
 namespace troupe {
 
-/// What happens between nodes happens in no actor. An alarm is called by the clock itself, before
+/// Events between nodes happen in no actor. An alarm is called by the clock itself, before
 /// any actor does something at that time. Thread: that of the virtual world.
 class clock_alarm {
 public:
@@ -36,7 +36,7 @@ public:
 private:
   caf::actor_system& system_;
   std::shared_ptr<std::function<void()>> ring_;
-  caf::strong_actor_ptr receiver_; ///< Of the clock's messages.
+  caf::strong_actor_ptr receiver_; ///< Gets the clock's messages.
 };
 
 } // namespace troupe

@@ -15,23 +15,23 @@ namespace troupe {
 
 /// One transfer of many bytes slows down the others at its two cards. Each card sends and receives
 /// so many bytes a second, which its transfers share evenly, in each direction; a transfer has the
-/// lesser of its two shares. What one cannot use the others do not get: where all transfers are
-/// alike, as in training, there is nothing to get.
+/// lesser of its two shares. The others do not get the part that one cannot use: where all
+/// transfers are alike, as in training, there is no such part.
 ///
 /// Cost: a transfer that begins or ends touches those at its two cards, once for all that happens
 /// at one moment.
 class fair_share {
 public:
-  /// @param bytes_per_second Of each card in each direction; above 0.
+  /// @param bytes_per_second Speed of each card in each direction; above 0.
   explicit fair_share(double bytes_per_second) : bytes_per_second_(bytes_per_second) {}
 
-  /// Begins a transfer. @param factor Of its speed; above 0. @returns Its number.
+  /// Begins a transfer. @param factor Multiplies its speed; above 0. @returns Its number.
   uint64_t begin(uint32_t from, uint32_t to, double bytes, double factor, job_time now);
 
   /// Gives up what has not arrived from or at `card`. @returns The transfers' numbers.
   [[nodiscard]] std::vector<uint64_t> give_up(uint32_t card, job_time now);
 
-  /// What is under way from `card`, in the order of beginning.
+  /// Transfers under way from `card`, in the order of beginning.
   [[nodiscard]] std::vector<uint64_t> sent_by(uint32_t card) const;
 
   /// Gives up one transfer. @pre It is under way.

@@ -18,7 +18,7 @@ class network_messages;
 /// A message about to travel.
 struct passage {
   uint32_t end = 0;      ///< The replica at one of its ends; else the number of replicas.
-  const char* kind = ""; ///< Of the message: "PushGradient", "Token".
+  const char* kind = ""; ///< The message's kind: "PushGradient", "Token".
   uint64_t count = 0;    ///< Messages that travelled at this end before.
 };
 
@@ -38,7 +38,7 @@ struct network_options {
   /// How long a message is on its way, beside what its bytes take; empty: it takes no time.
   std::function<job_time(const passage&)> latency;
 
-  /// Of each node's card in each direction, shared by what passes there; 0 = without limit.
+  /// Speed of each node's card in each direction, which transfers share; 0 = without limit.
   double bytes_per_second = 0;
 
   std::optional<slow_link> slowed = {}; ///< In a job of collectives.

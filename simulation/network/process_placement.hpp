@@ -18,8 +18,8 @@ namespace troupe {
 /// Thread: that of the program.
 class process_placement final : public placement {
 public:
-  /// @param world The program's; it and the network outlive the placement. @param names Of the
-  /// processes, by rank; process i stands at the node of replica i.
+  /// @param world The program's; it and the network outlive the placement. @param names The
+  /// processes', by rank; process i stands at the node of replica i.
   /// @param start_deadline How long an actor of another process is waited for.
   process_placement(world& world, simulated_network& network, std::vector<std::string> names,
                     uint32_t rank, job_time start_deadline = std::chrono::seconds{60});

@@ -27,12 +27,12 @@ public:
   [[nodiscard]] bool is_off() const { return timeout_ == job_time{0}; }
 
   /// Whether `to` hears of `from` is looked at anew.
-  /// @param rate Of the clock of `to`, as `clock_error::rate`.
+  /// @param rate Speed of the clock of `to`, as `clock_error::rate`.
   /// @returns If it has just ceased to, when it will give up: the tick at which it has not heard of
   /// it for the whole timeout, counted from the tick in which it last did.
   std::optional<job_time> look(pair from_to, bool is_silent, job_time now, double rate = 1);
 
-  /// Those that are given up now; they are watched no more.
+  /// Pairs that are given up now; they are watched no more.
   [[nodiscard]] std::vector<pair> take_given_up(job_time now);
 
   /// The node has ended: it waits for no peer any more, and no peer for it.
@@ -40,7 +40,7 @@ public:
 
 private:
   job_time timeout_;
-  std::map<pair, job_time> given_up_at_; ///< Of those that are silent.
+  std::map<pair, job_time> given_up_at_; ///< Pairs that are silent.
 };
 
 } // namespace troupe

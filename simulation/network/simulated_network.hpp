@@ -66,8 +66,8 @@ struct cut {
 /// A simulated network, and the nodes at it.
 ///
 /// Messages between two nodes keep their order, but bulk ones (gradients, variables) and the others
-/// pass each other: a token never queues behind 100 MB. What happens at one moment happens in the
-/// order in which it was decided. Draws are those of the ends and their count of messages, so runs
+/// pass each other: a token never queues behind 100 MB. Events of one moment happen in the order
+/// in which they were decided. Draws are those of the ends and their count of messages, so runs
 /// that differ in one option are compared on the same draws.
 ///
 /// As over sockets, a node that is silent for longer than `network_options::silence_timeout` is
@@ -137,8 +137,8 @@ public:
   void freeze(node_index node);
   void thaw(node_index node);
 
-  /// Its clock goes ahead by so much, and from now on runs so many times as fast as it should. What
-  /// its actors wait for by the clock they wait for by this one.
+  /// Its clock goes ahead by so much, and from now on runs so many times as fast as it should. Its
+  /// actors' timers go by this clock.
   void set_clock(node_index node, job_time ahead, double rate);
 
   /// As it is now.
@@ -148,7 +148,7 @@ public:
   uint64_t sever(cut between);
   void heal(uint64_t number);
 
-  /// What a message takes at this node's link is multiplied by this; 1 = as it was.
+  /// Multiplies the time that a message takes at this node's link; 1 = as it was.
   void slow_down(node_index node, double factor);
 
   /// Tells the function given to `on_owners_return`, if there is one, that what a parameter server
@@ -158,8 +158,8 @@ public:
   /// Whether there is such a function.
   [[nodiscard]] bool takes_owners_back() const { return owners_come_back_ != nullptr; }
 
-  /// From now on. Of several that a message runs, one of its own kind counts, and of these the
-  /// last. @returns The injection's number, for `end_injection`.
+  /// Injects from now on. Among several injections for a message, one of its own kind comes first,
+  /// and among these the last. @returns The injection's number, for `end_injection`.
   uint64_t begin_injection(fault_injection what);
   void end_injection(uint64_t number);
 
@@ -228,7 +228,7 @@ private:
     parcel what;
     const char* kind = "";
     job_time sent{0};
-    uint64_t own_bytes = 0; ///< Of a message of another schema that goes with the bulk ones.
+    uint64_t own_bytes = 0; ///< Bytes of a bulk message of another schema.
     bool is_out = false;    ///< It has left its node.
     bool is_served = false; ///< The receiving node has been busy with it.
   };

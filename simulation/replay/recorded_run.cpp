@@ -13,9 +13,9 @@ namespace troupe {
 
 namespace {
 
-/// What a line of the ledger tells of a gradient's times.
+/// A line of the ledger: a gradient's times.
 struct entry {
-  size_t line = 0; ///< Of the file, from 1.
+  size_t line = 0; ///< Line of the file, from 1.
   uint64_t step = 0;
   uint32_t replica = 0;
   gradient_verdict verdict = gradient_verdict::accepted;

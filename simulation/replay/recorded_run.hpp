@@ -24,7 +24,7 @@ struct recorded_time {
 /// what another N, or another policy, would change.
 struct recorded_run {
   uint64_t first_step = 0; ///< Updates before the first that was recorded: 0, if not resumed.
-  std::vector<job_time> step_ends; ///< Of each step; before them, when the first one began.
+  std::vector<job_time> step_ends; ///< Begin of the first step, then each step's end.
   std::vector<job_time> updates;   ///< From the last needed gradient of each step to its end.
   std::vector<std::vector<recorded_time>> times; ///< [replica][gradient]; empty if it never came.
   /// From each replica's last gradient to the end of the run: the next one was not done by then.

@@ -27,7 +27,7 @@ double mean_of(const std::vector<recorded_time>& times) {
   return sum / static_cast<double>(times.size());
 }
 
-/// What a replica's gradients take in a replay, one after the other, and then again from the first.
+/// The times of a replica's gradients in a replay, one after the other, then again from the first.
 struct replayed_replica {
   replica_times times;
   std::optional<job_time> next; ///< Between the last and the first: it was at it at the end.

@@ -13,7 +13,7 @@
 
 namespace troupe {
 
-/// What to change.
+/// Changes to a recorded run.
 struct replay_options {
   sync_options sync;              ///< As it was recorded, or otherwise.
   std::vector<uint32_t> repaired; ///< Replicas that get the times of a typical one.
@@ -26,7 +26,7 @@ struct replay_options {
 
 /// Computations that were cut short, of replicas that compute in a replay as they did.
 struct cut_estimate {
-  uint64_t gradients = 0; ///< Of these replicas, whether cut or completed.
+  uint64_t gradients = 0; ///< These replicas' gradients, cut or completed.
   uint64_t cut = 0;
   uint64_t beyond = 0; ///< Drawn longer than every one that replicas like theirs completed.
   job_time longest{0}; ///< Completed by any of these replicas.
@@ -35,7 +35,7 @@ struct cut_estimate {
   std::vector<uint32_t> unknown;
 };
 
-/// Those of a replay with these options.
+/// The cut gradients of a replay with these options.
 [[nodiscard]] cut_estimate cut_estimate_of(const recorded_run& run, const replay_options& options);
 
 /// Blocks of which `resampled` makes a run.
@@ -66,8 +66,8 @@ constexpr size_t resampled_blocks = 10;
 
 /// How well a replay of the unchanged run reproduces it; shares of the recorded times.
 struct replay_error {
-  double mean_step = 0; ///< Of the mean step time, with its sign.
-  double median = 0;    ///< Of single steps, without it.
+  double mean_step = 0; ///< Error of the mean step time, with its sign.
+  double median = 0;    ///< Error of single steps, without its sign.
   double p90 = 0;
 };
 

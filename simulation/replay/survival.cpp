@@ -24,7 +24,7 @@ job_time sum_of(double nanoseconds, job_time time) {
   return time + job_time{static_cast<int64_t>(std::min(nanoseconds, most))};
 }
 
-// What times last beyond one that a tenth of the completed ones exceed, until they are completed.
+// The mean time that gradients last beyond the time that a tenth of the completed ones exceed.
 double tail_mean_of(const std::vector<recorded_time>& sorted, uint64_t completed) {
   auto in_tail
     = std::max<size_t>(tail_min, static_cast<size_t>(tail_share * static_cast<double>(completed)));
@@ -49,7 +49,7 @@ double tail_mean_of(const std::vector<recorded_time>& sorted, uint64_t completed
 } // namespace
 
 survival_estimate::survival_estimate(std::vector<recorded_time> times) {
-  // Of equal times a completed one comes first: the others lasted longer.
+  // A completed time comes before equal ones that are not: those lasted longer.
   std::ranges::sort(times, [](const recorded_time& a, const recorded_time& b) {
     return a.time != b.time ? a.time < b.time : a.at_least < b.at_least;
   });

@@ -53,7 +53,7 @@ private:
 
 /// Which replicas' times are alike enough to be estimated together.
 struct survival_groups {
-  survival_estimate pool;             ///< Of those that are alike.
+  survival_estimate pool;             ///< Estimate of all that are alike.
   std::vector<survival_estimate> own; ///< [replica]
   std::vector<bool> is_alike;         ///< [replica]: the pool tells of it.
   /// [replica]: it is unlike the others, and was completed too rarely to tell of itself; what is

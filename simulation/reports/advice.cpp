@@ -62,7 +62,7 @@ private:
                                  "gradients a step; give one that is finite and above 0 there",
                                  *steps, candidate.needed)}};
     candidate.report = run_(what);
-    auto stalled = candidate.report.stalled || candidate.report.batches.empty();
+    auto stalled = candidate.report.stalled || std::isnan(candidate.report.step_time.mean);
     candidate.time = stalled ? std::numeric_limits<double>::infinity()
                              : *steps * candidate.report.step_time.mean;
     candidate.cost = candidate.time * candidate.replicas;
@@ -96,11 +96,12 @@ size_t find_baseline(const std::vector<advice_candidate>& tried) {
 }
 
 // Batch means of the cost.
-std::vector<double> batch_costs(const advice_candidate& candidate) {
+batches_of_runs batch_costs(const advice_candidate& candidate) {
   auto costs = candidate.report.batches;
   auto factor = candidate.cost / candidate.report.step_time.mean;
-  for (double& cost : costs)
-    cost *= factor;
+  for (auto& run : costs)
+    for (double& cost : run)
+      cost *= factor;
   return costs;
 }
 
@@ -110,7 +111,7 @@ void compare(advice& found) {
   for (auto& one : found.tried) {
     auto these = batch_costs(one);
     constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
-    one.difference = these.size() == those.size()
+    one.difference = are_alike(these, those)
                        ? widened(paired_share(these, those), one.report, baseline.report)
                        : interval_estimate{unknown, unknown, unknown, unknown, 0};
     one.time /= baseline.time;

@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-/// What is asked.
+/// The question: which experiment, and which choices.
 struct advice_question {
   experiment base;                   ///< How replicas compute, and how long to look.
   std::vector<sync_policy> policies; ///< To choose from; at least one.
@@ -31,21 +31,22 @@ struct advice_candidate {
   experiment_report report;
   double time = 0; ///< To the goal; that of the baseline is 1.
   double cost = 0; ///< Replica-seconds to the goal; those of the baseline are 1.
-  /// Of the cost, to that of the baseline; batch by batch, of the same draws.
+  /// Difference of the cost from the baseline's, as a share of it; batch by batch, of the same
+  /// draws.
   interval_estimate difference;
 };
 
-/// What was found.
+/// The candidates, and the best of them.
 struct advice {
-  std::vector<advice_candidate> tried; ///< That made all their steps; by policy, then backups.
-  size_t baseline = 0;                 ///< Of `tried`: as many backups as replicas are dead.
-  size_t best = 0;                     ///< Of `tried`: the lowest cost.
-  std::vector<size_t> best_of_policy;  ///< Of `tried`, in the order of the question.
+  std::vector<advice_candidate> tried; ///< They made all their steps; by policy, then backups.
+  size_t baseline = 0;                 ///< Index in `tried`: as many backups as replicas are dead.
+  size_t best = 0;                     ///< Index in `tried`: the lowest cost.
+  std::vector<size_t> best_of_policy;  ///< Indices in `tried`, in the order of the question.
 
   /// Whether the best is better than the baseline with more certainty than chance gives.
   [[nodiscard]] bool is_worth_it() const;
 
-  /// Of `tried`, the lowest cost with more backups than the baseline has.
+  /// Index in `tried` of the lowest cost with more backups than the baseline has.
   [[nodiscard]] std::optional<size_t> best_with_more() const;
 
   /// The fewest and the most backups of the best policy that cost at most 1 % more than the best.

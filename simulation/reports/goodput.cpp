@@ -82,7 +82,7 @@ double goodput_of(const failure_history& history, double checkpoint_cost, double
   for (size_t i = 0; i < history.stretches.size(); ++i) {
     auto whole = std::floor(history.stretches[i] / period);
     useful += whole * interval;
-    // What is not saved at the end of the horizon is not lost either.
+    // Work that is not saved at the end of the horizon is not lost either.
     if (!history.ended[i]) useful += std::min(interval, history.stretches[i] - whole * period);
   }
   return useful / history.seconds;

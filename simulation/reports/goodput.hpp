@@ -9,8 +9,8 @@ namespace troupe {
 
 /// A job on nodes that fail. Times in seconds.
 ///
-/// - Each node fails after an exponential time of this mean. Of `nodes` + `backups` nodes that
-///   compute, the job needs `nodes`; a node that has failed is back after `node_return`.
+/// - Each node fails after an exponential time of this mean. The job needs `nodes` of the `nodes`
+///   + `backups` nodes that compute; a node that has failed is back after `node_return`.
 /// - If more than `backups` nodes are down at a time, the job stops: what was computed since the
 ///   last checkpoint is lost, and after detection and restart it goes on with all its nodes. If too
 ///   many fail in that time, detection and restart begin again.
@@ -30,7 +30,7 @@ struct failure_model {
 struct failure_history {
   std::vector<double> stretches; ///< Each but the last of a horizon ended by a stop.
   std::vector<bool> ended;       ///< Whether it was ended by a stop, and not by the horizon.
-  double seconds = 0;            ///< Of all horizons, stretches and stops together.
+  double seconds = 0;            ///< All horizons: stretches and stops together.
 };
 
 /// Draws the history of a job over a horizon, `runs` times with independent failures.
@@ -52,7 +52,7 @@ struct failure_history {
 /// stops, or over one where there was none.
 [[nodiscard]] double mean_time_to_stop(const failure_history& history);
 
-/// The best interval by Young's formula: sqrt(2 * cost * mtbf). @param mtbf Of the job.
+/// The best interval by Young's formula: sqrt(2 * cost * mtbf). @param mtbf The job's.
 /// Source: Young, "A first order approximation to the optimum checkpoint interval", CACM 17 (1974).
 [[nodiscard]] double young_interval(double checkpoint_cost, double mtbf);
 

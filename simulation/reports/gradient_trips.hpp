@@ -29,7 +29,7 @@ public:
   /// The trip of the gradient that came then, taken out; nothing if none did.
   [[nodiscard]] std::optional<gradient_trip> take(uint32_t replica, job_time arrived);
 
-  /// What came before is not asked for any more.
+  /// The caller asks for nothing before this time any more.
   void forget_before(job_time time);
 
 private:

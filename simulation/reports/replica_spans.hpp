@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-/// What a replica was at.
+/// The state of a replica.
 enum class replica_state_kind : uint8_t {
   accepted,  ///< Computing a gradient that counted.
   stale,     ///< Computing one that came too late.
@@ -100,9 +100,9 @@ private:
 /// it was at that gradient.
 struct slow_down_map {
   uint64_t first_step = 0;
-  uint32_t replicas_per_row = 1; ///< Of more than `rows_max` replicas several share a row, ...
+  uint32_t replicas_per_row = 1; ///< Above 1 if there are more than `rows_max`.
   double usual_seconds = 0;      ///< The median over all gradients that count or came too late.
-  /// `[row][step]`: ... which shows the slowest of them. NaN where no replica of the row computed;
+  /// `[row][step]`: the slowest replica of the row. NaN where no replica of the row computed;
   /// below 0 where the slowest was told to stop after so long.
   std::vector<std::vector<float>> rows;
 

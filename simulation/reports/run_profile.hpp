@@ -20,10 +20,10 @@ struct share_of_steps {
 
 /// A distribution in a few hundred points, from the shortest with a share of 0 on: all of them, if
 /// there are no more; else at even shares, and closer and closer towards the longest.
-/// @param seconds Of each step; in any order.
+/// @param seconds Times of steps, in any order.
 [[nodiscard]] std::vector<share_of_steps> distribution_of(std::vector<double> seconds);
 
-/// What is left of an experiment when it is over: small, whatever the experiment was.
+/// Figures of an experiment for its plots: small, whatever the experiment was.
 struct profile_figures {
   std::vector<share_of_steps> step_times; ///< Without warm-up, as what follows but `spans`.
   double step_p10 = 0;
@@ -32,7 +32,7 @@ struct profile_figures {
   std::vector<arrival_figures> arrivals;
   work_totals work;
   std::vector<replica_work> replicas;
-  std::optional<replica_spans> spans; ///< Of the first run, if it was asked for.
+  std::optional<replica_spans> spans; ///< The first run's, if it was asked for.
 };
 
 /// Collects from every step record of an experiment, run after run. Memory: 8 bytes a step,

@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-/// Of one replica.
+/// One replica's work.
 struct replica_work {
   uint64_t accepted = 0;
   uint64_t stale = 0;
@@ -19,7 +19,8 @@ struct replica_work {
   double wasted_seconds = 0; ///< Computed for others.
 };
 
-/// Of all replicas. The seconds are replica-seconds; all but the first two add up to the first.
+/// The work of all replicas. The seconds are replica-seconds; all but the first two add up to the
+/// first.
 struct work_totals {
   double replica_seconds = 0; ///< All replicas, dead or alive, times the time that passed.
   uint64_t accepted = 0;
@@ -28,10 +29,10 @@ struct work_totals {
   double useful_seconds = 0;
   double stale_seconds = 0;     ///< Computed for gradients that came too late.
   double cancelled_seconds = 0; ///< Computed until the replica was told to stop.
-  double down_seconds = 0;      ///< Of replicas that were not there.
+  double down_seconds = 0;      ///< Replicas that were not there.
   double waiting_seconds = 0;   ///< The rest: tokens, messages, gradients that the run cut off.
 
-  /// What a gradient that counted cost all replicas together; infinity if none did.
+  /// The time of all replicas for each gradient that counted; infinity if none did.
   [[nodiscard]] double replica_seconds_per_accepted() const;
 };
 

@@ -42,8 +42,8 @@ sync_options changed_sync(const run_folder& folder, const replay_change& change)
   return sync;
 }
 
-// What other runs that this one might have been make of the change. They differ by chance, and by
-// what was estimated of them; a run that is really made differs by chance as much again.
+// The change in other runs that this one might have been. They differ by chance, and by the times
+// that were estimated; a real run differs by chance as much again.
 std::optional<interval_estimate> prediction_of(const run_folder& folder,
                                                const replay_options& options, double mean) {
   if (folder.run.step_count() < 2 * resampled_blocks) return std::nullopt;

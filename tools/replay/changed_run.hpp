@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-/// What is to differ from the run.
+/// Changes to the recorded run.
 struct replay_change {
   std::optional<uint64_t> replicas; ///< Nothing, here and below: as the run was.
   std::optional<uint64_t> aggregate;
@@ -35,7 +35,7 @@ struct replayed_steps {
   std::optional<stall_report> stalled;
 };
 
-/// What came of it.
+/// The recorded run, and the changed one.
 struct replay_report {
   sync_options recorded_sync;
   sync_options changed_sync;
@@ -50,7 +50,7 @@ struct replay_report {
   /// The mean step time if no cut computation took longer than the longest completed one; nothing
   /// if none is drawn longer.
   std::optional<double> at_least;
-  cut_estimate cut; ///< Of the changed replay, without repaired replicas.
+  cut_estimate cut; ///< The changed replay's, without repaired replicas.
   /// A step waits for replicas of which the run does not say how long they take.
   bool is_lower_bound = false;
 };

@@ -23,7 +23,7 @@ struct run_folder {
 /// Reads the config.toml of a run. Errors: not_found, invalid_argument.
 [[nodiscard]] expected<job_options> read_run_options(const std::string& path);
 
-/// A run with these options and this ledger. @param name Of the ledger; begins error messages.
+/// A run with these options and this ledger. @param name The ledger's; begins error messages.
 /// Errors: malformed, if the ledger tells of more replicas; failed_precondition, if the number of
 /// backups was chosen anew for every step; as `read_ledger`.
 [[nodiscard]] expected<run_folder> run_of(const job_options& options, std::string_view ledger,

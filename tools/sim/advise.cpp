@@ -74,7 +74,7 @@ std::string candidate_text(const advice_candidate& one) {
   return fmt::format("{} with {}", to_string(one.policy), backups(one.backups));
 }
 
-// What is to be spent on.
+// The quantity that backups save.
 std::string_view effort(const advice_question& question) {
   return question.buys ? "of the replica time to the goal" : "of the time to the goal";
 }
@@ -108,7 +108,9 @@ std::string savings(const advice_report& report) {
     auto other = report.found.best_with_more();
     if (!other) return "because    no more could be tried\n";
     const auto& one = report.found.tried[*other];
-    const auto& [mean, error, low, high, count] = one.difference;
+    auto mean = one.difference.mean;
+    auto low = one.difference.low;
+    auto high = one.difference.high;
     if (least.report.step_time.max == 0) return "because    no step takes any time\n";
     if (std::isnan(low))
       return "because    the steps are too few to tell what others would change; raise --steps\n";
@@ -196,7 +198,7 @@ std::string failures_text(const sim_command& command, const advice_report& repor
            usual.restart, usual.checkpoint_cost);
 }
 
-// What else was simulated, as it was asked for.
+// The other options that were given.
 std::string other_options(const sim_command& command) {
   std::string text;
   for (const auto& [key, value] : option_texts(command.options))

@@ -11,12 +11,12 @@
 
 namespace troupe {
 
-/// What came of the search.
+/// The result of the search.
 struct advice_report {
   advice_question question;
   advice found;
   std::vector<sim_row> rows; ///< Everything that was tried under the best policy, for plots.
-  uint32_t hardly_heard = 0; ///< Of the best: replicas that give less than half of their share.
+  uint32_t hardly_heard = 0; ///< Replicas of the best that give less than half of their share.
 };
 
 /// The synchronous policies, those without left-over tokens first; advise tries all of them unless

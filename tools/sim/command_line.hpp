@@ -32,8 +32,8 @@ struct sim_command {
   std::string json;                 ///< File for the report, "-" for standard output; empty: none.
   std::string plots;                ///< Folder for pictures and what they show; empty: none.
   iteration_curve iterations;       ///< Steps that the model needs, by the gradients of each.
-  option_origins origins;           ///< Of the options that the user gave a value.
-  std::optional<double> mtbf_hours; ///< Of a node; for advise alone.
+  option_origins origins;           ///< Where each value that the user gave comes from.
+  std::optional<double> mtbf_hours; ///< A node's mean time between failures; for advise alone.
   std::string answer;               ///< To be printed instead of a simulation, if not empty.
 
   /// The options of each row, in order; those of `across` change first.

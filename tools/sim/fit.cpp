@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 namespace troupe {
 
@@ -112,6 +113,13 @@ json finite(double value) {
   return std::isfinite(value) ? json(value) : json(nullptr);
 }
 
+// Steps of the trace and of its fit; nothing for a fit beyond the times that are simulated.
+std::optional<step_comparison> steps_of(const trace_table& table, const trace_fit& fit) {
+  auto compute = distribution::parse(fit.expression());
+  if (!compute) return std::nullopt;
+  return compare_steps(table, *compute);
+}
+
 expected<void> write(const fit_command& command, const trace_table& table, const trace_fit& fit) {
   if (command.json != "-") fmt::print("{}", fit_text(command, table, fit));
   if (!command.plots.empty()) {
@@ -162,6 +170,12 @@ std::string fit_text(const fit_command& command, const trace_table& table, const
     text += fmt::format("note       no distribution comes close (distance {:.3f}): --compute "
                         "'trace(\"{}\")' simulates with the times themselves\n",
                         best.distance, command.trace);
+  if (auto steps = steps_of(table, fit); steps && steps->is_different)
+    text += fmt::format("note       a step of all {} replicas takes {:#.4g} s in the trace and "
+                        "{:#.4g} s by this fit: --compute 'trace(\"{}\")' keeps which draws are "
+                        "slow together\n",
+                        table.seconds.size(), steps->measured_seconds, steps->fitted_seconds,
+                        command.trace);
   return text
          + fmt::format("try        troupe sim --replicas {} --compute '{}'\n", table.seconds.size(),
                        fit.expression());
@@ -180,10 +194,15 @@ std::string fit_json(const fit_command& command, const trace_table& table, const
                 {"p90", usual.quantile(0.9)},
                 {"p99", usual.quantile(0.99)},
                 {"max", usual.quantile(1)}}},
+              {"step_of_all", nullptr},
               {"families", json::array()},
               {"slow_replicas", json::array()},
               {"periods_of_all", periods_json(fit.of_all, true)},
               {"periods_of_one", periods_json(fit.of_one, false)}};
+  if (auto steps = steps_of(table, fit))
+    result["step_of_all"] = {{"measured", steps->measured_seconds},
+                             {"fitted", steps->fitted_seconds},
+                             {"is_different", steps->is_different}};
   for (const auto& one : fit.families)
     result["families"].push_back({{"expression", one.expression},
                                   {"log_likelihood", finite(one.log_likelihood)},

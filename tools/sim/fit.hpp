@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-/// What was asked.
+/// The command line of `troupe sim fit`.
 struct fit_command {
   std::string trace;  ///< The file.
   std::string json;   ///< File for the report, "-" for standard output; empty: none.

@@ -74,7 +74,7 @@ double median_of(std::vector<double> values) {
 
 // ---- the report ----
 
-// What there was no stop for is not known.
+// "-" if there was no stop that would tell.
 std::string if_stopped(const goodput_row& row, double value, int digits) {
   return row.stops > 0 ? fmt::format("{:.{}f}", value, digits) : "-";
 }
@@ -89,7 +89,7 @@ std::string row_text(const goodput_row& row, double days) {
     100 * row.useful_of_all());
 }
 
-// What backups are worth for one number of nodes. @param rows Of that number.
+// The worth of backups for one number of nodes. @param rows The rows of that number.
 std::string comparison(std::span<const goodput_row> rows) {
   const auto& none
     = *std::ranges::min_element(rows, {}, [](const goodput_row& row) { return row.model.backups; });

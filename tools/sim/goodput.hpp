@@ -12,11 +12,11 @@
 
 namespace troupe {
 
-/// What was asked. Times in seconds, unless a name says otherwise.
+/// The command line of `troupe sim goodput`. Times in seconds, unless a name says otherwise.
 struct goodput_command {
   std::vector<int64_t> nodes{100, 1000, 10'000};
   std::vector<int64_t> backups{0, 1, 2, 4, 8};
-  double mtbf_hours = 50'000; ///< Of a node.
+  double mtbf_hours = 50'000; ///< Mean time between failures of a node.
   double node_return = 3600;
   double detection = 3;
   double restart = 300;
@@ -30,7 +30,7 @@ struct goodput_command {
   std::string json;   ///< File for the report, "-" for standard output; empty: none.
   std::string answer; ///< To be printed instead, if not empty.
 
-  /// Of so many nodes, and so many more.
+  /// The model of so many nodes, and so many backups.
   [[nodiscard]] failure_model model(double needed, uint32_t more) const;
 };
 
@@ -44,8 +44,8 @@ struct goodput_command {
 struct goodput_row {
   failure_model model;
   double stops = 0;     ///< In all days, on average.
-  double mean_time = 0; ///< Of work to a stop; what follows from it has no meaning without stops.
-  double interval = 0;  ///< Of work between checkpoints.
+  double mean_time = 0; ///< Work until a stop; what follows from it has no meaning without stops.
+  double interval = 0;  ///< Work between checkpoints.
   double young = 0;     ///< The best interval by the formulas.
   double daly = 0;
   double useful = 0;                 ///< Share of the time.

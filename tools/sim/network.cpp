@@ -158,7 +158,7 @@ bool read_rate(std::string_view name, std::string_view value, fault_rates& rates
   return size == rates.wave_size;
 }
 
-// What is asked for, and would change nothing.
+// Names an option that would change nothing; empty if there is none.
 std::string without_effect(const fault_rates& rates) {
   auto crashes = rates.crash_mean + rates.wave_mean > job_time{0};
   if (rates.freeze_mean > job_time{0} && rates.thaw_mean == job_time{0})
@@ -223,7 +223,7 @@ bool read_seconds(const toml::node& value, job_time& into) {
   return seconds && *seconds >= 0;
 }
 
-/// What may be said of a fault.
+/// A key of a fault in a scenario file.
 struct fault_key {
   std::string_view name;
   std::optional<fault_kind> kind; ///< The only one that it has a meaning for.

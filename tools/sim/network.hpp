@@ -14,13 +14,13 @@
 namespace troupe {
 
 /// The network in the run of a seed; empty, if the options ask for none.
-/// @param variable_bytes Of what is learnt or of a preset, which is the model if the options do not
-/// say how large that is; 0: unknown.
+/// @param variable_bytes The size of the learnt model or of a preset's, unless options give it; 0:
+/// it is unknown.
 /// Errors: invalid_argument, naming the option and how to mend it.
 [[nodiscard]] expected<std::function<network_options(uint64_t seed)>>
 network_of(const sim_options& options, uint64_t variable_bytes = 0);
 
-/// What goes wrong, and what replicas do about it.
+/// The faults, and how often replicas ask again.
 struct faults_and_repeats {
   fault_plan plan;
   job_time ask_again_after{0};

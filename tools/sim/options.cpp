@@ -26,7 +26,7 @@ constexpr double threads_max = 1024;
 
 constexpr std::string_view dynamic_word = "dynamic";
 
-/// What only the simulator knows by name: a policy, and what goes with it.
+/// A name that only the simulator knows: a policy, and what goes with it.
 struct shorthand {
   std::string_view name;
   sync_policy policy;

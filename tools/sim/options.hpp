@@ -26,7 +26,7 @@ inline constexpr std::string_view local_sgd_name = "local_sgd";
 /// The value of --collective for sums within hosts first, and between them then.
 inline constexpr std::string_view two_level_name = "two_level";
 
-/// What to simulate, as the user says it.
+/// A simulation, as the user says it.
 struct sim_options {
   uint64_t replicas = 100;
   std::optional<uint64_t>
@@ -59,7 +59,7 @@ struct sim_options {
   std::string gradient_bytes;            ///< Empty: as the model.
   std::string service;                   ///< A time or a distribution; empty: none.
   std::string faults;                    ///< As `parse_fault_rates` reads it.
-  std::vector<fault> fault_list;         ///< Those of a scenario file.
+  std::vector<fault> fault_list;         ///< Faults of a scenario file.
   std::optional<double> silence_timeout; ///< Seconds; nothing: as long as links have.
   std::optional<double> ask_again;       ///< Seconds; nothing: 1 where messages are lost, else 0.
   uint64_t steps = 1000;
@@ -90,7 +90,7 @@ option_texts(const sim_options& options);
 /// Errors: invalid_argument, naming the option and how to mend it.
 [[nodiscard]] expected<void> check_uses(std::span<const sim_options> rows);
 
-/// What the options mean together.
+/// The experiment that the options mean together.
 /// Errors: invalid_argument, naming the option and how to mend it.
 [[nodiscard]] expected<experiment> experiment_of(const sim_options& options);
 

@@ -102,7 +102,7 @@ json sync_json(const sync_options& sync) {
           {"policy", to_string(sync.policy)}};
 }
 
-// What is estimated of gradients that were told to stop, and what cannot be known of them.
+// The estimates for gradients that were told to stop, and what cannot be known of them.
 std::string cut_text(const replay_report& report) {
   const auto& cut = report.cut;
   if (cut.cut == 0) return {};
@@ -189,13 +189,13 @@ std::string replay_text(const replay_command& command, const run_folder& folder,
     if (!report.changed->seconds.empty())
       text += fmt::format("           {}\n", figures(report.changed->seconds));
     if (report.prediction) {
-      const auto& [mean, error, low, high, count] = *report.prediction;
+      const auto& prediction = *report.prediction;
       auto recorded = estimate_of(report.recorded).mean;
-      text
-        += fmt::format("so         {}\n"
-                       "           in 95 of 100 cases, another run with that change takes {:#.4g} "
-                       "to {:#.4g} s a step on average\n",
-                       difference_text(difference_of(*report.prediction, recorded)), low, high);
+      text += fmt::format(
+        "so         {}\n"
+        "           in 95 of 100 cases, another run with that change takes {:#.4g} "
+        "to {:#.4g} s a step on average\n",
+        difference_text(difference_of(prediction, recorded)), prediction.low, prediction.high);
     }
     if (report.is_lower_bound)
       text += "so         a step takes at least this long; how much longer, the run does not say\n";

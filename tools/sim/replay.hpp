@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-/// What was asked.
+/// The command line of `troupe sim replay`.
 struct replay_command : replay_change {
   std::string run_dir;
   std::string json;   ///< File for the report, "-" for standard output; empty: none.

@@ -25,7 +25,7 @@ using json = nlohmann::ordered_json;
 
 // ---- for programs ----
 
-// What was said of a fault, by the keys of a scenario file.
+// A fault, by the keys of a scenario file.
 json planned_json(const fault& one) {
   json result{{"kind", to_string(one.kind)},
               {"at", seconds(one.at)},
@@ -87,7 +87,7 @@ json scenario_json(const sim_row& row) {
               {"runs", row.what.runs}};
   if (auto mean = row.what.compute.mean(); mean && std::isfinite(*mean))
     result["compute_mean"] = *mean;
-  // What else was asked for, as it was said.
+  // The other options, as they were given.
   for (auto& [name, value] : option_texts(row.options)) {
     std::ranges::replace(name, '-', '_');
     if (name != "seed" && name != "threads" && name != "engine" && !result.contains(name))
@@ -122,7 +122,7 @@ json histogram_json(const std::map<uint64_t, uint64_t>& lags) {
   return result;
 }
 
-// What is not a number does not exist.
+// Null for a number that does not exist.
 json existing(double value) {
   return std::isfinite(value) ? json(value) : json(nullptr);
 }
@@ -233,7 +233,7 @@ std::string number(double value) {
 // Where quantiles lie in 95 of 100 cases; "-": too few steps to tell.
 std::string quantile_line(const sim_row& row) {
   const auto& time = row.report.step_time;
-  if (row.report.batches.size() < 2) return {};
+  if (std::isnan(row.report.half_width())) return {};
   auto one = [](std::string_view name, double value, const quantile_range& range) {
     return fmt::format("{} {} [{}, {}]", name, number(value), number(range.low),
                        number(range.high));
@@ -248,7 +248,7 @@ std::string difference_text(const sim_row& row) {
                      row.difference->high);
 }
 
-// Of the time of all replicas while they were live.
+// The share of the time of all replicas while they were live.
 double wasted_percent(const sim_row& row) {
   return 100 * row.report.wasted_replica_seconds / row.report.live_replica_seconds;
 }
@@ -284,7 +284,7 @@ std::string headline(const sim_command& command, const sim_row& first) {
   return line + "\n";
 }
 
-// What tells this row from the others: a value of each swept option.
+// The values that tell this row from the others: one of each swept option.
 std::vector<std::string> values_of(const sim_command& command, const sim_row& row) {
   std::vector<std::string> values;
   for (const auto& key : {command.sweep.key, command.across.key})
@@ -324,6 +324,19 @@ std::string footline(const std::vector<sim_row>& rows) {
     readable::count(static_cast<uint64_t>(static_cast<double>(events) / wall)), virtual_seconds);
 }
 
+// A single run whose steps depend on each other for long, and whose mean is not known well.
+std::string dependence_remark(const sim_row& row) {
+  constexpr double well = 0.01;
+  auto error = error_of(row.report.batches);
+  auto stretches = error.freedom + 1;
+  if (row.what.runs > 1 || !error.is_dependent || stretches >= batch_count / 2
+      || row.report.half_width() <= well * row.report.step_time.mean)
+    return {};
+  return fmt::format("slow periods outlast a twentieth of the run: its interval is that of {} "
+                     "independent stretches; raise --steps",
+                     stretches);
+}
+
 std::string remarks(const sim_command& command, const std::vector<sim_row>& rows) {
   std::string text;
   for (const auto& row : rows) {
@@ -336,6 +349,8 @@ std::string remarks(const sim_command& command, const std::vector<sim_row>& rows
       text += fmt::format("{}stalled: {}\n", prefix, row.report.stalled->reason);
     if (row.report.trace && row.report.trace->is_exceeded)
       text += fmt::format("{}{}\n", prefix, trace_text(*row.report.trace, row.report));
+    if (auto remark = dependence_remark(row); !remark.empty())
+      text += fmt::format("{}{}\n", prefix, remark);
     if (auto mean = row.what.compute.mean(); mean && std::isinf(*mean))
       text += fmt::format("{}the computing times have no mean: look at the median\n", prefix);
   }
@@ -352,7 +367,7 @@ std::string row_name(const sim_command& command, const sim_row& row) {
 }
 
 std::string row_column(const sim_command& command) {
-  if (command.sweep.key.empty()) return "row";
+  if (command.sweep.key.empty()) return "name";
   return command.across.key.empty() ? command.sweep.key
                                     : command.sweep.key + ", " + command.across.key;
 }

@@ -17,18 +17,19 @@ struct sim_row {
   sim_options options;
   experiment what;
   experiment_report report;
-  std::optional<interval_estimate> difference; ///< Of the step time, to the first row.
+  std::optional<interval_estimate> difference; ///< Step time less that of the first row.
   std::optional<profile_figures> profile;      ///< For plots.
 };
 
-/// What tells this row from the others, "cancel, 96" in a grid; empty if there is but one.
+/// The values that tell this row from the others, "cancel, 96" in a grid; empty if there is but
+/// one.
 [[nodiscard]] std::string row_name(const sim_command& command, const sim_row& row);
 
-/// The options of which `row_name` gives the values: "policy, aggregate"; "row" if there is but
-/// one.
+/// The options of which `row_name` gives the values: "policy, aggregate"; "name" if there is but
+/// one row.
 [[nodiscard]] std::string row_column(const sim_command& command);
 
-/// What was drawn from a trace beyond its times, in words.
+/// The draws beyond a trace's times, in words.
 [[nodiscard]] std::string trace_text(const trace_use& use, const experiment_report& report);
 
 /// The report as one JSON object: of the row, or with `sweep` and an array `rows` of such. In a

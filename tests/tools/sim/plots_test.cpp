@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: every picture of a simulation has its numbers beside it, and one that cannot be says why.
+// Goal: every picture of a simulation has its numbers beside it, and one that cannot be says why;
+// tables and fits say where they are not to be trusted.
 // Method: small simulations; the files that they leave.
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
+#include "tools/sim/fit.hpp"
 #include "tools/sim/plots/goodput_plot.hpp"
 #include "tools/sim/plots/plot_list.hpp"
 #include "tools/sim/plots/sim_plots.hpp"
@@ -104,6 +106,21 @@ TEST_SUITE("tools/sim/plots") {
     CHECK(text_of("aggregate=12:16").find("at the edge") == std::string::npos);
   }
 
+  TEST_CASE("a run that is too short for its slow periods says so") {
+    auto text_of = [](const char* compute, const char* runs) {
+      auto command = parsed({"--replicas", "8", "--steps", "400", "--policy", "cancel", "--compute",
+                             compute, "--runs", runs});
+      return sim_table(command, simulated(command));
+    };
+    CHECK(text_of("lognormal(1, 0.1) * on_off(0.001, 0.01, 3)", "1")
+            .find("slow periods outlast a twentieth of the run: its interval is that of 2 "
+                  "independent stretches; raise --steps\n")
+          != std::string::npos);
+    CHECK(text_of("lognormal(1, 0.1) * on_off(0.001, 0.01, 3)", "2").find("outlast")
+          == std::string::npos);
+    CHECK(text_of("exponential(1)", "1").find("outlast") == std::string::npos);
+  }
+
   TEST_CASE("one run shows its replicas, and no backups") {
     auto command = parsed({"--replicas", "8", "--aggregate", "7", "--steps", "40", "--policy",
                            "latest_token", "--compute", "1 slow={0}*2.5"});
@@ -112,6 +129,9 @@ TEST_SUITE("tools/sim/plots") {
     CHECK(plot_named(plots, "convergence").why_not != "");
     CHECK(plot_named(plots, "staleness").csv.find("\n0,,2,") != std::string::npos);
     CHECK(plot_named(plots, "timeline").csv.find("dropped work") != std::string::npos);
+    for (const auto& plot : plots)
+      CHECK_FALSE(plot.csv.starts_with("row,row,"));
+    CHECK(plot_named(plots, "step-time").csv.starts_with("row,name,share_of_steps,"));
     auto slow_down = plot_named(plots, "slow-down").csv;
     CHECK(slow_down.find("\n0,3,40,2.5\n") != std::string::npos);
     CHECK(slow_down.find("\n1,3,40,1\n") != std::string::npos);
@@ -229,6 +249,8 @@ TEST_SUITE("tools/sim/plots") {
     CHECK(gnuplot_text("it's") == "'it''s'");
     CHECK(logarithmic_tics(0.8, 12) == "1, 2, 5, 10");
     CHECK(logarithmic_tics(2.1, 2.4) == "2.1, 2.2, 2.4");
+    CHECK(logarithmic_tics(0.8, 900) == "1, 10, 100"); // 1, 2, 5, ... would overlap
+    CHECK(logarithmic_tics(1, 1e12) == "1, 100, 10000, 1e+06, 1e+08, 1e+10, 1e+12");
     CHECK(line_colour(0, 3) != line_colour(1, 3));
     CHECK(unit_for(0.01).name == "ms");
     CHECK(unit_for(5).name == "s");
@@ -247,6 +269,31 @@ TEST_SUITE("tools/sim/plots") {
     command.backups = {1};
     CHECK(goodput_plot(command, goodput_rows(command)).why_not
           == "needs two numbers of --backups to compare");
+  }
+}
+
+TEST_SUITE("tools/sim/fit") {
+  TEST_CASE("a fit that loses which draws are slow together points to the trace") {
+    auto told = [](const char* expression) {
+      auto times = distribution::parse(expression)->times(11);
+      trace_table table{std::vector(8, std::vector<double>(1000))};
+      for (uint32_t replica = 0; replica < 8; ++replica)
+        for (uint64_t draw = 0; draw < 1000; ++draw)
+          table.seconds[replica][draw]
+            = std::chrono::duration<double>(times(replica, draw)).count();
+      fit_command command{.trace = "t.csv"};
+      auto fit = fit_trace(table);
+      return fit_text(command, table, fit) + fit_json(command, table, fit);
+    };
+    auto together = told("lognormal(1, 0.02) * common(two_point(0.02, 8))");
+    CHECK(together.find("\nnote       a step of all 8 replicas takes 1.") != std::string::npos);
+    CHECK(together.find("s by this fit: --compute 'trace(\"t.csv\")' keeps which draws are slow "
+                        "together\n")
+          != std::string::npos);
+    CHECK(together.find("\"is_different\": true") != std::string::npos);
+    auto alone = told("lognormal(1, 0.02)");
+    CHECK(alone.find("\nnote ") == std::string::npos);
+    CHECK(alone.find("\"is_different\": false") != std::string::npos);
   }
 }
 

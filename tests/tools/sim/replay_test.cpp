@@ -117,8 +117,8 @@ TEST_SUITE("tools/sim/replay") {
   }
 
   TEST_CASE("predicts within its interval what a run that cut its stragglers would have taken") {
-    // Of 8 replicas 6 are waited for, then all. The longest of 8 takes 1 + 1/2 + ... + 1/8 if times
-    // are exponential; the other mean is that of 400,000 draws of eight.
+    // A step waits for 6 of 8 replicas, then for all. The longest of 8 takes 1 + 1/2 + ... + 1/8 if
+    // times are exponential; the other mean is that of 400,000 draws of eight.
     const std::pair<std::string, double> truths[]
       = {{"exponential(1)", 2.71786}, {"lognormal(1, 0.5)", 2.1384}};
     for (const auto& [expression, truth] : truths) {

@@ -25,19 +25,19 @@ using sim_rows = std::vector<sim_row>;
 /// Time to the goal by two swept options.
 [[nodiscard]] sim_plot grid_plot(const sim_command& command, const sim_rows& rows);
 
-/// What was learnt by when.
+/// The loss by time.
 [[nodiscard]] sim_plot loss_plot(const sim_command& command, const sim_rows& rows);
 
-/// What became of gradients and of the replicas' time.
+/// The fates of gradients, and the uses of the replicas' time.
 [[nodiscard]] sim_plot work_plot(const sim_command& command, const sim_rows& rows);
 
 /// By how many updates gradients were late.
 [[nodiscard]] sim_plot staleness_plot(const sim_command& command, const sim_rows& rows);
 
-/// What each replica gave.
+/// Each replica's gradients.
 [[nodiscard]] sim_plot contributions_plot(const sim_command& command, const sim_rows& rows);
 
-/// What replicas did when.
+/// The states of replicas over time.
 [[nodiscard]] sim_plot timeline_plot(const sim_command& command, const sim_rows& rows);
 
 /// Which replicas were slow when.

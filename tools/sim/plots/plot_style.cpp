@@ -133,12 +133,17 @@ std::string whole_tics(std::string_view axis, size_t count) {
 
 std::string logarithmic_tics(double low, double high) {
   TROUPE_ASSERT(0 < low && low <= high, low, high);
+  constexpr double decades_of_parts = 2;
+  constexpr double powers_max = 6;
   std::string tics;
+  auto decades = std::log10(high / low);
+  auto stride = std::max(1, static_cast<int>(std::ceil(decades / powers_max)));
   auto last = static_cast<int>(std::floor(std::log10(high)));
   for (auto exponent = static_cast<int>(std::floor(std::log10(low))); exponent <= last;
-       ++exponent) {
+       exponent += stride) {
     for (double part : {1.0, 2.0, 5.0}) {
       auto place = part * std::pow(10, exponent);
+      if (part > 1 && decades > decades_of_parts) break;
       if (place >= low && place <= high)
         tics += fmt::format("{}{:g}", tics.empty() ? "" : ", ", place);
     }

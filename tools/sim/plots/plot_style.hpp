@@ -21,7 +21,7 @@ struct sim_plot {
 
 /// How a picture begins.
 struct plot_heading {
-  std::string name; ///< Of the files, without ending.
+  std::string name; ///< Name of the files, without ending.
   std::string title;
   std::string caption;
   int width = 900;

@@ -185,7 +185,7 @@ std::string slow_down_table(const slow_down_map& map) {
   return text;
 }
 
-// Of what there is none, the key says nothing.
+// The key leaves out states that do not occur.
 std::string title_if(bool is_there, std::string_view name) {
   return is_there ? fmt::format("title \"{}\"", name) : "notitle";
 }

@@ -41,7 +41,7 @@ expected<void> write_timeline_json(const fs::path& path, const replica_spans& co
   return file->flush();
 }
 
-/// What became of all pictures.
+/// The pictures that were written, and those that could not be.
 struct written_plots {
   std::vector<std::string> names;
   std::string refused; ///< A line for each that there is not.

@@ -79,7 +79,7 @@ std::string step_time_curves(const sim_command& command, const sim_rows& rows,
 
 // ---- arrivals ----
 
-// Of ten thousand gradients a thousand make the same curve; at its ends every one counts.
+// A thousand of ten thousand gradients make the same curve; at its ends every one counts.
 bool is_shown(size_t index, size_t count) {
   constexpr size_t points = 1000;
   constexpr size_t ends = 100;
