@@ -179,24 +179,10 @@ expected<tensor> variable_copies::combined() const {
   return config_.rule == copy_rule::sum ? sum : divided(sum, config_.count);
 }
 
-// An integer is divided without loss: the first copy of all processes keeps the remainder.
-void variable_copies::share_out(const tensor& whole) {
+// An integer is cut: its remainder is lost, as in TensorFlow.
+tensor variable_copies::share(const tensor& whole) const {
   auto all = config_.count + config_.elsewhere;
-  auto is_divided = config_.rule == copy_rule::sum && all > 1;
-  auto share = is_divided ? divided(whole, all) : whole;
-  for (auto& copy : copies_)
-    copy.value = share;
-  auto is_first = config_.has_first || config_.elsewhere == 0;
-  if (is_divided && is_first && !is_floating(whole.type())) {
-    auto others = filled(whole.type(), whole.extents(), all - 1);
-    auto of_others = computed(share, change::multiply, others);
-    auto of_first = computed(whole, change::subtract, of_others);
-    if (!have_same_bits(of_first, share)) {
-      take_apart();
-      copies_.front().value = std::move(of_first);
-    }
-  }
-  bring_together();
+  return config_.rule == copy_rule::sum && all > 1 ? divided(whole, all) : whole;
 }
 
 expected<tensor> variable_copies::apply(int32_t component, change how, const gradient& operand) {
@@ -276,20 +262,14 @@ expected<tensor> variable_copies::apply_to_all(change how, const gradient& opera
                 fmt::format("SyncOnReadVariable does not support `{}` in cross-replica context "
                             "when aggregation is set to SUM: variable '{}'; assign the new sum",
                             name_of_assign(how), config_.name));
-  if (is_assigned) {
-    auto whole = changed_by(config_.name, first().value, how, operand);
-    if (!whole) return whole;
-    share_out(*whole);
-    return first().value;
-  }
   std::vector<tensor> values;
   for (const auto& copy : copies_) {
     auto value = changed_by(config_.name, copy.value, how, operand);
     if (!value) return value;
-    values.push_back(std::move(*value));
+    values.push_back(is_assigned ? share(*value) : std::move(*value));
   }
   for (size_t i = 0; i < copies_.size(); ++i)
-    copies_[i].value = std::move(values[i]);
+    copies_[i].value = is_assigned ? values.front() : values[i];
   bring_together();
   return first().value;
 }
@@ -349,10 +329,9 @@ expected<variable_state> variable_copies::saved() const {
 }
 
 void variable_copies::restore(variable_state saved) {
+  saved.value = share(saved.value);
   copies_.assign(1, std::move(saved));
   on_host_.clear();
-  const auto whole = first().value;
-  share_out(whole);
 }
 
 } // namespace troupe

@@ -36,8 +36,6 @@ struct copies_config {
   /// device are alike.
   std::shared_ptr<compute_device> device;
   uint32_t stream = 0; ///< The device's stream that updates run on.
-  /// Whether the first copy of all processes is here. It is here where no copy is elsewhere.
-  bool has_first = false;
 };
 
 /// Whether arrays have the same bits. @pre They are row-major, of one dtype and shape.
@@ -88,10 +86,10 @@ public:
   [[nodiscard]] expected<tensor> read_average() const;
 
   /// Changes one copy or all of them, on the host. Copies that add up share what is assigned to
-  /// all; the first copy of all processes also gets the remainder of an integer. @returns The
-  /// changed copy, in the host's memory; the first, if all were changed. Errors: as `read`,
-  /// `changed` and `scattered`; invalid_argument where copies that are kept apart cannot be changed
-  /// as one; unimplemented for a scatter into such copies.
+  /// all; an integer loses its remainder. @returns The changed copy, in the host's memory; the
+  /// first, if all were changed. Errors: as `read`, `changed` and `scattered`; invalid_argument
+  /// where copies that are kept apart cannot be changed as one; unimplemented for a scatter into
+  /// such copies.
   [[nodiscard]] expected<tensor> apply(int32_t component, change how, const gradient& operand);
 
   /// Gradients where updates are computed: those that lie there already as they are, others copied.
@@ -133,7 +131,7 @@ private:
   [[nodiscard]] size_t index_of(int32_t component) const;
   [[nodiscard]] expected<tensor> combined() const;
   [[nodiscard]] expected<tensor> apply_to_all(change how, const gradient& operand);
-  void share_out(const tensor& whole);
+  [[nodiscard]] tensor share(const tensor& whole) const;
   void take_apart();
   [[nodiscard]] bool is_as_first(size_t index) const;
   void bring_together();

@@ -41,7 +41,6 @@ struct variable_owner_config {
   /// Where the variable lies and is updated, on a device each; none: in the host's memory. One with
   /// a place has no mirror.
   std::vector<processor> places{};
-  bool has_first_copy = false; ///< As `copies_config::has_first`.
 };
 
 /// Whether a reader can look at memory of a device. The host's may be looked at anywhere.

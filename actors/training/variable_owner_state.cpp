@@ -149,7 +149,7 @@ owned_variable::owned_variable(const variable_owner_config& config, size_t place
   : form_(config.variable), rule_(config.rule), world_(config.world),
     copies_({form_.name, config.copies, rule_, config.copies_elsewhere,
              config.places.empty() ? nullptr : config.places[place].owned,
-             config.places.empty() ? 0 : config.places[place].stream, config.has_first_copy},
+             config.places.empty() ? 0 : config.places[place].stream},
             config.initial.clone()),
     log_(rows_in(form_.extents)) {}
 

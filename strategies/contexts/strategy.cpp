@@ -303,7 +303,6 @@ variable strategy::add_variable(std::string name, const tensor& initial,
                                &world_,    static_cast<uint32_t>(data->devices.size()),
                                rule,       num_replicas_in_sync() - num_replicas_};
   config.variable_index = static_cast<uint32_t>(data->index);
-  config.has_first_copy = first_local_replica() == 0;
   auto at = context_stack::current().top();
   auto is_beside = at.owner == this && at.beside;
   data->place_of = is_beside ? variables_[*at.beside].data_->place_of : config.variable_index;

@@ -599,18 +599,6 @@ TEST_SUITE("strategies/kinds/multi_worker") {
     });
   }
 
-  TEST_CASE("a sum of integers is shared out by all processes without loss") {
-    for_every_split([](strategy& strategy, uint32_t) {
-      auto count = strategy.make_variable("count", scalar(0, dtype::i64),
-                                          {.synchronization = variable_synchronization::on_read,
-                                           .aggregation = variable_aggregation::sum});
-      for (auto whole : {7, -7, 8, 3}) {
-        static_cast<void>(strategy.assign(count, whole));
-        CHECK(one_number(strategy.read(count)) == whole);
-      }
-    });
-  }
-
   TEST_CASE("metrics count the rows of all processes") {
     for_every_split([](strategy& strategy, uint32_t) {
       mean_metric loss{strategy, "loss"};
