@@ -25,11 +25,11 @@ class played_worker {
 public:
   explicit played_worker(troupe::world& world)
     : actor_(world.system().spawn([asked = asked_](caf::event_based_actor* self) -> caf::behavior {
-        self->set_default_handler(caf::drop); // nothing stops what it does
         return {[self, asked](const msg<wire::RunClosure>& call) {
                   asked->push_back({call, self->make_response_promise<msg<wire::ClosureDone>>()});
                   return asked->back().answer;
                 },
+                [](const msg<wire::CancelClosure>&) {}, // nothing stops what it does
                 [self](const script& script) { script.act(self); }};
       })) {}
 
