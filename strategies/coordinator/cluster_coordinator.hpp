@@ -56,7 +56,7 @@ namespace troupe {
 /// Source: TensorFlow, `tf.distribute.coordinator.ClusterCoordinator`.
 class cluster_coordinator {
 public:
-  /// @param strategy Outlives it. @param options Of the first one for that strategy.
+  /// @param strategy Outlives it. @param options They count for the first one of that strategy.
   /// Errors: throws `failure`: invalid_argument for another strategy than a parameter server
   /// strategy, or a queue without room; failed_precondition in a cluster without workers.
   explicit cluster_coordinator(troupe::strategy& strategy, coordinator_options options = {});

@@ -21,7 +21,7 @@ struct data_position {
 [[nodiscard]] tensor make_position(const data_position& at, uint64_t size);
 
 /// Reads a position; one of two numbers stands in pass 0.
-/// @param size How many there are now. @param things What they are called: "elements".
+/// @param size How many there are now. @param things Their name in errors: "elements".
 /// Errors: `invalid_argument` if it is no position, or one among another number of them.
 [[nodiscard]] expected<data_position> read_position(const tensor& position, uint64_t size,
                                                     std::string_view things);

@@ -11,7 +11,7 @@
 namespace troupe {
 
 /// Puts a strategy's variables, slots, averages and the world's clock back to where a snapshot has
-/// them. @param variables What the job trains: it must be in the snapshot; others may be.
+/// them. @param variables The job trains them: they must be in the snapshot; others may be.
 /// Errors: throws `failure` with failed_precondition if the snapshot is of other variables, another
 /// optimizer or another seed; type_mismatch and invalid_argument if a variable has changed its
 /// form.

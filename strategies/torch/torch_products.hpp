@@ -14,8 +14,8 @@ namespace troupe {
 
 namespace detail {
 
-/// @param kernels As OpenBLAS calls them: "Prescott". @param widest What this processor could use:
-/// "SkylakeX" for AVX-512, "Haswell" for AVX2; empty: neither.
+/// @param kernels As OpenBLAS calls them: "Prescott". @param widest The widest that this processor
+/// has: "SkylakeX" for AVX-512, "Haswell" for AVX2; empty: neither.
 [[nodiscard]] std::string openblas_products(std::string_view kernels, std::string_view widest);
 
 } // namespace detail

@@ -21,7 +21,7 @@
 
 namespace troupe::test {
 
-/// Opens a handle to one and the same GPU. @param streams Of that handle.
+/// Opens a handle to one and the same GPU. @param streams Streams of the handle.
 using gpu_opener = std::function<std::shared_ptr<compute_device>(uint32_t streams)>;
 
 /// Where a job computes, and where its variables lie.

@@ -324,8 +324,9 @@ TEST_SUITE("strategies/cluster/server") {
       return refusal_of([&] { process{cluster, std::move(options)}; });
     };
     auto tasks = two_workers("127.0.0.1:2222", "");
-    CHECK(line_of(cluster_of(tasks, 0), {.replicas = 3}).message
-          == "3 replicas cannot be shared evenly by 2 workers (a chief is one); give a multiple of 2");
+    CHECK(
+      line_of(cluster_of(tasks, 0), {.replicas = 3}).message
+      == "3 replicas cannot be shared evenly by 2 workers (a chief is one); give a multiple of 2");
     tasks.push_back({"evaluator", 0, ""});
     CHECK(line_of(cluster_of(tasks, 2), {}).code == errc::failed_precondition);
     auto public_tasks = two_workers("0.0.0.0:0", "");
