@@ -234,8 +234,7 @@ private:
             });
   }
 
-  // A name that leads to this machine alone, though it does not sound so, is the machine's own:
-  // Debian has it in /etc/hosts. A node that goes by it may listen on any card.
+  // Debian's /etc/hosts leads a machine's own name to 127.0.1.1: its node may listen on any card.
   [[nodiscard]] endpoint_list reachable(const std::string& host, endpoint_list found) const {
     auto is_here = [](const tcp::endpoint& at) { return at.address().is_loopback(); };
     if (is_loopback(host) || !std::ranges::all_of(found, is_here)) return found;
@@ -388,6 +387,7 @@ private:
     member.link = with_shared;
     member.address = {with.peer().node, with.peer().incarnation};
     member.trouble.clear();
+    member.last_step = no_step;
     settle(member, member.address);
   }
 

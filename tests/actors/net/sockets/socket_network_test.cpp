@@ -288,6 +288,32 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     CHECK(ghost.last_words().find("already") != std::string::npos);
   }
 
+  TEST_CASE("a new life that is gone is not named with a step of the former one") {
+    station chief{options_of(0)};
+    auto near = chief.publish("successor", successor);
+    {
+      hostile_peer first{chief.network->listening_at()};
+      REQUIRE(first.say_hello(worker_hello(5)));
+      REQUIRE(first.read()->kind == frame_kind::hello);
+      frame_header header{.kind = frame_kind::parcel,
+                          .content = content_code::message,
+                          .from = {{1, 5}, 5},
+                          .to = near.id()};
+      auto token = flatten(*frame(make_token(98)));
+      REQUIRE(first.write(header, token));
+    }
+    CHECK(chief.loss.wait().message.ends_with("last heard of at step 98"));
+    news<error> second_loss;
+    chief.network->on_loss([&](node_index, const error& why) { second_loss.tell(why); });
+    {
+      hostile_peer second{chief.network->listening_at()};
+      REQUIRE(second.say_hello(worker_hello(6)));
+      REQUIRE(second.read()->kind == frame_kind::hello);
+    }
+    CHECK(second_loss.wait().message == "worker:0 is gone: it closed the connection");
+    end(near);
+  }
+
   TEST_CASE("an earlier life that comes late costs the one that is there nothing") {
     auto options = options_of(0);
     options.alive_for = 0ms; // however short its silence was
