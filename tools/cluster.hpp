@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `troupe cluster`: which cluster would a job started here be part of, and what says so?
+// `troupe cluster`: the cluster that a job started here would be part of, and its source.
 #pragma once
 
 #include "strategies/cluster/environment.hpp"
@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-/// What was asked.
+/// The arguments of `troupe cluster`, as parsed.
 struct cluster_command {
   cluster_options options;
   bool json = false;
@@ -24,7 +24,7 @@ struct cluster_command {
 [[nodiscard]] expected<cluster_command> parse_cluster_options(int argument_count,
                                                               const char* const* arguments);
 
-/// What there is to tell.
+/// The cluster, and the network card that this process would use in it.
 struct cluster_report {
   resolved_cluster cluster;
   std::string wanted_card; ///< As `wanted_card` says.

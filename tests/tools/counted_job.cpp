@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A job that counts its gradients: counted_job POLICY AGGREGATE OWNER_COPIES MIN_REPLICAS. Each
 // gradient adds 1 to a row of its own, until SIGTERM. At the end the chief compares the rows with
-// its ledger: what it has as accepted is part of the variable exactly once, and nothing else is.
-// What happens is told on standard error, one line each.
+// its ledger: each gradient that the ledger has as accepted is part of the variable exactly once,
+// and no other gradient is. A line on standard error tells each event.
 #include "messages/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster/server.hpp"
@@ -28,7 +28,7 @@ namespace {
 
 constexpr int64_t lives_max = 16;
 constexpr int64_t steps_max = 16'384;
-constexpr int life_bits = 32; ///< Of an iteration's number, below that of the life.
+constexpr int life_bits = 32; ///< Bits of the iteration's number, below those of the life.
 
 void say(const std::string& line) {
   std::fprintf(stderr, "%s\n", line.c_str());
@@ -50,7 +50,7 @@ public:
     if (record.step % 50 == 0) say("step " + std::to_string(record.step));
   }
 
-  // True if the rows hold what was accepted, once. A ledger names no lives.
+  // True if the rows hold each accepted gradient once. A ledger names no lives.
   [[nodiscard]] bool agrees_with(std::span<const float> rows, uint32_t replicas) const {
     int64_t accepted = 0;
     int64_t missing = 0;

@@ -64,6 +64,12 @@ class Evaluator(Job):
                 self.evaluator(*options).ends(0)
                 self.assertEqual(list(self.rows(strategy))[-1], 100)
 
+    def test_beside_parameter_servers_that_hold_each_variable_twice(self):
+        self.cluster = addresses(chief=1, worker=1, ps=2, evaluator=1)
+        for process in self.start_all(self.cluster, *SHORT, "--replicate-owners", "2").values():
+            process.ends(0)
+        self.assertEqual(list(self.rows()), self.saved())
+
     def test_comes_late_and_finds_what_is_still_there(self):
         for process in self.begin(*SHORT):
             process.ends(0)

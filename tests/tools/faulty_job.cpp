@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job in which one process does what it must not: faulty_job STRATEGY STEPS [throws] [HOLDERS].
+// A job in which one process is faulty: faulty_job STRATEGY STEPS [throws] [HOLDERS].
 // Where it throws, the function of this process's replicas does so in its twentieth step. Whatever
 // process gets SIGUSR1 ends at once, with exit code 0, as a program does that calls `exit` too
 // early; after SIGTERM all end in good order. And an evaluator beside another job; its function
@@ -34,7 +34,7 @@ using namespace troupe;
 
 namespace {
 
-/// What this process was told to do.
+/// The arguments of this process, and its stop token.
 struct faulty_options {
   std::string strategy;
   uint64_t steps = 0;

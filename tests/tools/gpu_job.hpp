@@ -42,7 +42,7 @@ namespace troupe::test {
           }};
 }
 
-/// What learns where.
+/// A language model, the devices that train it, and how.
 struct language_job {
   language_model_config model = small_model();
   std::vector<std::shared_ptr<compute_device>> devices{}; ///< None: in the host's memory.
@@ -51,7 +51,7 @@ struct language_job {
   bool is_mirrored = false; ///< Replicas meet in each step; else a chief counts their gradients.
 };
 
-/// What a job came to.
+/// The losses of a job, and the variables that it left.
 struct language_course {
   std::vector<double> losses; ///< By step, the mean of its replicas.
   std::vector<tensor> variables;

@@ -166,6 +166,12 @@ class Trainer(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         return result
 
+    def test_goes_on_if_its_evaluation_throws(self):
+        said = self.trained(*VIRTUAL, "--sought", "-1", "--evaluate-every", "20")
+        self.assertIn("after 40 steps: -1.000\n", said.stdout)
+        self.assertIn(PROGRAM + ": the held-out data were not evaluated: no examples below 0\n", said.stderr)
+        self.assertEqual(self.table("evaluations.csv")[-1]["step"], "40")
+
     def test_is_a_job_of_many_processes_with_an_evaluator(self):
         said = self.launched("-n", "2", "--ps", "1", "--evaluator", "--", TRAINER, "--run-dir", "run", "--checkpoint-every", "10",
                              "--keep-checkpoints", "99")

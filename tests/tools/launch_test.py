@@ -8,6 +8,7 @@ import os
 import pathlib
 import pty
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -428,6 +429,10 @@ class Launch(unittest.TestCase):
                          "ended; the last it wrote to standard error:\n(  \\| 1[2-9]\n){8}  \\| 20\n  \\| no such thing\n$")
         self.assertIn("asked", (self.folder / "logs/worker-0.log").read_text())
 
+    def test_a_job_ends_with_its_last_task_that_fails(self):
+        job = self.launch("-n 1 --grace 1000", "exec >&- 2>&-; sleep 0.3; exit 3")
+        self.assertEqual((job.returncode, job.stderr.count("\n")), (3, 1), job.stderr)
+
     def test_a_worker_that_is_spared_ends_nothing(self):
         script = """[ $me = worker:1 ] && kill -KILL $$
             while [ ! -e told ]; do sleep 0.02; done; exit ${code:-0}"""
@@ -575,6 +580,21 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'spare worker', '\\0' +
                                 env=PLAIN, text=True, capture_output=True, timeout=100)
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertIn("cannot start ./program", result.stderr)
+
+    def test_too_few_descriptors_are_named_with_their_limit(self):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24))
+        result = subprocess.run([TROUPE, "launch", "-n", "8", "--", "true"], env=PLAIN, text=True, capture_output=True,
+                                timeout=100, preexec_fn=limit)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertEqual(result.stderr, "troupe launch: cannot start true: Too many open files; ulimit -n sets the limit\n")
+
+    def test_a_log_that_reaches_a_limit_on_file_sizes_ends_nothing(self):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4, 4))
+        job = self.begin("-n 1 --log-dir logs", "echo one; echo two; kill -XFSZ $$", preexec_fn=limit)
+        output, complaints = job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 128 + signal.SIGXFSZ, complaints)
+        self.assertEqual(output, "[worker:0] one\n[worker:0] two\n")
+        self.assertRegex(complaints, "worker-0.log: File too large; the rest of this log is lost\n")
 
     def test_what_nohup_ignores_stays_ignored(self):
         job = self.begin("-n 1", "touch ready; sleep 1; echo lived",

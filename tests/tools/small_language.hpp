@@ -25,7 +25,7 @@ inline constexpr std::string_view small_text
           .hidden_dropout = 0.3};
 }
 
-/// What the variables of a model are before the first step.
+/// The initial values of a model's variables.
 [[nodiscard]] inline std::vector<tensor> variables_of(const language_model_config& model,
                                                       uint64_t seed) {
   std::vector<tensor> values;

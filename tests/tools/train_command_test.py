@@ -5,6 +5,7 @@ import csv
 import json
 import os
 import pathlib
+import resource
 import signal
 import struct
 import subprocess
@@ -69,6 +70,24 @@ class Train(unittest.TestCase):
             self.assertEqual(result.returncode, code, result.stderr)
             self.assertEqual(len(self.table("metrics.csv", stream)), 20)
         self.assertIn("cannot write to standard output: No space left on device\n", result.stderr)
+
+    def limited(self, bytes_of_a_file, *options):
+        """A run whose files may not grow beyond a limit."""
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_of_a_file, bytes_of_a_file))
+        return subprocess.run([TROUPE, "train", *SMALL, "--run-dir", "run", *options], cwd=self.folder, text=True,
+                              capture_output=True, timeout=100, preexec_fn=limit)
+
+    def test_a_limit_on_file_sizes_is_a_full_disk(self):
+        result = self.limited(4096, "--steps", "200", "--world", "virtual", "--checkpoint-every", "0")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, "ledger.csv: File too large")
+        self.assertIn("bits per byte", result.stdout)
+
+    def test_a_disk_that_is_full_at_the_start_is_no_wrong_option(self):
+        result = self.limited(0, "--steps", "20")
+        self.assertEqual((result.returncode, result.stderr.count("\n")), (1, 1), result.stderr)
+        self.assertIn("cannot write run/config.toml.new: File too large\n", result.stderr)
+        self.assertFalse((self.folder / "run").exists())
 
     def test_each_step_is_evaluated_once(self):
         for strategy in ("parameter_server", "mirrored"):
@@ -193,7 +212,8 @@ class Train(unittest.TestCase):
             refused = self.train("--resume", "mirrored", "--steps", "40", *options, "--run-dir", "other")
             self.assertEqual(refused.returncode, 6, refused.stderr)
             self.assertEqual(refused.stderr, "troupe train: --resume mirrored: that run trains a transformer, context 8, layers 2, "
-                             f"heads 2, width 8, not {other}; leave the model's options as they were\n")
+                             f"heads 2, width 8, not {other}; leave the model's options as they were; if you gave none, "
+                             "the config.toml of that run is damaged\n")
 
     def test_an_interrupted_transformer_ends_as_one_that_was_not_though_it_recomputes(self):
         alike = ["--world", "virtual", "--strategy", "mirrored", "--learning-rate-decay", "none"]
@@ -362,7 +382,37 @@ class Train(unittest.TestCase):
         self.assertEqual(process.returncode, 128 + signal.SIGTERM)
         self.assertIn("asked to stop after step", complaints)
         self.assertIn("bits per byte", output)
+        self.assertIn("\nno plots: the run was asked to stop; to draw them type\n  cd run && gnuplot loss.gp steps.gp\n", output)
+        self.assertFalse((self.folder / "run" / "loss.svg").exists())
         json.loads((self.folder / "run" / "timeline.json").read_text())
+
+    def test_a_run_whose_reader_has_gone_ends_as_any(self):
+        command = [TROUPE, "train", *SMALL, "--steps", "100000000", "--run-dir", "run"]
+        process = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.addCleanup(process.kill)
+        for line in process.stdout:
+            if line.startswith(b"step"):
+                break
+        process.stdout.close()
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(60), 128 + signal.SIGINT)
+        self.assertTrue((self.folder / "run" / "report.html").exists())
+        self.assertTrue(list((self.folder / "run" / "checkpoints").glob("checkpoint-*")))
+
+    def test_the_summary_and_the_report_are_there_before_plots_are_drawn(self):
+        gnuplot = self.folder / "gnuplot"
+        gnuplot.write_text("#!/bin/sh\nwhile [ ! -e ../enough ]; do sleep 0.02; done; exit 7\n")
+        gnuplot.chmod(0o755)
+        process = subprocess.Popen([TROUPE, "train", *SMALL, "--steps", "20", "--run-dir", "run"], cwd=self.folder, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                   env={**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}"})
+        self.addCleanup(process.kill)
+        said = "".join(iter(process.stdout.readline, "report: run/report.html\n"))
+        self.assertIn("bits per byte", said)
+        self.assertTrue((self.folder / "run" / "report.html").exists())
+        (self.folder / "enough").touch()
+        self.assertRegex(process.communicate(timeout=60)[0], "^no plots: gnuplot failed with 7; to draw them type\n")
+        self.assertEqual(process.returncode, 0)
 
     def test_a_replica_that_takes_too_long_is_named(self):
         result = self.train(*SMALL, "--policy", "latest_token", "--aggregate", "4", "--slow", "2=1000", "--world",

@@ -38,7 +38,7 @@ void write_bytes(std::ostream& to, const tensor& values) {
   to.write(static_cast<const char*>(values.data()), static_cast<std::streamsize>(values.bytes()));
 }
 
-/// What a step took and came to.
+/// The batch of a step, and its loss.
 struct learned_batch {
   text_batch batch;
   double loss = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command `troupe flight`: read the files of a run, and print what they say together.
+// The command `troupe flight`: reads the flight records of a run, and prints them as one.
 #include "tools/flight/command.hpp"
 
 #include "tools/flight/merge.hpp"
@@ -26,7 +26,7 @@ constexpr const char* flight_introduction
     "\n"
     "RUN_DIR is the folder of a run; the records are the files *.jsonl in its folder flight.\n";
 
-/// What the user asked for.
+/// The arguments of `troupe flight`, as parsed.
 struct flight_options {
   std::string run_dir;
   uint64_t last = 40;

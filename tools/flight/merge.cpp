@@ -79,8 +79,8 @@ std::optional<uint64_t> step_at(std::span<const flight_task> tasks, double momen
   return newest;
 }
 
-// A replica that computes, and what it computes. Whether it has had a token is known only if all
-// its messages are listed; of a task that is lost, often the last one is all there is.
+// Whether a replica computes a step that is not known. Its token is known only if all its messages
+// are listed; a lost task has often left only the last one.
 bool computes_unknown_step(const flight_actor& actor) {
   return actor.name.starts_with("replica ") && actor.state == "computing" && !actor.step
          && actor.listed < actor.handled;

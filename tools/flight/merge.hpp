@@ -27,9 +27,9 @@ struct flight_actor {
   std::string name;
   std::string state;
   double since = 0;             ///< Seconds since the job began.
-  std::optional<uint64_t> step; ///< The newest that a message of it is about.
-  uint64_t handled = 0;         ///< Messages so far; it may be that not all of them are listed.
-  uint64_t listed = 0;          ///< Messages of it in the record.
+  std::optional<uint64_t> step; ///< The newest step that a message of it is about.
+  uint64_t handled = 0;         ///< Messages so far; the record may list fewer.
+  uint64_t listed = 0;          ///< Messages that the record lists.
 };
 
 /// The record of one task.
@@ -37,20 +37,20 @@ struct flight_task {
   std::string task;
   std::string reason;
   bool is_lost = false;
-  std::optional<double> seconds; ///< When the task told this; nothing if it did not.
+  std::optional<double> seconds; ///< When the task made the record; nothing if it made none.
   std::vector<flight_actor> actors;
   std::vector<flight_message> messages;
 };
 
-/// Reads a file of JSON lines as `flight_lines` writes it. What is no printable character in its
-/// texts becomes '?'. @param file Its name, for errors.
+/// Reads a file of JSON lines as `flight_lines` writes it. A character of its texts that is not
+/// printable becomes '?'. @param file Its name, for errors.
 /// Errors: malformed, naming file and line.
 [[nodiscard]] expected<flight_task> read_flight_task(std::string_view text,
                                                      const std::string& file);
 
-/// Which tasks did not answer, and which one fell behind, at what: a line each. The last of the
-/// replicas is the one with the oldest step; of those, one that computes, and for longest. A
-/// replica with a step that is not known, since only its last messages are, has a line of its own.
+/// A line for each task that did not answer, and for the replica that fell behind: the one with the
+/// oldest step; among several of them, the one that has computed for longest. A replica has a line
+/// of its own if its step is not known, because the record holds only its last messages.
 [[nodiscard]] std::vector<std::string> flight_findings(std::span<const flight_task> tasks);
 
 /// The findings, and the last messages of all tasks by time. @pre There is a task.

@@ -16,9 +16,9 @@
 
 namespace troupe {
 
-/// What can be chosen of the network: convolutions with windows of 3 x 3 and a padding of 1, each
-/// with a bias, relu, and pooling that halves the sides; a hidden layer (relu); and a softmax over
-/// the classes.
+/// The extents that can be chosen. The network has convolutions with windows of 3 x 3 and a
+/// padding of 1, each with a bias, relu, and pooling that halves the sides; a hidden layer (relu);
+/// and a softmax over the classes.
 /// Source: LeCun et al., "Gradient-based learning applied to document recognition", 1998.
 struct image_model_config {
   std::vector<int64_t> filters = {16, 32}; ///< Output channels of each convolution.

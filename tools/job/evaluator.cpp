@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sidecar evaluator for a run, and what it writes.
+// A sidecar evaluator for a run, and its files.
 #include "tools/job/evaluator.hpp"
 
 #include "actors/recording/evaluation_file.hpp"
@@ -24,13 +24,13 @@ namespace fs = std::filesystem;
 
 constexpr auto poll_every = std::chrono::milliseconds{200};
 
-// Beside the steps: files are written in blocks, and folders of other machines are seen late.
+// Files are written in blocks, and changes in folders of other machines are seen late.
 constexpr job_time delay_of_files = std::chrono::seconds{10};
 
-// Bytes of a run's files, but for ours: they grow as long as it is alive.
+// Bytes of a run's files, without the evaluator's own: they grow as long as the run is alive.
 uint64_t bytes_in(const fs::path& run) {
   uint64_t bytes = 0;
-  std::error_code ignored; // what vanishes while we look is gone
+  std::error_code ignored; // a file may vanish meanwhile
   for (auto entry = fs::recursive_directory_iterator{run, ignored};
        !ignored && entry != fs::recursive_directory_iterator{}; entry.increment(ignored)) {
     if (entry->path().filename() == run_directory::evaluator_folder)
@@ -54,7 +54,7 @@ bool begins(const evaluator_options& given) {
   return true;
 }
 
-/// What an evaluator leaves behind.
+/// The files that an evaluator writes into the run's folder `eval`.
 class evaluator_files {
 public:
   evaluator_files(const fs::path& run, const quality_measure& measure)
@@ -71,7 +71,7 @@ public:
 
   [[nodiscard]] std::optional<uint64_t> last_step() const { return table_->last_step(); }
 
-  // Both reach the disk at once: there may be hours until the next.
+  // Table and curve reach the disk at once: the next evaluation may be hours away.
   void add(const job_snapshot& saved, double quality) {
     value_or_throw(table_->append(saved.step, saved.time, quality));
     value_or_throw(table_->flush());
@@ -108,7 +108,7 @@ sidecar_evaluator_options sidecar_of(const evaluator_options& given, evaluator_f
     .limits = {.last_step = given.last_step,
                .after = files.last_step(),
                .timeout = delay_of_files + given.timeout},
-    // A run that is taken back has never begun, and will leave nothing.
+    // A run that took its folder back has never begun, and leaves nothing.
     .is_over
     = [&] { return run_directory::is_over(given.run) || !run_directory::is_begun(given.run); },
     .progress = [&] { return bytes_in(given.run); },

@@ -37,7 +37,7 @@ constexpr option_range any_number{std::numeric_limits<double>::lowest(),
 
 } // namespace
 
-/// The program's own options stand before those of the job, which are described when it runs.
+/// The program's own options stand before those of the job, which `read` describes.
 struct job::command_line {
   command_line(int argument_count, const char* const* arguments, job_settings settings)
     : argument_count(argument_count), arguments(arguments),
@@ -76,7 +76,7 @@ struct job::command_line {
   std::string program;
   job_options options;
   job_command command;
-  command_options all; ///< Behind what it refers to.
+  command_options all; ///< Below the members that it refers to.
   bool has_own = false;
 };
 

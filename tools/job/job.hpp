@@ -22,12 +22,12 @@ namespace troupe {
 class running_job;
 struct job_request;
 
-/// What a program sets for its job in code; every field is optional.
+/// Settings of a job that its program makes in code; every field is optional.
 struct job_settings {
-  std::string about;    ///< What the program does, for --help.
-  job_options defaults; ///< What holds where neither command line nor file says something.
-  quality_measure measure = quality_measures::loss; ///< How losses and evaluations are called.
-  /// How well the variables, in the order of their making, do on what they were not trained on.
+  std::string about;    ///< Says in --help what the program does.
+  job_options defaults; ///< Hold unless command line or file say otherwise.
+  quality_measure measure = quality_measures::loss; ///< Names losses and evaluations.
+  /// Evaluates the variables, in the order of their making, on held-out data.
   std::function<expected<double>(std::span<const tensor>)> evaluate;
 };
 
@@ -77,21 +77,21 @@ public:
   void option(const std::string& name, const std::string& argument, const std::string& help,
               double& place);
 
-  /// Tells what is trained. Before `run`.
+  /// Describes the model and the data. Before `run`.
   void describe(job_subject subject);
 
-  /// Finds the cluster, for a program that has to know its part before `run`. Errors: in a line
-  /// that says what to mend.
+  /// Finds the cluster, for a program that has to know its part before `run`. Errors: as
+  /// `troupe::find_cluster`.
   [[nodiscard]] expected<void> find_cluster();
 
-  /// Reads the command line, runs the body, which is to call `train`, and tells what came of it. A
-  /// body that throws ends the job, and its reason is said in one line.
-  /// @returns What `main` is to return: see `exit_code`.
+  /// Reads the command line, runs the body, which is to call `train`, and prints the result. A body
+  /// that throws ends the job, and one line says why.
+  /// @returns The value for `main` to return: see `exit_code`.
   [[nodiscard]] int run(const std::function<void()>& body);
 
-  // ---- what the body has ----
+  // ---- for the body ----
 
-  /// As they were read, and fitted to the cluster.
+  /// The options as they were read, and fitted to the cluster.
   [[nodiscard]] const job_options& options() const;
 
   /// Whether this process leads the job. @pre `find_cluster`, or in the body.
@@ -112,7 +112,7 @@ public:
   /// Adds a hook, told before those of the run folder. It counts in the process that leads.
   void add_hook(std::shared_ptr<session_hook> hook);
 
-  /// The optimizer that goes with `strategy()`. @param plan, rule What an update does.
+  /// The optimizer that goes with `strategy()`. @param plan, rule The update of a step.
   /// @param clip_global_norm As of `sync_options` and `optimizer_options`.
   /// Errors: throws `failure`, as the optimizer's constructor.
   [[nodiscard]] job_optimizer optimizer(const update_plan& plan, double clip_global_norm = 0) const;
@@ -122,7 +122,7 @@ public:
   /// @returns How the job ended. Errors: in the report; throws `failure` if the job did not begin.
   job_report train(const job_optimizer& optimizer, const step_function& step);
 
-  /// Trains those of a strategy of the program's own, made with `world()`, and with
+  /// Trains the variables of a strategy of the program's own, made with `world()`, and with
   /// `server().placement()` where it takes one.
   /// @param optimizer Where replicas do not meet, a `sync_replicas_optimizer`.
   job_report train(troupe::strategy& strategy, const job_optimizer& optimizer,

@@ -9,12 +9,12 @@
 namespace troupe {
 
 /// Fits the number of replicas, if it is not given, to the cluster that the command line, or the
-/// environment, names, so that options can be checked. Where none can be found, it stays:
-/// `find_cluster` says why.
+/// environment, names, so that options can be checked. If no cluster can be found, the number
+/// stays: `find_cluster` says why.
 void fit_to_cluster(const job_command& command, job_options& options);
 
 /// Finds the cluster that the command line, or the environment, names. @param options Fitted to it.
-/// Errors: invalid_argument, in a line that says what to mend: the cluster, or the option that does
+/// Errors: invalid_argument; the line names the wrong part of the cluster, or the option that does
 /// not go with it.
 [[nodiscard]] expected<resolved_cluster> find_cluster(const job_command& command,
                                                       const job_options& options);

@@ -15,7 +15,7 @@ namespace troupe {
 
 namespace {
 
-// What was asked for in vain, and by which option.
+// The result of a search; its error is named after the option that asked for it.
 template <class T>
 expected<T> asked_for(const std::string& option, expected<T> found) {
   if (found) return found;

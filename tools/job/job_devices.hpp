@@ -14,7 +14,7 @@ namespace troupe {
 class collective_library;
 class compute_device;
 
-/// What a process computes, reduces and has variables on, where that is not its processor.
+/// Devices on which a process computes, reduces and holds variables, beside its processor.
 struct job_devices {
   std::vector<std::shared_ptr<compute_device>> computing{}; ///< Replicas take them in turn.
   std::vector<std::shared_ptr<compute_device>> holding{};   ///< Variables take them in turn.
@@ -22,9 +22,9 @@ struct job_devices {
   std::shared_ptr<compute_device> reducing{};               ///< For nccl, too: the first GPU.
 };
 
-/// Opens the devices that the options name, if this process has a use for them. If they do not say
-/// where variables lie: beside the replicas that compute, in a job of one process; or, of a
-/// strategy in which each process has all variables, if its replicas compute on one GPU.
+/// Opens the devices that the options name, if this process has a use for them. If the options name
+/// none for variables, these lie beside the replicas that compute: in a job of one process, and in
+/// a process that has all variables and computes on one GPU.
 /// Errors: as `open_devices` and `open_nccl`, after the option that asks for it.
 [[nodiscard]] expected<job_devices> find_devices(const job_options& options,
                                                  const resolved_cluster& cluster);

@@ -94,16 +94,20 @@ void print_what_if(const job_options& options, const run_folder_hook& run) {
     1e3 * as_it_was, 1e3 * other);
 }
 
-void draw(const std::filesystem::path& folder, const job_subject& subject, plots_of what) {
+void draw(const std::filesystem::path& folder, const job_subject& subject, plots_of what,
+          bool is_wanted) {
   auto written = write_plot_scripts(folder, subject.measure, subject.baselines);
-  auto drawn = written.and_then([&] { return draw_plots(folder, what); });
+  auto drawn = written.and_then([&]() -> expected<void> {
+    if (!is_wanted) return fail(errc::cancelled, "the run was asked to stop");
+    return draw_plots(folder, what);
+  });
   if (drawn) {
     print_if_possible(
-      stdout, "\nplots: {1}{0}/steps.svg; open {0}/timeline.json in https://ui.perfetto.dev\n",
+      stdout, "plots: {1}{0}/steps.svg; open {0}/timeline.json in https://ui.perfetto.dev\n",
       folder.string(), what == plots_of::steps ? std::string{} : folder.string() + "/loss.svg ");
     return;
   }
-  print_if_possible(stdout, "\nno plots: {}; to draw them type\n  {}\n", drawn.error().message,
+  print_if_possible(stdout, "no plots: {}; to draw them type\n  {}\n", drawn.error().message,
                     plot_command(folder, what));
 }
 

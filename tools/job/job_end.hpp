@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job says in the end, to people and to the shell.
+// The end of a job: its summary for people, its exit code for the shell.
 #pragma once
 
 #include "actors/interfaces/job_report.hpp"
@@ -17,11 +17,11 @@
 
 namespace troupe {
 
-/// The exit code of a process after its job has ended so. @param signal_number That has asked it to
-/// end; 0: none.
+/// The exit code of a process whose job has ended with this report. @param signal_number The signal
+/// that asked it to end; 0: none.
 [[nodiscard]] int code_of(const job_report& report, int signal_number);
 
-/// Says what kept a job from beginning. @param otherwise The code, if that is neither a signal nor
+/// Prints why a job did not begin. @param otherwise The code, if that is neither a signal nor
 /// others that are missing. @returns The exit code.
 [[nodiscard]] int refuse_job(std::string_view program, const error& reason,
                              const resolved_cluster& cluster, int signal_number,
@@ -31,13 +31,16 @@ namespace troupe {
 [[nodiscard]] std::string early_end(std::string_view program, const job_report& report,
                                     uint64_t steps);
 
-/// Prints the result of the last evaluation, and what others need for the same.
+/// Prints the result of the last evaluation, and those of simple methods on the same data.
 void print_quality(const job_subject& subject, double quality);
 
-/// Under `tensorflow` leftover tokens go stale; a user of backups should hear what that costs.
+/// Under `tensorflow`, leftover tokens go stale. For a job with backups, prints the mean step time
+/// that a simulation gives under `tensorflow` and under `latest_token`.
 void print_what_if(const job_options& options, const run_folder_hook& run);
 
-/// Draws the run, or says how.
-void draw(const std::filesystem::path& folder, const job_subject& subject, plots_of what);
+/// Draws the run, or prints the command that does. @param is_wanted False: gnuplot is not started,
+/// which may take longer than a launcher waits for a job that it has asked to stop.
+void draw(const std::filesystem::path& folder, const job_subject& subject, plots_of what,
+          bool is_wanted);
 
 } // namespace troupe

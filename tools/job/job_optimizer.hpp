@@ -24,7 +24,7 @@ public:
 
   job_optimizer(sync_replicas_optimizer own) : own_(std::move(own)) {}
 
-  /// @param plan What an update does, as `own` was told.
+  /// @param plan The update plan that `own` has, too.
   template <class Optimizer>
   job_optimizer(Optimizer own, update_plan plan) : own_(std::move(own)), plan_(std::move(plan)) {}
 
@@ -38,7 +38,8 @@ public:
                                            troupe::variable variable) const;
 
   /// Computes the gradients of a loss on a tape, reports the loss, and applies them.
-  /// @param examples In the replica's batch, for the report. Errors: as that of the optimizer.
+  /// @param examples Examples in the replica's batch, for the report. Errors: as that of the
+  /// optimizer.
   [[nodiscard]] task<void> minimize(replica_context& context, loss_function loss,
                                     std::vector<variable> variables, uint32_t examples) const;
 
@@ -48,7 +49,7 @@ public:
     return std::get_if<Optimizer>(&own_);
   }
 
-  /// What an update does, if that is known.
+  /// The update plan, if it is known.
   [[nodiscard]] const std::optional<update_plan>& plan() const { return plan_; }
 
 private:

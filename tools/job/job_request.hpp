@@ -11,7 +11,7 @@ class command_options;
 struct job_command;
 struct job_options;
 
-/// What was said of a job, read and checked. What it refers to outlives the job.
+/// The options and the command of a job, read and checked. They outlive the job.
 struct job_request {
   std::string program; ///< Begins lines: "troupe train".
   job_command& command;

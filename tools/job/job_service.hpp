@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a running job can be looked at.
+// The web page and the metrics of a running job.
 #pragma once
 
 #include "strategies/cluster/environment.hpp"
@@ -13,13 +13,13 @@
 
 namespace troupe {
 
-/// What `--metrics-port` serves: the page, and the figures beside it. Both are hooks of the job.
+/// The page and the metrics that `--metrics-port` serves. Both are hooks of the job.
 struct job_service {
-  std::shared_ptr<live_page> page; ///< Before the server, which asks it until it ends.
+  std::shared_ptr<live_page> page; ///< Outlives the server, which asks it.
   std::shared_ptr<metrics_server_hook> server;
-  std::string token; ///< That clients have to know; empty: none.
+  std::string token; ///< Token that clients have to send; empty: none.
 
-  /// Lines that say where.
+  /// Lines that name the addresses.
   [[nodiscard]] std::string text() const;
 };
 

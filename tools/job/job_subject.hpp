@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program tells of what its job trains.
+// The part of a job that depends on its model and data.
 #pragma once
 
 #include "kernels/tensor/tensor.hpp"
@@ -18,24 +18,24 @@ namespace troupe {
 
 struct found_checkpoint;
 
-/// A job, its checkpoints, its files and its evaluator are the same whatever is trained: all that
-/// differs is here, and all of it may be left out.
+/// A job, its checkpoints, its files and its evaluator are the same for every model. The parts that
+/// differ are here, and each may be left out.
 struct job_subject {
   std::string announcement; ///< Lines for people, before the job begins.
   uint64_t steps = 0;       ///< Updates to make; 0: as --steps says.
 
   quality_measure measure = quality_measures::loss;
-  /// How well variables, in the order of their making, do on what they were not trained on, in the
-  /// units of `measure`; empty: they are not evaluated.
+  /// Evaluates variables, in the order of their making, on held-out data, in the units of
+  /// `measure`; empty: they are not evaluated.
   std::function<expected<double>(std::span<const tensor>)> evaluate{};
-  std::string others{}; ///< Lines below the result: what others need for the same.
+  std::string others{}; ///< Lines below the result: those of simple methods.
   std::vector<plot_baseline> baselines{};
 
-  std::map<std::string, std::string> notes{}; ///< What checkpoints say beside the job.
+  std::map<std::string, std::string> notes{}; ///< Notes in checkpoints, beside the job.
   /// Whether a job may go on with a checkpoint; the reason goes on behind the folder's name.
   /// Empty: if it is of the same variables, optimizer and seed.
   std::function<expected<void>(const found_checkpoint&)> can_resume{};
-  /// Whether an evaluator may judge one. Empty: if it is of the same variables.
+  /// Whether an evaluator may evaluate a checkpoint. Empty: if it is of the same variables.
   std::function<expected<void>(const found_checkpoint&)> can_evaluate{};
 
   std::string agreement{}; ///< A line that processes must have alike, beside the options.

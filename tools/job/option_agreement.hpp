@@ -12,16 +12,17 @@
 
 namespace troupe {
 
-/// Processes that draw other batches, or make other steps, would train what was not asked for, and
-/// never notice. @returns What they all must have been told, a line for each option that a file may
-/// hold; where files lie may differ, and where there is a chief, what concerns it or the process
-/// alone.
-/// @param own Options of the program that may differ, too.
+/// Processes with different options would draw other batches, or make other steps, and never
+/// notice.
+/// @returns The options that all processes must have alike: a line for each option that a file may
+/// hold. Left out are places of files and, where there is a chief, options that concern the chief
+/// or a process alone.
+/// @param own Options of the program that each process may have its own of.
 [[nodiscard]] std::string agreement_of(const command_options& all, const job_options& options,
                                        std::span<const std::string> own);
 
-/// Each process tells the others what it was told, where there is no chief to compare it. All
-/// processes of the strategy have to make the call; one that is alone says nothing.
+/// Without a chief that compares them, each process sends its options to the others. All processes
+/// of the strategy have to make the call; one that is alone sends nothing.
 /// Errors: throws `failure` with failed_precondition: which process's line differs from the
 /// first one's, and how; as `cross_replica_context::exchanged`.
 void check_same_options(strategy& strategy, const std::string& agreement);

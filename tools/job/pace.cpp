@@ -16,7 +16,7 @@ namespace {
 // In the virtual world arithmetic takes no time; this stands for it.
 constexpr job_time virtual_computing_time = std::chrono::milliseconds{100};
 
-// At most what a distribution draws at most.
+// The slowed time, at most the longest time that a distribution draws.
 job_time slowed(job_time time, double factor) {
   constexpr std::chrono::duration<double, std::nano> longest = std::chrono::seconds{1'000'000'000};
   return std::chrono::duration_cast<job_time>(std::min(time * factor, longest));

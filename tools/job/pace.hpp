@@ -10,8 +10,8 @@
 
 namespace troupe {
 
-/// What the options add to a replica's computing: in real time, that of slow ones; in virtual time,
-/// in which arithmetic takes none, all of it. As `training_options::pace`.
+/// The time that the options add to a replica's computing, as `training_options::pace`. In real
+/// time, slow replicas get some; in virtual time, arithmetic takes none, so all of it is added.
 /// @pre `check(options, ...)` has a value. Thread: one at a time, if it is virtual time.
 [[nodiscard]] std::function<job_time(uint32_t replica, uint64_t iteration, job_time elapsed)>
 pace_of(const job_options& options);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts that a process has in a job, and what its options make of it.
+// The parts that a process has in a job, and the objects that its options ask for.
 #include "tools/job/running_job.hpp"
 
 #include "actors/world/compute_device.hpp"
@@ -80,6 +80,7 @@ uint64_t running_job::steps() const {
 
 int running_job::run(const std::function<void()>& body) {
   const auto& program = request_.program;
+  ignore_write_signals();
   if (auto found = find_cluster(); !found) return refuse(program, found.error());
   auto devices = find_devices(request_.options, *cluster_);
   if (!devices) return refuse(program, devices.error());
@@ -125,7 +126,11 @@ std::optional<int> running_job::prepare_run() {
     service_ = std::move(*service);
   }
   auto directory = make_directory();
-  if (!directory) return refuse(program, directory.error());
+  if (!directory) {
+    auto is_disk = directory.error().code == errc::resource;
+    return refuse(program, directory.error(),
+                  is_disk ? exit_code_of(errc::resource) : exit_code::usage);
+  }
   directory_ = std::move(*directory);
   if (service_) service_->page->open(directory_->path());
   return std::nullopt;
@@ -195,9 +200,10 @@ int running_job::conclude(const std::optional<error>& thrown) {
   }
   if (!report_->failure) print_what_if(options, *folder_);
   if (folder_->totals().step_times().count() > 0) {
-    draw(directory_->path(), subject_,
-         folder_->has_losses() || last_evaluation_ ? plots_of::losses_and_steps : plots_of::steps);
     leave_page();
+    draw(directory_->path(), subject_,
+         folder_->has_losses() || last_evaluation_ ? plots_of::losses_and_steps : plots_of::steps,
+         signals_->signal_number() == 0);
   }
   if (thrown && !report_->failure)
     return refuse(request_.program, *thrown, exit_code_of(thrown->code));
@@ -210,10 +216,10 @@ void running_job::leave_page() {
   auto report
     = write_report(folder, folder / report_name, [this] { return signals_->signal_number() == 0; });
   if (!report) {
-    print_if_possible(stdout, "no report: {}\n", report.error().message);
+    print_if_possible(stdout, "\nno report: {}\n", report.error().message);
     return;
   }
-  print_if_possible(stdout, "report: {}\n", report->path.string());
+  print_if_possible(stdout, "\nreport: {}\n", report->path.string());
   last_page_ = std::move(report->run_json);
 }
 
@@ -245,6 +251,7 @@ int running_job::evaluate_run(const std::function<void()>& body) {
   auto attempt = find_attempt(options.run_dir, true, process_environment());
   if (!attempt) return refuse(program, attempt.error());
   options.run_dir = attempt->own;
+  options.replicate_owners = 1; // an evaluator holds its variables itself
   if (options.run_dir.empty())
     return misused("an evaluator finds the run by its folder: give all tasks the same --run-dir");
   if (options.checkpoint_every == 0)
@@ -273,7 +280,7 @@ std::optional<error> running_job::call(const std::function<void()>& body) {
   }
 }
 
-// The others need not wait for what is done now.
+// Leaves the cluster: other processes need not wait for summary, report and plots.
 void running_job::leave() {
   signals_->on_user_signal({});
   strategy_.reset();
@@ -302,7 +309,7 @@ void running_job::keep_notice(std::string_view line) const {
   if (service_) service_->page->keep_notice(line);
 }
 
-// ---- what the options make ----
+// ---- objects that the options ask for ----
 
 world& running_job::world() {
   if (world_) return *world_;
@@ -466,7 +473,12 @@ std::vector<std::shared_ptr<session_hook>> running_job::hooks_of_leader() {
 
 // An evaluation that fails does not end a job: a warning says why, and its result is NaN.
 double running_job::evaluate(std::span<const tensor> values) const {
-  auto result = subject_.evaluate(values);
+  expected<double> result;
+  try {
+    result = subject_.evaluate(values);
+  } catch (...) {
+    result = tl::unexpected<error>{reason_of(std::current_exception())};
+  }
   if (!result) say(fmt::format("the held-out data were not evaluated: {}", result.error().message));
   return result.value_or(std::numeric_limits<double>::quiet_NaN());
 }

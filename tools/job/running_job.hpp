@@ -35,8 +35,8 @@ namespace troupe {
 ///
 /// | part      | before the body             | in `train`            | after the body        |
 /// |-----------|-----------------------------|-----------------------|-----------------------|
-/// | leader    | finds what to go on with,   | trains, with hooks;   | ends files, sums up,  |
-/// |           | makes the folder, announces | evaluates in the end  | draws                 |
+/// | leader    | finds its checkpoint,       | trains, with hooks;   | ends files, sums up,  |
+/// |           | makes the folder, announces | evaluates in the end  | writes report, draws  |
 /// | follower  | announces the cluster       | trains                | says how it ended     |
 /// | evaluator | finds the folder            | evaluates checkpoints | says how many         |
 ///
@@ -49,7 +49,7 @@ public:
   /// Finds the cluster, if that was not done yet. Errors: as `find_cluster`.
   [[nodiscard]] expected<void> find_cluster();
 
-  /// Tells what is trained. @pre Before `run`.
+  /// Describes the model and the data. @pre Before `run`.
   void describe(job_subject subject) { subject_ = std::move(subject); }
 
   /// Runs the body, and all around it. @returns The exit code of the process.
@@ -116,14 +116,14 @@ private:
   std::optional<signal_watch> signals_;
   std::vector<std::shared_ptr<session_hook>> hooks_; ///< The program's own.
 
-  // Of the leader.
+  // Members that only the leader uses.
   job_beginning beginning_;
   std::optional<job_service> service_; ///< If the job is served.
   std::optional<run_directory> directory_;
   std::shared_ptr<progress_hook> progress_;
   std::shared_ptr<run_folder_hook> folder_;                    ///< Null before training.
-  std::optional<std::pair<uint64_t, double>> last_evaluation_; ///< Of which step, and what.
-  std::string last_page_; ///< What the report shows, as `run_json`; empty before it is written.
+  std::optional<std::pair<uint64_t, double>> last_evaluation_; ///< Its step, and its result.
+  std::string last_page_; ///< The report's content, as `run_json`; empty before it is written.
 
   std::string agreement_;
   std::optional<job_report> report_; ///< Once it has trained, or tried to.

@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-/// What a replica does in a job that is about its schedule alone: reads the variables, waits for as
+/// The step of a job that tries out its schedule alone: a replica reads the variables, waits for as
 /// long as a gradient is said to take, and applies zeros.
 [[nodiscard]] step_function waiting_step(job_optimizer optimizer, std::vector<variable> variables);
 

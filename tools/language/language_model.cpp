@@ -141,7 +141,7 @@ text_batch gather(const language_model_config& config, std::string_view text, si
 }
 
 /// The windows of so many bytes that begin where `position_of` says for 0, 1, ..., examples - 1.
-/// What goes in is what comes out, one byte earlier.
+/// The inputs are the same windows, one byte earlier; before the text stands a zero byte.
 template <class Function>
 text_batch gather_windows(int64_t length, std::string_view text, size_t examples,
                           Function position_of) {

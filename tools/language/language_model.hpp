@@ -109,7 +109,7 @@ struct text_batch {
 [[nodiscard]] text_batch draw_batch(const language_model_config& config, std::string_view text,
                                     size_t examples, const random_key& key);
 
-/// What a replica computes in one step.
+/// The result of a replica's computation in one step.
 struct loss_and_gradients {
   double loss = 0; ///< Mean over the batch. Units: nats.
   /// In the order of the variables; a perceptron's embedding's is sparse.
@@ -142,8 +142,8 @@ differentiate_on(compute_stream& on, const language_model_config& config,
                                              std::string_view text, size_t begin,
                                              std::stop_token stop = {});
 
-/// What the model makes of a text: how likely each byte is to be the next one, as logarithms up to
-/// a constant. @param text May be empty; only its end is looked at.
+/// How likely the model finds each byte to come next after a text, as logarithms up to a constant.
+/// @param text May be empty; the model sees only its end.
 /// Errors: invalid_argument, if the variables are not of this model.
 [[nodiscard]] expected<std::vector<double>> next_byte_logits(const language_model_config& config,
                                                              std::span<const tensor> variables,

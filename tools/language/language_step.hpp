@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the language model computes of a batch.
+// The work of one training step of the language model.
 #pragma once
 
 #include "tools/language/language_model.hpp"

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t part_bytes_min = 40;
 constexpr size_t held_out_share = 10; // one byte of so many
 
-/// What a replica draws from, and where what it does not begins.
+/// The text of one replica, or of all. Replicas draw from the bytes before `held_out`.
 struct part {
   std::string_view text;
   size_t held_out = 0;

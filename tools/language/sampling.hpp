@@ -11,12 +11,12 @@
 
 namespace troupe {
 
-/// What to draw.
+/// How to draw a text.
 struct sampling {
   uint64_t bytes = 0;
   double temperature = 1; ///< Below 1, likely bytes become likelier; 0: always the likeliest.
   uint64_t seed = 1;
-  std::string_view prompt{}; ///< What the text begins with; not counted, and not told.
+  std::string_view prompt{}; ///< Beginning of the text; not in `bytes`, nor told to `on_byte`.
 };
 
 /// The byte that `uniform`, a number within [0, 1), falls upon where each byte has its share of

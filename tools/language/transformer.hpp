@@ -10,11 +10,11 @@
 
 namespace troupe {
 
-/// What a step is given, where it is computed; none of it: it is copied there.
+/// A step's inputs on its device. For each one that is empty, the step copies the input there.
 struct placed_inputs {
   tensor contexts{};
   tensor next{};
-  tensor keys{}; ///< As the model's dropouts take them.
+  tensor keys{}; ///< A row for each dropout of the model.
 
   [[nodiscard]] tensor key(size_t dropout) const {
     if (keys.data() == nullptr) return {};

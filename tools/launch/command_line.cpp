@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of the command, and what they are together.
+// The options of the command, and checks of their relations.
 #include "tools/launch/command_line.hpp"
 
 #include "tools/launch/tasks.hpp"
@@ -156,7 +156,7 @@ std::string launch_environment() {
                       "passed on to all tasks and what they have started; a second one kills them")
          + help_entry("SIGUSR1, SIGUSR2", "passed on to all tasks")
          + "\nExit codes:\n"
-           "  0      all tasks finished\n"
+           "  0      all tasks finished, but for those that the job could do without\n"
            "  2      an argument is invalid, or a task could not be started\n"
            "  other  the exit code of the task that failed first; 128+n if signal n ended it\n";
 }

@@ -21,24 +21,24 @@ enum class fold_choice : uint8_t {
   never,
 };
 
-/// What to start, and how to end it.
+/// The options of `troupe launch`.
 struct launch_options {
   uint32_t workers = 0;
   uint32_t parameter_servers = 0;
   bool chief = false;     ///< A task of its own; without it worker 0 is the chief.
   std::string task;       ///< As in "worker:1": this one alone is started; empty: all of a job.
-  bool evaluator = false; ///< A task that evaluates what the others save.
+  bool evaluator = false; ///< A task that evaluates checkpoints of the others.
   std::string log_dir;    ///< A file for each task goes here; empty: none.
   fold_choice fold = fold_choice::automatic;
-  /// What tasks get to end by themselves, once they are asked to, before they are killed.
+  /// How long tasks may take to end by themselves, once they are asked to, before they are killed.
   std::chrono::milliseconds grace{10'000};
   uint32_t restarts = 0; ///< How often tasks, or all of them, are started again after a failure.
   bool spares_workers = false; ///< Whether the job may go on when a worker has failed.
   bool spares_ps = false;      ///< Whether the job may go on when a parameter server has failed.
-  std::optional<host_port> collect_output; ///< Where other launchers send what their tasks write.
+  std::optional<host_port> collect_output; ///< Where other launchers send lines of their tasks.
   std::optional<host_port> send_output;    ///< Where such a launcher listens.
   bool insecure_network = false;           ///< Whether to listen beyond this machine.
-  std::optional<std::chrono::milliseconds> kill_every; ///< Between tasks that are killed.
+  std::optional<std::chrono::milliseconds> kill_every; ///< Time between kills; empty: none.
   std::string kill_tasks;                              ///< As `kill_choice::among` takes them.
   std::optional<uint64_t> kill_seed;                   ///< Empty: one is drawn.
   std::string job_id;                                  ///< Empty: one is drawn.
@@ -52,7 +52,7 @@ constexpr uint32_t launch_tasks_max = 256;
 /// Whether a job may have this name: some letters, digits, '-', '_' and '.'.
 [[nodiscard]] bool is_job_id(std::string_view text);
 
-/// Reads the words behind `troupe launch`; what follows `--` belongs to the program.
+/// Reads the words behind `troupe launch`; those behind `--` belong to the program.
 /// Errors: `invalid_argument`, one line that names the culprit.
 [[nodiscard]] expected<launch_options> parse_launch_options(int argument_count,
                                                             const char* const* arguments);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop: what happens, and what follows.
+// The events of the loop, and the reactions to them.
 #include "tools/launch/job.hpp"
 
 #include "strategies/jobs/exit_codes.hpp"
+#include "tools/system/signal_watch.hpp"
 
 #include <boost/asio/post.hpp>
 
@@ -30,10 +31,10 @@ constexpr std::array user_signals{SIGUSR1, SIGUSR2};
 // A terminal and a launcher that passes signals on both send the same Ctrl-C.
 constexpr auto signal_echo_time = std::chrono::milliseconds{500};
 
-// What it takes at most to read what a process left in its pipes.
+// The launcher waits at least so long for the bytes that a process has left in its pipes.
 constexpr auto grace_min = std::chrono::milliseconds{500};
 
-// Before a task is started again that came back too early.
+// The pause before a task that came back too early is started again.
 constexpr auto restart_pause = std::chrono::milliseconds{1000};
 
 bool is_ignored(int number) {
@@ -49,7 +50,7 @@ std::vector<std::string> own_environment() {
   return lines;
 }
 
-// Those that we may use, which in a container or under taskset are fewer than there are.
+// Processors that this process may use: in a container or under taskset, not all.
 size_t processor_count() {
   cpu_set_t usable;
   CPU_ZERO(&usable);
@@ -78,7 +79,7 @@ launch_job::launch_job(const launch_options& options, std::vector<launch_task> t
       },
       [this] { asio::post(context_, [this] { ask_to_end(SIGPIPE, SIGTERM); }); }),
     started_(steady::now()) {
-  std::signal(SIGPIPE, SIG_IGN);
+  ignore_write_signals();
   signals_.add(SIGCHLD);
   for (int number : user_signals)
     signals_.add(number);
@@ -170,7 +171,7 @@ void launch_job::send_output(const host_port& to) {
 int launch_job::run() {
   wait_for_signal();
   if (kills_) begin_to_kill();
-  look_at_all(); // a task may have ended before we listened
+  look_at_all(); // a task may have ended before the launcher listened
   context_.run();
   auto summary = outcome_.summary();
   if (summary.empty()) return outcome_.exit_code();
@@ -204,7 +205,7 @@ void launch_job::on_signal(int number) {
   if (number == SIGCHLD) {
     look_at_all();
   } else if (number == SIGUSR1 || number == SIGUSR2) {
-    // What a task has started may not know what to do with it, and would die of it.
+    // Processes that a task has started may have no handler, and would die of it.
     for (auto& each : members_)
       each.process->signal_one(number);
   } else {
@@ -235,7 +236,7 @@ void launch_job::look_at_all() {
 
 void launch_job::on_end(size_t index, task_end end) {
   auto reaction = outcome_.on_end(index, end, now());
-  // What a shell started in the background ignores SIGINT and SIGQUIT, and was not asked yet.
+  // Background processes of a shell ignore SIGINT and SIGQUIT, and were not asked yet.
   if (ending_since_) members_[index].process->signal_all(SIGTERM);
   wait_for_silence(index);
   auto is_later = reaction == launch_outcome::reaction::start_again_later;
@@ -251,7 +252,8 @@ void launch_job::on_end(size_t index, task_end end) {
   if (outcome_.has_finished() && !looks_who_is_left_) look_who_is_left();
   auto ends_others = reaction == launch_outcome::reaction::end_others
                      || reaction == launch_outcome::reaction::restart;
-  if (!ends_others || ending_since_) return;
+  auto is_last = over_count_ == tasks_.size();
+  if (!ends_others || ending_since_ || is_last) return;
   print(outcome_.notice());
   end_all(SIGTERM);
 }
@@ -262,7 +264,7 @@ void launch_job::wait_for_silence(size_t index) {
   timer.async_wait([this, index](error_code cancelled) {
     if (cancelled) return;
     auto& process = *members_[index].process;
-    if (process.is_paused() && !killed_) return wait_for_silence(index); // we are late, not it
+    if (process.is_paused() && !killed_) return wait_for_silence(index); // the launcher is late
     process.signal_all(SIGKILL);
     process.close();
   });
@@ -297,7 +299,7 @@ void launch_job::start_again(size_t index) {
 
 void launch_job::restart_all() {
   ++restarts_;
-  static_cast<void>(notices_.take()); // what the former attempt may have said
+  static_cast<void>(notices_.take()); // notices of the former attempt
   over_count_ = 0;
   killed_ = false;
   ending_since_.reset();
@@ -312,10 +314,10 @@ void launch_job::stop_listening() {
   next_look_.cancel();
   next_kill_.cancel();
   terminal_.flush();
-  // A second Ctrl-C would lose what is not sent yet.
+  // A second Ctrl-C would lose lines that are not sent yet.
   if (sender_) sender_->finish(outcome_.is_requested() ? grace_min : options_.grace);
   if (collector_) collector_->finish(options_.grace);
-  // From here on a Ctrl-C ends us, should what is still to be printed never be read.
+  // From here on a Ctrl-C ends the launcher, in case nothing reads the lines that are left.
   signals_.clear();
   signals_.cancel();
 }
@@ -364,8 +366,8 @@ void launch_job::end_servers_later() {
   });
 }
 
-// When the job is over, only its launcher waits for a task that is stopped: for ever. Other tasks
-// may have something to do yet, and are named if that lasts.
+// When the job is over, a task that is stopped (SIGSTOP) keeps only its launcher waiting, for ever:
+// it is killed. Other tasks may have work left, and are named if that lasts.
 void launch_job::look_who_is_left() {
   auto is_over = outcome_.has_finished() && !ending_since_ && over_count_ < tasks_.size();
   auto has_looked = std::exchange(looks_who_is_left_, is_over);

@@ -23,12 +23,12 @@
 namespace troupe {
 
 /// Everything that happens is an event of one loop: bytes in a pipe, a signal, a task's end, a
-/// timer. When the job is to end, the tasks left are asked by SIGTERM (or the signal that we got)
-/// and killed after the grace time: no wait is without an end. Thread: one, which must stay, since
-/// tasks die with it.
+/// timer. When the job is to end, the tasks left are asked by SIGTERM (or the launcher's own
+/// signal) and killed after the grace time: no wait is without an end. Thread: one, which must
+/// stay, since tasks die with it.
 class launch_job {
 public:
-  /// @param tasks All of them. @param notices Where the job says what it may lose.
+  /// @param tasks All of them. @param notices Where the job says which tasks it may lose.
   /// @param kills Which tasks are killed each `options.kill_every`; nothing: none.
   launch_job(const launch_options& options, std::vector<launch_task> tasks, notice_socket notices,
              std::optional<kill_choice> kills);
@@ -37,18 +37,18 @@ public:
   /// Errors: `resource` for a log that cannot be written; else as `start_task`.
   [[nodiscard]] expected<void> start(const std::string& job_id);
 
-  /// Waits for all tasks and sums up. @returns What to answer to the shell.
+  /// Waits for all tasks and sums up. @returns The exit code.
   [[nodiscard]] int run();
 
 private:
   using duration = std::chrono::milliseconds;
 
-  /// A task, and how long what it has started may write after its end.
+  /// A task. Its timer limits how long its children may write after its end.
   struct member {
     std::unique_ptr<running_task> process;
     boost::asio::steady_timer timer;
-    std::optional<duration> starts_again{}; ///< So long after it is over.
-    bool was_stopped = false;               ///< At the last look, when the job was over.
+    std::optional<duration> starts_again{}; ///< Pause before its next start; empty: none is due.
+    bool was_stopped = false; ///< Whether it was stopped at the last look after the job was over.
   };
 
   [[nodiscard]] expected<void> start_process(size_t index);
@@ -84,8 +84,8 @@ private:
   launch_options options_;
   std::vector<launch_task> tasks_;
   std::string job_id_;
-  std::vector<std::string> inherited_; ///< Our environment.
-  uint32_t restarts_ = 0;              ///< Of all tasks.
+  std::vector<std::string> inherited_; ///< The launcher's environment.
+  uint32_t restarts_ = 0;              ///< How often all tasks were started again.
   notice_socket notices_;
   std::optional<kill_choice> kills_;
   launch_outcome outcome_;
@@ -93,7 +93,7 @@ private:
   boost::asio::signal_set signals_;
   boost::asio::steady_timer grace_;
   boost::asio::steady_timer next_look_; ///< For tasks that are stopped.
-  boost::asio::steady_timer next_kill_; ///< Of a try-out.
+  boost::asio::steady_timer next_kill_; ///< For --kill-every.
   task_terminal terminal_;              // before the tasks, which print as long as they live
   std::unique_ptr<output_collector> collector_;
   std::unique_ptr<output_sender> sender_;

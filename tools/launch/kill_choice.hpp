@@ -17,7 +17,7 @@
 
 namespace troupe {
 
-/// Draws tasks to kill, for a try-out of what a job does when it loses some. Sends no signal and
+/// Draws tasks to kill, to try out the loss of some. Sends no signal and
 /// reads no clock; a seed draws the same tasks again if the same ones run.
 class kill_choice {
 public:

@@ -11,7 +11,7 @@ namespace troupe {
 
 namespace {
 
-// What a line takes beside its letters, so that empty lines cannot be without number.
+// Bytes that each line counts beside its letters: the number of empty lines is limited, too.
 constexpr size_t bytes_beside = 128;
 
 std::string key_of(int descriptor, const std::string& line) {

@@ -57,7 +57,7 @@ public:
 
 private:
   struct waiting_line {
-    uint64_t number = 0; ///< Of all lines, in the order in which they came.
+    uint64_t number = 0; ///< Its number among all lines, in the order in which they came.
     std::string key;     ///< Descriptor and line.
     time_point due;
   };

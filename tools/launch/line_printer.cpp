@@ -27,7 +27,7 @@ line_printer::~line_printer() {
 void line_printer::print(int descriptor, std::string text) {
   std::unique_lock lock{mutex_};
   waiting_bytes_ += text.size();
-  // Small writes are slow: what goes to the same place goes together.
+  // Small writes are slow: texts for the same descriptor go together.
   if (!waiting_.empty() && waiting_.back().descriptor == descriptor)
     waiting_.back().text += text;
   else
@@ -70,7 +70,7 @@ void line_printer::write(const piece& piece) {
     const ssize_t taken = ::write(piece.descriptor, left.data(), left.size());
     if (taken >= 0) {
       left.remove_prefix(static_cast<size_t>(taken));
-    } else if (errno == EAGAIN) { // another process set O_NONBLOCK on what we share
+    } else if (errno == EAGAIN) { // another process has set O_NONBLOCK
       pollfd room{.fd = piece.descriptor, .events = POLLOUT};
       ::poll(&room, 1, -1);
     } else if (errno == EPIPE) {

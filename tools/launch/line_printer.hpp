@@ -13,10 +13,10 @@
 
 namespace troupe {
 
-/// The reader of what we print may be slow, and a pager reads nothing for hours: then writing
-/// blocks, and signals must still be passed on. So a thread writes, in the order of the calls; when
-/// too much waits, the caller is told to read no more, as the tasks would be if they wrote
-/// themselves. Thread: one caller.
+/// The reader of the output may be slow, and a pager reads nothing for hours: then writing blocks,
+/// and signals must still be passed on. So a thread writes, in the order of the calls. When too
+/// much waits, `is_full` tells the caller to read no more from the tasks, which then block as if
+/// they wrote themselves. Thread: one caller.
 class line_printer {
 public:
   /// Bytes that may wait until `is_full`.
@@ -24,8 +24,8 @@ public:
 
   /// @param on_room Called on the printer's thread when there is room again after `is_full`.
   /// @param on_closed Called on that thread when a descriptor has no reader any more, once for
-  /// each: what is printed there from then on goes nowhere. So it does where writing fails for
-  /// another reason, such as a full disk, and then the other descriptor is told why.
+  /// each: later texts for it are dropped. If writing fails for another reason, such as a full
+  /// disk, they are dropped, too, and the other descriptor gets a line that says why.
   line_printer(std::function<void()> on_room, std::function<void()> on_closed);
 
   line_printer(const line_printer&) = delete;

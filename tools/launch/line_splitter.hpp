@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines out of what a pipe delivers, which is cut anywhere.
+// Lines out of the bytes of a pipe, which are cut anywhere.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-/// Keeps what belongs to a line that has not ended yet.
+/// Splits bytes into lines, and keeps the bytes of a line that has not ended yet.
 class line_splitter {
 public:
   /// A longer line comes in pieces, so that a program that never ends one takes no more memory.
@@ -17,14 +17,14 @@ public:
 
   line_splitter() = default;
 
-  /// @param bytes_max Of a line with its end. @pre bytes_max > 0
+  /// @param bytes_max Bytes of a line with its end. @pre bytes_max > 0
   explicit line_splitter(size_t bytes_max) : bytes_max_(bytes_max) {}
 
   /// @returns The lines that are complete now, each with the '\n' that ends it; without one, a
   /// piece of a line that is too long.
   [[nodiscard]] std::vector<std::string> add(std::string_view bytes);
 
-  /// What is left at the end: a last line that nothing ended; empty if there is none.
+  /// Returns the last line, if it has no end; else an empty text.
   [[nodiscard]] std::string rest();
 
 private:

@@ -18,7 +18,7 @@ namespace troupe {
 
 namespace {
 
-// What the kernel says of the sender, if it says anything.
+// The sender's user, if the kernel names it.
 std::optional<uid_t> sender_of(msghdr& message) {
   for (auto* each = CMSG_FIRSTHDR(&message); each != nullptr; each = CMSG_NXTHDR(&message, each)) {
     if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_CREDENTIALS) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where `troupe launch` hears what a job says of itself.
+// The socket on which a job tells `troupe launch` which tasks it may lose.
 #pragma once
 
 #include "actors/net/placement.hpp"
@@ -25,7 +25,7 @@ public:
   /// For the tasks' environment: '@' and the name.
   [[nodiscard]] const std::string& name() const { return name_; }
 
-  /// All that was said since the last call, taken together; nothing if nothing was.
+  /// All notices since the last call, taken together; nothing if there was none.
   [[nodiscard]] std::optional<spared_tasks> take();
 
 private:

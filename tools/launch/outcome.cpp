@@ -62,7 +62,7 @@ bool launch_outcome::serves(size_t task) const {
 bool launch_outcome::is_spared(size_t task, task_end end) const {
   auto is_wrong = end.signal == 0 && end.exit_code == static_cast<int>(exit_code::usage);
   auto is_ps = tasks_[task].type == "ps";
-  if (tasks_.size() == 1) return false; // what others there are is not for us to know
+  if (tasks_.size() == 1) return false; // the launcher knows nothing of the others
   auto is_spare = looks_on(task) || ((is_ps || spared_.workers) && can_spare(task));
   return is_spare && !end.is_success() && !is_wrong;
 }
@@ -102,15 +102,15 @@ std::optional<launch_outcome::reaction> launch_outcome::try_again(size_t task, t
   }
   restarts_ = !can_spare(task);
   if (restarts_) return reaction::restart;
-  // One that came back to a job that is ending would find it so again at once.
+  // A task that came back to a job that is ending would fail again at once.
   auto comes_too_early = is_paid && restarted_at_[task].has_value();
   restarted_at_[task] = time;
   return comes_too_early ? reaction::start_again_later : reaction::start_again;
 }
 
-// Of a loss that was paid for with a restart already. A task that ends for want of another says so
-// by its exit code; one that is killed, or fails by itself after its own restart, is a loss of its
-// own.
+// Whether an end is the consequence of a loss that has cost a restart already. A task that ends for
+// want of another says so by its exit code; a task that is killed, or fails by itself after its own
+// restart, is another loss.
 bool launch_outcome::is_consequence(size_t task, task_end end, duration time) const {
   auto is_recent = [&](const auto& at) { return at && time - *at <= grace_; };
   auto is_for_others = end.exit_code == static_cast<int>(exit_code::no_cluster)
@@ -177,7 +177,7 @@ size_t launch_outcome::running_count() const {
 int launch_outcome::exit_code() const {
   if (!first_) return 0;
   auto end = *ends_[*first_];
-  // SIGKILL was our word; why it had to end was another's.
+  // The launcher killed it after that request, which is why it ended.
   if (request_ != 0 && killed_ > 0 && end.signal == SIGKILL) return exit_code_of_signal(request_);
   return end.signal == 0 ? end.exit_code : exit_code_of_signal(end.signal);
 }

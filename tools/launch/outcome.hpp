@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What became of a job: which task failed first, what follows from that, and how to tell it.
+// The outcome of a job: its first failure, the consequences, and the lines about them.
 #pragma once
 
 #include "actors/net/placement.hpp"
@@ -27,19 +27,19 @@ struct task_end {
 /// "SIGTERM"; "signal 77" if it has no name.
 [[nodiscard]] std::string signal_name(int number);
 
-/// Decides by what happened, reads no clock and sends no signal: times come in, since the start.
+/// Decides by events, reads no clock and sends no signal: times come in, since the start.
 ///
 /// The first task that fails makes the job fail; how the others end then says nothing. Parameter
 /// servers often serve until they are told to stop, so when all others have finished they may be
 /// told, and then their end says nothing either.
 ///
 /// As long as restarts are left, a failure does not make the job fail. A worker that fails is
-/// started again by itself, and is not waited for when the others have finished. If the task is
-/// one that the job cannot do without, or the others fail for want of that worker, all are started
-/// again, which in the latter case is one restart with the worker's. An exit code that says that
-/// the command is wrong is not tried again.
+/// started again by itself, and is not waited for when the others have finished. If the job cannot
+/// do without the task, or the others fail for want of that worker, all are started again; in the
+/// latter case, the worker's restart and this one count once. An exit code that says that the
+/// command is wrong is not tried again.
 ///
-/// An evaluator only looks on. Whatever becomes of it, the job neither fails nor restarts: it is
+/// An evaluator only looks on: its failure neither fails nor restarts the job. It is
 /// started again as often as there may be restarts, which are not counted among the job's.
 ///
 /// Where parameter servers stand in for each other, one that fails is started again by itself like
@@ -49,7 +49,7 @@ class launch_outcome {
 public:
   using duration = std::chrono::milliseconds;
 
-  /// What the launcher has to do after a task has ended.
+  /// The launcher's reaction to the end of a task.
   enum class reaction {
     none,
     end_others,        ///< The job has failed: no other task is to go on.
@@ -62,7 +62,7 @@ public:
 
   /// @param tasks All of them, just started. @param grace For the summary, and for how long after a
   /// worker's restart the others' failures are its consequences.
-  /// @param restarts That there may be.
+  /// @param restarts Restarts of the job at most.
   /// @param spared Tasks that may fail without the job failing, whatever the job says.
   launch_outcome(std::vector<launch_task> tasks, duration grace, uint32_t restarts = 0,
                  const spared_tasks& spared = {});
@@ -71,7 +71,7 @@ public:
   void on_spared(const spared_tasks& spared);
 
   /// A task has ended.
-  /// @pre It had not before.
+  /// @pre It was running.
   [[nodiscard]] reaction on_end(size_t task, task_end end, duration time);
 
   /// A task that had ended was started again.
@@ -80,7 +80,7 @@ public:
     killed_for_trial_[task] = false;
   }
 
-  /// A running task is killed because its loss is to be tried out: its end is a failure as any.
+  /// A running task is killed to try out its loss: its end is a failure as any.
   void on_trial_kill(size_t task) { killed_for_trial_[task] = true; }
 
   /// All tasks have ended, and were started again.
@@ -114,32 +114,32 @@ public:
   /// The task that failed first, if one did.
   [[nodiscard]] std::optional<size_t> first_failure() const { return first_; }
 
-  /// What the launcher answers: 0, or what the first task that failed answered, as a shell has it.
+  /// The launcher's exit code: 0, or that of the first task that failed, as a shell has it.
   [[nodiscard]] int exit_code() const;
 
-  /// What to say as soon as the job is to end; empty if no task is left to wait for.
+  /// The line for the moment when the job is to end; empty if no task is left to wait for.
   /// @pre A task has failed, or the end was asked for.
   [[nodiscard]] std::string notice() const;
 
-  /// What to say of a task that is started again by itself.
+  /// The line about a task that is started again by itself.
   [[nodiscard]] std::string restart_notice(size_t task) const;
 
   /// Whether only parameter servers are left, and none was told yet to end.
   [[nodiscard]] bool has_idle_servers() const;
 
-  /// What to say of a worker, parameter server or evaluator that is spared.
+  /// The line about a worker, parameter server or evaluator that is spared.
   [[nodiscard]] std::string spare_notice(size_t task) const;
 
-  /// What to say of one that is given up because it is stopped.
+  /// The line about a task that is given up because it is stopped.
   [[nodiscard]] std::string given_up_notice(size_t task) const;
 
-  /// The tasks that are waited for although the job is over; empty if there are none.
+  /// The line that names the tasks to wait for although the job is over; empty if there are none.
   [[nodiscard]] std::string waiting_notice() const;
 
   /// Whether all tasks are to be started again when they have ended.
   [[nodiscard]] bool restarts() const { return restarts_; }
 
-  /// What to say of a job that failed when all have ended; empty for one that finished.
+  /// The last line of a job that has failed; empty for one that has finished.
   [[nodiscard]] std::string summary() const;
 
 private:
@@ -171,7 +171,7 @@ private:
   std::optional<size_t> first_;
   duration failed_at_{};
   size_t running_at_failure_ = 0;
-  size_t killed_ = 0; // tasks that our SIGKILL met
+  size_t killed_ = 0; // tasks that ran when the launcher sent SIGKILL
   bool servers_told_ = false;
   int request_ = 0; // the signal, if the end was asked for
   duration requested_at_{};

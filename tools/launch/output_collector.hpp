@@ -44,7 +44,7 @@ public:
   /// How long one that has connected may take to greet.
   static constexpr duration greeting_time_max{5'000};
 
-  /// What the launcher has to do about it.
+  /// The launcher's reactions.
   struct events {
     /// The number of a task from now on; nothing: there are too many tasks.
     std::function<std::optional<size_t>(const launch_task&)> number_of;

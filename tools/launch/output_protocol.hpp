@@ -21,8 +21,8 @@
 
 namespace troupe {
 
-/// No line between launchers is longer, with its end: a piece of a task's line and what stands
-/// before it. Units: bytes.
+/// The longest line between launchers, with its end: a piece of a task's line and the words before
+/// it. Units: bytes.
 constexpr size_t output_line_bytes_max = line_splitter::line_bytes_max + 3;
 
 /// No first line, and no answer, is longer. Units: bytes.
@@ -36,7 +36,7 @@ struct output_greeting {
   bool operator==(const output_greeting&) const = default;
 };
 
-/// A line after it: what a task wrote, or how many lines were dropped.
+/// A line after it: a line of the task, or the number of lines that were dropped.
 struct output_line {
   int descriptor = 0; ///< 1 or 2; 0 for lines that were dropped.
   std::string text;   ///< Without an end.
@@ -54,7 +54,7 @@ struct output_line {
 [[nodiscard]] expected<output_greeting> parse_output_greeting(std::string_view text);
 [[nodiscard]] expected<output_line> parse_output_line(std::string_view text);
 
-/// What to tell about lines that were dropped.
+/// The line about lines that were dropped.
 [[nodiscard]] std::string dropped_text(const std::string& task, uint64_t count);
 
 } // namespace troupe

@@ -25,7 +25,7 @@ constexpr std::chrono::milliseconds redial_pause{500};
 constexpr std::chrono::seconds silence_max{5};
 constexpr std::chrono::seconds answer_time_max{10};
 
-// What a line takes beside its letters, so that empty lines cannot be without number.
+// Bytes that each line counts beside its letters: the number of empty lines is limited, too.
 constexpr size_t frame_bytes_beside = 64;
 
 size_t size_of(const output_line& line) {
@@ -201,7 +201,7 @@ void output_sender::close() {
 }
 
 void output_sender::give_up(const std::string& why) {
-  phase_ = phase::over; // first: what is told may come back as a line
+  phase_ = phase::over; // first: the text may come back as a line
   events_.tell(
     fmt::format("no connection to the launcher at {} ({}); what {} writes is printed here",
                 to_string(to_), why, greeting_.task.name()));

@@ -33,7 +33,7 @@ public:
   /// How long the other launcher is dialed: as long as the tasks of a job wait for each other.
   static constexpr duration dial_time_max{60'000};
 
-  /// What the launcher has to do about it.
+  /// The launcher's reactions.
   struct events {
     std::function<void(const std::string& line)> tell; ///< Print a line of the launcher.
     /// Print a line that the task wrote and that was not sent, or not to its end.
@@ -41,7 +41,7 @@ public:
     std::function<void()> on_over; ///< All is sent, or given back. Called once.
   };
 
-  /// @param to Where the other launcher listens. @param greeting What it is told first.
+  /// @param to Where the other launcher listens. @param greeting The first line.
   output_sender(boost::asio::io_context& context, host_port to, output_greeting greeting,
                 events events);
   output_sender(const output_sender&) = delete;
@@ -56,7 +56,7 @@ public:
   /// Takes lines of the task. @pre is_open()
   void put(int descriptor, std::span<const std::string> lines);
 
-  /// The task is over: what waits is sent within `grace`, or given back.
+  /// The task is over: lines that wait are sent within `grace`, or given back.
   void finish(duration grace);
 
 private:
@@ -78,7 +78,7 @@ private:
   boost::asio::ip::tcp::resolver resolver_;
   boost::asio::ip::tcp::socket socket_;
   boost::asio::ip::tcp::resolver::results_type found_;
-  boost::asio::steady_timer retry_;    // while dialing: what to do next, should nothing happen
+  boost::asio::steady_timer retry_;    // while dialing: the next try, or its timeout
   boost::asio::steady_timer deadline_; // of dialing, of an answer, of the end
   host_port to_;
   output_greeting greeting_;

@@ -69,7 +69,7 @@ public:
   /// Lets go of a process that has ended. @pre `look` said so.
   void reap();
 
-  /// Reads no more of what is still written.
+  /// Stops reading its output.
   void close();
 
   /// Whether it waits for room at its outlet.

@@ -3,6 +3,9 @@
 // child shall not outlive its parent.
 #include "tools/launch/task_process.hpp"
 
+#include "tools/system/signal_watch.hpp"
+
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -19,7 +22,7 @@ namespace troupe {
 
 namespace {
 
-/// A pipe with ends that no other child inherits; what is not taken out is closed.
+/// A pipe with ends that no other child inherits. It closes the ends that were not taken out.
 class pipe_pair {
 public:
   pipe_pair() { is_open_ = ::pipe2(ends_.data(), O_CLOEXEC) == 0; }
@@ -49,7 +52,7 @@ private:
   bool is_open_ = false;
 };
 
-/// All that the child needs, made before it is: between fork and exec it may not allocate.
+/// All that the child needs, made before the fork: between fork and exec it may not allocate.
 struct child_plan {
   std::vector<char*> words;
   std::vector<char*> environment;
@@ -67,14 +70,15 @@ std::vector<char*> pointers(std::span<const std::string> texts) {
   return result;
 }
 
-// Handlers of ours write into pipes of ours, which the child still shares. What was ignored before
-// us (SIGHUP under nohup) stays so; SIGPIPE is ignored for our own sake.
+// The launcher's handlers write into its pipes, which the child still shares. A signal that was
+// ignored before the launcher began (SIGHUP under nohup) stays ignored in the child; the launcher
+// ignores `write_signals` for its own sake.
 void forget_signal_handlers() {
   for (int number = 1; number < NSIG; ++number) {
     struct sigaction before {};
 
     if (::sigaction(number, nullptr, &before) != 0) continue;
-    auto is_kept = before.sa_handler == SIG_IGN && number != SIGPIPE;
+    auto is_kept = before.sa_handler == SIG_IGN && std::ranges::count(write_signals, number) == 0;
     if (!is_kept) ::signal(number, SIG_DFL);
   }
   sigset_t none;
@@ -90,9 +94,12 @@ void forget_signal_handlers() {
   auto is_ready = nothing >= 0 && ::dup2(nothing, STDIN_FILENO) >= 0
                   && ::dup2(plan.output, STDOUT_FILENO) >= 0
                   && ::dup2(plan.errors, STDERR_FILENO) >= 0;
-  forget_signal_handlers();
-  if (is_ready) ::execvpe(plan.words[0], plan.words.data(), plan.environment.data());
   int problem = errno;
+  forget_signal_handlers();
+  if (is_ready) {
+    ::execvpe(plan.words[0], plan.words.data(), plan.environment.data());
+    problem = errno;
+  }
   static_cast<void>(!::write(plan.report, &problem, sizeof problem));
   ::_exit(127);
 }
@@ -117,7 +124,8 @@ private:
 
 tl::unexpected<error> cannot_start(const std::string& program, int problem) {
   auto code = problem == ENOENT ? errc::not_found : errc::resource;
-  return fail(code, fmt::format("cannot start {}: {}", program, std::strerror(problem)));
+  auto limit = problem == EMFILE ? "; ulimit -n sets the limit" : "";
+  return fail(code, fmt::format("cannot start {}: {}{}", program, std::strerror(problem), limit));
 }
 
 // The pipe ends without a word when exec has closed it.

@@ -10,20 +10,20 @@
 
 namespace troupe {
 
-/// A program that was started. The descriptors are for us to read from and to close.
+/// A program that was started. The caller reads from the descriptors, and closes them.
 struct task_process {
-  pid_t id = 0;    ///< Also of its process group: what it starts belongs to that, too.
-  int output = -1; ///< What it writes to standard output.
-  int errors = -1; ///< What it writes to standard error.
+  pid_t id = 0;    ///< Also the id of its process group, to which its children belong.
+  int output = -1; ///< Reads its standard output.
+  int errors = -1; ///< Reads its standard error.
 };
 
-/// Boost.Asio's sockets stay open beyond exec: a task would hold connections of ours open, unless
-/// this was called. What the user has opened for a task, the task gets.
+/// Closes a descriptor in tasks. Boost.Asio's sockets stay open beyond exec: a task would hold the
+/// launcher's connections open. Descriptors that the user has opened for a task stay open there.
 void keep_from_tasks(int descriptor);
 
 /// Starts a program without a shell in between, with nothing to read from. It gets a process group
-/// of its own, so that a Ctrl-C in the terminal reaches us alone and can be passed on, and SIGKILL
-/// when the thread that calls this ends, whatever ends it.
+/// of its own, so that a Ctrl-C in the terminal reaches the launcher alone, and SIGKILL
+/// when the calling thread ends, for any reason.
 /// @param words The program, looked up in PATH, and its arguments.
 /// @param environment All of it, as "NAME=value".
 /// Errors: `not_found` if there is no such program, `resource` for the system's other reasons.

@@ -19,10 +19,10 @@
 namespace troupe {
 
 /// Prints each line behind the name of its task, "[worker:2] ", and a line of several tasks once:
-/// "[worker:0-30] 31 tasks say: ". Thread: that of the context, for all but what the printer calls.
+/// "[worker:0-30] 31 tasks say: ". Thread: that of the context, but for the printer's calls.
 class task_terminal {
 public:
-  /// @param tasks Whose lines come. @param on_room, on_closed As for `line_printer`.
+  /// @param tasks The tasks that write lines. @param on_room, on_closed As for `line_printer`.
   task_terminal(boost::asio::io_context& context, std::vector<launch_task> tasks, fold_choice fold,
                 std::function<void()> on_room, std::function<void()> on_closed);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tasks of a job that `troupe launch` starts, and what each is told about the others.
+// The tasks of a job that `troupe launch` starts, and their environments.
 #pragma once
 
 #include "tools/launch/command_line.hpp"
@@ -21,7 +21,7 @@ struct launch_task {
   /// As in "worker:2".
   [[nodiscard]] std::string name() const;
 
-  /// Of its file below --log-dir: "worker-2.log".
+  /// Name of its file below --log-dir: "worker-2.log".
   [[nodiscard]] std::string log_name() const;
 
   bool operator==(const launch_task&) const = default;
@@ -36,7 +36,7 @@ struct launch_task {
 [[nodiscard]] std::string task_ranges(std::span<const launch_task> tasks,
                                       std::vector<size_t> numbers);
 
-/// How many tasks that makes.
+/// The number of tasks of a job with these options.
 [[nodiscard]] size_t task_count(const launch_options& options);
 
 /// The chief, workers, parameter servers and evaluator, in this order.
@@ -48,14 +48,15 @@ struct launch_task {
 /// Source: TensorFlow, "Distributed training with TensorFlow", section "Setting up TF_CONFIG".
 [[nodiscard]] std::string tf_config(std::span<const launch_task> tasks, const launch_task& self);
 
-/// What a task finds in its environment: what we found in ours, TF_CONFIG, TROUPE_JOB_ID, how often
-/// the job was started before as TROUPE_RESTART_COUNT if it may be started again, and its share of
-/// the processors as OMP_NUM_THREADS unless that is set: libraries that start a thread for each
-/// processor in each task are slower than one thread. A task without a port finds all that as we
-/// did, but for a job id that is not empty: it knows its cluster from its arguments, or from there.
-/// @param inherited Ours, as "NAME=value". @param processors That the job may use.
-/// @param launcher Where the job may tell the launcher something, as TROUPE_LAUNCHER; empty: it
-/// may not.
+/// The environment of a task: the launcher's own, with TF_CONFIG, with TROUPE_JOB_ID if there is an
+/// id, and with OMP_NUM_THREADS unless that is set: the task's share of the processors, since
+/// libraries that start a thread for each processor in each task are slower than one thread. A task
+/// without a port gets neither TF_CONFIG nor OMP_NUM_THREADS: it knows its cluster from its
+/// arguments, or from the launcher's environment.
+/// @param inherited The launcher's, as "NAME=value". @param processors Processors of the job.
+/// @param restarts How often the job was started before, as TROUPE_RESTART_COUNT; nothing: it is
+/// not started again. @param launcher Where the job says which tasks it may lose, as
+/// TROUPE_LAUNCHER; empty: it cannot.
 [[nodiscard]] std::vector<std::string>
 task_environment(std::span<const std::string> inherited, std::span<const launch_task> tasks,
                  const launch_task& self, const std::string& job_id,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a language model learns, and how fast, where nothing else is said.
+// The default text of a language model, and the default learning rates.
 #pragma once
 
 #include "kernels/updates/update_rules.hpp"

@@ -11,7 +11,7 @@ namespace troupe {
 
 namespace {
 
-// What it reads it lets go: an owner changes a variable in place if no reader has it.
+// Keeps no value that it reads: an owner changes a variable in place if no reader holds it.
 task<step_on_stream> compute_batch(replica_context& context, batch_work compute,
                                    std::vector<variable> variables, product_precision precision,
                                    std::optional<double> loss_scale = {}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a replica of `troupe train` does in a step, whatever it learns.
+// The step of a replica of `troupe train`, whatever it learns.
 #pragma once
 
 #include "actors/gpu/step_on_stream.hpp"
@@ -29,12 +29,12 @@ using batch_work
 
 /// Reads the variables, has their gradients computed for a batch of its own on the replica's
 /// device, and hands them to the optimizer.
-/// @param examples In a batch.
+/// @param examples Examples in a batch.
 /// @param variables In the order that the work expects.
-/// @param precision Of matrix products. With f16, each replica has a dynamic `loss_scale`, which
-/// checkpoints hold. If a gradient is not finite, the replica computes its batch again with half
-/// the scale, and hands on none before. It throws `failure` with failed_precondition, if a scale of
-/// 1 does not help.
+/// @param precision Precision of matrix products. With f16, each replica has a dynamic
+/// `loss_scale`, which checkpoints hold. If a gradient is not finite, the replica computes its
+/// batch again with half the scale, and hands on none before. It throws `failure` with
+/// failed_precondition, if a scale of 1 does not help.
 [[nodiscard]] step_function training_step(batch_work work, uint32_t examples,
                                           job_optimizer optimizer, std::vector<variable> variables,
                                           product_precision precision = product_precision::full);

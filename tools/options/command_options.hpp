@@ -17,11 +17,11 @@ class Option;
 
 namespace troupe {
 
-/// An option with a value: what a file and a dump need to know of it. CLI11 knows the rest.
+/// An option with a value, as files and dumps need it. CLI11 knows the rest.
 struct described_option {
   std::string key;        ///< Its name in a file; with "--" before it, on the command line.
   std::string section;    ///< Its table in a file; empty: none.
-  std::string when_empty; ///< What holds when it has no value.
+  std::string when_empty; ///< Says what holds without a value.
   bool in_files = false;  ///< Whether a file may give it a value.
   option_value value;
   CLI::Option* words = nullptr; ///< The option on the command line.
@@ -47,7 +47,7 @@ public:
 
   /// Describes an option. @param names As CLI11 takes them: "--batch", "-n,--workers"; without
   /// dashes, it is known by its place. @param argument Stands for its value in the help.
-  /// @param when_empty What holds when it has no value; shown in the help.
+  /// @param when_empty Says in the help what holds without a value.
   void add(const std::string& names, const std::string& argument, const std::string& help,
            option_value value, std::string when_empty = {});
 

@@ -224,7 +224,7 @@ std::string config_text(const command_options& all, const option_origins& origin
                         const config_style& style) {
   auto text
     = fmt::format("{0}{1}`; read back by: {1} --config FILE\n", program_line_begin, style.program);
-  std::string sections; // Tables come last in TOML: what follows a heading belongs to it.
+  std::string sections; // Tables come last in TOML: all lines behind a heading belong to it.
   std::string_view section;
   for (const auto& option : all.options()) {
     if (!option.in_files || (style.is_left_out && style.is_left_out(option.key))) continue;

@@ -18,7 +18,7 @@ namespace troupe {
 /// @returns `code`, for `main`.
 int refuse(std::string_view program, const error& reason, exit_code code = exit_code::usage);
 
-/// Prints the text that a command line asks for instead of a run, or what is wrong with it.
+/// Prints the text that a command line asks for instead of a run, or the error in it.
 /// @returns The exit code of the process; nothing if the command is to go on.
 template <class Command>
 [[nodiscard]] std::optional<int> answered(std::string_view program,
@@ -29,12 +29,11 @@ template <class Command>
   return static_cast<int>(exit_code::finished);
 }
 
-/// Writes out what was printed. @returns `code`; or, if it is 0 and something could not be written,
-/// that of a user's error, after a line that says so.
+/// Flushes standard output. @returns `code`; or `exit_code::user_error`, after a line that says so,
+/// if `code` is 0 and some output could not be written.
 [[nodiscard]] int code_after_output(std::string_view program, int code);
 
-/// The lines about one option: its name, then what it does, from a column on that all options
-/// share.
+/// The lines about one option: its name, then its description, in a column that all options share.
 [[nodiscard]] std::string help_entry(std::string_view name, std::string_view description);
 
 /// A text in lines of at most `width` letters, broken at blanks, all but the first after `indent`

@@ -13,8 +13,8 @@
 
 namespace troupe {
 
-/// Gives an option that has no meaning beside what `chosen` was set to its default again; refuses
-/// it, if `chosen` does not come from a stronger source.
+/// Resets an option that has no meaning beside the value of `chosen`, if `chosen` comes from a
+/// stronger source; else refuses the option.
 /// @param why As the line goes on behind "has no meaning". @param options As `reset` takes them.
 /// Errors: `invalid_argument`; the line names the option.
 template <class Options>
@@ -30,8 +30,8 @@ template <class Options>
   return {};
 }
 
-/// Refuses options that have no meaning under the strategy that was chosen; one that comes from a
-/// weaker source than the strategy is forgotten instead. Where replicas meet, every update takes
+/// Refuses options that have no meaning under the chosen strategy. An option from a weaker source
+/// than the strategy is reset instead. Where replicas meet, every update takes
 /// the gradients of all; under `ssp` it takes one, unless something else was asked for.
 /// Errors: `invalid_argument`; the line names the option and the strategy.
 [[nodiscard]] expected<void> fit_strategy(job_options& options, option_origins& origins);
@@ -43,7 +43,7 @@ template <class Options>
 void fit(job_options& options, const option_origins& origins, uint64_t workers);
 
 /// Checks the relations between options.
-/// Errors: `invalid_argument`, with a line that says which option to change and to what.
+/// Errors: `invalid_argument`; the line names the option to change, and a value that would do.
 [[nodiscard]] expected<void> check(const job_options& options, const option_origins& origins);
 
 } // namespace troupe

@@ -13,7 +13,7 @@
 
 namespace troupe {
 
-/// What the user asked for, beside the options that files may hold.
+/// The options of a command line that files may not hold.
 struct job_command {
   option_origins origins;
   cluster_options cluster;   ///< Not of the run's configuration: it may go on elsewhere.
@@ -31,15 +31,16 @@ struct job_command {
 [[nodiscard]] command_options options_of_job(std::string introduction, std::string sample);
 
 /// Describes cluster, server, files and help behind the options that `all` has, and reads the
-/// arguments and the file that --config names, or that of the run that --resume names. Of an option
-/// that is given several times the command line beats the file, the file beats the default.
-/// @param command Gets what was asked; must outlive `all`.
+/// arguments and the file that --config names, or that of the run that --resume names. For each
+/// option, the command line beats the file, and the file beats the default.
+/// @param command Gets the values; must outlive `all`.
 /// Errors: invalid_argument, not_found; the line names the culprit.
 [[nodiscard]] expected<void> read_job_command(command_options& all, job_command& command,
                                               int argument_count, const char* const* arguments);
 
-/// What follows from the strategy, and for the server from the cluster. To be called before
-/// `check`, once the values are stored. Errors: as `fit_strategy`, and as `settle` of a server.
+/// Sets the options that follow from the strategy, and those of the server that follow from the
+/// cluster. Called before `check`, once the values are stored. Errors: as `fit_strategy`, and as
+/// `settle` of a server.
 [[nodiscard]] expected<void> settle(job_command& command, job_options& options);
 
 } // namespace troupe

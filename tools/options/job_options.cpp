@@ -39,7 +39,7 @@ constexpr option_range replica_counts{1, 100'000};
 constexpr option_range counts{0, 1e9};
 constexpr option_range counts_from_1{1, 1e9};
 constexpr option_range slow_factors{1, 1e6};
-constexpr option_range seeds{0, 9.2e18}; // What fits into a TOML integer.
+constexpr option_range seeds{0, 9.2e18}; // The greatest fits into a TOML integer.
 
 option_value slow_value(std::vector<slow_replica>& place) {
   auto read = [](std::string_view text) -> std::optional<slow_replica> {

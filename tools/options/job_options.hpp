@@ -29,7 +29,7 @@ inline constexpr uint64_t timeline_bytes = uint64_t{16} << 20; ///< More makes v
 inline constexpr uint64_t ledger_bytes = uint64_t{4} << 30;    ///< More is not replayed.
 } // namespace job_defaults
 
-/// The strategy whose replicas train, as the library calls it.
+/// The library's name of the strategy that trains.
 enum class strategy_kind : uint8_t { parameter_server, mirrored, multi_worker_mirrored };
 
 [[nodiscard]] constexpr std::string_view to_string(strategy_kind strategy) {
@@ -53,7 +53,7 @@ enum class world_kind : uint8_t { threads, virtual_time };
 /// virtual time may be about its schedule alone.
 enum class arithmetic_kind : uint8_t { done, skipped };
 
-/// What becomes of a job that has lost a replica.
+/// The reaction of a job to the loss of a replica.
 enum class loss_reaction : uint8_t { go_on, stop };
 
 /// A replica that is made to take `factor` times as long for each gradient as it would by itself.
@@ -64,7 +64,7 @@ struct slow_replica {
   bool operator==(const slow_replica&) const = default;
 };
 
-/// In the environment of a job and of `troupe top`: what clients of --metrics-port have to know.
+/// The environment variable of a job and of `troupe top` with the token for --metrics-port.
 inline constexpr const char* metrics_token_variable = "TROUPE_METRICS_TOKEN";
 
 /// How a job runs. Once the command line is read, every field has its final value.
@@ -79,9 +79,9 @@ struct job_options {
   std::optional<uint64_t> initial_tokens; ///< `tensorflow` only; nothing: as many as `aggregate`.
   std::optional<uint64_t> slack;          ///< `ssp` only; nothing: 0.
   std::vector<slow_replica> slow;
-  std::string device = "cpu";  ///< As `read_devices` takes it: what replicas compute on, in turn.
+  std::string device = "cpu";  ///< As `read_devices` takes it: devices of the replicas, in turn.
   std::string variable_device; ///< Where variables lie; empty: as `find_devices` has it.
-  /// What adds up gradients of several processes; `multi_worker_mirrored` only.
+  /// The way to add up gradients of several processes; `multi_worker_mirrored` only.
   communication_implementation communication = communication_implementation::automatic;
   uint64_t check_replicas = 0; ///< As `training_options::check_replicas_every`.
 
@@ -118,13 +118,13 @@ struct job_options {
 /// @param options Gets the values that are stored, here and below; must outlive `all`.
 void add_options(command_options& all, job_options& options);
 
-/// Describes the strategy, its replicas, and what becomes of late ones: the group "Replicas".
+/// Describes the strategy, its replicas, and the policy for late ones: the group "Replicas".
 void add_replica_options(command_options& all, job_options& options);
 
 /// Describes --seed and --evaluate-every, to the present group.
 void add_seed_options(command_options& all, job_options& options);
 
-/// Describes what a run leaves behind, and how it goes: the groups "Checkpoints" and "Run".
+/// Describes the files of a run, and how it goes: the groups "Checkpoints" and "Run".
 void add_run_options(command_options& all, job_options& options);
 
 /// The options that say nothing under the strategy that was chosen: where replicas meet, there are

@@ -51,7 +51,7 @@ struct option_range {
 [[nodiscard]] std::optional<uint64_t> whole_of(std::string_view text, const option_range& range);
 [[nodiscard]] std::optional<double> real_of(std::string_view text, const option_range& range);
 
-/// The name before the equals sign, and what `read` makes of the text behind it.
+/// The name before the equals sign, and the result of `read` for the text behind it.
 template <class Read>
 [[nodiscard]] auto pair_of(std::string_view text, Read read)
   -> std::optional<std::pair<std::string_view, typename decltype(read(text))::value_type>> {
@@ -167,7 +167,7 @@ template <class Duration>
     [](Duration time) { return fmt::format("{}", seconds{time}.count()); });
 }
 
-/// One of several names: an enumeration whose values count from 0 in the order of `names`, which
+/// One of several names: an enumeration with values from 0 in the order of `names`, which
 /// must outlive the value.
 template <class T>
 [[nodiscard]] option_value choice_value(T& place, std::span<const std::string_view> names) {

@@ -23,7 +23,7 @@ constexpr const char* report_introduction
     "RUN_DIR is the folder of a run, finished or killed; or one with\n"
     "the ledger.csv and metrics.csv that troupe sim --ledger and --steps-csv write.\n";
 
-/// What the user asked for.
+/// The arguments of `troupe report`, as parsed.
 struct report_options {
   std::string run_dir;
   std::string output;

@@ -27,7 +27,7 @@ namespace troupe {
 /// | path    | with                                                               |
 /// |---------|--------------------------------------------------------------------|
 /// | /       | the page as it is now, which asks for /events by itself            |
-/// | /events | news: what the page shows, whenever it is asked and has changed    |
+/// | /events | news: the page's content, whenever it is asked for and has changed |
 ///
 /// While a browser looks, the end of the ledger is replayed now and then by a thread that gets only
 /// time that nothing else wants. Thread: any; the run is told of a step in microseconds, and waits
@@ -62,10 +62,10 @@ public:
   /// The variables were evaluated as they were after `step`.
   void on_evaluation(uint64_t step, double quality);
 
-  /// Something was said beside the progress.
+  /// Adds a notice: a line that the run printed beside its progress.
   void keep_notice(std::string_view line);
 
-  /// The run is over. @param report What its report shows, as `run_json`; empty: there is none.
+  /// The run is over. @param report The content of its report, as `run_json`; empty: none.
   void finish(std::string report);
 
 private:
@@ -81,14 +81,14 @@ private:
   const std::string measure_;
   const job_options options_;
 
-  std::mutex mutex_; ///< Of the members up to `report_`. The replaying thread never holds it.
+  std::mutex mutex_; ///< Guards the members up to `report_`. The replaying thread never holds it.
   std::filesystem::path folder_;
   run_view view_;
-  uint64_t version_ = 0; ///< Counts what has changed.
+  uint64_t version_ = 0; ///< Counts changes.
   phase phase_ = phase::running;
-  shown_text report_; ///< What is shown from now on, once there is one.
+  shown_text report_; ///< The content of the report, shown once there is one.
 
-  // Of the server's thread alone.
+  // Members that only the server's thread uses.
   shown_text shown_;
   uint64_t shown_version_ = 0;
   std::optional<what_if_table> answers_;

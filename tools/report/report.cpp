@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view run_mark = "\"RUN\"";
 
-// A simulated run has no options: what can be told of it, its ledger tells.
+// A simulated run has no options: its ledger is all that is known.
 std::string setup_of(const run_view& view, const std::optional<job_options>& options) {
   auto count = options ? options->replicas : view.totals().replicas().size();
   auto text = fmt::format("{} replicas, {} gradients a step", count, view.last().needed);

@@ -18,20 +18,20 @@ namespace troupe {
 /// The file in the folder of a run.
 inline constexpr std::string_view report_name = "report.html";
 
-/// The page around what `run_json` gives. It is one file with all that it needs.
+/// The page around the result of `run_json`. It is one file with all that it needs.
 [[nodiscard]] std::string page_of(std::string_view run_json);
 
 /// The heading of a run, but for its state.
 /// @param measure The column of its evaluations: "bits_per_byte"; empty: there are none.
-/// @param options Of its config.toml; nothing: it was simulated.
+/// @param options The options in its config.toml; nothing: it was simulated.
 [[nodiscard]] run_heading heading_of(const std::filesystem::path& folder, const run_view& view,
                                      std::string_view measure,
                                      const std::optional<job_options>& options);
 
-/// What a report says in a line.
+/// A report that was written, for a line about it.
 struct written_report {
   std::filesystem::path path;
-  std::string run_json; ///< What it shows.
+  std::string run_json; ///< Its content.
   uint64_t step_count = 0;
   uint64_t bytes = 0;
 };

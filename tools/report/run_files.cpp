@@ -50,7 +50,7 @@ public:
     return line;
   }
 
-  /// Bytes behind the last line end.
+  /// Whether bytes follow the last line end.
   [[nodiscard]] bool has_rest() const { return used_ < text_.size(); }
 
   /// The error of the line that was read last. @param what "not a line of a ledger".
@@ -60,9 +60,9 @@ public:
 
 private:
   input_file file_;
-  std::string text_;  // What was read and not used up yet, and some before it.
-  size_t used_ = 0;   // Of `text_`.
-  uint64_t read_ = 0; // Of the file.
+  std::string text_;  // The last bytes that were read.
+  size_t used_ = 0;   // Bytes of `text_` that lines have used up.
+  uint64_t read_ = 0; // Bytes of the file that were read.
   uint64_t number_ = 0;
 };
 
@@ -81,7 +81,7 @@ expected<std::optional<line_reader>> open_table(const std::filesystem::path& pat
   return lines;
 }
 
-// The fields of a line; what is missing is empty. No field of these tables is in quotes.
+// The fields of a line; a missing one is empty. No field of these tables is in quotes.
 template <size_t Count>
 std::array<std::string_view, Count> fields_of(std::string_view line) {
   std::array<std::string_view, Count> fields;
@@ -92,7 +92,7 @@ std::array<std::string_view, Count> fields_of(std::string_view line) {
   return fields;
 }
 
-/// What metrics.csv alone tells of a step.
+/// A step's columns in metrics.csv that the ledger does not have.
 struct metrics_line {
   uint64_t step = 0;
   job_time began{0};
@@ -121,7 +121,7 @@ std::optional<metrics_line> metrics_line_of(std::string_view line) {
   return metrics_line{*step, time(*ended - *took), time(*ended), time(*apply), *live, *needed};
 }
 
-/// Steps of a ledger, with what metrics.csv adds.
+/// Steps of a ledger, with the columns that metrics.csv adds.
 class step_reader {
 public:
   step_reader(line_reader ledger, std::optional<line_reader> metrics, run_view& view)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run as its folder tells of it.
+// Reads the folder of a run.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -12,17 +12,17 @@
 
 namespace troupe {
 
-/// What the files of a run say.
+/// The content of a run's files.
 struct run_files {
   run_view view;
-  std::string measure;  ///< Of evaluations: "bits_per_byte"; empty: none were made.
+  std::string measure;  ///< Column of the evaluations: "bits_per_byte"; empty: none were made.
   bool is_over = false; ///< The run came to its end, as runs of `troupe train` note.
   bool is_cut = false;  ///< The last line of the ledger is not whole.
 };
 
-/// Reads ledger.csv, and if they are there metrics.csv, evaluations.csv and notices.csv. What a
-/// process that was killed did not write any more is not there: the run ends with the last whole
-/// step of the ledger.
+/// Reads ledger.csv, and if they are there metrics.csv, evaluations.csv and notices.csv. A
+/// process that was killed may not have written all: the run ends with the last whole step of the
+/// ledger.
 /// Cost: reads every file once, a block at a time; memory as of `run_view`.
 /// Errors: not_found, if there is no ledger; malformed, naming file and line; failed_precondition,
 /// if no step was made; resource.

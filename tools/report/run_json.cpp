@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing down what the page draws.
+// Writes the content of a run's page as JSON.
 #include "tools/report/run_json.hpp"
 
 #include "actors/recording/readable.hpp"
@@ -21,7 +21,7 @@ using json = nlohmann::ordered_json;
 constexpr size_t replica_lines_max = 64; // of the table of single replicas
 constexpr size_t shown_bytes_max = 400;  // of one notice, or a name
 
-// To five digits, which is more than a screen shows. What is not finite is null.
+// Rounds to five digits, more than a screen shows. A number that is not finite becomes null.
 json rounded(double number, int digits = 5) {
   if (!std::isfinite(number)) return nullptr;
   auto text = fmt::format("{:.{}g}", number, digits);
@@ -82,7 +82,7 @@ json gradients_json(const replica_summary& sum) {
   return {sum.accepted, sum.stale, sum.cancelled};
 }
 
-// What became of the gradients and the time of the replicas in each row of the arrivals.
+// The verdicts on gradients, and the use of time, of the replicas in each row of the arrivals.
 json rows_json(const run_view& view) {
   std::vector<replica_summary> rows(view.arrivals().rows().count());
   for (const auto& [number, replica] : view.totals().replicas())

@@ -12,17 +12,17 @@
 
 namespace troupe {
 
-/// What a page says of a run beside its steps.
+/// The heading of a run's page.
 struct run_heading {
-  std::string name;     ///< Of its folder.
+  std::string name;     ///< Name of its folder.
   std::string written;  ///< When the page was made: "2026-11-25 20:13 UTC".
   std::string state;    ///< In words: "finished", "not finished: it was killed, or goes on".
-  bool is_live = false; ///< Whether a server has news of it.
+  bool is_live = false; ///< Whether a server has news of the run.
   std::string setup;    ///< "4 replicas, 3 gradients a step, tensorflow"
   std::optional<uint64_t> step_count; ///< Steps that were asked for.
   std::string loss_unit;              ///< "bits/byte"; empty: the trainer's own.
-  double loss_scale = 1;              ///< From recorded losses to that unit.
-  std::string measure;                ///< Of evaluations, in words: "bits per byte".
+  double loss_scale = 1;              ///< Factor from recorded losses to that unit.
+  std::string measure;                ///< Unit of the evaluations, in words: "bits per byte".
 };
 
 /// Whether a replica does as the others do.
@@ -34,8 +34,8 @@ struct health_of_replica {
   std::string words; ///< "takes 5.0 times as long as the others"
 };
 
-/// A replica is slow that takes so many times as long as the others, or of which steps use less
-/// than half as many gradients as of one like any other.
+/// A replica is slow if it takes so many times as long as the others, or if steps use less than
+/// half as many of its gradients as of the usual replica's.
 constexpr double slow_from = 1.3;
 
 /// @pre There was a gradient of the replica.
@@ -45,12 +45,12 @@ constexpr double slow_from = 1.3;
 [[nodiscard]] std::vector<uint32_t> slow_replicas(const run_view& view);
 
 /// Everything that the page shows, as one JSON object. It has at most `run_json_bytes_max` bytes,
-/// however long the run and however many its replicas; without letters that would end a script.
+/// however long the run and however many its replicas, and no letters that would end a script.
 /// @param answers Nothing, if they are not there yet.
 [[nodiscard]] std::string run_json(const run_view& view, const run_heading& heading,
                                    const what_if_table* answers);
 
-/// Of what `run_json` gives.
+/// Bytes of a result of `run_json` at most.
 constexpr size_t run_json_bytes_max = size_t{600} << 10;
 
 } // namespace troupe

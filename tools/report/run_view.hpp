@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the page of a run shows, added up step by step in bounded memory.
+// The content of a run's page, added up step by step in bounded memory.
 #pragma once
 
 #include "actors/recording/records.hpp"
@@ -16,14 +16,14 @@
 
 namespace troupe {
 
-/// Something that was said to people while the run went on.
+/// A line that the run printed beside its progress.
 struct run_notice {
-  uint64_t step = 0; ///< The last that had been made.
+  uint64_t step = 0; ///< The last step before it.
   std::string text;
 };
 
 /// Everything that the page draws, of a run that goes on as of one that is over: both are told step
-/// by step. What it keeps does not grow with the number of steps, and hardly with that of replicas.
+/// by step. Its memory does not grow with the number of steps, and hardly with that of replicas.
 /// Thread: one owner at a time.
 class run_view {
 public:

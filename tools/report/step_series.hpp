@@ -30,7 +30,7 @@ public:
   /// @pre Steps come in ascending order.
   void add(uint64_t step, double value);
 
-  /// Those with a value, in order.
+  /// Stretches with a value, in order.
   [[nodiscard]] const std::vector<stretch>& stretches() const { return stretches_; }
 
   /// Steps that a stretch stands for.

@@ -12,7 +12,7 @@ namespace troupe {
 
 namespace {
 
-// How long one took that was cancelled is not known.
+// A cancelled gradient has no computing time.
 bool is_timed(const contribution& gradient) {
   return gradient.compute > job_time{0};
 }

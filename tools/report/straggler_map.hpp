@@ -11,9 +11,9 @@
 namespace troupe {
 
 /// A straggler is slow beside the others, so the slow-down of a gradient is the time that it took,
-/// over the median of the gradients that its step ended with, late and cancelled ones included. The
-/// map has the mean slow-down of each replica over stretches of steps; of several replicas in one
-/// row that of the slowest, which would vanish in a mean. Thread: one owner at a time.
+/// over the median of its step's gradients. Late ones count; cancelled ones, which have no time, do
+/// not. The map has the mean slow-down of each replica over stretches of steps. A row of several
+/// replicas has that of the slowest, which would vanish in a mean. Thread: one owner at a time.
 class straggler_map {
 public:
   static constexpr size_t rows_max = 128;
@@ -34,10 +34,10 @@ private:
   void close_stretch(folding_table& into) const;
 
   folding_table table_{rows_max, columns_max};
-  uint64_t first_index_ = 0;   ///< Of the stretch that is open.
+  uint64_t first_index_ = 0;   ///< Index of the open stretch's first step.
   std::vector<mean> replicas_; ///< Over the stretch that is open.
   std::vector<mean> totals_;   ///< Over the stretches before it.
-  std::vector<double> times_;  ///< Of one step; kept for its memory.
+  std::vector<double> times_;  ///< Times of one step; a member, so that its memory is reused.
 };
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step of a run would take with one thing changed.
+// The time that a step of a run would take with one thing changed.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -15,13 +15,13 @@
 
 namespace troupe {
 
-/// One change, and what `troupe sim replay` makes of it.
+/// One change, and its replay, as by `troupe sim replay`.
 struct what_if_answer {
   std::string change; ///< In words: "repair replica 3".
   std::string option; ///< As `troupe sim replay` takes it: "--repair 3".
   uint32_t needed = 0;
   double mean_step_seconds = 0;
-  std::optional<interval_estimate> prediction; ///< Of the mean step of another run.
+  std::optional<interval_estimate> prediction; ///< Interval for the mean step of another run.
   bool is_lower_bound = false;
   std::string stalled; ///< Why it would make no further step; empty if it would.
 };

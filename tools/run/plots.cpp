@@ -4,6 +4,7 @@
 
 #include "actors/recording/output_file.hpp"
 #include "tools/system/child_process.hpp"
+#include "tools/system/file_content.hpp"
 
 #include <algorithm>
 #include <fmt/ranges.h>
@@ -18,6 +19,17 @@ constexpr std::string_view steps_script_name = "steps.gp";
 std::vector<std::string_view> scripts_of(plots_of what) {
   if (what == plots_of::steps) return {steps_script_name};
   return {loss_script_name, steps_script_name};
+}
+
+// gnuplot answers 0 also if the disk is full.
+expected<void> check_picture(std::filesystem::path picture) {
+  constexpr uint64_t bytes_max = uint64_t{1} << 28;
+  picture.replace_extension(".svg");
+  auto content = file_content(picture.native(), bytes_max);
+  if (!content) return tl::unexpected<error>(content.error());
+  if (content->rfind("</svg>") != std::string::npos) return {};
+  return fail(errc::resource, fmt::format("gnuplot has not written all of {}; is the disk full?",
+                                          picture.native()));
 }
 
 // A word as the shell takes it back whole.
@@ -51,7 +63,10 @@ expected<void> draw_plots(const std::filesystem::path& folder, plots_of what) {
   std::vector<std::string> words{"gnuplot"};
   for (auto script : scripts_of(what))
     words.emplace_back(script);
-  return run({std::move(words), folder});
+  auto drawn = run({std::move(words), folder});
+  for (auto script : scripts_of(what))
+    if (drawn) drawn = check_picture(folder / script);
+  return drawn;
 }
 
 std::string plot_command(const std::filesystem::path& folder, plots_of what) {

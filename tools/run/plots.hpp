@@ -25,8 +25,8 @@ struct plot_baseline {
                                       std::vector<plot_baseline> baselines);
 
 /// The gnuplot script that draws steps.svg from metrics.csv and replicas.csv in the folder it is
-/// run in: time of each step and its distribution, what became of each replica's gradients, and
-/// what its time went to.
+/// run in: time of each step and its distribution, and by replica the verdicts on its gradients and
+/// the use of its time.
 [[nodiscard]] std::string steps_script();
 
 /// Writes loss.gp and steps.gp into the folder of a run.
@@ -35,16 +35,16 @@ struct plot_baseline {
                                                 const quality_measure& measure,
                                                 std::vector<plot_baseline> baselines);
 
-/// What is drawn of a run: a trainer need not report losses.
+/// The plots of a run: a trainer need not report losses.
 enum class plots_of : uint8_t { losses_and_steps, steps };
 
 /// Runs gnuplot on the scripts in `folder`.
-/// Errors: `not_found` if there is no gnuplot on this machine, else as `run` of child_process.hpp;
-/// print `plot_command` then.
+/// Errors: `not_found` if there is no gnuplot on this machine, `resource` if it has not written all
+/// of a picture, else as `run` of child_process.hpp; print `plot_command` then.
 [[nodiscard]] expected<void> draw_plots(const std::filesystem::path& folder,
                                         plots_of what = plots_of::losses_and_steps);
 
-/// What to type into a shell to draw the plots of `folder`.
+/// The shell command that draws the plots of `folder`.
 [[nodiscard]] std::string plot_command(const std::filesystem::path& folder,
                                        plots_of what = plots_of::losses_and_steps);
 

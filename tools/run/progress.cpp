@@ -31,7 +31,7 @@ bool has_reports(const progress_sample& sample) {
 // The parts of the line, in order.
 enum piece : size_t { position, loss, speed, replicas, dropped, time_left };
 
-// What is left out first when the window is narrow.
+// The pieces that are left out when the window is narrow, the first one first.
 constexpr piece expendable[] = {time_left, speed, dropped, replicas};
 
 std::string position_text(const progress_sample& sample) {

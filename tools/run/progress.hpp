@@ -30,14 +30,14 @@ struct progress_sample {
 struct progress_options {
   bool terminal = false; ///< One line, rewritten in place; else plain lines, as for a log file.
   size_t width
-    = 80; ///< Of the terminal. A line that wraps could not be rewritten, so less is shown.
+    = 80; ///< Letters in a line. A line that wraps cannot be rewritten, so less is shown.
   std::string loss_unit; ///< Stands after the loss: "bits/byte".
 };
 
-/// Decides when a line is due and what is in it. It writes nothing and reads no clock: times come
-/// in, texts go out, for the caller to write to one stream. A terminal gets at most ten lines a
-/// second; any other stream one line at the first step, then for each tenth of the run or each five
-/// seconds, whichever comes first, and one at the last step. Thread: one owner at a time.
+/// Makes the texts of the progress line when they are due. It writes nothing and reads no clock:
+/// times come in, texts go out, for the caller to write to one stream. A terminal gets at most ten
+/// lines a second; any other stream one line at the first step, then for each tenth of the run or
+/// each five seconds, whichever comes first, and one at the last step. Thread: one owner at a time.
 class progress {
 public:
   explicit progress(progress_options options) : options_(std::move(options)) {}
@@ -62,9 +62,9 @@ private:
   [[nodiscard]] std::string remaining(const progress_sample& sample, job_time now) const;
 
   progress_options options_;
-  std::optional<shown> first_; // What came first: the rate is measured from there.
-  shown last_;                 // The last that was shown.
-  std::string open_line_;      // On a terminal: what stands in the line that can be rewritten.
+  std::optional<shown> first_; // The first sample: the rate is measured from there.
+  shown last_;                 // The last sample that was shown.
+  std::string open_line_;      // On a terminal: the text of the line that can be rewritten.
 };
 
 } // namespace troupe

@@ -47,7 +47,7 @@ void progress_hook::end(const job_report&) {
   finish();
 }
 
-// Without the lock, since what keeps lines may have one to show.
+// Calls `keep_` without the lock: it may have a line to show.
 void progress_hook::say(std::string_view line) {
   show(line);
   std::unique_lock lock{mutex_};

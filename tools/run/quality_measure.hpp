@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run's losses and evaluations are called, in files, plots and lines.
+// Names and units of a run's losses and evaluations, in files, plots and lines.
 #pragma once
 
 #include <numbers>
@@ -7,22 +7,22 @@
 
 namespace troupe {
 
-/// How well a model does on what it was not trained on: lower is better.
+/// A measure of a model on held-out data: lower is better.
 struct quality_measure {
   std::string_view column;     ///< In evaluations.csv and in event files: "bits_per_byte".
-  std::string_view held_out;   ///< What is evaluated: "held-out text".
-  std::string_view unit;       ///< Behind a value: "bits/byte".
+  std::string_view held_out;   ///< The data that are evaluated: "held-out text".
+  std::string_view unit;       ///< Stands behind a value: "bits/byte".
   std::string_view words;      ///< The unit in full: "bits per byte".
-  std::string_view loss_unit;  ///< Of losses in training, as they are shown: "bits/byte".
-  std::string_view plot_title; ///< Of loss.svg.
-  std::string_view plot_axis;  ///< Of its values.
-  double plot_top = 1;         ///< Its axis reaches at least so far.
-  double nats = 1;             ///< Of a trainer's loss that are one of `loss_unit`.
+  std::string_view loss_unit;  ///< Unit of training losses, as shown: "bits/byte".
+  std::string_view plot_title; ///< Title of loss.svg.
+  std::string_view plot_axis;  ///< Label of its value axis.
+  double plot_top = 1;         ///< Least top of that axis.
+  double nats = 1;             ///< Nats of a trainer's loss in one `loss_unit`.
 };
 
 namespace quality_measures {
 
-/// Of a trainer that says no more of its losses.
+/// The measure of a trainer that names no other.
 inline constexpr quality_measure loss{.column = "loss",
                                       .held_out = "held-out data",
                                       .unit = "",

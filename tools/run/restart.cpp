@@ -64,7 +64,7 @@ uint64_t later_attempt(std::string_view name, const std::string& first) {
 }
 
 expected<void> check_later_attempts(const std::string& base) {
-  std::error_code ignored; // making a folder there will say what is wrong
+  std::error_code ignored; // making a folder there will name the problem
   fs::path path{base};
   auto parent = path.has_parent_path() ? path.parent_path() : fs::path{"."};
   for (const auto& entry : fs::directory_iterator{parent, ignored}) {

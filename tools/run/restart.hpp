@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job that is started again after it has failed: where its attempts leave what they have.
+// The folders of a job's attempts, when a launcher starts it again after a failure.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-/// Where an attempt leaves what it has, and where those before it have.
+/// The folder of an attempt, and those of the attempts before it.
 struct attempt_folders {
   std::string own;                  ///< Empty: a new one, named after the time.
   std::vector<std::string> earlier; ///< The newest first.
@@ -21,10 +21,10 @@ struct attempt_folders {
 /// such a launcher there is no other attempt.
 /// @param asked_for --run-dir; may be empty.
 /// @param is_watched Whether an evaluator is to find it: then it is named after the job, too.
-/// @param environment Has TROUPE_RESTART_COUNT; else, of a torchrun with restarts and where a
+/// @param environment Has TROUPE_RESTART_COUNT; else, under a torchrun with restarts and if a
 /// folder is asked for, TORCHELASTIC_RESTART_COUNT. Errors: invalid_argument if the count is no
-/// number; failed_precondition if this is the first attempt, and the folder of a later one holds
-/// something that an earlier job has left.
+/// number; failed_precondition if this is the first attempt, and an earlier job has left files in
+/// the folder of a later one.
 [[nodiscard]] expected<attempt_folders> find_attempt(const std::string& asked_for, bool is_watched,
                                                      const environment_reader& environment);
 

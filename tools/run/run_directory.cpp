@@ -27,14 +27,14 @@ expected<void> check_existing(const fs::path& path, const fs::file_status& statu
     return refuse(errc::failed_precondition, path, "is not a folder; pass the name of a new one");
   std::error_code problem;
   const fs::directory_iterator content{path, problem};
-  if (problem) return refuse(errc::resource, path, "cannot be read: " + problem.message());
+  if (problem) return refuse(errc::invalid_argument, path, "cannot be read: " + problem.message());
   if (content != fs::directory_iterator{}) {
     return refuse(errc::failed_precondition, path,
                   "already holds something, and results are never overwritten; pass the name of a "
                   "new folder, or empty this one");
   }
   if (::access(path.c_str(), W_OK | X_OK) != 0)
-    return refuse(errc::resource, path, "is not writable");
+    return refuse(errc::invalid_argument, path, "is not writable");
   return {};
 }
 
@@ -49,13 +49,13 @@ expected<void> check_parent(const fs::path& path) {
     return refuse(errc::failed_precondition, path,
                   fmt::format("cannot be made: {} is not a folder", parent.native()));
   if (::access(parent.c_str(), W_OK | X_OK) != 0)
-    return refuse(errc::resource, path,
+    return refuse(errc::invalid_argument, path,
                   fmt::format("cannot be made: {} is not writable", parent.native()));
   return {};
 }
 
-// The first of the folders on the way to `path` that is not there yet: what to remove if all goes
-// wrong.
+// The first of the folders on the way to `path` that is not there yet: the one to remove if the run
+// cannot begin.
 fs::path first_missing(const fs::path& path) {
   std::error_code ignored;
   fs::path missing;
@@ -73,7 +73,7 @@ std::string dated_name(std::chrono::system_clock::time_point now, int attempt) {
 
 bool is_utf8(std::string_view text) {
   try {
-    static_cast<void>(nlohmann::json(text).dump()); // which refuses what is not
+    static_cast<void>(nlohmann::json(text).dump()); // throws if it is not
     return true;
   } catch (const nlohmann::json::exception&) {
     return false;
@@ -108,7 +108,7 @@ expected<void> run_directory::check(const fs::path& path) {
   const auto status = fs::status(path, problem);
   if (fs::exists(status)) return check_existing(path, status);
   if (status.type() != fs::file_type::not_found)
-    return refuse(errc::resource, path, "cannot be looked at: " + problem.message());
+    return refuse(errc::invalid_argument, path, "cannot be looked at: " + problem.message());
   return check_parent(path);
 }
 
@@ -163,7 +163,7 @@ bool run_directory::is_over(const fs::path& path) {
 }
 
 void run_directory::take_back() const {
-  std::error_code ignored; // what cannot be removed is refused, with a reason, by the next run
+  std::error_code ignored; // the next run refuses a file that is left, with a reason
   for (const auto& entry : fs::directory_iterator{path_, ignored})
     fs::remove_all(entry.path(), ignored);
   if (is_new_) fs::remove(path_, ignored);

@@ -17,8 +17,8 @@ namespace troupe {
 class run_directory {
 public:
   /// Whether `create` would work, without writing anything.
-  /// Errors: `failed_precondition` if the folder holds something or is a file, `resource` if it
-  /// cannot be written; the line names --run-dir.
+  /// Errors: `failed_precondition` if the folder holds something or is a file, `invalid_argument`
+  /// if it may not be written; the line names --run-dir.
   [[nodiscard]] static expected<void> check(const std::filesystem::path& path);
 
   /// Whether `config` can be read back: TOML is UTF-8, which the name of a file need not be.
@@ -26,7 +26,7 @@ public:
   [[nodiscard]] static expected<void> check_config(std::string_view config);
 
   /// Makes the folder and puts `config` into it as config.toml. If that fails, what was made is
-  /// removed again. Errors: as `check` and `check_config`.
+  /// removed again. Errors: as `check` and `check_config`; `resource` if the disk fails or is full.
   [[nodiscard]] static expected<run_directory> create(const std::filesystem::path& path,
                                                       std::string_view config);
 
@@ -41,7 +41,7 @@ public:
     return run_directory{std::move(path)};
   }
 
-  /// Removes the folder, if `create` made it, and whatever is in it: of a run that never began.
+  /// Removes all files of a run that never began, and the folder, if `create` made it.
   void take_back() const;
 
   /// The folder itself.
@@ -56,7 +56,7 @@ public:
   /// A line per evaluation.
   [[nodiscard]] std::filesystem::path evaluations() const { return path_ / "evaluations.csv"; }
 
-  /// A line per notice: what the run said beside its progress.
+  /// A line per notice: a line that the run printed beside its progress.
   [[nodiscard]] std::filesystem::path notices() const { return path_ / "notices.csv"; }
 
   /// A line per gradient.
@@ -68,7 +68,7 @@ public:
   /// The last messages of every actor, if asked for or if something went wrong.
   [[nodiscard]] std::filesystem::path flight() const { return path_ / "flight.txt"; }
 
-  /// What every actor did when.
+  /// The activity of every actor over time, in Chrome's trace format.
   [[nodiscard]] std::filesystem::path timeline() const { return path_ / "timeline.json"; }
 
   /// Where checkpoints lie in the folder of a run.
@@ -76,10 +76,10 @@ public:
 
   [[nodiscard]] std::filesystem::path checkpoints() const { return path_ / checkpoint_folder; }
 
-  /// Where an evaluator beside the run leaves what it has: another evaluations.csv, and its curve.
+  /// Where an evaluator beside the run writes an evaluations.csv and its curve.
   static constexpr const char* evaluator_folder = "eval";
 
-  /// Whether a run has begun in a folder: that of another job, perhaps.
+  /// Whether a run has begun in a folder; it may be that of another job.
   [[nodiscard]] static bool is_begun(const std::filesystem::path& path);
 
   /// Whether it is over, its last checkpoint saved. A run that was killed never is.

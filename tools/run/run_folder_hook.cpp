@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::chrono::seconds unflushed_max{5};
 
-// What the events of a job that has gone on for some time are dated and named by.
+// The host, and the time at which a job began that has run for `began` until now.
 event_origin here_and_now(job_time began) {
   std::string host(HOST_NAME_MAX + 1, '\0');
   if (::gethostname(host.data(), HOST_NAME_MAX) != 0) host = "localhost";

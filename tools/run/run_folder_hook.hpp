@@ -28,22 +28,22 @@ namespace troupe {
 
 class strategy;
 
-/// What goes into the files of a run beside its steps.
+/// Settings of a run's files.
 struct run_folder_options {
   std::string program = "troupe"; ///< Named in the timeline.
   uint64_t timeline_bytes_max = job_defaults::timeline_bytes;
   uint64_t ledger_bytes_max = job_defaults::ledger_bytes;
-  job_time began{0}; ///< What the job's clock shows at first: more than 0 if it was resumed.
+  job_time began{0}; ///< The job's clock at the beginning: more than 0 if it was resumed.
   quality_measure measure = quality_measures::loss;
-  /// Of the update that leads to a step, for its curve; empty: there is none.
+  /// Learning rate of the update that leads to a step, for its curve; empty: there is none.
   std::function<double(uint64_t step)> learning_rate{};
   std::function<void(const std::string&)> on_warning{}; ///< Told once of each file that has failed.
 };
 
 /// After a job has ended, its files are all that is left of it. This writes metrics.csv,
 /// evaluations.csv, ledger.csv, notices.csv, timeline.json and the curves for TensorBoard while the
-/// job runs, replicas.csv when it ends, and adds up the summary. What was recorded is on the disk
-/// some seconds later, so that a process that is killed loses no more.
+/// job runs, replicas.csv when it ends, and adds up the summary. Records are on the disk some
+/// seconds later, so a process that is killed loses no more than these.
 ///
 /// A full disk must not end a training that has run for hours: the first failure of a file is told
 /// once, and its file ends there. Thread: any; calls wait for each other.
@@ -63,7 +63,7 @@ public:
   /// The variables were evaluated as they were after `step`. Also after the end.
   void on_evaluation(uint64_t step, job_time when, double quality);
 
-  /// What the run said beside its progress. Also after the end, before `finish`.
+  /// Keeps a line that the run printed beside its progress. Also after the end, before `finish`.
   void keep_notice(std::string_view line);
 
   /// Brings everything to the disk, and writes replicas.csv: then the run is over.
@@ -74,8 +74,8 @@ public:
 
   static constexpr ptrdiff_t computing_times_min = 2000;
 
-  /// How long each replica computed, gradient by gradient: `times[replica][i]`. Of a long run, the
-  /// last `computing_times_min` at least. @pre The run is over.
+  /// Computing times of each replica, gradient by gradient: `times[replica][i]`. A long run keeps
+  /// at least the last `computing_times_min`. @pre The run is over.
   [[nodiscard]] const std::vector<std::vector<job_time>>& computing_times() const {
     return computing_times_;
   }

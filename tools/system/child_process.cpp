@@ -2,6 +2,8 @@
 // posix_spawn and a patient wait.
 #include "tools/system/child_process.hpp"
 
+#include "tools/system/signal_watch.hpp"
+
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -16,7 +18,7 @@ namespace troupe {
 
 namespace {
 
-// What a child starts with, freed at the end.
+// Attributes and file actions of a child, freed at the end.
 struct spawn_settings {
   spawn_settings() {
     posix_spawn_file_actions_init(&actions);
@@ -41,14 +43,19 @@ expected<pid_t> start(const child_command& command) {
   posix_spawn_file_actions_addopen(&settings.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&settings.actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_addopen(&settings.actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  // What we listen at would be taken for as long as the child lives.
+  // A child that inherits a listening socket keeps its port taken.
   posix_spawn_file_actions_addclosefrom_np(&settings.actions, STDERR_FILENO + 1);
-  // We may have blocked signals for a thread that waits for them; that is no business of the
-  // child's.
+  // This process may have blocked signals for a thread that waits for them; the child blocks none.
   sigset_t none;
   sigemptyset(&none);
   posix_spawnattr_setsigmask(&settings.attributes, &none);
-  posix_spawnattr_setflags(&settings.attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+  sigset_t ignored_here;
+  sigemptyset(&ignored_here);
+  for (int number : write_signals)
+    sigaddset(&ignored_here, number);
+  posix_spawnattr_setsigdefault(&settings.attributes, &ignored_here);
+  posix_spawnattr_setflags(&settings.attributes,
+                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   std::vector<char*> words;
   for (const auto& word : command.words)
     words.push_back(const_cast<char*>(word.c_str()));

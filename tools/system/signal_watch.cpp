@@ -5,10 +5,8 @@
 #include "messages/assert.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 
-#include <array>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <unistd.h>
 #include <utility>
 
@@ -21,7 +19,7 @@ constexpr std::array watched{SIGINT, SIGTERM};
 // A terminal and a launcher that passes signals on both send the same Ctrl-C.
 constexpr auto echo_time = std::chrono::milliseconds{500};
 
-constexpr int no_more_signals = 0; // what the owner writes into the pipe to end the thread
+constexpr int no_more_signals = 0; // written into the pipe to end the thread
 std::array<int, 2> pipe_ends{-1, -1};
 
 void pass_on(int number) {
@@ -32,6 +30,11 @@ void pass_on(int number) {
 }
 
 } // namespace
+
+void ignore_write_signals() {
+  for (int number : write_signals)
+    std::signal(number, SIG_IGN);
+}
 
 signal_watch::signal_watch() {
   TROUPE_ASSERT(pipe_ends[0] == -1);

@@ -2,13 +2,23 @@
 // Ctrl-C and SIGTERM as a stop token, SIGUSR1 as a call.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <csignal>
 #include <functional>
 #include <mutex>
 #include <stop_token>
 #include <thread>
 
 namespace troupe {
+
+/// Signals that end a process because it has written: into a pipe without a reader, or beyond the
+/// limit on file sizes (ulimit -f).
+inline constexpr std::array write_signals{SIGPIPE, SIGXFSZ};
+
+/// Ignores `write_signals` from now on: such a write fails instead (EPIPE, EFBIG), as on a full
+/// disk. Programs that this one starts get the default back.
+void ignore_write_signals();
 
 /// A signal handler may do next to nothing, so it only writes the signal into a pipe; a thread
 /// waits at its other end: the first signal asks for a clean end, a later one ends the process at
@@ -25,8 +35,8 @@ public:
   /// Stops with the first signal.
   [[nodiscard]] std::stop_token token() const { return source_.get_token(); }
 
-  /// What SIGUSR1 does from now on, on a thread of its own; empty: nothing. When this returns, what
-  /// it did before is not under way any more. Thread: any but that one.
+  /// Sets the action of SIGUSR1, which is called on a thread of its own; empty: none. When this
+  /// returns, the former action is not under way any more. Thread: any but that one.
   void on_user_signal(std::function<void()> action);
 
   /// The signal that ends the process; 0 if none came.

@@ -24,8 +24,9 @@ void open_standard_streams() {
 }
 
 void write_if_possible(std::FILE* stream, std::string_view text) {
-  auto is_whole = std::fwrite(text.data(), 1, text.size(), stream) == text.size();
-  if (!is_whole && stream == stdout) output_error = errno;
+  auto is_taken = std::fwrite(text.data(), 1, text.size(), stream) == text.size();
+  auto is_written = std::fflush(stream) == 0 && is_taken;
+  if (!is_written && stream == stdout) output_error = errno;
 }
 
 int finish_standard_output() {

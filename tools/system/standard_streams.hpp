@@ -10,11 +10,11 @@
 namespace troupe {
 
 /// Gives each standard stream that is closed, as by `>&-` of a shell, the null device: the next
-/// descriptor that is opened would be taken for it, and get what is printed.
+/// descriptor that is opened would be taken for it, and get its text.
 void open_standard_streams();
 
-/// Writes, and passes over what cannot be written: a job goes on where the disk with its log is
-/// full.
+/// Writes at once, so that a process that is killed later has said it. A text that cannot be
+/// written is passed over: a job goes on where the disk with its log is full.
 void write_if_possible(std::FILE* stream, std::string_view text);
 
 /// As `fmt::print`, by `write_if_possible`.
@@ -24,8 +24,8 @@ void print_if_possible(std::FILE* stream, fmt::format_string<Arguments...> forma
   write_if_possible(stream, fmt::format(format, std::forward<Arguments>(arguments)...));
 }
 
-/// Writes out what was printed. @returns The `errno` of what could not be written to standard
-/// output; 0 if all was.
+/// Flushes standard output. @returns The `errno` of the last write to it that failed; 0 if none
+/// did.
 [[nodiscard]] int finish_standard_output();
 
 } // namespace troupe

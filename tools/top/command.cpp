@@ -44,7 +44,7 @@ constexpr const char* top_exit_codes
     "  2      an argument is not as it must be\n"
     "  4      no job answers there, or it has ended\n";
 
-/// What the user asked for.
+/// The arguments of `troupe top`, as parsed.
 struct top_options {
   std::string endpoint;
   std::string host;

@@ -55,7 +55,7 @@ std::vector<labelled_sample> samples(std::string_view metrics, std::string_view 
   return all;
 }
 
-// What is asked every second or so is old after this time.
+// The job asks its processes for reports every second: a report is old after this time.
 constexpr double silent_after_seconds = 5;
 
 void read_tasks(std::string_view metrics, top_sample& into) {

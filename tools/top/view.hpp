@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `troupe top` shows of a job, made of what the job serves.
+// The page that `troupe top` shows of a job, made from the metrics and actors that it serves.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -30,7 +30,7 @@ struct top_actor {
 struct top_task {
   std::string name;
   bool is_lost = false;
-  std::optional<double> age_seconds; ///< Of what is known of it; nothing if it never reported.
+  std::optional<double> age_seconds; ///< Age of its last report; nothing if it never reported.
 };
 
 /// A job at some moment.

@@ -24,8 +24,8 @@ namespace troupe {
 /// Errors: `invalid_argument`; the line names the option and the model.
 [[nodiscard]] expected<void> fit_model(train_options& options, option_origins& origins);
 
-/// Checks that the warm-up leaves steps for training. @param steps Of the run; where --epochs are
-/// given, its data tells them.
+/// Checks that the warm-up leaves steps for training. @param steps Steps of the run; with --epochs,
+/// its data tells them.
 /// Errors: `invalid_argument`.
 [[nodiscard]] expected<void> check_warm_up(const train_options& options,
                                            const option_origins& origins, uint64_t steps);

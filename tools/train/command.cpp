@@ -33,7 +33,7 @@ std::string announcement_of(const train_options& options, const learning_problem
   return lines;
 }
 
-// What a job is told of a problem. @param options, problem Outlive the job.
+// The problem as a job needs it. @param options, problem Outlive the job.
 job_subject subject_of(const train_options& options, const learning_problem& problem) {
   return {.announcement = announcement_of(options, problem),
           .steps = step_count(options, problem),

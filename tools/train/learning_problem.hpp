@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job of `troupe train` learns.
+// The learning problem of a job of `troupe train`.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -28,13 +28,13 @@ struct learned_model {
 struct learned_data {
   std::string kind;        ///< "text", "image set"
   std::string note;        ///< The name of the fingerprint in checkpoints.
-  std::string option;      ///< That names it: "--text".
+  std::string option;      ///< The option that names it: "--text".
   std::string place;       ///< As the option has it.
   std::string sizes;       ///< "31634 bytes to train on, 3514 held out"
   std::string fingerprint; ///< Other data have another one.
 };
 
-/// What others need for the same data, to compare a model with.
+/// The results of simple methods on the same data, to compare a model with.
 struct comparison {
   std::string lines; ///< For people, below the model's own; may be empty.
   std::vector<plot_baseline> baselines;
@@ -48,7 +48,7 @@ struct learning_problem {
   quality_measure measure;
   uint64_t pass_guesses = 1;    ///< Guesses of one pass over the training data.
   uint64_t example_guesses = 1; ///< Guesses of one example of a batch.
-  batch_work work;              ///< Of a replica in a step.
+  batch_work work;              ///< The work of a replica in a step.
   /// How well a model does on the held-out data, in the units of `measure`.
   /// Errors: invalid_argument, if the variables are not of this model.
   std::function<expected<double>(std::span<const tensor> variables)> evaluate;

@@ -33,7 +33,7 @@ constexpr const char* sample_exit_codes
     "  2      an argument is not as it must be, or RUN is no run\n"
     "  6      RUN has no whole checkpoint, or one of another model or of one that has diverged\n";
 
-/// What the user asked for.
+/// The arguments of `troupe sample`, as parsed.
 struct sample_options {
   std::string run;
   std::string prompt;

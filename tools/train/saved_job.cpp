@@ -20,8 +20,11 @@ bool is_of(const found_checkpoint& found, const learned_data& data) {
   return note != found.notes.end() && note->second == data.fingerprint;
 }
 
-// What it says of the model.
+// The name of a checkpoint's note that describes its model.
 constexpr const char* model_note = "troupe.model";
+
+constexpr const char* leave_options = "leave the model's options as they were; if you gave none, "
+                                      "the config.toml of that run is damaged";
 
 // The model that a checkpoint says it is of, if that is another one.
 std::optional<std::string> other_model(const found_checkpoint& found, const learned_model& model) {
@@ -30,7 +33,7 @@ std::optional<std::string> other_model(const found_checkpoint& found, const lear
   return note->second;
 }
 
-// What is saved of a model's variable; nothing if it was saved with another shape or element type,
+// The saved state of a model's variable; null if it was saved with another shape or element type,
 // or not at all.
 const variable_snapshot* saved_variable(const job_snapshot& saved, const model_variable& wanted) {
   auto found = std::ranges::find(saved.variables, wanted.name, &variable_snapshot::name);
@@ -60,9 +63,8 @@ expected<void> check_saved(const train_options& options, const learned_model& mo
   for (const auto& wanted : model.variables) {
     const auto* found = saved_variable(saved, wanted);
     if (found == nullptr)
-      return fail(errc::failed_precondition,
-                  fmt::format("variable '{}' has {}; leave the model's options as they were",
-                              wanted.name, difference(saved, wanted)));
+      return fail(errc::failed_precondition, fmt::format("variable '{}' has {}; {}", wanted.name,
+                                                         difference(saved, wanted), leave_options));
     if (found->state.optimizer != options.optimizer)
       return fail(errc::failed_precondition,
                   fmt::format("its checkpoints were made with the optimizer {}, not {}",
@@ -110,10 +112,8 @@ expected<void> can_resume(const found_checkpoint& found, const train_options& op
     return fail(errc::failed_precondition, fmt::format("that run trained on another {} than {}",
                                                        problem.data.kind, problem.data.place));
   if (auto other = other_model(found, problem.model))
-    return fail(errc::failed_precondition,
-                fmt::format("that run trains a {}, not a {}; leave the model's options as they "
-                            "were",
-                            *other, problem.model.description));
+    return fail(errc::failed_precondition, fmt::format("that run trains a {}, not a {}; {}", *other,
+                                                       problem.model.description, leave_options));
   return check_saved(options, problem.model, found.snapshot);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is saved of a run, and whether another one can go on with it.
+// The model and notes in a run's checkpoints, and whether another run can go on with them.
 #pragma once
 
 #include "actors/interfaces/job_snapshot.hpp"
@@ -13,7 +13,7 @@
 
 namespace troupe {
 
-/// What checkpoints of a run say beside its job.
+/// The notes in a run's checkpoints: the fingerprint of its data and its model's description.
 [[nodiscard]] std::map<std::string, std::string> notes_of(const learning_problem& problem);
 
 /// The model's variables in a checkpoint, in the model's order.

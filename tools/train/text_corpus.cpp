@@ -33,7 +33,7 @@ double bits_per_byte(uint64_t compressed, uint64_t original) {
   return 8.0 * static_cast<double>(compressed) / static_cast<double>(original);
 }
 
-// What a compressor needs for the held-out text alone, and after it has seen the training text.
+// Measures how a compressor does on the held-out text: alone, and after the training text.
 expected<void> measure(const text_corpus& corpus, expected<uint64_t> (*size_of)(std::string_view),
                        double& alone, std::optional<double>& after_training) {
   const auto held_out = size_of(corpus.held_out());

@@ -11,11 +11,11 @@
 
 namespace troupe {
 
-/// What to read and how to split it.
+/// The file to read, and how to split it.
 struct corpus_options {
   std::string path;
   double held_out = 0.1;       ///< Share at the end that is kept for evaluation; above 0, below 1.
-  uint64_t part_bytes_min = 2; ///< What each part must have at least.
+  uint64_t part_bytes_min = 2; ///< Fewest bytes of each part.
 };
 
 /// A text, read once and held in memory. A copy copies the text.
@@ -51,23 +51,23 @@ private:
   uint64_t training_bytes_ = 0;
 };
 
-/// What can be said about a text by counting its bytes.
+/// Figures of a text that come from counting its bytes.
 struct text_statistics {
   uint64_t bytes = 0;
   uint64_t distinct_bytes = 0;
-  /// What a code by the frequency of single bytes would need. Units: bits per byte.
+  /// Size under an ideal code by the frequency of single bytes. Units: bits per byte.
   double entropy = 0;
 };
 
 /// Counts the bytes of a text. Cost: one pass.
 [[nodiscard]] text_statistics statistics_of(std::string_view text);
 
-/// What compressors need for the held-out text. Units: bits per byte of that text.
+/// Compressed sizes of the held-out text. Units: bits per byte of that text.
 struct compression_baselines {
   double gzip = 0; ///< `gzip -9` of the held-out text alone.
   double xz = 0;   ///< `xz` of the held-out text alone.
-  /// What the held-out text adds to the size of the training text: the comparison that is fair to a
-  /// compressor, which then has seen what the model has seen. Nothing for a text over
+  /// The size that the held-out text adds to the compressed training text. This comparison is fair
+  /// to a compressor, which then has seen what the model has seen. Nothing for a text over
   /// `baseline_bytes_max`.
   std::optional<double> gzip_after_training;
   std::optional<double> xz_after_training;

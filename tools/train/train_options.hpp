@@ -29,7 +29,7 @@ inline constexpr uint64_t batch = 64;
 inline constexpr std::string_view optimizer = rules::adam::name;
 } // namespace train_defaults
 
-/// What is learnt: a language, or images.
+/// The subject of training: a language, or images.
 enum class learned_kind : uint8_t { language, images };
 
 [[nodiscard]] constexpr std::string_view to_string(learned_kind learned) {
@@ -48,7 +48,7 @@ struct optimizer_setting {
   bool operator==(const optimizer_setting&) const = default;
 };
 
-/// What `troupe train` does. After `parse_train_options` every field has its final value.
+/// The options of `troupe train`. After `parse_train_options` every field has its final value.
 struct train_options : job_options {
   learned_kind learn = learned_kind::language;
   std::string data; ///< Folder of the images.
@@ -64,8 +64,8 @@ struct train_options : job_options {
   std::optional<double> learning_rate;
   decay_kind learning_rate_decay = decay_kind::linear;
   uint64_t warm_up = 0;        ///< Steps in which the learning rate rises from 0.
-  double clip_global_norm = 0; ///< Of the mean gradient of a step, all variables together; 0: none.
-  /// Of the matrix products of a step; evaluations are in full precision.
+  double clip_global_norm = 0; ///< Norm limit of a mean gradient, all variables together; 0: none.
+  /// Precision of the matrix products of a step; evaluations are in full precision.
   product_precision precision = product_precision::full;
 
   language_model_config model;

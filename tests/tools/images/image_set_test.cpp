@@ -43,7 +43,7 @@ struct small_set : test::scratch_folder {
     return refused.error().message;
   }
 
-  /// What is refused when one file is another one.
+  /// Checks the refusal of a folder in which one file has other content.
   void refuses(std::string_view name, std::string_view content, std::string_view wanted) const {
     const auto before = test::content(*this / name);
     put(name, content);

@@ -68,7 +68,7 @@ const std::vector<tensor>& trained() {
   return values;
 }
 
-/// What a guess costs, in bits.
+/// The cross-entropy of a prediction, in bits.
 double surprise(const std::vector<double>& logits, char next) {
   double sum = 0;
   for (double logit : logits)

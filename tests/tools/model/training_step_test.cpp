@@ -59,14 +59,14 @@ std::vector<double> losses_of(const language_model_config& model, product_precis
   return losses;
 }
 
-/// What became of a job of one replica.
+/// The course of a job of one replica.
 struct scaled_course {
-  std::vector<double> scales{}; ///< That its work was given, in order.
+  std::vector<double> scales{}; ///< Loss scales that its work was given, in order.
   job_report report{};
   float value = 0; ///< One more for each gradient.
 };
 
-/// @param largest With a larger scale, gradients are infinite. @param folder Of its checkpoints.
+/// @param largest With a larger scale, gradients are infinite. @param folder For its checkpoints.
 scaled_course run_scaled(double largest, uint64_t steps, const std::filesystem::path& folder,
                          bool resumes = false) {
   scaled_course seen;

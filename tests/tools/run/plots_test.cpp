@@ -89,6 +89,18 @@ TEST_SUITE("tools/run/plots") {
     CHECK_FALSE(draw_plots(folder.path()));
   }
 
+  TEST_CASE("reports a picture that gnuplot has cut off") {
+    test::scratch_folder folder;
+    test::write(folder / "loss.gp", "set print 'loss.svg'\nprint '<svg></svg>'\n");
+    test::write(folder / "steps.gp", "set print 'steps.svg'\nprint '<svg>'\n");
+    const auto drawn = draw_plots(folder.path());
+    REQUIRE_FALSE(drawn);
+    if (drawn.error().code == errc::not_found) return;
+    CHECK(drawn.error().message
+          == "gnuplot has not written all of " + (folder / "steps.svg").string()
+               + "; is the disk full?");
+  }
+
   TEST_CASE("reports a folder that is not there") {
     test::scratch_folder folder;
     const auto refused

@@ -87,8 +87,8 @@ TEST_SUITE("tools/run/run_directory") {
     test::scratch_folder folder;
     fs::create_directory(folder / "locked");
     ::chmod((folder / "locked").c_str(), 0555);
-    CHECK(refusal(folder / "locked").code == errc::resource);
-    CHECK(refusal(folder / "locked/run").code == errc::resource);
+    CHECK(refusal(folder / "locked").code == errc::invalid_argument);
+    CHECK(refusal(folder / "locked/run").code == errc::invalid_argument);
   }
 
   TEST_CASE("refuses where the system makes no folders, and leaves nothing") {

@@ -4,6 +4,7 @@
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tools/system/child_process.hpp"
+#include "tools/system/signal_watch.hpp"
 
 namespace child_process_test {
 
@@ -34,6 +35,15 @@ TEST_SUITE("tools/system/child_process") {
     const auto died = run({{"sh", "-c", "kill -9 $$"}, "/"});
     REQUIRE_FALSE(died);
     CHECK(died.error().message == "sh died of signal 9");
+  }
+
+  TEST_CASE("a program dies of signals that this process ignores") {
+    ignore_write_signals();
+    const auto died = run({{"sh", "-c", "kill -PIPE $$"}, "/"});
+    for (int number : write_signals)
+      std::signal(number, SIG_DFL);
+    REQUIRE_FALSE(died);
+    CHECK(died.error().message == "sh died of signal 13");
   }
 
   TEST_CASE("stops a program that takes too long") {

@@ -16,7 +16,7 @@ namespace {
 
 using namespace troupe;
 
-// What the command makes of the text; nothing if there is no such command.
+// Bytes of the text as the command compresses it; nothing if there is no such command.
 std::optional<uint64_t> size_by_command(const std::string& command, const std::string& text) {
   test::scratch_folder folder;
   test::write(folder / "text", text);
