@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What messages cost: a round trip, a barrier, a whole step, and the memory that a step holds.
+// The cost of messages: a round trip, a barrier, a whole step, and the memory that a step holds.
 //
 // A machine that others use too is slow in bursts: everything is a median over many repetitions,
 // and what is compared is measured in turns in the same run.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a checkpoint costs a job: the gap that it leaves between two steps, and what the steps take
+// The cost of a checkpoint: the gap that it leaves between two steps, and what the steps take
 // while its file is written; beside the machine's limit, a plain write of as many bytes.
 #include "benchmarks/stopwatch.hpp"
 #include "strategies/jobs/checkpoint_saver_hook.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it costs replicas to meet: an empty merge_call, and an all-reduce.
+// The cost of a meeting of replicas: an empty merge_call, and an all-reduce.
 //
 // collectives merge_call REPLICAS ROUNDS         prints the seconds of each round, for all together
 // collectives all_reduce REPLICAS BYTES ROUNDS   likewise

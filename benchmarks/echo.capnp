@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the members of a group are asked in groups.cpp, and answer.
+# Questions to the members of a group in groups.cpp, and their answers.
 
 @0xe1f60ab7c2943d58;
 

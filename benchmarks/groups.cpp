@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it costs to ask a group. `groups`: 64 members of this process, beside bare requests of CAF,
+// The cost of asking a group. `groups`: 64 members of this process, beside bare requests of CAF,
 // in turns. As a task of a cluster: one member in each process, asked by the chief, which prints a
 // number a line for groups.py.
 #include "actors/groups/group.hpp"

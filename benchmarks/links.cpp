@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it costs to talk to another process: a raw blocking socket (the machine's limit), actors of
+// The cost of messages to another process: a raw blocking socket (the machine's limit), actors of
 // two nodes, and actors over CAF's own middleman, in turns in one run; medians of the turns.
 //
 // Without arguments both processes are of this machine, and two more are measured that speak by TCP

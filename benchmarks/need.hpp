@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a benchmark cannot go on without.
+// Conditions that a benchmark cannot go on without.
 #pragma once
 
 #include "messages/errc.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process has used of its processors.
+// The processor time that a process has used.
 #pragma once
 
 #include <sys/resource.h>

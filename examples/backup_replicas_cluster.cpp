@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a backup replica is worth, in several processes: the last replica is slow. First every step
+// The worth of a backup replica, in several processes: the last replica is slow. First every step
 // waits for all replicas, then for all but one.
 //
 //   troupe launch -n 4 --ps 1 -- backup_replicas_cluster

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What replicas and the jury of custom_actor_trainer.cpp say to each other, and the jurors of jury_cluster.cpp.
+# Messages between the replicas and the jury of custom_actor_trainer.cpp, and the jurors of jury_cluster.cpp.
 
 @0x87d3c76ca98c5fa5;
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the trainers of population_search.cpp are told, and answer.
+# Messages to the trainers of population_search.cpp, and their answers.
 
 @0xb9a1c3f0d2e45768;
 

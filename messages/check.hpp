@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold inside a message that the schema cannot say in types.
+// Conditions on a message that the schema cannot say in types.
 #pragma once
 
 #include "messages/envelope.capnp.h"

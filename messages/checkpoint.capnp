@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What a job consists of between two steps: between the last UpdateApplied of a step and its PutTokens.
+# The state of a job between two steps: between the last UpdateApplied of a step and its PutTokens.
 #
 # When a step is closed and applied and its tokens are not out yet, every gradient in flight is stale and
 # every accumulator is empty.  So a job at such a moment consists of what its owners, its token queue and

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the processes of one job say to each other about the job as a whole.
+# Messages between the processes of one job about the job as a whole.
 #
 # Roles.  A job that runs as several processes has one where its chief stands, and there the *roll call*,
 # which knows the members that are in.  Every other process has a *member*.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the parts of a job say to each other where one process gives out work, a function call at a time.
+# Messages in a job where one process gives out work, a function call at a time.
 #
 # Roles.  The *coordinator* stands where the chief does, and holds a queue of *closures*: calls of
 # functions that all processes know by name.  A *closure worker* runs one at a time.  A *bystander*

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What two nodes say to each other before their actors do, and beside them.
+# Messages between two nodes, before those of their actors and beside them.
 #
 # Roles.  Two nodes that have something to say to each other share one connection.  The one with
 # the higher position in the job's list of nodes *dials*, the other *listens*.

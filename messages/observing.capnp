@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the first process of a job asks the others, to show the whole job at one place.
+# Questions of a job's first process to the others, to show the whole job at one place.
 #
 # Roles.  The *task observer* stands in the first process, beside the chief if there is one.  Each other process has a
 # *task reporter*; where there is a chief, that is its member (cluster.capnp).

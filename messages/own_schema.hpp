@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What two processes must agree on before they send each other messages of a schema of one's own.
+// The agreement of two processes about messages of a schema of one's own.
 #pragma once
 
 #include "messages/errc.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes into messages and comes out of them, as plain values that need no Cap'n Proto.
+// The contents of messages, as plain values that need no Cap'n Proto.
 #pragma once
 
 #include "kernels/tensor/tensor.hpp"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What is said where owners are replicated, so that the loss of one loses nothing.
+# Messages about owners that are replicated, so that the loss of one loses nothing.
 #
 # Roles.  A *mirror* is a second owner of a variable, in another process.  A *failover client* speaks for a
 # replica, for the chief, or for the closures of a process, to the *holder* of a variable: its owner

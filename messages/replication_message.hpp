@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said where owners are replicated, made of our own types and read back.
+// Messages about owners that are replicated, made of our own types and read back.
 #pragma once
 
 #include "messages/errc.hpp"

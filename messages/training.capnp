@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What actors say to each other during synchronous training.
+# Messages between actors during synchronous training.
 #
 # Roles.  A *replica* computes gradients.  A *variable owner* holds one variable and changes it.  An
 # *accumulator* collects the gradients of one variable.  The *token queue* is the barrier: a replica

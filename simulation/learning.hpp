@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is learnt in a simulation, and what is seen of it.
+// The learning of a simulation, and its course.
 #pragma once
 
 #include "actors/recording/records.hpp"

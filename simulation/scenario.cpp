@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What came of a simulated job.
+// The outcome of a simulated job.
 #include "simulation/scenario.hpp"
 
 #include "actors/recording/seconds.hpp"

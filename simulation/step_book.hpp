@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What reports are made of, kept step by step.
+// The figures of reports, kept step by step.
 #pragma once
 
 #include "simulation/ledger_hash.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call means to others, and whether two processes mean the same.
+// Calls of collectives as others see them, and whether two processes mean the same.
 #pragma once
 
 #include "actors/collective/collective_plan.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands for NCCL in builds that know nothing of it.
+// The stand-in for NCCL in builds without it.
 #include "actors/gpu/nccl_collectives.hpp"
 
 namespace troupe {

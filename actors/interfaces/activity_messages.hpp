@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an actor tells itself: that work is done, that a delay is over, that it is time to look
+// Messages of an actor to itself: that work is done, that a delay is over, that it is time to look
 // around.
 #pragma once
 

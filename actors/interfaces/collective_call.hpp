@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process asks its communicator for.
+// A call to a communicator, and its result.
 #pragma once
 
 #include "actors/interfaces/caf_compat.hpp"

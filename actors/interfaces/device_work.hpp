@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a gpu actor is asked for, and what it hears of its device.
+// Work for a gpu actor, and its device's reports.
 #pragma once
 
 #include "actors/interfaces/caf_compat.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands before everything that goes over a connection between two nodes.
+// The header of every frame between two nodes.
 #pragma once
 
 #include "actors/net/address.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What travels between two nodes.
+// A message on its way between two nodes.
 #pragma once
 
 #include "actors/interfaces/caf_compat.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What carries parcels from node to node.
+// A transport carries parcels from node to node.
 #pragma once
 
 #include "actors/net/parcel.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What programs read of a running job: Prometheus' text format, and JSON.
+// A running job for programs: Prometheus' text format, and JSON.
 #pragma once
 
 #include "actors/observing/job_figures.hpp"

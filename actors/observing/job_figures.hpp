@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a running job has come to so far, added up from its step records.
+// The figures of a running job so far, added up from its step records.
 #pragma once
 
 #include "actors/recording/records.hpp"

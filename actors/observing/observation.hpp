@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be seen of one actor from outside: counters, and its last messages.
+// One actor seen from outside: counters, and its last messages.
 #pragma once
 
 #include "actors/interfaces/message_kind.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is written down of a message.
+// The record of a message.
 #include "actors/observing/observed.hpp"
 
 #include "actors/interfaces/caf_compat.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operating system knows of a process.
+// The operating system's figures of a process.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job remembers of itself: plain values that actors produce, and of which files, plots and
+// The records of a job: plain values that actors produce, and of which files, plots and
 // summaries are made.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a coroutine that lives in an actor can wait for: replies, computing, the passing of time.
+// A coroutine in an actor, and its waits: for replies, computing, the passing of time.
 #pragma once
 
 #include "actors/interfaces/interfaces.hpp"

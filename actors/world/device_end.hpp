@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an actor that asks a device's actor knows of the end of that.
+// The end of a device's actor, as the actors that ask it know it.
 #pragma once
 
 #include <caf/error.hpp>

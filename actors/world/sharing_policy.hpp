@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What CAF's scheduler asks of a policy, answered by a job queue.
+// A policy for CAF's scheduler, by way of a job queue.
 #pragma once
 
 #include "actors/policies/spin.hpp"

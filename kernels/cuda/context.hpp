@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the cuda twins run on: a stream of one GPU, and memory that is used over and over.
+// The context of the cuda twins: a stream of one GPU, and memory that is used over and over.
 #pragma once
 
 #include "kernels/cuda/stream.hpp"

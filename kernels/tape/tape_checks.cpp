@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each operation of a tape accepts, and the sentence for what it does not.
+// Checks of the operands of each operation of a tape, and the sentences that refuse them.
 #include "kernels/tape/tape_checks.hpp"
 
 #include "kernels/math/dropout.hpp"

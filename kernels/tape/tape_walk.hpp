@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a tape remembers, and the walk back from a result. For the files that compile it for a
+// The memory of a tape, and the walk back from a result. For the files that compile it for a
 // context.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a GPU's updates ask of each rule; compiled beside the rules, in `rules/*_cuda.cu`.
+// The needs of a GPU's updates from each rule; compiled beside the rules, in `rules/*_cuda.cu`.
 #pragma once
 
 #include "kernels/cuda/context.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an optimizer does to one element: the only part in which optimizers differ.
+// An optimizer's effect on one element: the only part in which optimizers differ.
 #pragma once
 
 #include "kernels/updates/choice.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What expressions of computing times draw, mean and look like.
+// The draws, means and texts of expressions of computing times.
 #include "simulation/distributions/distribution.hpp"
 
 #include "simulation/distributions/distribution_node.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may go wrong in a simulation, and when.
+// The faults of a simulation, and their times.
 #pragma once
 
 #include "actors/recording/records.hpp"

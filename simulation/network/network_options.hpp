@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a simulated network is made of.
+// The options of a simulated network.
 #pragma once
 
 #include "actors/net/silence_timeout.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a real run took, from its ledger.
+// The times of a real run, from its ledger.
 #pragma once
 
 #include "actors/recording/records.hpp"

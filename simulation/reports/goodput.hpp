@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What failures of nodes leave of the time of a long job.
+// The share of a long job's time that failures of nodes leave.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every replica did when, for some steps of a run: timelines and heat maps are drawn of it.
+// The replicas' time in some steps of a run, for timelines and heat maps.
 #pragma once
 
 #include "actors/recording/records.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a server answers at /metrics and, behind an empty line, at /actors, as `troupe top` shows
+// A server's answer at /metrics and, behind an empty line, at /actors, as `troupe top` shows
 // it. Whatever it is, the page fits its window and sends nothing but letters to the terminal.
 #include "messages/assert.hpp"
 #include "tests/fuzz/fuzz_target.hpp"

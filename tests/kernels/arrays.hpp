@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of operations share: arrays with guards at both ends, fills, and comparisons.
+// Tools of the tests of operations: arrays with guards at both ends, fills, and comparisons.
 #pragma once
 
 #include "tests/doctest.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a peer sends is either a message that reads without a fault or an error: truncated, flipped,
+// Bytes of a peer are either a message that reads without a fault or an error: truncated, flipped,
 // oversized, amplified, nested and foreign frames are tried.
 #include "messages/decode.hpp"
 #include "messages/limits.hpp"

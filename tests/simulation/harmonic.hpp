@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What closed forms of exponential order statistics are made of.
+// The sums in closed forms of exponential order statistics.
 #pragma once
 
 namespace troupe::test {

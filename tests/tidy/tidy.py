@@ -123,6 +123,9 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 PERSONS = re.compile(r"\b(?:no|some|every|any)body\b|\b(?:whoever|whom)\b", re.IGNORECASE)
 WHO = re.compile(r"\bwho(?:se)?\b", re.IGNORECASE)
 WHO_MAX = 50
+# Beginnings of sentences that hide their subject, and where sentences begin.
+RIDDLE = re.compile(r"(?:What|Of|Those|Likewise|Who(?:se)?)\b")
+SENTENCE = re.compile(r"(?:^|(?<=[.!?])\s+)(?:@\w+(?: \w+)? )?")
 QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"")
 TODO = re.compile(r"\bTODO\b(\((\w+)\))?")
 TODO_KINDS = {"soon", "perf", "test", "cleanup"}
@@ -346,6 +349,21 @@ def check_words(tree, path):
             yield number, f"'{word[0]}' is for people: name the part of the program"
 
 
+def check_sentences(tree, path):
+    """A sentence of a comment begins with its subject."""
+    before, last = "", 0
+    for number, text in comments(tree, path):
+        text = text.lstrip("/!<").strip()
+        if text == LICENCE:
+            continue
+        follows = number == last + 1 and before and before[-1] not in ".!?:"
+        for start in SENTENCE.finditer(text):
+            word = RIDDLE.match(text, start.end())
+            if word and not (follows and start.start() == 0 == start.end()):
+                yield number, f"a sentence begins with '{word[0]}': name its subject first"
+        before, last = text, number
+
+
 def too_many_who(tree):
     """How often comments say "who" and "whose" may only fall."""
     count = sum(len(WHO.findall(text)) for path in tree.lines for _, text in comments(tree, path))
@@ -363,6 +381,7 @@ CHECKS = [
     check_text,
     check_twins,
     check_words,
+    check_sentences,
 ]
 
 

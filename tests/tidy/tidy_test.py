@@ -11,7 +11,7 @@ from pathlib import Path
 
 import tidy
 
-SLASHES = "// SPDX-License-Identifier: Apache-2.0\n// What this file is, in one sentence.\n"
+SLASHES = "// SPDX-License-Identifier: Apache-2.0\n// This file, in one sentence.\n"
 HASHES = "# SPDX-License-Identifier: Apache-2.0\n"
 HEADER = SLASHES + "#pragma once\n"
 CLEAN = {
@@ -48,6 +48,14 @@ class TidyTest(unittest.TestCase):
         self.assertTrue(said[0].startswith(f"{where}: "), said)
         for word in words:
             self.assertIn(word, said[0])
+
+    def test_refuses_sentences_without_a_subject(self):
+        for word in ("What", "Of", "Those", "Likewise", "Whose"):
+            self.refuses("actors/token.hpp", HEADER + f"// {word} waits\n", "actors/token.hpp:4", word)
+        self.refuses("actors/token.hpp", HEADER + "int x; ///< A count. Of tokens.\n", "actors/token.hpp:4", "Of")
+        self.refuses("actors/token.hpp", HEADER + "/// @param x Of tokens.\n", "actors/token.hpp:4", "Of")
+        self.refuses("messages/one.capnp", HASHES + "# Those of a job.\n", "messages/one.capnp:2", "Those")
+        self.assertEqual(said_of({**CLEAN, "actors/token.cpp": SLASHES + "// A line that says\n// What it means to it.\n"}), [])
 
     def test_leaves_a_clean_tree_alone(self):
         self.assertEqual(said_of(CLEAN), [])

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was asked of `troupe launch`.
+// The command line of `troupe launch`.
 #pragma once
 
 #include "actors/net/host_port.hpp"

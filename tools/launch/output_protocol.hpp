@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What launchers say to each other: lines of text over TCP, that a person could type.
+// The protocol between launchers: lines of text over TCP, that a person could type.
 //
 //   sender     troupe-output 1 worker:1 JOB     which task it has started, of which job
 //   collector  ok                               or: refused REASON, and the end

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a task writes, on its way to the launcher that collects it.
+// A task's output on its way to the launcher that collects it.
 #pragma once
 
 #include "actors/net/host_port.hpp"

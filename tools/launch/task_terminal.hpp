@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all tasks write, at the launcher's own outputs.
+// The tasks' output, at the launcher's own outputs.
 #pragma once
 
 #include "tools/launch/line_folder.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be said to a job, whatever it trains, with the defaults, as one plain struct and as
+// The options of a job, whatever it trains, with the defaults, as one plain struct and as
 // options.
 #pragma once
 

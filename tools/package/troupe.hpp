@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What most trainers use: strategies, variables, optimizers, datasets, jobs and clusters.
+// The headers that most trainers use: strategies, variables, optimizers, datasets, jobs, clusters.
 #pragma once
 
 #include "kernels/tape/tape.hpp"

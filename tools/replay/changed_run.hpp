@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What would a run have taken with one thing changed?
+// A recorded run with one thing changed, and the time that it would have taken.
 #pragma once
 
 #include "simulation/replay/replay.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was asked of `troupe sim`: flags, a scenario file, a sweep.
+// The command line of `troupe sim`: flags, a scenario file, a sweep.
 #pragma once
 
 #include "messages/errc.hpp"

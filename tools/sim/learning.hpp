@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `troupe sim --train` learns.
+// The learning problems of `troupe sim --train`.
 #pragma once
 
 #include "messages/errc.hpp"

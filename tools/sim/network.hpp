@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What options and scenario files say of networks and faults.
+// Networks and faults, as options and scenario files name them.
 #pragma once
 
 #include "messages/errc.hpp"

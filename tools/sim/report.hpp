@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `troupe sim` found, for people and for programs.
+// The findings of `troupe sim`, for people and for programs.
 #pragma once
 
 #include "simulation/experiment.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process needs of its standard streams: before it opens anything, and where they are full.
+// The standard streams of a process: before it opens anything, and where they are full.
 #pragma once
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one connection has read: bytes become frames, frames become messages.
+// The reading end of a connection: bytes become frames, frames become messages.
 #pragma once
 
 #include "actors/net/frame_header.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What waits to be written to one connection, and in which order it goes.
+// Messages that wait to be written to one connection, and their order.
 #pragma once
 
 #include "actors/net/parcel_codec.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of cuda twins share: arrays on the device with guards at both ends.
+// Tools of the tests of cuda twins: arrays on the device with guards at both ends.
 #pragma once
 
 #include "kernels/cuda/context.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What PyTorch and transcribed papers make of some gradients; printed by optimizer_table.py.
+// Updates of some gradients by PyTorch and by transcribed papers; printed by optimizer_table.py.
 #pragma once
 
 #include "kernels/updates/update_rules.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was learnt, by virtual time.
+// The loss, by virtual time.
 #include "actors/recording/csv.hpp"
 #include "tools/sim/plots/plot_list.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all plots of `troupe sim` share: how they begin, their colours, captions and units.
+// The style of all plots of `troupe sim`: their beginning, colours, captions and units.
 #pragma once
 
 #include "tools/sim/report.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What backups cost and gain, and when the model is there.
+// Costs and gains of backups, and the time when the model is there.
 #include "actors/recording/csv.hpp"
 #include "tools/sim/plots/plot_list.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What became of gradients, of the replicas' time, and how late gradients were.
+// The ends of gradients, the replicas' time, and the staleness of gradients.
 #include "actors/recording/csv.hpp"
 #include "tools/sim/plots/plot_list.hpp"
 
