@@ -30,6 +30,8 @@ public:
   keeper(uint64_t every, const meeting_process& of, std::vector<job_snapshot>& kept)
     : every_(every), of_(of), kept_(kept) {}
 
+  void begin(session_plan& plan) override { plan.takes_snapshots = true; }
+
   bool wants_snapshot(uint64_t step, job_time, bool last) override {
     return last || step % every_ == 0;
   }
