@@ -47,7 +47,8 @@ private:
 
 /// One node with its world.
 struct station {
-  explicit station(socket_network_options options) {
+  explicit station(socket_network_options options, uint32_t threads = 1)
+    : world(troupe::world::threads({.threads = threads})) {
     options.on_warning = [this](const std::string& line) { warning.tell(line); };
     network = socket_network::open(world.system(), std::move(options)).value();
     network->on_loss([this](node_index, const error& why) { loss.tell(why); });
@@ -68,7 +69,7 @@ struct station {
     return actor;
   }
 
-  troupe::world world = world::threads({.threads = 1});
+  troupe::world world;
   news<std::string> warning;
   news<error> loss;
   std::unique_ptr<socket_network> network;

@@ -439,7 +439,7 @@ TEST_SUITE("actors/net/sockets/socket_network") {
   }
 
   TEST_CASE("actors that do not return keep nobody from being heard") {
-    station chief{options_of(0)};
+    station chief{options_of(0), 2};
     station worker{options_of(1, chief.network->listening_at())};
     std::promise<void> goes_on;
     news<bool> is_stuck[2];
@@ -460,8 +460,7 @@ TEST_SUITE("actors/net/sockets/socket_network") {
       }));
       CHECK(each.wait());
     }
-    // Theirs are the only thread of the scheduler's, and one of the two that read: others are
-    // found.
+    // Each holds a thread that reads, or one of the scheduler's two: others are found.
     std::vector<std::unique_ptr<news<expected<caf::strong_actor_ptr>>>> found;
     auto here = worker.network->arrival(0).get().value();
     for (int i = 0; i < 10; ++i) {
