@@ -105,9 +105,9 @@ void finish(chief_pointer self, std::optional<error> failure) {
   for (auto replica : state.roster.awaited())
     state.roster.give_up(replica);
   // A replica that has used up a deadline is not waited for much longer.
-  auto& timeout = state.config.leave_deadline;
+  auto& deadline = state.config.leave_deadline;
   if (failure && failure->code == errc::deadline_exceeded)
-    timeout = std::min<job_time>(timeout, std::chrono::seconds{1});
+    deadline = std::min<job_time>(deadline, std::chrono::seconds{1});
   enter(self, chief_phase::ending);
   if (failure) report_open_step(self);
   state.end.report.failure = std::move(failure);

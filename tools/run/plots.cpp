@@ -4,10 +4,10 @@
 
 #include "actors/recording/output_file.hpp"
 #include "tools/system/child_process.hpp"
-#include "tools/system/file_content.hpp"
 
 #include <algorithm>
 #include <fmt/ranges.h>
+#include <fstream>
 
 namespace troupe {
 
@@ -23,11 +23,13 @@ std::vector<std::string_view> scripts_of(plots_of what) {
 
 // gnuplot answers 0 also if the disk is full.
 expected<void> check_picture(std::filesystem::path picture) {
-  constexpr uint64_t bytes_max = uint64_t{1} << 28;
   picture.replace_extension(".svg");
-  auto content = file_content(picture.native(), bytes_max);
-  if (!content) return tl::unexpected<error>(content.error());
-  if (content->rfind("</svg>") != std::string::npos) return {};
+  std::ifstream file{picture, std::ios::binary | std::ios::ate};
+  const auto end_bytes = std::clamp<std::streamoff>(file.tellg(), 0, 64);
+  std::string end(static_cast<size_t>(end_bytes), ' ');
+  file.seekg(-end_bytes, std::ios::end);
+  file.read(end.data(), end_bytes);
+  if (file && end.find("</svg>") != std::string::npos) return {};
   return fail(errc::resource, fmt::format("gnuplot has not written all of {}; is the disk full?",
                                           picture.native()));
 }

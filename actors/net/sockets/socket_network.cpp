@@ -36,7 +36,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
-// Strangers: connections whose peer has said no hello yet, or is being told why it must go. Room
+// Strangers: connections without a hello of the peer, or with a peer that is being refused. Room
 // for as many as there are nodes, which may all dial at once, and at least for these.
 constexpr size_t strangers_max_least = 64;
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Goal: who is killed is named at once, and who is stopped after the timeout of 2.5 s, but for what it had been silent
-# before.
+# Goal: a killed process is named at once, and a stopped one after the timeout of 2.5 s, less the time that it had been
+# silent before.
 # Method: two real processes, of which one is killed or stopped while it speaks; the best of several trials, because a
 # machine that does much else may be late with anything.
 # Usage: loss_test.py PATH/TO/memory_of_nodes
