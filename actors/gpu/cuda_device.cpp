@@ -231,8 +231,8 @@ private:
     try {
       return context_.host_memory().allocate(bytes);
     } catch (const std::bad_alloc&) {
-      return fail(errc::resource,
-                  fmt::format("no {} bytes of pinned memory of the host are left", bytes));
+      return cuda::no_memory(
+        where().index, fmt::format("no {} bytes of pinned memory of the host are left", bytes));
     }
   }
 

@@ -26,6 +26,10 @@ using meeting_phase = device_communicator_state::phase;
 // How often it is looked at the devices, in a deadline.
 constexpr int meeting_looks = 8;
 
+// Time that devices have to end what they have begun when a process is gone: it may have done its
+// part before.
+constexpr auto last_calls_time = std::chrono::milliseconds{500};
+
 std::string_view kind_name(collective_kind kind) {
   constexpr std::string_view names[]
     = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "barrier"};
@@ -44,6 +48,14 @@ void break_down(device_communicator_pointer self, const error& reason) {
     for (auto& answer : batch.answers)
       answer.deliver(to_caf(reason));
   self->send(state.config.host, group_broken{reason});
+}
+
+// The other communicator's group is broken. Calls that the devices have begun were agreed on
+// before.
+void on_broken(device_communicator_pointer self, const group_broken& how) {
+  auto is_begun = [](const auto& one) { return one.second.at == meeting_phase::on_device; };
+  if (std::ranges::none_of(self->state.open, is_begun)) return break_down(self, how.reason);
+  self->delayed_send(self, last_calls_time, how);
 }
 
 error with_process(const device_communicator_state& state, error reason) {
@@ -308,9 +320,13 @@ caf::result<collective_result> on_call(device_communicator_pointer self,
   return answer;
 }
 
+// Peers may still take what this device has sent: so its part is given up only where a call of its
+// own would wait for ever, and ends by itself otherwise.
 void on_exit(device_communicator_pointer self, const caf::exit_msg& how) {
   auto& state = self->state;
-  if (state.participant) state.participant->abort();
+  if (!state.open.empty())
+    break_down(self, {errc::unavailable, state.config.process + " has left the group"});
+  state.participant.reset();
   self->send_exit(state.config.host, how.reason); // and its end is this one's
 }
 
@@ -373,7 +389,7 @@ communicator_actor::behavior_type device_communicator(device_communicator_pointe
   spread_id(self);
   self
     ->request(host, caf::infinite, await_breakdown{}) // as long as the group lives
-    .then([self](const group_broken& how) { break_down(self, how.reason); },
+    .then([self](const group_broken& how) { on_broken(self, how); },
           [](const caf::error&) {}); // it is gone, and so is this
   return {
     [self](const collective_call& call) { return on_call(self, call); },

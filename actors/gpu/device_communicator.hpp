@@ -64,6 +64,9 @@ struct device_communicator_config {
 /// | or do not end a collective in time |                        | all peers, with the reason  |
 /// | the device is lost                 | its gpu actor          | the same                    |
 ///
+/// A process that is gone may have done its part of a call that the devices have begun: they have
+/// half a second to end it before they are let go.
+///
 /// Calls that are not for devices go to the other communicator as they are.
 /// Cost: a barrier of small messages beyond what the devices do.
 struct device_communicator_state {

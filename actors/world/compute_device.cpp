@@ -160,7 +160,8 @@ expected<std::vector<tensor>> compute_stream::resident(std::span<const tensor> v
     const auto& value = values[i];
     auto& kept = residents_[i];
     auto has_place = kept.there.data() != nullptr && kept.there.type() == value.type()
-                     && kept.there.extents() == value.extents();
+                     && kept.there.extents() == value.extents()
+                     && (!kept.is_at_home || kept.there.device() == value.device());
     if (!has_place) {
       auto copied = to_device(value);
       if (!copied) return tl::unexpected<error>(copied.error());

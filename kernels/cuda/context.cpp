@@ -206,10 +206,10 @@ std::shared_ptr<std::byte> context::workspace(size_t bytes) const {
   try {
     return pool.allocate(bytes);
   } catch (const std::bad_alloc&) {
-    note(fail(errc::resource, "gpu:" + std::to_string(device().index) + " has no "
-                                + std::to_string(bytes)
-                                + " bytes more: " + std::to_string(pool.bytes_in_use())
-                                + " are in use here; use smaller batches or another device"));
+    note(no_memory(device().index, "gpu:" + std::to_string(device().index) + " has no "
+                                     + std::to_string(bytes)
+                                     + " bytes more: " + std::to_string(pool.bytes_in_use())
+                                     + " are in use here; use smaller batches or another device"));
     return nullptr;
   }
 }
@@ -219,8 +219,8 @@ std::shared_ptr<std::byte> context::host_workspace(size_t bytes) const {
   try {
     return state_->host_memory.allocate(bytes);
   } catch (const std::bad_alloc&) {
-    note(fail(errc::resource,
-              "no " + std::to_string(bytes) + " bytes of pinned memory of the host are left"));
+    note(no_memory(device().index,
+                   "no " + std::to_string(bytes) + " bytes of pinned memory of the host are left"));
     return nullptr;
   }
 }
@@ -291,8 +291,8 @@ cublasContext* context::blas() const {
     try {
       note(state_->make_blas());
     } catch (const std::bad_alloc&) {
-      note(fail(errc::resource,
-                "gpu:" + std::to_string(device().index) + " has no memory for cuBLAS"));
+      note(no_memory(device().index,
+                     "gpu:" + std::to_string(device().index) + " has no memory for cuBLAS"));
     }
   }
   return status() ? state_->blas : nullptr;

@@ -34,13 +34,17 @@ errc code_of(cudaError_t code) {
 }
 
 // Lets one device read the memory of another. That other may be read already: by another library.
+// A device that can read no more of the others, such as the tenth on one bus, copies by way of the
+// host.
 expected<void> let_read(int reader, int other) {
   int is_wired = 0;
   TROUPE_TRY_CUDA(cudaDeviceCanAccessPeer(&is_wired, reader, other));
   if (is_wired == 0) return {};
   if (auto used = detail::use(reader); !used) return used;
   auto code = cudaDeviceEnablePeerAccess(other, 0);
-  if (code != cudaErrorPeerAccessAlreadyEnabled) return TROUPE_CHECK_CUDA(code);
+  auto is_settled = code == cudaErrorPeerAccessAlreadyEnabled || code == cudaErrorTooManyPeers
+                    || code == cudaErrorPeerAccessUnsupported;
+  if (!is_settled) return TROUPE_CHECK_CUDA(code);
   static_cast<void>(cudaGetLastError());
   return {};
 }

@@ -6,6 +6,7 @@
 
 #include <mutex>
 #include <new>
+#include <utility>
 #include <vector>
 
 namespace troupe::cuda {
@@ -121,6 +122,11 @@ expected<memory_use> memory_of(int device_index) {
   memory_use found;
   TROUPE_TRY_CUDA(cudaMemGetInfo(&found.free_bytes, &found.total_bytes));
   return found;
+}
+
+tl::unexpected<error> no_memory(int device_index, std::string line) {
+  if (auto there = memory_of(device_index); !there) return tl::unexpected(there.error());
+  return fail(errc::resource, std::move(line));
 }
 
 } // namespace troupe::cuda

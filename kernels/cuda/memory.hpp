@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 
 namespace troupe::cuda {
 
@@ -32,5 +33,9 @@ struct memory_use {
 };
 
 [[nodiscard]] expected<memory_use> memory_of(int device_index);
+
+/// The failure to allocate memory that a device reaches: resource, with this line; unavailable, if
+/// the device is lost, which gives no memory either.
+[[nodiscard]] tl::unexpected<error> no_memory(int device_index, std::string line);
 
 } // namespace troupe::cuda

@@ -28,8 +28,9 @@ tensor copied(const cuda::context& on, const tensor& value) {
   return result;
 }
 
+// A tensor of another GPU stays there, too: the host cannot read it, and callers say where it lies.
 tensor placed(const cuda::context& on, const tensor& value) {
-  if (value.device() == on.device()) return value;
+  if (value.device().kind != device_kind::cpu) return value;
   auto result = to_device(on, value);
   if (!result) throw std::bad_alloc{};
   return *std::move(result);

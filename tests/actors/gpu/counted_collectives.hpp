@@ -16,6 +16,7 @@ class counted_collectives final : public collective_library {
 public:
   std::atomic<uint64_t> calls{0};  ///< Calls of all participants.
   std::atomic<uint64_t> arrays{0}; ///< In these calls.
+  std::atomic<uint64_t> aborts{0}; ///< Participants that were told to give up.
 
   [[nodiscard]] std::string_view name() const override { return library_.name(); }
 
@@ -43,7 +44,10 @@ private:
       return of_->ask(what, on);
     }
 
-    void abort() override { of_->abort(); }
+    void abort() override {
+      ++counts_.aborts;
+      of_->abort();
+    }
 
   private:
     counted_collectives& counts_;

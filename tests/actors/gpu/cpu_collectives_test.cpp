@@ -135,7 +135,7 @@ TEST_SUITE("actors/gpu/cpu_collectives") {
     CHECK((*first)->is_ready() == expected<bool>{true});
   }
 
-  TEST_CASE("who gives up goes on, and the others wait until they give up, too") {
+  TEST_CASE("a participant that gives up goes on, the others wait until they give up, too") {
     joined_devices group{3};
     for (uint32_t rank : {0U, 1U})
       group.ask(rank, collective_kind::all_reduce, make_tensor({1}, {1}), {1});

@@ -62,7 +62,7 @@ TEST_SUITE("actors/gpu/cpu_device") {
           == error{errc::resource, "cpu:1 has no room for 4 bytes: 64 of 64 are in use"});
   }
 
-  TEST_CASE("memory is free when nobody holds the value any more") {
+  TEST_CASE("memory is free when no handle to the value is left") {
     cpu_device device{0};
     { auto there = copied(device.stream(0), make_tensor({2}, {1, 2})); }
     CHECK(device.bytes_in_use() == 0);
@@ -117,7 +117,7 @@ TEST_SUITE("actors/gpu/cpu_device") {
     CHECK(floats(read()) == std::vector<float>{2});
   }
 
-  TEST_CASE("a device that is lost stays so, and tells nobody that anything is done") {
+  TEST_CASE("a device that is lost stays so, and reports no work as done") {
     cpu_device device{0};
     CHECK(!device.loss());
     device.lose({errc::unavailable, "it fell off the bus"});

@@ -20,10 +20,12 @@ using answers = std::vector<answer<collective_result>>;
 
 /// As `communicator_group`, with a device for each process.
 struct device_group : communicator_group {
-  explicit device_group(uint32_t size) : communicator_group(size) {
+  explicit device_group(uint32_t size, const cpu_device_options& of_last = {})
+    : communicator_group(size) {
     auto id = *library->make_id();
     for (uint32_t rank = 0; rank < size; ++rank) {
-      devices.push_back(std::make_shared<cpu_device>(static_cast<int>(rank)));
+      devices.push_back(std::make_shared<cpu_device>(
+        static_cast<int>(rank), rank + 1 == size ? of_last : cpu_device_options{}));
       gpus.push_back(spawn(gpu, gpu_config{devices.back(), deadline, &world}));
       device_communicator_config config{.rank = rank,
                                         .size = size,
@@ -384,6 +386,40 @@ TEST_SUITE("actors/gpu/device_communicator") {
     caf::anon_send_exit(group.with_devices[0], caf::exit_reason::user_shutdown);
     group.settle();
     CHECK(group.actors_alive() == alive - 3);
+  }
+
+  TEST_CASE(
+    "a process that leaves after its part of a call takes no peer along that is still at it") {
+    bool is_late = false;
+    std::vector<std::function<void()>> late;
+    device_group group{2, {.ready = [&](std::function<void()> done) {
+                         is_late ? late.push_back(std::move(done)) : done();
+                       }}};
+    is_late = true;
+    auto said = group.call_all([](uint32_t) { return small_sum("a"); });
+    REQUIRE(said[0].has_come());
+    REQUIRE_FALSE(said[1].has_come());
+    caf::anon_send_exit(group.with_devices[0], caf::exit_reason::user_shutdown);
+    group.settle();
+    for (const auto& tell : late)
+      tell();
+    group.settle();
+    REQUIRE(said[1].has_come());
+    CHECK(said[1].value().value.values<float>()[1] == 4);
+    CHECK(group.call(1, small_sum("b")).error().message == "worker:0 has left the group");
+  }
+
+  TEST_CASE("a process that leaves gives its device's part up in the middle of a call alone") {
+    for (bool is_under_way : {false, true}) {
+      device_group group{1};
+      if (is_under_way) group.devices[0]->stream(0).hold([](std::function<void()>) {});
+      auto said = group.call(0, small_sum("a"));
+      REQUIRE(said.has_come() != is_under_way);
+      caf::anon_send_exit(group.with_devices[0], caf::exit_reason::user_shutdown);
+      group.settle();
+      CHECK(group.library->aborts == (is_under_way ? 1 : 0));
+      if (is_under_way) CHECK(said.error().message == "worker:0 has left the group");
+    }
   }
 }
 

@@ -78,6 +78,14 @@ TEST_SUITE("actors/gpu/emulated_device") {
     CHECK(stage.device->loss());
   }
 
+  TEST_CASE("a GPU that is lost is not taken for one without pinned memory") {
+    owned_gpu stage;
+    emulated::break_device(cudaErrorIllegalAddress);
+    auto here = stage.device->stream(0).make_on_host(dtype::f32, {1000});
+    REQUIRE(!here);
+    CHECK(here.error().code == errc::unavailable);
+  }
+
   TEST_CASE("whatever error a GPU has for everything, it is lost") {
     owned_gpu stage;
     emulated::break_device(static_cast<cudaError_t>(999)); // cudaErrorUnknown
@@ -104,6 +112,21 @@ TEST_SUITE("actors/gpu/emulated_device") {
     }
     CHECK(emulated::pinned_bytes() == taken);
     CHECK(emulated::pageable_copies() == pageable);
+  }
+
+  TEST_CASE(
+    "a value of the host that takes the position of a GPU's value is copied from the host") {
+    auto device = *open_cuda_device(0, 1);
+    auto& stream = device->stream(0);
+    const tensor of_gpu[] = {*stream.to_device(make_tensor({2}, {1, 2}))};
+    const tensor of_host[] = {make_tensor({2}, {3, 4})};
+    REQUIRE(stream.resident(of_gpu, true));
+    auto before = emulated::bytes_to_device();
+    auto there = *stream.resident(of_host, true);
+    auto seen = *stream.to_host(there[0]);
+    finish(*device);
+    CHECK(seen.values<float>()[1] == 4);
+    CHECK(emulated::bytes_to_device() - before == 2 * sizeof(float));
   }
 
   TEST_CASE("the host's memory may be written again once a value was asked to the GPU") {
@@ -194,7 +217,7 @@ TEST_SUITE("actors/gpu/emulated_device") {
     CHECK(seen == std::vector<float>{1, 2, 5});
   }
 
-  TEST_CASE("of updates that are asked for together, none is made if the GPU has no memory left") {
+  TEST_CASE("no update of several in one request is made if the GPU has no memory left") {
     auto device = *open_cuda_device(0, 1);
     variable_copies copies{{.name = "w", .device = device}, filled(dtype::f32, {100}, 5)};
     const update_plan plan{.rule = rules::sgd{.learning_rate = 1}};
@@ -235,7 +258,7 @@ TEST_SUITE("actors/gpu/emulated_device") {
     CHECK(seen.values<float>()[0] == 5);
   }
 
-  TEST_CASE("of work that is launched in one go, what finds no memory fails alone") {
+  TEST_CASE("work that finds no memory fails alone, though it is launched with other work") {
     owned_gpu stage;
     caf::scoped_actor user{stage.world.system()};
     auto ask = [&](std::function<void(compute_stream&)> launch) {

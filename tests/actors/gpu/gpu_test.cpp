@@ -277,7 +277,7 @@ TEST_SUITE("actors/gpu/gpu") {
           == error{errc::invalid_argument, "work: cpu:0 has 1 streams, and no stream 1"});
   }
 
-  TEST_CASE("whoever waits hears that the device is lost, at the next look") {
+  TEST_CASE("all waiting requests hear at the next look that the device is lost") {
     staged_gpu stage{true, 2};
     auto first = stage.note("first", 0);
     auto second = stage.note("second", 1);
@@ -297,7 +297,7 @@ TEST_SUITE("actors/gpu/gpu") {
     CHECK(stage.begun.empty());
   }
 
-  TEST_CASE("work that is not done in time ends all, and all who wait hear which it was") {
+  TEST_CASE("work that is not done in time ends all, and all waiting requests hear which it was") {
     staged_gpu stage{true, 2};
     auto patient = stage.note("patient", 1);
     auto slow = stage.ask([](compute_stream&) {}, 0, 2s);
@@ -334,7 +334,7 @@ TEST_SUITE("actors/gpu/gpu") {
     CHECK(stage.actors_alive() == alive - 1);
   }
 
-  TEST_CASE("a gpu whose device is lost ends with the loss, when all who wait are told") {
+  TEST_CASE("a gpu whose device is lost ends with the loss, when all waiting requests are told") {
     staged_gpu stage{true};
     witness watcher{stage};
     auto asked = stage.note("work");
@@ -368,7 +368,7 @@ TEST_SUITE("actors/gpu/gpu") {
     left.wait();
   }
 
-  TEST_CASE("who asks a gpu that has ended hears what it ended with, every time") {
+  TEST_CASE("a request to a gpu that has ended gets the reason of its end, every time") {
     staged_gpu stage;
     stage.device->lose({errc::unavailable, "CUDA error 700"});
     stage.note("work");
@@ -377,7 +377,7 @@ TEST_SUITE("actors/gpu/gpu") {
             == error{errc::unavailable, "cpu:0 is lost: CUDA error 700"});
   }
 
-  TEST_CASE("who asks a gpu that was sent away hears that it is gone") {
+  TEST_CASE("a request to a gpu that was sent away hears that it is gone") {
     staged_gpu stage;
     stage.send_away();
     CHECK(reason_of_a_replica(stage).code == errc::unavailable);

@@ -66,6 +66,9 @@ void set_pinned_bytes(size_t bytes);
 /// Devices that may read the memory of others: by reader and other.
 [[nodiscard]] std::set<std::pair<int, int>> readers_of_peers();
 
+/// Pairs of devices, at most, of which one may read the memory of the other; no end at first.
+void set_peers_max(size_t pairs);
+
 /// Bytes so far that were copied from the host's memory to a device.
 [[nodiscard]] uint64_t bytes_to_device();
 

@@ -4,6 +4,7 @@
 #include "kernels/cuda/context.hpp"
 #include "kernels/cuda/device.hpp"
 #include "kernels/cuda/graph.hpp"
+#include "kernels/cuda/row_copy.hpp"
 #include "kernels/math/clip.hpp"
 #include "kernels/math/elementwise.hpp"
 #include "kernels/math/embedding.hpp"
@@ -17,8 +18,11 @@
 #include <atomic>
 #include <cmath>
 #include <csignal>
+#include <cstring>
 #include <functional>
 #include <future>
+#include <limits>
+#include <memory>
 #include <numeric>
 #include <sys/wait.h>
 #include <thread>
@@ -106,7 +110,7 @@ TEST_SUITE("kernels/emulated_cuda") {
     CHECK(signal_from([] {}) == 0);
   }
 
-  TEST_CASE("nothing is done before somebody waits") {
+  TEST_CASE("nothing is done before the host waits") {
     REQUIRE(gpu().synchronise());
     auto before = emulated::kernels_run();
     auto value = gpu().make(dtype::f32, {8});
@@ -407,6 +411,21 @@ TEST_SUITE("kernels/emulated_cuda") {
     CHECK(cuda::sum(*on, elements{*there}) == 11);
   }
 
+  TEST_CASE("rows that lie farther apart than CUDA's pitches go are copied all the same") {
+    constexpr size_t pitch = size_t{1} << 31;
+    auto from = cuda::to_device(gpu(), make_tensor({2, 1}, {1, 2}));
+    REQUIRE(from);
+    auto to = std::make_unique_for_overwrite<std::byte[]>(pitch + sizeof(float));
+    REQUIRE(cuda::copy_rows(gpu().stream(), {from->data(), sizeof(float)}, {to.get(), pitch},
+                            sizeof(float), 2));
+    REQUIRE(gpu().synchronise());
+    for (size_t row : {0, 1}) {
+      float value = 0;
+      std::memcpy(&value, to.get() + row * pitch, sizeof(float));
+      CHECK(value == static_cast<float>(row + 1));
+    }
+  }
+
   TEST_CASE("every call is made on the device that it concerns") {
     auto before = emulated::misplaced_calls();
     {
@@ -464,10 +483,54 @@ TEST_SUITE("kernels/emulated_cuda") {
     CHECK(failure.error().message.find("end it and start it again") != std::string::npos);
   }
 
+  TEST_CASE("a broken device is not taken for one without memory") {
+    auto starts = [](const std::function<void(const cuda::context&)>& ask) {
+      auto on = cuda::context::create(1);
+      REQUIRE(on);
+      emulated::break_device(cudaErrorIllegalAddress);
+      ask(*on);
+      emulated::break_device(cudaSuccess);
+      return on->status();
+    };
+    for (const auto& failed :
+         {starts([](const auto& on) { CHECK(on.workspace(1000) == nullptr); }),
+          starts([](const auto& on) { CHECK(on.host_workspace(1000) == nullptr); })}) {
+      REQUIRE(!failed);
+      CHECK(failed.error().code == errc::unavailable);
+      CHECK(failed.error().message.find("cudaErrorIllegalAddress") != std::string::npos);
+    }
+  }
+
+  TEST_CASE("a constant that lies on another GPU is refused, and the line names both GPUs") {
+    auto other = cuda::context::create(1);
+    REQUIRE(other);
+    auto elsewhere = cuda::to_device(*other, make_tensor({2}, {1, 2}));
+    REQUIRE(elsewhere);
+    cuda_tape t{{}, gpu()};
+    auto value = t.value(t.mean(t.constant(*elsewhere)));
+    REQUIRE(!value);
+    CHECK(value.error().message.find("lies on gpu:1, and the tape computes on gpu:0")
+          != std::string::npos);
+  }
+
   TEST_CASE("devices that are joined read each other's memory, and are joined but once") {
     for (int index : {0, 1, 0, 1})
       CHECK(cuda::join_peers(index));
     CHECK(emulated::readers_of_peers() == std::set<std::pair<int, int>>{{0, 1}, {1, 0}});
+  }
+
+  TEST_CASE("a device that can read no more of the others is used all the same") {
+    for (int index : {0, 1})
+      CHECK(cuda::join_peers(index));
+    auto before = emulated::readers_of_peers();
+    emulated::set_device_count(3);
+    emulated::set_peers_max(before.size());
+    auto joined = cuda::join_peers(2);
+    emulated::set_peers_max(std::numeric_limits<size_t>::max());
+    emulated::set_device_count(2);
+    CHECK_MESSAGE(joined, (joined ? "" : joined.error().message));
+    CHECK(emulated::readers_of_peers() == before);
+    CHECK(cudaGetLastError() == cudaSuccess);
   }
 
   TEST_CASE("no device is no error, but none can be used") {

@@ -69,6 +69,8 @@ size_t pinned_taken = 0;
 std::set<std::pair<const std::byte*, size_t>> pinned;
 std::map<const void*, int> homes; // of blocks
 std::set<std::pair<int, int>> peers;
+size_t peers_max = std::numeric_limits<size_t>::max();
+constexpr size_t pitch_max = 0x7fffffff; // of all GPUs so far (`cudaDeviceProp::memPitch`)
 std::set<CUstream_st*> streams;
 thread_local int current_device = 0;
 thread_local bool is_in_host_function = false;
@@ -250,6 +252,11 @@ std::set<std::pair<int, int>> readers_of_peers() {
   return peers;
 }
 
+void set_peers_max(size_t pairs) {
+  std::lock_guard lock{mutex};
+  peers_max = pairs;
+}
+
 uint64_t bytes_to_device() {
   std::lock_guard lock{mutex};
   return bytes_up;
@@ -328,8 +335,10 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
 
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
   const runtime_call entered;
-  auto is_new = peers.emplace(current_device, peer).second;
-  return result(is_new ? cudaSuccess : cudaErrorPeerAccessAlreadyEnabled);
+  if (peers.contains({current_device, peer})) return result(cudaErrorPeerAccessAlreadyEnabled);
+  if (peers.size() >= peers_max) return result(cudaErrorTooManyPeers);
+  peers.emplace(current_device, peer);
+  return result(cudaSuccess);
 }
 
 cudaError_t cudaDriverGetVersion(int* version) {
@@ -359,6 +368,7 @@ cudaError_t cudaSetDevice(int device) {
 
 cudaError_t cudaMalloc(void** block, size_t bytes) {
   const runtime_call entered;
+  if (broken != cudaSuccess) return result(broken);
   *block = arena().allocate(bytes);
   if (*block != nullptr) homes[*block] = current_device;
   return result(*block == nullptr ? cudaErrorMemoryAllocation : cudaSuccess);
@@ -376,6 +386,7 @@ cudaError_t cudaFree(void* block) {
 
 cudaError_t cudaHostAlloc(void** block, size_t bytes, unsigned) {
   const runtime_call entered;
+  if (broken != cudaSuccess) return result(broken);
   if (bytes > pinned_limit || pinned_taken > pinned_limit - bytes)
     return result(cudaErrorMemoryAllocation);
   auto* made = new std::byte[bytes];
@@ -434,6 +445,7 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_
                               size_t width, size_t height, cudaMemcpyKind kind,
                               cudaStream_t stream) {
   if (to_pitch < width || from_pitch < width) return result(cudaErrorInvalidValue);
+  if (std::max(to_pitch, from_pitch) > pitch_max) return result(cudaErrorInvalidPitchValue);
   for (size_t row = 0; row < height; ++row) {
     auto* to_row = static_cast<std::byte*>(to) + row * to_pitch;
     const auto* from_row = static_cast<const std::byte*>(from) + row * from_pitch;
