@@ -33,7 +33,8 @@ void cast(const context&, const elements& from, const mutable_elements& to);
 } // namespace cuda
 
 /// The same elements in another floating type; the same tensor if they have it already.
-/// @param from On the host.
+/// Errors: throws `failure` with type_mismatch for integers, and with failed_precondition for a
+/// tensor that does not lie on the host.
 [[nodiscard]] tensor cast(const tensor& from, dtype type);
 
 } // namespace troupe

@@ -3,6 +3,9 @@
 #include "kernels/math/cast.hpp"
 
 #include "kernels/tensor/parallel.hpp"
+#include "messages/failure.hpp"
+
+#include <string>
 
 namespace troupe::cpu {
 
@@ -37,6 +40,11 @@ namespace troupe {
 
 tensor cast(const tensor& from, dtype type) {
   if (from.type() == type) return from;
+  if (!is_floating(from.type()) || !is_floating(type))
+    throw failure{{errc::type_mismatch, "a tensor of " + std::string{to_string(from.type())}
+                                          + " cannot be cast to " + std::string{to_string(type)}
+                                          + ": casts are between floating types"}};
+  from.check_on_host();
   tensor result{type, from.extents()};
   cpu::cast({}, elements{from.contiguous()}, mutable_elements{result});
   return result;

@@ -105,9 +105,11 @@ expected<void> check_leaf(std::string_view operation, const tensor& value, devic
     return refuse(operation, describe(value) + " does not lie row by row; copy it so before");
   if (value.type() == dtype::f32) return {};
   if (value.type() == dtype::f64) return {};
-  return fail(errc::type_mismatch, std::string(operation)
-                                     + ": the tape computes in f32 or f64, not in "
-                                     + std::string(to_string(value.type())) + "; cast the tensor");
+  return fail(errc::type_mismatch,
+              std::string(operation) + ": the tape computes in f32 or f64, not in "
+                + std::string(to_string(value.type()))
+                + (is_floating(value.type()) ? "; cast the tensor"
+                                             : "; make a tensor of f32 of its numbers"));
 }
 
 expected<matmul_form> check_matmul(std::string_view operation, const tensor& a, const tensor& b,

@@ -43,15 +43,11 @@ expected<void> basic_tape<Context>::gradients(expression loss,
   std::iota(by_use.begin(), by_use.end(), 0);
   auto use_of = [&](size_t i) { return nodes_[parameters[i].index].first_use; };
   std::ranges::stable_sort(by_use, {}, use_of);
-  arrived_.assign(nodes_.size(), {});
   auto tell_from = [&](uint32_t operation) { // nothing before it adds to what it is an operand of
     for (; !by_use.empty() && use_of(by_use.back()) >= operation; by_use.pop_back())
       ready(by_use.back(), combined(collect(parameters[by_use.back()])));
   };
-  auto done = walk_back(loss, tell_from);
-  if (done) tell_from(0);
-  arrived_.clear();
-  return done;
+  return walk_back(loss, tell_from);
 }
 
 template <class Context>
@@ -71,14 +67,14 @@ expected<std::vector<uncombined_gradient>>
 basic_tape<Context>::uncombined_gradients(expression loss, std::span<const expression> parameters) {
   if (auto checked = check_gradients(loss, parameters); !checked)
     return tl::unexpected(std::move(checked).error());
-  arrived_.assign(nodes_.size(), {});
-  auto done = walk_back(loss);
   std::vector<uncombined_gradient> result;
-  if (done)
+  auto collect_all = [&](uint32_t operation) {
+    if (operation > 0) return;
     for (auto parameter : parameters)
       result.push_back(collect(parameter));
-  arrived_.clear();
-  if (!done) return tl::unexpected(done.error());
+  };
+  if (auto done = walk_back(loss, collect_all); !done)
+    return tl::unexpected(std::move(done).error());
   return result;
 }
 
@@ -182,10 +178,22 @@ expression basic_tape<Context>::run(const tape_part& part, uint32_t stands_for) 
 
 // -- the way back ---------------------------------------------------------------------------------
 
+/// Hands on what arrives, and calls `on_passed` with each operation when it has; with 0 at last.
 template <class Context>
 expected<void> basic_tape<Context>::walk_back(expression loss,
                                               const std::function<void(uint32_t)>& on_passed) {
-  if (!is_differentiable(loss)) return {};
+  struct put_aside { // a function that is told of gradients may ask for others, or throw
+    std::vector<arrived>& place;
+    std::vector<arrived> outer;
+
+    ~put_aside() { place = std::move(outer); }
+  };
+
+  const put_aside until_done{arrived_, std::exchange(arrived_, std::vector<arrived>(node_count()))};
+  if (!is_differentiable(loss)) {
+    if (on_passed) on_passed(0);
+    return {};
+  }
   contribute(loss, detail::filled(on_, at(loss).type(), at(loss).extents(), 1));
   return walk_nodes(0, loss.index + 1, on_passed);
 }

@@ -31,6 +31,7 @@ namespace detail {
 
 inline void check_map(const tensor& from, dtype wanted, size_t rank) {
   from.check_type(wanted);
+  from.check_on_host();
   if (from.rank() == rank) return;
   throw failure{{errc::invalid_argument, "a tensor of shape " + to_string(from.extents())
                                            + (rank == 1 ? " is no vector" : " is no matrix")
@@ -54,7 +55,7 @@ matrix_map<Element> map_matrix(Element* data, const tensor& from) {
 
 /// The elements of a tensor, whatever its strides; valid while the tensor's memory is.
 /// Errors: throws `failure` with type_mismatch unless `dtype_of<T> == type()`, invalid_argument
-/// unless rank() == 1.
+/// unless rank() == 1, failed_precondition for elements that do not lie on the host.
 template <class T>
 [[nodiscard]] vector_map<const T> vector_of(const tensor& from) {
   return detail::map_vector<T>(static_cast<const T*>(from.data()), from);
@@ -69,7 +70,7 @@ template <class T>
 
 /// The elements of a tensor, whatever its strides; valid while the tensor's memory is.
 /// Errors: throws `failure` with type_mismatch unless `dtype_of<T> == type()`, invalid_argument
-/// unless rank() == 2.
+/// unless rank() == 2, failed_precondition for elements that do not lie on the host.
 template <class T>
 [[nodiscard]] matrix_map<const T> matrix_of(const tensor& from) {
   return detail::map_matrix<T>(static_cast<const T*>(from.data()), from);

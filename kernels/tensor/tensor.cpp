@@ -199,11 +199,15 @@ tensor tensor::contiguous() const {
   return is_contiguous() ? *this : clone();
 }
 
+void tensor::check_on_host() const {
+  if (device_.kind == device_kind::cpu) return;
+  throw_tensor_failure(errc::failed_precondition, described(type_, extents_) + " lies on "
+                                                    + to_string(device_)
+                                                    + ": copy it to the CPU before");
+}
+
 tensor tensor::clone() const {
-  if (device_.kind != device_kind::cpu)
-    throw_tensor_failure(errc::failed_precondition, described(type_, extents_) + " lies on "
-                                                      + to_string(device_)
-                                                      + ": copy it to the CPU before");
+  check_on_host();
   auto result = tensor{type_, extents_};
   if (element_count() == 0) return result;
   auto* target = static_cast<std::byte*>(result.mutable_data());

@@ -116,6 +116,10 @@ public:
       throw_no_access(wanted, device_);
   }
 
+  /// Errors: throws `failure` with failed_precondition if the elements lie on a device, for code of
+  /// the host that reads them by another way than `values`.
+  void check_on_host() const;
+
   /// The same elements through a handle that does not let them be written.
   [[nodiscard]] tensor as_read_only() const;
 

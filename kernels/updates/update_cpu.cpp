@@ -25,12 +25,14 @@ constexpr size_t streamed_bytes_min = size_t{4} << 20;
 
 constexpr size_t cache_line_bytes = 64;
 
-/// Copies a block past the caches, where the processor can. @pre `to` is 16-byte aligned.
+/// Copies a block past the caches, where the processor can and the block is aligned for it: a chunk
+/// begins wherever a context's grain has it.
 template <class T>
 void stream(const T* from, size_t count, T* to) {
 #if defined(__SSE2__)
   constexpr size_t lanes = sizeof(__m128i) / sizeof(T);
-  size_t whole = count - count % lanes;
+  bool is_aligned = reinterpret_cast<uintptr_t>(to) % sizeof(__m128i) == 0;
+  size_t whole = is_aligned ? count - count % lanes : 0;
   for (size_t i = 0; i < whole; i += lanes)
     _mm_stream_si128(reinterpret_cast<__m128i*>(to + i),
                      _mm_load_si128(reinterpret_cast<const __m128i*>(from + i)));

@@ -14,13 +14,14 @@
 namespace troupe {
 
 /// The elements of a gradient, or of its rows. Errors: throws `failure` with type_mismatch if they
-/// are not floating.
+/// are not floating, failed_precondition if they lie on a device.
 [[nodiscard]] inline const tensor& values_of(const gradient& of) {
   const auto* dense = std::get_if<tensor>(&of);
   const auto& values = dense != nullptr ? *dense : std::get<indexed_slices>(of).values;
   if (!is_floating(values.type()))
     throw failure{{errc::type_mismatch, "a gradient is " + std::string{to_string(values.type())}
                                           + "; only floating ones can be scaled or clipped"}};
+  values.check_on_host();
   return values;
 }
 

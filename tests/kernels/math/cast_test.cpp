@@ -2,6 +2,7 @@
 // Goal: the 16-bit formats convert as IEEE 754 says. Method: every bit pattern, every boundary
 // between two neighbours, and random floats, against Eigen's conversions.
 #include "kernels/math/cast.hpp"
+#include "messages/failure.hpp"
 #include "tests/kernels/arrays.hpp"
 
 #include <Eigen/Core>
@@ -85,6 +86,26 @@ TEST_SUITE("kernels/math/cast") {
     CHECK(to_bfloat16(std::numeric_limits<float>::max()).bits == 0x7f80);
     CHECK(std::isnan(to_float(to_float16(-NAN))));
     CHECK(std::isnan(to_float(to_bfloat16(std::bit_cast<float>(0x7f800001U)))));
+  }
+
+  TEST_CASE("a cast of integers, to them, or of a tensor on a GPU is refused") {
+    auto refusal_of = [](const tensor& from, dtype type) {
+      try {
+        (void)cast(from, type);
+      } catch (const failure& failed) {
+        return failed.reason();
+      }
+      return error{};
+    };
+    auto of_integers = refusal_of(zeros({3}, dtype::i64), dtype::f32);
+    CHECK(of_integers.code == errc::type_mismatch);
+    CHECK(of_integers.message
+          == "a tensor of i64 [3] cannot be cast to f32: casts are between floating types");
+    CHECK(refusal_of(zeros({3}), dtype::i32).code == errc::type_mismatch);
+    float values[2] = {1, 2};
+    auto on_gpu = tensor::wrap_on({device_kind::cuda, 0}, values, dtype::f32, {2}, nullptr);
+    CHECK(refusal_of(on_gpu, dtype::f64).code == errc::failed_precondition);
+    CHECK(cast(on_gpu, dtype::f32).data() == values);
   }
 
   TEST_CASE_TEMPLATE("both twins cast between all floating types alike", From, float, double,

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 namespace tape_test {
@@ -518,6 +519,35 @@ TEST_SUITE("kernels/tape/tape") {
     CHECK(told == std::vector<size_t>{2, 3});
   }
 
+  TEST_CASE("a function that is told of a gradient may ask for others, or throw") {
+    tape t;
+    auto x = t.parameter(random_tensor({3}, "x")), y = t.parameter(random_tensor({3}, "y"));
+    auto loss = t.mean(t.multiply(t.tanh(t.scale(x, 0.5)), y));
+    auto other = t.mean(t.multiply(x, x));
+    const std::vector<expression> parameters{x, y};
+    auto wanted = t.gradients(loss, parameters), of_other = t.gradients(other, parameters);
+    REQUIRE(wanted.has_value());
+    REQUIRE(of_other.has_value());
+    auto same = [](const gradient& a, const gradient& b) {
+      return std::ranges::equal(dense(a).values<double>(), dense(b).values<double>());
+    };
+    size_t told = 0;
+    REQUIRE(t.gradients(loss, parameters, [&](size_t which, const gradient& of) {
+      CHECK(same(of, (*wanted)[which]));
+      auto within = t.gradients(other, parameters);
+      REQUIRE(within.has_value());
+      CHECK(same((*within)[0], (*of_other)[0]));
+      ++told;
+    }));
+    CHECK(told == 2);
+    auto throwing = [](size_t, const gradient&) { throw std::runtime_error{"enough"}; };
+    CHECK_THROWS_WITH((void)t.gradients(loss, parameters, throwing), "enough");
+    auto again = t.gradients(loss, parameters);
+    REQUIRE(again.has_value());
+    CHECK(same((*again)[0], (*wanted)[0]));
+    CHECK(same((*again)[1], (*wanted)[1]));
+  }
+
   TEST_CASE("a loss of constants has gradients of zeros, a parameter as its own loss has one") {
     tape t;
     auto x = t.parameter(random_tensor({1}, "x"));
@@ -716,7 +746,9 @@ TEST_SUITE("kernels/tape/tape: refusals") {
              invalid),
            "is not within [0, 1)");
     says(refusal([&](tape& t) { return t.constant(zeros({2}, dtype::bf16)); }, mismatch),
-         "not in bf16");
+         "not in bf16; cast the tensor");
+    says(refusal([&](tape& t) { return t.constant(zeros({2}, dtype::i64)); }, mismatch),
+         "not in i64; make a tensor of f32 of its numbers");
   }
 
   TEST_CASE("images, weights and windows that do not fit are refused by name and shape") {

@@ -187,6 +187,10 @@ TEST_SUITE("kernels/tensor/tensor") {
     auto on_gpu
       = tensor::wrap_on({device_kind::cuda, 1}, value.mutable_data(), dtype::f32, {2}, nullptr);
     CHECK(refusal_of([&] { (void)on_gpu.clone(); }).code == errc::failed_precondition);
+    auto mapped = refusal_of([&] { (void)vector_of<float>(on_gpu); });
+    CHECK(mapped.code == errc::failed_precondition);
+    CHECK(mapped.message.ends_with("[2] lies on gpu:1: copy it to the CPU before"));
+    CHECK(refusal_of([&] { (void)mutable_matrix_of<float>(on_gpu); }) == mapped);
   }
 
   TEST_CASE("read-only elements are not written") {

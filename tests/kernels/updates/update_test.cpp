@@ -146,6 +146,17 @@ TEST_SUITE("kernels/updates/update") {
       }
   }
 
+  TEST_CASE("a new version that is written past the caches may begin its chunks anywhere") {
+    const update_rule rule = rules::sgd{};
+    constexpr size_t count = size_t{3} << 20;
+    job<float> expected{count, 0, 1, false}, got{count, 0, 1, false};
+    cpu::update<float>(fast, rule, expected.mean(), in_place(expected.value.span()), {});
+    auto block = cpu_pool().allocate(count * sizeof(float));
+    std::span<float> after{reinterpret_cast<float*>(block.get()), count};
+    cpu::update<float>({.grain_elements = 777}, rule, got.mean(), {got.value.view(), after}, {});
+    CHECK(first_difference<float>(after, expected.value.span()) == count);
+  }
+
   TEST_CASE("accumulating as gradients come, then applying the mean, gives the same bits") {
     for (size_t k : {2, 8}) {
       const update_rule rule = rules::momentum{};

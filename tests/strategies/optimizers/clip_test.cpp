@@ -115,10 +115,13 @@ TEST_SUITE("strategies/optimizers/clip") {
     CHECK(numbers(clip_by_value(columns, 0, 4)) == std::vector<float>{1, 3, 2, 4});
   }
 
-  TEST_CASE("integers and limits without sense are refused") {
+  TEST_CASE("integers, arrays of a GPU and limits without sense are refused") {
     gradient integers = tensor{dtype::i32, {2}};
     CHECK(refusal([&] { (void)clip_by_value(integers, 0, 1); }) == errc::type_mismatch);
     CHECK(refusal([&] { (void)global_norm({integers}); }) == errc::type_mismatch);
+    float element = 1;
+    gradient there = tensor::wrap_on({device_kind::cuda, 0}, &element, dtype::f32, {1}, nullptr);
+    CHECK(refusal([&] { (void)global_norm({there}); }) == errc::failed_precondition);
     CHECK(refusal([&] { (void)clip_by_value(dense({1}), 1, 0); }) == errc::invalid_argument);
     CHECK(refusal([&] { (void)clip_by_value(dense({1}), 0, NAN); }) == errc::invalid_argument);
     CHECK(refusal([&] { (void)clip_by_norm(dense({1}), 0); }) == errc::invalid_argument);
