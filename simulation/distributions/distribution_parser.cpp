@@ -373,8 +373,7 @@ private:
   // ---- letters ----
 
   size_t skip_blanks() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n'))
-      ++at_;
+    at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size());
     return at_;
   }
 

@@ -130,15 +130,18 @@ void fault_driver::freeze_between(const std::string& name, node_index node, wind
   });
 }
 
-// Work stops while its node is frozen, and goes on when it has thawed.
+// Work stops while its node is frozen, and goes on when it has thawed; freezes may overlap.
 job_time fault_driver::with_freezes(uint32_t replica, job_time time) {
   auto begin = network_.now();
   auto end = begin + time;
+  auto thawed = begin;
   draw_freezes(replica, end);
-  for (const auto& one : freezes_[replica]) {
-    if (one.end <= begin || one.begin >= end) continue;
+  for (size_t i = 0; i < freezes_[replica].size(); ++i) { // drawing adds later ones
+    auto one = freezes_[replica][i];
+    if (one.end <= thawed || one.begin >= end) continue;
     if (one.end == for_good) return for_good / 4; // it never ends
-    end += one.end - std::max(one.begin, begin);
+    end += one.end - std::max(one.begin, thawed);
+    thawed = one.end;
     draw_freezes(replica, end);
   }
   return end - begin;

@@ -172,7 +172,7 @@ expected<caf::strong_actor_ptr> simulated_network::see(const std::string& viewer
                                                        const std::string& name) {
   auto found = goes_by_.find(name);
   if (found == goes_by_.end())
-    return fail(errc::not_found, fmt::format("nobody was placed as '{}'", name));
+    return fail(errc::not_found, fmt::format("no node was placed as '{}'", name));
   const auto& actor = found->second;
   auto known = stands_at_.find(actor->id());
   if (known == stands_at_.end()) return actor; // gone with its node: it answers no more

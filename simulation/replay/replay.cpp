@@ -187,7 +187,7 @@ replay_error error_of(std::span<const double> recorded, std::span<const double> 
   replayed = replayed.first(count);
   std::vector<double> errors;
   for (size_t i = 0; i < count; ++i)
-    errors.push_back(std::abs(replayed[i] / recorded[i] - 1));
+    errors.push_back(replayed[i] == recorded[i] ? 0 : std::abs(replayed[i] / recorded[i] - 1));
   sorted_values sorted{std::move(errors)};
   return {estimate_of(replayed).mean / estimate_of(recorded).mean - 1, sorted.quantile(0.5),
           sorted.quantile(0.9)};

@@ -61,10 +61,11 @@ private:
                      fmt::format("the curve of iterations says that it takes {:g} steps with {} "
                                  "gradients a step; give one that is finite and above 0 there",
                                  *steps, candidate.needed)}};
+    if (tried_.empty()) first_steps_ = *steps;
     candidate.report = run_(what);
     auto stalled = candidate.report.stalled || std::isnan(candidate.report.step_time.mean);
     candidate.time = stalled ? std::numeric_limits<double>::infinity()
-                             : *steps * candidate.report.step_time.mean;
+                             : *steps / first_steps_ * candidate.report.step_time.mean;
     candidate.cost = candidate.time * candidate.replicas;
     tried_.emplace(backups, std::move(candidate));
   }
@@ -87,6 +88,7 @@ private:
   sync_policy policy_;
   const experiment_runner& run_;
   std::map<uint32_t, advice_candidate> tried_;
+  double first_steps_ = 1; ///< That of the first: no factor of a curve changes advice.
 };
 
 // The one that has as few backups as work; of several policies, the first.

@@ -94,7 +94,7 @@ estimate round_seconds(const sync_options& sync, const char* compute, local_sgd_
 } // namespace
 
 TEST_SUITE("simulation/asynchronous") {
-  TEST_CASE("an update of the next gradients of anybody takes K / P of a gradient") {
+  TEST_CASE("an update of the next gradients of any replicas takes K / P of a gradient") {
     const std::pair<const char*, double> cases[]
       = {{"exponential(1)", .1}, {"1 + exponential(1)", .2}, {"pareto(1, 3)", .15}};
     for (auto [compute, mean] : cases) {
@@ -104,7 +104,7 @@ TEST_SUITE("simulation/asynchronous") {
     }
   }
 
-  TEST_CASE("of the next gradients of anybody each is (P - 1) / K updates late, on average") {
+  TEST_CASE("the next gradients of any replicas are (P - 1) / K updates late, on average") {
     for (uint32_t gradients : {1U, 2U, 4U, 8U})
       for (const auto* compute : {"exponential(1)", "pareto(1, 3)", "constant(1)"}) {
         CAPTURE(gradients);
@@ -189,7 +189,7 @@ TEST_SUITE("simulation/asynchronous") {
     }
   }
 
-  TEST_CASE("under ssp without slack everybody sees all that was given before") {
+  TEST_CASE("under ssp without slack each replica sees all that was given before") {
     target_run run{
       .sync = asynchronous(1, 10, sync_policy::ssp), .compute = "exponential(1)", .steps = 2000};
     auto all = run.records();
@@ -199,7 +199,7 @@ TEST_SUITE("simulation/asynchronous") {
     }
   }
 
-  TEST_CASE("under ssp nobody waits for a replica that is dead") {
+  TEST_CASE("under ssp no replica waits for one that is dead") {
     target_run run{.sync = asynchronous(1, 10, sync_policy::ssp, 2),
                    .compute = "constant(1)",
                    .steps = 700,

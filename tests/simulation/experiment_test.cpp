@@ -87,7 +87,7 @@ TEST_SUITE("simulation/experiment") {
     CHECK(first.log_hash != second.log_hash);
   }
 
-  TEST_CASE("where the seed decides who is slow, the interval is that of the runs") {
+  TEST_CASE("where the seed decides which replicas are slow, the interval is that of the runs") {
     auto what = small("persistent(lognormal(1, 0.5))", {4, 4, sync_policy::cancel});
     what.runs = 8;
     auto report = run(what);
@@ -132,7 +132,7 @@ TEST_SUITE("simulation/experiment") {
     CHECK(run(what).log_hash != hash);
   }
 
-  TEST_CASE("a stalled experiment says at which step, who is left and who is needed") {
+  TEST_CASE("a stalled experiment says at which step, and which replicas are left and needed") {
     auto hopeless = small("1", {4, 5, sync_policy::latest_token});
     hopeless.dead = 2;
     auto report = run(hopeless);

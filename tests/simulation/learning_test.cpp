@@ -189,7 +189,7 @@ TEST_SUITE("simulation/learning") {
     CHECK(stale.losses.back().loss > fresh.losses.back().loss + 0.05);
   }
 
-  TEST_CASE("slow is whose times are above the others', on average over many draws") {
+  TEST_CASE("a replica is slow if its times are above the others', on average over many draws") {
     CHECK(slow_replicas(times("lognormal(1, 0.1) slow={2,5}*2"), 8) == std::vector<uint32_t>{2, 5});
     CHECK(slow_replicas(times("lognormal(1, 0.1) slow={2,5}*1.1"), 8).empty());
     CHECK(slow_replicas(constant_time(1s), 1).empty());

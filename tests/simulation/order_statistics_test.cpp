@@ -180,7 +180,7 @@ TEST_SUITE("simulation/order_statistics") {
     CHECK(best == 69);
   }
 
-  TEST_CASE("of 16 replicas the needed number decides as theory says") {
+  TEST_CASE("the number of needed replicas, of 16, decides as theory says") {
     const kth_mean means[]
       = {{8, .6628719}, {12, 1.2973957}, {14, 1.8807290}, {15, 2.3807290}, {16, 3.3807290}};
     for (auto [needed, mean] : means) {

@@ -95,7 +95,7 @@ TEST_SUITE("simulation/statistics") {
     CHECK_FALSE(error_of({batches}).is_dependent);
   }
 
-  TEST_CASE("of several runs that differ for good, only their own means count") {
+  TEST_CASE("only the means of several runs that differ for good count") {
     auto error = error_of({values(40, 1), values(40, 3), values(40, 2), {}});
     CHECK(error.is_dependent);
     CHECK(error.standard_error == doctest::Approx(1 / std::sqrt(3)));

@@ -157,7 +157,7 @@ TEST_SUITE("simulation/virtual_programs") {
     CHECK(played.left == 0);
   }
 
-  TEST_CASE("whoever is not there is named when the start deadline is over") {
+  TEST_CASE("a missing process is named when the start deadline is over") {
     three_processes played{[](strategy&, uint32_t) { FAIL("there is no strategy"); }, 2};
     for (uint32_t rank = 0; rank < 2; ++rank) {
       CHECK(played.thrown[rank].code == errc::deadline_exceeded);

@@ -201,6 +201,16 @@ class Sim(unittest.TestCase):
         self.assertTrue((self.folder / "plots" / "fit.csv").exists())
         self.assertIn("replica 1: ", self.sim("fit", "times.csv").stdout)
 
+    def test_a_trace_may_have_a_name_that_is_no_utf8(self):
+        name = b"t\xff.csv"
+        with open(os.path.join(os.fsencode(self.folder), name), "w") as file:
+            file.write("1,2\n" * 40)
+        for command in [[b"fit", name], [b"--steps", b"9", b"--replicas", b"2", b"--compute", b"trace(" + name + b")"],
+                        [b"advise", b"--steps", b"9", b"--replicas", b"2", b"--compute", b"trace(" + name + b")"]]:
+            result = subprocess.run([TROUPE, "sim", *command, "--json", "-"], cwd=self.folder, capture_output=True, timeout=100)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("t\ufffd.csv", json.dumps(json.loads(result.stdout), ensure_ascii=False))
+
     def test_refuses_a_fit_without_a_trace_and_names_what_is_wrong(self):
         (self.folder / "bad.csv").write_text("1,2\n3,x\n")
         for arguments, said in [([], "which trace?"), (["none.csv"], "none.csv"), (["bad.csv"], "bad.csv:2: "),

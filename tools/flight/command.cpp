@@ -26,6 +26,12 @@ constexpr const char* flight_introduction
     "\n"
     "RUN_DIR is the folder of a run; the records are the files *.jsonl in its folder flight.\n";
 
+constexpr const char* flight_exit_codes
+  = "\n"
+    "Exit codes:\n"
+    "  0      printed\n"
+    "  2      an argument is not as it must be, or RUN_DIR has no flight records\n";
+
 /// The arguments of `troupe flight`, as parsed.
 struct flight_options {
   std::string run_dir;
@@ -35,7 +41,7 @@ struct flight_options {
 
 expected<flight_options> parse_flight(int argument_count, const char* const* arguments) {
   flight_options options;
-  command_options all{flight_introduction, "one run is shown at a time", "\n" + exit_codes_text()};
+  command_options all{flight_introduction, "one run is shown at a time", flight_exit_codes};
   all.add("run", "", "", text_value(options.run_dir));
   all.add("--last", "COUNT", "how many of the last messages to print",
           whole_value(options.last, {0, 1e9}));

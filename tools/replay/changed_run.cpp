@@ -38,6 +38,7 @@ sync_options changed_sync(const run_folder& folder, const replay_change& change)
   sync.replicas_to_aggregate
     = static_cast<uint32_t>(change.aggregate.value_or(sync.replicas_to_aggregate));
   sync.policy = change.policy.value_or(sync.policy);
+  if (!traits_of(sync.policy).keeps_pace()) sync.slack = 0; // that of the recorded policy
   if (auto valid = sync.validate(); !valid) throw failure{valid.error()};
   return sync;
 }

@@ -23,6 +23,13 @@ constexpr const char* report_introduction
     "RUN_DIR is the folder of a run, finished or killed; or one with\n"
     "the ledger.csv and metrics.csv that troupe sim --ledger and --steps-csv write.\n";
 
+constexpr const char* report_exit_codes
+  = "\n"
+    "Exit codes:\n"
+    "  0      the page was written\n"
+    "  1      the page could not be written\n"
+    "  2      an argument is not as it must be, or RUN_DIR is no run\n";
+
 /// The arguments of `troupe report`, as parsed.
 struct report_options {
   std::string run_dir;
@@ -32,7 +39,7 @@ struct report_options {
 
 expected<report_options> parse_report(int argument_count, const char* const* arguments) {
   report_options options;
-  command_options all{report_introduction, "one run is shown on a page", "\n" + exit_codes_text()};
+  command_options all{report_introduction, "one run is shown on a page", report_exit_codes};
   all.add("run", "", "", text_value(options.run_dir));
   all.add("-o,--output", "FILE", "where the page goes", text_value(options.output),
           "report.html in the folder of the run");

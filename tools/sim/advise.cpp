@@ -7,6 +7,7 @@
 #include "tools/options/help.hpp"
 #include "tools/sim/goodput.hpp"
 #include "tools/sim/plots/sim_plots.hpp"
+#include "tools/sim/report.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -91,7 +92,7 @@ std::string headline(const advice_report& report) {
     return fmt::format("advice     no more backups than the {} that are dead\n", least.backups);
   if (report.question.buys)
     return fmt::format("advice     buy none: take {} replicas, and wait for all\n", least.replicas);
-  if (least.replicas == 1) return "advice     none: one replica waits for nobody\n";
+  if (least.replicas == 1) return "advice     none: one replica waits for no other\n";
   return fmt::format("advice     none: wait for all {} replicas\n", least.replicas);
 }
 
@@ -396,7 +397,7 @@ std::string advice_json(const sim_command& command, const advice_report& report)
               {"tried", json::array()}};
   for (const auto& one : report.found.tried)
     result["tried"].push_back(candidate_json(one));
-  return result.dump(2) + "\n";
+  return json_text(result);
 }
 
 int advise_command_main(int argument_count, const char* const* arguments) {

@@ -4,7 +4,6 @@
 
 #include "simulation/distributions/distribution_family.hpp"
 #include "simulation/distributions/distribution_preset.hpp"
-#include "strategies/jobs/exit_codes.hpp"
 #include "tools/options/config_file.hpp"
 #include "tools/options/help.hpp"
 #include "tools/options/nearest_name.hpp"
@@ -143,6 +142,16 @@ const char* const sim_introduction
     "\n"
     "Every option can also stand in a TOML file, without the dashes (--scenario).\n";
 
+std::string sim_exit_codes_text(bool may_stall) {
+  return fmt::format("Exit codes:\n"
+                     "  0      finished\n"
+                     "  1      the report or another output could not be written\n"
+                     "  2      an option, a file or a folder is invalid; nothing was done\n"
+                     "{}",
+                     may_stall ? "  5      stalled: a simulated job did not make all its steps\n"
+                               : "");
+}
+
 std::vector<sim_options> sim_command::rows() const {
   return swept(swept({options}, sweep), across);
 }
@@ -210,7 +219,7 @@ expected<sim_command> parse_sim_options(int argument_count, const char* const* a
                                         const std::function<void(command_options&)>& fit_help) {
   sim_command command;
   command_options all{introduction, "values follow their option, as in --steps 1000",
-                      distributions_text() + "\n" + exit_codes_text()};
+                      distributions_text() + "\n" + sim_exit_codes_text(true)};
   add_options(all, command);
   if (fit_help) fit_help(all);
   std::string scenario;

@@ -43,6 +43,9 @@ struct sim_command {
 /// Begins the help of `troupe sim`.
 extern const char* const sim_introduction;
 
+/// Ends the help. @param may_stall Whether the command answers if a simulated job stalls.
+[[nodiscard]] std::string sim_exit_codes_text(bool may_stall);
+
 /// Reads the command line, and the scenario that it names; the command line overrides it.
 /// @param introduction Begins the help. @param fit_help Changes what the help shows of options.
 /// Errors: invalid_argument or not_found, in a line that names the culprit.

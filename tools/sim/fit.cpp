@@ -136,7 +136,7 @@ expected<void> write(const fit_command& command, const trace_table& table, const
 expected<fit_command> parse_fit_options(int argument_count, const char* const* arguments) {
   fit_command command;
   command_options all{fit_introduction, "values follow their option, as in --plots DIR",
-                      "\n" + exit_codes_text()};
+                      "\n" + sim_exit_codes_text(false)};
   all.add("trace", "", "", text_value(command.trace));
   all.add("--plots", "DIR", "draw what was measured and what fits best, with the numbers beside it",
           text_value(command.plots));
@@ -211,7 +211,7 @@ std::string fit_json(const fit_command& command, const trace_table& table, const
   for (const auto& one : fit.slow)
     result["slow_replicas"].push_back(
       {{"replica", one.replica}, {"factor", one.factor}, {"median", one.median_seconds}});
-  return result.dump(2) + "\n";
+  return json_text(result);
 }
 
 int fit_command_main(int argument_count, const char* const* arguments) {

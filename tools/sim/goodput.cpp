@@ -157,7 +157,7 @@ expected<goodput_command> parse_goodput_options(int argument_count, const char* 
   goodput_command command;
   std::optional<double> cost;
   command_options all{goodput_introduction, "values follow their option, as in --mtbf 50000",
-                      "\n" + exit_codes_text()};
+                      "\n" + sim_exit_codes_text(false)};
   all.add("--nodes", "N,N,...", "how many nodes the job needs",
           whole_numbers_value(command.nodes, {1, 1e6}));
   all.add("--backups", "N,N,...", "how many compute beside them",
@@ -278,7 +278,7 @@ std::string goodput_json(const goodput_command& command, const std::vector<goodp
     if (row.closed_form) of_row["closed_form"] = *row.closed_form;
     result["rows"].push_back(std::move(of_row));
   }
-  return result.dump(2) + "\n";
+  return json_text(result);
 }
 
 expected<recorded_checkpoints> read_checkpoints(const std::string& run_dir) {

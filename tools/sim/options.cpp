@@ -162,7 +162,8 @@ void add_network_options(lenient_options all, sim_options& options) {
           "never",
           real_value(options.silence_timeout, reals),
           "2.5, as long as links between processes wait");
-  all.add("--ask-again", "SECONDS", "how long a replica waits before it repeats a request",
+  all.add("--ask-again", "SECONDS",
+          "how long a replica waits before it repeats a request; 0: it does not",
           real_value(options.ask_again, reals), "1 if messages are lost or doubled");
 }
 

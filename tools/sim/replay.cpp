@@ -145,7 +145,7 @@ expected<replay_command> parse_replay_options(int argument_count, const char* co
   constexpr option_range replica_counts{1, 1e6};
   replay_command command;
   command_options all{replay_introduction, "values follow their option, as in --aggregate 3",
-                      "\n" + exit_codes_text()};
+                      "\n" + sim_exit_codes_text(true)};
   all.add("run", "", "", text_value(command.run_dir));
   all.add("--replicas", "N",
           "how many replicas; those that are added take as long as a typical one",
@@ -227,7 +227,7 @@ std::string replay_json(const replay_command& command, const replay_report& repo
               {"cut", nullptr},
               {"stalled", nullptr}};
   result["recorded"].update(sync_json(report.recorded_sync));
-  if (!report.changed) return result.dump(2) + "\n";
+  if (!report.changed) return json_text(result);
   result["changed"] = steps_json(report.changed->seconds);
   result["changed"].update(sync_json(report.changed_sync));
   result["changed"]["repaired"] = command.repaired;
@@ -240,7 +240,7 @@ std::string replay_json(const replay_command& command, const replay_report& repo
   result["is_lower_bound"] = report.is_lower_bound;
   result["cut"] = cut_json(report.cut);
   if (report.changed->stalled) result["stalled"] = report.changed->stalled->reason;
-  return result.dump(2) + "\n";
+  return json_text(result);
 }
 
 int replay_command_main(int argument_count, const char* const* arguments) {

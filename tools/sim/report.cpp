@@ -383,7 +383,7 @@ std::string trace_text(const trace_use& use, const experiment_report& report) {
 }
 
 std::string sim_json(const sim_command& command, const std::vector<sim_row>& rows) {
-  if (command.sweep.key.empty()) return row_json(rows.front()).dump(2) + "\n";
+  if (command.sweep.key.empty()) return json_text(row_json(rows.front()));
   auto is_grid = !command.across.key.empty();
   json result{{"sweep", command.sweep.key}, {"rows", json::array()}};
   if (is_grid) result["sweep"] = {command.sweep.key, command.across.key};
@@ -393,7 +393,11 @@ std::string sim_json(const sim_command& command, const std::vector<sim_row>& row
     of_row.update(row_json(row));
     result["rows"].push_back(std::move(of_row));
   }
-  return result.dump(2) + "\n";
+  return json_text(result);
+}
+
+std::string json_text(const json& report) {
+  return report.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 expected<void> check_json(const std::string& file) {

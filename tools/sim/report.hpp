@@ -6,6 +6,7 @@
 #include "simulation/reports/run_profile.hpp"
 #include "tools/sim/command_line.hpp"
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,6 +37,10 @@ struct sim_row {
 /// grid `sweep` and the `value` of each row are pairs. Times are in seconds; what does not exist is
 /// null.
 [[nodiscard]] std::string sim_json(const sim_command& command, const std::vector<sim_row>& rows);
+
+/// A report as indented lines. Bytes that are no UTF-8, which the name of a file may hold, become
+/// U+FFFD.
+[[nodiscard]] std::string json_text(const nlohmann::ordered_json& report);
 
 /// Looks, before minutes of simulation, whether a report can be written to the file; it may be "-",
 /// or empty for none. Errors: resource, naming the file.

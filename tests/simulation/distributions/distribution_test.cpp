@@ -137,7 +137,7 @@ TEST_SUITE("simulation/distributions/distribution") {
     CHECK_FALSE(parsed("slow({1}, 2)").mean());
   }
 
-  TEST_CASE("a draw depends on seed, replica and count alone, not on who draws before") {
+  TEST_CASE("a draw depends on seed, replica and count alone, not on the draws before") {
     for (const auto* text :
          {"exponential(1)", "correlated(0.9, exponential(1))", "1 * on_off(0.1, 0.2, 5)",
           "common(exponential(1))", "lognormal(1, 0.1) * slow(3/50, 2.4)", "1 + pause(7, 1)"}) {
@@ -298,6 +298,7 @@ TEST_SUITE("simulation/distributions/distribution") {
       {" 0.80+exponential( 0.2 ) ", "0.8 + exponential(0.2)"},
       {"(1+2)+uniform(1,2)", "1 + 2 + uniform(1, 2)"},
       {"2*(1+exponential(1))", "2 * (1 + exponential(1))"},
+      {"1 +\r\n\t2\r\n", "1 + 2"},
       {"two_point(1/16,6)", "two_point(0.0625, 6)"},
       {"uniform(.95,1.05) slow=3/50*2.4", "uniform(0.95, 1.05) * slow(3/50, 2.4)"},
       {"1 + 2 slow={7,12}*2", "(1 + 2) * slow({7, 12}, 2)"},

@@ -84,7 +84,7 @@ TEST_SUITE("simulation/faults") {
     CHECK(probe(report, "fault crash") == 1);
   }
 
-  TEST_CASE("with too few replicas left the job ends, and says who is lost") {
+  TEST_CASE("with too few replicas left the job ends, and names the lost ones") {
     auto what = job(4, 4, sync_policy::latest_token);
     what.faults = plan({.at = 3500ms, .who = {"replica 1"}});
     auto report = simulate(what);
@@ -271,7 +271,8 @@ TEST_SUITE("simulation/faults") {
     }
   }
 
-  TEST_CASE("who is left is told when a job ends early: neither the dead nor the lost, once each") {
+  TEST_CASE(
+    "a job that ends early counts the live replicas: neither dead nor lost ones, once each") {
     auto what = job(4, 5, sync_policy::latest_token, 40);
     what.dead_replicas = {4};
     what.faults.faults
@@ -297,7 +298,7 @@ TEST_SUITE("simulation/faults") {
     CHECK(report.virtual_time == 3500ms + 5s);
   }
 
-  TEST_CASE("a job that begins again waits for nobody who never came, under any policy") {
+  TEST_CASE("a job that begins again waits for no replica that never came, under any policy") {
     for (auto policy : {sync_policy::ssp, sync_policy::k_async, sync_policy::latest_token}) {
       auto what = job(1, 3, policy, 40);
       what.dead_replicas = {2};
@@ -331,6 +332,32 @@ TEST_SUITE("simulation/faults") {
     what.faults
       = plan({.kind = fault_kind::freeze, .at = 2500ms, .lasts = 7s, .who = {"replica 1"}});
     CHECK(step_seconds(simulate(what)) == std::vector<double>{1, 1, 8, 1, 1, 1});
+  }
+
+  TEST_CASE("freezes that overlap hold a replica up until the last is over") {
+    auto what = job(2, 2, sync_policy::latest_token, 3);
+    what.network = without_timeout();
+    what.faults.faults
+      = {{.kind = fault_kind::freeze, .at = 1500ms, .lasts = 4s, .who = {"replica 1"}},
+         {.kind = fault_kind::freeze, .at = 2500ms, .lasts = 5s, .who = {"replica 1"}}};
+    CHECK(step_seconds(simulate(what)) == std::vector<double>{1, 7, 1});
+  }
+
+  TEST_CASE("a computation lasts as long as it would, and as its node is frozen meanwhile") {
+    auto what = job(1, 1, sync_policy::latest_token, 3);
+    what.network = without_timeout();
+    what.compute = [](uint32_t, uint64_t) { return job_time{100s}; };
+    what.faults.rates = {.freeze_mean = 2s, .thaw_mean = 1s};
+    job_time began{0};
+    job_time frozen{0};
+    what.on_fault = [&](const fault_event& event) {
+      if (event.what == "freeze replica 0") began = event.time;
+      if (event.what == "thaw replica 0") frozen += event.time - began;
+    };
+    auto report = simulate(what);
+    CHECK_FALSE(report.job.failure);
+    CHECK(frozen > 100s);
+    CHECK(report.virtual_time == 300s + frozen);
   }
 
   TEST_CASE("what is cut off arrives after the cut is healed, stale, and counts never twice") {
@@ -450,7 +477,7 @@ TEST_SUITE("simulation/faults") {
     }
   }
 
-  TEST_CASE("a doubled gradient would count twice, if nobody remembered") {
+  TEST_CASE("a doubled gradient would count twice, if it were not remembered") {
     auto what = job(4, 4, sync_policy::tensorflow, 40);
     what.faults = plan({.kind = fault_kind::messages,
                         .message = "PushGradient",
@@ -581,7 +608,8 @@ TEST_SUITE("simulation/faults") {
     CHECK(probe(report, "fault crash") == 3);
   }
 
-  TEST_CASE("nobody crashes while a run warms up, and a share of those who do is gone for good") {
+  TEST_CASE(
+    "no replica crashes while a run warms up, and a share of the later crashes is for good") {
     auto what = job(1, 50, sync_policy::tensorflow, 1);
     what.compute = [](uint32_t, uint64_t) { return 20'000s; };
     what.deadline = 300s;

@@ -54,7 +54,7 @@ TEST_SUITE("simulation/faults/silence") {
     CHECK(watch.take_given_up(7s).empty());
   }
 
-  TEST_CASE("whoever is heard again, or has ended, is given up by nobody") {
+  TEST_CASE("a node that is heard again, or has ended, is not given up") {
     silence_watch watch{2500ms};
     CHECK(watch.look({1, 0}, true, 1s));
     CHECK(watch.look({2, 0}, true, 1s));
@@ -75,8 +75,7 @@ TEST_SUITE("simulation/faults/silence") {
     CHECK_FALSE(watch.look({1, 0}, true, 1s));
   }
 
-  TEST_CASE(
-    "a replica that freezes is lost, with the reason, and is somebody else when it is back") {
+  TEST_CASE("a replica that freezes is lost, with the reason, and has a new life when it is back") {
     auto what = job(3, 4);
     what.faults.faults = {freeze("replica 1", 3500ms, 8s)};
     scenario_report report;
@@ -146,7 +145,8 @@ TEST_SUITE("simulation/faults/silence") {
     }
   }
 
-  TEST_CASE("both sides of a cut say whom they have lost, and the job waits for who comes back") {
+  TEST_CASE(
+    "both sides of a cut name the node that they have lost, and the job waits for its return") {
     for (auto policy : {sync_policy::tensorflow, sync_policy::latest_token, sync_policy::cancel}) {
       auto what = job(2, 2);
       what.sync.policy = policy;

@@ -194,7 +194,8 @@ TEST_SUITE("simulation/network/collective") {
     CHECK(play(7) == events);
   }
 
-  TEST_CASE("who leaves before it has met all is missed at once by those that have met it") {
+  TEST_CASE(
+    "a process that leaves before it has met all is missed at once by those that have met it") {
     deterministic_world stage;
     simulated_network network{stage.world, 3, {.latency = [](const passage&) { return 1ms; }}};
     std::vector<error> reasons(3);
@@ -228,7 +229,7 @@ TEST_SUITE("simulation/network/collective") {
       CHECK(reasons[rank] == error{errc::unavailable, "worker:0 is gone: " + waited});
   }
 
-  TEST_CASE("whoever is lost amid collectives, all get the sum, or who is missing, in time") {
+  TEST_CASE("if a process is lost amid collectives, all get the sum, or its name, in time") {
     uint32_t sums = 0;
     uint32_t errors = 0;
     for (uint64_t seed = 0; seed < 60; ++seed) {

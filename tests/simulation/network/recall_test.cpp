@@ -54,7 +54,8 @@ TEST_SUITE("simulation/network/recall") {
     CHECK(seconds(report.step_times[1]) == doctest::Approx(3.05 + rest).epsilon(nearly));
   }
 
-  TEST_CASE("whoever has recalled it goes on with the next step, and counts it as cancelled") {
+  TEST_CASE(
+    "a replica that has recalled it goes on with the next step, and counts it as cancelled") {
     auto what = one_is_late(sync_policy::cancel);
     what.compute = [](uint32_t replica, uint64_t computation) -> job_time {
       return replica == 3 && computation == 0 ? 1500ms : 1s;

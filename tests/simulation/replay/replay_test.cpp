@@ -99,7 +99,7 @@ TEST_SUITE("simulation/replay") {
     }
   }
 
-  TEST_CASE("an update delays those who wait for it, and only them") {
+  TEST_CASE("an update delays the replicas that wait for it, and no others") {
     scenario slow_updates{.sync = {4, 4, sync_policy::latest_token},
                           .steps = 10,
                           .update = [](uint64_t) { return job_time{100ms}; }};
@@ -211,6 +211,12 @@ TEST_SUITE("simulation/replay") {
     CHECK(error.mean_step == doctest::Approx(7.1 / 8 - 1));
     CHECK(error.median == 0);
     CHECK(error.p90 == doctest::Approx(0.25));
+  }
+
+  TEST_CASE("a step that took no time, in the run and in its replay, is no error") {
+    const double steps[] = {0, 0, 0, 1};
+    CHECK(error_of(steps, steps).median == 0);
+    CHECK(error_of(steps, steps).p90 == 0);
   }
 }
 

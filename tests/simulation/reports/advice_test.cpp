@@ -123,7 +123,7 @@ TEST_SUITE("simulation/reports/advice") {
     CHECK_FALSE(found->is_worth_it()); // it saves 40 % in one run and 67 % in the other
   }
 
-  TEST_CASE("where replicas hardly differ, nobody buys") {
+  TEST_CASE("where replicas hardly differ, the advice is no backup") {
     auto question = question_of(base_of("uniform(0.999, 1.001)", 10), {sync_policy::cancel});
     auto found = advise(question, run);
     REQUIRE(found);
@@ -140,6 +140,23 @@ TEST_SUITE("simulation/reports/advice") {
     CHECK(found->tried[found->baseline].backups == 3);
     base.dead = 10;
     CHECK_FALSE(advise(question_of(base, {sync_policy::cancel}), run));
+  }
+
+  TEST_CASE("what a curve is multiplied by changes no advice, however large or small it is") {
+    auto question
+      = question_of(base_of("lognormal(1, 0.1) slow={3}*3", 8), {sync_policy::latest_token});
+    auto expected = advise(question, run);
+    REQUIRE(expected);
+    const auto& difference = expected->tried[expected->best].difference;
+    for (const auto* curve : {"1e308/N", "1e-300/N"}) {
+      question.iterations = *iteration_curve::parse(curve);
+      auto found = advise(question, run);
+      REQUIRE_MESSAGE(found, curve);
+      const auto& best = found->tried[found->best];
+      CHECK(best.backups == 1);
+      CHECK(best.difference.low == doctest::Approx(difference.low));
+      CHECK(best.difference.high == doctest::Approx(difference.high));
+    }
   }
 
   TEST_CASE("what a curve does not know is not tried, and it has to know the baseline") {

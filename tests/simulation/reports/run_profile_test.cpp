@@ -85,7 +85,7 @@ TEST_SUITE("simulation/reports/run_profile") {
     }
   }
 
-  TEST_CASE("work that nobody used is told by replica") {
+  TEST_CASE("work that was not used is told by replica") {
     // Four of five are needed at the same moment; under cancel the fifth works in vain.
     auto figures = profile_of("constant(2)", {4, 5, sync_policy::cancel}, 50);
     CHECK(figures.work.stale + figures.work.cancelled == 50);

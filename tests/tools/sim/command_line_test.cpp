@@ -468,6 +468,15 @@ TEST_SUITE("tools/sim/command_line") {
                              "chen2016-like", "Exit codes:"})
       CHECK(text.find(name) != std::string::npos);
   }
+
+  TEST_CASE("the help names the exit codes that a simulation has, and no others") {
+    auto text = parsed({"--help"}).answer;
+    for (const auto* number : {"0", "1", "2", "5"})
+      CHECK(text.find(std::string{"\n  "} + number + "      ") != std::string::npos);
+    for (const auto* number : {"3", "4", "6", "128"})
+      CHECK(text.find(std::string{"\n  "} + number) == std::string::npos);
+    CHECK(sim_exit_codes_text(false).find("stalled") == std::string::npos);
+  }
 }
 
 } // namespace sim_command_line_test

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 namespace sim_plots_test {
 
@@ -174,6 +175,7 @@ TEST_SUITE("tools/sim/plots") {
     plots = sim_plots(command, simulated(command));
     for (const char* name : {"step-time", "arrivals", "work", "timeline"})
       CHECK_MESSAGE(plot_named(plots, name).why_not == "no step takes any time", name);
+    CHECK(plot_named(plots, "slow-down").why_not == "no gradient takes any time");
     command = parsed({"--replicas", "4", "--compute", "0", "--steps", "20", "--sweep",
                       "aggregate=2,3", "--sweep", "policy=cancel,latest_token"});
     CHECK(plot_named(sim_plots(command, simulated(command)), "grid").why_not
@@ -194,7 +196,7 @@ TEST_SUITE("tools/sim/plots") {
           == "n = 4,  N = 3,  policy tensorflow,  computing exponential(1)");
   }
 
-  TEST_CASE("a run that made no step is drawn by nobody, and refused by name") {
+  TEST_CASE("a run that made no step is not drawn, and refused by name") {
     auto command = parsed({"--replicas", "4", "--aggregate", "4", "--dead", "1", "--policy",
                            "cancel", "--steps", "20"});
     for (const auto& plot : sim_plots(command, simulated(command)))
@@ -247,6 +249,8 @@ TEST_SUITE("tools/sim/plots") {
 
   TEST_CASE("texts reach gnuplot whole, axes get round numbers") {
     CHECK(gnuplot_text("it's") == "'it''s'");
+    CHECK(gnuplot_text("1 +\n2") == "'1 + 2'");
+    CHECK(gnuplot_text("\xff.csv") == "'\xef\xbf\xbd.csv'");
     CHECK(logarithmic_tics(0.8, 12) == "1, 2, 5, 10");
     CHECK(logarithmic_tics(2.1, 2.4) == "2.1, 2.2, 2.4");
     CHECK(logarithmic_tics(0.8, 900) == "1, 10, 100"); // 1, 2, 5, ... would overlap
@@ -254,6 +258,43 @@ TEST_SUITE("tools/sim/plots") {
     CHECK(line_colour(0, 3) != line_colour(1, 3));
     CHECK(unit_for(0.01).name == "ms");
     CHECK(unit_for(5).name == "s");
+  }
+
+  TEST_CASE("names are cut between letters, and have no quotes that gnuplot would end them at") {
+    CHECK(shortened("gr\xc3\xb6\xc3\x9f"
+                    "er",
+                    6)
+          == "gr\xc3\xb6\xc3\x9f"
+             "er");
+    CHECK(shortened("gr\xc3\xb6\xc3\x9f"
+                    "eren",
+                    5)
+          == "gr\xc3\xb6..");
+    CHECK(without_middle("latest_token, 8") == "latest..ken, 8");
+    CHECK(without_middle("\xc3\xa4"
+                         "bcdefghijklmno\xc3\xb6")
+          == "\xc3\xa4"
+             "bcdef..klmno\xc3\xb6");
+    CHECK(name_field("mixture(0.5: trace(\"a\"), 0.5: 2)")
+          == "\"mixture(0.5: trace('a'), 0.5: 2)\"");
+    CHECK(name_field("1 +\n2") == "1 + 2");
+  }
+
+  TEST_CASE("names below bars are aslant where they would run into each other") {
+    auto script_of = [](const std::vector<const char*>& sweeps) {
+      auto arguments = sweeps;
+      arguments.insert(arguments.end(), {"--replicas", "4", "--steps", "10"});
+      auto command = parsed(arguments);
+      return plot_named(sim_plots(command, simulated(command)), "work").script;
+    };
+    CHECK(script_of({"--sweep", "aggregate=1:4"}).find("rotate") == std::string::npos);
+    auto grid = script_of({"--sweep", "policy=cancel,latest_token", "--sweep", "aggregate=2:4"});
+    CHECK(grid.find("set xtics rotate by 25") != std::string::npos);
+    CHECK(grid.find("'latest..ken, 3' 4") != std::string::npos);
+  }
+
+  TEST_CASE("a report names a file whose name is no UTF-8") {
+    CHECK(json_text({{"trace", "\xff.csv"}}) == "{\n  \"trace\": \"\xef\xbf\xbd.csv\"\n}\n");
   }
 
   TEST_CASE("useful work is drawn by backups, a line for each number of nodes") {

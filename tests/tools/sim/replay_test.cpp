@@ -184,6 +184,19 @@ TEST_SUITE("tools/sim/replay") {
     CHECK_THROWS_AS(replay(*run, parsed({"x", "--repair", "3"})), failure);
   }
 
+  TEST_CASE("another policy leaves the slack of the recorded one behind") {
+    test::scratch_folder folder;
+    write_run(folder);
+    std::ofstream{folder / "config.toml"}
+      << "replicas = 3\naggregate = 1\npolicy = \"ssp\"\nslack = 2\n";
+    auto run = read_run_folder(folder.path().string());
+    REQUIRE_MESSAGE(run, (run ? "" : run.error().message));
+    CHECK(run->sync.slack == 2);
+    auto report = replay(*run, parsed({"x", "--policy", "cancel", "--aggregate", "2"}));
+    CHECK(report.changed_sync.slack == 0);
+    CHECK(replay(*run, parsed({"x", "--repair", "2"})).changed_sync.slack == 2);
+  }
+
   TEST_CASE("a run whose gradients decided on backups cannot be replayed without them") {
     test::scratch_folder folder;
     write_run(folder);

@@ -55,10 +55,8 @@ std::string named_tics(std::string_view axis, const std::vector<std::string>& va
   auto every = (values.size() + tics_max - 1) / tics_max;
   std::string tics;
   for (size_t i = 0; i < values.size(); i += every) {
-    auto name = values[i].size() <= tic_letters_max
-                  ? values[i]
-                  : fmt::format("{}..", values[i].substr(0, tic_letters_max - 2));
-    tics += fmt::format("{}{} {}", tics.empty() ? "" : ", ", gnuplot_text(name), i);
+    auto name = gnuplot_text(shortened(values[i], tic_letters_max));
+    tics += fmt::format("{}{} {}", tics.empty() ? "" : ", ", name, i);
   }
   return fmt::format("set {}tics ({}) scale 0\n", axis, tics);
 }
@@ -82,11 +80,11 @@ sim_plot grid_plot(const sim_command& command, const sim_rows& rows) {
   for (size_t i = 0; i < rows.size(); ++i) {
     const auto& report = rows[i].report;
     if (times->relative[i] > most) most = times->relative[i];
-    table
-      += csv::line({std::to_string(i % width), std::to_string(i / width),
-                    field(command.across.values[i % width]), field(command.sweep.values[i / width]),
-                    field(times->relative[i]), field(report.step_time.mean),
-                    field(report.step_time.p99), field(report.gradients_per_second())});
+    table += csv::line({std::to_string(i % width), std::to_string(i / width),
+                        name_field(command.across.values[i % width]),
+                        name_field(command.sweep.values[i / width]), field(times->relative[i]),
+                        field(report.step_time.mean), field(report.step_time.p99),
+                        field(report.gradients_per_second())});
   }
   auto script = plot_beginning({.name = "grid",
                                 .title = "Time to the goal, that of the best is 1, if steps go as "

@@ -23,7 +23,7 @@ std::string loss_table(const sim_command& command, const sim_rows& rows) {
   for (size_t i = 0; i < rows.size(); ++i) {
     if (!has_learnt(rows[i])) continue;
     for (const auto& point : rows[i].report.learnt->curve) {
-      text += csv::line({std::to_string(i), field(row_name(command, rows[i])),
+      text += csv::line({std::to_string(i), name_field(row_name(command, rows[i])),
                          std::to_string(point.step), field(point.seconds), field(point.loss),
                          field(point.slow_loss), field(point.fast_loss)});
     }

@@ -2,12 +2,14 @@
 // Headings, colours and captions of plots.
 #include "tools/sim/plots/plot_style.hpp"
 
+#include "actors/recording/csv.hpp"
 #include "messages/assert.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace troupe {
 
@@ -17,21 +19,34 @@ constexpr size_t caption_part_max = 60; // letters of an expression for computin
 
 constexpr size_t line_name_max = 14; // letters, beside a picture
 
-std::string shortened(const std::string& text) {
-  if (text.size() <= caption_part_max) return text;
-  return fmt::format("{}...", text.substr(0, caption_part_max - 3));
-}
-
 std::string needed_text(const sim_row& row) {
   const auto& sync = row.what.sync;
   return sync.dynamic ? "N dynamic" : fmt::format("N = {}", sync.replicas_to_aggregate);
 }
 
-// Long names of rows are expressions, and differ at their ends as well.
-std::string without_middle(const std::string& text) {
-  if (text.size() <= line_name_max) return text;
-  auto kept = (line_name_max - 2) / 2;
-  return text.substr(0, kept) + ".." + text.substr(text.size() - kept);
+bool begins_letter(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xc0) != 0x80;
+}
+
+// The place at which a letter of UTF-8 text begins; its end, if it has no more.
+size_t place_of_letter(std::string_view text, size_t letter) {
+  size_t at = 0;
+  while (at < text.size() && (!begins_letter(text[at]) || letter-- > 0))
+    ++at;
+  return at;
+}
+
+// Scripts, their strings and lines of numbers end at the end of a line.
+std::string in_one_line(std::string_view text) {
+  std::string line{text};
+  for (char& letter : line)
+    if (static_cast<unsigned char>(letter) < 0x20) letter = ' ';
+  return line;
+}
+
+std::string as_utf8(const std::string& text) {
+  using json = nlohmann::json;
+  return json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
 } // namespace
@@ -58,9 +73,32 @@ set bmargin at screen {9:.4f}
                      1 - 52.0 / heading.height, 1 - 82.0 / heading.height, 72.0 / heading.height);
 }
 
+size_t letter_count(std::string_view text) {
+  return static_cast<size_t>(std::ranges::count_if(text, begins_letter));
+}
+
+std::string shortened(std::string_view text, size_t letters_max, std::string_view ending) {
+  if (letter_count(text) <= letters_max) return std::string{text};
+  return fmt::format("{}{}", text.substr(0, place_of_letter(text, letters_max - ending.size())),
+                     ending);
+}
+
+std::string without_middle(std::string_view name) {
+  auto count = letter_count(name);
+  if (count <= line_name_max) return std::string{name};
+  auto kept = (line_name_max - 2) / 2;
+  return shortened(name, kept + 2) + std::string{name.substr(place_of_letter(name, count - kept))};
+}
+
+std::string name_field(std::string_view name) {
+  auto line = in_one_line(name);
+  std::ranges::replace(line, '"', '\'');
+  return csv::field(line);
+}
+
 std::string gnuplot_text(std::string_view text) {
   std::string quoted{'\''};
-  for (char letter : text) {
+  for (char letter : as_utf8(in_one_line(text))) {
     if (letter == '\'') quoted += '\'';
     quoted += letter;
   }
@@ -103,7 +141,8 @@ std::string caption_of(const sim_command& command, std::span<const sim_row> rows
   if (!is_swept("aggregate") && std::ranges::all_of(rows, is_alike))
     parts.push_back(needed_text(row));
   if (!is_swept("policy")) parts.push_back("policy " + row.options.policy);
-  if (!is_swept("compute")) parts.push_back("computing " + shortened(row.options.compute));
+  if (!is_swept("compute"))
+    parts.push_back("computing " + shortened(row.options.compute, caption_part_max, "..."));
   if (row.what.dead > 0 && !is_swept("dead"))
     parts.push_back(fmt::format("{} dead", row.what.dead));
   if (!is_swept("seed")) parts.push_back(fmt::format("seed {}", row.what.seed));
@@ -122,7 +161,7 @@ bool takes_no_time(std::span<const sim_row> rows) {
 std::string line_name(const sim_command& command, const sim_row& row) {
   auto name = row_name(command, row);
   if (name.empty()) return "all steps";
-  if (name.size() > line_name_max) return without_middle(name);
+  if (letter_count(name) > line_name_max) return without_middle(name);
   return command.across.key.empty() ? fmt::format("{} {}", command.sweep.key, name) : name;
 }
 

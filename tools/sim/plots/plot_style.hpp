@@ -35,8 +35,23 @@ struct plot_heading {
 /// The first lines of a script: the terminal, title, caption, and the look of axes.
 [[nodiscard]] std::string plot_beginning(const plot_heading& heading);
 
-/// A text as gnuplot takes it back whole.
+/// A text as gnuplot takes it back whole, in one line of UTF-8: other bytes become U+FFFD.
 [[nodiscard]] std::string gnuplot_text(std::string_view text);
+
+/// A name as a field of a picture's numbers. gnuplot takes the first of two quotes for the end of
+/// the field, so there are none.
+[[nodiscard]] std::string name_field(std::string_view name);
+
+/// The first letters of a text, the last of them replaced by `ending` if it has more.
+[[nodiscard]] std::string shortened(std::string_view text, size_t letters_max,
+                                    std::string_view ending = "..");
+
+/// The beginning and the end of a long name: those of rows are expressions, and differ at their
+/// ends as well.
+[[nodiscard]] std::string without_middle(std::string_view name);
+
+/// Letters of UTF-8 text.
+[[nodiscard]] size_t letter_count(std::string_view text);
 
 /// Lines that one picture can show without clutter.
 constexpr size_t lines_max = 8;

@@ -278,6 +278,8 @@ sim_plot slow_down_plot(const sim_command& command, const sim_rows& rows) {
   auto map = slow_down_of(*rows[0].profile->spans);
   auto made = rows[0].what.steps - rows[0].what.warm_up;
   if (map.rows.empty()) return {.name = "slow-down", .why_not = "no step came after the warm-up"};
+  if (std::isnan(map.usual_seconds))
+    return {.name = "slow-down", .why_not = "no gradient takes any time"};
   std::vector<double> values;
   bool has_cancelled = false;
   for (const auto& row : map.rows) {

@@ -41,7 +41,7 @@ std::string step_time_table(const sim_command& command, const sim_rows& rows) {
   for (size_t i = 0; i < rows.size(); ++i) {
     for (auto [share, seconds] : rows[i].profile->step_times)
       text += csv::line(
-        {std::to_string(i), field(row_name(command, rows[i])), field(share), field(seconds)});
+        {std::to_string(i), name_field(row_name(command, rows[i])), field(share), field(seconds)});
   }
   return text;
 }
@@ -94,9 +94,9 @@ std::string arrivals_table(const sim_command& command, const sim_rows& rows) {
     for (size_t k = 0; k < arrivals.size(); ++k) {
       const auto& one = arrivals[k];
       if (!is_shown(k, arrivals.size())) continue;
-      text
-        += csv::line({std::to_string(i), field(row_name(command, rows[i])), std::to_string(one.k),
-                      field(one.mean), field(one.p10), field(one.p50), field(one.p90)});
+      text += csv::line({std::to_string(i), name_field(row_name(command, rows[i])),
+                         std::to_string(one.k), field(one.mean), field(one.p10), field(one.p50),
+                         field(one.p90)});
     }
   }
   return text;

@@ -26,7 +26,7 @@ std::string work_table(const sim_command& command, const sim_rows& rows) {
                           field(row_column(command)));
   for (size_t i = 0; i < rows.size(); ++i) {
     auto work = rows[i].profile->work;
-    text += csv::line({std::to_string(i), field(row_name(command, rows[i])),
+    text += csv::line({std::to_string(i), name_field(row_name(command, rows[i])),
                        std::to_string(work.accepted), std::to_string(work.stale),
                        std::to_string(work.cancelled), std::to_string(rows[i].report.lost),
                        field(work.useful_seconds), field(work.stale_seconds),
@@ -36,17 +36,22 @@ std::string work_table(const sim_command& command, const sim_rows& rows) {
   return text;
 }
 
-// Not more names below bars than can be read.
+// Not more names below bars than can be read; aslant, where they would run into each other.
 std::string bar_names(const sim_command& command, const sim_rows& rows) {
   constexpr size_t names_max = 12;
+  constexpr size_t letters_max = 52; // side by side, blanks between names included
   auto every = (rows.size() + names_max - 1) / names_max;
   std::string names;
-  for (size_t i = 0; i < rows.size(); i += every) {
-    auto name = rows.size() == 1 ? "all steps" : row_name(command, rows[i]);
-    if (name.size() > 14) name = name.substr(0, 12) + "..";
+  size_t count = 0;
+  size_t longest = 0;
+  for (size_t i = 0; i < rows.size(); i += every, ++count) {
+    auto name = rows.size() == 1 ? "all steps" : without_middle(row_name(command, rows[i]));
+    longest = std::max(longest, letter_count(name));
     names += fmt::format("{}{} {}", names.empty() ? "" : ", ", gnuplot_text(name), i);
   }
-  return "set xtics (" + names + ")\n";
+  auto is_aslant = count * (longest + 1) > letters_max;
+  return fmt::format("set xtics {}({})\n{}", is_aslant ? "rotate by 25 right font \",11\" " : "",
+                     names, is_aslant ? "set bmargin at screen 0.29\n" : "");
 }
 
 /// One part of a bar: the columns of work.csv below and with it, and how it looks.
@@ -110,8 +115,9 @@ std::string staleness_table(const sim_command& command, const sim_rows& rows) {
     for (auto [lag, count] : rows[i].report.lags)
       all += static_cast<double>(count);
     for (auto [lag, count] : rows[i].report.lags)
-      text += csv::line({std::to_string(i), field(row_name(command, rows[i])), std::to_string(lag),
-                         std::to_string(count), field(100 * static_cast<double>(count) / all)});
+      text += csv::line({std::to_string(i), name_field(row_name(command, rows[i])),
+                         std::to_string(lag), std::to_string(count),
+                         field(100 * static_cast<double>(count) / all)});
   }
   return text;
 }
