@@ -40,7 +40,7 @@ std::string report_line(std::string_view label, std::string_view text) {
 }
 
 std::string task_count(const resolved_cluster& cluster) {
-  if (cluster.source.empty()) return "one process: nobody says that there are others";
+  if (cluster.source.empty()) return "one process: no option or environment variable names others";
   auto count = cluster.tasks.size();
   if (count == 0) return fmt::format("{} names no task", cluster.source);
   return fmt::format("{} task{}, says {}", count, count == 1 ? "" : "s", cluster.source);
@@ -49,7 +49,7 @@ std::string task_count(const resolved_cluster& cluster) {
 // Where others connect to, or why they do not.
 std::string address_of(const resolved_cluster& cluster, const cluster_task& task) {
   if (!task.address.empty()) return task.address;
-  return cluster.has_problem() ? "(not known)" : "(nobody dials it)";
+  return cluster.has_problem() ? "(not known)" : "(no task dials it)";
 }
 
 std::string task_table(const resolved_cluster& cluster) {
@@ -142,7 +142,7 @@ std::string cluster_json(const cluster_report& report) {
   if (report.card && !*report.card)
     all[report.wanted_card.empty() ? "notes" : "problems"].push_back(report.card->error().message);
   if (!report.card_note.empty()) all["notes"].push_back(report.card_note);
-  return all.dump(2);
+  return all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 int cluster_command_main(int argument_count, const char* const* arguments) {

@@ -18,6 +18,9 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 
 namespace troupe {
 
@@ -83,11 +86,14 @@ void restore_to(world& world, const variable& target, const variable_payload& st
 // The saved states of variables that are not made yet.
 std::vector<variable_snapshot> without_owner(const strategy& strategy, const job_snapshot& from,
                                              std::span<const sharded_variable> sharded) {
+  std::unordered_set<std::string> made;
+  for (const auto& variable : strategy.variables())
+    made.insert(variable.name());
+  for (const auto& table : sharded)
+    made.insert(table.name());
   std::vector<variable_snapshot> left;
-  std::ranges::copy_if(from.variables, std::back_inserter(left), [&](const auto& saved) {
-    return std::ranges::count(strategy.variables(), saved.name, &variable::name) == 0
-           && std::ranges::count(sharded, saved.name, &sharded_variable::name) == 0;
-  });
+  std::ranges::copy_if(from.variables, std::back_inserter(left),
+                       [&](const auto& saved) { return !made.contains(saved.name); });
   return left;
 }
 
@@ -129,17 +135,20 @@ void check_same_step(strategy& strategy, std::optional<uint64_t> step) {
                              names[0], describe(steps[0]))}};
 }
 
-/// The variables of a snapshot, found by name.
-struct saved_variables {
-  uint64_t step;
-  const std::vector<variable_snapshot>& variables;
+/// The variables of a snapshot, which outlives this, found by name: there may be thousands.
+class saved_variables {
+public:
+  explicit saved_variables(const job_snapshot& from) : step_(from.step) {
+    for (const auto& [name, state] : from.variables)
+      states_.emplace(name, &state);
+  }
 
   [[nodiscard]] const variable_payload& of(const std::string& name) const {
-    auto found = std::ranges::find(variables, name, &variable_snapshot::name);
-    if (found == variables.end())
+    auto found = states_.find(name);
+    if (found == states_.end())
       throw failure{{errc::not_found,
-                     fmt::format("the checkpoint of step {} has no variable '{}'", step, name)}};
-    return found->state;
+                     fmt::format("the checkpoint of step {} has no variable '{}'", step_, name)}};
+    return *found->second;
   }
 
   [[nodiscard]] const variable_payload& of(const sharded_variable& table) const {
@@ -151,6 +160,10 @@ struct saved_variables {
                      to_string(saved), to_string(table.extents()), table.shards().size())}};
     return state;
   }
+
+private:
+  uint64_t step_;
+  std::unordered_map<std::string_view, const variable_payload*> states_;
 };
 
 // The array of a file that is a variable's, as that variable holds it.
@@ -223,7 +236,7 @@ void save_checkpoint(strategy& strategy, const std::filesystem::path& folder, ui
 
 void restore_snapshot(strategy& strategy, const job_snapshot& from,
                       std::span<const sharded_variable> sharded) {
-  saved_variables saved{from.step, from.variables};
+  const saved_variables saved{from};
   for (const auto& variable : strategy.variables())
     if (!is_shard(sharded, variable)) static_cast<void>(saved.of(variable.name()));
   for (const auto& table : sharded)

@@ -6,8 +6,10 @@
 #include "messages/training_message.hpp"
 #include "strategies/jobs/checkpoint.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 
 namespace troupe {
 
@@ -21,9 +23,19 @@ template <class... Arguments>
                              fmt::format(format, std::forward<Arguments>(arguments)...))}};
 }
 
-const variable_payload* find_state(const job_snapshot& from, const variable& of) {
-  auto found = std::ranges::find(from.variables, of.name(), &variable_snapshot::name);
-  return found == from.variables.end() ? nullptr : &found->state;
+/// The states of a snapshot by the names of their variables: a job may have thousands.
+using states_by_name = std::unordered_map<std::string_view, const variable_payload*>;
+
+states_by_name states_of(const job_snapshot& from) {
+  states_by_name states;
+  for (const auto& [name, state] : from.variables)
+    states.emplace(name, &state);
+  return states;
+}
+
+const variable_payload* find_state(const states_by_name& states, const variable& of) {
+  auto found = states.find(of.name());
+  return found == states.end() ? nullptr : found->second;
 }
 
 void check_seed(strategy& strategy, const job_snapshot& from) {
@@ -32,14 +44,17 @@ void check_seed(strategy& strategy, const job_snapshot& from) {
 }
 
 void check(strategy& strategy, const sync_replicas_optimizer& optimizer,
-           std::span<const variable> variables, const job_snapshot& from) {
+           std::span<const variable> variables, const job_snapshot& from,
+           const states_by_name& states) {
   check_seed(strategy, from);
+  std::unordered_set<std::string_view> names;
+  for (const auto& variable : strategy.variables())
+    names.insert(variable.name());
   for (const auto& saved : from.variables)
-    if (std::ranges::find(strategy.variables(), saved.name, &variable::name)
-        == strategy.variables().end())
+    if (!names.contains(saved.name))
       refuse(from, "holds variable '{}', which this job does not have", saved.name);
   for (const auto& variable : variables) {
-    const auto* state = find_state(from, variable);
+    const auto* state = find_state(states, variable);
     if (state == nullptr) refuse(from, "has no variable '{}'", variable.name());
     auto name = name_of(optimizer.plan_for(variable).rule);
     if (state->optimizer != name)
@@ -51,9 +66,10 @@ void check(strategy& strategy, const sync_replicas_optimizer& optimizer,
 
 void restore(strategy& strategy, const sync_replicas_optimizer& optimizer,
              std::span<const variable> variables, const job_snapshot& from) {
-  check(strategy, optimizer, variables, from);
+  const auto states = states_of(from);
+  check(strategy, optimizer, variables, from, states);
   for (const auto& variable : strategy.variables())
-    if (const auto* state = find_state(from, variable))
+    if (const auto* state = find_state(states, variable))
       static_cast<void>(value_or_throw(ask<msg<wire::OptimizerInUse>>(
         strategy.world(), variable.owner(), make_restore_state(*state))));
   strategy.world().set_clock(from.time);

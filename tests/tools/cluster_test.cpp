@@ -79,7 +79,8 @@ TEST_SUITE("tools/cluster") {
 
   TEST_CASE("a process alone listens nowhere") {
     auto shown = report({});
-    CHECK(cluster_text(shown) == "cluster    one process: nobody says that there are others\n");
+    CHECK(cluster_text(shown)
+          == "cluster    one process: no option or environment variable names others\n");
     CHECK_FALSE(shown.card);
   }
 
@@ -107,7 +108,7 @@ TEST_SUITE("tools/cluster") {
           != std::string::npos);
   }
 
-  TEST_CASE("who is dialled at 127.0.0.1 listens there") {
+  TEST_CASE("a task that is dialled at 127.0.0.1 listens there") {
     auto shown = report({.cluster = "chief=127.0.0.1:1;worker=localhost:2", .task = "worker"});
     CHECK(shown.card->value().name == "lo");
     auto for_nccl = report({.cluster = "chief=localhost:1;worker=localhost:2", .task = "worker"},
@@ -116,12 +117,12 @@ TEST_SUITE("tools/cluster") {
     CHECK(for_nccl.card_note.empty());
   }
 
-  TEST_CASE("a card where nobody reaches the process is shown with a note") {
+  TEST_CASE("a card where no other task reaches the process is shown with a note") {
     auto shown = report({.cluster = "chief=192.0.2.2:1;worker=other:2", .task = "chief"},
                         {{"NCCL_SOCKET_IFNAME", "lo"}});
     CHECK_FALSE(shown.has_problem());
-    CHECK(cluster_text(shown).find("note       'lo' means card lo (127.0.0.1), but the others dial "
-                                   "192.0.2.2:1: nobody will reach")
+    CHECK(cluster_text(shown).find("note       'lo' means card lo (127.0.0.1), but the others "
+                                   "connect to 192.0.2.2:1: they will not reach")
           != std::string::npos);
     CHECK(nlohmann::json::parse(cluster_json(shown))["notes"].size() == 1);
   }
@@ -133,6 +134,14 @@ TEST_SUITE("tools/cluster") {
     CHECK(all["own"] == 0);
     CHECK(all["tasks"].size() == 2);
     CHECK(all["card"].is_null());
+    CHECK(all["problems"].size() == 1);
+  }
+
+  TEST_CASE("tells programs of what is no UTF-8, too") {
+    auto shown = report({.cluster = "chief=\xff:1;worker=h:2", .task = "chief"},
+                        {{"NCCL_SOCKET_IFNAME", "w\xff"}});
+    auto all = nlohmann::json::parse(cluster_json(shown));
+    CHECK(all["tasks"][0]["address"] == "\xef\xbf\xbd:1");
     CHECK(all["problems"].size() == 1);
   }
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal: a trainer of one's own is a job like `troupe train`: files, options, refusals, signals, processes, restarts.
-# Method: runs one in empty folders, as its user would.  Usage: job_test.py PATH/TO/troupe PATH/TO/trainer
+# Method: runs one in empty folders, as its user would.
+# Usage: job_test.py PATH/TO/troupe PATH/TO/trainer PATH/TO/parted_job
 import csv
 import json
 import os
@@ -13,7 +14,7 @@ import tempfile
 import unittest
 import urllib.request
 
-TROUPE, TRAINER = (os.path.abspath(path) for path in sys.argv[1:3])
+TROUPE, TRAINER, PARTED = (os.path.abspath(path) for path in sys.argv[1:4])
 PROGRAM = os.path.basename(TRAINER)
 VIRTUAL = ["--world", "virtual"]
 PLAIN = {name: value for name, value in os.environ.items() if not name.startswith(("TROUPE_", "TF_CONFIG", "SLURM_"))}
@@ -35,10 +36,10 @@ class Trainer(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         return result
 
-    def refused(self, line, *options, code=2):
+    def refused(self, line, *options):
         before = sorted(self.folder.rglob("*"))
         result = self.run_in_folder(TRAINER, *options)
-        self.assertEqual((result.returncode, result.stderr.count("\n")), (code, 1), result.stderr)
+        self.assertEqual((result.returncode, result.stderr.count("\n")), (2, 1), result.stderr)
         self.assertTrue(result.stderr.startswith(PROGRAM + ": "), result.stderr)
         self.assertIn(line, result.stderr)
         self.assertEqual(sorted(self.folder.rglob("*")), before)
@@ -83,8 +84,7 @@ class Trainer(unittest.TestCase):
         self.assertIn("resume    run from step 10", said.stderr)
         self.assertIn("after 30 steps: 5.000\n", said.stdout)
         self.assertEqual(int(self.table("metrics.csv", "more")[0]["step"]), 11)
-        self.refused("that run has made all its 10 steps; ask for more with --steps", "--resume", "run", "--run-dir", "other",
-                     code=6)
+        self.refused("that run has made all its 10 steps; ask for more with --steps", "--resume", "run", "--run-dir", "other")
         self.refused("--config and --resume exclude each other", "--resume", "run", "--config", "run/config.toml")
 
     def test_ends_as_one_that_was_not_interrupted_under_every_strategy(self):
@@ -178,6 +178,13 @@ class Trainer(unittest.TestCase):
         self.assertRegex(said.stderr, r"\[evaluator:0\] step 40  held-out data 0\.000")
         self.assertEqual(int(self.table("eval/evaluations.csv")[-1]["step"]), 40)
         self.assertEqual(int(self.table("metrics.csv")[-1]["step"]), 40)
+
+    def test_the_last_evaluation_has_the_parts_of_a_variable_that_other_processes_hold(self):
+        for every in ("0", "3", "5"):
+            self.launched("-n", "2", "--", PARTED, "--strategy", "multi_worker_mirrored", "--evaluate-every", every, "--run-dir",
+                          f"run-{every}")
+            last = self.table("evaluations.csv", f"run-{every}")[-1]
+            self.assertEqual((last["step"], float(last["loss"])), ("10", 40))  # of four replicas
 
     def test_processes_that_were_told_otherwise_are_refused(self):
         for strategy in ("parameter_server", "multi_worker_mirrored"):

@@ -84,18 +84,19 @@ class LivePage(Job):
         for environment in ({}, {"TROUPE_METRICS_TOKEN": given}):
             run = f"run-{len(environment)}"
             job = Process(self, run, [*command, "--run-dir", run], {**PLAIN, **environment})
-            port, token = re.search(r":(\d+)/\?token=(\S+)$", job.says("^page")).groups()
+            host, port, token = re.search(r"//(\S+):(\d+)/\?token=(\S+)$", job.says("^page")).groups()
+            self.assertNotEqual(host, "0.0.0.0")  # no other machine could open it
             self.assertEqual(token == given, bool(environment))
             self.assertGreaterEqual(len(token), 16)
             self.assertNotIn(token, (self.folder / run / "config.toml").read_text())
             for path in ("/", "/events", "/metrics", "/actors"):
                 for proof, headers, status in (("", {}, 401), ("?token=" + token[:-1], {}, 401), ("?token=" + token, {}, 200),
                                                ("", {"Authorization": f"Bearer {token}"}, 200)):
-                    connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=100)
+                    connection = http.client.HTTPConnection(host, int(port), timeout=100)
                     connection.request("GET", path + proof, headers=headers)
                     self.assertEqual(connection.getresponse().status, status, path + proof)
                     connection.close()
-            top = [TROUPE, "top", "--once", f"127.0.0.1:{port}"]
+            top = [TROUPE, "top", "--once", f"{host}:{port}"]
             refused = subprocess.run(top, env=PLAIN, text=True, capture_output=True, timeout=100)
             self.assertEqual((refused.returncode, refused.stderr.count("\n")), (1, 1), refused.stderr)
             self.assertIn("TROUPE_METRICS_TOKEN", refused.stderr)

@@ -2,8 +2,10 @@
 // A server for a job, and its token.
 #include "tools/job/job_service.hpp"
 
+#include "actors/net/host_port.hpp"
 #include "actors/observing/http_token.hpp"
 #include "messages/failure.hpp"
+#include "strategies/cluster/network_card.hpp"
 
 #include <fmt/format.h>
 #include <utility>
@@ -23,10 +25,19 @@ expected<std::string> token_for(const std::string& address, const environment_re
   return is_loopback(address) ? std::string{} : draw_token();
 }
 
+// Where clients connect to: a server that listens at all addresses of this machine is at none.
+std::string dialled(const std::string& endpoint) {
+  auto at = parse_host_port(endpoint);
+  if (!at || (at->host != "0.0.0.0" && at->host != "::")) return endpoint;
+  auto card
+    = network_cards().and_then([](const auto& cards) { return choose_network_card(cards, ""); });
+  return to_string(host_port{card ? card->address : "127.0.0.1", at->port});
+}
+
 } // namespace
 
 std::string job_service::text() const {
-  const auto endpoint = server->endpoint();
+  const auto endpoint = dialled(server->endpoint());
   return fmt::format("page      http://{0}/{1}\n"
                      "metrics   http://{0}/metrics, or: {2}troupe top {0}\n",
                      endpoint, token.empty() ? "" : "?token=" + token,

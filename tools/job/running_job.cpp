@@ -115,7 +115,11 @@ std::optional<int> running_job::prepare_run() {
   if (!attempts) return refuse(program, attempts.error());
   options.run_dir = attempts->own;
   auto beginning = find_beginning(program, options.resume, *attempts, subject_, steps());
-  if (!beginning) return refuse(program, beginning.error(), exit_code::bad_checkpoint);
+  if (!beginning) {
+    auto is_misuse = beginning.error().code == errc::invalid_argument;
+    return refuse(program, beginning.error(),
+                  is_misuse ? exit_code::usage : exit_code::bad_checkpoint);
+  }
   beginning_ = std::move(*beginning);
   options.resume = beginning_.folder;
   if (options.metrics_port) {
@@ -273,10 +277,8 @@ std::optional<error> running_job::call(const std::function<void()>& body) {
   try {
     body();
     return std::nullopt;
-  } catch (const failure& failed) {
-    return failed.reason();
-  } catch (const std::exception& thrown) {
-    return error{errc::user_code, thrown.what()};
+  } catch (...) {
+    return reason_of(std::current_exception());
   }
 }
 
@@ -412,6 +414,7 @@ job_report running_job::train(troupe::strategy& strategy, const job_optimizer& o
   if (cluster_->is_chief()) return train_as_leader(strategy, optimizer, own_or_waiting);
   report_ = train_with(strategy, optimizer, own_or_waiting, training_of_all());
   throw_unless_begun(*report_);
+  if (subject_.evaluate) give_parts(strategy, *report_);
   return *report_;
 }
 
@@ -498,6 +501,21 @@ void running_job::evaluate_at_the_end(troupe::strategy& strategy, job_report& re
     keep_evaluation(report.step, strategy.world().now(), evaluate(values));
   } catch (const failure& failed) { // variables went with the process that held them
     if (!report.failure) report.failure = failed.reason();
+  }
+}
+
+// The leader reads all variables after the last step, unless that step was evaluated. A variable
+// whose parts lie in all processes takes all of them.
+void running_job::give_parts(troupe::strategy& strategy, job_report& report) const {
+  const auto every = request_.options.evaluate_every;
+  auto was_evaluated = every > 0 && report.step % every == 0;
+  if (was_evaluated || report.failure || !strategy.layout().group) return;
+  try {
+    for (const auto& variable : strategy.variables())
+      if (variable.synchronization() == variable_synchronization::on_read)
+        static_cast<void>(strategy.read(variable));
+  } catch (const failure& failed) {
+    report.failure = failed.reason();
   }
 }
 

@@ -108,6 +108,7 @@ private:
   [[nodiscard]] double evaluate(std::span<const tensor> values) const;
   void keep_evaluation(uint64_t step, job_time when, double value);
   void evaluate_at_the_end(troupe::strategy& strategy, job_report& report);
+  void give_parts(troupe::strategy& strategy, job_report& report) const;
 
   job_request request_;
   job_subject subject_;

@@ -3,6 +3,7 @@
 #include "tools/options/cluster_arguments.hpp"
 
 #include "actors/net/host_port.hpp"
+#include "messages/limits.hpp"
 
 #include <cmath>
 
@@ -83,6 +84,9 @@ void add_options(command_options& all, server_options& options) {
 }
 
 expected<void> settle(server_options& options) {
+  if (options.job.size() > limits::text_bytes_max) // the other tasks would refuse this one
+    return misuse(fmt::format("--job-id has {} bytes; give a name of at most {}",
+                              options.job.size(), limits::text_bytes_max));
   const auto& [authority, certificate, key] = *options.tls;
   const auto given = !authority.empty() + !certificate.empty() + !key.empty();
   if (given != 0 && given != 3)

@@ -17,6 +17,8 @@ namespace troupe {
 namespace {
 
 constexpr std::string_view program_line_begin = "# Options of `";
+constexpr std::string_view end_line = "# end of the options";
+constexpr std::string_view end_promise = "; its last line: ";
 
 constexpr uint64_t file_bytes_max = uint64_t{1} << 20;
 
@@ -168,9 +170,23 @@ expected<void> read_with(std::string_view toml, reader reading) {
   }
 }
 
+// Half of a file that `config_text` has written would leave the other half its defaults. Files of
+// earlier versions promise no last line.
+bool is_cut(std::string_view text) {
+  if (!text.starts_with(program_line_begin)) return false;
+  const auto first = text.substr(0, text.find('\n'));
+  const auto promises_end = first.find(end_promise) != std::string_view::npos;
+  return first.size() == text.size()
+         || (promises_end && text.find(end_line, first.size()) == std::string_view::npos);
+}
+
 expected<std::string> content_of(const std::string& path, std::string_view option) {
   auto text = file_content(path, file_bytes_max);
   if (!text) return fail(text.error().code, fmt::format("{}: {}", option, text.error().message));
+  if (is_cut(*text))
+    return misuse(fmt::format("{}: the end of {} is missing, and with it the line '{}'; take a "
+                              "whole copy of the file",
+                              option, path, end_line));
   return text;
 }
 
@@ -222,8 +238,8 @@ std::string program_of_config(const std::filesystem::path& path) {
 
 std::string config_text(const command_options& all, const option_origins& origins,
                         const config_style& style) {
-  auto text
-    = fmt::format("{0}{1}`; read back by: {1} --config FILE\n", program_line_begin, style.program);
+  auto text = fmt::format("{0}{1}`; read back by: {1} --config FILE{2}{3}\n", program_line_begin,
+                          style.program, end_promise, end_line);
   std::string sections; // Tables come last in TOML: all lines behind a heading belong to it.
   std::string_view section;
   for (const auto& option : all.options()) {
@@ -240,7 +256,7 @@ std::string config_text(const command_options& all, const option_origins& origin
     section = option.section;
     (option.section.empty() ? text : sections) += line;
   }
-  return text + sections;
+  return fmt::format("{}{}\n{}\n", text, sections, end_line);
 }
 
 } // namespace troupe

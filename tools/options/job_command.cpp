@@ -8,6 +8,8 @@
 #include "tools/options/job_checks.hpp"
 
 #include <filesystem>
+#include <fmt/format.h>
+#include <system_error>
 #include <utility>
 
 namespace troupe {
@@ -35,6 +37,11 @@ expected<void> read_files(command_options& all) {
   if (!config.empty()) return read_config_file(config, "--config", all);
   if (resumed.empty()) return {};
   const auto path = std::filesystem::path{resumed} / "config.toml";
+  std::error_code missing; // reading it says so
+  if (std::filesystem::is_empty(path, missing) && !missing)
+    return misuse(fmt::format("--resume: {} is empty, and the options of that run stood there; "
+                              "take a whole copy of the file",
+                              path.string()));
   return read_config_file(path.string(), "--resume", all).map([&] { all.forget("run-dir"); });
 }
 

@@ -65,12 +65,12 @@ option_value text_or_none_value(std::string& place) {
 option_value whole_numbers_value(std::vector<int64_t>& place, option_range range) {
   auto read = [range](std::string_view text) -> std::optional<std::vector<int64_t>> {
     std::vector<int64_t> numbers;
-    while (!text.empty()) {
-      const auto comma = text.find(',');
-      const auto number = whole_of(text.substr(0, comma), range);
+    if (text.empty()) return numbers;
+    for (size_t begin = 0, comma = 0; comma != std::string_view::npos; begin = comma + 1) {
+      comma = text.find(',', begin);
+      const auto number = whole_of(text.substr(begin, comma - begin), range);
       if (!number) return std::nullopt;
       numbers.push_back(static_cast<int64_t>(*number));
-      text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
     }
     return numbers;
   };

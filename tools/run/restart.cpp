@@ -16,6 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* own_counter = "TROUPE_RESTART_COUNT";
 constexpr const char* torchrun_counter = "TORCHELASTIC_RESTART_COUNT";
+constexpr uint32_t restarts_max = 1'000'000; // as of `troupe launch --restart`; each has a folder
 
 // torchrun sets its counter without restarts, too, and gives the attempts of a job no common name.
 bool is_counted_by_torchrun(const std::string& asked_for, const environment_reader& environment) {
@@ -36,11 +37,11 @@ expected<std::optional<uint32_t>> restart_count(const std::string& asked_for,
   uint32_t count = 0;
   const auto* end = text->data() + text->size();
   auto [stop, wrong] = std::from_chars(text->data(), end, count);
-  if (wrong != std::errc{} || stop != end)
+  if (wrong != std::errc{} || stop != end || count > restarts_max)
     return fail(errc::invalid_argument,
                 fmt::format("{} is '{}', but it counts how often the job was started before: 0, "
-                            "1, ...",
-                            counter, *text));
+                            "1, ..., at most {}",
+                            counter, *text, restarts_max));
   return count;
 }
 

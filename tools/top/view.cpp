@@ -13,6 +13,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <tuple>
+#include <utility>
 
 namespace troupe {
 
@@ -100,6 +101,15 @@ bool comes_before(const top_actor& one, const top_actor& other) {
 std::string fitted(std::string text, size_t width) {
   text.resize(std::min(text.find_last_not_of(' ') + 1, width));
   return text + "\n";
+}
+
+// A line too many would scroll the window.
+std::string first_lines(std::string page, size_t count) {
+  size_t end = 0;
+  for (size_t line = 0; line < count && end < page.size(); ++line)
+    end = page.find('\n', end) + 1;
+  page.resize(end);
+  return page;
 }
 
 std::string duration_text(double in_seconds) {
@@ -224,7 +234,7 @@ std::string top_page(std::string_view endpoint, const top_sample& now,
   auto rows = std::min(now.actors.size(), window.height - std::min(window.height, lines_above));
   for (size_t i = 0; i < rows; ++i)
     page += fitted(row(now.actors[i], widths), window.width);
-  return page;
+  return first_lines(std::move(page), window.height);
 }
 
 } // namespace troupe

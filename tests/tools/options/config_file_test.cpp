@@ -118,6 +118,32 @@ TEST_SUITE("tools/options/config_file") {
     CHECK(a_folder.error().message.find("is a folder, not a file") != std::string::npos);
   }
 
+  TEST_CASE_FIXTURE(fixture, "refuses each beginning of a file that was written whole") {
+    test::scratch_folder folder;
+    const auto path = (folder / "config.toml").string();
+    const auto whole = config_text(all, {}, {.program = "troupe train"});
+    test::write(path, whole);
+    CHECK(read_config_file(path, "--resume", all));
+    test::write(path, whole + "[more]\n");
+    CHECK_FALSE(read_config_file(path, "--resume", all)); // for another reason
+    for (auto length = whole.find('\n') / 2; length + 2 < whole.size(); ++length) {
+      test::write(path, whole.substr(0, length));
+      const auto refused = read_config_file(path, "--resume", all);
+      CAPTURE(length);
+      REQUIRE_FALSE(refused);
+      CHECK(refused.error().message.starts_with("--resume: the end of " + path + " is missing"));
+    }
+  }
+
+  TEST_CASE_FIXTURE(fixture, "takes a file that promises no end") {
+    test::scratch_folder folder;
+    const auto path = (folder / "config.toml").string();
+    test::write(path, "# Options of `troupe train`; read back by: troupe train --config FILE\n"
+                      "replicas = 7\n");
+    REQUIRE(read_config_file(path, "--resume", all));
+    CHECK(options.replicas == 7);
+  }
+
   TEST_CASE("passes over the options of another program, where those of a job are enough") {
     test::scratch_folder folder;
     const auto path = (folder / "config.toml").string();

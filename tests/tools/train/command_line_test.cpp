@@ -120,6 +120,11 @@ TEST_SUITE("tools/train/command_line") {
     CHECK(message_of({"--aggregate", "5", "--policy", "cancel"}).find("--aggregate 5") == 0);
     CHECK(message_of({"--slow", "4=2"}).find("--slow 4=2") == 0);
     CHECK(message_of({"--config", "/nonexistent.toml"}).find("--config: cannot read") == 0);
+    for (const char* widths : {"8,", ",8", "8,,8", ","})
+      CHECK(message_of({"--hidden", widths}).starts_with("--hidden must be whole numbers"));
+    CHECK(message_of({"--job-id", std::string(4097, 'x')})
+          == "--job-id has 4097 bytes; give a name of at most 4096");
+    CHECK(parse({"--job-id", std::string(4096, 'x')}));
   }
 
   TEST_CASE("a run to go on with that is not there is the fault of --resume") {
@@ -128,6 +133,10 @@ TEST_SUITE("tools/train/command_line") {
     CHECK(message.starts_with("--resume: "));
     CHECK(message.find("nope") != std::string::npos);
     CHECK(message_of({"--config", (folder / "nope").string()}).starts_with("--config: "));
+    test::write(folder / "config.toml", "");
+    message = message_of({"--resume", folder.path().string()});
+    CHECK(message.starts_with("--resume: "));
+    CHECK(message.find("config.toml is empty") != std::string::npos);
   }
 }
 
