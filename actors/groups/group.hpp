@@ -39,16 +39,20 @@ public:
   using replies = std::shared_ptr<std::vector<expected<Reply>>>;
 
   group_question(std::shared_ptr<const group_members> of, group_call call, size_t wanted,
-                 replies replies)
+                 replies slots)
     : of_(std::move(of)), call_(std::move(call)), asked_(call_.members), wanted_(wanted),
-      replies_(std::move(replies)) {}
+      replies_(std::move(slots)) {}
+
+  // A move copies, so that a handle that was moved from still means the same.
+  group_question(const group_question&) = default;
+  group_question& operator=(const group_question&) = default;
 
   /// For a coroutine. @param asker Its `replica_context` or `activity`.
   /// @returns An awaitable of `group_answers<Reply>`. Errors: throws `failure` with cancelled, if
   /// the group's actor was told to end.
   template <class Asker>
   [[nodiscard]] auto by(Asker& asker) {
-    return converted{asker.template request<group_outcome>(of_->gatherer(), std::move(call_)),
+    return converted{asker.template request<group_outcome>(of_->gatherer(), taken_call()),
                      [asked = *this](expected<group_outcome> outcome) {
                        return asked.answers(value_or_throw(std::move(outcome)));
                      }};
@@ -56,7 +60,7 @@ public:
 
   /// For a thread that runs no actor. Errors: throws `failure` as above, and as `ask`.
   [[nodiscard]] group_answers<Reply> wait() {
-    auto outcome = ask<group_outcome>(of_->world(), of_->gatherer(), std::move(call_));
+    auto outcome = ask<group_outcome>(of_->world(), of_->gatherer(), taken_call());
     return answers(value_or_throw(std::move(outcome)));
   }
 
@@ -65,7 +69,7 @@ public:
   void then(Self* self, Settle settle) {
     using result = expected<group_answers<Reply>>;
     self
-      ->request(of_->gatherer(), caf::infinite, std::move(call_)) // it ends at the limit
+      ->request(of_->gatherer(), caf::infinite, taken_call()) // it ends at the limit
       .then([asked = *this, settle](
               const group_outcome& outcome) mutable { settle(result{asked.answers(outcome)}); },
             [settle](const caf::error& why) mutable {
@@ -74,6 +78,15 @@ public:
   }
 
 private:
+  /// The call, once. Errors: throws `failure` with failed_precondition.
+  [[nodiscard]] group_call taken_call() {
+    if (call_.members.empty())
+      throw failure{
+        {errc::failed_precondition, "a question to group '" + of_->name()
+                                      + "' was asked before; call `ask` again for each question"}};
+    return std::exchange(call_, {});
+  }
+
   [[nodiscard]] group_answers<Reply> answers(group_outcome outcome) const {
     group_answers<Reply> result;
     result.group = of_->name();
@@ -119,11 +132,14 @@ class group_stream {
 public:
   using replies = std::shared_ptr<std::vector<expected<Reply>>>;
 
-  group_stream(std::shared_ptr<const group_members> of, const group_call& call, replies replies)
-    : read_(
-      std::make_shared<reading>(std::move(of), call.stream, call.members, std::move(replies))) {
+  group_stream(std::shared_ptr<const group_members> of, const group_call& call, replies slots)
+    : read_(std::make_shared<reading>(std::move(of), call.stream, call.members, std::move(slots))) {
     caf::anon_send(read_->of->gatherer(), call);
   }
+
+  // A move copies, so that a handle that was moved from still means the same.
+  group_stream(const group_stream&) = default;
+  group_stream& operator=(const group_stream&) = default;
 
   /// For a coroutine. @returns An awaitable of `std::optional<group_reply<Reply>>`; nothing at the
   /// end. Errors: throws `failure` with cancelled, if the group's actor was told to end.
@@ -214,6 +230,10 @@ public:
                                           shape_.size());
     std::iota(chosen_.begin(), chosen_.end(), 0U);
   }
+
+  // A move copies, so that a handle that was moved from still means the same.
+  group(const group&) = default;
+  group& operator=(const group&) = default;
 
   [[nodiscard]] size_t size() const { return chosen_.size(); }
 

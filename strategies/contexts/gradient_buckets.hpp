@@ -48,6 +48,10 @@ public:
   gradient_buckets(strategy& of, std::vector<variable> variables,
                    size_t bytes_per_bucket = size_t{4} << 20);
 
+  // A move copies, so that a handle that was moved from still means the same.
+  gradient_buckets(const gradient_buckets&) = default;
+  gradient_buckets& operator=(const gradient_buckets&) = default;
+
   /// The variables in the order in which they were given.
   [[nodiscard]] const std::vector<variable>& variables() const;
 
@@ -60,6 +64,9 @@ public:
   /// A replica's step, as the work that it computes sees it. Thread: any.
   class marker {
   public:
+    marker(const marker&) = default; // a move copies, too
+    marker& operator=(const marker&) = default;
+
     /// Marks a gradient as final. Rows leave as the array that they are rows of.
     /// Cost: the call that fills a bucket sends it; it copies small gradients, as `pack` does.
     /// Errors: throws `failure`: invalid_argument for a variable that is in no bucket, another
@@ -71,7 +78,7 @@ public:
     friend class gradient_buckets;
     struct place;
 
-    explicit marker(std::shared_ptr<const place> place) : place_(std::move(place)) {}
+    explicit marker(std::shared_ptr<const place> where) : place_(std::move(where)) {}
 
     std::shared_ptr<const place> place_;
   };

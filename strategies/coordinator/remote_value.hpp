@@ -49,6 +49,10 @@ class remote_value {
 public:
   explicit remote_value(std::shared_ptr<closure_outcome> outcome) : outcome_(std::move(outcome)) {}
 
+  // A move copies, so that a handle that was moved from still means the same.
+  remote_value(const remote_value&) = default;
+  remote_value& operator=(const remote_value&) = default;
+
   /// Whether `fetch` would not wait.
   [[nodiscard]] bool is_ready() const { return outcome_->is_settled(); }
 

@@ -51,6 +51,10 @@ public:
   /// A stage of one's own, with what `auto_shard` and `rebatch` may know of it.
   dataset(uint64_t size, std::function<element_reader()> open, dataset_stage made_by);
 
+  // A move copies, so that a handle that was moved from still means the same.
+  dataset(const dataset&) = default;
+  dataset& operator=(const dataset&) = default;
+
   /// One element with these tensors.
   [[nodiscard]] static dataset from_tensors(std::vector<tensor> tensors);
 

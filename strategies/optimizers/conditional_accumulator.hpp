@@ -43,6 +43,10 @@ struct aggregated_gradient {
 /// Source: tensorflow/python/ops/data_flow_ops.py, ConditionalAccumulatorBase.
 class conditional_accumulator_base {
 public:
+  // A move copies, so that a handle that was moved from still means the same.
+  conditional_accumulator_base(const conditional_accumulator_base&) = default;
+  conditional_accumulator_base& operator=(const conditional_accumulator_base&) = default;
+
   /// Gradients accepted since the last take.
   [[nodiscard]] uint32_t num_accumulated();
   [[nodiscard]] task<uint32_t> num_accumulated(replica_context& context);

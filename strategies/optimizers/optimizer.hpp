@@ -49,6 +49,10 @@ public:
   /// `validate(plan)`.
   explicit optimizer(update_plan plan, optimizer_options options = {});
 
+  // A move copies, so that a handle that was moved from still means the same.
+  optimizer(const optimizer&) = default;
+  optimizer& operator=(const optimizer&) = default;
+
   [[nodiscard]] const optimizer_options& options() const;
 
   /// Combines the gradients of all replicas and applies them: a merge_call, which all replicas have

@@ -74,6 +74,10 @@ public:
   /// `sync_options::validate` do.
   sync_replicas_optimizer(update_plan plan, sync_options options, average_choice averages = {});
 
+  // A move copies, so that a handle that was moved from still means the same.
+  sync_replicas_optimizer(const sync_replicas_optimizer&) = default;
+  sync_replicas_optimizer& operator=(const sync_replicas_optimizer&) = default;
+
   /// The plan of every update of a variable.
   [[nodiscard]] update_plan plan_for(const variable& trained) const;
 

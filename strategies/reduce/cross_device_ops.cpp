@@ -204,6 +204,16 @@ distributed_value<gradient> to_gradients(const distributed_value<T>& value) {
   return distributed_value<gradient>::per_replica({components.begin(), components.end()});
 }
 
+// Implementations may be a program's own.
+std::vector<gradient> checked(std::vector<gradient> results, size_t wanted, std::string_view name) {
+  if (results.size() != wanted)
+    throw_failure(errc::user_code,
+                  "the cross-device operations '{}' reduced {} values to {}; "
+                  "return one for each",
+                  name, wanted, results.size());
+  return results;
+}
+
 } // namespace
 
 void check_alike(std::span<const tensor> components, uint32_t first_replica) {
@@ -351,13 +361,13 @@ cross_device_ops::batch_reduce(reduce_op op,
       places.push_back(i);
     } else if (is_dense && has_part_on_device(value)) {
       const device_values* alone[] = {&value};
-      results[i] = batch_all_reduce(op, alone, options).front();
+      results[i] = checked(batch_all_reduce(op, alone, options), 1, name()).front();
     } else {
       results[i] = reduce_components(op, value.components);
     }
   }
   if (together.empty()) return results;
-  auto reduced = batch_all_reduce(op, together, options);
+  auto reduced = checked(batch_all_reduce(op, together, options), together.size(), name());
   for (size_t i = 0; i < places.size(); ++i)
     results[places[i]] = std::move(reduced[i]);
   return results;

@@ -39,10 +39,10 @@ public:
   /// kind: then the two processes were not built of the same functions.
   template <class Leaf>
   [[nodiscard]] const Leaf& next(const char* kind) {
-    const auto* leaf = next_ < leaves_.size() ? std::get_if<Leaf>(&leaves_[next_]) : nullptr;
-    if (leaf == nullptr) refuse(kind);
+    const auto* found = next_ < leaves_.size() ? std::get_if<Leaf>(&leaves_[next_]) : nullptr;
+    if (found == nullptr) refuse(kind);
     ++next_;
-    return *leaf;
+    return *found;
   }
 
   /// The length of the container that follows. Errors: as for the next leaf.

@@ -62,7 +62,7 @@ public:
   /// The value of one replica.
   /// Errors: throws `failure` with invalid_argument unless replica < size().
   [[nodiscard]] const T& operator[](size_t replica) const {
-    if (replica >= count_) refuse_replica(replica, count_);
+    if (replica >= count_ || values_.empty()) refuse_replica(replica, values_.size());
     return values_[is_mirrored_ ? 0 : replica];
   }
 
@@ -77,8 +77,8 @@ public:
     return values_[is_mirrored_ ? 0 : replica];
   }
 
-  /// The value of replica 0.
-  [[nodiscard]] const T& primary() const { return values_.front(); }
+  /// The value of replica 0. Errors: throws `failure` with invalid_argument if there is none.
+  [[nodiscard]] const T& primary() const { return (*this)[0]; }
 
   /// The parts of `replicas` replicas, by index: a mirrored value once for each of them.
   [[nodiscard]] std::vector<T> for_each_of(size_t replicas) const {

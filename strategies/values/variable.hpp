@@ -64,6 +64,10 @@ struct variable_options {
 /// owner: read it with `replica_context::read` inside a replica, `strategy::read` outside.
 class variable {
 public:
+  // A move copies, so that a handle that was moved from still means the same.
+  variable(const variable&) = default;
+  variable& operator=(const variable&) = default;
+
   [[nodiscard]] const std::string& name() const { return data_->form.name; }
 
   [[nodiscard]] dtype type() const { return data_->form.type; }
@@ -146,7 +150,7 @@ private:
     mutable std::atomic<const void*> optimizer{nullptr}; ///< As `note_optimizer`.
   };
 
-  explicit variable(std::shared_ptr<const data> data) : data_(std::move(data)) {}
+  explicit variable(std::shared_ptr<const data> of) : data_(std::move(of)) {}
 
   std::shared_ptr<const data> data_;
 };

@@ -38,6 +38,10 @@ public:
                                              const tensor& initial, const partitioner& how,
                                              const variable_options& options = {});
 
+  // A move copies, so that a handle that was moved from still means the same.
+  sharded_variable(const sharded_variable&) = default;
+  sharded_variable& operator=(const sharded_variable&) = default;
+
   [[nodiscard]] std::span<const variable> shards() const { return shards_; }
 
   /// The name of the first shard, without "/part_0".

@@ -275,6 +275,24 @@ TEST_SUITE("actors/groups/group") {
     CHECK(stage.told == 2);
   }
 
+  TEST_CASE("a question is asked once") {
+    slow_group stage{{1s, 2s}};
+    auto question = stage.all().ask<int>(1);
+    CHECK(question.wait().is_enough());
+    CHECK_THROWS_WITH_AS(
+      static_cast<void>(question.wait()),
+      "a question to group 'doubler' was asked before; call `ask` again for each question",
+      failure);
+  }
+
+  TEST_CASE("a group that was moved from still means its members") {
+    slow_group stage{{1s, 2s}};
+    auto all = stage.all();
+    auto others = std::move(all);
+    CHECK(all.ask<int>(1).wait().is_enough()); // NOLINT(bugprone-use-after-move)
+    CHECK(others.size() == 2);
+  }
+
   TEST_CASE("groups and questions that cannot be are refused") {
     slow_group stage{{1s, 2s}};
     auto all = stage.all();

@@ -47,6 +47,22 @@ TEST_SUITE("strategies/contexts/strategy") {
     CHECK(bias.index() == 1);
   }
 
+  TEST_CASE_FIXTURE(strategy_fixture, "a variable that was moved from is still the same one") {
+    auto weights = strategy.make_variable("w", zeros({2, 3}));
+    auto moved = std::move(weights);
+    CHECK(weights == moved); // NOLINT(bugprone-use-after-move)
+    CHECK(strategy.read(weights).extents() == shape{2, 3});
+  }
+
+  TEST_CASE("a distributed value that was moved from, or is empty, has no parts") {
+    auto parts = distributed_value<int>::per_replica({1, 2});
+    auto moved = std::move(parts);
+    CHECK(moved.primary() == 1);
+    CHECK(failure_of([&] { static_cast<void>(parts[0]); }).code == errc::invalid_argument);
+    CHECK(failure_of([] { static_cast<void>(distributed_value<int>{}.primary()); }).code
+          == errc::invalid_argument);
+  }
+
   TEST_CASE_FIXTURE(strategy_fixture, "variables are listed in the order of their making") {
     CHECK(strategy.variables().empty());
     auto first = strategy.make_variable("b", zeros({1}));

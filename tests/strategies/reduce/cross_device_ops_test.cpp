@@ -57,6 +57,19 @@ numbers dense(const gradient& value) {
   return numbers_of(std::get<tensor>(value));
 }
 
+/// A program's own operations, which lose every value.
+class losing_ops final : public cross_device_ops {
+public:
+  [[nodiscard]] std::string_view name() const override { return "losing"; }
+
+protected:
+  [[nodiscard]] std::vector<gradient>
+  batch_all_reduce(reduce_op /*op*/, std::span<const device_values* const> /*values*/,
+                   const communication_options& /*options*/) const override {
+    return {};
+  }
+};
+
 } // namespace
 
 TEST_SUITE("strategies/reduce/cross_device_ops") {
@@ -164,6 +177,14 @@ TEST_SUITE("strategies/reduce/cross_device_ops") {
       CHECK(sum.dense_extents == shape{2, 1});
       CHECK(numbers_of(sum.indices) == numbers{0, 1});
     }
+  }
+
+  TEST_CASE("operations of a program's own that do not reduce each value are refused") {
+    const auto refused = refusal_of(
+      [] { static_cast<void>(losing_ops{}.reduce(reduce_op::sum, spread(2, 3, 0), on(2))); });
+    CHECK(refused.code == errc::user_code);
+    CHECK(refused.message
+          == "the cross-device operations 'losing' reduced 1 values to 0; return one for each");
   }
 
   TEST_CASE("a number of packs must not be negative") {
