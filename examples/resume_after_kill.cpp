@@ -79,7 +79,7 @@ int take_part(const std::filesystem::path& folder) {
 } // namespace
 
 int main(int count, char** arguments) {
-  if (count != 2) {
+  if (count != 2 || arguments[1][0] == '-') {
     std::fprintf(stderr, "usage: resume_after_kill FOLDER\n");
     return 2;
   }

@@ -263,7 +263,7 @@ using replica_actor = caf::typed_actor<
 struct merge_site {
   const std::type_info* function = nullptr; ///< Type of the merge function.
   const void* address = nullptr;            ///< A plain function's address; else null.
-  std::string structure;                    ///< The arguments' structure, beyond their types.
+  std::string structure{};                  ///< The arguments' structure, beyond their types.
 };
 
 /// A replica is in a merge_call, and waits for a `wake`.

@@ -45,7 +45,7 @@ public:
 private:
   struct state;
 
-  explicit input_file(std::shared_ptr<const state> state) : state_(std::move(state)) {}
+  explicit input_file(std::shared_ptr<const state> opened) : state_(std::move(opened)) {}
 
   std::shared_ptr<const state> state_;
 };

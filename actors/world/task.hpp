@@ -31,8 +31,8 @@ struct task_promise_base {
 
     template <class Promise>
     std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> ended) const noexcept {
-      auto waiter = ended.promise().waiter;
-      return waiter ? waiter : std::noop_coroutine();
+      auto next = ended.promise().waiter;
+      return next ? next : std::noop_coroutine();
     }
 
     void await_resume() const noexcept {}

@@ -177,14 +177,14 @@ void simulated_network::look_at_all_links() {
 void simulated_network::give_up_silent() {
   auto pairs = silence_.take_given_up(now());
   for (auto [from, to] : pairs)
-    give_up(to, from);
+    give_up_on(to, from);
   for (auto [from, to] : pairs)
     if (on_give_up && is_up(from) && is_up(to)) on_give_up(to, from);
 }
 
 // The link between them is closed, with all that was to pass it. The node that is given up has yet
 // to hear of it, unless it was first to give up; and hears of the other's crash until then.
-void simulated_network::give_up(node_index by, node_index whom) {
+void simulated_network::give_up_on(node_index by, node_index whom) {
   if (!is_up(by) || !is_up(whom) || places_[whom].known_to.erase(by) == 0) return;
   parting told{places_[by].here->address(), places_[whom].here->address()};
   auto is_mutual = std::erase_if(

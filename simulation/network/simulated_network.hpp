@@ -295,7 +295,7 @@ private:
   void look_at_links_of(node_index node);
   void look_at_all_links();
   void give_up_silent();
-  void give_up(node_index by, node_index whom);
+  void give_up_on(node_index by, node_index whom);
   void tell_given_up();
   [[nodiscard]] bool is_blocked(node_index from, node_index to) const;
   [[nodiscard]] bool is_alive(const node_address& address) const;

@@ -31,10 +31,10 @@ enum class context_kind : uint8_t {
 /// thread resumes it.
 struct context_frame {
   context_kind kind = context_kind::default_replica;
-  strategy* owner = nullptr;          ///< Null in the default context.
-  replica_context* replica = nullptr; ///< In a replica context.
-  std::optional<uint32_t> component;  ///< In an update context: the copy that is updated.
-  bool is_set = false;                ///< Whether `experimental_set_strategy` set it.
+  strategy* owner = nullptr;           ///< Null in the default context.
+  replica_context* replica = nullptr;  ///< In a replica context.
+  std::optional<uint32_t> component{}; ///< In an update context: the copy that is updated.
+  bool is_set = false;                 ///< Whether `experimental_set_strategy` set it.
   /// The `index` of the variable that new ones are held beside: set by `colocate_vars_with`.
   std::optional<size_t> beside{};
   uint64_t number = 0; ///< Counts the frames that its stack has entered, from 1.

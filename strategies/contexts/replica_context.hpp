@@ -62,8 +62,8 @@ public:
     std::shared_ptr<replicas_at_work> at_work; ///< Which of them are at work. Null in a run.
   };
 
-  replica_context(activity& activity, place place)
-    : activity_(activity), place_(std::move(place)) {}
+  replica_context(activity& activity, place where)
+    : activity_(activity), place_(std::move(where)) {}
 
   replica_context(const replica_context&) = delete;
   replica_context& operator=(const replica_context&) = delete;

@@ -18,6 +18,8 @@ FOLDERS = ["actors", "kernels", "messages", "simulation", "strategies", "tools/j
            "tools/system"]
 FILES_OF_A_RUN = {"checkpoints", "config.toml", "evaluations.csv", "ledger.csv", "loss.svg", "metrics.csv", "replicas.csv", "steps.svg",
                   "timeline.json"}
+# What projects ask of their own code, and a header that is no system header is taken for it.
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wold-style-cast", "-Woverloaded-virtual"]
 # Nothing around the test may help to find what it looks for.
 SURROUNDINGS = ["PKG_CONFIG_PATH", "PKG_CONFIG_LIBDIR", "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "DESTDIR"]
 
@@ -85,6 +87,15 @@ class Install(unittest.TestCase):
             included = set(re.findall(r'^#include "(.*)"', path.read_text(), re.MULTILINE))
             other = {file for file in included - public if not file.startswith("examples/")}
             self.assertEqual(other, set(), f"{path.name}: for what tools/package/public_headers.txt does not name")
+
+    def test_public_headers_warn_of_nothing(self):
+        public = (ROOT / "tools/package/public_headers.txt").read_text().split()
+        files = ["troupe.hpp"] + [file for file in public if not file.startswith("strategies/torch/")]
+        source = self.folder / "all_headers.cpp"
+        source.write_text("".join(f'#include "{file}"\n' for file in files))
+        said = run("g++", "-fsyntax-only", *WARNINGS, source, *self.pc("--cflags"))
+        ours = [line for line in said.splitlines() if "/include/troupe/" in line and " warning: " in line]
+        self.assertEqual(ours, [])
 
     def test_the_package_can_be_moved(self):
         prefix = self.pc("--variable=prefix")[0]

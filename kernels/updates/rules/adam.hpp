@@ -49,9 +49,9 @@ struct adam {
       : mean_weight(static_cast<T>(1 - settings.beta1)),
         square_weight(static_cast<T>(1 - settings.beta2)),
         epsilon(static_cast<T>(settings.epsilon)) {
-      auto step = static_cast<double>(settings.step);
-      auto mean_bias = 1 - std::pow(settings.beta1, step);
-      auto square_bias = 1 - std::pow(settings.beta2, step);
+      auto steps = static_cast<double>(settings.step);
+      auto mean_bias = 1 - std::pow(settings.beta1, steps);
+      auto square_bias = 1 - std::pow(settings.beta2, steps);
       rate = static_cast<T>(settings.learning_rate * std::sqrt(square_bias) / mean_bias);
     }
 

@@ -127,9 +127,9 @@ struct lamb {
         epsilon(static_cast<T>(settings.epsilon)),
         weight_decay(static_cast<T>(settings.weight_decay)),
         rate(static_cast<T>(settings.learning_rate)) {
-      auto step = static_cast<double>(settings.step);
-      mean_correction = static_cast<T>(1 / (1 - std::pow(settings.beta1, step)));
-      square_correction = static_cast<T>(1 / (1 - std::pow(settings.beta2, step)));
+      auto steps = static_cast<double>(settings.step);
+      mean_correction = static_cast<T>(1 / (1 - std::pow(settings.beta1, steps)));
+      square_correction = static_cast<T>(1 / (1 - std::pow(settings.beta2, steps)));
     }
 
     for_elements(const lamb& settings, layer_norms norms) : for_elements(settings) {
