@@ -3,8 +3,8 @@
 """Compiles each header alone, so that whoever includes it needs to know nothing else.
 
 A source that begins with its own header, and is compiled without a precompiled one before it, has already proved this.
-Every other header is compiled here, with the flags of its folder's sources as the build directory records them; ccache
-makes every run after the first one cheap. What a header includes may stand before it without helping it, so one
+Every other header is compiled here, with the flags of its folder's sources as the build directory records them; and again
+only when a file that it includes has changed. What a header includes may stand before it without helping it, so one
 compilation serves a chain of headers, each of which is included by the next one; if it fails, each is compiled alone.
 For the same reason a header may find one of SHARED precompiled, if it includes that.
 """
@@ -98,9 +98,30 @@ def chains(headers, included):
 
 
 def write(file, text):
-    """Leaves the file as it is if that is its text, so that a compiler's cache finds it unchanged."""
+    """Leaves the file as it is if that is its text, so that it is no newer than what was made of it."""
     if not file.exists() or file.read_text() != text:
         file.write_text(text)
+
+
+def is_newer_than_all(made, build):
+    """Whether a list of dependencies, as a compiler writes it, is newer than each file in it."""
+    if not made.exists():
+        return False
+    files = [build / file for file in shlex.split(made.read_text().partition(":")[2].replace("\\\n", " "))]
+    return all(file.exists() and file.stat().st_mtime <= made.stat().st_mtime for file in files)
+
+
+def compiled(source, text, command, build):
+    """What the compiler says of a source; nothing if it compiles, or did when its files were as they are now."""
+    made, making = Path(f"{source}.d"), Path(f"{source}.d.new")
+    write(source, f"// {shlex.join(command)}\n{text}")
+    if is_newer_than_all(made, build):
+        return ""
+    done = subprocess.run([*command, "-MD", "-MF", str(making), str(source)], cwd=build, capture_output=True, text=True)
+    if done.returncode != 0:
+        return done.stderr or f"the compiler ended with {done.returncode}"
+    making.rename(made)
+    return ""
 
 
 def first_shared(header, included):
@@ -115,23 +136,20 @@ def stand_in(shared, build):
 
 def precompile(shared, build, flags):
     file = stand_in(shared, build)
-    write(file, f'#include "{shared}"\n')
-    Path(f"{file}.gch").unlink(missing_ok=True)
-    command = [*flags_for(shared, flags), "-O0", "-MD", "-x", "c++-header", str(file), "-o", f"{file}.gch"]
-    subprocess.run(command, cwd=build, capture_output=True)  # if it fails, or does not fit, the text stands in for it
+    command = [*flags_for(shared, flags), "-O0", "-o", f"{file}.gch", "-x", "c++-header"]
+    compiled(file, f'#include "{shared}"\n', command, build)  # if it fails, or does not fit, the text stands in for it
 
 
 def complaints(chain, build, flags, shared=None):
     """Pairs of a header and what the compiler says of it; none if all headers of the chain compile."""
     source = build / "headers" / (chain[-1].replace("/", "_") + ".cpp")
-    write(source, "".join(f'#include "{header}"\n' for header in chain))
-    before = ["-fpch-preprocess", "-include", str(stand_in(shared, build))] if shared else []
-    command = [*flags_for(chain[-1], flags), *before, "-O0", "-MD", "-c", str(source), "-o", f"{source}.o"]
-    done = subprocess.run(command, cwd=build, capture_output=True, text=True)
-    if done.returncode == 0:
+    before = ["-include", str(stand_in(shared, build))] if shared else []
+    command = [*flags_for(chain[-1], flags), *before, "-O0", "-fsyntax-only"]
+    said = compiled(source, "".join(f'#include "{header}"\n' for header in chain), command, build)
+    if not said:
         return []
     if len(chain) == 1:
-        return [(chain[0], done.stderr)]
+        return [(chain[0], said)]
     return [pair for header in chain for pair in complaints([header], build, flags, shared)]
 
 
