@@ -444,7 +444,7 @@ void ask(const std::string& host, uint16_t port, bool is_here) {
     "    GB/s x raw   median      max\n");
   print("raw blocking socket", of_raw, of_raw);
   print("actors of two nodes", of_ours, of_raw);
-  if (by_tcp) print("likewise, by TCP", of_tcp, of_raw);
+  if (by_tcp) print("the same, by TCP", of_tcp, of_raw);
   print("CAF's middleman", of_caf, of_raw);
   std::printf("memory of the asking side, at most: %.0f MB\n", resident_megabytes_max());
 }

@@ -105,7 +105,7 @@ expected<void> collective_transfer::take(collective_part part, const send_functi
     = std::ranges::find_if(strand.steps, [&](const auto& one) { return belongs(part, one); });
   if (step == strand.steps.end())
     return fail(errc::malformed,
-                fmt::format("a part that nobody waits for: elements from {} on, "
+                fmt::format("a part that no step waits for: elements from {} on, "
                             "stage {}, strand {}",
                             part.begin, static_cast<int>(part.stage), part.strand));
   if (auto fit = check(part, *step); !fit) return fit;

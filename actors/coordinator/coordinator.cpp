@@ -294,7 +294,7 @@ void strand(coordinator_pointer self, const caf::error& why) {
   auto& state = self->state;
   if (state.ending || state.stranded || !is_lost_node(why)) return;
   auto reason = from_caf(why);
-  reason.message += "; variables that nobody else holds went with it";
+  reason.message += "; variables that no other process holds went with it";
   state.stranded = std::move(reason);
   state.config.gauge->has_failed = true;
   cancel_in_flight(self);

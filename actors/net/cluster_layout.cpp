@@ -13,7 +13,7 @@ expected<void> cluster_layout::validate() const {
   auto replicas = trainers * replicas_per_worker;
   if (replicas == 0)
     return fail(errc::invalid_argument,
-                fmt::format("a cluster of {} workers with {} replicas each has nobody who trains",
+                fmt::format("a cluster of {} workers with {} replicas each trains nothing",
                             trainers, replicas_per_worker));
   if (replicas > most || ps + trainers > most)
     return fail(errc::invalid_argument,

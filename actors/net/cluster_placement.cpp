@@ -37,7 +37,7 @@ std::optional<uint32_t> number_in(std::string_view text) {
 }
 
 tl::unexpected<error> nobody_entered(const std::string& name) {
-  return fail(errc::not_found, fmt::format("nobody has entered as '{}'", name));
+  return fail(errc::not_found, fmt::format("no process has entered as '{}'", name));
 }
 
 // A name as other processes ask for it.

@@ -99,7 +99,7 @@ expected<frame_header> read_frame_header(std::span<const std::byte, frame_header
                                          const frame_limits& limits) {
   block_layout layout;
   std::memcpy(&layout, block.data(), sizeof layout);
-  if (layout.magic != frame_magic) return bad_header("whoever speaks here is no node of Troupe");
+  if (layout.magic != frame_magic) return bad_header("the peer is no node of Troupe");
   if (layout.kind < static_cast<uint8_t>(frame_kind::hello)
       || layout.kind > static_cast<uint8_t>(frame_kind::known))
     return bad_header(fmt::format("no frame is of kind {}", layout.kind));

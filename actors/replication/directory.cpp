@@ -226,8 +226,9 @@ caf::result<msg<wire::OwnerFollowed>> on_offer(directory_pointer self,
   auto who = caf::actor_cast<replicated_owner_actor>(self->current_sender());
   auto& entry = state.variables[index];
   if (entry.holder == who || entry.mirror == who)
-    return to_caf({errc::failed_precondition,
-                   fmt::format("'{}' is held by who offers itself, already", entry.variable)});
+    return to_caf(
+      {errc::failed_precondition,
+       fmt::format("the process that offers to hold '{}' holds it already", entry.variable)});
   auto promise = self->make_response_promise<msg<wire::OwnerFollowed>>();
   remember(self, who, index);
   entry.waits = {who, said.getIsMirrors(), promise};

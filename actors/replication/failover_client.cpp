@@ -363,7 +363,7 @@ void on_tick(failover_client_pointer self) {
   holder.is_looking = is_seeking && holder.looked < state.config.start_deadline;
   if (holder.is_looking) return self->delayed_send(self, look_period, watch_tick{});
   if (is_seeking)
-    lose(state, {errc::deadline_exceeded, fmt::format("waited {:.1f} s for who holds '{}'",
+    lose(state, {errc::deadline_exceeded, fmt::format("waited {:.1f} s for the holder of '{}'",
                                                       seconds(holder.looked), state.config.name)});
 }
 

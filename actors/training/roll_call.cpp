@@ -262,10 +262,11 @@ std::optional<error> roll_call_state::check(const entrance& who) const {
                              "the same options",
                              name_of(who.member), line->first, line->second)};
   if (now_in == roll_call_phase::playing && config.holders.contains(who.member))
-    return error{errc::failed_precondition,
-                 fmt::format("{} was lost, and with it variables that nobody else holds: this job "
-                             "cannot go on",
-                             name_of(who.member))};
+    return error{
+      errc::failed_precondition,
+      fmt::format("{} was lost, and with it variables that no other process holds: this job "
+                  "cannot go on",
+                  name_of(who.member))};
   return std::nullopt;
 }
 

@@ -231,7 +231,7 @@ private:
   void check_address(const std::string& job, uint64_t index, std::string& text) {
     auto is_chief = index == 0 && job == (spec().task_count("chief") > 0 ? "chief" : "worker");
     if (text.empty() && is_chief && checked_.mended.addresses_may_be_empty)
-      problem("{} 0 is the chief, but nobody knows where it is: make process 0 the chief", job);
+      problem("{} 0 is the chief, but its address is not known: make process 0 the chief", job);
     if (text.empty() && checked_.mended.addresses_may_be_empty) {
       if (job == "ps" && spec().task_count("worker") > 0) check_unknown_ps(index);
       return;
@@ -245,8 +245,8 @@ private:
     address->host = ip_address_of(address->host).value_or(address->host);
     if (is_any_host(address->host)) {
       if (!std::exchange(is_told, true))
-        problem("{} {}: nobody can dial '{}'; it must be an address that the others reach", job,
-                index, text);
+        problem("{} {}: no task can connect to '{}'; it must be an address that the others reach",
+                job, index, text);
       address->host = "this-host";
     }
     while (auto other = task_at(*address)) {

@@ -85,8 +85,8 @@ std::string listening_note(const resolved_cluster& cluster, const std::string& w
   auto own = own_place(cluster);
   if (wanted.empty() || !own || is_loopback(own->host) == is_loopback(card.address)) return {};
   if (!is_loopback(own->host) && !has_tasks_elsewhere(cluster, own->host)) return {};
-  return fmt::format("'{}' means card {} ({}), but the others dial {}: nobody will reach this "
-                     "process there",
+  return fmt::format("'{}' means card {} ({}), but the others connect to {}: they will not "
+                     "reach this process there",
                      wanted, card.name, card.address, cluster.self().address);
 }
 

@@ -71,7 +71,7 @@ void check_addresses(const socket_network_options& network) {
     auto dialer = network.nodes[node].address.empty() ? dialer_of(network, node) : std::nullopt;
     if (!dialer) continue;
     throw failure{{errc::invalid_argument,
-                   fmt::format("{} is to be dialed by {}, but nobody says where it is; list the "
+                   fmt::format("{} has no address, and {} has to connect to it; list the "
                                "addresses of all tasks with --cluster or --cluster-file",
                                network.nodes[node].name, network.nodes[*dialer].name)}};
   }

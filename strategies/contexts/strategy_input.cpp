@@ -57,8 +57,8 @@ void end_with_others(strategy& of, distributed_dataset& mine) {
   auto empty = std::ranges::find(all, false, &pipeline_extent::has_elements);
   if (empty == all.end() || mine.steps() == 0) return;
   throw failure{{errc::invalid_argument,
-                 fmt::format("the dataset of {} has no elements, and nobody there knows what one "
-                             "without rows looks like; give each process at least one",
+                 fmt::format("the dataset of {} has no elements, so the shape of a batch "
+                             "without rows is not known there; give each process at least one",
                              of.layout().group->names[static_cast<size_t>(empty - all.begin())])}};
 }
 

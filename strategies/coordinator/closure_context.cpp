@@ -27,8 +27,9 @@ random_key closure_context::random(std::string_view purpose) const {
 
 void closure_context::check_wanted() const {
   if (is_cancelled())
-    throw_failure(errc::cancelled, "nobody needs the result of this call any more: another one has "
-                                   "failed, or the coordinator ends");
+    throw_failure(errc::cancelled,
+                  "this call is cancelled: another one has failed, or the coordinator "
+                  "ends");
 }
 
 const tensor* closure_context::cached(const variable& source) const {

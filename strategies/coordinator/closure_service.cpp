@@ -131,9 +131,8 @@ closure_service::closure_service(troupe::strategy& strategy, coordinator_options
   workers_ = strategy.num_replicas_in_sync();
   if (placement_ != nullptr) workers_ = placement_->worker_count().value_or(workers_);
   if (workers_ == 0)
-    throw_failure(
-      errc::failed_precondition,
-      "no process of the cluster is called worker, so nobody would run closures; add some");
+    throw_failure(errc::failed_precondition,
+                  "the cluster has no worker, so no process would run closures; add workers");
   static_cast<void>(stands_here("coordinator"));
   for (uint32_t i = 0; i < workers_; ++i)
     if (stands_here(name_of_worker(i))) workers_here_.push_back(i);

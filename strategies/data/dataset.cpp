@@ -233,8 +233,8 @@ dataset dataset::shard(uint64_t num_shards, uint64_t index) const {
 dataset dataset::shard_when_distributed() const {
   return {size_, always([](uint64_t, uint64_t) -> expected<element> {
             return fail(errc::failed_precondition,
-                        "shard: nobody has said which shard: distribute the dataset "
-                        "with the policy hint");
+                        "shard: the shard of shard_hint is not known: distribute the "
+                        "dataset with the policy hint");
           }),
           made(stage_kind::shard_hint, *this,
                [](const dataset& before) { return before.shard_when_distributed(); })};

@@ -155,7 +155,7 @@ TEST_SUITE("messages/check") {
     CHECK(judge_tensor(wire::DType::F32, {0}, {0}) == errc::malformed);
   }
 
-  TEST_CASE("an element type that nobody knows is refused") {
+  TEST_CASE("an unknown element type is refused") {
     CHECK(judge_tensor(static_cast<wire::DType>(6), {1}, {4}) == errc::malformed);
     CHECK(judge_tensor(static_cast<wire::DType>(256), {1}, {4}) == errc::malformed);
   }
@@ -206,7 +206,7 @@ TEST_SUITE("messages/check") {
     CHECK(refusal(decode_any(frame)) == errc::malformed);
   }
 
-  TEST_CASE("a gradient of a kind that nobody knows is refused") {
+  TEST_CASE("a gradient of an unknown kind is refused") {
     auto frame = hostile_frame([](auto envelope) {
       auto gradient = envelope.initPushGradient().initGradient();
       auto data = capnp::AnyStruct::Builder(std::move(gradient)).getDataSection();

@@ -183,7 +183,7 @@ TEST_SUITE("messages/decode") {
     CHECK(refusal(decode_any(raw_frame(words))) == errc::malformed);
   }
 
-  TEST_CASE("an enumerator that nobody knows is refused") {
+  TEST_CASE("an unknown enumerator is refused") {
     auto frame = hostile_frame(
       [](auto envelope) { envelope.initPushReply().setVerdict(static_cast<wire::Verdict>(9)); });
     auto reply = decode_any(frame);

@@ -56,7 +56,7 @@ TEST_SUITE("messages/throw_site") {
     CHECK(asked.get() == expected);
   }
 
-  TEST_CASE("of an exception that nothing is known of, nothing is said") {
+  TEST_CASE("an exception whose place is forgotten, or none, has no site") {
     CHECK(throw_site_of(nullptr).empty());
     auto first = thrown_by_reading();
     for (int i = 0; i < 100; ++i)

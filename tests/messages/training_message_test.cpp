@@ -109,7 +109,7 @@ TEST_SUITE("messages/training_message") {
     CHECK(!gradient);
   }
 
-  TEST_CASE("a loss that nobody reported arrives as NaN") {
+  TEST_CASE("a loss that was not reported arrives as NaN") {
     auto push = send_and_receive(make_push_gradient({}, std::nullopt));
     CHECK(std::isnan(read_origin(push.reader().getOrigin()).loss));
   }
@@ -188,7 +188,7 @@ TEST_SUITE("messages/training_message") {
     CHECK(got == std::vector<uint64_t>{11, 11, 12});
   }
 
-  TEST_CASE("the queue tells who waits, in the order of asking") {
+  TEST_CASE("the queue names the replicas that wait, in the order of asking") {
     uint32_t waiting[] = {3, 0, 2};
     auto status = send_and_receive(make_queue_status({}, waiting));
     CHECK(status.reader().getTokens() == 0);

@@ -360,7 +360,7 @@ TEST_SUITE("sim/closures") {
     CHECK(failures > 0);
   }
 
-  TEST_CASE("whoever serves a coordinator that is lost is told so, however it is lost") {
+  TEST_CASE("all workers of a coordinator are told of its loss, however it is lost") {
     for (uint64_t seed = 0; seed < seeds; ++seed) {
       INFO("seed ", seed);
       for (const auto& reason : closure_job{seed}.lose_coordinator()) {

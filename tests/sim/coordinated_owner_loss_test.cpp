@@ -201,7 +201,7 @@ TEST_SUITE("sim/coordinated_owner_loss") {
     CHECK(jobs > 100);
   }
 
-  TEST_CASE("whoever schedules is told in one line of the loss, and of the return") {
+  TEST_CASE("the scheduler is told in one line of the loss, and of the return") {
     coordinated_job job{1};
     job.network.at(500ms, [&] { job.network.crash(job.network.owner_node(0)); });
     job.network.at(700ms, [&] { job.network.restart(job.network.owner_node(0)); });
@@ -216,7 +216,7 @@ TEST_SUITE("sim/coordinated_owner_loss") {
         CHECK(line.find(name) != std::string::npos);
   }
 
-  TEST_CASE("who has come back may hold all when the other one is lost, and so on") {
+  TEST_CASE("a server that has come back may hold all when the other one is lost, and so on") {
     uint32_t lost_twice = 0;
     for (uint64_t seed = 0; seed < 40; ++seed) {
       coordinated_job job{seed, seed % 2 == 0 ? 2U : 3U};
@@ -236,7 +236,7 @@ TEST_SUITE("sim/coordinated_owner_loss") {
     CHECK(lost_twice > 10); // else nothing was tried
   }
 
-  TEST_CASE("of two that lose each other one is given up, and nothing is lost") {
+  TEST_CASE("one of two servers that lose each other is given up, and no change is lost") {
     for (uint64_t seed = 0; seed < 20; ++seed) {
       coordinated_job job{seed};
       job.network.at(std::chrono::milliseconds{100 + 60 * seed}, [&job] {
@@ -252,7 +252,7 @@ TEST_SUITE("sim/coordinated_owner_loss") {
     }
   }
 
-  TEST_CASE("when both are lost, whoever waits is told so, naming one") {
+  TEST_CASE("when both are lost, waiting calls are told so, naming one") {
     coordinated_job job{2};
     for (uint32_t i = 0; i < 2; ++i)
       job.network.at(500ms, [&job, i] { job.network.crash(job.network.owner_node(i)); });

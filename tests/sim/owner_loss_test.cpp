@@ -349,7 +349,8 @@ TEST_SUITE("sim/owner_loss") {
     CHECK(reached > 10);
   }
 
-  TEST_CASE("if who tells it is lost meanwhile, the job begins again with what was saved") {
+  TEST_CASE(
+    "if the owner that tells it is lost meanwhile, the job begins again from the snapshot") {
     auto job = replicated_job(sync_policy::latest_token, 4, 2, 51);
     std::vector<fault> faults{lost_for("ps 0", 2s, 500ms)};
     auto times = run_watched(job, 2, {.rule = rules::sgd{}}, faults).times_after("RepeatChanges");
@@ -430,7 +431,7 @@ TEST_SUITE("sim/owner_loss") {
     check_same_bits(job, 3, momentum, "ps 1");
   }
 
-  TEST_CASE("a mirror that is lost is missed by nobody") {
+  TEST_CASE("the loss of a mirror changes nothing") {
     auto job = replicated_job(sync_policy::latest_token, 4, 2, 9);
     check_same_bits(job, 1, {.rule = rules::sgd{.learning_rate = 0.5}}, "ps 1");
   }

@@ -28,7 +28,7 @@ class Cluster(unittest.TestCase):
         self.assertEqual(result.returncode, code, result.stdout + result.stderr)
         return json.loads(result.stdout)
 
-    def test_a_process_that_nobody_told_anything_is_alone(self):
+    def test_a_process_that_was_told_nothing_is_alone(self):
         report = self.report()
         self.assertEqual(report["tasks"], [{"type": "chief", "index": 0, "address": ""}])
         self.assertEqual(report["own"], 0)
@@ -137,7 +137,7 @@ class Cluster(unittest.TestCase):
         self.assertEqual(where["card"], {"name": "lo", "address": "127.0.0.1"})
         nowhere = self.report("--cluster", "chief=192.0.2.2:1;worker=192.0.2.3:2", "--task", "chief",
                               NCCL_SOCKET_IFNAME="lo")
-        self.assertIn("nobody will reach this process there", nowhere["notes"][0])
+        self.assertIn("they will not reach this process there", nowhere["notes"][0])
 
     def test_what_is_wrong_is_told_with_exit_code_2(self):
         result = self.cluster("--cluster", "chief=a;workers=b:1", "--task", "worker:0")

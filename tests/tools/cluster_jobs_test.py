@@ -94,7 +94,7 @@ class Agreement(Job):
             process.ends(0)
         self.assertEqual(self.trained(), alone)
 
-    def test_who_starts_seconds_later_than_the_others_is_waited_for(self):
+    def test_a_process_that_starts_seconds_later_is_waited_for(self):
         cluster = addresses(worker=2)
         chief = self.start(cluster, "worker:0", *self.OPTIONS)
         chief.says("cluster   worker 0 of 2 tasks")
@@ -294,11 +294,11 @@ class Beginning(Job):
         cluster = addresses(chief=1, ps=1)
         self.start(cluster, "chief:0", *self.OPTIONS, "--start-deadline", "1").ends(3, "ps:0")
 
-    def test_an_address_where_nobody_answers_is_named_after_the_deadline(self):
+    def test_an_address_without_an_answer_is_named_after_the_deadline(self):
         cluster = addresses(chief=1, worker=1)
         with socket.create_server(("127.0.0.1", 0), backlog=1) as silent:  # connections wait there for ever
             cluster["chief"] = [f"127.0.0.1:{silent.getsockname()[1]}"]
-            self.start(cluster, "worker:0", *self.OPTIONS, "--start-deadline", "2").ends(3, "chief:0", "does not say who it is")
+            self.start(cluster, "worker:0", *self.OPTIONS, "--start-deadline", "2").ends(3, "chief:0", "it sends no hello")
 
     def test_another_program_at_an_address_is_named_after_the_deadline(self):
         cluster = addresses(worker=1)
@@ -306,7 +306,7 @@ class Beginning(Job):
             threading.Thread(target=answer_all, args=(door,), daemon=True).start()
             cluster["chief"] = [f"127.0.0.1:{door.getsockname()[1]}"]
             self.start(cluster, "worker:0", *self.OPTIONS, "--start-deadline", "2").ends(
-                3, "waited 2.0 s .*chief:0 .*whoever speaks here is no node of Troupe")
+                3, "waited 2.0 s .*chief:0 .*the peer is no node of Troupe")
 
     def test_a_second_process_with_the_same_index_is_refused_and_the_first_goes_on(self):
         cluster = addresses(chief=1, worker=1)
@@ -326,7 +326,7 @@ class Beginning(Job):
         for process in job.values():
             process.ends(0)
 
-    def test_a_process_of_another_job_or_cluster_is_refused_and_who_waits_for_it_waits_on(self):
+    def test_a_process_of_another_job_or_cluster_is_refused_and_the_job_waits_on(self):
         cluster = addresses(chief=1, worker=1)
         chief = self.start(cluster, "chief:0", *self.OPTIONS, "--job-id", "one")
         self.start(cluster, "worker:0", *self.OPTIONS, "--job-id", "two").ends(3, "'one'", "'two'", "--job-id")
@@ -401,7 +401,7 @@ class Beginning(Job):
 
 
 class Strangers(Job):
-    def test_garbage_at_the_chiefs_door_disturbs_nobody(self):
+    def test_garbage_at_the_chiefs_port_disturbs_no_process(self):
         options = ALL_FOUR + ["--steps", "2000"]
         alone = self.alone(*options)
         cluster = addresses(chief=1, worker=1)
@@ -520,7 +520,7 @@ class Tls(Job):
         for files in ((self.files("node", "ours"), []), ([], self.files("node", "ours"))):
             self.are_parted(*files, "TLS", deadline=deadline)
 
-    def test_without_tls_nobody_listens_beyond_this_machine_unasked(self):
+    def test_without_tls_no_process_listens_beyond_this_machine_unasked(self):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             try:
                 probe.connect(("192.0.2.1", 9))  # sends nothing, but tells which of our addresses would

@@ -55,7 +55,7 @@ class Coordinated(jobs.Job):
     def counted(self, chief):
         return int(re.search(r"^counted (\d+)$", chief.errors(), re.MULTILINE)[1])
 
-    def test_all_steps_are_made_once_where_nobody_is_lost(self):
+    def test_all_steps_are_made_once_where_no_process_is_lost(self):
         _, job = self.begin(200)
         for process in job.values():
             self.is_over(process, 0)
@@ -123,7 +123,7 @@ class Coordinated(jobs.Job):
         job["worker:0"].send(signal.SIGKILL)
         job["chief:0"].says("worker 0 is gone")
         job["ps:0"].send(signal.SIGKILL)
-        self.is_over(job["chief:0"], 4, "^ps:0 .*variables that nobody else holds went with it")
+        self.is_over(job["chief:0"], 4, "^ps:0 .*variables that no other process holds went with it")
 
     def all_is_there_once(self, job, *lost):
         steps = self.end(*(process for name, process in job.items() if name not in lost))

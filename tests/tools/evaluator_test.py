@@ -81,11 +81,11 @@ class Evaluator(Job):
         for process in [*self.begin(*SHORT), evaluator]:
             process.ends(0)
 
-    def test_names_whom_it_has_waited_for_in_vain(self):
+    def test_names_the_process_that_it_has_waited_for_in_vain(self):
         self.evaluator(*SHORT, "--start-deadline", "0.5").ends(
             3, "no run has begun in run: chief 0 .*127.0.0.1:.* has not made that folder within 0.5 s")
 
-    def test_its_death_harms_nobody_and_another_one_goes_on(self):
+    def test_its_death_harms_no_other_task_and_another_one_goes_on(self):
         job = self.begin(*ALL_FOUR, *SAVED, *FOR_EVER)
         first = self.evaluator(*ALL_FOUR, *SAVED, *FOR_EVER)
         first.says("^step ")
@@ -103,7 +103,7 @@ class Evaluator(Job):
         self.assertEqual(max(rows), int(self.trained()[0].split("-")[1]))
         self.assertEqual({step: rows[step] for step in done}, done)
 
-    def test_frozen_it_harms_nobody_and_catches_up(self):
+    def test_frozen_it_harms_no_other_task_and_catches_up(self):
         job = self.begin(*SHORT)
         evaluator = self.evaluator(*SHORT)
         evaluator.says("^evaluates ")

@@ -72,7 +72,7 @@ class ErrorInTheFunction(Faulty):
                 for process in self.begin("all", FOR_EVER, SERVED, throws=faulty).values():
                     self.ended(process, 1, f"^ended: .*replica {replica}.*the examples are gone")
 
-    def test_where_replicas_meet_it_ends_the_job_for_all_who_name_its_process(self):
+    def test_where_replicas_meet_it_ends_the_job_for_all_and_its_process_is_named(self):
         for faulty in ("worker:2", "worker:0"):
             with self.subTest(faulty=faulty):
                 job = self.begin("meeting", FOR_EVER, MET, throws=faulty)
@@ -80,7 +80,7 @@ class ErrorInTheFunction(Faulty):
                 for process in job.values():
                     self.ended(process, 4, f"^ended: .*{faulty}")
 
-    def test_under_a_coordinator_whoever_joins_is_thrown_it(self):
+    def test_under_a_coordinator_join_throws_it(self):
         job = self.begin("coordinator", FOR_EVER, SERVED, throws="worker:1")
         self.ended(job.pop("chief:0"), 1, "^ended: 'step' failed at worker 1: .*the examples are gone")
         for process in job.values():
@@ -99,7 +99,7 @@ class CleanExit(Faulty):
         self.leave(job, "worker:1", job["chief:0"])
         self.goes_on(job, "lost replica 2: worker:1 .*is gone")
 
-    def test_whoever_else_leaves_or_is_needed_ends_the_job_for_all_who_name_it(self):
+    def test_any_other_process_that_leaves_or_is_needed_ends_the_job_and_is_named(self):
         for strategy, gone in (("all", "worker:0"), ("backup", "ps:0"), ("backup", "chief:0")):
             with self.subTest(strategy=strategy, gone=gone):
                 job = self.begin(strategy, FOR_EVER, SERVED)
@@ -120,7 +120,7 @@ class CleanExit(Faulty):
         self.leave(job, "worker:1", job["chief:0"])
         self.goes_on(job, "worker 1 is gone")
 
-    def test_under_a_coordinator_whoever_else_leaves_is_named(self):
+    def test_under_a_coordinator_any_other_process_that_leaves_is_named(self):
         for gone, told in (("ps:0", ["chief:0"]), ("chief:0", ["ps:0", "worker:0", "worker:1"])):
             with self.subTest(gone=gone):
                 job = self.begin("coordinator", FOR_EVER, SERVED)
@@ -135,7 +135,7 @@ class CleanExit(Faulty):
                 self.leave(job, "ps:0", job["chief:0"])
                 self.goes_on(job, "ps:0 .*is gone.*held once from now on: .*; the job goes on")
 
-    def test_nobody_notices_that_an_evaluator_leaves(self):
+    def test_the_job_goes_on_when_an_evaluator_leaves(self):
         job = self.begin_saving()
         evaluator = self.evaluator()
         evaluator.says("^evaluated ")

@@ -108,7 +108,7 @@ class Launch(unittest.TestCase):
             ids |= {line.split()[1] for line in job.stdout.splitlines()}
         self.assertEqual(len(ids), 2)
 
-    def test_processors_are_shared_unless_somebody_has_decided(self):
+    def test_processors_are_shared_unless_the_environment_decides(self):
         usable = len(os.sched_getaffinity(0))
         job = self.launch("-n 2", 'echo "$OMP_NUM_THREADS"')
         self.assertEqual({line.split()[1] for line in job.stdout.splitlines()}, {str(max(1, usable // 2))})
@@ -340,7 +340,7 @@ class Launch(unittest.TestCase):
         self.assertEqual(worker.communicate(timeout=60), ("[worker:1] last\n", ""))
         self.assertEqual(worker.returncode, 0)
 
-    def test_lines_that_nobody_takes_are_dropped_and_counted(self):
+    def test_lines_that_are_not_taken_are_dropped_and_counted(self):
         with socket.create_server(("127.0.0.1", 0)) as listener:
             where = "127.0.0.1:%d" % listener.getsockname()[1]
             job = self.begin(f"--task worker:1 --send-output {where}", """while [ ! -e go ]; do sleep 0.02; done
@@ -393,7 +393,7 @@ class Launch(unittest.TestCase):
         self.assertEqual(chief.communicate(timeout=60), ("", ""))
         self.assertEqual(chief.returncode, 0)
 
-    def test_who_collects_does_not_wait_for_ever_for_other_launchers(self):
+    def test_a_collecting_launcher_does_not_wait_for_ever_for_others(self):
         chief, where = self.collector("--grace 0.5", "while [ ! -e over ]; do sleep 0.02; done")
         silent, answer = self.connection(where, b"troupe-output 1 worker:5 \n")
         self.assertEqual(answer, b"ok\n")
@@ -482,7 +482,7 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'spare worker', '\\0' +
         self.assertIn("worker:1 failed first: signal 11 (SIGSEGV) after", job.stderr)
         self.assertTrue(job.stderr.endswith("1 other was ended\n"), job.stderr)
 
-    def test_who_does_not_end_is_killed_with_all_it_has_started(self):
+    def test_a_task_that_does_not_end_is_killed_with_all_it_has_started(self):
         started = time.monotonic()
         job = self.launch("-n 3 --grace 0.5", """
             trap '' TERM; sh -c 'trap "" TERM; echo $$ >child-$PPID; sleep 100' & touch ready-$me
@@ -503,13 +503,13 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'spare worker', '\\0' +
         job = self.launch("-n 1", "(sleep 0.3; echo late) &")
         self.assertEqual((job.returncode, job.stdout), (0, "[worker:0] late\n"))
 
-    def test_parameter_servers_end_when_nobody_needs_them(self):
+    def test_parameter_servers_end_when_no_task_needs_them(self):
         job = self.launch("-n 2 --ps 2 --grace 0.3", "case $me in ps:*) exec sleep 100;; esac")
         self.assertEqual((job.returncode, job.stderr), (0, ""))
         job = self.launch("-n 2 --ps 1", "case $me in ps:*) exit 4;; esac; exec sleep 100")
         self.assertEqual(job.returncode, 4)
 
-    def test_when_the_job_is_over_who_is_stopped_is_killed_and_who_goes_on_is_named(self):
+    def test_when_the_job_is_over_a_stopped_task_is_killed_and_a_running_one_is_named(self):
         job = self.launch("-n 3 --ps 1 --grace 0.3 --restart 1", """
             case $me in
             ps:0) exec sleep 100;;
@@ -548,7 +548,7 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'spare worker', '\\0' +
         self.files("ready-*", 2)
         job.terminate()
         self.assertEqual(job.communicate(timeout=60)[1],
-                         "troupe launch: SIGTERM: ending 2 tasks; who is left after 10 s is killed\n")
+                         "troupe launch: SIGTERM: ending 2 tasks; tasks that are left after 10 s are killed\n")
         self.assertEqual(job.returncode, 0)
 
     def test_a_second_ctrl_c_kills_but_an_echo_of_the_first_does_not(self):
@@ -668,7 +668,7 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'spare worker', '\\0' +
             ("--task chief --collect-output 9500 -- true", "--collect-output: '9500' has no port"),
             ("--task chief --collect-output a:1 --send-output b:1 -- true", "or --send-output"),
             ("--task chief --insecure-network -- true", "--collect-output"),
-            ("--task chief --collect-output 0.0.0.0:9500 -- true", "0.0.0.0:9500, where anybody can write to this terminal; "
+            ("--task chief --collect-output 0.0.0.0:9500 -- true", "0.0.0.0:9500, where every machine can write to this terminal; "
                                                                   "allow it with --insecure-network"),
             ("--task chief --collect-output no-such-host.invalid:9500 -- true", "host 'no-such-host.invalid' is not known"),
             ("-n 2 -- no-such-program", "no-such-program: No such file"),

@@ -94,7 +94,7 @@ class WhereReplicasMeet(Hosts):
                     process.ends(4, "is gone" if task == lost else f"{lost} .*is gone")
                 self.restore(lost)
 
-    def test_whoever_is_back_soon_or_comes_late_is_not_missed(self):
+    def test_a_process_that_is_back_soon_or_comes_late_is_not_missed(self):
         options = MEETING + ["--steps", "600"]
         alone = self.alone(*options)
         for who in ("worker:1", "worker:0"):
@@ -180,7 +180,7 @@ class Coordinated(Closures):
                 self.restore("worker:1") if harm == "cut off" else job["worker:1"].send(signal.SIGCONT)
                 self.is_over(job["worker:1"], 4)
 
-    def test_whoever_is_cut_off_for_a_moment_is_not_missed(self):
+    def test_a_process_that_is_cut_off_for_a_moment_is_not_missed(self):
         for cut in ("worker:1", "ps:0", "chief:0"):
             with self.subTest(cut=cut):
                 job = self.begin_closures(300)

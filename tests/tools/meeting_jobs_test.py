@@ -73,7 +73,7 @@ class Agreement(Meeting):
         self.assertAlmostEqual(self.losses("run")[-1], self.losses("alone")[-1], delta=0.05)
         self.assertIn('communication = "ring"', (self.folder / "run" / "config.toml").read_text())
 
-    def test_it_leaves_what_every_run_leaves_and_nobody_is_dropped(self):
+    def test_it_leaves_what_every_run_leaves_and_drops_no_gradient(self):
         options = MEETING + ["--steps", "40", "--evaluate-every", "10"]
         process = self.launch("run", 2, *options)
         process.ends(0)
@@ -212,7 +212,7 @@ class Refused(Meeting):
             with self.subTest(strategy=strategy):
                 self.start(addresses(**cluster), "worker:0", *SMALL, "--strategy", strategy).ends(2, why)
 
-    def test_a_process_with_other_options_is_named_and_nobody_begins(self):
+    def test_a_process_with_other_options_is_named_and_none_begins(self):
         for option, value in (("batch", "9"), ("seed", "7")):
             with self.subTest(option=option):
                 cluster = addresses(worker=2)
@@ -222,7 +222,7 @@ class Refused(Meeting):
                     process.ends(3, rf"worker:1 has {option} = {value}, worker:0 has {option} = \d+; .*same options")
                 self.assertFalse((self.folder / "run").exists())
 
-    def test_processes_that_talk_in_other_ways_are_named_and_nobody_begins(self):
+    def test_processes_that_talk_in_other_ways_are_named_and_none_begins(self):
         cluster = addresses(worker=2)
         job = [self.start(cluster, "worker:0", *MEETING),
                self.start(cluster, "worker:1", *MEETING, "--communication", "ring")]

@@ -42,7 +42,7 @@ class Owners(Job):
     def test_a_ps_that_is_killed_loses_nothing(self):
         self.lose("ps:0", signal.SIGKILL, ps=2, worker=2)
 
-    def test_one_of_three_likewise(self):
+    def test_one_of_three_that_is_killed_loses_nothing(self):
         self.lose("ps:2", signal.SIGKILL, ps=3, worker=4)
 
     def test_a_ps_that_is_frozen_loses_nothing_and_hears_that_it_is_given_up(self):
@@ -125,7 +125,7 @@ class Owners(Job):
         self.lose_in_turn(job, kill, start_again)
         self.stop(job.pop("worker:0"), *job.values())
 
-    def test_a_ps_that_is_killed_as_soon_as_it_comes_back_is_missed_by_nobody(self):
+    def test_a_ps_that_is_killed_as_soon_as_it_comes_back_is_not_missed(self):
         cluster = addresses(ps=3, worker=2)
         job = self.start_all(cluster, *UNTIL_STOPPED)
         job["worker:0"].says("^step ")

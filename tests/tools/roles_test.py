@@ -18,7 +18,7 @@ TASKS = ("chief:0", "ps:0", "worker:0", "worker:1", "worker:2")
 class OneMachine(Job):
     OPTIONS = ALL_FOUR + ["--steps", "100"]
 
-    def test_whoever_starts_late_is_waited_for(self):
+    def test_a_process_that_starts_late_is_waited_for(self):
         alone = self.alone(*self.OPTIONS)
         for late in ROLES:
             with self.subTest(late=late):
@@ -31,7 +31,7 @@ class OneMachine(Job):
                     process.ends(0)
                 self.assertEqual(self.trained(run[1]), alone)
 
-    def test_whoever_is_asked_to_stop_all_end_and_the_last_step_is_saved(self):
+    def test_all_end_when_any_process_is_asked_to_stop_and_the_last_step_is_saved(self):
         for asked, how in itertools.product(ROLES, (signal.SIGTERM, signal.SIGINT)):
             with self.subTest(asked=asked, how=how.name):
                 run = ["--run-dir", f"{asked.replace(':', '-')}-{how.name}"]
@@ -57,7 +57,7 @@ class ManyHosts(Hosts):
         for task in ("ps:0", "worker:0", "worker:2"):
             job[task].ends(0)
 
-    def test_whoever_is_back_soon_is_not_missed(self):
+    def test_a_process_that_is_back_soon_is_not_missed(self):
         options = ALL_FOUR + ["--steps", "600"]
         alone = self.alone(*options)
         for cut in ROLES:

@@ -33,7 +33,7 @@ class Strangers(Job):
         for one in here:
             one.close()
 
-    def test_a_job_with_few_files_trains_on_whoever_comes(self):
+    def test_a_job_with_few_files_trains_on_when_strangers_come(self):
         cluster = addresses(chief=1, worker=1, ps=1)
         everybody = self.start_all(cluster, *ALL_FOUR, "--steps", "6000", "--checkpoint-every", "50")
         everybody["chief:0"].says("step ")

@@ -275,7 +275,7 @@ class Counted(Job):
     def test_and_so_it_does_where_parameter_servers_are_killed_that_have_mirrors(self):
         self.lose_one_after_the_other(["ps:0", "worker:1", "ps:1", "worker:2"], "latest_token", "2")
 
-    def test_likewise_where_training_is_asynchronous(self):
+    def test_and_so_it_does_where_training_is_asynchronous(self):
         for policy, aggregate in (("k_async", "3"), ("ssp", "1")):
             with self.subTest(policy=policy):
                 self.lose_one_after_the_other(["ps:0", "ps:1", "ps:0"], policy, "2", aggregate)

@@ -127,8 +127,9 @@ void add_options(command_options& all, launch_options& options) {
   all.add("--send-output", "HOST:PORT",
           "with --task: send what the task writes to the launcher that listens there",
           address_value(options.send_output), "no");
-  all.add_flag("--insecure-network", options.insecure_network,
-               "let --collect-output listen beyond this machine, where anybody can write to it");
+  all.add_flag(
+    "--insecure-network", options.insecure_network,
+    "let --collect-output listen beyond this machine, where every machine can write to it");
   all.add("--kill-every", "SECONDS",
           "test what a job does when it loses tasks: kill one, chosen at random, so often; with "
           "--restart it is started again like a task that fails",

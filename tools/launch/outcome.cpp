@@ -223,8 +223,9 @@ std::string launch_outcome::notice() const {
                        to_string(*ends_[*first_]),
                        counted(running_count(), "other task", "other tasks"));
   }
-  return fmt::format("{}: ending {}; who is left after {:g} s is killed", signal_name(request_),
-                     counted(running_count(), "task", "tasks"), seconds(grace_));
+  return fmt::format("{}: ending {}; tasks that are left after {:g} s are killed",
+                     signal_name(request_), counted(running_count(), "task", "tasks"),
+                     seconds(grace_));
 }
 
 std::string launch_outcome::others_text() const {

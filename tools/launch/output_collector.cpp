@@ -174,10 +174,11 @@ expected<std::string> collecting_address(const host_port& at,
                                          std::span<const network_card> cards, bool may_be_reached) {
   if (is_loopback(at.host)) return leads_to.front();
   if (!may_be_reached)
-    return fail(errc::invalid_argument,
-                fmt::format("--collect-output would listen at {}, where anybody can write to this "
-                            "terminal; allow it with --insecure-network",
-                            to_string(at)));
+    return fail(
+      errc::invalid_argument,
+      fmt::format("--collect-output would listen at {}, where every machine can write to this "
+                  "terminal; allow it with --insecure-network",
+                  to_string(at)));
   if (!std::ranges::all_of(leads_to, is_loopback)) return leads_to.front();
   auto card = choose_network_card(cards, "");
   if (card) return card->address;

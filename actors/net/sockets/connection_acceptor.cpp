@@ -51,11 +51,12 @@ expected<void> connection_acceptor::open(const socket_network_options& options) 
   auto endpoint = endpoint_of(tcp::resolver{front_.acceptor.get_executor()}, options);
   if (!endpoint) return tl::unexpected<error>(endpoint.error());
   if (!endpoint->address().is_loopback() && !options.tls && !options.insecure_network)
-    return fail(errc::invalid_argument,
-                fmt::format("{} would listen at {} without TLS, where anybody can speak to it; "
-                            "give --tls-ca, --tls-certificate and --tls-key, or allow it with "
-                            "--insecure-network",
-                            own.name, own.address));
+    return fail(
+      errc::invalid_argument,
+      fmt::format("{} would listen at {} without TLS, where every machine can speak to it; "
+                  "give --tls-ca, --tls-certificate and --tls-key, or allow it with "
+                  "--insecure-network",
+                  own.name, own.address));
   auto& acceptor = front_.acceptor;
   error_code failed;
   acceptor.open(endpoint->protocol(), failed);
@@ -106,7 +107,7 @@ void connection_acceptor::accept(listener<Protocol>& at) {
       if (may_come_in(comes)) on_arrival_(std::move(comes));
       return accept(at);
     }
-    on_warning_(fmt::format("nobody can be let in: {}; trying again", failed.message()));
+    on_warning_(fmt::format("no connection can be accepted: {}; trying again", failed.message()));
     at.retry.expires_after(retry_after);
     at.retry.async_wait([this, &at](const error_code& given_up) {
       if (!given_up) accept(at);

@@ -74,7 +74,7 @@ void link::start() {
     if (!failed && self->state_ == phase::greeting)
       self->drop(
         {errc::deadline_exceeded,
-         fmt::format("it did not say who it is within {} s",
+         fmt::format("it sent no hello within {} s",
                      std::chrono::duration<double>(self->options_.hello_timeout).count())});
   });
   stream_->shake_hands(options_.is_dialer, [self](const error_code& failed, size_t) {
@@ -116,8 +116,7 @@ expected<void> link::on_frame(received_frame frame) {
   default:
     break;
   }
-  if (state_ == phase::greeting)
-    return fail(errc::malformed, "it speaks before it has said who it is");
+  if (state_ == phase::greeting) return fail(errc::malformed, "it sends messages before its hello");
   if (frame.header.kind == frame_kind::parcel) return callbacks_.on_parcel(*this, std::move(frame));
   if (frame.header.kind == frame_kind::credit) {
     {

@@ -79,9 +79,10 @@ found_endpoints look_up(const std::string& host, const std::string& port,
     return *awaited->what;
   if (stop.stop_requested())
     return fail(errc::cancelled, fmt::format("asked to stop while looking for host '{}'", host));
-  return fail(errc::deadline_exceeded,
-              fmt::format("nobody says where host '{}' is, for {} s; is the server of names there?",
-                          host, std::chrono::duration<double>(deadline).count()));
+  return fail(
+    errc::deadline_exceeded,
+    fmt::format("the name of host '{}' was not resolved for {} s; does the name server answer?",
+                host, std::chrono::duration<double>(deadline).count()));
 }
 
 } // namespace troupe

@@ -224,7 +224,7 @@ private:
     if (is_leaving_) return;
     auto where = *parse_host_port(options_.nodes[peer].address);
     if (members_[peer].trouble.empty())
-      trouble(peer, fmt::format("nobody has said yet where host '{}' is", where.host));
+      trouble(peer, fmt::format("the name of host '{}' is not resolved yet", where.host));
     look_up(io_, where.host, std::to_string(where.port),
             [this, peer, host = where.host](expected<endpoint_list> found) {
               if (is_leaving_) return;
@@ -275,7 +275,7 @@ private:
   }
 
   void greet(node_index peer, stream_socket reached) {
-    trouble(peer, "it does not say who it is; is it a task of this job?");
+    trouble(peer, "it sends no hello; is it a task of this job?");
     auto dialed = make_link(std::move(reached), peer);
     dialed_.insert(dialed);
     dialed->start();

@@ -206,7 +206,7 @@ declared_cluster declared_by_slurm(const cluster_options& options,
     findings.push_back(
       {cluster_finding::severity::problem,
        {errc::failed_precondition,
-        fmt::format("SLURM_STEP_NUM_TASKS is not set, so nobody has started the job's {} tasks: "
+        fmt::format("SLURM_STEP_NUM_TASKS is not set, so the job's {} tasks were not started: "
                     "start them with srun, or this one alone with env -u SLURM_PROCID",
                     declared.spec.task_count())}});
   }

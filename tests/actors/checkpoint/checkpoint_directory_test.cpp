@@ -40,7 +40,7 @@ TEST_SUITE("actors/checkpoint/checkpoint_directory") {
     CHECK(directory.steps() == step_list{3, 20, 100});
   }
 
-  TEST_CASE("somebody else's folder is looked at, and left as it is") {
+  TEST_CASE("a folder that is not ours is read, and left as it is") {
     test::scratch_folder folder;
     auto other = checkpoint_directory::look_at(folder / "none");
     CHECK(other.steps().error().code == errc::resource);

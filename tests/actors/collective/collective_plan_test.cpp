@@ -233,7 +233,7 @@ TEST_SUITE("actors/collective/collective_plan") {
     check_sum(2, false, plan_tree);
   }
 
-  TEST_CASE("a broadcast takes the root's value to all, whoever the root is") {
+  TEST_CASE("a broadcast takes the root's value to all, for each rank as root") {
     check_broadcast(plan_direct_broadcast);
     check_broadcast(plan_tree_broadcast);
     check_broadcast(plan_chain_broadcast);
@@ -268,7 +268,7 @@ TEST_SUITE("actors/collective/collective_plan") {
                                    uint64_t{1} << 63});
   }
 
-  TEST_CASE("nobody sends more than its algorithm says") {
+  TEST_CASE("no rank sends more than its algorithm says") {
     auto sent = [](const collective_plan& plan) {
       uint64_t elements = 0;
       for (const auto& strand : plan.strands)

@@ -106,11 +106,11 @@ TEST_SUITE("actors/collective/collective_transfer") {
     part = three.own(1, 2);
     part.begin = 2;
     check_refused(three, part,
-                  "a part that nobody waits for: elements from 2 on, stage 1, strand 0");
+                  "a part that no step waits for: elements from 2 on, stage 1, strand 0");
     part = three.own(1, 2);
     part.stage = collective_stage::result;
     check_refused(three, part,
-                  "a part that nobody waits for: elements from 0 on, stage 3, strand 0");
+                  "a part that no step waits for: elements from 0 on, stage 3, strand 0");
     check_refused(three, three.own(1, 2, 5), "a part of 20 bytes of dtype 0, not 24 bytes of f32");
     part = three.own(1, 2);
     part.values.clear();

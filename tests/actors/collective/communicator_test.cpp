@@ -183,7 +183,7 @@ TEST_SUITE("actors/collective/communicator") {
       CHECK(is_same(one.value().value, sample(dtype::i64, {3, 5}, 1)));
   }
 
-  TEST_CASE("nobody leaves a barrier before all have come") {
+  TEST_CASE("no process leaves a barrier before all have come") {
     communicator_group group{3};
     auto first = group.call(0, {.name = "all there"});
     auto second = group.call(2, {.name = "all there"});
@@ -233,7 +233,7 @@ TEST_SUITE("actors/collective/communicator") {
     CHECK(later.error() == a2.error());
   }
 
-  TEST_CASE("whoever is gone fails what needs it at once, and all that comes later") {
+  TEST_CASE("a process that is gone fails the calls that need it at once, and all later ones") {
     communicator_group group{3};
     auto a0 = group.call(0, sum_of("a", {ones(3)}));
     auto a1 = group.call(1, sum_of("a", {ones(3)}));
@@ -245,7 +245,7 @@ TEST_SUITE("actors/collective/communicator") {
     CHECK(group.call(1, {.name = "later"}).error().code == errc::unavailable);
   }
 
-  TEST_CASE("who has done its part may go, before others have made the call") {
+  TEST_CASE("a process that has done its part may go before others have made the call") {
     for (auto how : {caf::exit_reason::kill, caf::exit_reason::user_shutdown}) {
       communicator_group group{3};
       auto broadcast = [&](uint32_t rank) {
@@ -267,7 +267,7 @@ TEST_SUITE("actors/collective/communicator") {
     }
   }
 
-  TEST_CASE("who leaves with its part undone says so") {
+  TEST_CASE("a process that leaves with its part undone says so") {
     communicator_group group{3};
     auto a2 = group.call(2, {.name = "end"});
     auto a0 = group.call(0, {.name = "end"});
@@ -277,7 +277,7 @@ TEST_SUITE("actors/collective/communicator") {
       CHECK(one.error() == error{errc::unavailable, "worker:2 has left the group"});
   }
 
-  TEST_CASE("whoever does not make a call in time is named, by all") {
+  TEST_CASE("all name the process that does not make a call in time") {
     communicator_group group{3};
     auto a0 = group.call(0, sum_of("a", {ones(3)}));
     auto a1 = group.call(1, sum_of("a", {ones(3)}));
@@ -306,7 +306,7 @@ TEST_SUITE("actors/collective/communicator") {
     }
   }
 
-  TEST_CASE("peers hear of a failure before whoever called, who may leave at once") {
+  TEST_CASE("peers hear of a failure before the caller, which may leave at once") {
     communicator_group group{2, false};
     puppet both{group.world}; // the caller, and the only peer
     caf::anon_send(group.members[0], meet_peers{{nullptr, both.as<caf::strong_actor_ptr>()}});
@@ -322,7 +322,7 @@ TEST_SUITE("actors/collective/communicator") {
     CHECK(heard_before == 1);
   }
 
-  TEST_CASE("a part of nobody's is passed over, one that fits no call fails it for all") {
+  TEST_CASE("a part of no member is passed over, one that fits no call fails it for all") {
     communicator_group group{2};
     auto a0 = group.call(0, sum_of("a", {ones(3)}));
     collective_meaning meaning{

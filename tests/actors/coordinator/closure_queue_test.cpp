@@ -78,7 +78,7 @@ TEST_SUITE("actors/coordinator/closure_queue") {
     CHECK(queue.take() == 6);
   }
 
-  TEST_CASE("of several errors the first is kept") {
+  TEST_CASE("the first of several errors is kept") {
     auto queue = queue_of(2);
     CHECK(queue.take() == 1);
     CHECK(queue.take() == 2);

@@ -145,7 +145,7 @@ TEST_SUITE("actors/coordinator/coordinator") {
     CHECK(settled.back() == "done");
   }
 
-  TEST_CASE_FIXTURE(coordinated, "whoever schedules is told of owners, until the end") {
+  TEST_CASE_FIXTURE(coordinated, "the scheduler is told of owners, until the end") {
     trainer.tell(gives, make_owners_lost("ps:0 is gone: 'w' held by mirrors now"));
     trainer.tell(gives, make_owners_mirrored("held twice again: 'w'"));
     settle();
@@ -217,7 +217,7 @@ TEST_SUITE("actors/coordinator/coordinator") {
     CHECK(told.empty());
     lose_node(owner, {errc::unavailable, "ps:0 is gone"});
     settle();
-    const std::string why = "ps:0 is gone; variables that nobody else holds went with it";
+    const std::string why = "ps:0 is gone; variables that no other process holds went with it";
     CHECK(told == std::vector{closure_cancelled.message, closure_cancelled.message, why});
     CHECK(config.gauge->has_failed);
     wait();
@@ -228,7 +228,7 @@ TEST_SUITE("actors/coordinator/coordinator") {
   }
 
   TEST_CASE_FIXTURE(coordinated,
-                    "of several who wait, one is told of a failure, the others wait on") {
+                    "one of several waiters is told of a failure, the others wait on") {
     std::vector<std::string> told;
     auto wait = [&] {
       await_closures who{.until_all_are_done = true};

@@ -78,7 +78,7 @@ TEST_SUITE("actors/net/cluster_layout") {
     CHECK_FALSE(cluster_layout{.ps = 1, .workers = 3}.talk(2, 3));
   }
 
-  TEST_CASE("communicators stand with workers, who talk to each other if they are to meet") {
+  TEST_CASE("communicators stand with workers, which talk to each other if they are to meet") {
     cluster_layout layout{.has_chief = true, .ps = 1, .workers = 2, .workers_meet = true};
     CHECK(layout.communicator_node(0).value() == 0);
     CHECK(layout.communicator_node(2).value() == 3);
@@ -89,7 +89,7 @@ TEST_SUITE("actors/net/cluster_layout") {
     CHECK_FALSE(cluster_layout{.ps = 2, .workers = 2, .workers_meet = true}.talk(0, 1));
   }
 
-  TEST_CASE("a cluster in which nobody trains, or too many, is refused") {
+  TEST_CASE("a cluster without replicas, or with too many, is refused") {
     CHECK(cluster_layout{}.validate());
     CHECK(cluster_layout{.workers = 0}.validate().error().code == errc::invalid_argument);
     CHECK_FALSE(cluster_layout{.replicas_per_worker = 0}.validate());

@@ -147,7 +147,7 @@ TEST_SUITE("actors/net/cluster_placement") {
     CHECK(second != first);
   }
 
-  TEST_CASE_FIXTURE(three_processes, "who waits in vain says for whom, and where") {
+  TEST_CASE_FIXTURE(three_processes, "a wait in vain says for which actor, and where") {
     enter("token queue");
     auto seen = processes[2]->see("replica 2", "token queue");
     REQUIRE_FALSE(seen);
@@ -161,7 +161,7 @@ TEST_SUITE("actors/net/cluster_placement") {
     CHECK(seen.error().message == "node 'worker:0' is gone");
   }
 
-  TEST_CASE_FIXTURE(three_processes, "who searches for an actor is told of it when it is there") {
+  TEST_CASE_FIXTURE(three_processes, "a search for an actor finds it when it is there") {
     CHECK(processes[2]->search("", "owner w").error().code == errc::not_found);
     enter("owner w");
     caf::strong_actor_ptr told;
@@ -176,7 +176,7 @@ TEST_SUITE("actors/net/cluster_placement") {
   }
 
   TEST_CASE_FIXTURE(three_processes,
-                    "who searches in a process that has not come is to ask again") {
+                    "a search in a process that has not come is to be made again") {
     direct_network sparse{{"ps:0", "worker:0"}};
     direct_membership worker{sparse, world.system(), 1};
     cluster_placement process{{.ps = 1, .workers = 1}, worker, 50ms};
@@ -194,7 +194,7 @@ TEST_SUITE("actors/net/cluster_placement") {
     CHECK(told[0] == nullptr);
   }
 
-  TEST_CASE_FIXTURE(three_processes, "who waits gives up when somebody says so") {
+  TEST_CASE_FIXTURE(three_processes, "a wait ends when it is told to give up") {
     enter("token queue");
     cluster_placement patient{one_ps_two_workers, *members[2], 60s};
     static_cast<void>(patient.enter("token queue"));
@@ -207,7 +207,7 @@ TEST_SUITE("actors/net/cluster_placement") {
   }
 
   TEST_CASE_FIXTURE(three_processes,
-                    "nobody sees one that has not entered, or is never spoken to") {
+                    "an actor that has not entered, or is never spoken to, is not seen") {
     CHECK(processes[2]->see("", "token queue").error().code == errc::not_found);
     for (auto& process : processes)
       static_cast<void>(process->enter("replica 0"));

@@ -52,7 +52,7 @@ TEST_SUITE("actors/net/frame_header") {
              "04000000000000000500000000000000");
   }
 
-  TEST_CASE("whoever does not begin with the magic bytes is no node") {
+  TEST_CASE("a peer that does not begin with the magic bytes is no node") {
     auto block = write_frame_header({});
     block[0] = std::byte{'G'};
     auto read = read_frame_header(block, limits);

@@ -49,10 +49,10 @@ class Loss(unittest.TestCase):
                 return
         self.fail(f"named after {trials} s")
 
-    def test_who_is_killed_is_named_within_a_tenth_of_a_second(self):
+    def test_a_killed_process_is_named_within_a_tenth_of_a_second(self):
         self.assert_named_within(0.1 * SLOWER, signal.SIGKILL)
 
-    def test_who_is_stopped_is_named_after_two_seconds_and_within_three(self):
+    def test_a_stopped_process_is_named_after_two_seconds_and_within_three(self):
         self.assert_named_within(3, signal.SIGSTOP, not_before=2)
 
 

@@ -45,7 +45,7 @@ class Memory(unittest.TestCase):
     def assert_bounded(self, megabytes):
         self.assertLess(megabytes, BOUND_MB + BESIDE_MB)
 
-    def test_who_sends_without_end_to_a_slow_reader_gives_it_up_in_bounded_memory(self):
+    def test_a_sender_without_end_gives_up_a_slow_reader_in_bounded_memory(self):
         reader, sender = self.begin(50, 10_000, 0)
         more, sent, why = self.end(sender)
         self.assertIn("it reads too slowly", why)
@@ -55,7 +55,7 @@ class Memory(unittest.TestCase):
         self.assertIn("it reads too slowly", why)
         self.assert_bounded(more)
 
-    def test_a_slow_reader_is_waited_for_by_who_waits_for_answers(self):
+    def test_a_sender_that_waits_for_answers_waits_for_a_slow_reader(self):
         reader, sender = self.begin(2, 10 * BOUND_MB, WINDOW_MB + MESSAGE_MAX_MB - 1)
         more, sent, why = self.end(sender)
         self.assertEqual((sent, why), (10 * BOUND_MB, "all were answered"))
@@ -64,7 +64,7 @@ class Memory(unittest.TestCase):
         self.assertEqual(read, 10 * BOUND_MB)
         self.assert_bounded(more)
 
-    def test_who_reads_nothing_at_all_is_given_up_in_bounded_memory(self):
+    def test_a_peer_that_reads_nothing_is_given_up_in_bounded_memory(self):
         reader, sender = self.begin(0, 1_000_000, 0)
         reader.send_signal(signal.SIGSTOP)
         more, _, why = self.end(sender)

@@ -162,7 +162,7 @@ TEST_SUITE("actors/net/node") {
     settle_all();
   }
 
-  TEST_CASE_FIXTURE(two_nodes, "an exit message says who has sent it") {
+  TEST_CASE_FIXTURE(two_nodes, "an exit message names its sender") {
     puppet sender{world};
     caf::actor_addr source;
     auto far = spawn([&source](caf::event_based_actor* self) -> caf::behavior {
@@ -180,7 +180,8 @@ TEST_SUITE("actors/net/node") {
     settle_all();
   }
 
-  TEST_CASE_FIXTURE(two_nodes, "who has ended before its message leaves is known to have ended") {
+  TEST_CASE_FIXTURE(two_nodes,
+                    "an actor that has ended before its message leaves is known to have ended") {
     auto sender = caf::actor_cast<caf::strong_actor_ptr>(spawn(successor));
     caf::anon_send_exit(caf::actor_cast<caf::actor>(sender), caf::exit_reason::user_shutdown);
     settle_all();
@@ -223,7 +224,7 @@ TEST_SUITE("actors/net/node") {
     CHECK(charge.use_count() == 1);
   }
 
-  TEST_CASE_FIXTURE(two_nodes, "a link to an actor that fails ends who is linked to it") {
+  TEST_CASE_FIXTURE(two_nodes, "an actor that fails ends the actors that are linked to it") {
     auto far = spawn(successor);
     auto linked = spawn([handle = near(far)](caf::event_based_actor* self) -> caf::behavior {
       self->link_to(handle);
@@ -275,7 +276,7 @@ TEST_SUITE("actors/net/node") {
     settle_all();
   }
 
-  TEST_CASE_FIXTURE(two_nodes, "who asks when a node is lost already is told at once") {
+  TEST_CASE_FIXTURE(two_nodes, "a request to a node that is lost already fails at once") {
     auto far = spawn(successor);
     auto address = nodes[1]->show(caf::actor_cast<caf::strong_actor_ptr>(far), nodes[0]->address());
     nodes[0]->lose(nodes[1]->address(), {errc::unavailable, "node 'node 1' is gone"});
@@ -321,7 +322,8 @@ TEST_SUITE("actors/net/node") {
     CHECK(hearer.heard_count() == 1);
   }
 
-  TEST_CASE_FIXTURE(two_nodes, "who looks for an actor before it is published is answered then") {
+  TEST_CASE_FIXTURE(two_nodes,
+                    "a search for an actor that is not published yet is answered when it is") {
     auto found = look_for("hearer", 1);
     auto other = look_for("somebody else", 1);
     settle_all();
@@ -361,7 +363,7 @@ TEST_SUITE("actors/net/node") {
     CHECK(***found == caf::actor_cast<caf::strong_actor_ptr>(near(second.as<caf::actor>())));
   }
 
-  TEST_CASE_FIXTURE(two_nodes, "who looks for an actor of a node that is lost learns which") {
+  TEST_CASE_FIXTURE(two_nodes, "a search for an actor of a lost node names the node") {
     auto before = look_for("hearer", 1);
     nodes[0]->lose({1, 0}, {errc::unavailable, "node 'node 1' is gone"});
     auto after = look_for("hearer", 1);
@@ -373,7 +375,7 @@ TEST_SUITE("actors/net/node") {
     }
   }
 
-  TEST_CASE_FIXTURE(two_nodes, "an answer that nobody asked for, or of another node, is dropped") {
+  TEST_CASE_FIXTURE(two_nodes, "an answer to no request, or of another node, is dropped") {
     nodes.push_back(node::make(world.system(), post, {2, 0}, "node 2"));
     auto found = look_for("hearer", 1);
     auto number = post.bag.back().second.id;

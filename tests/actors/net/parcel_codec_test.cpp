@@ -113,7 +113,7 @@ TEST_SUITE("actors/net/parcel_codec") {
     CHECK(reason == error{errc::stalled, "nobody is left"});
   }
 
-  TEST_CASE("CAF's own errors stay what they are where somebody looks for them") {
+  TEST_CASE("CAF's own errors keep their codes for code that compares them") {
     CHECK(send_error(caf::sec::request_receiver_down) == caf::sec::request_receiver_down);
     CHECK(send_error(caf::exit_reason::kill) == caf::exit_reason::kill);
     CHECK(send_error(caf::exit_reason::user_shutdown) == caf::exit_reason::user_shutdown);

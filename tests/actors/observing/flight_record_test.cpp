@@ -36,7 +36,7 @@ TEST_SUITE("actors/observing/flight_record") {
     caf::anon_send_exit(queue, caf::exit_reason::user_shutdown);
   }
 
-  TEST_CASE("a record of nobody is a heading") {
+  TEST_CASE("a record of no actors is a heading") {
     observatory observed{[] { return job_time{0}; }};
     auto text = flight_record(observed, "x");
     CHECK(text.starts_with("troupe flight record: x\nat 0.000000000 s"));

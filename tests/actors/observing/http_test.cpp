@@ -178,7 +178,7 @@ TEST_SUITE("actors/observing/http") {
       CHECK(!http_server::start({.address = address}, {}));
   }
 
-  TEST_CASE("where nobody listens, nobody answers") {
+  TEST_CASE("without a listener there is no answer") {
     auto address = free_addresses(1).front();
     auto port = address.substr(address.rfind(':') + 1);
     auto asked = http_get("127.0.0.1", port, "/page", timeout);

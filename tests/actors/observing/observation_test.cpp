@@ -111,7 +111,7 @@ TEST_SUITE("actors/observing/observation") {
     CHECK(seen.mailbox_depth() == 0);
   }
 
-  TEST_CASE("whoever reads while the actor writes gets whole messages in order") {
+  TEST_CASE("a reader gets whole messages in order while the actor writes") {
     observation seen{1};
     std::jthread actor{[&](std::stop_token stop) {
       for (uint64_t i = 0; !stop.stop_requested(); ++i)

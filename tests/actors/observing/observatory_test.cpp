@@ -62,7 +62,7 @@ TEST_SUITE("actors/observing/observatory") {
     CHECK(kind_of(*find(stage.world, "token queue")) == "exit");
   }
 
-  TEST_CASE("an actor that nobody introduced goes by its role") {
+  TEST_CASE("an actor that was not introduced goes by its role") {
     deterministic_world stage;
     auto queue = stage.spawn(token_queue, token_queue_config{});
     caf::anon_send(queue, make_put_tokens(1, 1));
@@ -84,7 +84,7 @@ TEST_SUITE("actors/observing/observatory") {
     CHECK(find(stage.world, "doomed")->errors == 1);
   }
 
-  TEST_CASE("of the actors that ended the last are kept, and memory is not") {
+  TEST_CASE("the last of the actors that ended are remembered, in bounded memory") {
     deterministic_world stage;
     for (int i = 0; i < 300; ++i) {
       auto queue = stage.spawn(token_queue, token_queue_config{});
@@ -98,7 +98,7 @@ TEST_SUITE("actors/observing/observatory") {
     CHECK(!find(stage.world, "queue 0"));
   }
 
-  TEST_CASE("the observation of an actor is not used again while somebody has the actor's handle") {
+  TEST_CASE("the observation of an actor is not used again while there is a handle to the actor") {
     deterministic_world stage;
     auto held = stage.spawn(token_queue, token_queue_config{});
     stage.world.introduce(held.id(), "held");

@@ -28,7 +28,7 @@ contribution contribution_of(uint32_t replica, uint64_t local_step, job_time arr
 } // namespace
 
 TEST_SUITE("actors/policies/arrival_history") {
-  TEST_CASE("the time to the k-th gradient is the mean over steps, whoever it was") {
+  TEST_CASE("the time to the k-th gradient is the mean over steps, whichever replica gave it") {
     arrival_history seen;
     auto first = step_of(0, 0s, 3s);
     first.accepted
@@ -69,7 +69,7 @@ TEST_SUITE("actors/policies/arrival_history") {
     CHECK(seen.expected_times({0, 1}, 3s) == times{1, 2.5});
   }
 
-  TEST_CASE("who was told to stop may have been done a moment later") {
+  TEST_CASE("a replica that was told to stop may have been done a moment later") {
     arrival_history seen;
     auto first = step_of(0, 0s, 3s);
     first.accepted = {contribution_of(0, 0, 1s), contribution_of(1, 0, 3s)};

@@ -23,17 +23,17 @@ std::vector<uint64_t> next_steps(const asynchronous_rule& rule, uint64_t count) 
 } // namespace
 
 TEST_SUITE("actors/policies/asynchronous_rule") {
-  TEST_CASE("under k_async everybody waits for the update that has their gradient") {
+  TEST_CASE("under k_async each replica waits for the update that has its gradient") {
     CHECK(next_steps({sync_policy::k_async, 3}, 7)
           == std::vector<uint64_t>{11, 11, 11, 12, 12, 12, 13});
   }
 
-  TEST_CASE("under k_batch_async only who completes an update waits for it") {
+  TEST_CASE("under k_batch_async only the replica that completes an update waits for it") {
     CHECK(next_steps({sync_policy::k_batch_async, 3}, 7)
           == std::vector<uint64_t>{10, 10, 11, 11, 11, 12, 12});
   }
 
-  TEST_CASE("an update of one gradient is waited for by who gave it") {
+  TEST_CASE("the replica that gave the only gradient of an update waits for it") {
     for (auto policy : {sync_policy::k_async, sync_policy::k_batch_async, sync_policy::ssp})
       CHECK(next_steps({policy, 1}, 3) == std::vector<uint64_t>{11, 12, 13});
   }
@@ -53,7 +53,7 @@ TEST_SUITE("actors/policies/asynchronous_rule") {
       }
   }
 
-  TEST_CASE("of several variables the first lets a k_async replica go on, else the last") {
+  TEST_CASE("the first of several variables lets a k_async replica go on, else the last does") {
     const std::vector<uint64_t> steps{12, 11, 13};
     CHECK(asynchronous_rule::join(sync_policy::k_async, steps) == 11);
     CHECK(asynchronous_rule::join(sync_policy::k_batch_async, steps) == 13);

@@ -38,7 +38,7 @@ TEST_SUITE("actors/policies/backup_choice") {
     CHECK(best_count(numbers{-5, -1, 1, 2}, numbers{1, 1, 1, 9}) == 3);
   }
 
-  TEST_CASE("of equals the largest count is best, and all if nothing helps") {
+  TEST_CASE("the largest of equal counts is best, and all if nothing helps") {
     CHECK(best_count(numbers{1, 2}, numbers{1, 2}) == 2);
     CHECK(best_count(numbers{-3, -2, -1}, numbers{1, 2, 3}) == 3);
     CHECK(best_count(numbers{0}, numbers{0}) == 1);
@@ -138,7 +138,7 @@ TEST_SUITE("actors/policies/backup_choice") {
     CHECK(backup_choice{{.curvature = 0}, 0.25}.curvature() == 0.1);
   }
 
-  TEST_CASE("losses that nobody reports say nothing of the curvature") {
+  TEST_CASE("losses that are not reported say nothing of the curvature") {
     backup_choice choice{{.curvature = 0, .window = 4}, 0.25};
     for (uint64_t step = 1; step <= 8; ++step) {
       auto record = step_of(step, {1s, 1s});

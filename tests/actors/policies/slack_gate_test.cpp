@@ -70,7 +70,7 @@ TEST_SUITE("actors/policies/slack_gate") {
     CHECK(arrive(pair, 0) == waiters{1, 0});
   }
 
-  TEST_CASE("replicas that nobody counts pass") {
+  TEST_CASE("replicas that are not counted pass") {
     gate none;
     CHECK(arrive(none, 7) == waiters{7});
     CHECK(none.leave(7).empty());
@@ -83,7 +83,7 @@ TEST_SUITE("actors/policies/slack_gate") {
     CHECK(pair.waiting().empty());
   }
 
-  TEST_CASE("whatever the order, somebody can always go on") {
+  TEST_CASE("one replica can always go on, in any order") {
     std::minstd_rand random{7};
     for (uint64_t slack = 0; slack < 4; ++slack) {
       gate all{5, slack};

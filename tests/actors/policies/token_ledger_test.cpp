@@ -105,7 +105,7 @@ TEST_SUITE("actors/policies/token_ledger") {
     }
   }
 
-  TEST_CASE("who waits where training is asynchronous leaves when no more tokens come") {
+  TEST_CASE("a replica that waits under an asynchronous policy leaves when no more tokens come") {
     ledger tokens{sync_policy::k_async};
     CHECK_FALSE(tokens.take(3, 0, 1));
     CHECK(tokens.close() == std::deque{3});
@@ -120,7 +120,7 @@ TEST_SUITE("actors/policies/token_ledger") {
     }
   }
 
-  TEST_CASE("under the other policies whoever is behind gets the newest step at once") {
+  TEST_CASE("under the other policies a replica that is behind gets the newest step at once") {
     for (auto policy : {sync_policy::latest_token, sync_policy::cancel}) {
       ledger tokens{policy};
       CHECK(tokens.put(1, 4).empty());
@@ -131,7 +131,7 @@ TEST_SUITE("actors/policies/token_ledger") {
     }
   }
 
-  TEST_CASE("under the other policies an update lets everybody go, and leaves no token behind") {
+  TEST_CASE("under the other policies an update lets all replicas go, and leaves no token behind") {
     for (auto policy : {sync_policy::latest_token, sync_policy::cancel}) {
       ledger tokens{policy};
       for (int who : {2, 0, 1})
@@ -143,14 +143,14 @@ TEST_SUITE("actors/policies/token_ledger") {
     }
   }
 
-  TEST_CASE("a job that begins later makes those wait who work on its first step") {
+  TEST_CASE("a job that begins later makes the replicas wait that work on its first step") {
     ledger tokens{sync_policy::latest_token, 10};
     CHECK_FALSE(tokens.take(0, 10));
     CHECK(tokens.take(1, 9) == 10);
     CHECK(served(tokens, 11, 1) == waiters{0});
   }
 
-  TEST_CASE("closing sends everybody away, in the order of asking") {
+  TEST_CASE("closing sends all waiting replicas away, in the order of asking") {
     for (auto policy : {sync_policy::tensorflow, sync_policy::latest_token, sync_policy::cancel}) {
       ledger tokens{policy};
       for (int who : {4, 2})

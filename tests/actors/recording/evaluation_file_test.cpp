@@ -23,7 +23,7 @@ TEST_SUITE("actors/recording/evaluation_file") {
           == evaluation_file::header("bits_per_byte") + "8,1.6,2.625\n" + "9,1.7,\n");
   }
 
-  TEST_CASE("goes on with the lines of who was there before, but for one that was cut off") {
+  TEST_CASE("goes on behind the lines of an earlier evaluator, but for one that was cut off") {
     test::scratch_folder folder;
     auto path = folder / "evaluations.csv";
     test::write(path, evaluation_file::header("bits_per_byte") + "8,1.6,2.625\n9,1.7,\n10,1.");

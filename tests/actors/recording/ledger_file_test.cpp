@@ -14,7 +14,7 @@ TEST_SUITE("actors/recording/ledger_file") {
   using namespace troupe;
   using namespace std::chrono_literals;
 
-  TEST_CASE("tells who was accepted, who was late, and who waited for whom") {
+  TEST_CASE("tells which gradients were accepted or late, and which replica waited for which") {
     test::scratch_folder folder;
     auto file = ledger_file::create(folder / "ledger.csv");
     REQUIRE(file);

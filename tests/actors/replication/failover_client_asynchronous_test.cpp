@@ -140,7 +140,7 @@ TEST_SUITE("actors/replication/failover_client_asynchronous") {
     CHECK(chief.heard<wire::TakenGradient>().size() == 3);
   }
 
-  TEST_CASE_FIXTURE(batch_job, "so it is whoever is lost, and comes back, in turn") {
+  TEST_CASE_FIXTURE(batch_job, "the same holds when the two are lost, and come back, in turn") {
     double left = 100;
     uint64_t iteration = 0;
     for (size_t lost : {0, 1, 0, 1, 1, 0}) {
@@ -200,7 +200,7 @@ TEST_SUITE("actors/replication/failover_client_asynchronous") {
   }
 
   TEST_CASE_FIXTURE(slow_job,
-                    "the chief is told of a step when all who hold the variable have it") {
+                    "the chief is told of a step when all that hold the variable have it") {
     CHECK(is_accepted(given));
     auto status = chief.ask<msg<wire::AccumulatorStatus>>(takes, make_read_accumulator());
     settle();
@@ -239,7 +239,7 @@ TEST_SUITE("actors/replication/failover_client_asynchronous") {
     CHECK(waiting() == 0);
   }
 
-  TEST_CASE_FIXTURE(slow_job, "a gradient that nobody answered is given again") {
+  TEST_CASE_FIXTURE(slow_job, "a gradient that was not answered is given again") {
     auto late = give_late();
     arrival came{{.replica = 0}, {}, 0};
     take_over(closed_step{.accepted = {came}, .latest = {{0, 0}}});
@@ -247,7 +247,8 @@ TEST_SUITE("actors/replication/failover_client_asynchronous") {
     CHECK(waiting() == 1);
   }
 
-  TEST_CASE_FIXTURE(slow_job, "a gradient that nobody answered is not, if the mirror has it") {
+  TEST_CASE_FIXTURE(slow_job,
+                    "a gradient that was not answered is not given again if the mirror has it") {
     auto late = give_late();
     arrival came{{.replica = 0, .iteration = 1}, {}, 1};
     take_over(closed_step{.step = 1, .accepted = {came}, .latest = {{0, 1}}});

@@ -13,7 +13,7 @@ using namespace troupe::test;
 using namespace std::chrono_literals;
 
 TEST_SUITE("actors/replication/failover_client") {
-  TEST_CASE_FIXTURE(replicated_job, "as long as nobody is lost, it answers as those behind it") {
+  TEST_CASE_FIXTURE(replicated_job, "as long as no owner is lost, it answers as those behind it") {
     auto taken = take(2);
     auto first = push(0, 10);
     auto second = push(1, 20);
@@ -68,7 +68,8 @@ TEST_SUITE("actors/replication/failover_client") {
     CHECK_FALSE(is_accepted(late));
   }
 
-  TEST_CASE_FIXTURE(replicated_job, "who comes after the move is told where the variable is") {
+  TEST_CASE_FIXTURE(replicated_job,
+                    "a client that comes after the move is told where the variable is") {
     lose(0);
     auto newcomer = speaker(false);
     settle();
@@ -78,7 +79,8 @@ TEST_SUITE("actors/replication/failover_client") {
     caf::anon_send_exit(newcomer, caf::exit_reason::kill);
   }
 
-  TEST_CASE_FIXTURE(replicated_job, "who comes after a loss needs only those who are left") {
+  TEST_CASE_FIXTURE(replicated_job,
+                    "a client that comes after a loss needs only the owners that are left") {
     auto read_of_newcomer = [this] {
       auto newcomer = speaker(false);
       auto answer = trainer.ask<msg<wire::VariableSnapshot>>(newcomer, make_read_variable());
@@ -93,7 +95,8 @@ TEST_SUITE("actors/replication/failover_client") {
     CHECK(read_of_newcomer().error().code == errc::unavailable);
   }
 
-  TEST_CASE_FIXTURE(replicated_job, "who comes after the move does not need the former owner") {
+  TEST_CASE_FIXTURE(replicated_job,
+                    "a client that comes after the move does not need the former owner") {
     lose(0);
     *has_come[0] = false;
     auto newcomer = speaker(false);
@@ -103,7 +106,7 @@ TEST_SUITE("actors/replication/failover_client") {
     caf::anon_send_exit(newcomer, caf::exit_reason::kill);
   }
 
-  TEST_CASE_FIXTURE(replicated_job, "whoever holds the variable is waited for, so long") {
+  TEST_CASE_FIXTURE(replicated_job, "the holder of the variable is waited for until the deadline") {
     *has_come[0] = false;
     auto early = speaker(false);
     auto read = trainer.ask<msg<wire::VariableSnapshot>>(early, make_read_variable());
@@ -120,12 +123,13 @@ TEST_SUITE("actors/replication/failover_client") {
     read = trainer.ask<msg<wire::VariableSnapshot>>(late, make_read_variable());
     pass(61s);
     CHECK(read.error().code == errc::deadline_exceeded);
-    CHECK(read.error().message == "waited 60.0 s for who holds 'w'");
+    CHECK(read.error().message == "waited 60.0 s for the holder of 'w'");
     for (const auto& one : {early, late})
       caf::anon_send_exit(one, caf::exit_reason::kill);
   }
 
-  TEST_CASE_FIXTURE(replicated_job, "nobody is asked before it is known who holds the variable") {
+  TEST_CASE_FIXTURE(replicated_job,
+                    "no owner is asked before it is known which one holds the variable") {
     auto other = spawn(directory, directory_state::give_up_process{});
     auto early
       = spawn(failover_client,
@@ -228,7 +232,7 @@ TEST_SUITE("actors/replication/failover_client") {
     CHECK(taken.has_come());
   }
 
-  TEST_CASE_FIXTURE(replicated_job, "when both are lost, whoever waits is told so") {
+  TEST_CASE_FIXTURE(replicated_job, "when both are lost, waiting requests are told so") {
     auto taken = take(2);
     auto first = push(0, 10);
     settle();
@@ -242,7 +246,8 @@ TEST_SUITE("actors/replication/failover_client") {
     CHECK(second.error().code == errc::unavailable);
   }
 
-  TEST_CASE_FIXTURE(replicated_job, "whoever comes back may take over in turn, again and again") {
+  TEST_CASE_FIXTURE(replicated_job,
+                    "an owner that comes back may take over in turn, again and again") {
     uint64_t step = 0;
     for (size_t lost : {0, 1, 0, 1, 1, 0, 0}) {
       auto taken = take(2);
@@ -286,7 +291,8 @@ TEST_SUITE("actors/replication/failover_client") {
     CHECK(chief.heard<wire::TakenGradient>()[0].reader().getAccepted().size() == 2);
   }
 
-  TEST_CASE_FIXTURE(replicated_job, "who comes back before its loss is known waits for that") {
+  TEST_CASE_FIXTURE(replicated_job,
+                    "an owner that comes back before its loss is known waits for that") {
     auto former = owners[0];
     begin_again(0, owners[1]);
     CHECK(returns_told() == 0);
@@ -297,7 +303,7 @@ TEST_SUITE("actors/replication/failover_client") {
   }
 
   TEST_CASE_FIXTURE(replicated_job,
-                    "the next life of who holds a variable alone does not hold it") {
+                    "the next life of the only holder of a variable does not hold it") {
     lose(1);
     auto former = owners[0];
     begin_again(0, owners[1]);
@@ -309,7 +315,9 @@ TEST_SUITE("actors/replication/failover_client") {
     CHECK(read.error().code == errc::unavailable);
   }
 
-  TEST_CASE_FIXTURE(replicated_job, "who is lost while it is told what it missed is not missed") {
+  TEST_CASE_FIXTURE(
+    replicated_job,
+    "an owner that is lost while it is told the changes since its loss is not missed") {
     puppet silent{world};
     lose(0);
     begin_again(0, silent.as<replicated_owner_actor>());
@@ -328,7 +336,9 @@ TEST_SUITE("actors/replication/failover_client") {
     CHECK(value() == doctest::Approx(90));
   }
 
-  TEST_CASE_FIXTURE(replicated_job, "who has not been told what it missed does not take over") {
+  TEST_CASE_FIXTURE(
+    replicated_job,
+    "an owner that has not been told the changes since its loss does not take over") {
     puppet silent{world};
     lose(0);
     begin_again(0, silent.as<replicated_owner_actor>());
@@ -340,7 +350,8 @@ TEST_SUITE("actors/replication/failover_client") {
     CHECK(taken.error().message.find("the owner of 'w' is gone") != std::string::npos);
   }
 
-  TEST_CASE_FIXTURE(replicated_job, "who comes after several moves is told where the variable is") {
+  TEST_CASE_FIXTURE(replicated_job,
+                    "a client that comes after several moves is told where the variable is") {
     lose(0);
     return_to(0);
     lose(1);
@@ -372,7 +383,7 @@ TEST_SUITE("actors/replication/failover_client") {
           != std::string::npos);
   }
 
-  TEST_CASE_FIXTURE(replicated_job, "of two processes that lose each other one is given up") {
+  TEST_CASE_FIXTURE(replicated_job, "one of two processes that lose each other is given up") {
     std::array<puppet, 2> first{puppet{world}, puppet{world}};
     std::array<puppet, 2> second{puppet{world}, puppet{world}};
     auto watch = [&](const std::string& name, const puppet& owner, const puppet& mirror,
@@ -401,7 +412,8 @@ TEST_SUITE("actors/replication/failover_client") {
     CHECK(parted.size() == 1);
   }
 
-  TEST_CASE_FIXTURE(replicated_job, "whoever does not hold a variable does not miss its mirror") {
+  TEST_CASE_FIXTURE(replicated_job,
+                    "an actor that does not hold a variable cannot miss its mirror") {
     auto refused = trainer.ask<msg<wire::OwnerFollowed>>(known, make_miss_mirror(0, 0));
     settle();
     CHECK(refused.error() == error{errc::cancelled, "'w' is held by another"});
@@ -409,7 +421,8 @@ TEST_SUITE("actors/replication/failover_client") {
     CHECK(parted.empty());
   }
 
-  TEST_CASE_FIXTURE(replicated_job, "who hears late of a former mirror gives up no later one") {
+  TEST_CASE_FIXTURE(replicated_job,
+                    "an owner that hears late of a former mirror gives up no later one") {
     puppet holder{world};
     puppet former{world};
     puppet later{world};
@@ -433,7 +446,7 @@ TEST_SUITE("actors/replication/failover_client") {
     CHECK(parted == std::vector<std::pair<uint32_t, uint32_t>>{{6, 5}});
   }
 
-  TEST_CASE_FIXTURE(replicated_job, "who holds a variable, or is its mirror, is no newcomer") {
+  TEST_CASE_FIXTURE(replicated_job, "the holder of a variable, or its mirror, is no newcomer") {
     for (size_t place = 0; place < 2; ++place)
       trainer.tell(owners[place], come_back{owners[1 - place], place == 1, false});
     pass(1s);
@@ -445,7 +458,9 @@ TEST_SUITE("actors/replication/failover_client") {
     CHECK(returns_told() == 0);
   }
 
-  TEST_CASE_FIXTURE(replicated_job, "whoever does not know it to be its new life is told, too") {
+  TEST_CASE_FIXTURE(
+    replicated_job,
+    "an owner that does not know that it is in a new life is told the changes, too") {
     lose(0);
     owners[0] = spawn(variable_owner, owner_config());
     accumulators[0] = collector(owners[0]);
@@ -503,7 +518,8 @@ TEST_SUITE("actors/replication/failover_client") {
     CHECK(given.error().code == errc::unavailable);
   }
 
-  TEST_CASE_FIXTURE(replicated_job, "who loses the directory's node, too, waits for no word") {
+  TEST_CASE_FIXTURE(replicated_job,
+                    "a client that loses the directory's node, too, does not wait for news") {
     auto given = push(0, 10);
     settle();
     auto taken = take(2);

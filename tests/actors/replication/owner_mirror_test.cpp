@@ -342,8 +342,7 @@ TEST_SUITE("actors/replication/owner_mirror") {
     CHECK(apply(4, {noise(1), noise(2)}).error().code == errc::unavailable);
   }
 
-  TEST_CASE_FIXTURE(replicated,
-                    "of a held update it says what was measured, then what came of it") {
+  TEST_CASE_FIXTURE(replicated, "it tells of a held update its measure, then its result") {
     use({.rule = rules::sgd{.learning_rate = 1}});
     CHECK(apply(4, {noise(1), noise(2)}, true).has_come());
     auto closed = take_over();
@@ -473,7 +472,7 @@ TEST_SUITE("actors/replication/owner_mirror") {
     caf::anon_send_exit(newcomer, caf::exit_reason::kill);
   }
 
-  TEST_CASE_FIXTURE(replicated, "whoever repeats the changes of another takes no mirror") {
+  TEST_CASE_FIXTURE(replicated, "an owner that repeats the changes of another takes no mirror") {
     auto newcomer = spawn(variable_owner, config(mirror));
     tell_as(newcomer, mirror, make_repeat_changes(1));
     use({.rule = rules::sgd{.learning_rate = 1}});
@@ -518,7 +517,7 @@ TEST_SUITE("actors/replication/owner_mirror") {
     caf::anon_send_exit(newcomer, caf::exit_reason::kill);
   }
 
-  TEST_CASE_FIXTURE(replicated, "an accumulator is told the step by who takes over") {
+  TEST_CASE_FIXTURE(replicated, "the mirror that takes over tells the accumulator the step") {
     use({.rule = rules::sgd{.learning_rate = 1}});
     puppet collects{world};
     trainer.tell(mirror, use_accumulator{collects.as<accumulator_actor>()});
@@ -604,7 +603,8 @@ TEST_SUITE("actors/replication/owner_mirror") {
     CHECK(mirror.told() == 2);
   }
 
-  TEST_CASE_FIXTURE(replicated, "likewise updates, of each asker by itself") {
+  TEST_CASE_FIXTURE(replicated,
+                    "an update that is asked for again is made once, of each asker by itself") {
     use(adam_with_average());
     std::vector pushes{make_push_gradient({}, noise(1))};
     auto mean = make_apply_update(0, 0, pushes);
@@ -643,7 +643,7 @@ TEST_SUITE("actors/replication/owner_mirror") {
     CHECK(are_equal(state_of(mirror), held));
   }
 
-  TEST_CASE_FIXTURE(replicated, "a change that the mirror may not have is read by nobody") {
+  TEST_CASE_FIXTURE(replicated, "a change that the mirror may not have is not read") {
     known.doubt();
     caf::anon_send_exit(mirror, caf::exit_reason::kill);
     settle();
@@ -681,7 +681,8 @@ TEST_SUITE("actors/replication/owner_mirror") {
     CHECK(known.misses()[0].reader().getMirror() == 4);
   }
 
-  TEST_CASE_FIXTURE(replicated, "whoever may be in its first life asks, and stays what it is") {
+  TEST_CASE_FIXTURE(replicated,
+                    "an owner that may be in its first life asks, and stays what it is") {
     trainer.tell(owner, come_back{mirror, false, false});
     settle();
     REQUIRE(known.offers().size() == 1);

@@ -48,7 +48,7 @@ TEST_SUITE("actors/replication/resend_buffer") {
     CHECK(kept.all().size() == 1);
   }
 
-  TEST_CASE("of one that is given again the last word counts, and no step before it") {
+  TEST_CASE("the last answer to a gradient that is given again counts, and no step before it") {
     resend_buffer kept;
     kept.add(gradient_of(1, 0), 4);
     kept.add(gradient_of(1, 1), 5);
@@ -83,7 +83,7 @@ TEST_SUITE("actors/replication/resend_buffer") {
     CHECK(kept.all()[1].reader().getOrigin().getReplica() == 2);
   }
 
-  TEST_CASE("whoever gave a gradient that the variable has goes on when its step is over") {
+  TEST_CASE("a replica that gave a gradient that the variable has goes on when its step is over") {
     closed_step closed{.step = 3, .accepted = {arrival_of(0, 7)}, .latest = {{0, 7}, {1, 5}}};
     CHECK(step_with(closed, {.replica = 0, .iteration = 7}) == 4);
     CHECK(step_with(closed, {.replica = 0, .iteration = 6}) == 3);

@@ -133,21 +133,21 @@ constexpr auto some_rows = wire::Gradient::SPARSE;
 } // namespace
 
 TEST_SUITE("actors/replication/variable_cache") {
-  TEST_CASE_FIXTURE(reading, "a value that somebody still uses does not travel again") {
+  TEST_CASE_FIXTURE(reading, "a value that is still in use does not travel again") {
     auto first = read();
     auto second = read();
     CHECK(first.data() == second.data());
     CHECK(seen->told == kinds{everything, nothing});
   }
 
-  TEST_CASE_FIXTURE(reading, "a value that nobody uses any more is not kept") {
+  TEST_CASE_FIXTURE(reading, "a value that is no longer in use is not kept") {
     static_cast<void>(read());
     static_cast<void>(read());
     CHECK(seen->known == std::vector<uint64_t>{0, 0});
     CHECK(seen->told == kinds{everything, everything});
   }
 
-  TEST_CASE_FIXTURE(reading, "readers who come together are told by one answer") {
+  TEST_CASE_FIXTURE(reading, "readers that come together are told by one answer") {
     seen->are_kept = true;
     auto first = ask_for_it();
     settle();
@@ -161,7 +161,7 @@ TEST_SUITE("actors/replication/variable_cache") {
     CHECK(second.value() == third.value());
   }
 
-  TEST_CASE_FIXTURE(reading, "nobody is told what was before the question") {
+  TEST_CASE_FIXTURE(reading, "no reader is told a value of before its question") {
     seen->are_kept = true;
     auto early = ask_for_it();
     settle(); // the owner has answered, and the answer is on its way
@@ -173,7 +173,7 @@ TEST_SUITE("actors/replication/variable_cache") {
     CHECK(numbers_of(value_of(late.value())).front() == 1);
   }
 
-  TEST_CASE_FIXTURE(reading, "of a table whose rows change, only those travel") {
+  TEST_CASE_FIXTURE(reading, "only the changed rows of a table travel") {
     for (const auto& rows : std::vector<std::vector<int64_t>>{{1}, {2, 3}, {3}, {9, 9}, {0}, {4}}) {
       update_rows(rows);
       CHECK(numbers_of(read()) == numbers_of(held_by_owner()));
@@ -182,7 +182,8 @@ TEST_SUITE("actors/replication/variable_cache") {
     CHECK(numbers_of(read())[9 * 3] == -2);
   }
 
-  TEST_CASE_FIXTURE(reading, "who reads seldom is told the rows of all changes, or everything") {
+  TEST_CASE_FIXTURE(reading,
+                    "a reader that asks seldom is told the rows of all changes, or everything") {
     update_rows({1});
     static_cast<void>(read());
     update_rows({2});
@@ -229,8 +230,7 @@ TEST_SUITE("actors/replication/variable_cache") {
     CHECK(waits.error() == asked.error());
   }
 
-  TEST_CASE_FIXTURE(reading,
-                    "rows that the variable has not are malformed, and nobody reads them") {
+  TEST_CASE_FIXTURE(reading, "rows that the variable has not are malformed, and are not read") {
     auto owner_says = [&](const variable_changes& what) {
       variable_cache_state state;
       auto before = make_variable_snapshot(0, zeros(extents));

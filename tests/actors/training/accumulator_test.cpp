@@ -298,7 +298,7 @@ TEST_SUITE("actors/training/accumulator") {
     }
   }
 
-  TEST_CASE("a take is reported to whoever asked, with those who were accepted and those dropped") {
+  TEST_CASE("a take is reported to its asker, with the accepted and the dropped gradients") {
     collection step{3};
     step.push(4, 2);
     step.push(1, 3);
@@ -361,7 +361,7 @@ TEST_SUITE("actors/training/accumulator") {
     CHECK(sparse.getIndices().getParts()[0].begin() == rows.indices.data());
   }
 
-  TEST_CASE("the owner gets the gradients ordered by replica, whoever came first") {
+  TEST_CASE("the owner gets the gradients ordered by replica, in any order of arrival") {
     collection step;
     std::vector<tensor> values;
     for (int i = 0; i < 4; ++i)
@@ -426,7 +426,7 @@ TEST_SUITE("actors/training/accumulator") {
     CHECK(replicas_of(step.report().getAccepted()) == replica_list{0, 1});
   }
 
-  TEST_CASE("whoever takes is told when the owner is gone") {
+  TEST_CASE("the asker of a take is told when the owner is gone") {
     collection step;
     caf::anon_send_exit(step.owner, caf::exit_reason::user_shutdown);
     step.settle();

@@ -111,7 +111,7 @@ TEST_SUITE("actors/training/chief") {
     CHECK(job.steps[1].stale[0].lag == 1);
   }
 
-  TEST_CASE("after the last step everybody is sent home, and the report waits for them") {
+  TEST_CASE("after the last step all replicas are sent home, and the report waits for them") {
     job job{needing(2, 2, sync_policy::latest_token, 1)};
     job.join({0, 1});
     job.push(0, 0);
@@ -264,7 +264,7 @@ TEST_SUITE("actors/training/chief") {
                                       "over; the job goes on with 1 of 2 replicas"});
   }
 
-  TEST_CASE("a farewell of somebody who never came is ignored") {
+  TEST_CASE("a farewell of a replica that never came is ignored") {
     job job{needing(2, 2)};
     job.join({0});
     job.leave(1, {errc::user_code, "who am I"});
@@ -330,7 +330,7 @@ TEST_SUITE("actors/training/chief") {
     CHECK(job.report);
   }
 
-  TEST_CASE("a job that is stopped before anybody came waits for those who are on their way") {
+  TEST_CASE("a job that is stopped before a replica came waits for those on their way") {
     job job{needing(2, 2)};
     job.stop("changed my mind");
     CHECK_FALSE(job.report);
@@ -398,7 +398,7 @@ TEST_SUITE("actors/training/chief") {
     CHECK_FALSE(job.report);
   }
 
-  TEST_CASE("where nobody was lost, a variable that lacks gradients stalls the job") {
+  TEST_CASE("without a loss, a variable that lacks gradients stalls the job") {
     job job{needing(1, 1, sync_policy::k_batch_async), {"w", "v"}};
     job.join({0});
     job.push_to(job.accumulators[0], 0, 0);
@@ -413,7 +413,7 @@ TEST_SUITE("actors/training/chief") {
                    "wait for a token, and no token is left; too few gradients came for 'v'"});
   }
 
-  TEST_CASE("a step is not taken for stalled while somebody computes") {
+  TEST_CASE("a step is not taken for stalled while a replica computes") {
     auto config = needing(3, 3);
     config.absent = {1};
     job job{config};
@@ -425,7 +425,7 @@ TEST_SUITE("actors/training/chief") {
     CHECK(job.cancelled(0).empty());
   }
 
-  TEST_CASE("a step is not taken for stalled while somebody is on the way") {
+  TEST_CASE("a step is not taken for stalled while a replica is on the way") {
     job job{needing(2, 2)};
     job.join({0});
     job.push(0, 0);
@@ -436,7 +436,7 @@ TEST_SUITE("actors/training/chief") {
     CHECK(job.steps.size() == 1);
   }
 
-  TEST_CASE("who comes though nobody expects it is not taken for one that is on the way") {
+  TEST_CASE("a replica that comes unexpected is not taken for one that is on the way") {
     auto config = needing(3, 3);
     config.absent = {2};
     job job{config};
@@ -449,7 +449,7 @@ TEST_SUITE("actors/training/chief") {
     CHECK(job.steps.size() == 1);
   }
 
-  TEST_CASE("who failed and comes again is not taken for one that is awaited") {
+  TEST_CASE("a replica that failed and comes again is not taken for one that is awaited") {
     auto config = needing(2, 3);
     config.rejoin_timeout = 30s;
     job job{config};
@@ -467,7 +467,7 @@ TEST_SUITE("actors/training/chief") {
     CHECK(job.steps.size() == 1);
   }
 
-  TEST_CASE("whoever is lost and awaited is told of, and how long, and what for") {
+  TEST_CASE("a warning names a lost replica that is awaited, how long, and what for") {
     auto config = needing(2, 3);
     config.rejoin_timeout = 30s;
     job job{config};
@@ -482,7 +482,7 @@ TEST_SUITE("actors/training/chief") {
             "gradients and 1 of 3 replicas are left"});
   }
 
-  TEST_CASE("a job that ends awaits nobody, and sends home who comes") {
+  TEST_CASE("a job that ends awaits no replica, and sends home those that come") {
     auto config = needing(2, 3);
     config.steps = 1;
     config.rejoin_timeout = 1000s;
@@ -515,7 +515,7 @@ TEST_SUITE("actors/training/chief") {
     CHECK(job.report);
   }
 
-  TEST_CASE("where the number of backups is dynamic, nobody is needed who is awaited no longer") {
+  TEST_CASE("under dynamic backups a replica that is awaited no longer is not needed") {
     auto config = needing(3, 3);
     config.sync.dynamic = dynamic_backups{.gain = gain_model::power};
     config.rejoin_timeout = 5s;
@@ -530,7 +530,7 @@ TEST_SUITE("actors/training/chief") {
     CHECK(job.steps[0].needed == 2);
   }
 
-  TEST_CASE("a step that takes too long ends the job, and names who is missing") {
+  TEST_CASE("a step that takes too long ends the job, and names the missing replicas") {
     auto config = needing(3, 4);
     config.deadline = 60s;
     job job{config};
@@ -573,7 +573,7 @@ TEST_SUITE("actors/training/chief") {
       == error{errc::deadline_exceeded, "step 1 is not over after 60.5 s; not updated yet: v, w"});
   }
 
-  TEST_CASE("reports that come twice, or of nobody's gradients, close no step") {
+  TEST_CASE("reports that come twice, or without gradients, close no step") {
     job job{needing(2, 2)};
     job.join({0, 1});
     auto report = [&](uint32_t replica) {
@@ -604,7 +604,7 @@ TEST_SUITE("actors/training/chief") {
       == error{errc::malformed, "step 1 was given a gradient of replica 4000000000; there are 2"});
   }
 
-  TEST_CASE("who joins as a replica that there is not is none of the job's") {
+  TEST_CASE("an actor that joins as a replica that there is not is none of the job's") {
     job job{needing(1, 1)};
     job.stranger.tell(job.lead, make_join_job(7));
     caf::anon_send(job.lead, make_join_job(0)); // without a sender

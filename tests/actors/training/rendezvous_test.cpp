@@ -131,7 +131,7 @@ TEST_SUITE("actors/training/rendezvous") {
     CHECK(two.wakes(0) == 2);
   }
 
-  TEST_CASE("who waits is woken when somebody returns, whoever comes first") {
+  TEST_CASE("a replica that waits is woken when another returns, in either order") {
     for (auto leaver_first : {true, false}) {
       meeting three{3};
       if (leaver_first) three.leave(1);
@@ -148,7 +148,7 @@ TEST_SUITE("actors/training/rendezvous") {
     }
   }
 
-  TEST_CASE("nobody waits for the rest when one has failed") {
+  TEST_CASE("no replica waits for the rest when one has failed") {
     meeting three{3};
     three.arrive(0);
     three.leave(2, thrown("mine"));
@@ -161,7 +161,7 @@ TEST_SUITE("actors/training/rendezvous") {
     CHECK(three.over->culprit == 2);
   }
 
-  TEST_CASE("who failed after it was told that the run is over is no culprit") {
+  TEST_CASE("a replica that failed after it was told that the run is over is no culprit") {
     meeting three{3};
     three.arrive(0);
     three.leave(2, thrown("first"));
@@ -189,7 +189,7 @@ TEST_SUITE("actors/training/rendezvous") {
     }
   }
 
-  TEST_CASE("told to give up, it wakes those who wait; told again, it waits for nobody") {
+  TEST_CASE("told to give up, it wakes those that wait; told again, it waits for none") {
     meeting three{3};
     three.arrive(0);
     three.arrive(2);
@@ -232,7 +232,7 @@ TEST_SUITE("actors/training/rendezvous") {
     CHECK(two.over->culprit == 1);
   }
 
-  TEST_CASE("of many who are missing, some are named") {
+  TEST_CASE("some of many missing replicas are named") {
     meeting many{12};
     many.arrive(3);
     many.give_up_on_it();

@@ -197,7 +197,8 @@ TEST_SUITE("actors/training/roll_call") {
     CHECK(waiting.size() == 3);
   }
 
-  TEST_CASE_FIXTURE(gathering, "who does not enter in time is named, and the others are told") {
+  TEST_CASE_FIXTURE(gathering,
+                    "a process that does not enter in time is named, and the others are told") {
     enter(2);
     pass(61s);
     REQUIRE(entered);
@@ -210,7 +211,7 @@ TEST_SUITE("actors/training/roll_call") {
     CHECK(left);
   }
 
-  TEST_CASE_FIXTURE(gathering, "who was started differently is refused by name") {
+  TEST_CASE_FIXTURE(gathering, "a process that was started differently is refused by name") {
     enter(1, 6);
     CHECK(entered->error().message
           == "worker:1 has seed 6, the chief's process 5; start all processes of a job with the "
@@ -234,7 +235,7 @@ TEST_SUITE("actors/training/roll_call") {
          "a job with the same options");
   }
 
-  TEST_CASE_FIXTURE(gathering, "whoever comes back with other options is not let in") {
+  TEST_CASE_FIXTURE(gathering, "a process that comes back with other options is not let in") {
     enter(1);
     enter(2);
     say(make_job_begins(3, 8s, {}));
@@ -259,7 +260,7 @@ TEST_SUITE("actors/training/roll_call") {
     CHECK(lines("\n\na", "\n\nb") == "a|b");
   }
 
-  TEST_CASE("of a text that is too long to be sent, a checksum tells of a difference at its end") {
+  TEST_CASE("a checksum tells of a difference at the end of a text that is too long to be sent") {
     std::string lines;
     while (lines.size() <= 5000)
       lines += "beta = 0.9\n";
@@ -274,7 +275,8 @@ TEST_SUITE("actors/training/roll_call") {
     CHECK(short_agreement(std::string(5000, 'x')).starts_with("checksum of all options = "));
   }
 
-  TEST_CASE_FIXTURE(gathering, "who held variables alone is not let in again, and is told why") {
+  TEST_CASE_FIXTURE(gathering,
+                    "a process that held variables alone is not let in again, and is told why") {
     enter(1);
     enter(2);
     say(make_job_begins(3, 8s, {}));
@@ -283,14 +285,15 @@ TEST_SUITE("actors/training/roll_call") {
     REQUIRE(hears[2].begins);
     CHECK(hears[2].begins->error()
           == error{errc::failed_precondition,
-                   "worker:2 was lost, and with it variables that nobody else holds: this job "
+                   "worker:2 was lost, and with it variables that no other process holds: this job "
                    "cannot go on"});
     say(well);
     leave(1);
     CHECK(hears[1].left->value() == well);
   }
 
-  TEST_CASE_FIXTURE(gathering, "who was lost and enters again is told at once how often") {
+  TEST_CASE_FIXTURE(gathering,
+                    "a process that was lost and enters again is told at once how often") {
     enter(1);
     enter(2);
     say(make_job_begins(3, 8s, {}));
@@ -312,7 +315,7 @@ TEST_SUITE("actors/training/roll_call") {
   }
 
   TEST_CASE_FIXTURE(gathering,
-                    "who enters again for another job is refused, and nobody waits for it") {
+                    "a process that enters again for another job is refused, and not waited for") {
     enter(1);
     enter(2);
     say(make_job_begins(0, 8s, {}));
@@ -327,7 +330,7 @@ TEST_SUITE("actors/training/roll_call") {
     CHECK_FALSE(left->failure);
   }
 
-  TEST_CASE_FIXTURE(gathering, "who is lost before the job begins is named at once") {
+  TEST_CASE_FIXTURE(gathering, "a process that is lost before the job begins is named at once") {
     enter(1);
     kill(1);
     REQUIRE(entered);
@@ -335,7 +338,8 @@ TEST_SUITE("actors/training/roll_call") {
     CHECK(entered->error().message.starts_with("worker:1 left before the job had begun"));
   }
 
-  TEST_CASE_FIXTURE(gathering, "who is lost while the job goes on is waited for no more") {
+  TEST_CASE_FIXTURE(gathering,
+                    "a process that is lost while the job goes on is waited for no more") {
     enter(1);
     enter(2);
     say(make_job_begins(0, 8s, {}));
@@ -347,7 +351,8 @@ TEST_SUITE("actors/training/roll_call") {
     CHECK(*left == well);
   }
 
-  TEST_CASE_FIXTURE(gathering, "who does not leave in time is named, and the job has failed") {
+  TEST_CASE_FIXTURE(gathering,
+                    "a process that does not leave in time is named, and the job has failed") {
     enter(1);
     enter(2);
     say(make_job_begins(0, 8s, {}));
@@ -363,7 +368,7 @@ TEST_SUITE("actors/training/roll_call") {
     CHECK(*left == how);
   }
 
-  TEST_CASE_FIXTURE(gathering, "who cannot leave does not hide why the job has failed") {
+  TEST_CASE_FIXTURE(gathering, "a process that cannot leave does not hide why the job has failed") {
     enter(1);
     enter(2);
     say(make_job_begins(0, 8s, {}));

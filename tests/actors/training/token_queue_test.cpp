@@ -118,7 +118,7 @@ TEST_SUITE("actors/training/token_queue") {
     CHECK(step_of(barrier.take(0, 3)) == 2);
   }
 
-  TEST_CASE("whoever is late gets the newest token under the other policies") {
+  TEST_CASE("a replica that is late gets the newest token under the other policies") {
     for (auto policy : {sync_policy::latest_token, sync_policy::cancel}) {
       barrier barrier{policy};
       barrier.put(1, 2);
@@ -137,7 +137,7 @@ TEST_SUITE("actors/training/token_queue") {
     CHECK(step_of(token) == 41);
   }
 
-  TEST_CASE("those who are served together share one message") {
+  TEST_CASE("replicas that are served together share one message") {
     barrier barrier;
     auto first = barrier.take(0, 0);
     auto second = barrier.take(1, 0);
@@ -146,7 +146,7 @@ TEST_SUITE("actors/training/token_queue") {
     CHECK(barrier.take(2, 0).value() == first.value());
   }
 
-  TEST_CASE("closing tells everybody who waits, and everybody who asks later") {
+  TEST_CASE("closing tells all that wait, and all that ask later") {
     for (auto policy : {sync_policy::tensorflow, sync_policy::latest_token, sync_policy::cancel}) {
       barrier barrier{policy};
       auto first = barrier.take(0, 0);
@@ -159,14 +159,14 @@ TEST_SUITE("actors/training/token_queue") {
     }
   }
 
-  TEST_CASE("tokens that are left when the queue is closed are given to nobody") {
+  TEST_CASE("tokens that are left when the queue is closed are not given out") {
     barrier barrier;
     barrier.put(1, 1);
     barrier.close();
     CHECK(barrier.take(0, 0).error().code == errc::cancelled);
   }
 
-  TEST_CASE("the status says who waits, in the order of asking") {
+  TEST_CASE("the status names the replicas that wait, in the order of asking") {
     barrier barrier;
     for (uint32_t replica : {5, 1, 3})
       static_cast<void>(barrier.take(replica, 0));
@@ -186,7 +186,7 @@ TEST_SUITE("actors/training/token_queue") {
     CHECK(status.reader().getNextStep() == 4);
   }
 
-  TEST_CASE("whoever asks a queue that is gone is told so") {
+  TEST_CASE("a request to a queue that is gone is told so") {
     barrier barrier;
     caf::anon_send_exit(barrier.queue, caf::exit_reason::user_shutdown);
     barrier.settle();
@@ -217,7 +217,7 @@ TEST_SUITE("actors/training/token_queue") {
     CHECK(step_of(slow) == 2);
   }
 
-  TEST_CASE("under ssp nobody waits for a replica that is gone") {
+  TEST_CASE("under ssp no replica waits for one that is gone") {
     barrier barrier{{.policy = sync_policy::ssp, .replicas = 3}};
     barrier.put(1, 9);
     auto first = barrier.take(0, 0, 1);
@@ -228,7 +228,7 @@ TEST_SUITE("actors/training/token_queue") {
     CHECK(step_of(second) == 1);
   }
 
-  TEST_CASE("who waits for a slower replica is told when the job is over") {
+  TEST_CASE("a replica that waits for a slower one is told when the job is over") {
     barrier barrier{{.policy = sync_policy::ssp, .replicas = 2}};
     auto fast = barrier.take(0, 0, 0);
     CHECK_FALSE(fast.has_come());

@@ -117,7 +117,7 @@ TEST_SUITE("actors/training/variable_copies") {
     CHECK(copies.are_together());
   }
 
-  TEST_CASE("who reads a copy keeps what it read") {
+  TEST_CASE("the reader of a copy keeps what it read") {
     auto copies = copies_of(copy_rule::alike);
     auto before = copies.read(1).value();
     change_one(copies, 1, change::assign, scalar(0));

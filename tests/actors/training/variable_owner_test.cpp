@@ -236,7 +236,7 @@ TEST_SUITE("actors/training/variable_owner") {
     CHECK(held.snapshot().reader().getVersion() == 0);
   }
 
-  TEST_CASE("all who read one version share its memory, and its message") {
+  TEST_CASE("all readers of one version share its memory, and its message") {
     ownership held{zeros({100})};
     auto first = held.snapshot();
     CHECK(held.snapshot() == first);
@@ -244,7 +244,7 @@ TEST_SUITE("actors/training/variable_owner") {
     CHECK(held.read().data() == one.data());
   }
 
-  TEST_CASE("who holds a snapshot keeps its values while the variable goes on") {
+  TEST_CASE("a snapshot keeps its values while the variable goes on") {
     ownership held{make_tensor({2}, {1, 2})};
     held.use(rules::sgd{.learning_rate = 1});
     auto before = held.read();
@@ -255,7 +255,7 @@ TEST_SUITE("actors/training/variable_owner") {
     CHECK(after.data() != before.data());
   }
 
-  TEST_CASE("an update happens in place when nobody looks") {
+  TEST_CASE("an update happens in place when there is no reader") {
     ownership held{random_tensor<float>(100, 0)};
     held.use(rules::sgd{.learning_rate = 1});
     const auto* before = held.address();
@@ -264,7 +264,7 @@ TEST_SUITE("actors/training/variable_owner") {
     CHECK(floats(held.read()) == std::vector<float>(100));
   }
 
-  TEST_CASE("the rows of a variable are updated in place, or beside a snapshot, likewise") {
+  TEST_CASE("the rows of a variable are updated in place, too, or beside a snapshot") {
     ownership held{zeros({30, 1})};
     held.use(rules::sgd{.learning_rate = 1});
     auto gradient = slices({1}, make_tensor({1, 1}, {-1}), {30, 1});

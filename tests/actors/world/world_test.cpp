@@ -271,7 +271,7 @@ TEST_SUITE("actors/world/world") {
     }
   }
 
-  TEST_CASE("a question to somebody who is gone is answered as well, in both worlds") {
+  TEST_CASE("a question to an actor that is gone is answered as well, in both worlds") {
     for (auto make : {+[] { return world::virtual_time(); }, +[] { return world::threads(); }}) {
       auto world = make();
       auto queue = spawn_queue(world);

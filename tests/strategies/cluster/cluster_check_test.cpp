@@ -92,14 +92,14 @@ TEST_SUITE("strategies/cluster/cluster_check") {
                   "there must be at most one 'chief', not 2"});
   }
 
-  TEST_CASE("a job that nobody knows is left out") {
+  TEST_CASE("an unknown job is left out") {
     auto cluster = with({{"worker", list{"a:1"}}, {"gpu", list{"b:1"}}});
     CHECK(findings(cluster)
           == list{"'gpu' is no task type: there are chief, ps, worker and evaluator"});
     CHECK(mended(cluster).find("gpu") == std::string::npos);
   }
 
-  TEST_CASE("of jobs that nobody knows, nothing is left") {
+  TEST_CASE("unknown jobs alone leave no cluster") {
     auto cluster = with({{"hosts", list{"a:1"}}, {"gpus", list{"b:1"}}});
     CHECK(findings(cluster)
           == list{"'hosts' is no task type: there are chief, ps, worker and evaluator",
@@ -114,14 +114,14 @@ TEST_SUITE("strategies/cluster/cluster_check") {
     CHECK(mended(nobody).find("host0:2222") != std::string::npos);
   }
 
-  TEST_CASE("nobody can be a task of an empty job") {
+  TEST_CASE("an empty job has no task") {
     auto cluster = with({{"chief", list{"a:1"}}, {"worker", list{}}});
     CHECK(findings(cluster)
           == list{"this process is said to be a 'worker', but the cluster has only chief"});
     CHECK(mended(cluster).find(R"("task": {"type": "chief", "index": 0})") != std::string::npos);
   }
 
-  TEST_CASE("somebody must be the chief") {
+  TEST_CASE("one task must be the chief") {
     CHECK(findings(with({{"worker", list{"a:1"}}})).empty());
     CHECK(findings(with({{"worker", list{"a:1", "b:1"}}}))
           == list{"note: no chief is listed, so worker 0 is the chief"});
@@ -179,8 +179,8 @@ TEST_SUITE("strategies/cluster/cluster_check") {
     CHECK(findings(cluster)
           == list{"chief 0: 'a' has no port",
                   "worker 0: 'grpc://b:1' begins with 'grpc://', but an address is only host:port",
-                  "worker 1: nobody can dial '0.0.0.0:1'; it must be an address that the others "
-                  "reach",
+                  "worker 1: no task can connect to '0.0.0.0:1'; it must be an address that the "
+                  "others reach",
                   "worker 2: '' has no port", "worker 3: 'c:70000' has no port from 1 to 65535"});
     CHECK(mended(cluster).find(R"({"chief": ["a:2222"], "worker": ["b:1", "this-host:1", )"
                                R"("host:2222", "c:2222"]})")

@@ -31,7 +31,7 @@ TEST_SUITE("strategies/cluster/launcher_notice") {
     }
   }
 
-  TEST_CASE("a job without a launcher that listens tells nobody") {
+  TEST_CASE("a job without a launcher that listens sends no notice") {
     CHECK_FALSE(tell_launcher({true, true}, fixed_environment({})));
     for (const std::string name : {"", "@", "file", "@no-such-socket"}) {
       CAPTURE(name);

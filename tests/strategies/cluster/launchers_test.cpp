@@ -74,7 +74,7 @@ TEST_SUITE("strategies/cluster/open_mpi_resolver") {
           == list{"a:5", "b:8888", "a:6", "c:7"});
   }
 
-  TEST_CASE("hosts and jobs may be given by whoever makes the resolver") {
+  TEST_CASE("hosts and jobs may be given when the resolver is made") {
     open_mpi_resolver resolver{
       {.jobs = job_counts{{"ps", 1}, {"worker", 1}}, .hosts = {"a", "b"}, .rpc_layer = "tcp"},
       fixed_environment(mpirun("1", "2", "1"))};
@@ -89,7 +89,7 @@ TEST_SUITE("strategies/cluster/open_mpi_resolver") {
     CHECK(version_6.master() == "[fd00::1]:8");
   }
 
-  TEST_CASE("says that mpirun tells nobody the hosts") {
+  TEST_CASE("says that mpirun does not tell the hosts") {
     CHECK(refused({}, mpirun("0", "4", "2"))
           == "failed_precondition: mpirun tells no process on which hosts the other 3 are: list "
              "them in the order of ranks, as in mpirun -x TROUPE_HOSTS=node1,node2");
@@ -171,7 +171,7 @@ TEST_SUITE("strategies/cluster/torchrun_resolver") {
     CHECK(to_string(cluster.self()) == "worker 0");
   }
 
-  TEST_CASE("a parameter server that nobody finds is a problem, with what to do") {
+  TEST_CASE("a parameter server without a known address is a problem, with what to do") {
     auto cluster
       = resolve({.cluster = "chief=1;ps=2;worker=1"}, fixed_environment(torchrun("3", "2")));
     CHECK(
@@ -249,7 +249,7 @@ TEST_SUITE("strategies/cluster/torchrun_resolver") {
     CHECK(of("ps=1;worker=3", mpirun("2", "3", "3")).problem_line()
           == "Open MPI: jobs ask for 4 tasks, but 3 were started");
     CHECK(of("ps=1;worker=3", torchrun("1", "1")).problem_line()
-          == "torchrun: worker 0 is the chief, but nobody knows where it is: make process 0 the "
+          == "torchrun: worker 0 is the chief, but its address is not known: make process 0 the "
              "chief");
     auto listed = of("ps=1;worker=3", {{"TF_CONFIG", R"({"cluster": {"worker": ["a:1"]},
       "task": {"type": "worker", "index": 0}})"}});

@@ -64,7 +64,7 @@ TEST_SUITE("strategies/cluster/listening_card") {
     CHECK(listens(chief_at("self:1", "self:2")) == "lo 127.0.1.1");
   }
 
-  TEST_CASE("an address that is loopback for everybody stays there") {
+  TEST_CASE("an address that is loopback on every host stays there") {
     CHECK(listens(chief_at("localhost:1")) == "lo 127.0.0.1");
     CHECK(listens(chief_at("127.0.0.5:1")) == "lo 127.0.0.5");
   }
@@ -95,8 +95,8 @@ TEST_SUITE("strategies/cluster/listening_card") {
     const network_card loopback{"lo", "127.0.0.1"};
     const network_card real{"eth0", "10.0.0.7"};
     CHECK(listening_note(chief_at("192.0.2.2:1"), "lo", loopback)
-          == "'lo' means card lo (127.0.0.1), but the others dial 192.0.2.2:1: nobody will reach "
-             "this process there");
+          == "'lo' means card lo (127.0.0.1), but the others connect to 192.0.2.2:1: they will "
+             "not reach this process there");
     CHECK_FALSE(listening_note(chief_at("127.0.0.1:1"), "eth", real).empty());
     CHECK(listening_note(chief_at("self:1"), "eth", real).empty());
     CHECK(listening_note(chief_at("127.0.0.1:1"), "lo", loopback).empty());

@@ -74,7 +74,7 @@ TEST_SUITE("strategies/cluster/multi_worker") {
     CHECK(collective_leader({}, "worker", 0).empty());
   }
 
-  TEST_CASE("the chief saves, everybody loads") {
+  TEST_CASE("the chief saves, all processes load") {
     CHECK(should_save_checkpoint(with_chief, "chief", 0));
     CHECK_FALSE(should_save_checkpoint(with_chief, "worker", 0));
     CHECK(should_load_checkpoint(with_chief, "worker", 0));

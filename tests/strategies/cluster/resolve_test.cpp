@@ -36,7 +36,7 @@ list notes(const resolved_cluster& cluster) {
 } // namespace
 
 TEST_SUITE("strategies/cluster/resolve") {
-  TEST_CASE("a process that nobody told anything is alone, and its own chief") {
+  TEST_CASE("a process that was told nothing is alone, and its own chief") {
     auto cluster = resolved({});
     CHECK(cluster.tasks == std::vector<cluster_task>{{"chief", 0, ""}});
     CHECK(cluster.is_alone());
@@ -82,7 +82,7 @@ TEST_SUITE("strategies/cluster/resolve") {
     CHECK(cluster.training_task_count() == 2);
   }
 
-  TEST_CASE("who trains alone is alone even beside an evaluator, who is not") {
+  TEST_CASE("a process that trains alone is alone even beside an evaluator, which is not") {
     constexpr auto both = "worker=a:1;evaluator=b:1";
     auto worker = resolved({.cluster = both, .task = "worker:0"});
     CHECK(worker.is_alone());

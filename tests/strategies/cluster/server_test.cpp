@@ -104,7 +104,7 @@ TEST_SUITE("strategies/cluster/server") {
     CHECK(alone.server.join());
   }
 
-  TEST_CASE("processes share replicas evenly, and worker 0 leads where nobody is called chief") {
+  TEST_CASE("processes share replicas evenly, and worker 0 leads where no task is called chief") {
     auto tasks = two_workers(free_address(), "");
     process first{cluster_of(tasks, 0), {.replicas = 6}};
     process second{cluster_of(tasks, 1), {.replicas = 6}};
@@ -344,7 +344,7 @@ TEST_SUITE("strategies/cluster/server") {
       CHECK(refusal_of([&] {
               process{cluster_of(tasks, own), {.workers_meet = true}};
             }).message
-            == "worker:1 is to be dialed by worker:2, but nobody says where it is; list the "
+            == "worker:1 has no address, and worker:2 has to connect to it; list the "
                "addresses of all tasks with --cluster or --cluster-file");
   }
 

@@ -282,7 +282,7 @@ TEST_SUITE("strategies/contexts/merge_call") {
     });
   }
 
-  TEST_CASE("of several replicas that fail, the first is the culprit") {
+  TEST_CASE("the first of several replicas that fail is the culprit") {
     for_every_strategy([](strategy& strategy) {
       auto refused = refusal_of([&] {
         strategy.run([](replica_context& context) {

@@ -255,7 +255,7 @@ TEST_SUITE("strategies/contexts/reduce") {
           == error{errc::invalid_argument, "there is no reduction 'max'; there are SUM and MEAN"});
   }
 
-  TEST_CASE("of the aggregations, sum and mean are reductions") {
+  TEST_CASE("sum and mean are the aggregations that are reductions") {
     CHECK(to_reduce_op(variable_aggregation::sum) == sum);
     CHECK(to_reduce_op(variable_aggregation::mean) == mean);
     for (auto mode : {variable_aggregation::none, variable_aggregation::only_first_replica})
@@ -434,7 +434,7 @@ TEST_SUITE("strategies/contexts/reduce") {
     });
   }
 
-  TEST_CASE("the gradient of all_reduce is reduced likewise") {
+  TEST_CASE("the gradient of all_reduce is an all_reduce, too") {
     for_every_strategy([](strategy& strategy) {
       auto n = strategy.num_replicas_in_sync();
       auto results = strategy.run([](replica_context& context) -> task<numbers> {
@@ -490,7 +490,7 @@ TEST_SUITE("strategies/contexts/reduce") {
     });
   }
 
-  TEST_CASE("a value of nobody is refused") {
+  TEST_CASE("a value without components is refused") {
     auto world = world::virtual_time();
     mirrored_strategy strategy{world, {cpu_devices(2)}};
     distributed_value<tensor> none;

@@ -30,7 +30,7 @@ TEST_SUITE("strategies/contexts/run") {
     });
   }
 
-  TEST_CASE("a merge_call runs the function of replica 0 once, with everybody's arguments") {
+  TEST_CASE("a merge_call runs the function of replica 0 once, with the arguments of all") {
     for_every_strategy([](strategy& strategy) {
       auto results = strategy.run([](replica_context& context) -> task<double> {
         double sum = 0;

@@ -59,7 +59,7 @@ TEST_SUITE("strategies/contexts/strategy_input") {
     CHECK_FALSE(batches.next());
   }
 
-  TEST_CASE("a replica for whom no rows are left gets a batch without rows") {
+  TEST_CASE("a replica for which no rows are left gets a batch without rows") {
     auto world = world::virtual_time();
     mirrored_strategy strategy{world, {cpu_devices(3)}};
     auto input = strategy.experimental_distribute_dataset(counting(4).batch(3));

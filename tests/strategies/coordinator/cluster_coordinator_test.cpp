@@ -235,7 +235,7 @@ TEST_SUITE("strategies/coordinator/cluster_coordinator") {
     CHECK(line_of(one.coordinator, failed) == "'bad' failed at worker 0: broken");
   }
 
-  TEST_CASE("an error is thrown once by schedule or by done, likewise") {
+  TEST_CASE("an error is thrown once by schedule or by done, too") {
     team one{1};
     auto bad = one.coordinator.make_function("bad", fail_always);
     auto good = one.coordinator.make_function("twice", twice);
@@ -295,7 +295,7 @@ TEST_SUITE("strategies/coordinator/cluster_coordinator") {
     is_thrown_by([](auto& coordinator, auto&) { static_cast<void>(coordinator.done()); });
   }
 
-  TEST_CASE("what a function throws while it is cancelled is only for whoever fetches it") {
+  TEST_CASE("an error of a cancelled function is thrown by fetch alone") {
     gate open;
     team one{2, two_threads()};
     auto bad = one.coordinator.make_function("bad", fail_always);
@@ -444,7 +444,7 @@ TEST_SUITE("strategies/coordinator/cluster_coordinator") {
     CHECK(one.coordinator.fetch(two) == std::array{10, 12});
   }
 
-  TEST_CASE("of values for each worker a function gets its worker's") {
+  TEST_CASE("a function gets its worker's value of those for each worker") {
     team one{2};
     auto function = one.coordinator.make_function("which", [](closure_context& context, int mine) {
       return std::pair{static_cast<int>(context.worker_index()), mine};

@@ -282,7 +282,7 @@ TEST_SUITE("strategies/coordinator/coordinator_cluster") {
       CHECK(of.end_of(node) == error{});
   }
 
-  TEST_CASE("a cluster without workers has nobody to coordinate") {
+  TEST_CASE("a coordinator refuses a cluster without workers") {
     job of{{.has_chief = true, .workers = 0}};
     CHECK(refusal_of([&] { of.lead(); }).code == errc::failed_precondition);
   }
@@ -399,7 +399,7 @@ TEST_SUITE("strategies/coordinator/coordinator_cluster") {
     CHECK(chief.coordinator.fetch(result) == 2);
   }
 
-  TEST_CASE("who serves hears of it when the process that leads is gone") {
+  TEST_CASE("a worker that serves hears of it when the process that leads is gone") {
     job of{two_workers};
     of.start_all();
     {

@@ -48,7 +48,7 @@ TEST_SUITE("strategies/data/auto_shard") {
     CHECK(parts(three_files(), automatic, 2) == lines{"0 1 20 21", "10 11"});
   }
 
-  TEST_CASE("FILE: who gets no file has no elements") {
+  TEST_CASE("FILE: a pipeline without a file has no elements") {
     CHECK(parts(three_files(), automatic, 4) == lines{"0 1", "10 11", "20 21", ""});
     CHECK(
       line_of(auto_shard(three_files().shuffle(3, 1).batch(2).repeat(), file, 4, 3, 4)).empty());
@@ -165,12 +165,12 @@ TEST_SUITE("strategies/data/auto_shard") {
              "drop the remainder in batch(), or shuffle before it");
   }
 
-  TEST_CASE("a hint that nobody follows fails when it is read") {
+  TEST_CASE("a hint that is not followed fails when it is read") {
     const auto marked = range(2).shard(dataset::shard_hint, dataset::shard_hint);
     CHECK(marked.iterate().next().error()
-          == error{errc::failed_precondition, "shard: nobody has said which shard: distribute the "
-                                              "dataset with the policy hint"});
-    CHECK(parts(marked, off, 2).front().starts_with("shard: nobody has said"));
+          == error{errc::failed_precondition, "shard: the shard of shard_hint is not known: "
+                                              "distribute the dataset with the policy hint"});
+    CHECK(parts(marked, off, 2).front().starts_with("shard: the shard of shard_hint"));
   }
 
   TEST_CASE("refuses pipelines that are not there") {

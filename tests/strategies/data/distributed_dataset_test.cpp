@@ -104,7 +104,7 @@ TEST_SUITE("strategies/data/distributed_dataset") {
     CHECK(iterator.next() == std::nullopt);
   }
 
-  TEST_CASE("in the last step, who lacks data gets a batch without rows") {
+  TEST_CASE("in the last step, a replica that lacks data gets a batch without rows") {
     CHECK(steps_of(distribute(range(9).batch(4), alone(2)))
           == lines{"[0 1]|[2 3]", "[4 5]|[6 7]", "[8]|[]"});
     CHECK(distribute(range(9).batch(4), alone(2)).has_partial_steps());
@@ -327,7 +327,8 @@ TEST_SUITE("strategies/data/distributed_dataset") {
     CHECK(all_steps(marked, 1, 2, auto_shard_policy::hint)
           == std::vector<lines>{{"[0 1]|[2 3]", "[4 5]|[6 7]", "[8 9]|[]"}});
     CHECK(all_steps(marked, 1, 2).front().front()
-          == "shard: nobody has said which shard: distribute the dataset with the policy hint");
+          == "shard: the shard of shard_hint is not known: distribute the dataset with the policy "
+             "hint");
   }
 
   TEST_CASE("batches of scalars by a source of one's own fail, not the job") {

@@ -59,7 +59,7 @@ TEST_SUITE("strategies/data/prefetch") {
     CHECK(reads == 6);
   }
 
-  TEST_CASE("who asks reads for himself while the executor is busy") {
+  TEST_CASE("the thread that asks reads by itself while the executor is busy") {
     hand_turned never;
     CHECK(line_of(range(5).prefetch(2, never.submit())) == "0 1 2 3 4");
     CHECK(never.tasks.size() == 1);

@@ -79,7 +79,7 @@ TEST_SUITE("strategies/jobs/asynchronous") {
       CHECK(strategy.read(variable).values<double>()[0] == 300);
   }
 
-  TEST_CASE("a replica that dies holds up nobody") {
+  TEST_CASE("a replica that dies holds up no other") {
     for (auto policy : asynchronous_policies) {
       CAPTURE(to_string(policy));
       small_job job{{1, 3, policy}};

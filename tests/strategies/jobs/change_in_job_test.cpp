@@ -192,7 +192,7 @@ TEST_SUITE("strategies/jobs/change_in_job") {
     CHECK(numbers_of(pairs.strategy.read(target)) == numbers{5}); // of replicas 1 and 2
   }
 
-  TEST_CASE("rows are scattered likewise") {
+  TEST_CASE("rows are scattered in the same way") {
     four_replicas pairs{2};
     auto target = pairs.strategy.make_variable("v", zeros({5, 1}),
                                                {.aggregation = variable_aggregation::sum});

@@ -170,7 +170,7 @@ TEST_SUITE("strategies/jobs/checkpoint") {
     CHECK(numbers_of(strategy.read(strategy.variables()[0])) == numbers{0, 0});
   }
 
-  TEST_CASE("of two checkpoints, variables that are made later begin with the last restored") {
+  TEST_CASE("variables that are made later begin with the last restored of two checkpoints") {
     scratch_folder folder;
     scratch_folder nothing;
     auto world = world::virtual_time();

@@ -473,7 +473,7 @@ TEST_SUITE("strategies/jobs/cluster_training") {
     check_alike(small_cluster{second}.run(), report.step + 3);
   }
 
-  TEST_CASE("a job that needs a worker that is lost ends for all, and says who") {
+  TEST_CASE("a job that needs a worker that is lost ends for all, and names it") {
     cluster_job job{.layout = {.ps = 1, .workers = 3}, .steps = 1'000'000};
     auto outcomes = run_losing(job, 3, 5);
     for (node_index node : {0U, 1U, 2U}) {

@@ -50,7 +50,7 @@ course run_noisy(small_job& job, double deviation, training_options options) {
 } // namespace
 
 TEST_SUITE("strategies/jobs/dynamic_backups") {
-  TEST_CASE("the first step waits for all, later ones not for who is slow") {
+  TEST_CASE("the first step waits for all replicas, later ones not for slow ones") {
     small_job job{chosen(4, {.gain = gain_model::power})};
     auto seen = job.run_idle({.steps = 30, .pace = one_is_slow});
     auto needed = needed_of(seen);

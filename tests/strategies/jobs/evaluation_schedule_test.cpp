@@ -76,7 +76,7 @@ TEST_SUITE("strategies/jobs/evaluation_schedule") {
     CHECK(one.look({5}, 0s, true) == action::finish);
   }
 
-  TEST_CASE("finishes with the last step, or after so many evaluations, whoever goes on") {
+  TEST_CASE("finishes with the last step, or after so many evaluations, even if training goes on") {
     evaluator by_step{{.last_step = 20}};
     by_step.schedule.on_done(19, true, 0s);
     CHECK(by_step.look({19}) == action::wait);

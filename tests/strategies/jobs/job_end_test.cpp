@@ -191,7 +191,7 @@ TEST_SUITE("strategies/jobs/job_end") {
     CHECK(refused == 3);
   }
 
-  TEST_CASE("a variable that nobody gives a gradient for stalls the job") {
+  TEST_CASE("a variable without a gradient stalls the job") {
     small_job job{{1, 1, sync_policy::latest_token}};
     static_cast<void>(job.strategy.make_variable("forgotten", no_gradient));
     auto seen = job.run_idle({.steps = 2, .pace = one_second});
@@ -200,7 +200,7 @@ TEST_SUITE("strategies/jobs/job_end") {
     CHECK(seen.report.step == 0);
   }
 
-  TEST_CASE("a step that takes too long ends the job and names who is missing") {
+  TEST_CASE("a step that takes too long ends the job and names the missing replica") {
     small_job job{{3, 3, sync_policy::latest_token}};
     auto pace = [](uint32_t replica, uint64_t iteration, job_time) {
       return replica == 2 && iteration == 1 ? 24h : 1s;
@@ -245,7 +245,7 @@ TEST_SUITE("strategies/jobs/job_end") {
   }
 
   TEST_CASE(
-    "a job that is asked to stop before it begins makes no step, and leaves nobody running") {
+    "a job that is asked to stop before it begins makes no step, and leaves no replica running") {
     for (auto make : {+[] { return world::virtual_time(); }, +[] { return world::threads(); }}) {
       std::atomic<int> inside = 0;
       std::atomic<bool> is_over = false;

@@ -91,13 +91,14 @@ TEST_SUITE("strategies/jobs/join") {
     CHECK(seen.table[3] == doctest::Approx(-(31.0 / 3 + 16)));
   }
 
-  TEST_CASE("sums are sums, whoever has input") {
+  TEST_CASE("sums are sums, whichever replicas have input") {
     auto seen = trained_alone({3, 1, 0, 2}, reduce_op::sum);
     CHECK(seen.weights[0] == -(43 + 34 + 3));
     CHECK(seen.table[3] == -(31 + 32));
   }
 
-  TEST_CASE("it does not matter how many processes the replicas are in, nor who has nothing") {
+  TEST_CASE(
+    "it does not matter how many processes the replicas are in, nor which one has no input") {
     for (const auto& of : {lengths{3, 1, 0, 2}, lengths{0, 0, 5, 1}, lengths{2, 2, 2, 2},
                            lengths{0, 0, 0, 1}, lengths{0, 0, 0, 0}}) {
       auto alone = trained_alone(of);
@@ -134,7 +135,7 @@ TEST_SUITE("strategies/jobs/join") {
       CHECK(sum == 11 + 21 + 22);
   }
 
-  TEST_CASE("who throws while others have no input ends the run for all") {
+  TEST_CASE("a replica that throws while others have no input ends the run for all") {
     auto world = world::virtual_time();
     mirrored_strategy strategy{world, {.devices = cpu_devices(2)}};
     auto why = refusal_of([&] {

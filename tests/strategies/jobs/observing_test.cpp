@@ -98,7 +98,7 @@ TEST_SUITE("strategies/jobs/observing") {
     CHECK_THROWS_AS(metrics_server_hook{http_server_options{.port = port}}, failure);
   }
 
-  TEST_CASE("whoever looks on changes nothing") {
+  TEST_CASE("observation changes nothing") {
     scratch_folder scratch;
     auto flight = std::make_shared<flight_recorder_hook>(scratch / "flight.txt");
     training_options options{.steps = 6, .pace = one_second};
@@ -128,7 +128,7 @@ TEST_SUITE("strategies/jobs/observing") {
     CHECK(text == content(scratch / "again.txt"));
   }
 
-  TEST_CASE("a step that does not end leaves one with everybody as they wait") {
+  TEST_CASE("a step that does not end leaves a record of all actors as they wait") {
     scratch_folder scratch;
     auto hook = std::make_shared<flight_recorder_hook>(scratch / "flight.txt");
     auto pace = [](uint32_t replica, uint64_t iteration, job_time) -> job_time {

@@ -127,7 +127,7 @@ using lines = std::vector<std::string>;
 } // namespace
 
 TEST_SUITE("strategies/jobs/run_training") {
-  TEST_CASE("every step is of all replicas, and its record says who was waited for") {
+  TEST_CASE("every step is of all replicas, and its record says which one was waited for") {
     auto seen = trained_alone({.steps = 3, .pace = replica_plus_one_seconds});
     CHECK(seen.report.step == 3);
     CHECK_FALSE(seen.report.failure);
@@ -199,7 +199,7 @@ TEST_SUITE("strategies/jobs/run_training") {
   }
 
   TEST_CASE(
-    "those differ that have not what most have, and where none has, not what the first has") {
+    "processes differ that have another value than most, or, without a majority, than the first") {
     using ranks = std::vector<size_t>;
     auto differ = [](std::vector<int64_t> sums) { return ranks_that_differ(sums); };
     CHECK(differ({7}).empty());
@@ -420,7 +420,7 @@ TEST_SUITE("strategies/jobs/run_training") {
       }
   }
 
-  TEST_CASE("what is no snapshot is refused by whoever gets it") {
+  TEST_CASE("every process refuses what is no snapshot") {
     const std::pair<std::string, std::string> refused[]
       = {{"garbage", "no job of Troupe's"},
          {"1\n0 1 4 1 w\n", "'w' has other elements than announced"},

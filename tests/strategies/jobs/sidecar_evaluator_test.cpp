@@ -102,7 +102,7 @@ TEST_SUITE("strategies/jobs/sidecar_evaluator") {
     CHECK_FALSE(report.last_step);
   }
 
-  TEST_CASE("says for whom it has waited in vain, and since which step") {
+  TEST_CASE("names the process that it has waited for in vain, and the last step") {
     stage stage;
     stage.options.waits_for = "chief 0 (10.0.0.1:2222)";
     auto report = stage.run();

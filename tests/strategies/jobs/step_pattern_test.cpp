@@ -173,7 +173,7 @@ TEST_SUITE("strategies/jobs/step_pattern") {
     }
   }
 
-  TEST_CASE("where everybody is needed, latest_token and cancel take the same steps") {
+  TEST_CASE("where all replicas are needed, latest_token and cancel take the same steps") {
     auto latest = exponential({8, 8, sync_policy::latest_token}, 30);
     auto cancel = exponential({8, 8, sync_policy::cancel}, 30);
     CHECK(print(latest.steps) == print(cancel.steps));

@@ -76,7 +76,7 @@ TEST_SUITE("strategies/jobs/training") {
                    "Too few tokens to finish the first step: 3 (given) vs 4 (needed)"});
   }
 
-  TEST_CASE("a replica knows who it is, which step it works for and how many it has made") {
+  TEST_CASE("a replica knows its number, which step it works for and how many it has made") {
     small_job job{{3, 3, sync_policy::latest_token}};
     std::set<std::tuple<uint32_t, uint64_t, uint64_t>> seen;
     auto step = [&](replica_context& context) -> task<void> {

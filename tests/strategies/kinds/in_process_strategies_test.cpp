@@ -168,7 +168,7 @@ TEST_SUITE("strategies/kinds/in_process_strategies") {
           == errc::invalid_argument);
   }
 
-  TEST_CASE("a loss that each replica sums is divided by the global batch by who writes it") {
+  TEST_CASE("the author divides a loss that each replica sums by the global batch") {
     for_every_strategy([](strategy& strategy) {
       auto n = strategy.num_replicas_in_sync();
       auto losses = strategy.run([](replica_context&) { return array({4}, {1, 2, 3, 4}); });

@@ -331,7 +331,7 @@ TEST_SUITE("strategies/kinds/multi_worker_failure") {
 
   // ---- what cannot be ----
 
-  TEST_CASE("what no strategy can be made of is refused, before anybody is waited for") {
+  TEST_CASE("what no strategy can be made of is refused, before any process is waited for") {
     auto world = world::virtual_time();
     auto refusal = [&](multi_worker_mirrored_options options) {
       return refusal_of([&] { multi_worker_mirrored_strategy{world, std::move(options)}; });

@@ -702,8 +702,8 @@ TEST_SUITE("strategies/kinds/multi_worker") {
     for (const auto& why : thrown)
       CHECK(why
             == error{errc::invalid_argument,
-                     "the dataset of worker:1 has no elements, and nobody there knows what one "
-                     "without rows looks like; give each process at least one"});
+                     "the dataset of worker:1 has no elements, so the shape of a batch without "
+                     "rows is not known there; give each process at least one"});
   }
 
   TEST_CASE("pipelines for single replicas are for a mirrored strategy") {

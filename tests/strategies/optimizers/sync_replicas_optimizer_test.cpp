@@ -210,7 +210,7 @@ TEST_SUITE("strategies/optimizers/sync_replicas_optimizer") {
     CHECK(seen.stale_count() == 0);
   }
 
-  TEST_CASE("a hook that is not the chief's leaves nobody to close steps, and is refused") {
+  TEST_CASE("a hook that is not the chief's would leave steps open, and is refused") {
     small_job job{{.replicas_to_aggregate = 2}};
     training_options options{.steps = 3};
     options.hooks = {job.optimizer.make_session_run_hook(false)};
@@ -438,7 +438,8 @@ TEST_SUITE("strategies/optimizers/sync_replicas_optimizer") {
     CHECK(numbers_of(strategy.read(table)) == numbers{0, -3, -3, 0});
   }
 
-  TEST_CASE("whoever asks gets the step's mean gradient, the late one nothing, and nobody hangs") {
+  TEST_CASE(
+    "a replica that asks gets the step's mean gradient, a late one nothing, and none hangs") {
     auto world = world::virtual_time();
     parameter_server_strategy strategy{world, {.replicas = 3}};
     auto weights = strategy.make_variable("weights", zeros({1}));

@@ -97,7 +97,7 @@ TEST_SUITE("tools/launch/outcome") {
     CHECK(outcome.exit_code() == 128 + SIGKILL);
   }
 
-  TEST_CASE("all are started again if one fails whom the job cannot do without") {
+  TEST_CASE("all are started again if one fails that the job cannot do without") {
     for (size_t task : {0U, 3U}) {
       launch_outcome outcome{job_tasks(), 10s, 1};
       CHECK(outcome.on_end(task, code_5, 1s) == reaction::restart);
@@ -126,7 +126,7 @@ TEST_SUITE("tools/launch/outcome") {
     CHECK(outcome.summary().empty());
   }
 
-  TEST_CASE("an evaluator that fails harms nobody, and is started again at its own expense") {
+  TEST_CASE("an evaluator that fails harms no task, and is started again at its own expense") {
     std::vector<launch_task> tasks{{"worker", 0}, {"worker", 1}, {"evaluator", 0}};
     launch_outcome outcome{tasks, 10s, 1};
     CHECK(outcome.on_end(2, killed, 1s) == reaction::start_again);
@@ -219,7 +219,7 @@ TEST_SUITE("tools/launch/outcome") {
     CHECK(asked.on_end(1, terminated, 3s) == reaction::none);
   }
 
-  TEST_CASE("the summary tells who had to be killed") {
+  TEST_CASE("the summary names the tasks that had to be killed") {
     auto outcome = job();
     CHECK(outcome.on_end(0, {.signal = SIGSEGV}, 100ms) == reaction::end_others);
     CHECK(outcome.on_end(1, terminated, 200ms) == reaction::none);
@@ -232,14 +232,15 @@ TEST_SUITE("tools/launch/outcome") {
              "them by SIGKILL after 10 s");
   }
 
-  TEST_CASE("a task that somebody else killed may have had too little memory") {
+  TEST_CASE("a task that another process killed may have had too little memory") {
     auto outcome = job();
     CHECK(outcome.on_end(0, killed, 100ms) == reaction::end_others);
     CHECK(outcome.exit_code() == 137);
     CHECK(outcome.summary().find("as the kernel sends when memory runs out") != std::string::npos);
   }
 
-  TEST_CASE("who is given up when the job is over is not started again, and has not failed") {
+  TEST_CASE(
+    "a task that is given up when the job is over is not started again, and has not failed") {
     launch_outcome outcome{job_tasks(), 10s, 1};
     CHECK_FALSE(outcome.has_finished());
     CHECK(outcome.on_end(0, success, 1s) == reaction::none);
@@ -255,7 +256,7 @@ TEST_SUITE("tools/launch/outcome") {
     CHECK(outcome.summary().empty());
   }
 
-  TEST_CASE("parameter servers are told when nobody is left whom they could serve") {
+  TEST_CASE("parameter servers are told when no task is left that they could serve") {
     auto outcome = job();
     CHECK(outcome.on_end(0, success, 1s) == reaction::none);
     CHECK(outcome.on_end(1, success, 1s) == reaction::none);
@@ -274,10 +275,10 @@ TEST_SUITE("tools/launch/outcome") {
     }
   }
 
-  TEST_CASE("a job that was asked to end tells who asked") {
+  TEST_CASE("a job that was asked to end tells which signal asked") {
     auto outcome = job();
     outcome.on_request(SIGTERM, 2s);
-    CHECK(outcome.notice() == "SIGTERM: ending 4 tasks; who is left after 10 s is killed");
+    CHECK(outcome.notice() == "SIGTERM: ending 4 tasks; tasks that are left after 10 s are killed");
     SUBCASE("and fails with the first task that does") {
       CHECK(outcome.on_end(1, terminated, 2100ms) == reaction::end_others);
       CHECK(outcome.exit_code() == 143);
@@ -297,7 +298,7 @@ TEST_SUITE("tools/launch/outcome") {
     }
   }
 
-  TEST_CASE("who asks for the end of a job that has failed is not the reason") {
+  TEST_CASE("a signal to end a job that has failed is not the reason") {
     auto outcome = job();
     CHECK(outcome.on_end(1, code_5, 1s) == reaction::end_others);
     outcome.on_request(SIGINT, 2s);

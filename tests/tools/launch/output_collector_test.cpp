@@ -83,11 +83,11 @@ TEST_SUITE("tools/launch/output_collector") {
     const std::vector<std::vector<std::string>> places{{"127.0.1.1"}, {"10.0.0.7"}};
     for (const auto& leads_to : places)
       CHECK(collects({"node0", 9500}, leads_to, false)
-            == "--collect-output would listen at node0:9500, where anybody can write to this "
+            == "--collect-output would listen at node0:9500, where every machine can write to this "
                "terminal; allow it with --insecure-network");
   }
 
-  TEST_CASE("who does not end in time is cut off, with a line") {
+  TEST_CASE("a launcher that does not end in time is cut off, with a line") {
     two_launchers both;
     both.collector.finish(1ms);
     both.run_until([&] { return both.is_over; });
@@ -95,7 +95,7 @@ TEST_SUITE("tools/launch/output_collector") {
     CHECK(both.told[0].find("cuts off the launcher of worker:1 at 127.0.0.1:") == 0);
   }
 
-  TEST_CASE("who was kept from sending has as much time again, and nothing is lost") {
+  TEST_CASE("a launcher that was kept from sending has as much time again, and nothing is lost") {
     two_launchers both;
     both.is_full = true;
     both.send(written(output_line{.descriptor = 1, .text = "first"}));
@@ -112,7 +112,7 @@ TEST_SUITE("tools/launch/output_collector") {
     CHECK(both.told.empty());
   }
 
-  TEST_CASE("who is kept from sending for good is cut off in the end") {
+  TEST_CASE("a launcher that is kept from sending for good is cut off in the end") {
     two_launchers both;
     both.is_full = true;
     both.send(written(output_line{.descriptor = 1, .text = "first"}));

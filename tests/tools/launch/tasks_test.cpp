@@ -29,7 +29,7 @@ TEST_SUITE("tools/launch/tasks") {
     CHECK(tasks[2].log_name() == "worker-1.log");
   }
 
-  TEST_CASE("an evaluator comes last, so that nobody else has another number for it") {
+  TEST_CASE("an evaluator comes last, so that no other task has another number for it") {
     auto tasks = launch_tasks({.workers = 1, .parameter_servers = 1, .evaluator = true},
                               std::vector<uint16_t>{7, 8, 9});
     CHECK(tasks == std::vector<launch_task>{{"worker", 0, 7}, {"ps", 0, 8}, {"evaluator", 0, 9}});

@@ -244,7 +244,7 @@ TEST_SUITE("tools/train/checks") {
     CHECK(check(options, origins));
   }
 
-  TEST_CASE("under ssp every gradient is an update, unless somebody asks for more") {
+  TEST_CASE("under ssp every gradient is an update, unless more are asked for") {
     const option_origin command_line{option_origin::source::command_line, ""};
     option_origins origins{{"policy", command_line}};
     train_options options;

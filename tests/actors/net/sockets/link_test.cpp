@@ -137,7 +137,7 @@ size_t frame_bytes() {
 } // namespace
 
 TEST_SUITE("actors/net/sockets/link") {
-  TEST_CASE_FIXTURE(writing_link, "who sends while another writes does not wait for it") {
+  TEST_CASE_FIXTURE(writing_link, "a thread that sends while another writes does not wait for it") {
     one->send(token(2));
     CHECK(one->bytes_waiting() > 0);
     io->poll();
@@ -149,7 +149,7 @@ TEST_SUITE("actors/net/sockets/link") {
     CHECK(one->bytes_waiting() == 0);
   }
 
-  TEST_CASE_FIXTURE(writing_link, "a connection is not closed while somebody writes to it") {
+  TEST_CASE_FIXTURE(writing_link, "a connection is not closed while a thread writes to it") {
     one->drop({errc::unavailable, "gone"});
     CHECK(has_ended);
     io->poll();

@@ -106,14 +106,14 @@ TEST_SUITE("actors/net/sockets/local_socket") {
     CHECK(way_between(options_of(0), by_tcp(options_of(1))).starts_with("127.0.0.1:"));
   }
 
-  TEST_CASE("nodes with TLS do not, since whoever is at the other side proves it by TLS") {
+  TEST_CASE("nodes with TLS do not, since TLS proves who the peer is") {
     auto options = options_of(0);
     CHECK(goes_past_network(options));
     options.tls = tls_files{"ca.pem", "node.pem", "node.key"};
     CHECK_FALSE(goes_past_network(options));
   }
 
-  TEST_CASE("where nobody listens, there is no connection, and no wait") {
+  TEST_CASE("without a listener there is no connection, and no wait") {
     asio::io_context io;
     CHECK_FALSE(connect_locally(io, {endpoint_of(free_addresses(1).front())}));
     CHECK_FALSE(connect_locally(io, {}));

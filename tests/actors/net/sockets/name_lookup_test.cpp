@@ -84,8 +84,9 @@ TEST_SUITE("actors/net/sockets/name_lookup") {
     auto found = look_up("stuck.test", "80", 20ms);
     REQUIRE_FALSE(found);
     CHECK(found.error().code == errc::deadline_exceeded);
-    CHECK(found.error().message
-          == "nobody says where host 'stuck.test' is, for 0.02 s; is the server of names there?");
+    CHECK(
+      found.error().message
+      == "the name of host 'stuck.test' was not resolved for 0.02 s; does the name server answer?");
     server_of_names.wait_until_asked();
     CHECK(server_of_names.waiting() == 1);
   }
@@ -123,12 +124,12 @@ TEST_SUITE("actors/net/sockets/name_lookup") {
     server_of_names.wait_until_asked();
   }
 
-  TEST_CASE("a node leaves while its peer's name is looked for, and says whose that is") {
+  TEST_CASE("a node leaves while its peer's name is looked up, and names that peer") {
     late_answer until_the_end;
     {
       station worker{options_of(1, "stuck.test:2222")};
       server_of_names.wait_until_asked();
-      CHECK(worker.network->trouble_with(0) == "nobody has said yet where host 'stuck.test' is");
+      CHECK(worker.network->trouble_with(0) == "the name of host 'stuck.test' is not resolved yet");
     }
     CHECK(server_of_names.waiting() == 1);
   }

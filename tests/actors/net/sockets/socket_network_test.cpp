@@ -124,7 +124,7 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     CHECK(chief.network->arrival(1).get());
   }
 
-  TEST_CASE("whoever is gone is named, and requests to it fail") {
+  TEST_CASE("a peer that is gone is named, and requests to it fail") {
     station chief{options_of(0)};
     auto worker = std::make_unique<station>(options_of(1, chief.network->listening_at()));
     worker->publish("silence", silence);
@@ -249,7 +249,7 @@ TEST_SUITE("actors/net/sockets/socket_network") {
   }
 
   TEST_CASE(
-    "who comes with another's task index is told which task is missing, and how to say it") {
+    "a process with the index of another is told which task is missing, and how to say it") {
     auto options = options_of(0, "127.0.0.1:0", 3);
     options.alive_for = 1h;
     station chief{options};
@@ -339,7 +339,7 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     }
   }
 
-  TEST_CASE("10 MB of nonsense, a thousand who say nothing: a node answers as before") {
+  TEST_CASE("a node answers as before amid 10 MB of nonsense and a thousand silent connections") {
     station chief{options_of(0)};
     auto near = chief.publish("successor", successor);
     std::vector<std::unique_ptr<hostile_peer>> idle;
@@ -355,7 +355,7 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     end(near);
   }
 
-  TEST_CASE("who has no room at the door any more is closed at once, without a word") {
+  TEST_CASE("a connection beyond the limit is closed at once, without a message") {
     station chief{options_of(0)};
     auto come = [&] { return std::make_unique<hostile_peer>(chief.network->listening_at()); };
     std::vector<std::unique_ptr<hostile_peer>> idle;
@@ -415,7 +415,7 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     end(slow);
   }
 
-  TEST_CASE("who listens to no warning keeps nobody from being heard") {
+  TEST_CASE("warnings that are not read hold up no message") {
     auto options = options_of(0);
     auto world = world::threads({.threads = 1});
     std::promise<void> listens;
@@ -438,7 +438,7 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     end(near);
   }
 
-  TEST_CASE("actors that do not return keep nobody from being heard") {
+  TEST_CASE("actors that do not return hold up no message") {
     station chief{options_of(0), 2};
     station worker{options_of(1, chief.network->listening_at())};
     std::promise<void> goes_on;
@@ -476,7 +476,7 @@ TEST_SUITE("actors/net/sockets/socket_network") {
       end(each);
   }
 
-  TEST_CASE("whom an actor wakes does not wait for it to return") {
+  TEST_CASE("an actor that another one wakes does not wait for it to return") {
     station chief{options_of(0)};
     station worker{options_of(1, chief.network->listening_at())};
     std::promise<void> woken;
@@ -503,7 +503,7 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     REQUIRE(peer.say_hello(worker_hello()));
     std::vector<std::byte> nonsense(56, std::byte{0xa5});
     REQUIRE(peer.write(nonsense));
-    CHECK(peer.last_words() == "frame header: whoever speaks here is no node of Troupe");
+    CHECK(peer.last_words() == "frame header: the peer is no node of Troupe");
     CHECK(chief.loss.wait().message.find("no node of Troupe") != std::string::npos);
   }
 
@@ -649,7 +649,7 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     CHECK(watching.wait().code == errc::unavailable);
   }
 
-  TEST_CASE("whoever monitors an actor of another node is told where it threw") {
+  TEST_CASE("a monitor of an actor of another node is told where it threw") {
     station chief{options_of(0)};
     station worker{options_of(1, chief.network->listening_at())};
     auto reader = chief.world.system().spawn(failing_reader);

@@ -41,7 +41,7 @@ TEST_SUITE("strategies/cluster/simple_resolver") {
     CHECK(simple_resolver{base}.num_accelerators().empty());
   }
 
-  TEST_CASE("gives a task's address only to who asks with type and id") {
+  TEST_CASE("gives a task's address only if type and id are given") {
     simple_resolver resolver{base, {.master = "m:1", .own = {"ps", 1, "grpc"}}};
     CHECK(resolver.master() == "grpc://m:1");
     CHECK(resolver.master({.task_type = "worker"}) == "grpc://m:1");

@@ -153,7 +153,7 @@ TEST_SUITE("strategies/cluster/resolvers/kubernetes_https") {
     CHECK(has(server.asked(), "Authorization: Bearer secret\r\n"));
   }
 
-  TEST_CASE("nobody is told the token whose certificate is not the cluster's") {
+  TEST_CASE("a server with another certificate than the cluster's is not told the token") {
     service_account account;
     service_account other;
     other.sign("IP:127.0.0.1");
@@ -188,7 +188,7 @@ TEST_SUITE("strategies/cluster/resolvers/kubernetes_https") {
     CHECK(kubernetes_over_http(api)("/api/v1/pods"));
   }
 
-  TEST_CASE("who may not ask is told which permission is missing") {
+  TEST_CASE("an account that may not ask is told which permission is missing") {
     service_account account;
     account.sign("IP:127.0.0.1");
     auto forbidden = ask(
@@ -222,7 +222,7 @@ TEST_SUITE("strategies/cluster/resolvers/kubernetes_https") {
     CHECK(asked.error().message.ends_with(": it answers with more than 1000 bytes"));
   }
 
-  TEST_CASE("who speaks no TLS, or says nothing, is not waited for longer than the deadline") {
+  TEST_CASE("a server without TLS, or a silent one, is not waited for longer than the deadline") {
     service_account account;
     asio::io_context context;
     tcp::acceptor silent{context, {asio::ip::address_v4::loopback(), 0}};

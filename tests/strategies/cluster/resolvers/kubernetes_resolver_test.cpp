@@ -141,7 +141,7 @@ TEST_SUITE("strategies/cluster/resolvers/kubernetes_resolver") {
                           {"worker", list{"2.2.2.2:2222", "[fd00::3]:2222"}}});
   }
 
-  TEST_CASE("has a master only for who says type and id") {
+  TEST_CASE("has a master only if type and id are given") {
     kubernetes_resolver resolver{{}, answers({{standard_path, pods({pod("a", "10.0.0.1")})}})};
     CHECK(resolver.master().empty());
     CHECK(resolver.master({.task_type = "worker"}).empty());
@@ -182,7 +182,7 @@ TEST_SUITE("strategies/cluster/resolvers/kubernetes_resolver") {
     CHECK(asked.find("Authorization: Bearer secret\r\n") != std::string::npos);
   }
 
-  TEST_CASE("tells that nobody may ask, that nobody answers, and that there is no token") {
+  TEST_CASE("tells of a refused account, a missing answer and a missing token") {
     stub_server server{"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"};
     auto forbidden = kubernetes_over_http({server.where()})("/api/v1/pods");
     REQUIRE_FALSE(forbidden);

@@ -164,10 +164,9 @@ TEST_SUITE("strategies/cluster/resolvers/slurm_resolver") {
          {"SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST", "SLURM_STEP_TASKS_PER_NODE"})
       environment.erase(name);
     CHECK(of({}, environment).cluster_spec().num_tasks("worker") == 100);
-    CHECK(
-      problems(environment)
-      == list{"SLURM_STEP_NUM_TASKS is not set, so nobody has started the job's 100 tasks: start "
-              "them with srun, or this one alone with env -u SLURM_PROCID"});
+    CHECK(problems(environment)
+          == list{"SLURM_STEP_NUM_TASKS is not set, so the job's 100 tasks were not started: start "
+                  "them with srun, or this one alone with env -u SLURM_PROCID"});
   }
 
   TEST_CASE("a job under Slurm is resolved with hosts as listed") {
