@@ -171,6 +171,11 @@ class Trainer(unittest.TestCase):
         self.assertIn("after 40 steps: -1.000\n", said.stdout)
         self.assertIn(PROGRAM + ": the held-out data were not evaluated: no examples below 0\n", said.stderr)
         self.assertEqual(self.table("evaluations.csv")[-1]["step"], "40")
+        self.assertNotIn("has diverged", said.stderr)
+
+    def test_says_that_it_has_diverged_if_its_evaluation_is_no_number(self):
+        said = self.trained(*VIRTUAL, "--sought", "3e38")  # twice that distance is no float
+        self.assertIn(PROGRAM + ": the training has diverged: the loss of the evaluation at step 40 is no finite", said.stderr)
 
     def test_is_a_job_of_many_processes_with_an_evaluator(self):
         said = self.launched("-n", "2", "--ps", "1", "--evaluator", "--", TRAINER, "--run-dir", "run", "--checkpoint-every", "10",

@@ -2,6 +2,7 @@
 // The command line of a trainer, and the job that it asks for.
 #include "tools/job/job.hpp"
 
+#include "messages/throw_failure.hpp"
 #include "tools/job/job_cluster.hpp"
 #include "tools/job/running_job.hpp"
 #include "tools/options/command_options.hpp"
@@ -11,11 +12,14 @@
 #include "tools/options/job_command.hpp"
 #include "tools/system/standard_streams.hpp"
 
+#include <CLI/Error.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
 #include <limits>
-#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace troupe {
 
@@ -37,7 +41,7 @@ constexpr option_range any_number{std::numeric_limits<double>::lowest(),
 
 } // namespace
 
-/// The program's own options stand before those of the job, which `read` describes.
+/// The program's own options stand before those of the job; `read` describes both.
 struct job::command_line {
   command_line(int argument_count, const char* const* arguments, job_settings settings)
     : argument_count(argument_count), arguments(arguments),
@@ -48,11 +52,43 @@ struct job::command_line {
 
   void add(const std::string& name, const std::string& argument, const std::string& help,
            option_value value) {
-    if (!std::exchange(has_own, true)) all.begin_group("Options of " + program, true);
-    all.add(name, argument, help, std::move(value), "none");
+    if (is_read)
+      throw_failure(errc::failed_precondition,
+                    "job: option(\"{}\") after the command line was read: call it before run",
+                    name);
+    own.push_back({name, argument, help, std::move(value)});
+  }
+
+  // CLI11 throws if a name is there twice, or is none; this says so in a line.
+  [[nodiscard]] expected<void> check_own() const {
+    std::string value;
+    job_options of_job;
+    job_command of_command;
+    command_options known;
+    add_options(known, of_job);
+    auto described = read_job_command(known, of_command, 1, arguments);
+    for (const auto& option : own) {
+      if (!described) break;
+      try {
+        known.add(option.name, option.argument, option.help, text_value(value));
+      } catch (const CLI::OptionAlreadyAdded&) {
+        described = misuse(fmt::format("there are two options {}: the program must give its own "
+                                       "another name",
+                                       option.name));
+      } catch (const CLI::ConstructionError& wrong) {
+        described = misuse(fmt::format("the program's option '{}' has no name for an option: {}",
+                                       option.name, wrong.what()));
+      }
+    }
+    return described;
   }
 
   expected<void> read() {
+    is_read = true;
+    if (auto fits = check_own(); !fits) return fits;
+    if (!own.empty()) all.begin_group("Options of " + program, true);
+    for (auto& option : own)
+      all.add(option.name, option.argument, option.help, std::move(option.value), "none");
     add_options(all, options);
     auto done = read_job_command(all, command, argument_count, arguments);
     if (!done || !command.answer.empty()) return done;
@@ -77,7 +113,16 @@ struct job::command_line {
   job_options options;
   job_command command;
   command_options all; ///< Below the members that it refers to.
-  bool has_own = false;
+
+  struct own_option {
+    std::string name;
+    std::string argument;
+    std::string help;
+    option_value value;
+  };
+
+  std::vector<own_option> own;
+  bool is_read = false;
 };
 
 job::job(int argument_count, const char* const* arguments, job_settings settings)
@@ -121,6 +166,7 @@ expected<void> job::find_cluster() {
 }
 
 int job::run(const std::function<void()>& body) {
+  if (auto refused = running_->begin()) return *refused;
   if (!command_line_) return running_->run(body);
   auto& line = *command_line_;
   if (auto read = line.read(); !read) return refuse(line.program, read.error());
@@ -137,18 +183,21 @@ const job_options& job::options() const {
 }
 
 bool job::is_chief() const {
-  return running_->cluster().is_chief();
+  return running_->is_chief();
 }
 
 world& job::world() {
+  running_->require_body("world()");
   return running_->world();
 }
 
 server& job::server() {
+  running_->require_body("server()");
   return running_->server();
 }
 
 strategy& job::strategy() {
+  running_->require_body("strategy()");
   return running_->strategy();
 }
 
@@ -171,11 +220,13 @@ job_optimizer job::optimizer(const update_rule& rule) const {
 }
 
 job_report job::train(const job_optimizer& optimizer, const step_function& step) {
-  return train(strategy(), optimizer, step);
+  running_->require_body("train()");
+  return train(running_->strategy(), optimizer, step);
 }
 
 job_report job::train(troupe::strategy& strategy, const job_optimizer& optimizer,
                       const step_function& step) {
+  running_->require_body("train()");
   return running_->train(strategy, optimizer, step);
 }
 

@@ -69,7 +69,7 @@ public:
   /// Adds an option of the program's own, which is in files and in --help, too. A job that goes on
   /// has it as it was. @param name With dashes: "--width". @param argument Stands for its value in
   /// the help. @param place Holds the default, and gets the value when `run` begins.
-  /// @pre The job reads the command line. Before `run`.
+  /// @pre The job reads the command line. Before `run`, which refuses a name that is there already.
   void option(const std::string& name, const std::string& argument, const std::string& help,
               std::string& place);
   void option(const std::string& name, const std::string& argument, const std::string& help,
@@ -85,7 +85,9 @@ public:
   [[nodiscard]] expected<void> find_cluster();
 
   /// Reads the command line, runs the body, which is to call `train`, and prints the result. A body
-  /// that throws ends the job, and one line says why.
+  /// that throws ends the job, and one line says why. A job runs once; jobs of a process run one
+  /// after the other. Outside of the body, `world`, `server`, `strategy` and `train` throw
+  /// `failure` with failed_precondition.
   /// @returns The value for `main` to return: see `exit_code`.
   [[nodiscard]] int run(const std::function<void()>& body);
 
@@ -94,7 +96,8 @@ public:
   /// The options as they were read, and fitted to the cluster.
   [[nodiscard]] const job_options& options() const;
 
-  /// Whether this process leads the job. @pre `find_cluster`, or in the body.
+  /// Whether this process leads the job. After `find_cluster`, or in the body.
+  /// Errors: throws `failure` with failed_precondition before.
   [[nodiscard]] bool is_chief() const;
 
   [[nodiscard]] troupe::world& world();

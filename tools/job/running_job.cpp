@@ -21,6 +21,7 @@
 #include "tools/run/learning_rate.hpp"
 #include "tools/system/standard_streams.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -63,6 +64,31 @@ std::function<double(uint64_t)> rate_of(const job_optimizer& optimizer) {
   return [plan = *optimizer.plan()](uint64_t step) { return learning_rate_at(plan, step); };
 }
 
+std::atomic_flag a_job_runs;
+
+/// A run of a job. Signals ask a process to end, not a job: there is one at a time, and its watch
+/// of signals ends with it.
+class sole_run {
+public:
+  explicit sole_run(std::optional<signal_watch>& signals)
+    : signals_(signals), is_sole_(!a_job_runs.test_and_set()) {}
+
+  ~sole_run() {
+    if (!is_sole_) return;
+    signals_.reset();
+    a_job_runs.clear();
+  }
+
+  sole_run(const sole_run&) = delete;
+  sole_run& operator=(const sole_run&) = delete;
+
+  [[nodiscard]] bool is_sole() const { return is_sole_; }
+
+private:
+  std::optional<signal_watch>& signals_;
+  bool is_sole_;
+};
+
 } // namespace
 
 expected<void> running_job::find_cluster() {
@@ -78,8 +104,18 @@ uint64_t running_job::steps() const {
                              : request_.options.steps.value_or(job_defaults::steps);
 }
 
+std::optional<int> running_job::begin() {
+  if (!std::exchange(has_begun_, true)) return std::nullopt;
+  return refuse(request_.program,
+                error{errc::failed_precondition, "a job runs once: make another job to run again"});
+}
+
 int running_job::run(const std::function<void()>& body) {
   const auto& program = request_.program;
+  sole_run sole{signals_};
+  if (!sole.is_sole())
+    return refuse(program, error{errc::failed_precondition,
+                                 "another job runs in this process: run this one after it"});
   ignore_write_signals();
   if (auto found = find_cluster(); !found) return refuse(program, found.error());
   auto devices = find_devices(request_.options, *cluster_);
@@ -199,7 +235,7 @@ int running_job::conclude(const std::optional<error>& thrown) {
   if (last_evaluation_ && last_evaluation_->first == report_->step) {
     if (std::isfinite(last_evaluation_->second))
       print_quality(subject_, last_evaluation_->second);
-    else
+    else if (!evaluation_failed_)
       tell_of_divergence();
   }
   if (!report_->failure) print_what_if(options, *folder_);
@@ -274,12 +310,15 @@ int running_job::evaluate_run(const std::function<void()>& body) {
 
 // @returns Why it did not return, if it did not.
 std::optional<error> running_job::call(const std::function<void()>& body) {
+  std::optional<error> thrown;
+  is_in_body_ = true;
   try {
     body();
-    return std::nullopt;
   } catch (...) {
-    return reason_of(std::current_exception());
+    thrown = reason_of(std::current_exception());
   }
+  is_in_body_ = false;
+  return thrown;
 }
 
 // Leaves the cluster: other processes need not wait for summary, report and plots.
@@ -312,6 +351,20 @@ void running_job::keep_notice(std::string_view line) const {
 }
 
 // ---- objects that the options ask for ----
+
+bool running_job::is_chief() const {
+  if (!cluster_)
+    throw_failure(errc::failed_precondition,
+                  "job: is_chief() before the cluster was found: call it in the function given to "
+                  "run, or after find_cluster()");
+  return cluster_->is_chief();
+}
+
+void running_job::require_body(std::string_view call) const {
+  if (is_in_body_) return;
+  throw_failure(errc::failed_precondition, "job: {} {} run: call it in the function given to run",
+                call, has_begun_ ? "after" : "before");
+}
 
 world& running_job::world() {
   if (world_) return *world_;
@@ -475,13 +528,14 @@ std::vector<std::shared_ptr<session_hook>> running_job::hooks_of_leader() {
 }
 
 // An evaluation that fails does not end a job: a warning says why, and its result is NaN.
-double running_job::evaluate(std::span<const tensor> values) const {
+double running_job::evaluate(std::span<const tensor> values) {
   expected<double> result;
   try {
     result = subject_.evaluate(values);
   } catch (...) {
     result = tl::unexpected<error>{reason_of(std::current_exception())};
   }
+  evaluation_failed_ = !result;
   if (!result) say(fmt::format("the held-out data were not evaluated: {}", result.error().message));
   return result.value_or(std::numeric_limits<double>::quiet_NaN());
 }

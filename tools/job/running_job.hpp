@@ -52,15 +52,23 @@ public:
   /// Describes the model and the data. @pre Before `run`.
   void describe(job_subject subject) { subject_ = std::move(subject); }
 
-  /// Runs the body, and all around it. @returns The exit code of the process.
+  /// Begins the one run. @returns The exit code, if there was one before.
+  [[nodiscard]] std::optional<int> begin();
+
+  /// Runs the body, and all around it; one job of a process at a time. @pre `begin`.
+  /// @returns The exit code of the process.
   [[nodiscard]] int run(const std::function<void()>& body);
 
   // ---- for the body ----
 
   [[nodiscard]] const job_options& options() const { return request_.options; }
 
-  /// @pre The cluster was found.
-  [[nodiscard]] const resolved_cluster& cluster() const { return *cluster_; }
+  /// Errors: throws `failure` with failed_precondition before the cluster was found.
+  [[nodiscard]] bool is_chief() const;
+
+  /// Refuses a call outside of the body. @param call Names it: "strategy()".
+  /// Errors: throws `failure` with failed_precondition.
+  void require_body(std::string_view call) const;
 
   [[nodiscard]] troupe::world& world();
   [[nodiscard]] troupe::server& server();
@@ -105,16 +113,18 @@ private:
                                            const step_function& step);
   [[nodiscard]] job_report train_as_evaluator(const troupe::strategy& strategy);
   [[nodiscard]] std::vector<std::shared_ptr<session_hook>> hooks_of_leader();
-  [[nodiscard]] double evaluate(std::span<const tensor> values) const;
+  [[nodiscard]] double evaluate(std::span<const tensor> values);
   void keep_evaluation(uint64_t step, job_time when, double value);
   void evaluate_at_the_end(troupe::strategy& strategy, job_report& report);
   void give_parts(troupe::strategy& strategy, job_report& report) const;
 
   job_request request_;
   job_subject subject_;
+  bool has_begun_ = false;
+  bool is_in_body_ = false;
   std::optional<resolved_cluster> cluster_;
   job_devices devices_;
-  std::optional<signal_watch> signals_;
+  std::optional<signal_watch> signals_;              ///< While it runs.
   std::vector<std::shared_ptr<session_hook>> hooks_; ///< The program's own.
 
   // Members that only the leader uses.
@@ -124,6 +134,7 @@ private:
   std::shared_ptr<progress_hook> progress_;
   std::shared_ptr<run_folder_hook> folder_;                    ///< Null before training.
   std::optional<std::pair<uint64_t, double>> last_evaluation_; ///< Its step, and its result.
+  bool evaluation_failed_ = false; ///< The last one: its result is none.
   std::string last_page_; ///< The report's content, as `run_json`; empty before it is written.
 
   std::string agreement_;

@@ -31,19 +31,21 @@ std::string setup_of(const run_view& view, const std::optional<job_options>& opt
 
 // The options of a run that counts epochs do not tell its last step, but its last words do:
 // "asked to stop after step 40 of 100".
-bool says_early_end(const run_view& view) {
-  const auto words = fmt::format(" after step {} of ", view.last().step);
-  return std::ranges::any_of(view.notices(), [&](const run_notice& notice) {
+bool says_early_end(const run_files& files) {
+  const auto words = fmt::format(" after step {} of ", files.last_step);
+  return std::ranges::any_of(files.view.notices(), [&](const run_notice& notice) {
     return notice.text.find(words) != std::string::npos;
   });
 }
 
 std::string state_of(const run_files& files, const std::optional<job_options>& options) {
   if (!options) return "simulated";
-  auto is_short
-    = options->steps ? files.view.last().step < *options->steps : says_early_end(files.view);
-  if (files.is_over) return is_short ? "ended before its last step" : "finished";
-  return "not finished: it was killed, or still runs";
+  if (!files.is_over) return "not finished: it was killed, or still runs";
+  auto is_short = options->steps ? files.last_step < *options->steps : says_early_end(files);
+  std::string text = is_short ? "ended before its last step" : "finished";
+  if (files.view.last().step < files.last_step)
+    text += fmt::format("; its ledger ends with step {}", files.view.last().step);
+  return text;
 }
 
 const quality_measure* measure_named(std::string_view column) {

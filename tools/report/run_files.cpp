@@ -144,6 +144,18 @@ public:
 
   [[nodiscard]] bool is_cut() const { return ledger_.has_rest(); }
 
+  /// The last step of any file. @pre The ledger was read.
+  expected<uint64_t> last_step() {
+    auto last = std::max(last_, metrics_line_ ? metrics_line_->step : 0);
+    while (metrics_) {
+      auto text = metrics_->next();
+      if (!text) return tl::unexpected<error>(text.error());
+      if (!*text) break;
+      last = std::max(last, number_of<uint64_t>(fields_of<1>(**text)[0]).value_or(0));
+    }
+    return last;
+  }
+
 private:
   void add(const ledger_line& line) {
     switch (line.verdict) {
@@ -232,7 +244,15 @@ expected<void> read_steps(const std::filesystem::path& folder, run_files& files)
   step_reader steps{std::move(**ledger), std::move(*metrics), files.view};
   if (auto done = steps.read(); !done) return done;
   files.is_cut = steps.is_cut();
+  auto last = steps.last_step();
+  if (!last) return tl::unexpected<error>(last.error());
+  files.last_step = *last;
   if (files.view.step_count() > 0) return {};
+  if (files.last_step > 0)
+    return fail(errc::failed_precondition,
+                fmt::format("{} holds no step, though metrics.csv does: a report is made from a "
+                            "ledger; give the run more --ledger-bytes",
+                            ledger_path.native()));
   return fail(errc::failed_precondition,
               fmt::format("{}: the run has made no step", ledger_path.native()));
 }

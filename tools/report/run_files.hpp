@@ -18,6 +18,8 @@ struct run_files {
   std::string measure;  ///< Column of the evaluations: "bits_per_byte"; empty: none were made.
   bool is_over = false; ///< The run came to its end, as runs of `troupe train` note.
   bool is_cut = false;  ///< The last line of the ledger is not whole.
+  /// The last step of any file: a ledger that is as large as it may be ends earlier.
+  uint64_t last_step = 0;
 };
 
 /// Reads ledger.csv, and if they are there metrics.csv, evaluations.csv and notices.csv. A
@@ -25,7 +27,7 @@ struct run_files {
 /// ledger.
 /// Cost: reads every file once, a block at a time; memory as of `run_view`.
 /// Errors: not_found, if there is no ledger; malformed, naming file and line; failed_precondition,
-/// if no step was made; resource.
+/// if no step was made, or the ledger holds none; resource.
 [[nodiscard]] expected<run_files> read_run_files(const std::filesystem::path& folder);
 
 } // namespace troupe

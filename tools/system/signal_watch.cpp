@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <unistd.h>
 #include <utility>
 
@@ -14,7 +15,7 @@ namespace troupe {
 
 namespace {
 
-constexpr std::array watched{SIGINT, SIGTERM};
+constexpr std::array watched{SIGINT, SIGTERM, SIGUSR1};
 
 // A terminal and a launcher that passes signals on both send the same Ctrl-C.
 constexpr auto echo_time = std::chrono::milliseconds{500};
@@ -29,6 +30,16 @@ void pass_on(int number) {
   errno = before;
 }
 
+void put_back(int number, struct sigaction former) {
+  struct sigaction now {};
+
+  ::sigaction(number, nullptr, &now);
+  if (now.sa_handler != pass_on) return; // the program has set one of its own meanwhile
+  // To ask for a look must not end the process.
+  if (number == SIGUSR1 && former.sa_handler == SIG_DFL) former.sa_handler = SIG_IGN;
+  ::sigaction(number, &former, nullptr);
+}
+
 } // namespace
 
 void ignore_write_signals() {
@@ -40,15 +51,18 @@ signal_watch::signal_watch() {
   TROUPE_ASSERT(pipe_ends[0] == -1);
   TROUPE_ASSERT(pipe(pipe_ends.data()) == 0, errno);
   thread_ = std::jthread{[this] { watch(); }};
-  for (int number : watched)
-    std::signal(number, pass_on);
-  std::signal(SIGUSR1, pass_on);
+
+  struct sigaction ours {};
+
+  ours.sa_handler = pass_on;
+  ours.sa_flags = SA_RESTART;
+  for (size_t i = 0; i < watched.size(); ++i)
+    ::sigaction(watched[i], &ours, &former_[i]);
 }
 
 signal_watch::~signal_watch() {
-  for (int number : watched)
-    std::signal(number, SIG_DFL);
-  std::signal(SIGUSR1, SIG_IGN); // to ask for a look must not end the process
+  for (size_t i = 0; i < watched.size(); ++i)
+    put_back(watched[i], former_[i]);
   pass_on(no_more_signals);
   thread_.join();
   for (int& end : pipe_ends)

@@ -24,7 +24,7 @@ void ignore_write_signals();
 /// waits at its other end: the first signal asks for a clean end, a later one ends the process at
 /// once. (Blocking the signals would not do: a library may have started threads before main.)
 ///
-/// One at a time.
+/// It ends with the handlers that the program had before, or has set meanwhile. One at a time.
 class signal_watch {
 public:
   signal_watch();
@@ -45,6 +45,7 @@ public:
 private:
   void watch();
 
+  std::array<struct sigaction, 3> former_{}; // of SIGINT, SIGTERM, SIGUSR1
   std::stop_source source_;
   std::atomic<int> number_ = 0;
   std::mutex mutex_;

@@ -160,6 +160,13 @@ TEST_SUITE("tools/report/run_files") {
           == 0);
     test::write(folder / "ledger.csv", ledger_file::header);
     CHECK(refusal(folder) == place("ledger.csv") + ": the run has made no step");
+    test::write(folder / "metrics.csv",
+                std::string{metrics_file::header} + "1,3.5,2,16,1,0,0,1,1,2,0.25\n");
+    CHECK(refusal(folder)
+          == place("ledger.csv")
+               + " holds no step, though metrics.csv does: a report is made from a ledger; give "
+                 "the run more --ledger-bytes");
+    std::filesystem::remove(folder / "metrics.csv");
     auto line = "1,0,accepted,0,0,1,1,0,,,0,2,32\n";
     test::write(folder / "ledger.csv", std::string{ledger_file::header} + line + "x\n");
     CHECK(refusal(folder) == place("ledger.csv") + ":3: not a line of a ledger");
@@ -258,6 +265,19 @@ TEST_SUITE("tools/report/run_files") {
         = fmt::format("\"state\":\"{}\"", is_short ? "ended before its last step" : "finished");
       CHECK_MESSAGE(written->run_json.find(state) != std::string::npos, notices);
     }
+  }
+
+  TEST_CASE("a run that made all its steps has finished, though its ledger was full before") {
+    test::scratch_folder folder;
+    write_run(folder, 10, sync_policy::latest_token);
+    auto ledger = test::content(folder / "ledger.csv");
+    test::write(folder / "ledger.csv", ledger.substr(0, ledger.find("\n7,") + 1));
+    test::write(folder / "config.toml", "replicas = 4\naggregate = 3\nsteps = 10\n");
+    test::write(folder / "replicas.csv", "");
+    auto written = write_report(folder.path(), folder / "page.html", [] { return false; });
+    REQUIRE_MESSAGE(written, (written ? "" : written.error().message));
+    CHECK(written->run_json.find("\"state\":\"finished; its ledger ends with step 6\"")
+          != std::string::npos);
   }
 
   TEST_CASE("writes one page that needs nothing else") {

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: a job that is used wrongly says so in a line. Method: jobs that make no step, in this
+// process; their standard error output goes into a file.
+#include "messages/failure.hpp"
+#include "tests/doctest.hpp"
+#include "tests/scratch_folder.hpp"
+#include "tools/job/job.hpp"
+
+#include <array>
+#include <csignal>
+#include <fcntl.h>
+#include <functional>
+#include <string>
+#include <unistd.h>
+#include <utility>
+
+namespace job_test {
+
+using namespace troupe;
+
+namespace {
+
+/// Takes what is written to the standard error output, for as long as it is there.
+class error_output {
+public:
+  error_output() {
+    int file = ::open((folder_ / "said").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    ::dup2(file, STDERR_FILENO);
+    ::close(file);
+  }
+
+  ~error_output() {
+    ::dup2(before_, STDERR_FILENO);
+    ::close(before_);
+  }
+
+  error_output(const error_output&) = delete;
+  error_output& operator=(const error_output&) = delete;
+
+  [[nodiscard]] std::string said() const { return test::content(folder_ / "said"); }
+
+private:
+  test::scratch_folder folder_;
+  int before_ = ::dup(STDERR_FILENO);
+};
+
+/// The command line of a job with a folder of its own.
+struct arguments {
+  test::scratch_folder folder;
+  std::string run = (folder / "run").string();
+  std::array<const char*, 3> words{"trainer", "--run-dir", run.c_str()};
+};
+
+std::string refusal(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const failure& failed) {
+    CHECK(failed.reason().code == errc::failed_precondition);
+    return failed.what();
+  }
+  return "accepted";
+}
+
+constexpr int misused = 2;
+
+} // namespace
+
+TEST_SUITE("tools/job/job") {
+  TEST_CASE("calls for the body are refused before it and after it") {
+    arguments given;
+    error_output output;
+    job job{given.words.size(), given.words.data()};
+    auto all_are_refused = [&](const std::string& when) {
+      auto line = [&](const std::string& name) {
+        return "job: " + name + " " + when + " run: call it in the function given to run";
+      };
+      auto train = [&] { static_cast<void>(job.train(job.optimizer(rules::sgd{}), {})); };
+      CHECK(refusal([&] { static_cast<void>(job.strategy()); }) == line("strategy()"));
+      CHECK(refusal([&] { static_cast<void>(job.server()); }) == line("server()"));
+      CHECK(refusal([&] { static_cast<void>(job.world()); }) == line("world()"));
+      CHECK(refusal(train) == line("train()"));
+    };
+    all_are_refused("before");
+    CHECK(refusal([&] { static_cast<void>(job.is_chief()); })
+          == "job: is_chief() before the cluster was found: call it in the function given to run, "
+             "or after find_cluster()");
+    std::string place;
+    CHECK(job.run([&] {
+      CHECK(job.is_chief());
+      CHECK(job.strategy().num_replicas_in_sync() == 4);
+      CHECK(refusal([&] { job.option("--late", "WORD", "", place); })
+            == "job: option(\"--late\") after the command line was read: call it before run");
+    }) == 0);
+    all_are_refused("after");
+    CHECK(job.is_chief());
+  }
+
+  TEST_CASE("an option named as another, or not at all, is refused in a line") {
+    using text_pair = std::pair<const char*, const char*>;
+    for (auto [name, line] :
+         {text_pair{"--steps", "there are two options --steps: the program must give its own"},
+          text_pair{"--help", "there are two options --help: the program must give its own"},
+          text_pair{"--twice", "there are two options --twice: the program must give its own"},
+          text_pair{"--", "the program's option '--' has no name for an option: "}}) {
+      arguments given;
+      error_output output;
+      job job{given.words.size(), given.words.data()};
+      std::string place;
+      job.option("--twice", "WORD", "", place);
+      job.option(name, "WORD", "", place);
+      CHECK(job.run([] { FAIL("has begun"); }) == misused);
+      CHECK(output.said().starts_with(std::string{"trainer: "} + line));
+    }
+  }
+
+  TEST_CASE("a job runs once, and not within another; the next one runs after it") {
+    arguments given;
+    arguments other;
+    error_output output;
+    job first{given.words.size(), given.words.data()};
+    job second{other.words.size(), other.words.data()};
+    job third{other.words.size(), other.words.data()};
+    CHECK(first.run([&] {
+      CHECK(first.run([] { FAIL("has begun"); }) == misused);
+      CHECK(second.run([] { FAIL("has begun"); }) == misused);
+    }) == 0);
+    auto said = output.said();
+    CHECK(said.find("trainer: a job runs once: make another job to run again\n")
+          != std::string::npos);
+    CHECK(said.find("trainer: another job runs in this process: run this one after it\n")
+          != std::string::npos);
+    bool has_run = false;
+    CHECK(third.run([&] { has_run = true; }) == 0);
+    CHECK(has_run);
+  }
+
+  TEST_CASE("the program's handler of a signal is in its place again when the job has run") {
+    static volatile std::sig_atomic_t taken = 0;
+    auto before = std::signal(SIGTERM, [](int) { taken = taken + 1; });
+    arguments given;
+    error_output output;
+    job job{given.words.size(), given.words.data()};
+    CHECK(job.run([] {}) == 0);
+    std::raise(SIGTERM);
+    CHECK(taken == 1);
+    std::signal(SIGTERM, before);
+  }
+}
+
+} // namespace job_test

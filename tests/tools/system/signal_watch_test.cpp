@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: a watch takes signals for as long as it is there, and no longer. Method: this process
+// raises them.
+#include "tests/doctest.hpp"
+#include "tools/system/signal_watch.hpp"
+
+#include <optional>
+
+namespace signal_watch_test {
+
+TEST_SUITE("tools/system/signal_watch") {
+  using namespace troupe;
+
+  namespace {
+
+  volatile std::sig_atomic_t taken_before = 0;
+  volatile std::sig_atomic_t taken_meanwhile = 0;
+
+  } // namespace
+
+  TEST_CASE("ends with the handlers that the program had before, or has set meanwhile") {
+    auto first = std::signal(SIGINT, [](int) { taken_before = taken_before + 1; });
+    auto second = std::signal(SIGTERM, SIG_DFL);
+    for (int i = 1; i <= 2; ++i) {
+      std::optional<signal_watch> watch{std::in_place};
+      std::raise(SIGINT);
+      while (!watch->token().stop_requested())
+        std::this_thread::yield();
+      CHECK(watch->signal_number() == SIGINT);
+      CHECK(taken_before == i - 1);
+      std::signal(SIGTERM, [](int) { taken_meanwhile = taken_meanwhile + 1; });
+      watch.reset();
+      std::raise(SIGINT);
+      std::raise(SIGTERM);
+      CHECK(taken_before == i);
+      CHECK(taken_meanwhile == i);
+    }
+    std::signal(SIGINT, first);
+    std::signal(SIGTERM, second);
+  }
+
+  TEST_CASE("leaves SIGUSR1 ignored where the program has no handler of it") {
+    auto before = std::signal(SIGUSR1, SIG_DFL);
+    { signal_watch watch; }
+    auto is_ignored = std::signal(SIGUSR1, before) == SIG_IGN;
+    CHECK(is_ignored);
+  }
+}
+
+} // namespace signal_watch_test
