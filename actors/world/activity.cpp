@@ -119,8 +119,13 @@ void activity::on(const work_done& done) {
 
 bool activity::begin_delay(const work_done& done) {
   outcome_ = {done.elapsed, done.thrown, false};
-  auto delay = pace_ ? pace_(computations_ - 1, done.elapsed) : job_time{0};
-  if (is_cancelled() || done.thrown || delay <= job_time{0}) return false;
+  job_time delay{0};
+  try {
+    if (pace_) delay = pace_(computations_ - 1, done.elapsed);
+  } catch (...) { // the trainer's own code; what the work threw comes first
+    if (!outcome_.thrown) outcome_.thrown = std::current_exception();
+  }
+  if (is_cancelled() || outcome_.thrown || delay <= job_time{0}) return false;
   outcome_.elapsed += delay;
   pace_for(delay);
   return true;

@@ -304,6 +304,16 @@ TEST_SUITE("actors/world/activity") {
     CHECK(was_cancelled.get_future().get());
   }
 
+  TEST_CASE("an exception of the pace is the outcome of the computation") {
+    outcomes seen;
+    hosted_coroutine stage{computing_times(2, seen), [](uint64_t, job_time) -> job_time {
+                             throw std::runtime_error{"no pace"};
+                           }};
+    REQUIRE(seen.size() == 2);
+    for (const auto& outcome : seen)
+      CHECK_THROWS_WITH(std::rethrow_exception(outcome.thrown), "no pace");
+  }
+
   TEST_CASE("messages are answered while work runs on another thread") {
     std::promise<void> working;
     std::promise<void> enough;
