@@ -61,11 +61,11 @@ void count_cancelled_steps(const scenario& what, scenario_report& report) {
     auto time = counted.ended - began;
     report.step_times.push_back(time);
     report.accepted += needed;
-    report.lags[0] += needed;
+    report.staleness_counts[0] += needed;
     ++report.needed[needed];
     report.cancelled += counted.cancelled - late;
     add_waste(report, time, counted.cancelled);
-    if (late > 0) report.lags[1] += late;
+    if (late > 0) report.staleness_counts[1] += late;
     report.stale += late;
     report.events += needed + counted.late;
     report.live_time += std::chrono::duration<double>{time} * live.size();

@@ -18,9 +18,6 @@ namespace troupe {
 
 namespace {
 
-// Ends a job that cannot end, because the node that it waits for is frozen for good.
-constexpr auto fault_deadline = std::chrono::seconds{100'000};
-
 double ratio(double part, double whole) {
   return whole == 0 ? 0 : part / whole;
 }
@@ -63,8 +60,8 @@ void add(experiment_report& report, const scenario_report& run) {
   report.accepted += run.accepted;
   report.stale += run.stale;
   report.cancelled += run.cancelled;
-  for (auto [lag, count] : run.lags)
-    report.lags[lag] += count;
+  for (auto [staleness, count] : run.staleness_counts)
+    report.staleness_counts[staleness] += count;
   for (auto [needed, count] : run.needed)
     report.needed[needed] += count;
   report.wasted_replica_seconds += seconds(run.wasted);
@@ -173,8 +170,8 @@ double experiment_report::drop_fraction() const {
   return ratio(dropped, dropped + static_cast<double>(accepted));
 }
 
-double experiment_report::mean_lag() const {
-  return mean_of(lags);
+double experiment_report::mean_staleness() const {
+  return mean_of(staleness_counts);
 }
 
 double experiment_report::half_width() const {

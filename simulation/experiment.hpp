@@ -17,6 +17,10 @@
 
 namespace troupe {
 
+/// Ends a job with faults whose step does not end, because the node that it waits for is frozen for
+/// good, or crashes again and again.
+inline constexpr job_time fault_deadline = std::chrono::seconds{100'000};
+
 /// A scenario and the number of its runs.
 struct experiment {
   sync_options sync;
@@ -78,10 +82,10 @@ struct trace_use {
 
 /// The results of an experiment, over all runs.
 struct experiment_report {
-  step_time_figures step_time;       ///< NaN if no step came after the warm-up.
-  uint64_t timed_steps = 0;          ///< Steps after the warm-up.
-  batches_of_runs batches;           ///< Mean step times, in seconds.
-  std::map<uint64_t, uint64_t> lags; ///< As in `scenario_report`, as what follows.
+  step_time_figures step_time;                   ///< NaN if no step came after the warm-up.
+  uint64_t timed_steps = 0;                      ///< Steps after the warm-up.
+  batches_of_runs batches;                       ///< Mean step times, in seconds.
+  std::map<uint64_t, uint64_t> staleness_counts; ///< As in `scenario_report`, as what follows.
   std::map<uint64_t, uint64_t> needed;
   uint64_t steps = 0; ///< That were made.
   uint64_t accepted = 0;
@@ -104,7 +108,7 @@ struct experiment_report {
   [[nodiscard]] double drop_fraction() const;
 
   /// Mean steps that an accepted or stale gradient was late; 0 if there were none.
-  [[nodiscard]] double mean_lag() const;
+  [[nodiscard]] double mean_staleness() const;
 
   /// Half the interval that holds the true mean of the step time in 95 of 100 cases; NaN if there
   /// are too few steps. Steps beyond a measured trace make it no smaller.

@@ -19,7 +19,7 @@ void ledger_hash::add(const step_record& step) {
 void ledger_hash::add(const contribution& gradient) {
   add(gradient.replica);
   add(gradient.local_step);
-  add(gradient.lag);
+  add(gradient.staleness);
   add(static_cast<uint64_t>(gradient.arrived.count()));
   add(static_cast<uint64_t>(gradient.compute.count()));
 }

@@ -88,10 +88,10 @@ struct scenario_report {
   uint64_t accepted = 0;            ///< Gradients, over all steps.
   uint64_t stale = 0;
   uint64_t cancelled = 0;
-  std::map<uint64_t, uint64_t> lags; ///< Accepted and stale gradients, by the steps they were late.
-  std::map<uint64_t, uint64_t> needed; ///< Steps, by how many gradients they waited for.
-  job_time wasted{0};                  ///< Computed for gradients that did not count.
-  job_time virtual_time{0};            ///< From the beginning to the end of the last step.
+  std::map<uint64_t, uint64_t> staleness_counts; ///< Accepted and stale gradients, by staleness.
+  std::map<uint64_t, uint64_t> needed;           ///< Steps, by how many gradients they waited for.
+  job_time wasted{0};                            ///< Computed for gradients that did not count.
+  job_time virtual_time{0}; ///< From the beginning to the end of the last step.
   /// Virtual time of all replicas together while they were live, as the ends of steps count them.
   std::chrono::duration<double> live_time{0};
   /// As `world::event_count`; of the direct engine: computations that ended.

@@ -40,8 +40,8 @@ public:
     report_.stale += step.stale.size();
     ++report_.needed[step.needed];
     report_.cancelled += step.cancelled.size();
-    count_lags(step.accepted);
-    count_lags(step.stale);
+    count_staleness(step.accepted);
+    count_staleness(step.stale);
     for (const auto& gradient : step.stale)
       add_stale(gradient);
     // A replica that is cancelled has worked since the step began: a token takes no time to come.
@@ -56,11 +56,12 @@ public:
 
 private:
   // Most gradients are late by as much as the one before.
-  void count_lags(const std::vector<contribution>& gradients) {
+  void count_staleness(const std::vector<contribution>& gradients) {
     for (auto one = gradients.begin(); one != gradients.end();) {
-      auto other = std::find_if(one, gradients.end(),
-                                [one](const contribution& next) { return next.lag != one->lag; });
-      report_.lags[one->lag] += static_cast<uint64_t>(other - one);
+      auto other = std::find_if(one, gradients.end(), [one](const contribution& next) {
+        return next.staleness != one->staleness;
+      });
+      report_.staleness_counts[one->staleness] += static_cast<uint64_t>(other - one);
       one = other;
     }
   }

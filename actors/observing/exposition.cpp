@@ -103,9 +103,9 @@ void write_replicas(exposition& out, const job_figures& job) {
   write_replicas(out, job, [](const auto& replica) { return seconds(replica.computing); });
   out.family("troupe_replica_waiting_seconds_total", "counter", "Time spent waiting for tokens.");
   write_replicas(out, job, [](const auto& replica) { return seconds(replica.waiting); });
-  out.family("troupe_replica_lag", "gauge",
+  out.family("troupe_replica_staleness", "gauge",
              "Steps that the newest gradient of a replica came too late.");
-  write_replicas(out, job, [](const auto& replica) { return replica.lag; });
+  write_replicas(out, job, [](const auto& replica) { return replica.staleness; });
 }
 
 /// The labels of an actor: its time series.

@@ -22,13 +22,13 @@ void add_all(job_figures& figures, const std::vector<contribution>& gradients,
   }
 }
 
-// A record has late gradients after those that were in time; and a cancelled one has no lag.
-void note_lags(job_figures& figures, const std::vector<contribution>& arrived) {
+// A record has late gradients after those that were in time; and a cancelled one has no staleness.
+void note_staleness(job_figures& figures, const std::vector<contribution>& arrived) {
   for (const auto& gradient : arrived) {
     auto& replica = figures.replicas[gradient.replica];
     if (gradient.arrived < replica.arrived) continue;
     replica.arrived = gradient.arrived;
-    replica.lag = gradient.lag;
+    replica.staleness = gradient.staleness;
   }
 }
 
@@ -46,8 +46,8 @@ void job_figures::add(const step_record& record) {
   add_all(*this, record.accepted, &verdict_counts::accepted);
   add_all(*this, record.stale, &verdict_counts::stale);
   add_all(*this, record.cancelled, &verdict_counts::cancelled);
-  note_lags(*this, record.accepted);
-  note_lags(*this, record.stale);
+  note_staleness(*this, record.accepted);
+  note_staleness(*this, record.stale);
 }
 
 } // namespace troupe

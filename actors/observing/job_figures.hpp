@@ -24,7 +24,7 @@ struct replica_figures {
   job_time computing{0};
   job_time waiting{0};                ///< For tokens.
   job_time arrived = job_time::min(); ///< When the newest gradient of it did.
-  uint64_t lag = 0;                   ///< Steps by which that gradient was late.
+  uint64_t staleness = 0;             ///< Steps by which that gradient was late.
 };
 
 /// A summary is made when a job is over; these are the figures to look at while it goes on.

@@ -37,7 +37,7 @@ wait_fields waits_of(const step_record& step, const contribution& accepted) {
 std::string line_of(uint64_t step, const contribution& one, std::string_view verdict,
                     const wait_fields& waits) {
   return csv::line({std::to_string(step), std::to_string(one.replica), verdict,
-                    std::to_string(one.local_step), std::to_string(one.lag),
+                    std::to_string(one.local_step), std::to_string(one.staleness),
                     csv::seconds(one.arrived), csv::seconds(one.compute), csv::seconds(one.waited),
                     waits.waited_for, waits.waited_for_seconds, waits.idle_seconds,
                     csv::field(one.loss), std::to_string(one.examples)});
@@ -114,7 +114,7 @@ std::optional<ledger_line> read_ledger_line(std::string_view text) {
   auto& gradient = line.gradient;
   auto is_whole = read(fields[0], line.step) && read(fields[1], gradient.replica)
                   && read(fields[2], line.verdict) && read(fields[3], gradient.local_step)
-                  && read(fields[4], gradient.lag) && read(fields[5], gradient.arrived)
+                  && read(fields[4], gradient.staleness) && read(fields[5], gradient.arrived)
                   && read(fields[6], gradient.compute) && read(fields[7], gradient.waited)
                   && read_loss(fields[11], gradient.loss) && read(fields[12], gradient.examples);
   if (!is_whole || gradient.replica >= replicas_max || gradient.local_step >= line.step

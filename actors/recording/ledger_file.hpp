@@ -26,7 +26,7 @@ namespace troupe {
 /// |  2 | replica            | the gradient's replica                                           |
 /// |  3 | verdict            | accepted, stale (dropped on arrival) or cancelled (told to stop) |
 /// |  4 | local_step         | global step that the gradient was computed for                   |
-/// |  5 | lag                | steps that it came too late; accepted: 0, unless asynchronous    |
+/// |  5 | staleness          | steps that it came too late; accepted: 0, unless asynchronous    |
 /// |  6 | arrived_seconds    | when it came in, since the job began                             |
 /// |  7 | compute_seconds    | what the replica spent on it                                     |
 /// |  8 | token_wait_seconds | how long the replica had waited for the token that began it      |
@@ -42,8 +42,8 @@ class ledger_file {
 public:
   /// The first line of the file.
   static constexpr std::string_view header
-    = "step,replica,verdict,local_step,lag,arrived_seconds,compute_seconds,token_wait_seconds,"
-      "waited_for,waited_for_seconds,idle_seconds,loss,examples\n";
+    = "step,replica,verdict,local_step,staleness,arrived_seconds,compute_seconds,"
+      "token_wait_seconds,waited_for,waited_for_seconds,idle_seconds,loss,examples\n";
 
   /// Creates the file with its header. Errors: `resource`.
   /// @param bytes_max Size of the file: the first step that would make it larger is left out, and

@@ -19,7 +19,7 @@ struct contribution {
   uint64_t local_step = 0; ///< The global step that the gradient was computed for.
   /// Updates since its token, not counting its own: by so many steps it is stale; or late, if it is
   /// accepted, where training is asynchronous.
-  uint64_t lag = 0;
+  uint64_t staleness = 0;
   job_time arrived{0};   ///< When the last of its variables' gradients came in.
   job_time compute{0};   ///< Time that the replica spent on it, measured before the barrier.
   job_time waited{0};    ///< How long the replica had waited for the token that began it.

@@ -10,13 +10,13 @@ namespace troupe {
 expected<void> write_replica_table(const std::filesystem::path& path, const summary& run) {
   auto lines = record_writer::create(path);
   if (!lines) return tl::unexpected(lines.error());
-  auto done = lines->append("replica,accepted,stale,cancelled,worst_lag,used_seconds,"
+  auto done = lines->append("replica,accepted,stale,cancelled,worst_staleness,used_seconds,"
                             "wasted_seconds,waiting_seconds,held_up_seconds\n");
   for (const auto& [number, replica] : run.replicas()) {
     if (!done) return done;
     done = lines->append(csv::line(
       {std::to_string(number), std::to_string(replica.accepted), std::to_string(replica.stale),
-       std::to_string(replica.cancelled), std::to_string(replica.lag_max),
+       std::to_string(replica.cancelled), std::to_string(replica.staleness_max),
        csv::seconds(replica.compute - replica.wasted), csv::seconds(replica.wasted),
        csv::seconds(replica.waiting), csv::seconds(replica.held_up)}));
   }

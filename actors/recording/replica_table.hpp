@@ -17,7 +17,7 @@ namespace troupe {
 /// | accepted        | 1       | gradients that an update used                               |
 /// | stale           | 1       | gradients that came too late                                |
 /// | cancelled       | 1       | gradients that it was told to give up                       |
-/// | worst_lag       | steps   | the most that a gradient came too late                      |
+/// | worst_staleness | steps   | the most that a gradient came too late                      |
 /// | used_seconds    | s       | spent on the accepted gradients                             |
 /// | wasted_seconds  | s       | spent on the others                                         |
 /// | waiting_seconds | s       | spent waiting for tokens                                    |

@@ -28,7 +28,7 @@ void add_time(job_time& sum, job_time more) {
 void count_effort(replica_summary& replica, const contribution& one) {
   add_time(replica.compute, one.compute);
   add_time(replica.waiting, one.waited);
-  replica.lag_max = std::max(replica.lag_max, one.lag);
+  replica.staleness_max = std::max(replica.staleness_max, one.staleness);
 }
 
 void count_waste(replica_summary& replica, const contribution& one) {
@@ -55,18 +55,18 @@ lines_to_show(const std::map<uint32_t, replica_summary>& replicas) {
 }
 
 std::string table_line(const std::string& name, const replica_summary& replica) {
-  const bool late = replica.lag_max > 0;
+  const bool late = replica.staleness_max > 0;
   return fmt::format(
-    "{:<8}{:>10}{:>9}{:>11}{:>11}{:>13}{:>13}{:>16}\n", name, readable::count(replica.accepted),
+    "{:<8}{:>10}{:>9}{:>11}{:>17}{:>13}{:>13}{:>16}\n", name, readable::count(replica.accepted),
     readable::count(replica.stale), readable::count(replica.cancelled),
-    late ? readable::count(replica.lag_max) : "-", readable::duration(replica.compute),
+    late ? readable::count(replica.staleness_max) : "-", readable::duration(replica.compute),
     readable::duration(replica.waiting), readable::duration(replica.held_up));
 }
 
 std::string table(const summary& run) {
-  auto text
-    = fmt::format("{:<8}{:>10}{:>9}{:>11}{:>11}{:>13}{:>13}{:>16}\n", "replica", "accepted",
-                  "stale", "cancelled", "worst lag", "computing", "waiting", "held others up");
+  auto text = fmt::format("{:<8}{:>10}{:>9}{:>11}{:>17}{:>13}{:>13}{:>16}\n", "replica", "accepted",
+                          "stale", "cancelled", "worst staleness", "computing", "waiting",
+                          "held others up");
   const auto lines = lines_to_show(run.replicas());
   for (const auto* line : lines)
     text += table_line(std::to_string(line->first), line->second);
@@ -83,7 +83,7 @@ replica_summary& replica_summary::operator+=(const replica_summary& other) {
   accepted += other.accepted;
   stale += other.stale;
   cancelled += other.cancelled;
-  lag_max = std::max(lag_max, other.lag_max);
+  staleness_max = std::max(staleness_max, other.staleness_max);
   add_time(compute, other.compute);
   add_time(wasted, other.wasted);
   add_time(waiting, other.waiting);

@@ -15,16 +15,16 @@ namespace troupe {
 struct replica_summary {
   uint64_t accepted = 0;
   uint64_t stale = 0;
-  uint64_t cancelled = 0; ///< Their replica was told to stop, and they never came.
-  uint64_t lag_max = 0;   ///< The most steps that a gradient of it came too late.
-  job_time compute{0};    ///< Spent on gradients, used or not.
-  job_time wasted{0};     ///< The part of `compute` for gradients that no update used.
-  job_time waiting{0};    ///< Spent waiting for tokens.
+  uint64_t cancelled = 0;     ///< Their replica was told to stop, and they never came.
+  uint64_t staleness_max = 0; ///< The most steps that a gradient of it came too late.
+  job_time compute{0};        ///< Spent on gradients, used or not.
+  job_time wasted{0};         ///< The part of `compute` for gradients that no update used.
+  job_time waiting{0};        ///< Spent waiting for tokens.
   job_time held_up{0}; ///< Time that the others waited for it, summed, in steps that it completed.
 
   bool operator==(const replica_summary&) const = default;
 
-  /// Adds another replica's figures; `lag_max` becomes the larger one.
+  /// Adds another replica's figures; `staleness_max` becomes the larger one.
   replica_summary& operator+=(const replica_summary& other);
 };
 
@@ -39,7 +39,7 @@ public:
   /// Totals over the run, by replica.
   [[nodiscard]] const std::map<uint32_t, replica_summary>& replicas() const { return replicas_; }
 
-  /// The totals of all replicas together; `lag_max` is the largest of them.
+  /// The totals of all replicas together; `staleness_max` is the largest of them.
   [[nodiscard]] replica_summary total() const;
 
   /// How long the steps took.

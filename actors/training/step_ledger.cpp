@@ -39,12 +39,12 @@ void step_ledger::add(std::span<const arrival> accepted, std::span<const arrival
 }
 
 contribution step_ledger::contribution_of(const arrival& came) {
-  auto lag = came.accumulator_step > came.from.local_step
-               ? came.accumulator_step - came.from.local_step
-               : 0;
+  auto staleness = came.accumulator_step > came.from.local_step
+                     ? came.accumulator_step - came.from.local_step
+                     : 0;
   return {.replica = came.from.replica,
           .local_step = came.from.local_step,
-          .lag = lag,
+          .staleness = staleness,
           .arrived = came.arrived,
           .compute = came.from.compute,
           .waited = came.from.waited,
@@ -71,10 +71,10 @@ bool step_ledger::are_one(const entry& known, const entry& another) {
 }
 
 void step_ledger::join(entry& known, const entry& another) {
-  auto lag = std::max(known.value.lag, another.value.lag);
+  auto staleness = std::max(known.value.staleness, another.value.staleness);
   auto arrived = std::max(known.value.arrived, another.value.arrived);
   known.value = another.value;
-  known.value.lag = lag;
+  known.value.staleness = staleness;
   known.value.arrived = arrived;
   known.parts += another.parts;
   known.stale |= another.stale;

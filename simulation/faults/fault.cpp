@@ -2,6 +2,8 @@
 // Which plans make sense.
 #include "simulation/faults/fault.hpp"
 
+#include "actors/recording/seconds.hpp"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -106,6 +108,33 @@ expected<fault_kind> parse_fault_kind(std::string_view name) {
     return fail(errc::invalid_argument,
                 fmt::format("no fault '{}'; there are {}", name, fmt::join(names, ", ")));
   return static_cast<fault_kind>(found - names.begin());
+}
+
+// Crashes without a return end by themselves, unless `down_max` has others drawn in their place.
+double fault_rates::count_in_step(uint32_t replicas, double gradient_seconds,
+                                  double step_seconds_max) const {
+  constexpr job_time never{0};
+  const double count = replicas;
+  const bool are_bounded = down_max > 0;
+  const bool go_on = are_bounded || return_mean > never;
+  double faults = 0;  // a second
+  double crashes = 0; // a second, of a replica that is there
+  if (crash_mean > never && go_on) {
+    faults += count / seconds(are_bounded ? crash_mean : crash_mean + return_mean);
+    crashes += 1 / seconds(crash_mean);
+  }
+  if (wave_mean > never && go_on) {
+    faults += wave_size / seconds(wave_mean);
+    crashes += wave_size / (count * seconds(wave_mean));
+  }
+  if (freeze_mean > never) faults += count / seconds(freeze_mean + thaw_mean);
+  if (swizzle_mean > never) faults += count / seconds(swizzle_mean);
+  auto step_seconds = gradient_seconds;
+  // Exponential times between crashes, one of which has to be long enough for the gradient.
+  if (crashes > 0 && !are_bounded)
+    step_seconds = std::expm1(gradient_seconds * crashes) * (1 / crashes + seconds(return_mean));
+  if (swizzle_mean > never) step_seconds += seconds(swizzle_lasts);
+  return faults * std::min(step_seconds, step_seconds_max);
 }
 
 expected<void> fault_plan::validate(uint32_t replicas, uint32_t owners) const {

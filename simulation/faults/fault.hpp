@@ -89,6 +89,12 @@ struct fault_rates {
   [[nodiscard]] bool is_empty() const {
     return crash_mean + freeze_mean + wave_mean + swizzle_mean == job_time{0};
   }
+
+  /// About how many faults of all replicas come while a step is made: an estimate of what it takes
+  /// to simulate one. A replica that crashes computes its gradient again.
+  /// @param gradient_seconds How long a replica computes. @param step_seconds_max A step ends then.
+  [[nodiscard]] double count_in_step(uint32_t replicas, double gradient_seconds,
+                                     double step_seconds_max) const;
 };
 
 /// All that goes wrong in a run.

@@ -27,9 +27,10 @@ struct entry {
 expected<std::vector<entry>> entries_of(std::string_view text, const std::string& name) {
   auto header = ledger_file::header;
   if (!text.starts_with(header)) {
-    return fail(errc::malformed, fmt::format("{}:1: not the ledger of a run: its first line is "
-                                             "not the one that troupe train writes",
-                                             name));
+    return fail(errc::malformed,
+                fmt::format("{}:1: not the ledger of a run of this version: "
+                            "its first line is not the one that troupe train writes",
+                            name));
   }
   text.remove_prefix(header.size());
   std::vector<entry> entries;

@@ -180,12 +180,12 @@ std::string counted_as_the_ledger_says(const evidence& course) {
                          in_variable);
 }
 
-std::string lag_as_the_policy_allows(const evidence& course) {
+std::string staleness_as_the_policy_allows(const evidence& course) {
   for (const auto& step : course.steps) {
     for (const auto& one : step.accepted)
-      if (one.lag > 0 && !traits_of(course.what.sync.policy).is_asynchronous())
+      if (one.staleness > 0 && !traits_of(course.what.sync.policy).is_asynchronous())
         return fmt::format("step {} accepted a gradient of replica {} that was {} steps late",
-                           step.step, one.replica, one.lag);
+                           step.step, one.replica, one.staleness);
     for (const auto& one : step.stale)
       if (traits_of(course.what.sync.policy).is_asynchronous())
         return fmt::format("step {} dropped a gradient of replica {}, which this policy never does",
@@ -388,7 +388,7 @@ constexpr std::array all_checkers{
           equal_to_the_serial_oracle},
   checker{"variables are the sum of what counted", equal_to_the_sum},
   checker{"what counted is what the ledger says", counted_as_the_ledger_says},
-  checker{"gradients are as late as the policy allows", lag_as_the_policy_allows},
+  checker{"gradients are as late as the policy allows", staleness_as_the_policy_allows},
   checker{"no token comes from nowhere", no_token_from_nowhere},
   checker{"no token goes nowhere", all_tokens_handed_out},
   checker{"steps come one after the other, with as many gradients as they need",

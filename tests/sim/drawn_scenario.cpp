@@ -58,9 +58,9 @@ bool is_equal(double left, double right) {
 
 bool is_equal(const contribution& left, const contribution& right) {
   return left.replica == right.replica && left.local_step == right.local_step
-         && left.lag == right.lag && left.arrived == right.arrived && left.compute == right.compute
-         && left.waited == right.waited && is_equal(left.loss, right.loss)
-         && left.examples == right.examples;
+         && left.staleness == right.staleness && left.arrived == right.arrived
+         && left.compute == right.compute && left.waited == right.waited
+         && is_equal(left.loss, right.loss) && left.examples == right.examples;
 }
 
 bool is_equal(const variable_update& left, const variable_update& right) {
@@ -69,7 +69,7 @@ bool is_equal(const variable_update& left, const variable_update& right) {
 
 std::string text_of(const contribution& one) {
   return fmt::format("{} of step {}, late by {}, at {}, computed {}, waited {}", one.replica,
-                     one.local_step, one.lag, one.arrived.count(), one.compute.count(),
+                     one.local_step, one.staleness, one.arrived.count(), one.compute.count(),
                      one.waited.count());
 }
 
@@ -108,11 +108,11 @@ std::string difference(const step_record& actors, const step_record& direct) {
 // All that a report says but for the number of events.
 std::string text_of(const scenario_report& report) {
   auto text = fmt::format(
-    "hash {:x}, {} steps, {} accepted, {} stale, {} cancelled, lags {}, needed {}, wasted {}, "
+    "hash {:x}, {} steps, {} accepted, {} stale, {} cancelled, staleness {}, needed {}, wasted {}, "
     "time {}, {} lost, {} restarts, reached step {}",
     report.log_hash, report.step_times.size(), report.accepted, report.stale, report.cancelled,
-    report.lags, report.needed, report.wasted.count(), report.virtual_time.count(), report.lost,
-    report.restarts, report.job.step);
+    report.staleness_counts, report.needed, report.wasted.count(), report.virtual_time.count(),
+    report.lost, report.restarts, report.job.step);
   if (report.job.failure) text += fmt::format(", failure: {}", report.job.failure->message);
   for (const auto& open : {report.job.open, std::optional<open_step>{report.stalled}})
     if (open)

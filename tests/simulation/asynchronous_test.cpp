@@ -24,14 +24,14 @@ sync_options asynchronous(uint32_t gradients, uint32_t replicas, sync_policy pol
   return options;
 }
 
-/// The mean lag of each step's gradients, but for the first twentieth of the steps.
-std::vector<double> lags_of(const target_run& run) {
+/// The mean staleness of each step's gradients, but for the first twentieth of the steps.
+std::vector<double> staleness_of(const target_run& run) {
   std::vector<double> result;
   auto all = run.records();
   for (size_t i = all.size() / 20; i < all.size(); ++i) {
     double sum = 0;
     for (const auto& gradient : all[i].accepted)
-      sum += static_cast<double>(gradient.lag);
+      sum += static_cast<double>(gradient.staleness);
     result.push_back(sum / static_cast<double>(all[i].accepted.size()));
   }
   return result;
@@ -112,7 +112,7 @@ TEST_SUITE("simulation/asynchronous") {
         target_run run{
           .sync = asynchronous(gradients, 8, k_batch_async), .compute = compute, .steps = 2000};
         // The mean may differ only by the gradients that are on their way at both ends.
-        CHECK(std::abs(mean_of(lags_of(run)) - 7.0 / gradients) <= 8.0 * 8 / gradients / 1900);
+        CHECK(std::abs(mean_of(staleness_of(run)) - 7.0 / gradients) <= 8.0 * 8 / gradients / 1900);
       }
   }
 
@@ -120,14 +120,14 @@ TEST_SUITE("simulation/asynchronous") {
     struct one {
       uint32_t gradients;
       double mean;
-      double lag;
+      double staleness;
     };
 
-    for (auto [gradients, mean, lag] : {one{2, .2678571, 3}, one{4, .6345238, 1}}) {
+    for (auto [gradients, mean, staleness] : {one{2, .2678571, 3}, one{4, .6345238, 1}}) {
       target_run run{
         .sync = asynchronous(gradients, 8, k_async), .compute = "exponential(1)", .steps = 6000};
       check_mean(estimate_of_series(run.step_seconds()), mean);
-      check_mean(estimate_of_series(lags_of(run)), lag);
+      check_mean(estimate_of_series(staleness_of(run)), staleness);
     }
   }
 
@@ -149,7 +149,7 @@ TEST_SUITE("simulation/asynchronous") {
     target_run all{
       .sync = {20, 20, sync_policy::latest_token}, .compute = "exponential(1)", .steps = 200};
     CHECK(late.step_seconds() == all.step_seconds());
-    CHECK(mean_of(lags_of(late)) == 0);
+    CHECK(mean_of(staleness_of(late)) == 0);
   }
 
   TEST_CASE("not to wait for the others is faster by as much as theory says") {
@@ -195,7 +195,7 @@ TEST_SUITE("simulation/asynchronous") {
     auto all = run.records();
     for (size_t i = 0; i < all.size(); ++i) {
       REQUIRE(all[i].accepted.size() == 1);
-      CHECK(all[i].accepted[0].lag == i % 10);
+      CHECK(all[i].accepted[0].staleness == i % 10);
     }
   }
 

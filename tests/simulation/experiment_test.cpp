@@ -52,13 +52,13 @@ TEST_SUITE("simulation/experiment") {
     // A replica that takes 2.4 s where the others take 1 s is late by two steps or three.
     auto report = run(small("1 slow={0}*2.4", {2, 3, sync_policy::latest_token}));
     CHECK(report.step_time.mean == 1);
-    CHECK(report.lags.at(0) == 120);
+    CHECK(report.staleness_counts.at(0) == 120);
     CHECK(report.stale == 24); // the 25th would come with the end
-    CHECK(report.lags.size() == 3);
-    CHECK(report.lags.at(2) + report.lags.at(3) == 24);
-    auto late = 2.0 * static_cast<double>(report.lags.at(2));
-    late += 3.0 * static_cast<double>(report.lags.at(3));
-    CHECK(report.mean_lag() == doctest::Approx(late / 144));
+    CHECK(report.staleness_counts.size() == 3);
+    CHECK(report.staleness_counts.at(2) + report.staleness_counts.at(3) == 24);
+    auto late = 2.0 * static_cast<double>(report.staleness_counts.at(2));
+    late += 3.0 * static_cast<double>(report.staleness_counts.at(3));
+    CHECK(report.mean_staleness() == doctest::Approx(late / 144));
     CHECK(report.wasted_replica_seconds == doctest::Approx(2.4 * 24));
   }
 
@@ -193,7 +193,7 @@ TEST_SUITE("simulation/experiment") {
         auto report = run(what);
         CHECK(report.log_hash == alone.log_hash);
         CHECK(report.batches == alone.batches);
-        CHECK(report.lags == alone.lags);
+        CHECK(report.staleness_counts == alone.staleness_counts);
         CHECK(report.step_time.mean == alone.step_time.mean);
         CHECK(report.step_time.p99 == alone.step_time.p99);
         CHECK(report.wasted_replica_seconds == alone.wasted_replica_seconds);

@@ -50,9 +50,9 @@ std::string figures_of(const troupe::scenario_report& report) {
   for (auto time : report.step_times)
     steps.push_back(time.count());
   return fmt::format("{} {} {} {} {} {} {} {} {} {} {}", steps, report.accepted, report.stale,
-                     report.cancelled, report.lags, report.needed, report.wasted.count(),
-                     report.virtual_time.count(), report.live_time.count(), report.events,
-                     report.job.step);
+                     report.cancelled, report.staleness_counts, report.needed,
+                     report.wasted.count(), report.virtual_time.count(), report.live_time.count(),
+                     report.events, report.job.step);
 }
 
 } // namespace

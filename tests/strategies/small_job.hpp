@@ -67,8 +67,9 @@ using replica_list = std::vector<uint32_t>;
   std::string text;
   auto add = [&text](std::string_view what, const std::vector<contribution>& contributions) {
     for (const auto& one : contributions)
-      text += fmt::format(" {} {}@{}-{} {} {} {} {}", what, one.replica, one.local_step, one.lag,
-                          one.arrived.count(), one.compute.count(), one.waited.count(), one.loss);
+      text
+        += fmt::format(" {} {}@{}-{} {} {} {} {}", what, one.replica, one.local_step, one.staleness,
+                       one.arrived.count(), one.compute.count(), one.waited.count(), one.loss);
   };
   for (const auto& step : steps) {
     text += fmt::format("{}: {}-{} {}/{}", step.step, step.began.count(), step.ended.count(),

@@ -117,7 +117,7 @@ json replica_json(const run_view& view, uint32_t number, const replica_summary& 
           {"health", names[static_cast<size_t>(how.health)]},
           {"words", how.words},
           {"gradients", gradients_json(replica)},
-          {"lag_max", replica.lag_max},
+          {"staleness_max", replica.staleness_max},
           {"slow_down", rounded(view.slow_downs().mean_of(number), 3)},
           {"computing", rounded(seconds(replica.compute))},
           {"waiting", rounded(seconds(replica.waiting))},

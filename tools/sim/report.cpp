@@ -115,10 +115,10 @@ json difference_json(const interval_estimate& difference) {
           {"pairs", difference.count}};
 }
 
-json histogram_json(const std::map<uint64_t, uint64_t>& lags) {
+json histogram_json(const std::map<uint64_t, uint64_t>& counts) {
   json result = json::object();
-  for (auto [lag, count] : lags)
-    result[std::to_string(lag)] = count;
+  for (auto [staleness, count] : counts)
+    result[std::to_string(staleness)] = count;
   return result;
 }
 
@@ -180,7 +180,8 @@ json row_json(const sim_row& row) {
     {"restarts", report.restarts},
     {"probes", report.probes},
     {"drop_fraction", report.drop_fraction()},
-    {"staleness", {{"mean", report.mean_lag()}, {"histogram", histogram_json(report.lags)}}},
+    {"staleness",
+     {{"mean", report.mean_staleness()}, {"histogram", histogram_json(report.staleness_counts)}}},
     {"needed", {{"mean", report.mean_needed()}, {"histogram", histogram_json(report.needed)}}},
     {"wasted_replica_seconds", report.wasted_replica_seconds},
     {"virtual_seconds", report.virtual_seconds},

@@ -18,7 +18,7 @@ namespace {
 step_record step_with(uint64_t number, job_time took) {
   step_record record{.step = number, .began = 1s, .ended = 1s + took, .needed = 1, .live = 2};
   record.accepted = {{.replica = 0, .compute = 20ms, .waited = 5ms, .loss = 2.5, .examples = 8}};
-  record.stale = {{.replica = 1, .lag = 3, .compute = 40ms}};
+  record.stale = {{.replica = 1, .staleness = 3, .compute = 40ms}};
   return record;
 }
 
@@ -77,7 +77,8 @@ TEST_SUITE("actors/observing/exposition") {
           "troupe_live_replicas 2", "troupe_needed_gradients 1", "troupe_examples_total 16",
           "troupe_gradients_total{verdict=\"accepted\"} 2",
           "troupe_gradients_total{verdict=\"stale\"} 2",
-          "troupe_gradients_total{verdict=\"cancelled\"} 0", "troupe_replica_lag{replica=\"1\"} 3",
+          "troupe_gradients_total{verdict=\"cancelled\"} 0",
+          "troupe_replica_staleness{replica=\"1\"} 3",
           "troupe_replica_computing_seconds_total{replica=\"1\"} 0.08",
           "troupe_replica_waiting_seconds_total{replica=\"0\"} 0.01",
           "process_resident_memory_bytes 4096", "process_cpu_seconds_total 1.5"})
@@ -85,17 +86,17 @@ TEST_SUITE("actors/observing/exposition") {
     CHECK(text.ends_with("\n"));
   }
 
-  TEST_CASE("the lag of a replica is that of the gradient that came last") {
+  TEST_CASE("the staleness of a replica is that of the gradient that came last") {
     job_figures figures;
-    figures.add(
-      {.step = 5,
-       .accepted = {{.replica = 0, .lag = 0, .arrived = 9s}},
-       .stale = {{.replica = 0, .lag = 4, .arrived = 7s}, {.replica = 1, .lag = 2, .arrived = 8s}},
-       .cancelled = {{.replica = 1, .arrived = 10s}}});
-    CHECK(figures.replicas.at(0).lag == 0);
-    CHECK(figures.replicas.at(1).lag == 2);
-    figures.add({.step = 6, .stale = {{.replica = 0, .lag = 1, .arrived = 11s}}});
-    CHECK(figures.replicas.at(0).lag == 1);
+    figures.add({.step = 5,
+                 .accepted = {{.replica = 0, .staleness = 0, .arrived = 9s}},
+                 .stale = {{.replica = 0, .staleness = 4, .arrived = 7s},
+                           {.replica = 1, .staleness = 2, .arrived = 8s}},
+                 .cancelled = {{.replica = 1, .arrived = 10s}}});
+    CHECK(figures.replicas.at(0).staleness == 0);
+    CHECK(figures.replicas.at(1).staleness == 2);
+    figures.add({.step = 6, .stale = {{.replica = 0, .staleness = 1, .arrived = 11s}}});
+    CHECK(figures.replicas.at(0).staleness == 1);
   }
 
   TEST_CASE("the classes of step times add up") {

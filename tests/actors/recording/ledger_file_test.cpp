@@ -47,7 +47,7 @@ TEST_SUITE("actors/recording/ledger_file") {
     line = read_ledger_line("8,3,stale,5,2,1.3,0.1,0.02,,,,,32");
     REQUIRE(line);
     CHECK(line->verdict == gradient_verdict::stale);
-    CHECK(line->gradient.lag == 2);
+    CHECK(line->gradient.staleness == 2);
     CHECK(std::isnan(line->gradient.loss));
     for (const char* wrong :
          {"", "8,2,accepted,7,0,1.2,0.1,0.02,1,0.25,0.3,4,32,",

@@ -17,7 +17,7 @@ TEST_SUITE("actors/recording/replica_table") {
     run.add(test::step_with_a_straggler());
     REQUIRE(write_replica_table(folder / "replicas.csv", run));
     CHECK(test::content(folder / "replicas.csv")
-          == "replica,accepted,stale,cancelled,worst_lag,used_seconds,wasted_seconds,"
+          == "replica,accepted,stale,cancelled,worst_staleness,used_seconds,wasted_seconds,"
              "waiting_seconds,held_up_seconds\n"
              "0,1,0,0,0,0.1,0,0.02,0\n"
              "1,1,0,0,0,0.1,0,0.02,0.6\n"

@@ -32,7 +32,7 @@ inline step_record step_with_a_straggler() {
   step.live = 4;
   step.accepted = {gradient(0, 7, 1100ms), gradient(2, 7, 1200ms), gradient(1, 7, 1450ms)};
   step.stale = {gradient(3, 5, 1300ms)};
-  step.stale[0].lag = 2;
+  step.stale[0].staleness = 2;
   return step;
 }
 

@@ -27,14 +27,14 @@ step_record first_step() {
 }
 
 step_record second_step() {
-  return {.step = 2,
-          .began = 11s,
-          .ended = 22s,
-          .apply = 1s,
-          .accepted
-          = {{.replica = 0, .local_step = 1, .arrived = 21s, .compute = 9s, .waited = 2s}},
-          .stale = {{.replica = 1, .local_step = 0, .lag = 1, .arrived = 20s, .compute = 20s}},
-          .cancelled = {{.replica = 2, .local_step = 1, .arrived = 21s}}};
+  return {
+    .step = 2,
+    .began = 11s,
+    .ended = 22s,
+    .apply = 1s,
+    .accepted = {{.replica = 0, .local_step = 1, .arrived = 21s, .compute = 9s, .waited = 2s}},
+    .stale = {{.replica = 1, .local_step = 0, .staleness = 1, .arrived = 20s, .compute = 20s}},
+    .cancelled = {{.replica = 2, .local_step = 1, .arrived = 21s}}};
 }
 
 std::vector<timeline_event> of_kind(const std::vector<timeline_event>& events, kind what) {

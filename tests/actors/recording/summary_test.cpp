@@ -82,18 +82,18 @@ TEST_SUITE("actors/recording/summary") {
              "step time: median 500 ms, p90 500 ms, p99 500 ms, longest 500 ms\n"
              "gradients: 3 accepted, 1 stale, 0 cancelled; 25.0 % not used\n"
              "\n"
-             "replica   accepted    stale  cancelled  worst lag    computing      waiting  held "
-             "others up\n"
-             "0                1        0          0          -       100 ms      20.0 ms          "
-             "  0 ns\n"
-             "1                1        0          0          -       100 ms      20.0 ms          "
-             "600 ms\n"
-             "2                1        0          0          -       100 ms      20.0 ms          "
-             "  0 ns\n"
-             "3                0        1          0          2       100 ms      20.0 ms          "
-             "  0 ns\n"
-             "all              3        1          0          2       400 ms      80.0 ms          "
-             "600 ms\n");
+             "replica   accepted    stale  cancelled  worst staleness    computing      waiting  "
+             "held others up\n"
+             "0                1        0          0                -       100 ms      20.0 ms    "
+             "        0 ns\n"
+             "1                1        0          0                -       100 ms      20.0 ms    "
+             "      600 ms\n"
+             "2                1        0          0                -       100 ms      20.0 ms    "
+             "        0 ns\n"
+             "3                0        1          0                2       100 ms      20.0 ms    "
+             "        0 ns\n"
+             "all              3        1          0                2       400 ms      80.0 ms    "
+             "      600 ms\n");
   }
 
   TEST_CASE("a job that is resumed has the speed of the steps that were made since") {

@@ -108,7 +108,7 @@ TEST_SUITE("actors/training/chief") {
     CHECK(job.steps[0].stale.empty());
     CHECK(replicas_of(job.steps[1].accepted) == replica_list{0});
     CHECK(replicas_of(job.steps[1].stale) == replica_list{1});
-    CHECK(job.steps[1].stale[0].lag == 1);
+    CHECK(job.steps[1].stale[0].staleness == 1);
   }
 
   TEST_CASE("after the last step all replicas are sent home, and the report waits for them") {

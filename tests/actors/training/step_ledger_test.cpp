@@ -81,7 +81,7 @@ TEST_SUITE("actors/training/step_ledger") {
     CHECK(gradient.replica == 3);
     CHECK(gradient.examples == 32);
     CHECK(gradient.local_step == 5);
-    CHECK(gradient.lag == 0);
+    CHECK(gradient.staleness == 0);
     CHECK(gradient.compute == 11ns);
     CHECK(gradient.waited == 13ns);
     CHECK(gradient.loss == 0.5);
@@ -93,8 +93,8 @@ TEST_SUITE("actors/training/step_ledger") {
     report(ledger, {}, {at(1ns, 0, 3, 4), at(2ns, 1, 0, 4)});
     auto record = close(ledger);
     REQUIRE(record.stale.size() == 2);
-    CHECK(record.stale[0].lag == 1);
-    CHECK(record.stale[1].lag == 4);
+    CHECK(record.stale[0].staleness == 1);
+    CHECK(record.stale[1].staleness == 4);
   }
 
   TEST_CASE("a gradient ahead of its accumulator is not behind") {
@@ -102,7 +102,7 @@ TEST_SUITE("actors/training/step_ledger") {
     report(ledger, {at(1ns, 0, 7, 4)});
     auto record = close(ledger);
     REQUIRE(record.accepted.size() == 1);
-    CHECK(record.accepted[0].lag == 0);
+    CHECK(record.accepted[0].staleness == 0);
   }
 
   TEST_CASE("a gradient for several variables counts once, and arrives with its last part") {
@@ -130,7 +130,7 @@ TEST_SUITE("actors/training/step_ledger") {
     auto second = close(ledger);
     CHECK(replicas_of(second.accepted) == replica_list{0});
     CHECK(replicas_of(second.stale) == replica_list{1});
-    CHECK(second.stale[0].lag == 1);
+    CHECK(second.stale[0].staleness == 1);
     CHECK(second.stale[0].arrived == 3ns);
   }
 
@@ -226,8 +226,8 @@ TEST_SUITE("actors/training/step_ledger") {
     report(ledger, {at(1ns, 0, 2, 5), at(2ns, 1, 5, 5)});
     auto record = close(ledger);
     REQUIRE(record.accepted.size() == 2);
-    CHECK(record.accepted[0].lag == 3);
-    CHECK(record.accepted[1].lag == 0);
+    CHECK(record.accepted[0].staleness == 3);
+    CHECK(record.accepted[1].staleness == 0);
     CHECK(record.stale.empty());
   }
 
@@ -246,7 +246,7 @@ TEST_SUITE("actors/training/step_ledger") {
     report(ledger, {at(3ns, 0, 0, 9)});
     auto last = close(ledger);
     CHECK(replicas_of(last.accepted) == replica_list{0, 1});
-    CHECK(last.accepted[0].lag == 9);
+    CHECK(last.accepted[0].staleness == 9);
   }
 
   TEST_CASE("what an asynchronous replica left out is known some steps after its next gradient") {

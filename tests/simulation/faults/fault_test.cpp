@@ -373,7 +373,7 @@ TEST_SUITE("simulation/faults") {
       auto report = simulate(what);
       CHECK_FALSE(report.job.failure);
       CHECK(report.mean_step_seconds() == 1);
-      CHECK(report.lags.at(4) == 1);
+      CHECK(report.staleness_counts.at(4) == 1);
       CHECK(probe(report, "held PushGradient") == 1);
       CHECK(counted.repeated == 0);
       CHECK(counted.accepted >= 3 * 12);
@@ -651,6 +651,21 @@ TEST_SUITE("simulation/faults") {
     CHECK(simulate(what).log_hash == first.log_hash);
     what.seed = 1;
     CHECK(simulate(what).log_hash != first.log_hash);
+  }
+
+  TEST_CASE("rates say about how many faults come while a step is made") {
+    auto count = [](const fault_rates& rates) { return rates.count_in_step(4, 10, 1000); };
+    CHECK(count({}) == 0);
+    CHECK(count({.crash_mean = 1ms}) == 0); // once each, and the job is over
+    CHECK(count({.crash_mean = 1s, .down_max = 1}) == 40);
+    CHECK(count({.crash_mean = 1ms, .return_mean = 999ms}) == 4000); // up to the step's limit
+    CHECK(count({.freeze_mean = 1s, .thaw_mean = 4s}) == 8);
+    CHECK(count({.swizzle_mean = 1s, .swizzle_lasts = 5s}) == 60);
+    // (e^(10/5) - 1) crashes of a replica, each of which takes 5 s and 15 s for the return.
+    CHECK(count({.crash_mean = 5s, .return_mean = 15s})
+          == doctest::Approx(4 * (std::exp(2.0) - 1)));
+    CHECK(count({.return_mean = 15s, .wave_mean = 5s, .wave_size = 4})
+          == doctest::Approx(4 * 4 * (std::exp(2.0) - 1)));
   }
 
   TEST_CASE("plans that make no sense are refused with the reason") {

@@ -122,10 +122,11 @@ TEST_SUITE("strategies/jobs/asynchronous") {
     };
     auto seen = job.run(step, {.steps = 40, .pace = one_second});
     CHECK(job.values() == std::vector<double>{40});
-    uint64_t lags = 0;
+    uint64_t staleness = 0;
     for (const auto& one : seen.steps)
-      lags += one.accepted[0].lag;
-    CHECK(lags == 3 * 40 - (3 + 2 + 1)); // all but the first three saw those of the other three
+      staleness += one.accepted[0].staleness;
+    CHECK(staleness
+          == 3 * 40 - (3 + 2 + 1)); // all but the first three saw those of the other three
   }
 }
 

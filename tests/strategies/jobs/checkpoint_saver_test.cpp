@@ -170,7 +170,7 @@ TEST_SUITE("strategies/jobs/checkpoint_saver_hook") {
   TEST_CASE("a name that no checkpoint can hold fails the job, and does not hang it") {
     scratch_folder scratch;
     small_job job{{.policy = sync_policy::latest_token}};
-    auto odd = job.strategy.make_variable("w\xff", zeros({1}, dtype::f64));
+    auto odd = job.strategy.make_variable("__metadata__", zeros({1}, dtype::f64));
     training_options training{.steps = 3, .variables = {odd}, .pace = one_second};
     training.hooks = {std::make_shared<checkpoint_saver_hook>(
       scratch.path(), checkpoint_options{.every_steps = 1})};
@@ -180,7 +180,7 @@ TEST_SUITE("strategies/jobs/checkpoint_saver_hook") {
     };
     auto seen = job.run(step, training);
     REQUIRE(seen.report.failure);
-    CHECK(seen.report.failure->message.find("UTF-8") != std::string::npos);
+    CHECK(seen.report.failure->message.find("reserved") != std::string::npos);
     CHECK(steps_in(scratch.path()).empty());
   }
 

@@ -126,7 +126,7 @@ void check_who_was_accepted(const scenario& scenario, const step_record& step) {
   for (const auto& gradient : step.accepted)
     RC_ASSERT(gradient.local_step == step.step - 1);
   for (const auto& gradient : step.stale)
-    RC_ASSERT(gradient.lag > 0U);
+    RC_ASSERT(gradient.staleness > 0U);
   if (scenario.sync.policy == sync_policy::tensorflow) return;
   auto replicas = replicas_of(step.accepted);
   RC_ASSERT(std::set(replicas.begin(), replicas.end()).size() == replicas.size());

@@ -384,7 +384,7 @@ TEST_SUITE("strategies/jobs/training") {
     CHECK(seen.seconds() == std::vector<double>(6, 1));
     REQUIRE(seen.stale_count() == 2); // after 2.4 s and 4.8 s
     REQUIRE(replicas_of(seen.steps[2].stale) == replica_list{1});
-    CHECK(seen.steps[2].stale[0].lag == 2);
+    CHECK(seen.steps[2].stale[0].staleness == 2);
     REQUIRE(replicas_of(seen.steps[4].stale) == replica_list{1});
     CHECK(seen.steps[4].stale[0].local_step == 2);
   }

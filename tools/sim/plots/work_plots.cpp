@@ -14,7 +14,7 @@ namespace {
 
 using csv::field;
 
-constexpr uint64_t lags_shown_max = 30;
+constexpr uint64_t staleness_shown_max = 30;
 
 // ---- work ----
 
@@ -109,14 +109,15 @@ std::string cost_panel(const work_totals& all, const time_unit& unit) {
 // ---- staleness ----
 
 std::string staleness_table(const sim_command& command, const sim_rows& rows) {
-  auto text = fmt::format("row,{},lag_steps,gradients,share_percent\n", field(row_column(command)));
+  auto text
+    = fmt::format("row,{},staleness_steps,gradients,share_percent\n", field(row_column(command)));
   for (size_t i = 0; i < rows.size(); ++i) {
     double all = 0;
-    for (auto [lag, count] : rows[i].report.lags)
+    for (auto [staleness, count] : rows[i].report.staleness_counts)
       all += static_cast<double>(count);
-    for (auto [lag, count] : rows[i].report.lags)
+    for (auto [staleness, count] : rows[i].report.staleness_counts)
       text += csv::line({std::to_string(i), name_field(row_name(command, rows[i])),
-                         std::to_string(lag), std::to_string(count),
+                         std::to_string(staleness), std::to_string(count),
                          field(100 * static_cast<double>(count) / all)});
   }
   return text;
@@ -127,9 +128,9 @@ double smallest_share(const sim_rows& rows) {
   double smallest = 100;
   for (const auto& row : rows) {
     double all = 0;
-    for (auto [lag, count] : row.report.lags)
+    for (auto [staleness, count] : row.report.staleness_counts)
       all += static_cast<double>(count);
-    for (auto [lag, count] : row.report.lags)
+    for (auto [staleness, count] : row.report.staleness_counts)
       smallest = std::min(smallest, 100 * static_cast<double>(count) / all);
   }
   return smallest;
@@ -172,9 +173,10 @@ sim_plot work_plot(const sim_command& command, const sim_rows& rows) {
 sim_plot staleness_plot(const sim_command& command, const sim_rows& rows) {
   uint64_t highest = 0;
   for (const auto& row : rows)
-    if (!row.report.lags.empty()) highest = std::max(highest, row.report.lags.rbegin()->first);
+    if (!row.report.staleness_counts.empty())
+      highest = std::max(highest, row.report.staleness_counts.rbegin()->first);
   if (highest == 0) return {.name = "staleness", .why_not = "no gradient was late"};
-  auto shown = std::min(highest, lags_shown_max);
+  auto shown = std::min(highest, staleness_shown_max);
   auto drawn = shown_rows(rows.size());
   auto script = plot_beginning({.name = "staleness",
                                 .title = "By how many updates gradients were late",
@@ -196,7 +198,7 @@ set key at screen 0.97, screen 0.83 right top Right samplen 1.5 spacing 1.15 opa
   if (shown <= 20) script += "set xtics 1\n";
   if (rows.size() == 1) {
     script += "unset key\nplot \"staleness.csv\" skip 1 using 3:5 with boxes lc rgb \"#e0810b\"";
-    if (rows[0].report.lags.size() <= 12)
+    if (rows[0].report.staleness_counts.size() <= 12)
       script += ", \\\n     \"\" skip 1 using 3:5:(sprintf(\"%.2g\", $5)) with labels offset 0,0.7";
     script += "\n";
     return {"staleness", staleness_table(command, rows), script};
