@@ -273,7 +273,13 @@ public:
   expected<void> listen() {
     error_code failed;
     auto address = asio::ip::make_address(options_.address, failed);
-    if (!failed) open({address, options_.port}, failed);
+    if (failed)
+      return fail(
+        errc::invalid_argument,
+        fmt::format("cannot listen on '{}': it is no IP address; give one of this machine, "
+                    "such as 127.0.0.1",
+                    options_.address));
+    open({address, options_.port}, failed);
     if (failed)
       return fail(errc::resource, fmt::format("cannot listen on {} port {}: {}", options_.address,
                                               options_.port, failed.message()));

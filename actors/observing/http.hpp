@@ -29,7 +29,7 @@ struct http_news {
 
 /// Where a server listens, and how much of it clients may use.
 struct http_server_options {
-  std::string address = "127.0.0.1";        ///< IPv4 or IPv6, of this machine.
+  std::string address = "127.0.0.1";        ///< IPv4 or IPv6, of this machine; no name.
   uint16_t port = 0;                        ///< 0 = any that is free.
   size_t clients_max = 32;                  ///< At a time; as many more are sent away.
   std::chrono::milliseconds deadline{5000}; ///< For a client to ask, and again to take the answer.
@@ -55,7 +55,7 @@ public:
   /// token with 401, and beyond `clients_max`, or for news `news_clients_max`, with 503.
   /// @param news Without a path: there are none.
   /// Errors: resource, if the address is none of this machine or the port is taken or forbidden;
-  /// the line names both.
+  /// the line names both; invalid_argument, if it is no IP address.
   [[nodiscard]] static expected<std::unique_ptr<http_server>>
   start(http_server_options options, handler answer, http_news news = {});
 

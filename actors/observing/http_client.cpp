@@ -33,6 +33,11 @@ using boost::system::error_code;
 using plain_http = beast::tcp_stream;
 using tls_http = beast::ssl_stream<beast::tcp_stream>;
 
+// As a host stands in an address: IPv6 with brackets.
+std::string in_address(const std::string& host) {
+  return host.find(':') == std::string::npos ? host : fmt::format("[{}]", host);
+}
+
 /// One question and what came of it. @tparam Stream Plain, or with TLS.
 template <class Stream>
 class conversation {
@@ -44,7 +49,7 @@ public:
     request_.method(http::verb::get);
     request_.target(asked.path);
     request_.version(11);
-    request_.set(http::field::host, asked.host);
+    request_.set(http::field::host, in_address(asked.host));
     if (!asked.authorization.empty()) request_.set(http::field::authorization, asked.authorization);
     request_.keep_alive(false);
     parser_.body_limit(asked.answer_bytes_max);
@@ -61,7 +66,7 @@ public:
     if (given_up_) return tl::unexpected<error>(*given_up_);
     if (!outcome_)
       return fail(errc::deadline_exceeded,
-                  fmt::format("{}:{} {} within {} s", asked_.host, asked_.port,
+                  fmt::format("{} {} within {} s", asked_address(),
                               is_found_ ? "did not answer" : "could not be looked up",
                               std::chrono::duration<double>(asked_.deadline).count()));
     if (*outcome_) return failure(*outcome_);
@@ -69,6 +74,10 @@ public:
   }
 
 private:
+  [[nodiscard]] std::string asked_address() const {
+    return fmt::format("{}:{}", in_address(asked_.host), asked_.port);
+  }
+
   void connect(const endpoint_list& found) {
     beast::get_lowest_layer(stream_).async_connect(
       found, [this](error_code failed, const auto&) { failed ? finish(failed) : shake_hands(); });
@@ -107,7 +116,7 @@ private:
   }
 
   void give_up(const error& why) {
-    given_up_ = error{why.code, fmt::format("{}:{}: {}", asked_.host, asked_.port, why.message)};
+    given_up_ = error{why.code, fmt::format("{}: {}", asked_address(), why.message)};
     context_->stop();
   }
 
@@ -121,9 +130,8 @@ private:
   }
 
   tl::unexpected<error> failure(error_code failed) {
-    auto line = [this](std::string_view what) {
-      return fmt::format("{}:{}: {}", asked_.host, asked_.port, what);
-    };
+    auto line
+      = [this](std::string_view what) { return fmt::format("{}: {}", asked_address(), what); };
     if (auto refused = refusal(); !refused.empty())
       return fail(errc::failed_precondition,
                   line(fmt::format("its certificate is refused: {}", refused)));
@@ -173,8 +181,8 @@ expected<std::string> http_get(const std::string& host, const std::string& port,
   auto reply = http_ask({.host = host, .port = port, .path = path, .deadline = deadline});
   if (!reply) return tl::unexpected<error>(reply.error());
   if (reply->status != 200)
-    return fail(errc::not_found,
-                fmt::format("{}:{} answered with status {}", host, port, reply->status));
+    return fail(errc::not_found, fmt::format("{}:{} answered with status {}", in_address(host),
+                                             port, reply->status));
   return std::move(reply->body);
 }
 

@@ -141,6 +141,7 @@ class Observe(unittest.TestCase):
             taken.listen()
             for options in [["--metrics-port", str(taken.getsockname()[1])],
                             ["--metrics-port", "0", "--metrics-address", "192.0.2.1"],
+                            ["--metrics-port", "0", "--metrics-address", "localhost"],
                             ["--metrics-port", "65536"]]:
                 refused = subprocess.run([TROUPE, "train", *SMALL, "--run-dir", "run", *options], cwd=self.folder,
                                          text=True, capture_output=True, timeout=60)

@@ -196,7 +196,7 @@ void add_run_options(command_options& all, job_options& options) {
           "for troupe top) on this port; 0: any free port",
           whole_value(options.metrics_port, {0, 65535}), "not served");
   all.add("--metrics-address", "ADDRESS",
-          "address of this machine to serve them on; beyond loopback, clients need a token: "
+          "IP address of this machine to serve them on; beyond loopback, clients need a token: "
           "TROUPE_METRICS_TOKEN, or else one that the job draws and prints",
           text_value(options.metrics_address));
   all.add(

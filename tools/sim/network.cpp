@@ -2,8 +2,10 @@
 // Reading sizes, times and faults.
 #include "tools/sim/network.hpp"
 
+#include "actors/recording/seconds.hpp"
 #include "tools/options/nearest_name.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -30,6 +32,7 @@ constexpr std::array<unit, 8> byte_units{{{"", 1},
                                           {"GiB", 0x1p30}}};
 constexpr std::array<unit, 3> time_units{{{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}};
 constexpr double bytes_max = 1e15;
+constexpr double events_in_step_max = 1e6;     // some seconds to simulate
 constexpr uint64_t other_draws = 0x6c696e6b73; // computing times and latencies must not be one
 
 // A number and its unit.
@@ -174,6 +177,17 @@ std::string without_effect(const fault_rates& rates) {
       return fmt::format("{} is about crashes, and there are none; add them, as in crash=1000/20",
                          name);
   return {};
+}
+
+// The median of some draws, since not every distribution has a mean.
+double gradient_seconds(const sim_options& options, const distribution& compute) {
+  auto times = compute.times(options.seed);
+  std::array<job_time, 101> drawn;
+  for (uint64_t i = 0; i < drawn.size(); ++i)
+    drawn[i] = times(static_cast<uint32_t>(i % options.replicas), i / options.replicas);
+  auto* median = drawn.begin() + drawn.size() / 2;
+  std::ranges::nth_element(drawn, median);
+  return seconds(*median) * static_cast<double>(options.local_steps.value_or(1));
 }
 
 // "replica 3-9" are seven nodes.
@@ -389,6 +403,24 @@ expected<faults_and_repeats> faults_of(const sim_options& options) {
                   "long they take, as in --network 1ms");
   auto ask_again = options.ask_again.value_or(plan->loses_messages() ? 1 : 0);
   return faults_and_repeats{std::move(*plan), time_of(ask_again)};
+}
+
+expected<void> check_event_counts(const sim_options& options, const distribution& compute,
+                                  const fault_rates& rates) {
+  auto gradient = gradient_seconds(options, compute);
+  auto replicas = static_cast<uint32_t>(options.replicas);
+  auto faults = rates.count_in_step(replicas, gradient, seconds(fault_deadline));
+  if (faults > events_in_step_max)
+    return misuse(fmt::format("--faults: some {:.1g} faults come in each step, and {:g} are the "
+                              "most; give longer times between them",
+                              faults, events_in_step_max));
+  auto ask_again = options.ask_again.value_or(0);
+  auto repeats = ask_again > 0 ? replicas * gradient / ask_again : 0;
+  if (repeats > events_in_step_max)
+    return misuse(fmt::format("--ask-again: replicas may ask some {:.1g} times in each step, and "
+                              "{:g} are the most; give a longer time",
+                              repeats, events_in_step_max));
+  return {};
 }
 
 expected<fault> read_fault(const toml::table& table, std::string_view path) {

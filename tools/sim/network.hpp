@@ -29,6 +29,12 @@ struct faults_and_repeats {
 /// Errors: as `network_of`.
 [[nodiscard]] expected<faults_and_repeats> faults_of(const sim_options& options);
 
+/// Refuses faults and repeats that are so many that the simulation of a step would not end.
+/// @param compute How long replicas compute. Errors: as `network_of`.
+[[nodiscard]] expected<void> check_event_counts(const sim_options& options,
+                                                const distribution& compute,
+                                                const fault_rates& rates);
+
 /// Reads "crash=1000/20,freeze=500/10,wave=600*4,swizzle=100/10,lost=0.01,down=3,permanent=0.1,
 /// warm-up=60" into a plan.
 /// Errors: invalid_argument.

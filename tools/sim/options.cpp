@@ -505,6 +505,8 @@ expected<experiment> experiment_of(const sim_options& options) {
   if (!network) return tl::unexpected<error>(network.error());
   auto faults = faults_of(options);
   if (!faults) return tl::unexpected<error>(faults.error());
+  if (auto few = check_event_counts(options, *compute, faults->plan.rates); !few)
+    return tl::unexpected<error>(few.error());
   sync->require_finite = faults->plan.corrupts();
   auto collective = collective_of(options);
   if (!collective) return tl::unexpected<error>(collective.error());

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fmt/format.h>
+#include <string_view>
 #include <utility>
 
 namespace troupe {
@@ -18,6 +19,20 @@ expected<std::optional<File>> created(const std::string& option, const std::stri
   auto file = File::create(path);
   if (!file) return fail(file.error().code, fmt::format("--{}: {}", option, file.error().message));
   return std::optional<File>{std::move(*file)};
+}
+
+// The file that a path names, however the path is spelt.
+std::filesystem::path named(const std::string& path) {
+  std::error_code failed;
+  auto found = std::filesystem::weakly_canonical(std::filesystem::absolute(path, failed), failed);
+  return failed ? std::filesystem::path{path} : found;
+}
+
+expected<void> check_apart(std::string_view option, const std::string& path,
+                           std::string_view other_option, const std::string& other_path) {
+  if (path.empty() || other_path.empty() || named(path) != named(other_path)) return {};
+  return misuse(fmt::format("--{} {} and --{} {} are one file; name two", option, path,
+                            other_option, other_path));
 }
 
 // A file remembers its first error, and `flush` tells it.
@@ -36,13 +51,10 @@ expected<step_files> step_files::create(const sim_command& command) {
     if (command.options.runs > 1)
       return misuse(fmt::format("--{} is of one run; leave out --runs", option));
   }
-  if (!command.ledger.empty() && command.ledger == command.steps_csv)
-    return misuse(
-      fmt::format("--ledger and --steps-csv are both {}; name two files", command.ledger));
-  for (const auto* file : {&command.ledger, &command.steps_csv})
-    if (!file->empty() && *file == command.json)
-      return misuse(fmt::format("--json and --{} are both {}; name two files",
-                                file == &command.ledger ? "ledger" : "steps-csv", *file));
+  for (const auto& done : {check_apart("ledger", command.ledger, "steps-csv", command.steps_csv),
+                           check_apart("json", command.json, "ledger", command.ledger),
+                           check_apart("json", command.json, "steps-csv", command.steps_csv)})
+    if (!done) return tl::unexpected<error>(done.error());
   step_files files;
   auto ledger = created<ledger_file>("ledger", command.ledger);
   if (!ledger) return tl::unexpected<error>(ledger.error());

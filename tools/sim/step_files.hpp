@@ -15,8 +15,8 @@ namespace troupe {
 /// are not lost to a wrong name.
 class step_files {
 public:
-  /// Errors: invalid_argument, for a sweep or several runs, which no such file can tell apart;
-  /// resource, naming the file.
+  /// Errors: invalid_argument, for a sweep or several runs, which no such file can tell apart, and
+  /// for two options that name one file; resource, naming the file.
   [[nodiscard]] static expected<step_files> create(const sim_command& command);
 
   [[nodiscard]] bool is_empty() const { return !ledger_ && !steps_; }

@@ -15,8 +15,10 @@ namespace troupe::rules {
 ///   accumulator += gradient^2
 ///   value       -= learning_rate * gradient / (sqrt(accumulator) + epsilon)
 /// Source: Duchi, Hazan and Singer, "Adaptive subgradient methods for online learning and
-/// stochastic optimization", 2011, in the form and with the defaults of Keras' Adagrad. PyTorch's
-/// is the same with an initial accumulator of 0 and epsilon 1e-10.
+/// stochastic optimization", 2011, in the form of TensorFlow 2's older Adagrad
+/// (`tf.keras.optimizers.legacy`): epsilon beside the root. Keras 3 has the same defaults, but
+/// epsilon under the root. PyTorch's is this one with an initial accumulator of 0 and epsilon
+/// 1e-10.
 struct adagrad {
   double learning_rate = 0.001;
   double initial_accumulator_value = 0.1;

@@ -174,8 +174,21 @@ TEST_SUITE("actors/observing/http") {
     CHECK(second.error().code == errc::resource);
     CHECK(second.error().message.find("127.0.0.1 port " + std::to_string(port))
           != std::string::npos);
-    for (const auto* address : {"192.0.2.1", "nowhere", ""})
-      CHECK(!http_server::start({.address = address}, {}));
+    auto elsewhere = http_server::start({.address = "192.0.2.1"}, {});
+    REQUIRE(!elsewhere);
+    CHECK(elsewhere.error().code == errc::resource);
+    CHECK(elsewhere.error().message.starts_with("cannot listen on 192.0.2.1 port 0: "));
+  }
+
+  TEST_CASE("a server listens at an IP address, and a name in its place is refused as such") {
+    for (const std::string name : {"localhost", "nowhere", ""}) {
+      auto server = http_server::start({.address = name}, {});
+      REQUIRE(!server);
+      CHECK(server.error().code == errc::invalid_argument);
+      CHECK(server.error().message
+            == "cannot listen on '" + name
+                 + "': it is no IP address; give one of this machine, such as 127.0.0.1");
+    }
   }
 
   TEST_CASE("without a listener there is no answer") {
@@ -185,6 +198,14 @@ TEST_SUITE("actors/observing/http") {
     REQUIRE(!asked);
     CHECK(asked.error().code == errc::unavailable);
     CHECK(asked.error().message.find(address) != std::string::npos);
+  }
+
+  TEST_CASE("errors of a client put an IPv6 address into brackets") {
+    auto address = free_addresses(1).front();
+    auto port = address.substr(address.rfind(':') + 1);
+    auto asked = http_get("::1", port, "/page", timeout);
+    REQUIRE(!asked);
+    CHECK(asked.error().message.starts_with("[::1]:" + port + ": "));
   }
 
   TEST_CASE("without the token every path is 401") {

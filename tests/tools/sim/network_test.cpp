@@ -164,6 +164,30 @@ TEST_SUITE("tools/sim/network") {
     CHECK(faults_of({.ask_again = 0.5})->ask_again_after == 500ms);
   }
 
+  TEST_CASE("so many faults and repeats that no step would end are refused") {
+    auto refused = [](sim_options options) {
+      options.replicas = 4;
+      options.compute = "1";
+      auto made = experiment_of(options);
+      return made ? std::string{"accepted"} : made.error().message;
+    };
+    CHECK(refused({.faults = "crash=1e-4/1e-4"})
+          == "--faults: some 2e+09 faults come in each step, and 1e+06 are the most; give longer "
+             "times between them");
+    for (const auto* faults : {"crash=1e-9/1e-9", "freeze=1e-6/1e-6", "swizzle=1e-6/1e-6",
+                               "wave=1e-5*3,crash=1000/1e-3", "crash=1e-9,down=1"})
+      CHECK(refused({.faults = faults}).starts_with("--faults: some "));
+    // Faults that stop a job before its first step, and faults that only make it slow.
+    for (const auto* faults :
+         {"crash=1e-9", "crash=1e-9/1", "freeze=1e-6/1", "wave=1e-7", "crash=0.2/0.1",
+          "freeze=1e-4/1e-4", "crash=1/1,down=2", "swizzle=0.01/0.1"})
+      CHECK(refused({.faults = faults}) == "accepted");
+    CHECK(refused({.faults = "lost=0.01", .ask_again = 1e-9})
+          == "--ask-again: replicas may ask some 4e+09 times in each step, and 1e+06 are the most; "
+             "give a longer time");
+    CHECK(refused({.faults = "lost=0.01", .ask_again = 1e-4}) == "accepted");
+  }
+
   TEST_CASE("nodes are as patient as links between processes, unless the user says otherwise") {
     CHECK_FALSE(network_of({.faults = "freeze=100/10"}).value());
     CHECK(network_options{}.silence_timeout == 2500ms);
