@@ -9,11 +9,45 @@
 #include <caf/message.hpp>
 #include <caf/sec.hpp>
 
+#include <string>
+#include <string_view>
+
 namespace troupe {
 
 namespace {
 
 constexpr auto our_category = caf::atom("troupe");
+
+// The errors of CAF that users meet, in words; empty for any other.
+std::string_view words_for(const caf::error& reason) {
+  if (reason == caf::sec::request_receiver_down)
+    return "the actor that was asked has ended (was its strategy, or what else holds it, "
+           "destroyed?)";
+  if (reason == caf::sec::request_timeout) return "the actor that was asked did not answer in time";
+  if (reason == caf::sec::unexpected_message)
+    return "an actor was sent a message that it does not take";
+  if (reason == caf::sec::unexpected_response)
+    return "an actor gave an answer of another type than it was asked for";
+  if (reason == caf::sec::runtime_error) return "an actor has thrown an exception";
+  return {};
+}
+
+// The particulars that CAF gives beside the code are kept.
+std::string describe(const caf::error& reason) {
+  auto words = words_for(reason);
+  if (words.empty()) return caf::to_string(reason);
+  std::string line{words};
+  if (!reason.context().empty()) line += ": " + caf::to_string(reason.context());
+  return line;
+}
+
+// One reaction of a caller for each.
+errc code_of(const caf::error& reason) {
+  if (reason == caf::sec::request_receiver_down || reason.category() == caf::atom("exit"))
+    return errc::unavailable;
+  if (reason == caf::sec::request_timeout) return errc::deadline_exceeded;
+  return errc::resource;
+}
 
 } // namespace
 
@@ -34,9 +68,7 @@ error from_caf(const caf::error& reason) {
     if (!context.match_elements<std::string, std::string>()) return {code, ""};
     return {code, context.get_as<std::string>(0), context.get_as<std::string>(1)};
   }
-  auto receiver_gone
-    = reason == caf::sec::request_receiver_down || reason.category() == caf::atom("exit");
-  return {receiver_gone ? errc::unavailable : errc::resource, caf::to_string(reason)};
+  return {code_of(reason), describe(reason)};
 }
 
 bool is_lost_node(const caf::error& reason) {

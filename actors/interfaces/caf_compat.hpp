@@ -38,7 +38,7 @@ template <class T>
 void leave_unlogged();
 
 /// The way back; none stays none. CAF's own errors become `unavailable` where a receiver is gone,
-/// else `resource`.
+/// `deadline_exceeded` where it did not answer in time, else `resource`.
 [[nodiscard]] error from_caf(const caf::error& reason);
 
 /// Whether an actor is gone because its node is, and did not end by itself.

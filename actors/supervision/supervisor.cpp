@@ -210,6 +210,7 @@ supervisor::~supervisor() {
 caf::strong_actor_ptr
 supervisor::add_child(const std::string& name,
                       std::function<caf::strong_actor_ptr(const child_start&)> make) {
+  if (!make) throw_failure(errc::invalid_argument, "the function that makes {} is empty", name);
   auto child = std::make_shared<supervised_child>();
   child->name = name;
   child->make = std::move(make);

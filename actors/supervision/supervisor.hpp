@@ -196,12 +196,16 @@ public:
   /// by the supervisor's; objects that it refers to outlive the world. If it throws, that is a
   /// failure of the actor; the first time the caller gets the exception.
   /// @param name For error messages, "reader 0". @returns The actor's handle.
+  /// Errors: throws `failure` with invalid_argument for an empty `make`, or one that returns no
+  /// actor.
   template <class Handle>
   [[nodiscard]] Handle add(const std::string& name,
                            std::function<Handle(const child_start&)> make) {
-    auto made = [make = std::move(make)](const child_start& start) {
-      return caf::actor_cast<caf::strong_actor_ptr>(make(start));
-    };
+    std::function<caf::strong_actor_ptr(const child_start&)> made;
+    if (make)
+      made = [make = std::move(make)](const child_start& start) {
+        return caf::actor_cast<caf::strong_actor_ptr>(make(start));
+      };
     return caf::actor_cast<Handle>(add_child(name, std::move(made)));
   }
 

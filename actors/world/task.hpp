@@ -24,6 +24,16 @@ namespace detail {
                  "as from 'return {}'; call its function again for each co_await"}};
 }
 
+[[noreturn]] inline void refuse_start() {
+  throw failure{{errc::failed_precondition,
+                 "this task cannot be started: it has ended, was moved from, or is empty"}};
+}
+
+[[noreturn]] inline void refuse_result() {
+  throw failure{{errc::failed_precondition,
+                 "this task has no result yet, or none at all; ask for it when it is done()"}};
+}
+
 /// The promises of all tasks share this: what waits for the end, and how it ended badly.
 struct task_promise_base {
   struct resume_waiter {
@@ -116,14 +126,22 @@ public:
   }
 
   /// Runs until the first suspension. For the outermost task, which is not awaited.
-  /// @pre Not started, not awaited.
-  void start() { handle_.resume(); }
+  /// @pre Not started, not awaited. Errors: throws `failure` with failed_precondition if it has
+  /// ended, was moved from, or is empty.
+  void start() {
+    if (!handle_ || handle_.done()) detail::refuse_start();
+    handle_.resume();
+  }
 
   /// True once the function has returned or thrown.
   [[nodiscard]] bool done() const { return handle_ && handle_.done(); }
 
-  /// The result of a task that is done. Errors: rethrows what the function threw.
-  T result() { return handle_.promise().take(); }
+  /// The result of a task that is done. Errors: rethrows what the function threw; throws `failure`
+  /// with failed_precondition if it is not done.
+  T result() {
+    if (!done()) detail::refuse_result();
+    return handle_.promise().take();
+  }
 
   [[nodiscard]] bool await_ready() const {
     if (!handle_ || handle_.promise().waiter || handle_.done()) detail::refuse_await();

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <memory>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -38,6 +40,18 @@ std::byte* gather(std::byte* target, const std::byte* source, const strided_layo
 [[noreturn]] void throw_tensor_failure(errc code, std::string message) {
   throw failure{{code, std::move(message)}};
 }
+
+/// Caught like any other want of memory.
+class no_memory_for_tensor final : public std::bad_alloc {
+public:
+  explicit no_memory_for_tensor(std::string text)
+    : text_(std::make_shared<const std::string>(std::move(text))) {}
+
+  [[nodiscard]] const char* what() const noexcept override { return text_->c_str(); }
+
+private:
+  std::shared_ptr<const std::string> text_; // an exception is copied without fail
+};
 
 std::string described(dtype type, const shape& extents) {
   return "a tensor of " + std::string{to_string(type)} + ' ' + to_string(extents);
@@ -78,9 +92,26 @@ tensor::tensor(dtype type, shape extents)
   if (element_count() > bytes_max / element_bytes(type_))
     throw_tensor_failure(errc::limit_exceeded,
                          described(type_, extents_) + " has more bytes than an int64 counts");
-  auto block = cpu_pool().allocate(bytes());
-  data_ = block.get();
-  owner_ = std::move(block);
+  try {
+    auto block = cpu_pool().allocate(bytes());
+    data_ = block.get();
+    owner_ = std::move(block);
+  } catch (const std::bad_alloc&) {
+    throw no_memory_for_tensor{"there is no memory for " + described(type_, extents_) + ", "
+                               + std::to_string(bytes()) + " bytes; make smaller ones"};
+  }
+}
+
+// Never destroyed: tensors in other static objects may outlive any order of destruction.
+
+const shape& tensor::no_extents() {
+  static const auto& extents = *new shape{0};
+  return extents;
+}
+
+const std::vector<int64_t>& tensor::no_strides() {
+  static const auto& strides = *new std::vector<int64_t>{1};
+  return strides;
 }
 
 tensor tensor::wrap(void* data, dtype type, shape extents, std::shared_ptr<const void> owner) {
@@ -135,7 +166,7 @@ bool tensor::is_unique() const {
 }
 
 void tensor::throw_no_access(dtype wanted, troupe::device where) const {
-  auto self = described(type_, extents_);
+  auto self = described(type_, extents());
   if (wanted != type_)
     throw_tensor_failure(errc::type_mismatch,
                          self + " has no elements of " + std::string{to_string(wanted)}
@@ -152,17 +183,17 @@ void tensor::throw_no_access(dtype wanted, troupe::device where) const {
 
 void tensor::throw_read_only() const {
   throw_tensor_failure(errc::failed_precondition,
-                       described(type_, extents_) + " is read-only: write to a clone() of it");
+                       described(type_, extents()) + " is read-only: write to a clone() of it");
 }
 
 tensor tensor::reshape(shape extents) const {
   auto strides = row_major_strides(extents);
   if (!is_contiguous())
     throw_tensor_failure(errc::failed_precondition,
-                         described(type_, extents_)
+                         described(type_, this->extents())
                            + " does not lie row by row: reshape its contiguous()");
-  if (extents.element_count() != extents_.element_count())
-    throw_tensor_failure(errc::invalid_argument, described(type_, extents_)
+  if (extents.element_count() != this->extents().element_count())
+    throw_tensor_failure(errc::invalid_argument, described(type_, this->extents())
                                                    + " cannot have the shape " + to_string(extents)
                                                    + ", which has another number of elements");
   auto result = *this;
@@ -172,10 +203,11 @@ tensor tensor::reshape(shape extents) const {
 }
 
 tensor tensor::slice(int64_t begin, int64_t end) const {
-  if (rank() == 0 || begin < 0 || begin > end || end > extents_[0])
-    throw_tensor_failure(errc::out_of_range, described(type_, extents_) + " has no rows ["
+  if (rank() == 0 || begin < 0 || begin > end || end > extents()[0])
+    throw_tensor_failure(errc::out_of_range, described(type_, extents()) + " has no rows ["
                                                + std::to_string(begin) + ", " + std::to_string(end)
                                                + ")");
+  if (is_nothing()) return *this;
   auto dims = extents_.dims();
   dims[0] = end - begin;
   auto result = *this;
@@ -188,7 +220,7 @@ tensor tensor::slice(int64_t begin, int64_t end) const {
 tensor tensor::transpose() const {
   if (rank() != 2)
     throw_tensor_failure(errc::invalid_argument,
-                         described(type_, extents_) + " cannot be transposed: it is no matrix");
+                         described(type_, extents()) + " cannot be transposed: it is no matrix");
   auto result = *this;
   result.extents_ = shape{extents_[1], extents_[0]};
   std::swap(result.strides_[0], result.strides_[1]);
@@ -201,14 +233,14 @@ tensor tensor::contiguous() const {
 
 void tensor::check_on_host() const {
   if (device_.kind == device_kind::cpu) return;
-  throw_tensor_failure(errc::failed_precondition, described(type_, extents_) + " lies on "
+  throw_tensor_failure(errc::failed_precondition, described(type_, extents()) + " lies on "
                                                     + to_string(device_)
                                                     + ": copy it to the CPU before");
 }
 
 tensor tensor::clone() const {
   check_on_host();
-  auto result = tensor{type_, extents_};
+  auto result = tensor{type_, extents()};
   if (element_count() == 0) return result;
   auto* target = static_cast<std::byte*>(result.mutable_data());
   if (is_contiguous()) {

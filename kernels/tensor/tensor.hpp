@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <span>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -28,12 +29,23 @@ namespace troupe {
 /// and says what the tensor is.
 class tensor {
 public:
-  /// No elements, shape [0], f32.
+  /// No elements, shape [0], f32. A tensor that was moved from is the same.
   tensor() = default;
+
+  tensor(const tensor&) = default;
+  tensor& operator=(const tensor&) = default;
+
+  tensor(tensor&& other) noexcept { swap(other); }
+
+  tensor& operator=(tensor&& other) noexcept {
+    auto taken = std::move(other);
+    swap(taken);
+    return *this;
+  }
 
   /// Uninitialised elements from `cpu_pool()`, row-major.
   /// Errors: throws `failure` with invalid_argument for a negative extent, limit_exceeded for more
-  /// bytes than an int64 counts.
+  /// bytes than an int64 counts; std::bad_alloc, which names the tensor, if there is no memory.
   tensor(dtype type, shape extents);
 
   /// Elements that another object owns; `owner` keeps them alive.
@@ -56,16 +68,19 @@ public:
 
   [[nodiscard]] dtype type() const { return type_; }
 
-  [[nodiscard]] const shape& extents() const { return extents_; }
+  [[nodiscard]] const shape& extents() const { return is_nothing() ? no_extents() : extents_; }
 
-  [[nodiscard]] const std::vector<int64_t>& strides() const { return strides_; } ///< In elements.
+  /// In elements.
+  [[nodiscard]] const std::vector<int64_t>& strides() const {
+    return is_nothing() ? no_strides() : strides_;
+  }
 
   [[nodiscard]] troupe::device device() const { return device_; }
 
-  [[nodiscard]] size_t rank() const { return extents_.rank(); }
+  [[nodiscard]] size_t rank() const { return extents().rank(); }
 
   [[nodiscard]] size_t element_count() const {
-    return static_cast<size_t>(extents_.element_count());
+    return static_cast<size_t>(extents().element_count());
   }
 
   [[nodiscard]] size_t bytes() const { return element_count() * element_bytes(type_); }
@@ -155,12 +170,29 @@ private:
   tensor(void* data, dtype type, shape extents, std::vector<int64_t> strides,
          std::shared_ptr<const void> owner);
 
+  void swap(tensor& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(type_, other.type_);
+    std::swap(read_only_, other.read_only_);
+    std::swap(device_, other.device_);
+    std::swap(extents_, other.extents_);
+    std::swap(strides_, other.strides_);
+    owner_.swap(other.owner_);
+  }
+
+  /// A scalar has an element. Without extents of its own a tensor of nothing takes no memory, so
+  /// that a move can leave one behind.
+  [[nodiscard]] bool is_nothing() const { return data_ == nullptr && extents_.rank() == 0; }
+
+  [[nodiscard]] static const shape& no_extents();
+  [[nodiscard]] static const std::vector<int64_t>& no_strides();
+
   void* data_ = nullptr;
   dtype type_ = dtype::f32;
   bool read_only_ = false;
   troupe::device device_;
-  shape extents_{0};
-  std::vector<int64_t> strides_{1};
+  shape extents_;
+  std::vector<int64_t> strides_;
   std::shared_ptr<const void> owner_;
 };
 

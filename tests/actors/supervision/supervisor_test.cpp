@@ -266,6 +266,8 @@ TEST_SUITE("actors/supervision/supervisor") {
     auto make = [](const child_start&) { return counter_actor{}; };
     CHECK_THROWS_WITH_AS(static_cast<void>(stage.boss->add<counter_actor>("counter 0", make)),
                          "the function that makes counter 0 returned no actor", failure);
+    CHECK_THROWS_WITH_AS(static_cast<void>(stage.boss->add<counter_actor>("counter 0", nullptr)),
+                         "the function that makes counter 0 is empty", failure);
   }
 
   TEST_CASE("a group goes on asking a member that has begun anew") {

@@ -251,6 +251,31 @@ TEST_SUITE("actors/world/task") {
     CHECK(empty.result() == 1);
   }
 
+  TEST_CASE("a task that has ended, was moved from or is empty is not started") {
+    const char* refusal = "this task cannot be started: it has ended, was moved from, or is empty";
+    task<int> empty;
+    CHECK_THROWS_WITH_AS(empty.start(), refusal, failure);
+    auto ended = give(1);
+    ended.start();
+    CHECK_THROWS_WITH_AS(ended.start(), refusal, failure);
+    auto moved = std::move(ended);
+    CHECK_THROWS_WITH_AS(ended.start(), refusal, failure); // NOLINT(bugprone-use-after-move)
+    CHECK(moved.result() == 1);
+  }
+
+  TEST_CASE("a task that is not done has no result") {
+    const char* refusal
+      = "this task has no result yet, or none at all; ask for it when it is done()";
+    gate gate;
+    auto waiting = wait_and_give(gate, 1);
+    CHECK_THROWS_WITH_AS(waiting.result(), refusal, failure);
+    waiting.start();
+    CHECK_THROWS_WITH_AS(waiting.result(), refusal, failure);
+    gate.open();
+    CHECK(waiting.result() == 1);
+    CHECK_THROWS_WITH_AS(task<void>{}.result(), refusal, failure);
+  }
+
   TEST_CASE("assigning to a task destroys what it was") {
     bool gone = false;
     gate gate;

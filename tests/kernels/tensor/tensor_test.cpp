@@ -6,7 +6,9 @@
 #include "messages/failure.hpp"
 #include "tests/doctest.hpp"
 
+#include <new>
 #include <numeric>
+#include <type_traits>
 
 namespace tensor_test {
 
@@ -49,6 +51,35 @@ TEST_SUITE("kernels/tensor/tensor") {
     CHECK(empty.values<float>().empty());
     CHECK(empty.clone().element_count() == 0);
     CHECK(zeros({3, 0, 2}).element_count() == 0);
+  }
+
+  TEST_CASE("a tensor that was moved from is one of nothing") {
+    static_assert(std::is_nothrow_move_constructible_v<tensor>);
+    static_assert(std::is_nothrow_move_assignable_v<tensor>);
+    for (const auto& extents : {shape{}, shape{2, 3}}) {
+      auto value = zeros(extents, dtype::i64);
+      auto taken = std::move(value);
+      CHECK(taken.extents() == extents);
+      CHECK(taken.is_unique());
+      CHECK(value.data() == nullptr); // NOLINT(bugprone-use-after-move)
+      CHECK(value.owner() == nullptr);
+      CHECK(value.type() == dtype::f32);
+      CHECK(value.extents() == shape{0});
+      CHECK(value.strides() == std::vector<int64_t>{1});
+      CHECK(value.values<float>().empty());
+      CHECK(value.slice(0, 0).reshape({0, 3}).extents() == shape{0, 3});
+      value = std::move(taken);
+      CHECK(value.extents() == extents);
+      CHECK(taken.rank() == 1); // NOLINT(bugprone-use-after-move)
+    }
+  }
+
+  TEST_CASE("a tensor that is assigned to lets go of its elements") {
+    auto value = counted({2});
+    auto other = value;
+    other = counted({3});
+    CHECK(value.is_unique());
+    CHECK(holds(other, {0, 1, 2}));
   }
 
   TEST_CASE("a scalar has rank 0 and one element") {
@@ -226,6 +257,14 @@ TEST_SUITE("kernels/tensor/tensor") {
     CHECK(refusal_of([] { (void)zeros({2, -1}); }).code == errc::invalid_argument);
     CHECK(refusal_of([] { (void)zeros({1L << 40, 1L << 40}); }).code == errc::limit_exceeded);
     CHECK(refusal_of([] { (void)zeros({1L << 62}); }).code == errc::limit_exceeded);
+  }
+
+  TEST_CASE("want of memory names the tensor and its bytes") {
+    CHECK_THROWS_WITH_AS(
+      static_cast<void>(zeros({1L << 58})),
+      "there is no memory for a tensor of f32 [288230376151711744], 1152921504606846976 bytes; "
+      "make smaller ones",
+      std::bad_alloc);
   }
 }
 
