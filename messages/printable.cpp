@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding control characters.
+// Finding control characters, and bytes that are no letters.
 #include "messages/printable.hpp"
+
+#include <nlohmann/json.hpp>
 
 namespace troupe {
 
@@ -15,6 +17,15 @@ std::string printable(std::string text, std::string_view kept) {
     if ((code < 0x20 && !is_kept) || code == 0x7f || is_second) letter = '?';
   }
   return text;
+}
+
+bool is_utf8(std::string_view text) {
+  try {
+    static_cast<void>(nlohmann::json(text).dump()); // throws if it is not
+    return true;
+  } catch (const nlohmann::json::exception&) {
+    return false;
+  }
 }
 
 } // namespace troupe

@@ -11,4 +11,7 @@ namespace troupe {
 /// things, becomes '?'. @param kept Characters below U+0020 that stay.
 [[nodiscard]] std::string printable(std::string text, std::string_view kept = {});
 
+/// Whether all bytes of a text belong to UTF-8.
+[[nodiscard]] bool is_utf8(std::string_view text);
+
 } // namespace troupe

@@ -38,12 +38,14 @@ struct computed_gradients {
 ///     auto step = optimizer.minimize(context, {loss, product_precision::bf16}, variables);
 class loss_function {
 public:
+  /// Errors: throws `failure` with invalid_argument for an empty function.
   template <class Loss>
 
   requires std::is_invocable_r_v<expression, Loss&, tape&, std::span<const expression>>
   loss_function(Loss loss, // NOLINT(google-explicit-constructor)
                 product_precision precision = product_precision::full)
     : on_host_(loss), precision_(precision) {
+    check_given("a loss", on_host_);
 #if TROUPE_CUDA
     if constexpr (std::is_invocable_r_v<expression, Loss&, cuda_tape&, std::span<const expression>>)
       on_gpu_ = std::move(loss);

@@ -109,7 +109,8 @@ public:
   /// once in the cross-replica context, with the arguments of all regrouped
   /// (strategies/values/nest.hpp), and each replica gets its own part of the result.
   /// @param merge `R f(cross_replica_context&, ...)` or a coroutine `task<R> f(...)`.
-  /// Errors: throws `failure`: wrong_context; failed_precondition if another replica is in a call
+  /// Errors: throws `failure`: wrong_context; invalid_argument for an empty function;
+  /// failed_precondition if another replica is in a call
   /// with another function or structure, or has returned; cancelled if another replica failed; and
   /// rethrows, in every replica, what `merge` threw.
   template <class Merge, class... Arguments>
@@ -248,6 +249,7 @@ private:
 
 template <class Work>
 task<computed_by<Work>> replica_context::compute(Work work) {
+  check_given("compute", work);
   if constexpr (computes_on_device<Work>) {
     auto there = hand_over<std::stop_token, compute_stream&>(place_.owner, std::move(work));
     auto computing = activity_.compute_on_device(std::move(there.run));
@@ -269,6 +271,7 @@ auto replica_context::merge_call(Merge merge, Arguments... arguments)
   using result_type = awaited_result_t<Merge, cross_replica_context, regrouped_t<Arguments>...>;
   using nest_type = std::tuple<Arguments...>;
   context_check::replica("merge_call", *this);
+  check_given("merge_call", merge);
   merge_site site{&typeid(Merge)};
   if constexpr (std::is_pointer_v<Merge>) site.address = reinterpret_cast<const void*>(merge);
   auto mine = std::make_shared<nest_type>(std::move(arguments)...);

@@ -4,11 +4,13 @@
 
 #include "actors/training/rendezvous.hpp"
 #include "actors/world/task.hpp"
+#include "messages/failure.hpp"
 #include "strategies/values/nest.hpp"
 
 #include <exception>
 #include <functional>
 #include <memory>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -42,6 +44,18 @@ struct awaited<task<T>> {
 };
 
 } // namespace detail
+
+/// Refuses an empty `std::function` where it is given: a call of it would not say which one it is.
+/// Errors: throws `failure` with invalid_argument.
+template <class Signature>
+void check_given(const char* which, const std::function<Signature>& function) {
+  if (!function)
+    throw failure{{errc::invalid_argument, std::string{which} + " was given an empty function"}};
+}
+
+/// Other functions are there.
+template <class Function>
+void check_given(const char* /*which*/, const Function& /*function*/) {}
 
 /// The type of the result of `Function`, called with a context and arguments, and awaited if it is
 /// a coroutine; `std::monostate` if it returns nothing.
@@ -90,9 +104,11 @@ template <class Function, class... Arguments>
 using run_result_t = awaited_result_t<Function, replica_context, selected_t<Arguments>...>;
 
 /// The function for each replica, with the replica's part of the arguments.
+/// Errors: throws `failure` with invalid_argument for an empty function.
 template <class Function, class... Arguments>
 [[nodiscard]] std::vector<replica_body> bodies_for(uint32_t replicas, const Function& function,
                                                    const Arguments&... arguments) {
+  check_given("a run on all replicas", function);
   std::vector<replica_body> bodies;
   bodies.reserve(replicas);
   for (uint32_t i = 0; i < replicas; ++i) {
@@ -115,12 +131,13 @@ using update_body = std::function<task<std::shared_ptr<void>>(update_context&)>;
 
 /// The function for each copy, with the copy's part of the arguments.
 /// @param replicas The number of replicas of this process.
-/// Errors: throws `failure` with invalid_argument for a value for each replica, at any depth of the
-/// arguments, if there are fewer copies than replicas.
+/// Errors: throws `failure` with invalid_argument for an empty function, and for a value for each
+/// replica, at any depth of the arguments, if there are fewer copies than replicas.
 template <class Function, class... Arguments>
 [[nodiscard]] std::vector<update_body> update_bodies(uint32_t copies, uint32_t replicas,
                                                      const Function& function,
                                                      const Arguments&... arguments) {
+  check_given("an update", function);
   std::vector<update_body> bodies;
   for (uint32_t i = 0; i < copies; ++i) {
     [[maybe_unused]] auto taker = taker_of(i, copies, replicas); // unused without arguments

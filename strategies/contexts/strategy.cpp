@@ -17,6 +17,7 @@
 #include "strategies/contexts/strategy_extended.hpp"
 #include "strategies/contexts/variable_bundles.hpp"
 #include "strategies/reduce/on_host.hpp"
+#include "strategies/values/variable_name.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -29,7 +30,7 @@ namespace {
 
 void check_new_variable(std::span<const variable> existing, const std::string& name,
                         const tensor& initial) {
-  if (name.empty()) throw_failure(errc::invalid_argument, "a variable needs a name");
+  check_variable_name(name);
   auto has_name = [&](const variable& other) { return other.name() == name; };
   if (std::ranges::any_of(existing, has_name))
     throw_failure(errc::invalid_argument,
@@ -143,6 +144,12 @@ void end_actor(world& world, const caf::actor& who, caf::exit_reason how, job_ti
   static_cast<void>(world.run_until(over, timeout));
 }
 
+// Before anything is made of it.
+strategy_layout checked(strategy_layout layout) {
+  check_layout(layout);
+  return layout;
+}
+
 task<void> compute_for(strategy* owner, activity& host, std::function<void()> work) {
   std::function<void()> guarded = [work = std::move(work), owner] {
     context_guard entered{{context_kind::computing, owner}};
@@ -155,14 +162,13 @@ task<void> compute_for(strategy* owner, activity& host, std::function<void()> wo
 } // namespace
 
 strategy::strategy(troupe::world& world, strategy_layout layout)
-  : world_(world), layout_(std::move(layout)),
+  : world_(world), layout_(checked(std::move(layout))),
     num_replicas_(static_cast<uint32_t>(layout_.worker_devices.size())),
     devices_(world, layout_.compute_devices, layout_.device_deadline),
     owner_devices_(world, layout_.variable_devices, layout_.device_deadline, "gpu of variables",
                    owners_in_a_row),
     extended_(std::make_unique<strategy_extended>(*this)),
     bundles_(std::make_unique<variable_bundles>(*this)) {
-  check_layout(layout_);
   if (!layout_.cross_device_operations)
     layout_.cross_device_operations = std::make_shared<reduction_to_one_device>();
   show_presence();

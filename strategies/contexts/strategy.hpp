@@ -81,9 +81,9 @@ struct strategy_layout {
 };
 
 /// Refuses layouts that no strategy can have.
-/// Errors: throws `failure` with invalid_argument for no devices, the same one twice, a deadline
-/// that is not positive, more owners of a variable than 2 or than there are places for them,
-/// variables on a device that are replicated or share it with replicas, or copies on several.
+/// Errors: throws `failure` with invalid_argument for no devices, the same one twice or a null one,
+/// a deadline that is not positive, more owners of a variable than 2 or than there are places for
+/// them, variables on a device that are replicated or share it with replicas, or copies on several.
 void check_layout(const strategy_layout& layout);
 
 /// Where a value is made for each replica, and how many there are.
@@ -109,11 +109,12 @@ public:
 
   /// Makes a variable, held by an owner actor of its own.
   /// @param initial Its first value; the variable takes the dtype and shape, and never writes here.
-  /// Errors: throws `failure` with invalid_argument if the name is taken or empty, or the options
-  /// do not go together; type_mismatch if the dtype is f16 or bf16; limit_exceeded for more than
-  /// `limits::rank_max` dimensions; wrong_context inside a replica or another strategy's scope; as
-  /// `placement::see`, if the variable is held by another process that is not there in time; as
-  /// `cross_replica_context::exchanged`, if processes do not make the same variables.
+  /// Errors: throws `failure` with invalid_argument if the name is taken, empty, not UTF-8 or has
+  /// control characters, or the options do not go together; type_mismatch if the dtype is f16 or
+  /// bf16; limit_exceeded for more than `limits::rank_max` dimensions; wrong_context inside a
+  /// replica or another strategy's scope; as `placement::see`, if the variable is held by another
+  /// process that is not there in time; as `cross_replica_context::exchanged`, if processes do not
+  /// make the same variables.
   variable make_variable(std::string name, const tensor& initial,
                          const variable_options& options = {});
 
@@ -166,7 +167,8 @@ public:
   /// @returns The results of the replicas, regrouped (strategies/values/nest.hpp): a distributed
   /// value in the place of each leaf. Errors: rethrows what the first replica that failed threw;
   /// throws `failure`: wrong_context; failed_precondition if replicas make different merge_calls;
-  /// invalid_argument if they return other structures; deadline_exceeded, naming the missing ones.
+  /// invalid_argument if they return other structures, or the function is empty; deadline_exceeded,
+  /// naming the missing ones.
   template <class Function, class... Arguments>
   auto run(Function function, const Arguments&... arguments) {
     context_check::blocking("run", *this, "call_for_each_replica");
@@ -233,6 +235,7 @@ public:
   template <class Function>
   [[nodiscard]] auto experimental_distribute_values_from_function(const Function& function) {
     context_check::cross_replica("experimental_distribute_values_from_function", *this);
+    check_given("experimental_distribute_values_from_function", function);
     using value_type = std::invoke_result_t<const Function&, value_context>;
     std::vector<value_type> values;
     for (uint32_t i = 0; i < num_replicas_; ++i)
@@ -273,6 +276,7 @@ public:
   template <class Function>
   auto cross_replica(Function function) {
     context_check::blocking("cross_replica", *this);
+    check_given("cross_replica", function);
     using result_type = awaited_result_t<Function, cross_replica_context>;
     auto result
       = run_cross_replica([function = std::move(function)](cross_replica_context& context) {

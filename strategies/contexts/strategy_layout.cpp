@@ -7,10 +7,20 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
+#include <span>
+#include <string_view>
 
 namespace troupe {
 
 namespace {
+
+void check_not_null(std::span<const std::shared_ptr<compute_device>> devices,
+                    std::string_view name) {
+  auto missing = std::ranges::find(devices, nullptr) - devices.begin();
+  if (missing < std::ssize(devices))
+    throw_failure(errc::invalid_argument, "{}[{}] is no device", name, missing);
+}
 
 // Where variables lie on devices, each lies in one place.
 void check_variable_devices(const strategy_layout& layout) {
@@ -21,7 +31,6 @@ void check_variable_devices(const strategy_layout& layout) {
                   "variables that two parameter servers hold lie in the host's memory; leave "
                   "variable_devices empty, or replicate_owners at 1");
   for (size_t i = 0; i < devices.size(); ++i) {
-    if (!devices[i]) throw_failure(errc::invalid_argument, "variable_devices[{}] is no device", i);
     auto is_same = [&](const auto& other) { return other->where() == devices[i]->where(); };
     if (layout.mirrors_variables
         && std::any_of(devices.begin(), devices.begin() + static_cast<ptrdiff_t>(i), is_same))
@@ -56,6 +65,8 @@ void check_layout(const strategy_layout& layout) {
     throw_failure(errc::invalid_argument,
                   "the deadline of a {} strategy is {} s; it must be positive", layout.name,
                   std::chrono::duration<double>(layout.deadline).count());
+  check_not_null(layout.compute_devices, "compute_devices");
+  check_not_null(layout.variable_devices, "variable_devices");
   check_variable_devices(layout);
   check_owner_copies(layout);
 }

@@ -115,7 +115,7 @@ private:
   [[nodiscard]] task<tensor> change_rows(variable target, change how, variable_operand operand);
 };
 
-/// Refuses a change of a variable that another strategy made.
+/// Refuses a change, or a gradient, of a variable that another strategy made.
 /// Errors: throws `failure` with invalid_argument; the line names call and variable.
 void check_made_by(std::string_view call, const strategy& expected, const variable& target);
 

@@ -6,6 +6,7 @@
 #include "kernels/tensor/random.hpp"
 #include "messages/failure.hpp"
 #include "strategies/contexts/context.hpp"
+#include "strategies/contexts/replica_function.hpp"
 #include "strategies/contexts/variable_access.hpp"
 
 #include <cstdint>
@@ -115,6 +116,7 @@ private:
 
 template <class Work>
 task<std::invoke_result_t<Work, std::stop_token>> closure_context::compute(Work work) {
+  check_given("compute", work);
   check_wanted();
   auto there = hand_over<std::stop_token>(place_.owner, std::move(work));
   auto computing = activity_.compute(std::move(there.run));

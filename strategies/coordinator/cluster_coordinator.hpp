@@ -82,6 +82,7 @@ public:
   /// empty or too long.
   template <class Function>
   auto make_function(const std::string& name, Function function) {
+    check_given("make_function", function);
     using signature = detail::closure_signature<Function>;
     service_->registry().add(name, signature::registered(std::move(function)));
     return typename signature::handle{service_.get(), name};

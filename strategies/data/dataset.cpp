@@ -65,7 +65,9 @@ dataset::dataset(uint64_t size, std::function<element_reader()> open)
 
 dataset::dataset(uint64_t size, std::function<element_reader()> open, dataset_stage made_by)
   : size_(size), open_(std::move(open)),
-    made_by_(std::make_shared<const dataset_stage>(std::move(made_by))) {}
+    made_by_(std::make_shared<const dataset_stage>(std::move(made_by))) {
+  require(open_ != nullptr, "a dataset needs a function that opens it; it was given an empty one");
+}
 
 // ---- sources ----
 
@@ -258,6 +260,7 @@ dataset dataset::skip(uint64_t count) const {
 }
 
 dataset dataset::map(std::function<element(element)> function) const {
+  require(function != nullptr, "map: the function is empty");
   auto made_by = made(stage_kind::map, *this,
                       [function](const dataset& before) { return before.map(function); });
   return {size_,
@@ -273,6 +276,7 @@ dataset dataset::map(std::function<element(element)> function) const {
 
 dataset dataset::map(std::function<element(element, const random_key&)> function,
                      uint64_t seed) const {
+  require(function != nullptr, "map: the function is empty");
   auto made_by = made(stage_kind::map, *this, [function, seed](const dataset& before) {
     return before.map(function, seed);
   });

@@ -45,7 +45,7 @@ public:
 
   /// A source of one's own.
   /// @param open Makes a reader for a new iterator; readers of two iterators are used at the same
-  /// time.
+  /// time. Errors: throws `failure` with invalid_argument if it is empty.
   dataset(uint64_t size, std::function<element_reader()> open);
 
   /// A stage of one's own, with what `auto_shard` and `rebatch` may know of it.
@@ -103,6 +103,7 @@ public:
 
   /// Applies `function` to each element. It must give the same for the same element at any time;
   /// if it throws, reading the element fails. Iterators on several threads call it at once.
+  /// Errors: throws `failure` with invalid_argument if it is empty.
   [[nodiscard]] dataset map(std::function<element(element)> function) const;
 
   /// `map` with random numbers: their key names the seed, the pass and the element, so they are

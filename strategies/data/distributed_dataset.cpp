@@ -3,7 +3,7 @@
 #include "strategies/data/distributed_dataset.hpp"
 
 #include "messages/assert.hpp"
-#include "messages/failure.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/data/dataset_stage.hpp"
 #include "strategies/data/element_rows.hpp"
 #include "strategies/data/position.hpp"
@@ -219,6 +219,7 @@ distribute_from_function(const std::function<dataset(const input_context&)>& mak
                          const input_distribution& how) {
   check(how.context);
   check(how.options);
+  require(make != nullptr, "distribute: the function that makes a dataset is empty");
   const auto replicas = local_replicas(how.context);
   if (how.options.replication_mode == input_replication_mode::per_worker)
     return {{read_ahead(make(how.context), replicas, how)}, replicas};

@@ -61,6 +61,8 @@ dataset read_files(const std::vector<std::filesystem::path>& paths,
                    const std::function<dataset(const std::filesystem::path&)>& open,
                    std::optional<uint64_t> shuffle_seed) {
   if (paths.empty()) throw failure{error{errc::invalid_argument, "read_files: there is no file"}};
+  if (!open)
+    throw failure{error{errc::invalid_argument, "read_files: the function that opens is empty"}};
   std::vector<dataset> files;
   files.reserve(paths.size());
   for (const auto& path : paths)

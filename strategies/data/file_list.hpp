@@ -21,7 +21,8 @@ namespace troupe {
 /// @param shuffle_seed If given, the files come in another order in every pass; divided among
 /// several pipelines, each shuffles its own.
 /// Cost: opens all files.
-/// Errors: throws what `open` throws; `invalid_argument` if there is no file, or one without end.
+/// Errors: throws what `open` throws; `invalid_argument` if there is no file, or one without end,
+/// or `open` is empty.
 /// Source: `Dataset.list_files(...).flat_map(...)` of TensorFlow.
 [[nodiscard]] dataset read_files(const std::vector<std::filesystem::path>& paths,
                                  const std::function<dataset(const std::filesystem::path&)>& open,

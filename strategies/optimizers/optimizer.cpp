@@ -190,13 +190,15 @@ update_requests make_updates(const std::vector<brought_pushes>& all, uint32_t di
 }
 
 // Gradients as a user has given them, completed by what may be left out.
-std::vector<gradient_and_variable> taken(std::string_view call,
+std::vector<gradient_and_variable> taken(std::string_view call, const strategy& by,
                                          std::vector<gradient_and_variable> given) {
   if (given.empty())
     throw_failure(errc::invalid_argument,
                   "No gradients provided for any variable: {} got no gradient", call);
-  for (auto& [gradient, variable] : given)
+  for (auto& [gradient, variable] : given) {
+    check_made_by(call, by, variable);
     gradient = completed(std::move(gradient), variable.extents());
+  }
   return given;
 }
 
@@ -310,7 +312,7 @@ struct optimizer::shared_state {
       auto bringing = context.bring_to_host(std::move(wanted));
       co_await bringing;
     }
-    co_return taken(call, std::move(given));
+    co_return taken(call, context.strategy(), std::move(given));
   }
 
   // Applies the gradients of replicas that have met. @param are_reduced Whether each replica brings
@@ -470,7 +472,7 @@ task<bool>
 optimizer::apply_gradients(closure_context& context,
                            std::vector<gradient_and_variable> gradients_and_variables) const {
   context.check_wanted();
-  auto gradients = taken("apply_gradients", std::move(gradients_and_variables));
+  auto gradients = taken("apply_gradients", context.strategy(), std::move(gradients_and_variables));
   auto state = state_;
   if (state->options.clip_global_norm > 0)
     throw_failure(

@@ -61,7 +61,8 @@ public:
   /// checkpoints; a run of this process that fails discards them.
   /// @returns True if the call has made an update.
   /// Errors: throws `failure`: invalid_argument if there is no gradient at all, one does not fit
-  /// its variable, or replicas bring gradients of different variables; as `merge_call`.
+  /// its variable or is for one of another strategy, or replicas bring gradients of different
+  /// variables; as `merge_call`.
   [[nodiscard]] task<bool>
   apply_gradients(replica_context& context,
                   std::vector<gradient_and_variable> gradients_and_variables) const;
@@ -82,8 +83,9 @@ public:
   /// Applies the gradients of a scheduled function by themselves: the gradients of other workers
   /// come before or after. Batches are accumulated for each worker by itself.
   /// Errors: throws `failure`: invalid_argument if there is no gradient at all, or one does not fit
-  /// its variable; unimplemented for `clip_global_norm`, since updates of other workers would come
-  /// between (use `clip_by_global_norm`); cancelled, as every task of such a function.
+  /// its variable or is for one of another strategy; unimplemented for `clip_global_norm`, since
+  /// updates of other workers would come between (use `clip_by_global_norm`); cancelled, as every
+  /// task of such a function.
   [[nodiscard]] task<bool>
   apply_gradients(closure_context& context,
                   std::vector<gradient_and_variable> gradients_and_variables) const;

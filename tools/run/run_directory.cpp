@@ -3,12 +3,12 @@
 #include "tools/run/run_directory.hpp"
 
 #include "actors/recording/output_file.hpp"
+#include "messages/printable.hpp"
 
 #include <algorithm>
 #include <ctime>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <system_error>
 #include <unistd.h>
 
@@ -69,15 +69,6 @@ std::string dated_name(std::chrono::system_clock::time_point now, int attempt) {
   const auto name
     = fmt::format("{:%Y-%m-%d-%H%M%S}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)));
   return attempt == 1 ? name : fmt::format("{}-{}", name, attempt);
-}
-
-bool is_utf8(std::string_view text) {
-  try {
-    static_cast<void>(nlohmann::json(text).dump()); // throws if it is not
-    return true;
-  } catch (const nlohmann::json::exception&) {
-    return false;
-  }
 }
 
 // The option of a line of config.toml that is not UTF-8. A line ends with a remark that says where

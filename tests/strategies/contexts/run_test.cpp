@@ -224,6 +224,34 @@ TEST_SUITE("strategies/contexts/run") {
     CHECK(world.system().registry().running() <= before);
   }
 
+  TEST_CASE("an empty function is refused by the name of its call") {
+    auto world = world::virtual_time();
+    mirrored_strategy strategy{world, {cpu_devices(2)}};
+    auto refused = [](const auto& call) {
+      auto reason = refusal_of(call);
+      CHECK(reason.code == errc::invalid_argument);
+      return reason.message;
+    };
+    CHECK(refused([&] { strategy.run(std::function<int(replica_context&)>{}); })
+          == "a run on all replicas was given an empty function");
+    CHECK(refused([&] { strategy.cross_replica(std::function<int(cross_replica_context&)>{}); })
+          == "cross_replica was given an empty function");
+    CHECK(refused([&] {
+            strategy.run([](replica_context& context) -> task<void> {
+              auto merging = context.merge_call(std::function<int(cross_replica_context&)>{});
+              co_await merging;
+            });
+          })
+          == "merge_call was given an empty function");
+    CHECK(refused([&] {
+            strategy.run([](replica_context& context) -> task<void> {
+              auto computing = context.compute(std::function<int(std::stop_token)>{});
+              co_await computing;
+            });
+          })
+          == "compute was given an empty function");
+  }
+
   TEST_CASE("a parameter server strategy does not run a function on all replicas at once") {
     auto world = world::virtual_time();
     parameter_server_strategy strategy{world, {.replicas = 2}};

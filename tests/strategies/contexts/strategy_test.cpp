@@ -95,6 +95,31 @@ TEST_SUITE("strategies/contexts/strategy") {
       CHECK(strategy.make_variable(name, zeros({1})).name() == name);
   }
 
+  TEST_CASE_FIXTURE(strategy_fixture, "a name that is not UTF-8 is refused") {
+    // Cut off, a byte alone, too long a form, a surrogate, beyond the last code point.
+    for (const auto* name : {"w\xc3", "w\xff", "\x80w", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80",
+                             "\xf4\x90\x80\x80"})
+      CHECK(failure_of([&] { strategy.make_variable(name, zeros({1})); }).code
+            == errc::invalid_argument);
+    CHECK(failure_of([&] { strategy.make_variable("gewicht \xe4", zeros({1})); }).message
+          == "the variable name 'gewicht ?' is not UTF-8, and no checkpoint could hold it; write "
+             "it in UTF-8");
+    for (const auto* name :
+         {"\xc2\xa0", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xf0\x90\x80\x80 \xf4\x8f\xbf\xbf"})
+      CHECK(strategy.make_variable(name, zeros({1})).name() == name);
+  }
+
+  TEST_CASE_FIXTURE(strategy_fixture, "a name with control characters is refused") {
+    for (const auto& name : {std::string{"a\nb"}, std::string{"a\0b", 3},
+                             std::string{"a\x7f"
+                                         "b"}})
+      CHECK(failure_of([&] { strategy.make_variable(name, zeros({1})); })
+            == error{errc::invalid_argument,
+                     "the variable name 'a?b' has control characters, shown as '?'; leave them "
+                     "out"});
+    CHECK(strategy.variables().empty());
+  }
+
   TEST_CASE("a variable is read as it was made, in both worlds") {
     for (auto make : {+[] { return world::virtual_time(); }, +[] { return world::threads(); }}) {
       auto world = make();
@@ -140,7 +165,9 @@ TEST_SUITE("strategies/contexts/strategy") {
       parameter_server_strategy short_lived{world};
       return short_lived.make_variable("w", zeros({1}));
     }();
-    CHECK(failure_of([&] { static_cast<void>(strategy.read(orphan)); }).code == errc::unavailable);
+    CHECK(failure_of([&] { static_cast<void>(strategy.read(orphan)); })
+          == error{errc::unavailable, "the actor that was asked has ended (was its strategy, or "
+                                      "what else holds it, destroyed?)"});
   }
 
   TEST_CASE_FIXTURE(strategy_fixture, "a strategy knows its replicas and its world") {

@@ -51,6 +51,17 @@ TEST_SUITE("strategies/data/dataset") {
           == "from_tensor_slices: tensors of 2 and 3 rows");
   }
 
+  TEST_CASE("refuses an empty function") {
+    CHECK(refusal([] {
+            return dataset{2, std::function<element_reader()>{}};
+          })
+          == "a dataset needs a function that opens it; it was given an empty one");
+    CHECK(refusal([] { return range(2).map(std::function<element(element)>{}); })
+          == "map: the function is empty");
+    std::function<element(element, const random_key&)> drawing;
+    CHECK(refusal([&] { return range(2).map(drawing, 1); }) == "map: the function is empty");
+  }
+
   TEST_CASE("takes, skips, shards and concatenates") {
     CHECK(line_of(range(5).take(2)) == "0 1");
     CHECK(line_of(range(5).take(9)) == "0 1 2 3 4");

@@ -269,6 +269,11 @@ TEST_SUITE("strategies/data/distributed_dataset") {
           }).starts_with("invalid_argument: input_options: "));
   }
 
+  TEST_CASE("refuses an empty function that would make the dataset") {
+    CHECK(refusal([] { return distribute_from_function(nullptr, alone(2)); })
+          == "invalid_argument: distribute: the function that makes a dataset is empty");
+  }
+
   TEST_CASE("as many elements are read ahead as there are replicas") {
     std::deque<std::function<void()>> tasks;
     int reads = 0;

@@ -59,6 +59,8 @@ TEST_SUITE("strategies/data/file_list") {
   TEST_CASE("refuses no files, files without end, and files that are not there") {
     CHECK(test::refusal([] { return read_files({}, text_file); })
           == "invalid_argument: read_files: there is no file");
+    CHECK(test::refusal([] { return read_files({"a"}, nullptr); })
+          == "invalid_argument: read_files: the function that opens is empty");
     CHECK(test::refusal([] { return files_in_turn({range(2).repeat()}); })
           == "invalid_argument: read_files: nothing comes after a file without end: repeat all of "
              "them");

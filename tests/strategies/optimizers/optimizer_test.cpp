@@ -273,6 +273,24 @@ TEST_SUITE("strategies/optimizers/optimizer") {
     CHECK(first_of(strategy.read(weights)) == -2);
   }
 
+  TEST_CASE("a gradient of a variable of another strategy is refused") {
+    auto world = world::virtual_time();
+    mirrored_strategy strategy{world, {cpu_devices(2)}};
+    mirrored_strategy other{world, {cpu_devices(2)}};
+    auto theirs = other.make_variable("theirs", zeros({2}));
+    CHECK(refusal_of([&] { apply_own(strategy, optimizer{rules::sgd{}}, theirs); })
+          == error{errc::invalid_argument,
+                   "apply_gradients was called for variable 'theirs', which another strategy made; "
+                   "use a variable of this one"});
+    CHECK(first_of(other.read(theirs)) == 0);
+  }
+
+  TEST_CASE("an empty loss is refused where it is given") {
+    std::function<expression(tape&, std::span<const expression>)> none;
+    CHECK(refusal_of([&] { static_cast<void>(loss_function{none}); })
+          == error{errc::invalid_argument, "a loss was given an empty function"});
+  }
+
   TEST_CASE("no gradient, and settings that cannot be, are refused") {
     auto world = world::virtual_time();
     mirrored_strategy strategy{world, {cpu_devices(2)}};

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The names that variables may have.
+#pragma once
+
+#include <string>
+
+namespace troupe {
+
+/// Refuses a name that checkpoints, metrics and terminals could not show as it is.
+/// Errors: throws `failure` with invalid_argument for a name that is empty, not UTF-8 or has
+/// control characters.
+void check_variable_name(const std::string& name);
+
+} // namespace troupe
