@@ -338,7 +338,7 @@ TEST_SUITE("actors/collective/communicator") {
     CHECK_FALSE(a0.has_come());
     say({.rank = 1, .stage = collective_stage::result, .begin = 7});
     CHECK(a0.error()
-          == error{errc::malformed, "worker:1 has sent worker:0 a part that nobody waits for: "
+          == error{errc::malformed, "worker:1 has sent worker:0 a part that no step waits for: "
                                     "elements from 7 on, stage 3, strand 0"});
     CHECK(group.call(1, sum_of("a", {ones(3)})).error() == a0.error());
   }
