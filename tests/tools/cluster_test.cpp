@@ -122,7 +122,7 @@ TEST_SUITE("tools/cluster") {
                         {{"NCCL_SOCKET_IFNAME", "lo"}});
     CHECK_FALSE(shown.has_problem());
     CHECK(cluster_text(shown).find("note       'lo' means card lo (127.0.0.1), but the others "
-                                   "connect to 192.0.2.2:1: they will not reach")
+                                   "connect to 192.0.2.2:1: they will not\n")
           != std::string::npos);
     CHECK(nlohmann::json::parse(cluster_json(shown))["notes"].size() == 1);
   }
