@@ -191,12 +191,12 @@ std::string describe(const collective_meaning& meaning, const collective_meaning
   return text;
 }
 
-error disagreement(const std::string& who, const collective_meaning& means,
+error disagreement(const std::string& caller, const collective_meaning& means,
                    const std::string& other, const collective_meaning& other_means) {
   return {
     errc::invalid_argument,
-    fmt::format("{} calls {}, {} {}; all processes must make the same calls in the same order", who,
-                describe(means, other_means), other, describe(other_means, means))};
+    fmt::format("{} calls {}, {} {}; all processes must make the same calls in the same order",
+                caller, describe(means, other_means), other, describe(other_means, means))};
 }
 
 namespace {

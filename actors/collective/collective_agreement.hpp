@@ -19,7 +19,7 @@ namespace troupe {
                                    const collective_meaning& other);
 
 /// The error for two participants that do not make the same call.
-[[nodiscard]] error disagreement(const std::string& who, const collective_meaning& means,
+[[nodiscard]] error disagreement(const std::string& caller, const collective_meaning& means,
                                  const std::string& other, const collective_meaning& other_means);
 
 /// The steps of a process for a call. @pre The meaning is `meaning_of` a call in this group.

@@ -52,9 +52,9 @@ auto sender(communicator_pointer self, uint64_t call, const collective_meaning& 
   };
 }
 
-void tell_all(communicator_pointer self, const communicator_state::breakdown& how) {
+void tell_all(communicator_pointer self, const communicator_state::breakdown& broken) {
   auto& state = self->state;
-  auto message = make_collective_failed({how.call, state.config.rank, how.reason});
+  auto message = make_collective_failed({broken.call, state.config.rank, broken.reason});
   for (const auto& peer : state.peers)
     if (peer) self->send(caf::actor_cast<communicator_actor>(peer), message);
 }
@@ -90,10 +90,10 @@ uint64_t first_open(const communicator_state& state) {
   return state.open.empty() ? state.calls : state.open.begin()->first;
 }
 
-void on_failed(communicator_pointer self, wire::CollectiveFailed::Reader said) {
-  auto how = read_collective_failed(said);
-  if (how.reason.code == errc::none) return;
-  break_down(self, how.call, how.reason, false);
+void on_failed(communicator_pointer self, wire::CollectiveFailed::Reader message) {
+  auto reported = read_collective_failed(message);
+  if (reported.reason.code == errc::none) return;
+  break_down(self, reported.call, reported.reason, false);
 }
 
 void on_down(communicator_pointer self, const caf::down_msg& down) {
@@ -115,12 +115,12 @@ void on_down(communicator_pointer self, const caf::down_msg& down) {
 }
 
 // This actor leaves: no peer is to wait for calls that it will not make, or not finish.
-void on_exit(communicator_pointer self, caf::exit_msg& how) {
+void on_exit(communicator_pointer self, caf::exit_msg& exit) {
   auto& state = self->state;
   break_down(
     self, first_open(state),
     {errc::unavailable, fmt::format("{} has left the group", state.name_of(state.config.rank))});
-  self->quit(std::move(how.reason));
+  self->quit(std::move(exit.reason));
 }
 
 // A peer that is gone may have done its part before.
@@ -236,9 +236,9 @@ void on_part(communicator_pointer self, const part_message& message) {
     take(self, message);
 }
 
-void begin(communicator_pointer self, uint64_t call, communicator_state::open_call what) {
+void begin(communicator_pointer self, uint64_t call, communicator_state::open_call opened) {
   auto& state = self->state;
-  auto one = state.open.emplace(call, std::move(what)).first;
+  auto one = state.open.emplace(call, std::move(opened)).first;
   auto& transfer = one->second.transfer;
   transfer.begin(sender(self, call, transfer.meaning()));
   settle_if_done(self, one);
@@ -249,11 +249,11 @@ void begin(communicator_pointer self, uint64_t call, communicator_state::open_ca
   plan_watch(self);
 }
 
-caf::result<collective_result> on_call(communicator_pointer self, const collective_call& said) {
+caf::result<collective_result> on_call(communicator_pointer self, const collective_call& request) {
   auto& state = self->state;
   auto call = state.calls++;
   if (state.broken && call >= state.broken->call) return to_caf(state.broken->reason);
-  auto meaning = meaning_of(said, state.place());
+  auto meaning = meaning_of(request, state.place());
   if (!meaning) {
     auto reason = meaning.error();
     reason.message = fmt::format("{}: {}", state.name_of(state.config.rank), reason.message);
@@ -261,10 +261,10 @@ caf::result<collective_result> on_call(communicator_pointer self, const collecti
     return to_caf(reason);
   }
   std::vector<tensor> contributions;
-  for (const auto& one : said.contributions)
+  for (const auto& one : request.contributions)
     contributions.push_back(one.contiguous());
   auto answer = self->make_response_promise<collective_result>();
-  auto timeout = said.timeout > job_time{0} ? said.timeout : state.config.deadline;
+  auto timeout = request.timeout > job_time{0} ? request.timeout : state.config.deadline;
   begin(self, call,
         {.transfer = {state.place(), std::move(*meaning), std::move(contributions)},
          .answer = answer,
@@ -296,7 +296,7 @@ communicator_actor::behavior_type communicator(communicator_pointer self,
   state.config = std::move(config);
   state.heard.resize(state.config.size);
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
-  self->set_exit_handler([self](caf::exit_msg& how) { on_exit(self, how); });
+  self->set_exit_handler([self](caf::exit_msg& exit) { on_exit(self, exit); });
   std::vector<caf::strong_actor_ptr> peers;
   for (const auto& peer : state.config.peers)
     peers.push_back(caf::actor_cast<caf::strong_actor_ptr>(peer));
@@ -307,8 +307,10 @@ communicator_actor::behavior_type communicator(communicator_pointer self,
     [self](const collective_call& call) { return on_call(self, call); },
     [self](const meet_peers& met) { on_meet(self, met.peers); },
     [self](const part_message& part) { on_part(self, part); },
-    [self](const msg<wire::CollectiveFailed>& said) { on_failed(self, said.reader()); },
-    [self](const group_broken& how) { break_down(self, first_open(self->state), how.reason); },
+    [self](const msg<wire::CollectiveFailed>& message) { on_failed(self, message.reader()); },
+    [self](const group_broken& broken) {
+      break_down(self, first_open(self->state), broken.reason);
+    },
     [self](await_breakdown) { return on_await(self); },
     [self](watch_tick) { watch(self); },
   };

@@ -127,10 +127,10 @@ expected<caf::strong_actor_ptr> cluster_placement::see(const std::string& /*view
                                                        const std::string& name) {
   auto found = entries_.find(name);
   if (found == entries_.end()) return nobody_entered(name);
-  auto& whom = found->second;
-  if (whom.handle || !layout_.talk(here_, whom.at)) return whom.handle;
-  return look_for(name, whom).map([&whom](const caf::strong_actor_ptr& actor) {
-    whom.handle = actor;
+  auto& known = found->second;
+  if (known.handle || !layout_.talk(here_, known.at)) return known.handle;
+  return look_for(name, known).map([&known](const caf::strong_actor_ptr& actor) {
+    known.handle = actor;
     return actor;
   });
 }
@@ -140,15 +140,15 @@ expected<actor_search> cluster_placement::search(const std::string& /*viewer*/,
                                                  const std::string& name) {
   auto found = entries_.find(name);
   if (found == entries_.end()) return nobody_entered(name);
-  const auto& whom = found->second;
+  const auto& known = found->second;
   using found_callback = std::function<void(const caf::strong_actor_ptr&)>;
-  if (whom.handle && whom.at == here_)
-    return [handle = whom.handle](const found_callback& tell) {
+  if (known.handle && known.at == here_)
+    return [handle = known.handle](const found_callback& tell) {
       tell(handle);
       return true;
     };
-  return [here = nodes_.here(), arrivals = nodes_.arrivals(whom.at),
-          published = published_name(name, whom.life)](const found_callback& tell) {
+  return [here = nodes_.here(), arrivals = nodes_.arrivals(known.at),
+          published = published_name(name, known.life)](const found_callback& tell) {
     auto arrival = arrivals();
     if (arrival.wait_for(std::chrono::seconds{0}) != std::future_status::ready) return false;
     const auto& address = arrival.get();
@@ -176,24 +176,24 @@ void cluster_placement::part_with(uint32_t lost, uint32_t lost_by) {
 
 // The whole process waits: nothing can be done before the actor is there.
 expected<caf::strong_actor_ptr> cluster_placement::look_for(const std::string& name,
-                                                            const entry& whom) {
+                                                            const entry& known) {
   auto began = clock::now();
-  auto awaited = fmt::format("'{}' at {}", name, nodes_.name_of(whom.at));
+  auto awaited = fmt::format("'{}' at {}", name, nodes_.name_of(known.at));
   auto explain = [&](error reason, const std::string& trouble) {
     if (reason.code == errc::deadline_exceeded)
       reason.message = fmt::format("waited {:.1f} s for {}{}{}", seconds(start_deadline_), awaited,
                                    trouble.empty() ? "" : ": ", trouble);
     return tl::unexpected<error>(std::move(reason));
   };
-  auto arrival = nodes_.arrival(whom.at);
+  auto arrival = nodes_.arrival(known.at);
   if (auto come = wait(arrival, began, awaited); !come)
-    return explain(come.error(), nodes_.trouble_with(whom.at));
+    return explain(come.error(), nodes_.trouble_with(known.at));
   const auto& address = arrival.get();
-  if (!address) return explain(address.error(), nodes_.trouble_with(whom.at));
+  if (!address) return explain(address.error(), nodes_.trouble_with(known.at));
   using result = expected<caf::strong_actor_ptr>;
   auto found = std::make_shared<std::promise<result>>();
   auto answer = found->get_future();
-  nodes_.here()->find(*address, published_name(name, whom.life),
+  nodes_.here()->find(*address, published_name(name, known.life),
                       [found](result actor) { found->set_value(std::move(actor)); });
   if (auto come = wait(answer, began, awaited); !come)
     return explain(come.error(), "it has not come so far, or was started with other options");

@@ -101,7 +101,7 @@ private:
   [[nodiscard]] bool enter_at(const std::string& name, node_index at);
   [[nodiscard]] std::optional<node_index> place_of(const std::string& name) const;
   [[nodiscard]] expected<caf::strong_actor_ptr> look_for(const std::string& name,
-                                                         const entry& whom);
+                                                         const entry& known);
 
   cluster_layout layout_;
   membership& nodes_;

@@ -26,13 +26,13 @@ std::string name_for_finders(const std::string& name) {
 
 } // namespace
 
-caf::typed_response_promise<found_actor> finder_state::begin(find_actor what) {
+caf::typed_response_promise<found_actor> finder_state::begin(find_actor request) {
   auto number = ++count;
   auto now = self->clock().now();
   constexpr auto end_of_time = caf::actor_clock::time_point::max();
-  auto until = what.deadline < end_of_time - now ? now + what.deadline : end_of_time;
+  auto until = request.deadline < end_of_time - now ? now + request.deadline : end_of_time;
   auto answer = self->make_response_promise<found_actor>();
-  open.emplace(number, search{std::move(what), until, answer});
+  open.emplace(number, search{std::move(request), until, answer});
   if (ended)
     end_all(*ended);
   else
@@ -53,18 +53,18 @@ void finder_state::look() {
 }
 
 void finder_state::ask(search& one) {
-  auto arrival = nodes->arrival(one.what.at);
+  auto arrival = nodes->arrival(one.request.at);
   if (arrival.wait_for(std::chrono::seconds{0}) != std::future_status::ready) return;
   one.is_asked = true;
-  if (!asked.emplace(one.what.at, one.what.name).second) return;
-  auto tell = [finder = caf::actor_cast<caf::actor_addr>(self), at = one.what.at,
-               name = one.what.name](expected<caf::strong_actor_ptr> result) {
+  if (!asked.emplace(one.request.at, one.request.name).second) return;
+  auto tell = [finder = caf::actor_cast<caf::actor_addr>(self), at = one.request.at,
+               name = one.request.name](expected<caf::strong_actor_ptr> result) {
     if (auto alive = caf::actor_cast<finder_actor>(finder))
       caf::anon_send(alive, search_over{at, name, std::move(result)});
   };
   const auto& address = arrival.get();
   if (!address) return tell(tl::unexpected<error>(address.error()));
-  nodes->here()->find(*address, name_for_finders(one.what.name), tell);
+  nodes->here()->find(*address, name_for_finders(one.request.name), tell);
 }
 
 void finder_state::end(uint64_t number, expected<caf::strong_actor_ptr> result) {
@@ -81,7 +81,7 @@ void finder_state::on_answer(const search_over& over) {
   asked.erase({over.at, over.name});
   std::vector<uint64_t> answered;
   for (const auto& [number, one] : open)
-    if (one.is_asked && one.what.at == over.at && one.what.name == over.name)
+    if (one.is_asked && one.request.at == over.at && one.request.name == over.name)
       answered.push_back(number);
   for (auto number : answered)
     end(number, over.result);
@@ -94,10 +94,10 @@ void finder_state::end_all(const error& why) {
 
 error finder_state::why_late(const search& one) const {
   auto trouble = one.is_asked ? std::string{"the process has published no actor of that name"}
-                              : nodes->trouble_with(one.what.at);
+                              : nodes->trouble_with(one.request.at);
   return {errc::deadline_exceeded,
-          fmt::format("waited {:.1f} s for the actor '{}' of {}: {}", seconds(one.what.deadline),
-                      one.what.name, nodes->name_of(one.what.at),
+          fmt::format("waited {:.1f} s for the actor '{}' of {}: {}", seconds(one.request.deadline),
+                      one.request.name, nodes->name_of(one.request.at),
                       trouble.empty() ? "the process is not there" : trouble)};
 }
 
@@ -110,7 +110,7 @@ finder_actor::behavior_type finder(finder_actor::stateful_pointer<finder_state> 
     self->quit(exit.reason);
   });
   return {
-    [self](const find_actor& what) { return self->state.begin(what); },
+    [self](const find_actor& request) { return self->state.begin(request); },
     [self](const end_searches& all) {
       self->state.ended = all.why;
       self->state.end_all(all.why);

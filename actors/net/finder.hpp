@@ -69,13 +69,13 @@ struct finder_state {
   static inline const char* name = "finder";
 
   struct search {
-    find_actor what;
+    find_actor request;
     caf::actor_clock::time_point until;
     caf::typed_response_promise<found_actor> answer;
     bool is_asked = false; ///< The node is there, and has the question of this search or another.
   };
 
-  [[nodiscard]] caf::typed_response_promise<found_actor> begin(find_actor what);
+  [[nodiscard]] caf::typed_response_promise<found_actor> begin(find_actor request);
   void look();
   void end_all(const error& why);
   void end(uint64_t number, expected<caf::strong_actor_ptr> result);

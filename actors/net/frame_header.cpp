@@ -30,8 +30,8 @@ struct block_layout {
 
 static_assert(sizeof(block_layout) == frame_header_bytes);
 
-tl::unexpected<error> bad_header(std::string what) {
-  return fail(errc::malformed, "frame header: " + std::move(what));
+tl::unexpected<error> bad_header(std::string problem) {
+  return fail(errc::malformed, "frame header: " + std::move(problem));
 }
 
 bool carries_message(frame_kind kind) {

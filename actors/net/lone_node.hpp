@@ -36,7 +36,7 @@ public:
   }
 
   /// There is no node that a parcel could be for.
-  void send(const node_address& /*from*/, parcel /*what*/) override {}
+  void send(const node_address& /*from*/, parcel /*message*/) override {}
 
 private:
   std::shared_ptr<node> here_;

@@ -142,18 +142,19 @@ void node::disconnect() {
 }
 
 // A thread that sees the carrier has counted before, so `disconnect` waits for it.
-void node::carry(parcel what) {
-  if (what.content.match_elements<caf::error>())
-    what.content = caf::make_message(from_here(what.content.get_as<caf::error>(0), name_));
+void node::carry(parcel message) {
+  if (message.content.match_elements<caf::error>())
+    message.content = caf::make_message(from_here(message.content.get_as<caf::error>(0), name_));
   ++carrying_;
-  if (auto* carrier = carrier_.load()) carrier->send(address_, std::move(what));
+  if (auto* carrier = carrier_.load()) carrier->send(address_, std::move(message));
   if (--carrying_ == 0) carrying_.notify_all();
 }
 
-void node::send(const actor_address& to, caf::mailbox_element& what) {
-  const auto& sender = what.sender;
-  parcel sent{.to = to, .id = what.mid.integer_value(), .content = what.move_content_to_message()};
-  auto is_request = what.mid.is_request();
+void node::send(const actor_address& to, caf::mailbox_element& element) {
+  const auto& sender = element.sender;
+  parcel sent{
+    .to = to, .id = element.mid.integer_value(), .content = element.move_content_to_message()};
+  auto is_request = element.mid.is_request();
   // A request that an actor here has delegated is answered to the asker's proxy: the nodes at its
   // ends need not talk to each other, and it is pending here no longer than that takes.
   const auto* original = sender && !is_request ? original_of(sender) : nullptr;
@@ -166,7 +167,7 @@ void node::send(const actor_address& to, caf::mailbox_element& what) {
     if (is_request && is_over(to.at))
       lost = lost_.at(to.at.node).reason;
     else if (is_request)
-      pending_[{sender->id(), number_of(what.mid)}] = {sender, sent.id, to.at};
+      pending_[{sender->id(), number_of(element.mid)}] = {sender, sent.id, to.at};
   }
   if (is_new) watch(sender);
   if (lost) return fail_request(sender, sent.id, to_caf(*lost));
@@ -273,39 +274,41 @@ void node::finish_find(const parcel& answer, const caf::strong_actor_ptr& with) 
 
 // ---- what comes from others ----
 
-void node::deliver(parcel what, caf::execution_unit* host) {
-  if (what.to.at != address_) return;
-  if (what.kind == parcel::content_kind::message) return deliver_message(std::move(what), host);
-  if (is_lost(what.from.at)) return;
-  switch (what.kind) {
+void node::deliver(parcel message, caf::execution_unit* host) {
+  if (message.to.at != address_) return;
+  if (message.kind == parcel::content_kind::message)
+    return deliver_message(std::move(message), host);
+  if (is_lost(message.from.at)) return;
+  switch (message.kind) {
   case parcel::content_kind::message:
     return;
   case parcel::content_kind::down:
-    return end_proxy(what.from, error_of(what.content));
+    return end_proxy(message.from, error_of(message.content));
   case parcel::content_kind::find:
-    return on_find(what);
+    return on_find(message);
   case parcel::content_kind::found:
-    if (auto actor = handle_of(what.from)) finish_find(what, actor);
+    if (auto actor = handle_of(message.from)) finish_find(message, actor);
   }
 }
 
-void node::deliver_message(parcel what, caf::execution_unit* host) {
-  auto id = caf::make_message_id(what.id);
+void node::deliver_message(parcel message, caf::execution_unit* host) {
+  auto id = caf::make_message_id(message.id);
   caf::strong_actor_ptr receiver;
   caf::strong_actor_ptr sender;
   {
     std::lock_guard guard{mutex_};
-    if (is_over(what.from.at)) return;
-    if (id.is_response()) pending_.erase({what.to.actor, number_of(id)});
-    receiver = known(what.to);
-    if (receiver) sender = known(what.from);
+    if (is_over(message.from.at)) return;
+    if (id.is_response()) pending_.erase({message.to.actor, number_of(id)});
+    receiver = known(message.to);
+    if (receiver) sender = known(message.from);
   }
-  if (!receiver) return refuse(what);
-  if (sender && what.content.match_elements<caf::exit_msg>())
-    what.content = caf::make_message(
-      caf::exit_msg{sender->address(), what.content.get_as<caf::exit_msg>(0).reason});
-  receiver->enqueue(caf::mailbox_element_ptr{new delivered_element{
-                      std::move(sender), id, std::move(what.content), std::move(what.charge)}},
+  if (!receiver) return refuse(message);
+  if (sender && message.content.match_elements<caf::exit_msg>())
+    message.content = caf::make_message(
+      caf::exit_msg{sender->address(), message.content.get_as<caf::exit_msg>(0).reason});
+  receiver->enqueue(caf::mailbox_element_ptr{new delivered_element{std::move(sender), id,
+                                                                   std::move(message.content),
+                                                                   std::move(message.charge)}},
                     host);
 }
 

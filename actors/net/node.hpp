@@ -71,14 +71,14 @@ public:
   /// Hands a parcel that has come to its receiver; drops what was for another life of this node, or
   /// is from a lost one.
   /// @param host Has the receiver if it is to be resumed; null: the scheduler has it.
-  void deliver(parcel what, caf::execution_unit* host = nullptr);
+  void deliver(parcel message, caf::execution_unit* host = nullptr);
 
   /// A peer is gone for good: ends its proxies, which tells monitors and links, and answers
   /// requests and questions that wait for it. Parcels of it that come later are dropped.
   void lose(const node_address& peer, const error& reason);
 
   /// Sends a proxy's message to the actor that the proxy stands for.
-  void send(const actor_address& to, caf::mailbox_element& what);
+  void send(const actor_address& to, caf::mailbox_element& element);
 
   /// Cuts the node off: when this returns, nothing is given to its carrier any more. Not to be
   /// called from inside the carrier's `send`.
@@ -125,10 +125,10 @@ private:
   node(caf::actor_system& system, transport& carrier, node_address address, std::string name)
     : system_(system), carrier_(&carrier), address_(address), name_(std::move(name)) {}
 
-  void carry(parcel what);
+  void carry(parcel message);
   [[nodiscard]] bool is_lost(const node_address& peer) const;
   [[nodiscard]] caf::strong_actor_ptr make_proxy(const actor_address& of);
-  void deliver_message(parcel what, caf::execution_unit* host);
+  void deliver_message(parcel message, caf::execution_unit* host);
   void refuse(const parcel& request);
   void on_find(const parcel& question);
   void finish_find(const parcel& answer, const caf::strong_actor_ptr& with);

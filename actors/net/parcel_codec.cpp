@@ -227,40 +227,40 @@ expected<encoded_parcel> encode_message(frame_header header, const caf::message&
 }
 
 // Whether it is one of those that every node knows how to write.
-bool is_of_every_node(const parcel& what) {
-  const auto& content = what.content;
-  return what.kind != parcel::content_kind::message || content.empty()
+bool is_of_every_node(const parcel& message) {
+  const auto& content = message.content;
+  return message.kind != parcel::content_kind::message || content.empty()
          || content.match_elements<caf::unit_t>() || content.match_elements<caf::error>()
          || content.match_elements<caf::exit_msg>() || form_in_envelope(content) != nullptr;
 }
 
 } // namespace
 
-expected<encoded_parcel> encode_parcel(const parcel& what, const network_messages* known) {
+expected<encoded_parcel> encode_parcel(const parcel& message, const network_messages* known) {
   frame_header header{
-    .kind = frame_kind::parcel, .from = what.from, .to = what.to.actor, .id = what.id};
+    .kind = frame_kind::parcel, .from = message.from, .to = message.to.actor, .id = message.id};
   auto encode_as = [&header](content_code content) {
     header.content = content;
     return header;
   };
-  switch (what.kind) {
+  switch (message.kind) {
   case parcel::content_kind::found:
     return encoded_parcel{encode_as(content_code::found), {}};
   case parcel::content_kind::find: {
-    auto body = frame(make_find_actor(what.content.get_as<std::string>(0)));
+    auto body = frame(make_find_actor(message.content.get_as<std::string>(0)));
     if (!body) return tl::unexpected<error>(body.error());
     header.content = content_code::find;
     header.body_bytes = body->bytes();
     return encoded_parcel{header, std::move(*body)};
   }
   case parcel::content_kind::down:
-    return encode_error(encode_as(content_code::down), what.content.match_elements<caf::error>()
-                                                         ? what.content.get_as<caf::error>(0)
+    return encode_error(encode_as(content_code::down), message.content.match_elements<caf::error>()
+                                                         ? message.content.get_as<caf::error>(0)
                                                          : caf::error{});
   case parcel::content_kind::message:
     break;
   }
-  const auto& content = what.content;
+  const auto& content = message.content;
   if (content.empty() || content.match_elements<caf::unit_t>())
     return encoded_parcel{encode_as(content_code::none), {}};
   if (content.match_elements<caf::error>())
@@ -283,22 +283,24 @@ expected<parcel> decode_parcel(const node_address& at, const frame_header& heade
   });
 }
 
-expected<uint64_t> check_travels(const parcel& what, const network_messages* known) {
-  if (is_of_every_node(what)) return 0;
-  auto form = own_form(what.content, known);
+expected<uint64_t> check_travels(const parcel& message, const network_messages* known) {
+  if (is_of_every_node(message)) return 0;
+  auto form = own_form(message.content, known);
   if (!form) return tl::unexpected<error>(form.error());
-  return message_frame::make((*form)->storage_of(what.content)).map([&](const message_frame& body) {
-    return (*form)->schema.has_arrays ? uint64_t{body.bytes()} : 0;
-  });
+  return message_frame::make((*form)->storage_of(message.content))
+    .map([&](const message_frame& body) {
+      return (*form)->schema.has_arrays ? uint64_t{body.bytes()} : 0;
+    });
 }
 
-std::optional<parcel> refusal_of(const parcel& what, const error& why) {
-  auto id = caf::make_message_id(what.id);
-  if (what.kind != parcel::content_kind::message) return std::nullopt;
+std::optional<parcel> refusal_of(const parcel& message, const error& why) {
+  auto id = caf::make_message_id(message.id);
+  if (message.kind != parcel::content_kind::message) return std::nullopt;
   if (!id.is_request() && !id.is_response()) return std::nullopt;
-  parcel refusal{.to = what.to, .from = what.from, .id = what.id};
+  parcel refusal{.to = message.to, .from = message.from, .id = message.id};
   if (id.is_request())
-    refusal = {.to = what.from, .from = {what.from.at, 0}, .id = id.response_id().integer_value()};
+    refusal
+      = {.to = message.from, .from = {message.from.at, 0}, .id = id.response_id().integer_value()};
   refusal.content = caf::make_message(to_caf(why));
   return refusal;
 }

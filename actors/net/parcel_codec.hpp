@@ -25,7 +25,7 @@ struct encoded_parcel {
 /// for those still finds them.
 /// @param known Messages of other schemas that may travel, too; null: none.
 /// Errors: as `check_travels` and `message_frame::make`.
-[[nodiscard]] expected<encoded_parcel> encode_parcel(const parcel& what,
+[[nodiscard]] expected<encoded_parcel> encode_parcel(const parcel& message,
                                                      const network_messages* known = nullptr);
 
 /// @param at The node that the frame has come to. @param body Has `header.body_bytes` bytes.
@@ -41,10 +41,11 @@ struct encoded_parcel {
 /// @returns The bytes of its frame, if it is of another schema and goes in the lane of bulk; else
 /// 0. Errors: unimplemented if it is of no schema, or of one that is not known: with the name of
 /// its type and how to mend it; as `check_own_message` and `message_frame::make`.
-[[nodiscard]] expected<uint64_t> check_travels(const parcel& what, const network_messages* known);
+[[nodiscard]] expected<uint64_t> check_travels(const parcel& message,
+                                               const network_messages* known);
 
 /// The error that goes out in place of a message that cannot be sent, so that its asker waits no
 /// longer: of a request, the answer to it; of an answer, what takes its place; else nothing.
-[[nodiscard]] std::optional<parcel> refusal_of(const parcel& what, const error& why);
+[[nodiscard]] std::optional<parcel> refusal_of(const parcel& message, const error& why);
 
 } // namespace troupe

@@ -27,10 +27,10 @@ void refuse(const caf::mailbox_element& request, caf::error reason) {
 
 } // namespace
 
-void remote_proxy::enqueue(caf::mailbox_element_ptr what, caf::execution_unit* /*host*/) {
-  if (getf(is_terminated_flag)) return refuse(*what, why_unanswered(fail_state()));
-  if (auto home = home_.lock()) return home->send(stands_for_, *what);
-  refuse(*what, caf::sec::request_receiver_down);
+void remote_proxy::enqueue(caf::mailbox_element_ptr element, caf::execution_unit* /*host*/) {
+  if (getf(is_terminated_flag)) return refuse(*element, why_unanswered(fail_state()));
+  if (auto home = home_.lock()) return home->send(stands_for_, *element);
+  refuse(*element, caf::sec::request_receiver_down);
 }
 
 // Each message asks this twice, and a dynamic_cast through the bases of CAF's actors takes 900

@@ -29,7 +29,7 @@ public:
 
   [[nodiscard]] const char* name() const override { return "remote_proxy"; }
 
-  void enqueue(caf::mailbox_element_ptr what, caf::execution_unit* host) override;
+  void enqueue(caf::mailbox_element_ptr element, caf::execution_unit* host) override;
 
   /// The actor is gone: tells its monitors and the actors that are linked to it.
   void kill_proxy(caf::execution_unit* host, caf::error reason) override;

@@ -17,7 +17,7 @@ public:
   virtual ~transport() = default;
 
   /// Takes a parcel to the node `what.to.at`. Thread: any.
-  virtual void send(const node_address& from, parcel what) = 0;
+  virtual void send(const node_address& from, parcel message) = 0;
 };
 
 } // namespace troupe
