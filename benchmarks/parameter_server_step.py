@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A step of 100 MB over 2 owners and 4 workers, beside what raw sockets need for the same bytes between as many processes
 # in the same order: every worker gets all variables, then gives as much back.  The same step with owners that are
-# replicated, and the processor time of both.  In turns; medians.  On loopback, where ours goes by local sockets, and with
+# replicated, and the processor time of both.  In turns; medians.  On loopback, where ours goes through shared memory, and with
 # each process in a network namespace of its own, which takes root.
 # Usage: parameter_server_step.py PATH/TO/parameter_server_step
 import os

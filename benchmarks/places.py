@@ -15,7 +15,7 @@ import network_hosts  # noqa: E402
 
 
 class Loopback(contextlib.nullcontext):
-    """There our processes speak by local sockets."""
+    """There our processes speak through shared memory."""
 
     card = 'lo'
 

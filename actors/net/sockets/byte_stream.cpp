@@ -4,23 +4,17 @@
 
 #include "actors/net/host_port.hpp"
 #include "actors/net/sockets/local_socket.hpp"
+#include "actors/net/sockets/local_stream.hpp"
 #include "actors/net/sockets/tls.hpp"
 
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/read.hpp>
 #include <boost/asio/ssl.hpp>
 #include <boost/asio/write.hpp>
 
-#include <algorithm>
-#include <array>
-#include <climits>
 #include <cstring>
 #include <fmt/format.h>
-#include <limits>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 namespace troupe {
 
@@ -41,6 +35,9 @@ namespace {
 // gives a local socket less: 416 KiB, which is twice what it has unasked.
 constexpr int unsent_bytes_max = 1 << 20;
 
+// A reader of a longer body by TCP is woken for so many bytes.
+constexpr size_t tcp_low_mark_max = 256 * 1024;
+
 void tune_tcp(stream_socket& socket) {
   error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
@@ -54,93 +51,6 @@ std::string to_string(const stream_socket::endpoint_type& tcp_endpoint) {
   std::memcpy(endpoint.data(), tcp_endpoint.data(), tcp_endpoint.size());
   return troupe::to_string(host_port{endpoint.address().to_string(), endpoint.port()});
 }
-
-error explain_plainly(const error_code& failure) {
-  if (failure == asio::error::eof || failure == ssl::error::stream_truncated)
-    return {errc::unavailable, "it closed the connection"};
-  if (failure == asio::error::connection_reset || failure == asio::error::broken_pipe)
-    return {errc::unavailable, "the connection was reset"};
-  return {errc::unavailable, failure.message()};
-}
-
-// So many buffers go into one call of the system.
-constexpr size_t pieces_max = 128;
-
-// A reader of a longer body by TCP is not woken for each packet of it, but for so much. Local
-// sockets have no packets.
-constexpr size_t long_bytes = 64 * 1024;
-constexpr size_t tcp_low_mark_max = 256 * 1024;
-
-// Asio by itself makes a call of the system for each 64 KiB, and a turn of its loop.
-size_t all_at_once(const error_code& failed, size_t /*written*/) {
-  return failed ? 0 : std::numeric_limits<size_t>::max();
-}
-
-class plain_stream final : public byte_stream {
-public:
-  plain_stream(stream_socket socket, std::string peer, size_t low_mark_max)
-    : socket_(std::move(socket)), peer_(std::move(peer)), low_mark_max_(low_mark_max) {}
-
-  void shake_hands(bool /*is_dialer*/, handler done) override {
-    asio::post(socket_.get_executor(), [done = std::move(done)] { done({}, 0); });
-  }
-
-  void read_some(asio::mutable_buffer into, handler done) override {
-    auto is_long = into.size() > long_bytes;
-    wake_at(is_long ? static_cast<int>(std::min(into.size(), low_mark_max_)) : 1);
-    socket_.async_read_some(into, std::move(done));
-  }
-
-  void hurry() override { wake_at(1); }
-
-  void read(asio::mutable_buffer into, handler done) override {
-    asio::async_read(socket_, into, std::move(done));
-  }
-
-  void write(std::span<const asio::const_buffer> what, handler done) override {
-    asio::async_write(socket_, what, all_at_once, std::move(done));
-  }
-
-  size_t write_now(std::span<const asio::const_buffer> what) override {
-    std::array<iovec, pieces_max> pieces;
-    auto count = std::min(what.size(), pieces.size());
-    for (size_t i = 0; i < count; ++i)
-      pieces[i] = {const_cast<void*>(what[i].data()), what[i].size()}; // NOLINT: as POSIX has it
-    msghdr message{};
-    message.msg_iov = pieces.data();
-    message.msg_iovlen = count;
-    auto sent = ::sendmsg(socket_.native_handle(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    return sent < 0 ? 0 : static_cast<size_t>(sent); // the next write meets a failure again
-  }
-
-  void finish() override {
-    error_code ignored;
-    socket_.shutdown(stream_socket::shutdown_send, ignored);
-  }
-
-  void close() override {
-    error_code ignored;
-    socket_.close(ignored);
-  }
-
-  [[nodiscard]] error explain(const error_code& failure) const override {
-    return explain_plainly(failure);
-  }
-
-  [[nodiscard]] std::string peer() const override { return peer_; }
-
-private:
-  void wake_at(int bytes) {
-    if (std::exchange(low_mark_, bytes) == bytes) return;
-    error_code ignored;
-    socket_.set_option(stream_socket::receive_low_watermark(bytes), ignored);
-  }
-
-  stream_socket socket_;
-  std::string peer_;
-  size_t low_mark_max_;
-  int low_mark_ = 1;
-};
 
 class tls_stream final : public byte_stream {
 public:
@@ -160,16 +70,12 @@ public:
 
   void hurry() override {}
 
-  void read(asio::mutable_buffer into, handler done) override {
-    asio::async_read(stream_, into, std::move(done));
-  }
-
-  void write(std::span<const asio::const_buffer> what, handler done) override {
-    asio::async_write(stream_, what, std::move(done));
+  void write(std::span<const asio::const_buffer> buffers, handler done) override {
+    asio::async_write(stream_, buffers, std::move(done));
   }
 
   // OpenSSL's state belongs to one thread at a time, and reading is under way.
-  size_t write_now(std::span<const asio::const_buffer> /*what*/) override { return 0; }
+  size_t write_now(std::span<const asio::const_buffer> /*buffers*/) override { return 0; }
 
   void finish() override {
     error_code ignored;
@@ -204,6 +110,14 @@ private:
 
 } // namespace
 
+void drop_front(std::vector<asio::const_buffer>& buffers, size_t count) {
+  auto buffer = buffers.begin();
+  for (; buffer != buffers.end() && count >= buffer->size(); ++buffer)
+    count -= buffer->size();
+  buffers.erase(buffers.begin(), buffer);
+  if (count > 0) buffers.front() += count;
+}
+
 expected<std::shared_ptr<tls_identity>> load_tls_identity(const tls_files& files) {
   auto identity = std::make_shared<tls_identity>();
   auto& context = identity->context;
@@ -231,23 +145,22 @@ expected<std::shared_ptr<tls_identity>> load_tls_identity(const tls_files& files
   return identity;
 }
 
-std::unique_ptr<byte_stream> make_byte_stream(stream_socket socket,
-                                              std::shared_ptr<tls_identity> identity) {
-  std::string peer = "somebody";
-  size_t low_mark_max = 1;
+std::unique_ptr<byte_stream>
+make_byte_stream(stream_socket socket, std::shared_ptr<tls_identity> identity, ring_watch& reads) {
   error_code failed;
   auto endpoint = socket.remote_endpoint(failed);
-  if (!failed && endpoint.protocol().family() == AF_UNIX) {
-    peer = local_peer(socket.native_handle());
+  auto is_local = !failed && endpoint.protocol().family() == AF_UNIX;
+  auto peer = failed     ? "somebody"
+              : is_local ? local_peer(socket.native_handle())
+                         : to_string(endpoint);
+  if (is_local)
     socket.set_option(stream_socket::send_buffer_size(unsent_bytes_max), failed);
-  } else if (!failed) {
-    peer = to_string(endpoint);
-    low_mark_max = tcp_low_mark_max;
+  else if (!failed)
     tune_tcp(socket);
-  }
   if (identity)
     return std::make_unique<tls_stream>(std::move(socket), std::move(peer), std::move(identity));
-  return std::make_unique<plain_stream>(std::move(socket), std::move(peer), low_mark_max);
+  if (is_local) return std::make_unique<local_stream>(std::move(socket), std::move(peer), reads);
+  return std::make_unique<plain_stream>(std::move(socket), std::move(peer), tcp_low_mark_max);
 }
 
 } // namespace troupe

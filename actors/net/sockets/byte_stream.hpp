@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <utility> // Boost 1.74 misses it in C++20
+#include <vector>
 
 namespace troupe {
 
@@ -22,6 +23,11 @@ struct tls_files {
   std::string certificate; ///< This node's, with all that lead up to the authority.
   std::string key;         ///< Private key of this node's certificate.
 };
+
+/// The first `count` bytes are written. @pre There are as many.
+void drop_front(std::vector<boost::asio::const_buffer>& buffers, size_t count);
+
+class ring_watch;
 
 /// Certificate, key and trust, shared by all TLS connections of a node.
 class tls_identity;
@@ -54,16 +60,13 @@ public:
   /// Lets the present `read_some` end with the bytes that there are, however few.
   virtual void hurry() = 0;
 
-  /// Reads exactly that many.
-  virtual void read(boost::asio::mutable_buffer into, handler done) = 0;
-
   /// Writes all of it. The buffers' memory must live until `done`.
-  virtual void write(std::span<const boost::asio::const_buffer> what, handler done) = 0;
+  virtual void write(std::span<const boost::asio::const_buffer> buffers, handler done) = 0;
 
   /// Writes what can be written without waiting, in the calling thread. @pre No `write` is going
   /// on.
   /// @returns How many bytes that were; maybe none.
-  [[nodiscard]] virtual size_t write_now(std::span<const boost::asio::const_buffer> what) = 0;
+  [[nodiscard]] virtual size_t write_now(std::span<const boost::asio::const_buffer> buffers) = 0;
 
   /// No more will be written; the other side reads the end.
   virtual void finish() = 0;
@@ -78,8 +81,10 @@ public:
   [[nodiscard]] virtual std::string peer() const = 0;
 };
 
-/// @param identity Null: without TLS.
-[[nodiscard]] std::unique_ptr<byte_stream> make_byte_stream(stream_socket socket,
-                                                            std::shared_ptr<tls_identity> identity);
+/// The stream that suits a socket: TLS, TCP, or a local one with shared memory.
+/// @param identity Null: without TLS. @param reads The reads of the thread that runs the socket's
+/// executor; outlives the stream.
+[[nodiscard]] std::unique_ptr<byte_stream>
+make_byte_stream(stream_socket socket, std::shared_ptr<tls_identity> identity, ring_watch& reads);
 
 } // namespace troupe

@@ -142,10 +142,10 @@ expected<void> link::on_hello(const received_frame& frame) {
   if (state_ != phase::greeting) return fail(errc::malformed, "it says hello twice");
   auto hello = decode<wire::Hello>(frame.body);
   if (!hello) return tl::unexpected<error>(hello.error());
-  auto who = read_hello(hello->reader());
-  who.known = std::move(peer_.known);
-  if (auto accepted = callbacks_.on_hello(*this, who); !accepted) return accepted;
-  peer_ = std::move(who);
+  auto peer = read_hello(hello->reader());
+  peer.known = std::move(peer_.known);
+  if (auto accepted = callbacks_.on_hello(*this, peer); !accepted) return accepted;
+  peer_ = std::move(peer);
   options_.silence_timeout
     = std::max(options_.silence_timeout, 3 * std::min(peer_.heartbeat, silence_timeout_max));
   inbox_->trust(limits_of(options_, true));
@@ -198,10 +198,10 @@ void link::say_hello() {
   write_signal({.kind = frame_kind::hello}, *frame(make_hello(options_.self)));
 }
 
-void link::send(encoded_parcel what) {
+void link::send(encoded_parcel message) {
   std::unique_lock lock{mutex_};
   if (is_closed_) return;
-  outbox_.add(std::move(what));
+  outbox_.add(std::move(message));
   if (outbox_.bytes() > options_.self.window + options_.message_bytes_max) {
     is_closed_ = true;
     return post([](link& self) {

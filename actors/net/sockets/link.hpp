@@ -64,7 +64,7 @@ public:
 
   /// Takes a message to the other side, some time. Without effect once the link has ended.
   /// Thread: any.
-  void send(encoded_parcel what);
+  void send(encoded_parcel message);
 
   /// Says goodbye when everything before is written, and ends with `cancelled`.
   void leave();

@@ -54,7 +54,7 @@ void ask(const std::string& host, const std::string& port,
 struct awaited_answer {
   std::mutex mutex;
   std::condition_variable_any has_come;
-  std::optional<found_endpoints> what;
+  std::optional<found_endpoints> found;
 };
 
 } // namespace
@@ -71,12 +71,12 @@ found_endpoints look_up(const std::string& host, const std::string& port,
   auto awaited = std::make_shared<awaited_answer>();
   ask(host, port, [awaited](found_endpoints found) {
     std::lock_guard guard{awaited->mutex};
-    awaited->what = std::move(found);
+    awaited->found = std::move(found);
     awaited->has_come.notify_all();
   });
   std::unique_lock lock{awaited->mutex};
-  if (awaited->has_come.wait_for(lock, stop, deadline, [&] { return awaited->what.has_value(); }))
-    return *awaited->what;
+  if (awaited->has_come.wait_for(lock, stop, deadline, [&] { return awaited->found.has_value(); }))
+    return *awaited->found;
   if (stop.stop_requested())
     return fail(errc::cancelled, fmt::format("asked to stop while looking for host '{}'", host));
   return fail(

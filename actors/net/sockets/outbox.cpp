@@ -2,6 +2,7 @@
 // Frames, in the order in which they go out.
 #include "actors/net/sockets/outbox.hpp"
 
+#include "actors/net/sockets/byte_stream.hpp"
 #include "messages/assert.hpp"
 
 #include <algorithm>
@@ -41,11 +42,7 @@ void write_batch::clear() {
 
 void write_batch::drop_front(size_t count) {
   bytes -= count;
-  auto buffer = buffers.begin();
-  for (; buffer != buffers.end() && count >= buffer->size(); ++buffer)
-    count -= buffer->size();
-  buffers.erase(buffers.begin(), buffer);
-  if (count > 0) buffers.front() += count;
+  troupe::drop_front(buffers, count);
 }
 
 // ---- what waits ----
@@ -63,9 +60,9 @@ void outbox::add_signal(const frame_header& header, std::optional<message_frame>
   signals_.push_back({header, std::move(body)});
 }
 
-void outbox::add(encoded_parcel what) {
-  bytes_ += charge_of(what.header);
-  queue(what.header.lane).push_back(std::move(what));
+void outbox::add(encoded_parcel message) {
+  bytes_ += charge_of(message.header);
+  queue(message.header.lane).push_back(std::move(message));
 }
 
 void outbox::add_credit(lane of, uint64_t bytes) {
@@ -122,32 +119,33 @@ bool outbox::fill(write_batch& batch) {
   return batch.bytes > 0;
 }
 
-void outbox::spend(const encoded_parcel& what) {
-  credit_[static_cast<size_t>(what.header.lane)] -= static_cast<int64_t>(charge_of(what.header));
+void outbox::spend(const encoded_parcel& message) {
+  credit_[static_cast<size_t>(message.header.lane)]
+    -= static_cast<int64_t>(charge_of(message.header));
 }
 
 void outbox::take_whole(write_batch& batch, lane from) {
-  auto what = std::move(queue(from).front());
+  auto message = std::move(queue(from).front());
   queue(from).pop_front();
-  spend(what);
-  bytes_ -= charge_of(what.header);
-  batch.add_header(what.header);
-  if (!what.body) return;
-  for (auto piece : what.body->pieces())
+  spend(message);
+  bytes_ -= charge_of(message.header);
+  batch.add_header(message.header);
+  if (!message.body) return;
+  for (auto piece : message.body->pieces())
     batch.add_piece(piece);
-  batch.bodies.push_back(std::move(*what.body));
+  batch.bodies.push_back(std::move(*message.body));
 }
 
 void outbox::take_part(write_batch& batch) {
-  auto& what = queue(lane::bulk).front();
-  auto total = what.header.body_bytes;
+  auto& message = queue(lane::bulk).front();
+  auto total = message.header.body_bytes;
   if (!begun_ && total <= part_bytes_max_) return take_whole(batch, lane::bulk);
-  auto header = what.header;
+  auto header = message.header;
   if (begun_) {
     header = {.kind = frame_kind::part, .lane = lane::bulk};
   } else {
     begun_.emplace();
-    spend(what);
+    spend(message);
     bytes_ -= message_overhead_bytes;
     header.kind = frame_kind::opening;
     header.total_bytes = total;
@@ -155,7 +153,7 @@ void outbox::take_part(write_batch& batch) {
   header.body_bytes = std::min(part_bytes_max_, total - begun_->sent);
   batch.add_header(header);
   for (auto left = header.body_bytes; left > 0;) {
-    auto piece = what.body->pieces()[begun_->piece].subspan(begun_->offset);
+    auto piece = message.body->pieces()[begun_->piece].subspan(begun_->offset);
     auto taken = std::min<uint64_t>(left, piece.size());
     batch.add_piece(piece.first(taken));
     left -= taken;
@@ -165,7 +163,7 @@ void outbox::take_part(write_batch& batch) {
       begun_->offset = 0;
     }
   }
-  batch.bodies.push_back(*what.body); // a share: the message may be at its end
+  batch.bodies.push_back(*message.body); // a share: the message may be at its end
   begun_->sent += header.body_bytes;
   bytes_ -= header.body_bytes;
   if (begun_->sent < total) return;

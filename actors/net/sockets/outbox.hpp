@@ -51,7 +51,7 @@ public:
   /// A frame of the link's own, which goes first and needs no credit.
   void add_signal(const frame_header& header, std::optional<message_frame> body = {});
 
-  void add(encoded_parcel what);
+  void add(encoded_parcel message);
 
   /// The receiver has let go of messages of a lane. @param bytes Their charges.
   void add_credit(lane of, uint64_t bytes);
@@ -97,7 +97,7 @@ private:
   void drop_recalled();
   void take_whole(write_batch& batch, lane from);
   void take_part(write_batch& batch);
-  void spend(const encoded_parcel& what);
+  void spend(const encoded_parcel& message);
 
   uint64_t part_bytes_max_;
   uint64_t window_;

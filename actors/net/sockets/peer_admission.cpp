@@ -3,11 +3,13 @@
 #include "actors/net/sockets/peer_admission.hpp"
 
 #include "actors/net/network_messages.hpp"
+#include "actors/net/silence_timeout.hpp"
 #include "messages/printable.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
 #include <unistd.h>
+#include <vector>
 
 namespace troupe {
 
@@ -18,6 +20,11 @@ constexpr size_t job_bytes_shown = 100;
 
 tl::unexpected<error> turn_away(std::string why) {
   return fail(errc::failed_precondition, std::move(why));
+}
+
+// The messages that the node knows beside Troupe's.
+std::vector<known_message> known_messages(const socket_network_options& options) {
+  return options.messages ? options.messages->list() : std::vector<known_message>{};
 }
 
 } // namespace
@@ -55,8 +62,14 @@ bool goes_past_network(const socket_network_options& options) {
   return options.local_sockets && !options.tls;
 }
 
-std::vector<known_message> known_messages(const socket_network_options& options) {
-  return options.messages ? options.messages->list() : std::vector<known_message>{};
+greeting greeting_of(const socket_network_options& options, uint32_t incarnation) {
+  return {.job = options.job,
+          .nodes = static_cast<uint32_t>(options.nodes.size()),
+          .node = options.self,
+          .incarnation = incarnation,
+          .heartbeat = options.silence_timeout / ticks_in_timeout,
+          .window = options.window_bytes,
+          .known = known_messages(options)};
 }
 
 expected<void> judge_admission(const socket_network_options& options, const greeting& peer,

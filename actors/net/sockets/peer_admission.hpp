@@ -5,10 +5,10 @@
 #include "actors/net/sockets/socket_network.hpp"
 #include "messages/link_message.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
 namespace troupe {
 
@@ -24,8 +24,8 @@ namespace troupe {
 /// Whether this node and others of its machine and user may speak over local sockets.
 [[nodiscard]] bool goes_past_network(const socket_network_options& options);
 
-/// The messages that the node knows beside Troupe's.
-[[nodiscard]] std::vector<known_message> known_messages(const socket_network_options& options);
+/// The hello of this node in one of its lives.
+[[nodiscard]] greeting greeting_of(const socket_network_options& options, uint32_t incarnation);
 
 /// Whether a peer is of this job, and may dial this node, or is the node that was dialed.
 /// @param peer The peer's greeting.

@@ -3,6 +3,7 @@
 #include "actors/net/sockets/reading_threads.hpp"
 
 #include "actors/interfaces/caf_compat.hpp"
+#include "actors/net/sockets/ring_watch.hpp"
 #include "messages/assert.hpp"
 
 #include <caf/actor_system.hpp>
@@ -23,6 +24,9 @@ namespace {
 // Between two looks of the watcher: so seldom that it costs nothing, and so often that the time in
 // which no thread reads does not matter.
 constexpr std::chrono::milliseconds watcher_period{1};
+
+// After so many handlers the io_context has its turn, however much comes through memory.
+constexpr uint32_t ring_turns = 16;
 
 // A reader of this process looks, and does not sleep.
 std::atomic_flag looks_somewhere;
@@ -93,8 +97,8 @@ private:
 };
 
 reading_threads::reading_threads(caf::actor_system& system, boost::asio::io_context& io,
-                                 std::chrono::microseconds spin)
-  : system_(system), io_(io), spin_(spin) {}
+                                 ring_watch& rings, std::chrono::microseconds spin)
+  : system_(system), io_(io), rings_(rings), spin_(spin) {}
 
 caf::execution_unit* reading_threads::host(uint64_t message_bytes) const {
   // A segment of a collective, and what is said of it.
@@ -144,7 +148,9 @@ void reading_threads::read(woken_actor& woken) {
 
 // Calls one handler: the next that there is. @returns How many that were; 0: there will be none.
 size_t reading_threads::handle_next() {
-  if (look()) return 1;
+  auto is_rings_turn = ++handled_ % ring_turns != 0;
+  if (is_rings_turn ? rings_.complete_one() : io_.poll_one() > 0) return 1;
+  if (look() || !rings_.may_sleep()) return 1;
   auto began = steady_clock::now();
   auto handled = io_.run_one();
   spin_.has_slept(steady_clock::now() - began);
@@ -156,7 +162,7 @@ bool reading_threads::look() {
   if (!spin_.begins(steady_clock::now()) || looks_somewhere.test_and_set()) return false;
   auto has_found = false;
   do {
-    has_found = io_.poll_one() > 0;
+    has_found = rings_.complete_one() || io_.poll_one() > 0;
     if (!has_found) std::this_thread::yield();
   } while (!has_found && spin_.goes_on(steady_clock::now()));
   looks_somewhere.clear();

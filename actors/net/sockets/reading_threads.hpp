@@ -21,6 +21,8 @@ class execution_unit;
 
 namespace troupe {
 
+class ring_watch;
+
 /// The thread that has read a message could resume its actor at once, which saves the change to
 /// another thread, most of what a short request takes. But no actor may keep a node from hearing
 /// its peers. So there are two threads: one reads, turning the io_context, and resumes the actors
@@ -32,8 +34,9 @@ namespace troupe {
 /// process with several networks, one reader at a time.
 class reading_threads {
 public:
-  /// @param system, io Outlive it. @param spin As of a `spin_policy`.
-  reading_threads(caf::actor_system& system, boost::asio::io_context& io,
+  /// @param system, io, rings Outlive it. @param rings The reads of the io_context's streams that
+  /// wait for bytes in memory. @param spin As of a `spin_policy`.
+  reading_threads(caf::actor_system& system, boost::asio::io_context& io, ring_watch& rings,
                   std::chrono::microseconds spin);
 
   reading_threads(const reading_threads&) = delete;
@@ -63,8 +66,10 @@ private:
 
   caf::actor_system& system_;
   boost::asio::io_context& io_;
+  ring_watch& rings_;
   woken_actor* woken_ = nullptr; ///< Set and used by the reader alone, as is what follows.
   spin_policy spin_;
+  uint32_t handled_ = 0;
   /// Goes up when the reader turns to an actor, and again when a thread reads on: odd in between.
   std::atomic<uint64_t> turn_ = 0;
   std::atomic<bool> is_watched_ = false; ///< A thread is there to read on.

@@ -11,6 +11,7 @@
 #include "actors/net/sockets/name_lookup.hpp"
 #include "actors/net/sockets/peer_admission.hpp"
 #include "actors/net/sockets/reading_threads.hpp"
+#include "actors/net/sockets/ring_watch.hpp"
 #include "actors/net/sockets/warning_queue.hpp"
 
 #include <boost/asio/connect.hpp>
@@ -71,7 +72,8 @@ public:
       door_(
         *io_, [this](stream_socket socket) { let_in(std::move(socket)); },
         [this](const std::string& line) { warn(line); }),
-      threads_(system, *io_, options_.spin.value_or(usual_spin(processors_of_this_process()))) {
+      threads_(system, *io_, rings_,
+               options_.spin.value_or(usual_spin(processors_of_this_process()))) {
     for (auto& member : members_)
       member.arrival = member.arrived.get_future().share();
     members_[options_.self].address = here_->address();
@@ -155,18 +157,19 @@ public:
 
   [[nodiscard]] const std::string& listening_at() const { return door_.address(); }
 
-  void send(parcel what) {
-    auto encoded = encode_parcel(what, options_.messages.get());
+  void send(parcel message) {
+    auto encoded = encode_parcel(message, options_.messages.get());
     if (!encoded) {
-      warn(fmt::format("a message for {}: {}", name_of(what.to.at.node), encoded.error().message));
-      return refuse(what, encoded.error());
+      warn(
+        fmt::format("a message for {}: {}", name_of(message.to.at.node), encoded.error().message));
+      return refuse(message, encoded.error());
     }
-    auto with = link_to(what.to.at);
+    auto with = link_to(message.to.at);
     if (!with)
-      return answer(what,
-                    {errc::unavailable, fmt::format("{} is not there", name_of(what.to.at.node))});
-    // The news of an actor's end comes after what it has said, in whatever lane that was.
-    if (what.kind == parcel::content_kind::down) {
+      return answer(
+        message, {errc::unavailable, fmt::format("{} is not there", name_of(message.to.at.node))});
+    // The news of an actor's end comes after message it has said, in whatever lane that was.
+    if (message.kind == parcel::content_kind::down) {
       auto again = *encoded;
       again.header.lane = lane::bulk;
       with->send(std::move(again));
@@ -305,73 +308,68 @@ private:
   // ---- links ----
 
   std::shared_ptr<troupe::link> make_link(stream_socket socket, std::optional<node_index> dialed) {
-    link_options options{.self = {.job = options_.job,
-                                  .nodes = static_cast<uint32_t>(options_.nodes.size()),
-                                  .node = options_.self,
-                                  .incarnation = here_->address().incarnation,
-                                  .heartbeat = options_.silence_timeout / ticks_in_timeout,
-                                  .window = options_.window_bytes,
-                                  .known = known_messages(options_)},
+    link_options options{.self = greeting_of(options_, here_->address().incarnation),
                          .is_dialer = dialed.has_value(),
                          .silence_timeout = options_.silence_timeout,
                          .message_bytes_max = options_.message_bytes_max,
                          .part_bytes_max = options_.part_bytes_max};
     link::callbacks callbacks{
-      .on_hello = [this, dialed](link& at, const greeting& who) { return judge(at, who, dialed); },
+      .on_hello
+      = [this, dialed](link& at, const greeting& peer) { return judge(at, peer, dialed); },
       .on_up = [this](link& with) { welcome(with); },
       .on_parcel
       = [this](link& from, received_frame frame) { return receive(from, std::move(frame)); },
       .on_end = [this, dialed](link& with, const error& why) { on_end(with, dialed, why); },
       .on_closed = [this](link& with) { std::erase(strangers_, with.shared_from_this()); },
-      .on_warning =
-        [this](link& with, const std::string& what) {
-          warn(fmt::format("{}: {}", name_of(with.peer().node), what));
-        },
+      .on_warning
+      = [this](link& with,
+               const std::string& line) { warn(name_of(with.peer().node) + ": " + line); },
       .on_recalled =
-        [this](link&, const frame_header& what) {
-          answer({.from = what.from, .id = what.id}, {errc::cancelled, "the message was recalled"});
+        [this](link&, const frame_header& of) {
+          answer({.from = of.from, .id = of.id}, {errc::cancelled, "the message was recalled"});
         }};
-    return std::make_shared<link>(io_, make_byte_stream(std::move(socket), identity_),
+    return std::make_shared<link>(io_, make_byte_stream(std::move(socket), identity_, rings_),
                                   std::move(options), std::move(callbacks));
   }
 
   // Whether a peer may come in, or is the node that was dialed.
-  expected<void> judge(link& at, const greeting& who, std::optional<node_index> dialed) {
+  expected<void> judge(link& at, const greeting& peer, std::optional<node_index> dialed) {
     auto accepted
-      = judge_admission(options_, who, dialed).and_then([&] { return judge_life(at, who); });
-    auto is_known = !accepted && is_lost(who); // all were told when it was lost
+      = judge_admission(options_, peer, dialed).and_then([&] { return judge_life(at, peer); });
+    auto is_known = !accepted && is_lost(peer); // all were told when it was lost
     if (accepted || dialed || is_known || told_.size() >= told_max) return accepted;
-    auto what = fmt::format("{} {} {}", static_cast<int>(accepted.error().code), who.node, who.job);
-    if (told_.insert(std::move(what)).second)
+    auto news
+      = fmt::format("{} {} {}", static_cast<int>(accepted.error().code), peer.node, peer.job);
+    if (told_.insert(std::move(news)).second)
       warn(fmt::format("{} is refused: {}", at.peer_address(), accepted.error().message));
     return accepted;
   }
 
   // Whether it was here already.
-  [[nodiscard]] bool is_lost(const greeting& who) const {
-    return who.node < members_.size() && !members_[who.node].link
-           && who.incarnation == members_[who.node].address.incarnation;
+  [[nodiscard]] bool is_lost(const greeting& peer) const {
+    return peer.node < members_.size() && !members_[peer.node].link
+           && peer.incarnation == members_[peer.node].address.incarnation;
   }
 
   // Whether it is the first of its name.
-  expected<void> judge_life(link& at, const greeting& who) {
-    auto& member = members_[who.node];
+  expected<void> judge_life(link& at, const greeting& peer) {
+    auto& member = members_[peer.node];
     if (member.link && member.link->silence() < options_.alive_for)
       return fail(errc::invalid_argument,
                   fmt::format("{} is there already, from {}; two processes have the same task "
                               "index, this one is at {}{}",
-                              name_of(who.node), member.link->peer_address(), at.peer_address(),
-                              free_task(options_, [this](node_index peer) {
-                                return members_[peer].link != nullptr;
+                              name_of(peer.node), member.link->peer_address(), at.peer_address(),
+                              free_task(options_, [this](node_index node) {
+                                return members_[node].link != nullptr;
                               })));
-    if (is_lost(who))
+    if (is_lost(peer))
       return fail(errc::failed_precondition,
                   fmt::format("{} was given up, and no process is taken in twice; start it again",
-                              name_of(who.node)));
-    if (who.incarnation <= member.address.incarnation)
+                              name_of(peer.node)));
+    if (peer.incarnation <= member.address.incarnation)
       return fail(errc::failed_precondition,
                   fmt::format("{} began no later than the one before it; is its clock right?",
-                              name_of(who.node)));
+                              name_of(peer.node)));
     if (member.link) member.link->end({errc::unavailable, "it began a new life"});
     return {};
   }
@@ -392,17 +390,17 @@ private:
   }
 
   // @pre `mutex_` is held.
-  static void settle(member& who, expected<node_address> arrived) {
-    if (who.has_arrived) await_again(who);
-    who.has_arrived = true;
-    who.arrived.set_value(std::move(arrived));
+  static void settle(member& peer, expected<node_address> arrived) {
+    if (peer.has_arrived) await_again(peer);
+    peer.has_arrived = true;
+    peer.arrived.set_value(std::move(arrived));
   }
 
   // @pre `mutex_` is held.
-  static void await_again(member& who) {
-    who.has_arrived = false;
-    who.arrived = {};
-    who.arrival = who.arrived.get_future().share();
+  static void await_again(member& peer) {
+    peer.has_arrived = false;
+    peer.arrived = {};
+    peer.arrival = peer.arrived.get_future().share();
   }
 
   void on_end(link& with, std::optional<node_index> dialed, const error& why) {
@@ -492,11 +490,11 @@ private:
       = header.content == content_code::down || header.content == content_code::found;
     if (speaks_for_itself && header.from.at != sender.address)
       return fail(errc::malformed, "frame header: it speaks of an actor that is not its own");
-    auto what
+    auto message
       = decode_parcel(here_->address(), header, std::move(frame.body), options_.messages.get());
-    if (!what) return tl::unexpected<error>(what.error());
-    if (auto step = step_of(what->content); step != no_step) sender.last_step = step;
-    here_->deliver(std::move(*what), threads_.host(header.body_bytes));
+    if (!message) return tl::unexpected<error>(message.error());
+    if (auto step = step_of(message->content); step != no_step) sender.last_step = step;
+    here_->deliver(std::move(*message), threads_.host(header.body_bytes));
     return {};
   }
 
@@ -512,8 +510,8 @@ private:
     if (caf::make_message_id(question.id).is_request()) refuse(question, why);
   }
 
-  void refuse(const parcel& what, const error& why) {
-    auto refusal = refusal_of(what, why); // its asker may be at another node
+  void refuse(const parcel& message, const error& why) {
+    auto refusal = refusal_of(message, why); // its asker may be at another node
     if (refusal && refusal->to.at != here_->address()) return send(std::move(*refusal));
     if (refusal) here_->deliver(std::move(*refusal));
   }
@@ -525,6 +523,7 @@ private:
   std::vector<member> members_;
   std::shared_ptr<node> here_;
   std::shared_ptr<tls_identity> identity_;
+  ring_watch rings_;
   std::shared_ptr<asio::io_context> io_;
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   connection_acceptor door_;
@@ -593,8 +592,8 @@ void socket_network::leave(std::chrono::milliseconds timeout) {
   implementation_->leave(timeout);
 }
 
-void socket_network::send(const node_address& /*from*/, parcel what) {
-  implementation_->send(std::move(what));
+void socket_network::send(const node_address& /*from*/, parcel message) {
+  implementation_->send(std::move(message));
 }
 
 } // namespace troupe

@@ -50,8 +50,9 @@ struct socket_network_options {
   std::optional<tls_files> tls{};
   bool insecure_network = false; ///< Whether to listen beyond this machine without TLS.
 
-  /// Whether nodes of one machine, one network namespace and one user speak over a local socket
-  /// (unix(7)) where there is no TLS: at two to three times the speed of TCP, see docs/protocol.md.
+  /// Whether nodes of one machine, one network namespace and one user meet at a local socket
+  /// (unix(7)) where there is no TLS, and speak through memory: at two to four times the speed of
+  /// TCP, see docs/protocol.md.
   bool local_sockets = true;
 
   /// A peer that says nothing for so long is gone; it says something ten times as often.
@@ -126,7 +127,7 @@ public:
   /// @param timeout At most so long. Thread: not an actor's.
   void leave(std::chrono::milliseconds timeout);
 
-  void send(const node_address& from, parcel what) override;
+  void send(const node_address& from, parcel message) override;
 
 private:
   class implementation;

@@ -47,8 +47,6 @@ public:
 
   void hurry() override {}
 
-  void read(boost::asio::mutable_buffer /*into*/, handler /*done*/) override {}
-
   void write(std::span<const boost::asio::const_buffer> what, handler done) override {
     story_.written += boost::asio::buffer_size(what);
     later(std::move(done), boost::asio::buffer_size(what));

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes through a socket.
+#include "actors/net/sockets/plain_stream.hpp"
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/ssl/error.hpp>
+#include <boost/asio/write.hpp>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+namespace troupe {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+namespace {
+
+// So many buffers go into one call of the system.
+constexpr size_t pieces_max = 128;
+
+// From so many bytes on a body is long.
+constexpr size_t long_bytes = 64 * 1024;
+
+// Asio by itself makes a call of the system for each 64 KiB, and a turn of its loop.
+size_t all_at_once(const error_code& failed, size_t /*written*/) {
+  return failed ? 0 : std::numeric_limits<size_t>::max();
+}
+
+} // namespace
+
+void plain_stream::shake_hands(bool /*is_dialer*/, handler done) {
+  asio::post(socket_.get_executor(), [done = std::move(done)] { done({}, 0); });
+}
+
+void plain_stream::read_some(asio::mutable_buffer into, handler done) {
+  auto is_long = into.size() > long_bytes;
+  wake_at(is_long ? static_cast<int>(std::min(into.size(), low_mark_max_)) : 1);
+  socket_.async_read_some(into, std::move(done));
+}
+
+void plain_stream::write(std::span<const asio::const_buffer> buffers, handler done) {
+  asio::async_write(socket_, buffers, all_at_once, std::move(done));
+}
+
+size_t plain_stream::write_now(std::span<const asio::const_buffer> buffers) {
+  std::array<iovec, pieces_max> pieces;
+  auto count = std::min(buffers.size(), pieces.size());
+  for (size_t i = 0; i < count; ++i)
+    pieces[i]
+      = {const_cast<void*>(buffers[i].data()), buffers[i].size()}; // NOLINT: POSIX has it so
+  msghdr message{};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = count;
+  auto sent = ::sendmsg(socket_.native_handle(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return sent < 0 ? 0 : static_cast<size_t>(sent); // the next write meets a failure again
+}
+
+void plain_stream::finish() {
+  error_code ignored;
+  socket_.shutdown(stream_socket::shutdown_send, ignored);
+}
+
+void plain_stream::close() {
+  error_code ignored;
+  socket_.close(ignored);
+}
+
+error plain_stream::explain(const error_code& failure) const {
+  return explain_plainly(failure);
+}
+
+void plain_stream::wake_at(int bytes) {
+  if (std::exchange(low_mark_, bytes) == bytes) return;
+  error_code ignored;
+  socket_.set_option(stream_socket::receive_low_watermark(bytes), ignored);
+}
+
+error explain_plainly(const error_code& failure) {
+  if (failure == asio::error::eof || failure == asio::ssl::error::stream_truncated)
+    return {errc::unavailable, "it closed the connection"};
+  if (failure == asio::error::connection_reset || failure == asio::error::broken_pipe)
+    return {errc::unavailable, "the connection was reset"};
+  return {errc::unavailable, failure.message()};
+}
+
+} // namespace troupe
