@@ -231,7 +231,8 @@ class Loss(Job):
         self.assertNotIn("is refused", job["ps:0"].errors())
 
     def test_a_frozen_chief_ends_the_job_and_itself_when_it_goes_on(self):
-        job = self.begin(ALL_FOUR + FOR_EVER, ps=1, worker=2)
+        job = self.begin(ALL_FOUR + FOR_EVER + WATCHED, ps=1, worker=2)
+        job["worker:0"].makes_steps(2)  # so that all have heard of one
         job["worker:0"].send(signal.SIGSTOP)
         for name in ("ps:0", "worker:1"):
             job[name].ends(4, "worker:0", r"step \d+")
