@@ -25,11 +25,11 @@ struct copy_list {
   [[nodiscard]] TROUPE_HOST_DEVICE size_t chunks() const { return ends[count - 1]; }
 };
 
-/// Copies what lies in [begin, end) as whole elements of T.
+/// Copies the bytes [begin, end) as whole elements of T.
 template <class T>
-__device__ void copy_chunk(const array_copy& of, size_t begin, size_t end) {
-  const auto* from = static_cast<const T*>(of.from);
-  auto* to = static_cast<T*>(of.to);
+__device__ void copy_chunk(const array_copy& copy, size_t begin, size_t end) {
+  const auto* from = static_cast<const T*>(copy.from);
+  auto* to = static_cast<T*>(copy.to);
   for (size_t i = begin / sizeof(T) + threadIdx.x; i < end / sizeof(T); i += block_threads)
     to[i] = from[i];
 }

@@ -29,7 +29,7 @@ constexpr size_t everything = std::numeric_limits<size_t>::max();
 /// the process computes, and it can be captured in a graph.
 constexpr size_t blas_workspace_bytes = size_t{32} << 20;
 
-/// Pinned memory that the device is to copy from, and when it has done so.
+/// Pinned memory that the device copies from, and the event after its copy.
 struct staged_copy {
   event read;
   std::shared_ptr<std::byte> block;
@@ -38,8 +38,8 @@ struct staged_copy {
 } // namespace
 
 struct context::state {
-  explicit state(cuda::stream of)
-    : stream(std::move(of)), memory(everything, device_memory(stream.device_index())),
+  explicit state(cuda::stream queue)
+    : stream(std::move(queue)), memory(everything, device_memory(stream.device_index())),
       host_memory(everything, pinned_memory(stream.device_index())) {}
 
   state(const state&) = delete;
@@ -90,7 +90,7 @@ struct context::state {
   buffer_pool host_memory;
   std::optional<buffer_pool> other_memory; ///< In place of `memory`, while a graph is written.
   std::deque<staged_copy> staged;          ///< In the order of the stream.
-  std::optional<event> published;          ///< The end of what was; recorded anew each time.
+  std::optional<event> published;          ///< The end of published work; recorded anew each time.
   std::atomic<bool> has_published = false; ///< Other contexts may wait for that event.
   uint64_t caught_up_with = 0;             ///< Publications, as the register counts them.
   expected<void> first_failure;
@@ -98,14 +98,15 @@ struct context::state {
   std::shared_ptr<std::byte> blas_workspace;
 };
 
-/// The contexts that there are: one that finds no memory asks all of its device for what they keep.
+/// All contexts of the process: one that finds no memory has all of its device free what they keep.
 /// A context without a handle stays until its stream is done. The register looks for such contexts
 /// whenever one is made, ends or looks for memory; nothing waits for them.
 class context::register_of_all {
 public:
-  std::shared_ptr<state> add(cuda::stream of) {
+  std::shared_ptr<state> add(cuda::stream stream) {
     free_rested();
-    std::shared_ptr<state> made{new state{std::move(of)}, [](state* one) { get().retire(one); }};
+    std::shared_ptr<state> made{new state{std::move(stream)},
+                                [](state* ended) { get().retire(ended); }};
     std::lock_guard lock{mutex_};
     std::erase_if(all_, [](const auto& one) { return one.expired(); });
     all_.push_back(made);
@@ -114,8 +115,8 @@ public:
 
   void trim(int device_index) {
     free_rested();
-    for (const auto& one : all_on(device_index))
-      one->memory.trim();
+    for (const auto& context : all_on(device_index))
+      context->memory.trim();
   }
 
   /// The device's contexts that have a handle. None ends under the lock, because its end takes it.
@@ -123,8 +124,8 @@ public:
     std::vector<std::shared_ptr<state>> alive;
     {
       std::lock_guard lock{mutex_};
-      for (const auto& one : all_)
-        alive.push_back(one.lock());
+      for (const auto& context : all_)
+        alive.push_back(context.lock());
     }
     std::erase_if(alive, [device_index](const auto& one) {
       return one == nullptr || one->stream.device_index() != device_index;
@@ -133,15 +134,15 @@ public:
   }
 
   static register_of_all& get() {
-    static auto& one = *new register_of_all; // contexts in static objects may outlive it otherwise
-    return one;
+    static auto& all = *new register_of_all; // contexts in static objects may outlive it otherwise
+    return all;
   }
 
   std::atomic<uint64_t> publications{0}; ///< On all devices, so far.
 
 private:
-  void retire(state* one) {
-    std::unique_ptr<state> owned{one};
+  void retire(state* ended) {
+    std::unique_ptr<state> owned{ended};
     if (!owned->is_at_rest()) {
       std::lock_guard lock{mutex_};
       retired_.push_back(std::move(owned));
@@ -150,7 +151,7 @@ private:
     free_rested();
   }
 
-  /// Without the lock: what is given back to CUDA may wait for the device.
+  /// Destroys them without the lock: CUDA may wait for the device when it takes memory back.
   void free_rested() {
     std::vector<std::unique_ptr<state>> rested;
     std::lock_guard lock{mutex_};
@@ -275,8 +276,8 @@ void context::catch_up() const {
   auto& contexts = register_of_all::get();
   auto published = contexts.publications.load();
   if (std::exchange(state_->caught_up_with, published) == published) return;
-  for (const auto& one : contexts.all_on(device().index))
-    if (one != state_ && one->has_published) note(state_->stream.wait_for(*one->published));
+  for (const auto& other : contexts.all_on(device().index))
+    if (other != state_ && other->has_published) note(state_->stream.wait_for(*other->published));
 }
 
 expected<void> context::synchronise() const {

@@ -76,8 +76,8 @@ public:
   /// The first failure so far, without waiting.
   [[nodiscard]] expected<void> status() const;
 
-  /// Has other contexts of the device that `catch_up` after this come past what is queued here now
-  /// before they do what is queued there then; so memory that one writes is read by others, and no
+  /// Publishes the work that is queued here now: other contexts of the device that `catch_up` after
+  /// this do their later work after it. So memory that one context writes is read by others, and no
   /// host waits.
   void publish() const;
 

@@ -33,9 +33,8 @@ errc code_of(cudaError_t code) {
   }
 }
 
-// Lets one device read the memory of another. That other may be read already: by another library.
-// A device that can read no more of the others, such as the tenth on one bus, copies by way of the
-// host.
+/// Lets one device read the memory of another. Another library may have done so before. A device
+/// that can read no more of the others, such as the tenth on one bus, copies by way of the host.
 expected<void> let_read(int reader, int other) {
   int is_wired = 0;
   TROUPE_TRY_CUDA(cudaDeviceCanAccessPeer(&is_wired, reader, other));

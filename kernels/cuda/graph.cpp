@@ -13,7 +13,7 @@ namespace troupe::cuda {
 
 namespace {
 
-/// While it lives, a stream's work is written down in place of being done; however that ends.
+/// While it lives, a stream's work is written down in place of being done.
 class recording {
 public:
   recording(const context& on, const buffer_pool& memory)
@@ -63,10 +63,10 @@ expected<graph> graph::capture(const context& on, const std::function<void()>& w
   auto ended = on.status();
   if (!ended) return tl::unexpected(std::move(ended).error());
   {
-    recording taken{on, memory};
-    if (auto begun = taken.begin(); !begun) return tl::unexpected(begun.error());
+    recording work_of_stream{on, memory};
+    if (auto begun = work_of_stream.begin(); !begun) return tl::unexpected(begun.error());
     work();
-    ended = taken.end(written);
+    ended = work_of_stream.end(written);
     if (ended) ended = on.status();
   }
   cudaGraphExec_t ready = nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The elements of a matrix on a GPU, for kernels that ask in which row one stands.
+// The elements of a matrix on a GPU, for kernels that need the row of each.
 #pragma once
 
 #include "kernels/cuda/packet.cuh"
@@ -9,8 +9,8 @@
 #include <limits>
 #include <type_traits>
 
-/// So many packets at most are counted in 32 bits; few on the emulator, so that its tests count in
-/// 64 bits, too.
+/// Most packets that are counted in 32 bits; few on the emulator, so that its tests count in 64
+/// bits, too.
 #if !defined(TROUPE_NARROW_COUNT_MAX)
 #  define TROUPE_NARROW_COUNT_MAX std::numeric_limits<uint32_t>::max()
 #endif

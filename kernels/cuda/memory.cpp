@@ -13,55 +13,45 @@ namespace troupe::cuda {
 
 namespace {
 
-class device_source final : public memory_source {
+/// Memory of the CUDA runtime, by two of its functions.
+template <cudaError_t (*allocate_block)(void**, size_t), cudaError_t (*free_block)(void*),
+          bool lies_on_host>
+class runtime_source final : public memory_source {
 public:
-  explicit device_source(int device_index) : device_index_(device_index) {}
-
-  std::byte* allocate(size_t bytes) noexcept override {
-    void* block = nullptr;
-    if (cudaSetDevice(device_index_) != cudaSuccess || cudaMalloc(&block, bytes) != cudaSuccess) {
-      static_cast<void>(cudaGetLastError());
-      return nullptr;
-    }
-    return static_cast<std::byte*>(block);
-  }
-
-  // CUDA waits for all that is queued on the device before it takes a block back.
-  void free(std::byte* block) noexcept override {
-    static_cast<void>(cudaSetDevice(device_index_));
-    static_cast<void>(cudaFree(block));
-  }
-
-  [[nodiscard]] bool is_of_host() const noexcept override { return false; }
-
-private:
-  int device_index_;
-};
-
-class pinned_source final : public memory_source {
-public:
-  explicit pinned_source(int device_index) : device_index_(device_index) {}
+  explicit runtime_source(int device_index) : device_index_(device_index) {}
 
   std::byte* allocate(size_t bytes) noexcept override {
     void* block = nullptr;
     if (cudaSetDevice(device_index_) != cudaSuccess
-        || cudaHostAlloc(&block, bytes, cudaHostAllocPortable) != cudaSuccess) {
+        || allocate_block(&block, bytes) != cudaSuccess) {
       static_cast<void>(cudaGetLastError());
       return nullptr;
     }
     return static_cast<std::byte*>(block);
   }
 
+  // CUDA waits for all that is queued on the device before it takes a block of its memory back.
   void free(std::byte* block) noexcept override {
     static_cast<void>(cudaSetDevice(device_index_));
-    static_cast<void>(cudaFreeHost(block));
+    static_cast<void>(free_block(block));
   }
 
-  [[nodiscard]] bool is_of_host() const noexcept override { return true; }
+  [[nodiscard]] bool is_of_host() const noexcept override { return lies_on_host; }
 
 private:
   int device_index_;
 };
+
+cudaError_t allocate_on_device(void** block, size_t bytes) {
+  return cudaMalloc(block, bytes);
+}
+
+cudaError_t allocate_pinned(void** block, size_t bytes) {
+  return cudaHostAlloc(block, bytes, cudaHostAllocPortable);
+}
+
+using device_source = runtime_source<allocate_on_device, cudaFree, false>;
+using pinned_source = runtime_source<allocate_pinned, cudaFreeHost, true>;
 
 /// Gives nothing back before its own end.
 class lasting_source final : public memory_source {

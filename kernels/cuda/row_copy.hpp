@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of equal length, copied from one array into another: what lays arrays beside each other.
+// Rows of equal length, copied from one array into another: for arrays that lie side by side.
 #pragma once
 
 #include "kernels/cuda/stream.hpp"

@@ -31,10 +31,10 @@ __device__ void for_rows(size_t rows, size_t columns, const Body& body) {
 /// All lanes' values joined in the order of `cpu::detail::combine_lanes`; on every lane.
 template <class T, class Join>
 __device__ T join_row(T value, Join join) {
-  constexpr unsigned everybody = 0xffffffff;
+  constexpr unsigned all_threads = 0xffffffff;
   for (unsigned width = sum_lanes / 2; width > 0; width /= 2)
-    value = join(value, __shfl_down_sync(everybody, value, width, sum_lanes));
-  return __shfl_sync(everybody, value, 0, sum_lanes);
+    value = join(value, __shfl_down_sync(all_threads, value, width, sum_lanes));
+  return __shfl_sync(all_threads, value, 0, sum_lanes);
 }
 
 /// f(0) + f(1) + ... + f(columns - 1) in the order of `cpu::detail::sum_lanes`.

@@ -10,14 +10,14 @@ namespace troupe::cuda {
 
 namespace {
 
-// Whether the work that a query asked for is done.
+/// Whether the work that a query is about is done.
 expected<bool> is_done(cudaError_t code, const char* expression, int line) {
   if (code == cudaErrorNotReady) {
     static_cast<void>(cudaGetLastError()); // CUDA keeps it, as if it were a failure
     return false;
   }
-  if (auto asked = detail::check(code, expression, __FILE__, line); !asked)
-    return tl::unexpected(asked.error());
+  if (auto checked = detail::check(code, expression, __FILE__, line); !checked)
+    return tl::unexpected(checked.error());
   return true;
 }
 
@@ -101,9 +101,9 @@ expected<void> stream::clear(void* to, size_t size) const {
   return TROUPE_CHECK_CUDA(cudaMemsetAsync(to, 0, size, handle()));
 }
 
-expected<void> stream::call(std::function<void()> what) const {
+expected<void> stream::call(std::function<void()> function) const {
   if (auto used = detail::use(device_index()); !used) return used;
-  auto kept = std::make_unique<std::function<void()>>(std::move(what));
+  auto kept = std::make_unique<std::function<void()>>(std::move(function));
   auto run = [](void* given) {
     std::unique_ptr<std::function<void()>> owned{static_cast<std::function<void()>*>(given)};
     (*owned)();

@@ -77,10 +77,10 @@ public:
   /// Queues zeros.
   [[nodiscard]] expected<void> clear(void* to, size_t size) const;
 
-  /// Queues a call of `what` on a thread of the driver: to tell a waiter that all before is done.
-  /// Not called if the device breaks before. @pre `what` is short, throws nothing and calls nothing
-  /// of CUDA, nor anything here.
-  [[nodiscard]] expected<void> call(std::function<void()> what) const;
+  /// Queues a call of `function` on a thread of the driver: to tell a waiter that all before is
+  /// done. There is no call if the device breaks before. @pre `function` is short, throws nothing
+  /// and calls nothing of CUDA, nor anything here.
+  [[nodiscard]] expected<void> call(std::function<void()> function) const;
 
 private:
   stream(CUstream_st* handle, int device_index) : handle_(handle, {device_index}) {}

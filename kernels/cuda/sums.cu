@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of every sum: what the chunks gave, added up in halves.
+// The end of every sum: the sums of chunks, added up in halves.
 #include "kernels/cuda/sums.cuh"
 
 namespace troupe::cuda {

@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(block_threads)
   TROUPE_SHARED(double, tile, [sums][sum_tile]);
   TROUPE_SHARED(double, lanes, [sums][sum_lanes]);
   size_t chunks = (count + chunk_elements - 1) / chunk_elements;
-  unsigned which = threadIdx.x / sum_lanes, lane = threadIdx.x % sum_lanes;
+  unsigned own_sum = threadIdx.x / sum_lanes, lane = threadIdx.x % sum_lanes;
   for (size_t chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
     size_t end = chunk * chunk_elements + chunk_elements;
     end = end < count ? end : count;
@@ -65,20 +65,20 @@ __global__ void __launch_bounds__(block_threads)
             tile[q][first + k * block_threads] = taken[k].values[q];
       }
       __syncthreads();
-      if (which < sums)
+      if (own_sum < sums)
         for (unsigned i = lane; i < held; i += sum_lanes)
-          sum += tile[which][i];
+          sum += tile[own_sum][i];
       __syncthreads();
     }
-    if (which < sums) lanes[which][lane] = sum;
+    if (own_sum < sums) lanes[own_sum][lane] = sum;
     __syncthreads();
     // Lanes are written again behind the barriers of the next chunk's first tile.
-    if (which < sums && lane == 0) partial[which * chunks + chunk] = join_lanes(lanes[which]);
+    if (own_sum < sums && lane == 0) partial[own_sum * chunks + chunk] = join_lanes(lanes[own_sum]);
   }
 }
 
 /// total[q] = the sum of the partial sums [q * chunks, (q + 1) * chunks), in halves: the first half
-/// of them, plus the second, each likewise; 0 for none. One block for each q.
+/// of them, plus the second, each in halves again; 0 for none. One block for each q.
 __global__ void add_halves_kernel(size_t chunks, const double* partial, double* total);
 
 /// Memory of the device for `count` sums of one kind, while a call lasts.

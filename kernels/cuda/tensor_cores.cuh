@@ -131,8 +131,8 @@ private:
 
   [[nodiscard]] __device__ static warp_sums zeros() {
     warp_sums sums;
-    for (auto& one : sums.parts)
-      nvcuda::wmma::fill_fragment(one, 0.F);
+    for (auto& each : sums.parts)
+      nvcuda::wmma::fill_fragment(each, 0.F);
     return sums;
   }
 

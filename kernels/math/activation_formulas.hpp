@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The activations of one element, for the twins that compute them fast.
+// The activations of one element, for the cpu and cuda twins.
 #pragma once
 
 #include "kernels/math/activations.hpp"
 #include "kernels/tensor/host_device.hpp"
 #include "kernels/tensor/vector_math.hpp"
+#include "messages/assert.hpp"
 
 #include <cmath>
+#include <type_traits>
 
 namespace troupe::detail {
 
@@ -22,6 +24,31 @@ template <class T>
 template <class T>
 [[nodiscard]] TROUPE_HOST_DEVICE inline T gelu_argument(T x) {
   return x * std::fma(static_cast<T>(gelu_cubic), x * x, static_cast<T>(gelu_linear));
+}
+
+/// A function as a type, for a choice at compile time.
+template <activation kind>
+using activation_constant = std::integral_constant<activation, kind>;
+
+/// Calls `visitor` with the `activation_constant` of `kind`, so that a loop is of one function.
+template <class Visitor>
+void visit_activation(activation kind, const Visitor& visitor) {
+  using enum activation;
+  switch (kind) {
+  case tanh:
+    return visitor(activation_constant<tanh>{});
+  case relu:
+    return visitor(activation_constant<relu>{});
+  case sigmoid:
+    return visitor(activation_constant<sigmoid>{});
+  case gelu:
+    return visitor(activation_constant<gelu>{});
+  case exp:
+    return visitor(activation_constant<exp>{});
+  case log:
+    return visitor(activation_constant<log>{});
+  }
+  TROUPE_ASSERT(false, static_cast<int>(kind));
 }
 
 /// f(x).
@@ -41,7 +68,11 @@ template <activation kind, class T>
     return x * sigmoid(gelu_argument(x));
 }
 
-/// f'(x), worked out from f(x), or for gelu and log from x.
+/// Whether `activation_slope` takes x: gelu and log; the others take f(x).
+template <activation kind>
+inline constexpr bool slope_takes_input = kind == activation::gelu || kind == activation::log;
+
+/// f'(x), worked out from x or f(x).
 template <activation kind, class T>
 [[nodiscard]] TROUPE_HOST_DEVICE inline T activation_slope(T known) {
   if constexpr (kind == activation::tanh) {

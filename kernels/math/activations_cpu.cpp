@@ -10,7 +10,8 @@ namespace troupe::cpu {
 
 namespace {
 
-/// One loop for each function, so that the choice between them stays outside of it.
+using troupe::detail::activation_constant;
+
 template <class T, class Function>
 void for_each(std::span<const T> input, std::span<T> output, Function f) {
   with_widest_vectors([&] {
@@ -21,7 +22,7 @@ void for_each(std::span<const T> input, std::span<T> output, Function f) {
   });
 }
 
-/// result[i] = derivative(known[i]) * result_gradient[i], where `known` is input or output.
+/// input_gradient[i] = derivative(known[i]) * output_gradient[i], where `known` is input or output.
 template <class T, class Function>
 void for_each_gradient(std::span<const T> known, std::span<const T> output_gradient,
                        std::span<T> input_gradient, Function derivative) {
@@ -39,22 +40,9 @@ void for_each_gradient(std::span<const T> known, std::span<const T> output_gradi
 template <class T>
 void activate(const context&, activation kind, std::span<const T> input, std::span<T> output) {
   TROUPE_ASSERT(input.size() == output.size(), input.size(), output.size());
-  using enum activation;
-  switch (kind) {
-  case tanh:
-    return for_each(input, output, [](T x) { return troupe::detail::activated<tanh>(x); });
-  case relu:
-    return for_each(input, output, [](T x) { return troupe::detail::activated<relu>(x); });
-  case sigmoid:
-    return for_each(input, output, [](T x) { return troupe::detail::activated<sigmoid>(x); });
-  case gelu:
-    return for_each(input, output, [](T x) { return troupe::detail::activated<gelu>(x); });
-  case exp:
-    return for_each(input, output, [](T x) { return troupe::detail::activated<exp>(x); });
-  case log:
-    return for_each(input, output, [](T x) { return troupe::detail::activated<log>(x); });
-  }
-  TROUPE_ASSERT(false, static_cast<int>(kind));
+  troupe::detail::visit_activation(kind, [&]<activation f>(activation_constant<f>) {
+    for_each(input, output, [](T x) { return troupe::detail::activated<f>(x); });
+  });
 }
 
 template <class T>
@@ -65,28 +53,10 @@ void activate_gradient(const context&, activation kind, std::span<const T> input
   TROUPE_ASSERT(output.size() == n, output.size(), n);
   TROUPE_ASSERT(output_gradient.size() == n, output_gradient.size(), n);
   TROUPE_ASSERT(input_gradient.size() == n, input_gradient.size(), n);
-  using enum activation;
-  switch (kind) {
-  case tanh:
-    return for_each_gradient(output, output_gradient, input_gradient,
-                             [](T y) { return troupe::detail::activation_slope<tanh>(y); });
-  case relu:
-    return for_each_gradient(output, output_gradient, input_gradient,
-                             [](T y) { return troupe::detail::activation_slope<relu>(y); });
-  case sigmoid:
-    return for_each_gradient(output, output_gradient, input_gradient,
-                             [](T y) { return troupe::detail::activation_slope<sigmoid>(y); });
-  case gelu:
-    return for_each_gradient(input, output_gradient, input_gradient,
-                             [](T x) { return troupe::detail::activation_slope<gelu>(x); });
-  case exp:
-    return for_each_gradient(output, output_gradient, input_gradient,
-                             [](T y) { return troupe::detail::activation_slope<exp>(y); });
-  case log:
-    return for_each_gradient(input, output_gradient, input_gradient,
-                             [](T x) { return troupe::detail::activation_slope<log>(x); });
-  }
-  TROUPE_ASSERT(false, static_cast<int>(kind));
+  troupe::detail::visit_activation(kind, [&]<activation f>(activation_constant<f>) {
+    for_each_gradient(troupe::detail::slope_takes_input<f> ? input : output, output_gradient,
+                      input_gradient, [](T x) { return troupe::detail::activation_slope<f>(x); });
+  });
 }
 
 template void activate(const context&, activation, std::span<const float>, std::span<float>);

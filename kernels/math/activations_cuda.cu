@@ -8,6 +8,8 @@ namespace troupe::cuda {
 
 namespace {
 
+using troupe::detail::activation_constant;
+
 template <activation kind>
 struct value_of {
   template <class T>
@@ -28,44 +30,18 @@ struct gradient_of {
 
 template <class T>
 void activate(const context& on, activation kind, std::span<const T> input, std::span<T> output) {
-  using enum activation;
-  switch (kind) {
-  case tanh:
-    return map(on, output, value_of<tanh>{}, input);
-  case relu:
-    return map(on, output, value_of<relu>{}, input);
-  case sigmoid:
-    return map(on, output, value_of<sigmoid>{}, input);
-  case gelu:
-    return map(on, output, value_of<gelu>{}, input);
-  case exp:
-    return map(on, output, value_of<exp>{}, input);
-  case log:
-    return map(on, output, value_of<log>{}, input);
-  }
-  TROUPE_ASSERT(false, static_cast<int>(kind));
+  troupe::detail::visit_activation(
+    kind, [&]<activation f>(activation_constant<f>) { map(on, output, value_of<f>{}, input); });
 }
 
 template <class T>
 void activate_gradient(const context& on, activation kind, std::span<const T> input,
                        std::span<const T> output, std::span<const T> output_gradient,
                        std::span<T> input_gradient) {
-  using enum activation;
-  switch (kind) {
-  case tanh:
-    return map(on, input_gradient, gradient_of<tanh>{}, output, output_gradient);
-  case relu:
-    return map(on, input_gradient, gradient_of<relu>{}, output, output_gradient);
-  case sigmoid:
-    return map(on, input_gradient, gradient_of<sigmoid>{}, output, output_gradient);
-  case gelu:
-    return map(on, input_gradient, gradient_of<gelu>{}, input, output_gradient);
-  case exp:
-    return map(on, input_gradient, gradient_of<exp>{}, output, output_gradient);
-  case log:
-    return map(on, input_gradient, gradient_of<log>{}, input, output_gradient);
-  }
-  TROUPE_ASSERT(false, static_cast<int>(kind));
+  troupe::detail::visit_activation(kind, [&]<activation f>(activation_constant<f>) {
+    map(on, input_gradient, gradient_of<f>{}, troupe::detail::slope_takes_input<f> ? input : output,
+        output_gradient);
+  });
 }
 
 template void activate(const context&, activation, std::span<const float>, std::span<float>);

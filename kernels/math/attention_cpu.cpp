@@ -29,7 +29,7 @@ std::span<T> row_of(attention_tile<T>& tile, size_t row, size_t columns) {
   return std::span<T>{tile}.subspan(row * tile_size, columns);
 }
 
-/// The same in whole vectors: what lies behind `columns` there means nothing yet.
+/// The same in whole vectors; elements behind `columns` mean nothing yet.
 template <class T>
 std::span<T> in_vectors(attention_tile<T>& tile, size_t row, size_t columns) {
   return row_of(tile, row, (columns + detail::lanes - 1) / detail::lanes * detail::lanes);
@@ -50,8 +50,8 @@ struct packed_head {
   [[nodiscard]] detail::matrix_block<T> value(size_t position) const { return part(2, position); }
 
 private:
-  [[nodiscard]] detail::matrix_block<T> part(size_t which, size_t position) const {
-    return {queries + which * width + position * row_step(), row_step()};
+  [[nodiscard]] detail::matrix_block<T> part(size_t index, size_t position) const {
+    return {queries + index * width + position * row_step(), row_step()};
   }
 };
 
@@ -84,7 +84,7 @@ void multiply_keys(const tile_extents& tile, const attention_form& form,
                    in.query(tile.first_query), in.key(tile.first_key), {scores.data(), tile_size});
 }
 
-/// Makes an operand of a tile.
+/// Rounds a tile, as the operand of a product.
 template <class T>
 void round_rows(const tile_extents& tile, const attention_form& form, attention_tile<T>& values) {
   if (form.precision == product_precision::full) return;
@@ -179,16 +179,16 @@ struct head_outcome {
 /// Turns scores into weights, and the gradients of weights into those of scores before scaling.
 template <class T>
 void differentiate_weights(const tile_extents& tile, const attention_form& form,
-                           const head_outcome<T>& of, attention_tile<T>& weights,
+                           const head_outcome<T>& head, attention_tile<T>& weights,
                            attention_tile<T>& gradients) {
   auto scale = static_cast<T>(form.scale());
   for (size_t row = 0; row < tile.queries; ++row) {
     auto position = tile.first_query + row;
-    const T* out = of.output + position * of.width;
-    const T* arriving = of.output_gradient + position * of.width;
+    const T* out = head.output + position * head.width;
+    const T* arriving = head.output_gradient + position * head.width;
     // The mean of the weights' gradients by the weights, without a look at all keys.
     T mean = detail::sum_lanes<T>(form.head_width, [&](size_t i) { return out[i] * arriving[i]; });
-    T log_sum = of.log_sums[position];
+    T log_sum = head.log_sums[position];
     auto seen = tile.seen_by(row);
     auto p = row_of(weights, row, tile.keys);
     auto g = row_of(gradients, row, tile.keys);
@@ -203,7 +203,7 @@ void differentiate_weights(const tile_extents& tile, const attention_form& form,
 }
 
 template <class T>
-void attend_gradient(const attention_form& form, const head_outcome<T>& of,
+void attend_gradient(const attention_form& form, const head_outcome<T>& head,
                      const packed_head<T>& to) {
   attention_tile<T> weights{}, gradients{}; // whole vectors of them are read
   auto width = form.head_width;
@@ -211,10 +211,10 @@ void attend_gradient(const attention_form& form, const head_outcome<T>& of,
     for (size_t query = key; query < form.context; query += tile_size) {
       auto tile = tile_at(query, key, form.context);
       auto queries = tile.queries, keys = tile.keys;
-      multiply_keys(tile, form, of.in, weights);
+      multiply_keys(tile, form, head.in, weights);
       detail::multiply({.rows = queries, .columns = keys, .inner = width, .transpose_b = true},
-                       of.gradient(query), of.in.value(key), {gradients.data(), tile_size});
-      with_widest_vectors([&] { differentiate_weights(tile, form, of, weights, gradients); });
+                       head.gradient(query), head.in.value(key), {gradients.data(), tile_size});
+      with_widest_vectors([&] { differentiate_weights(tile, form, head, weights, gradients); });
       round_rows(tile, form, weights);
       round_rows(tile, form, gradients);
       detail::matrix_block<const T> p{weights.data(), tile_size}, g{gradients.data(), tile_size};
@@ -223,15 +223,16 @@ void attend_gradient(const attention_form& form, const head_outcome<T>& of,
                                .inner = queries,
                                .transpose_a = true,
                                .beta = query == key ? 0.0 : 1.0};
-      detail::multiply(by_key, p, of.gradient(query), to.value(key));
-      detail::multiply(by_key, g, of.in.query(query), to.key(key));
+      detail::multiply(by_key, p, head.gradient(query), to.value(key));
+      detail::multiply(by_key, g, head.in.query(query), to.key(key));
       detail::multiply(
         {.rows = queries, .columns = width, .inner = keys, .beta = key == 0 ? 0.0 : 1.0}, g,
-        of.in.key(key), to.query(query));
+        head.in.key(key), to.query(query));
     }
 }
 
-/// Calls `body(packed, output, log_sums)` with where each head of each sequence begins in those.
+/// Calls `body(packed, output, log_sums)` with the place at which each head of each sequence begins
+/// in these arrays.
 template <class Body>
 void for_heads(const attention_form& form, Body body) {
   auto width = form.width(), context = form.context;
@@ -247,11 +248,7 @@ void for_heads(const attention_form& form, Body body) {
 template <class T>
 void causal_self_attention(const context&, const attention_form& form, std::span<const T> packed,
                            std::span<T> output, std::span<T> log_sums) {
-  auto elements = form.positions() * form.width();
-  TROUPE_ASSERT(packed.size() == 3 * elements, packed.size(), elements);
-  TROUPE_ASSERT(output.size() == elements, output.size(), elements);
-  TROUPE_ASSERT(log_sums.size() == form.positions() * form.heads, log_sums.size());
-  TROUPE_ASSERT(form.head_width > 0, form.heads);
+  troupe::detail::check_sizes(form, packed.size(), output.size(), log_sums.size());
   TROUPE_ASSERT(has_precision(dtype_of<T>, form.precision), to_string(form.precision));
   const detail::operand<T> parts{packed, form.precision};
   for_heads(form, [&](size_t at, size_t output_at, size_t sums_at) {
@@ -265,22 +262,19 @@ void causal_self_attention_gradient(const context&, const attention_form& form,
                                     std::span<const T> packed, const attention_outcome<T>& forward,
                                     std::span<const T> output_gradient,
                                     std::span<T> packed_gradient) {
-  auto elements = form.positions() * form.width();
-  TROUPE_ASSERT(packed.size() == 3 * elements, packed.size(), elements);
-  TROUPE_ASSERT(forward.output.size() == elements, forward.output.size(), elements);
-  TROUPE_ASSERT(output_gradient.size() == elements, output_gradient.size(), elements);
-  TROUPE_ASSERT(packed_gradient.size() == 3 * elements, packed_gradient.size(), elements);
-  TROUPE_ASSERT(form.head_width > 0, form.heads);
+  auto sums = forward.log_sums.size();
+  troupe::detail::check_sizes(form, packed.size(), forward.output.size(), sums);
+  troupe::detail::check_sizes(form, packed_gradient.size(), output_gradient.size(), sums);
   TROUPE_ASSERT(has_precision(dtype_of<T>, form.precision), to_string(form.precision));
   auto width = form.width();
   const detail::operand<T> parts{packed, form.precision}, arriving{output_gradient, form.precision};
   for_heads(form, [&](size_t at, size_t output_at, size_t sums_at) {
-    const head_outcome<T> of{{parts.at(at), width},
-                             forward.output.data() + output_at,
-                             arriving.at(output_at),
-                             forward.log_sums.data() + sums_at,
-                             width};
-    attend_gradient<T>(form, of, {packed_gradient.data() + at, width});
+    const head_outcome<T> head{{parts.at(at), width},
+                               forward.output.data() + output_at,
+                               arriving.at(output_at),
+                               forward.log_sums.data() + sums_at,
+                               width};
+    attend_gradient<T>(form, head, {packed_gradient.data() + at, width});
   });
 }
 

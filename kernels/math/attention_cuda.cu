@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention on a GPU, by tiles of the weights: a block of threads has one in its registers at a
-// time, and memory that they share holds what it is the product of.
+// time, and the factors of its product in memory that the threads share.
 #include "kernels/cuda/rows.cuh"
 #include "kernels/cuda/tensor_cores.cuh"
 #include "kernels/cuda/tiles.cuh"
@@ -33,11 +33,11 @@ struct attention_grid {
 
   /// @param arrays The arrays that hold the heads.
   template <class... Arrays>
-  explicit attention_grid(const attention_form& of, Arrays... arrays)
-    : form(of), scale(static_cast<T>(of.scale())), heads(of.batch * of.heads),
-      tiles((of.context + tile_size<T> - 1) / tile_size<T>),
-      panels((of.head_width + tile_size<T> - 1) / tile_size<T>),
-      in_packets(of.head_width % own<T> == 0 && are_aligned(packet_bytes, arrays...)) {}
+  explicit attention_grid(const attention_form& extents, Arrays... arrays)
+    : form(extents), scale(static_cast<T>(form.scale())), heads(form.batch * form.heads),
+      tiles((form.context + tile_size<T> - 1) / tile_size<T>),
+      panels((form.head_width + tile_size<T> - 1) / tile_size<T>),
+      in_packets(form.head_width % own<T> == 0 && are_aligned(packet_bytes, arrays...)) {}
 
   [[nodiscard]] TROUPE_HOST_DEVICE size_t blocks() const { return heads * tiles * panels; }
 };
@@ -55,16 +55,17 @@ struct attention_place {
   size_t column;   ///< Where the head begins in a position.
   bool in_packets;
 
-  __device__ attention_place(const attention_grid<T>& of, size_t block)
-    : head(block / of.panels % of.heads), first(block / of.panels / of.heads * tile_size<T>),
-      first_column(block % of.panels * tile_size<T>), context(of.form.context),
-      head_width(of.form.head_width), width(of.form.heads * head_width),
-      sequence(head / of.form.heads * context), column(head % of.form.heads * head_width),
-      in_packets(of.in_packets) {}
+  __device__ attention_place(const attention_grid<T>& grid, size_t block)
+    : head(block / grid.panels % grid.heads),
+      first(block / grid.panels / grid.heads * tile_size<T>),
+      first_column(block % grid.panels * tile_size<T>), context(grid.form.context),
+      head_width(grid.form.head_width), width(grid.form.heads * head_width),
+      sequence(head / grid.form.heads * context), column(head % grid.form.heads * head_width),
+      in_packets(grid.in_packets) {}
 
   /// A part (0 queries, 1 keys, 2 values) of the positions of a tile.
-  [[nodiscard]] __device__ slab<T> part(const T* packed, size_t which, size_t position) const {
-    return {packed + ((sequence + position) * 3 + which) * width + column, 3 * width,
+  [[nodiscard]] __device__ slab<T> part(const T* packed, size_t index, size_t position) const {
+    return {packed + ((sequence + position) * 3 + index) * width + column, 3 * width,
             context - position, head_width, in_packets};
   }
 
@@ -261,12 +262,8 @@ void with_products(product_precision precision, const Body& body) {
 template <class T>
 void causal_self_attention(const context& on, const attention_form& form, std::span<const T> packed,
                            std::span<T> output, std::span<T> log_sums) {
-  auto elements = form.positions() * form.width();
-  auto rows = form.positions() * form.heads;
-  TROUPE_ASSERT(packed.size() == 3 * elements, packed.size(), elements);
-  TROUPE_ASSERT(output.size() == elements, output.size(), elements);
-  TROUPE_ASSERT(log_sums.size() == rows, log_sums.size(), rows);
-  if (rows == 0) return;
+  troupe::detail::check_sizes(form, packed.size(), output.size(), log_sums.size());
+  if (log_sums.empty()) return;
   const attention_grid<T> grid{form, packed.data()};
   with_products<T>(form.precision, [&]<class Products>(std::type_identity<Products>) {
     launch(on, blocks_for(grid.blocks(), 1), block_threads, attention_kernel<Products>, grid,
@@ -279,13 +276,9 @@ void causal_self_attention_gradient(const context& on, const attention_form& for
                                     std::span<const T> packed, const attention_outcome<T>& forward,
                                     std::span<const T> output_gradient,
                                     std::span<T> packed_gradient) {
-  auto elements = form.positions() * form.width();
-  auto rows = form.positions() * form.heads;
-  TROUPE_ASSERT(packed.size() == 3 * elements, packed.size(), elements);
-  TROUPE_ASSERT(forward.output.size() == elements, forward.output.size(), elements);
-  TROUPE_ASSERT(forward.log_sums.size() == rows, forward.log_sums.size(), rows);
-  TROUPE_ASSERT(output_gradient.size() == elements, output_gradient.size(), elements);
-  TROUPE_ASSERT(packed_gradient.size() == 3 * elements, packed_gradient.size(), elements);
+  auto rows = forward.log_sums.size();
+  troupe::detail::check_sizes(form, packed.size(), forward.output.size(), rows);
+  troupe::detail::check_sizes(form, packed_gradient.size(), output_gradient.size(), rows);
   if (rows == 0) return;
   auto means = on.workspace(rows * sizeof(T));
   if (means == nullptr) return;

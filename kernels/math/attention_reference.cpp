@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention row by row, with the weights of a row worked out wherever they are needed.
+// Attention row by row: the weights of a row are worked out wherever they are needed.
 #include "kernels/math/attention.hpp"
-
-#include "messages/assert.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +15,7 @@ enum class attention_part : size_t { query, key, value };
 
 /// One head of one sequence.
 template <class T>
-struct attended {
+struct sequence_head {
   const attention_form& form;
   std::span<const T> packed;
   size_t sequence;
@@ -58,7 +56,7 @@ struct attended {
 };
 
 template <class T>
-void add_gradients_of(const attended<T>& at, size_t query, std::span<const T> output_gradient,
+void add_gradients_of(const sequence_head<T>& at, size_t query, std::span<const T> output_gradient,
                       std::span<T> packed_gradient) {
   auto width = at.form.head_width;
   auto scale = static_cast<T>(at.form.scale());
@@ -92,11 +90,11 @@ void add_gradients_of(const attended<T>& at, size_t query, std::span<const T> ou
 
 /// Calls `body` with each head of each sequence, and each of its positions.
 template <class T, class Body>
-void for_attended(const attention_form& form, std::span<const T> packed, Body body) {
+void for_positions(const attention_form& form, std::span<const T> packed, Body body) {
   for (size_t sequence = 0; sequence < form.batch; ++sequence)
     for (size_t head = 0; head < form.heads; ++head)
       for (size_t query = 0; query < form.context; ++query)
-        body(attended<T>{form, packed, sequence, head}, query);
+        body(sequence_head<T>{form, packed, sequence, head}, query);
 }
 
 } // namespace
@@ -104,11 +102,8 @@ void for_attended(const attention_form& form, std::span<const T> packed, Body bo
 template <class T>
 void causal_self_attention(const context&, const attention_form& form, std::span<const T> packed,
                            std::span<T> output, std::span<T> log_sums) {
-  auto elements = form.positions() * form.width();
-  TROUPE_ASSERT(packed.size() == 3 * elements, packed.size(), elements);
-  TROUPE_ASSERT(output.size() == elements, output.size(), elements);
-  TROUPE_ASSERT(log_sums.size() == form.positions() * form.heads, log_sums.size());
-  for_attended<T>(form, packed, [&](const attended<T>& at, size_t query) {
+  detail::check_sizes(form, packed.size(), output.size(), log_sums.size());
+  for_positions<T>(form, packed, [&](const sequence_head<T>& at, size_t query) {
     T log_sum = at.log_sum(query);
     for (size_t i = 0; i < form.head_width; ++i) {
       T sum = 0;
@@ -123,15 +118,14 @@ void causal_self_attention(const context&, const attention_form& form, std::span
 
 template <class T>
 void causal_self_attention_gradient(const context&, const attention_form& form,
-                                    std::span<const T> packed, const attention_outcome<T>&,
+                                    std::span<const T> packed, const attention_outcome<T>& forward,
                                     std::span<const T> output_gradient,
                                     std::span<T> packed_gradient) {
-  auto elements = form.positions() * form.width();
-  TROUPE_ASSERT(packed.size() == 3 * elements, packed.size(), elements);
-  TROUPE_ASSERT(output_gradient.size() == elements, output_gradient.size(), elements);
-  TROUPE_ASSERT(packed_gradient.size() == 3 * elements, packed_gradient.size(), elements);
+  auto sums = forward.log_sums.size();
+  detail::check_sizes(form, packed.size(), forward.output.size(), sums);
+  detail::check_sizes(form, packed_gradient.size(), output_gradient.size(), sums);
   std::ranges::fill(packed_gradient, T{0});
-  for_attended<T>(form, packed, [&](const attended<T>& at, size_t query) {
+  for_positions<T>(form, packed, [&](const sequence_head<T>& at, size_t query) {
     add_gradients_of(at, query, output_gradient, packed_gradient);
   });
 }

@@ -10,7 +10,7 @@ namespace troupe::cuda {
 namespace {
 
 template <class T>
-struct biased {
+struct bias_addition {
   const T* input;
   const T* bias;
   T* output;
@@ -35,7 +35,7 @@ void add_bias(const context& on, std::span<const T> input, std::span<const T> bi
   if (columns == 0) return;
   bool aligned = are_aligned(packet_bytes, input.data(), bias.data(), output.data());
   for_packets<T>(on, input.size() / columns, columns, aligned,
-                 biased<T>{input.data(), bias.data(), output.data()});
+                 bias_addition<T>{input.data(), bias.data(), output.data()});
 }
 
 template <class T>

@@ -13,7 +13,7 @@ namespace reference {
 /// to[i] = from[i], rounded to nearest, ties to even, where the type is narrower; what is too large
 /// becomes infinity, NaN stays NaN. From f64 to 16 bits there are two roundings, by way of f32.
 /// Shape: from  [n]  f32, f64, f16 or bf16
-///        to    [n]  likewise; aliases nothing
+///        to    [n]  of the same types; aliases nothing
 void cast(const context&, const elements& from, const mutable_elements& to);
 
 } // namespace reference

@@ -27,10 +27,8 @@ void cast_all(const context& on, std::span<const From> from, std::span<To> to) {
 
 void cast(const context& on, const elements& from, const mutable_elements& to) {
   TROUPE_ASSERT(from.count == to.count, from.count, to.count);
-  visit_floating(from.type, [&](auto source) {
-    visit_floating(to.type, [&](auto target) {
-      cast_all(on, from.as<decltype(source)>(), to.as<decltype(target)>());
-    });
+  visit_floating(from.type, [&]<class From>(From) {
+    visit_floating(to.type, [&]<class To>(To) { cast_all(on, from.as<From>(), to.as<To>()); });
   });
 }
 

@@ -19,11 +19,9 @@ struct narrowed {
 
 void cast(const context& on, const elements& from, const mutable_elements& to) {
   TROUPE_ASSERT(from.count == to.count, from.count, to.count);
-  visit_floating(from.type, [&](auto source) {
-    visit_floating(to.type, [&](auto target) {
-      using To = decltype(target);
-      map(on, to.as<To>(), narrowed<To>{}, from.as<decltype(source)>());
-    });
+  visit_floating(from.type, [&]<class From>(From) {
+    visit_floating(to.type,
+                   [&]<class To>(To) { map(on, to.as<To>(), narrowed<To>{}, from.as<From>()); });
   });
 }
 

@@ -6,12 +6,12 @@ namespace troupe::reference {
 
 void cast(const context&, const elements& from, const mutable_elements& to) {
   TROUPE_ASSERT(from.count == to.count, from.count, to.count);
-  visit_floating(from.type, [&](auto source) {
-    visit_floating(to.type, [&](auto target) {
-      auto values = from.as<decltype(source)>();
-      auto out = to.as<decltype(target)>();
+  visit_floating(from.type, [&]<class From>(From) {
+    visit_floating(to.type, [&]<class To>(To) {
+      auto values = from.as<From>();
+      auto out = to.as<To>();
       for (size_t i = 0; i < out.size(); ++i)
-        out[i] = narrow<decltype(target)>(values[i]);
+        out[i] = narrow<To>(values[i]);
     });
   });
 }

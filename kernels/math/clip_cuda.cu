@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clipping by way of the norm and the product on a GPU.
+// The scale of a clip on a GPU.
 #include "kernels/cuda/launch.cuh"
 #include "kernels/math/clip.hpp"
-#include "kernels/math/elementwise.hpp"
-#include "kernels/math/reduce.hpp"
-
-#include <vector>
+#include "messages/assert.hpp"
 
 namespace troupe::cuda {
 
@@ -16,26 +13,5 @@ void clip_scale(const context& on, std::span<const double> squares, double norm_
     *out = scale * clip_factor(std::sqrt(*from), norm_max);
   });
 }
-
-double global_norm(const context& on, std::span<const elements> arrays) {
-  double sum = 0;
-  for (auto one : squared_norms(on, arrays))
-    sum += one;
-  return std::sqrt(sum);
-}
-
-template <class T>
-double clip_by_global_norm(const context& on, std::span<const std::span<T>> arrays,
-                           double norm_max) {
-  auto norm = global_norm(on, std::vector<elements>{arrays.begin(), arrays.end()});
-  auto factor = static_cast<T>(clip_factor(norm, norm_max));
-  if (factor != 1)
-    for (auto array : arrays)
-      scale<T>(on, factor, array, array);
-  return norm;
-}
-
-template double clip_by_global_norm(const context&, std::span<const std::span<float>>, double);
-template double clip_by_global_norm(const context&, std::span<const std::span<double>>, double);
 
 } // namespace troupe::cuda

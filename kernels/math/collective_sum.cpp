@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floats by the kernels that add up gradients, integers by plain loops.
+// Sums in order: floats by the kernels that add up gradients, integers by plain loops.
 #include "kernels/math/collective_sum.hpp"
 
 #include "kernels/math/cast.hpp"
@@ -29,7 +29,7 @@ void sum_integers(std::span<const elements> sources, std::span<T> out) {
   }
 }
 
-// Block by block, so that sums in f32 never leave the cache.
+/// Sums 16-bit types block by block, so that sums in f32 never leave the cache.
 void sum_halves(std::span<const elements> sources, const mutable_elements& out) {
   constexpr size_t block_elements = 4096;
   std::array<float, block_elements> block;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of one index become one: what every pass over sparse gradients reads.
+// The combined rows of sparse gradients, as every pass over them reads them.
 #pragma once
 
 #include "kernels/math/sparse.hpp"
@@ -31,9 +31,8 @@ template <class T>
   T sum{};
   for (size_t i = 0; i < rows.size(); ++i) {
     const auto& values = gradient.sources[rows[i].source].values;
-    visit_floating(values.type, [&](auto zero) {
-      size_t at = rows[i].row * gradient.width + column;
-      T value = widen<T>(values.as<decltype(zero)>()[at]);
+    visit_floating(values.type, [&]<class From>(From) {
+      T value = widen<T>(values.as<From>()[rows[i].row * gradient.width + column]);
       sum = i == 0 ? value : sum + value;
     });
   }
@@ -51,7 +50,7 @@ template <class T>
 void combine_row(const sparse_sum& gradient, size_t position, size_t column, size_t count, T* out);
 
 /// Calls `body(position, column, count)` for blocks of all combined rows, shared between cores by
-/// index: what belongs to one index is always worked on by one thread.
+/// index: one thread works on all blocks of an index.
 template <class Body>
 void for_row_blocks(const context& on, const sparse_sum& gradient, const Body& body) {
   size_t distinct = gradient.order.distinct();

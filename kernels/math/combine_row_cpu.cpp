@@ -28,8 +28,8 @@ void finish_row(T divisor, T scale, T limit, size_t count, T* out) {
 
 template <class T>
 void add_row(const elements& values, size_t at, size_t count, bool is_first, T* out) {
-  visit_floating(values.type, [&](auto zero) {
-    const auto* from = static_cast<const decltype(zero)*>(values.data) + at;
+  visit_floating(values.type, [&]<class From>(From) {
+    const auto* from = static_cast<const From*>(values.data) + at;
     if (is_first)
       begin_row(from, count, out);
     else

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forgetting a part of a layer at random, so that no unit can rely on another one.
+// Dropout: a part of a layer is set to 0 at random, so that no unit can rely on another one.
 #pragma once
 
 #include "kernels/tensor/context.hpp"

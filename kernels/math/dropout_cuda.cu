@@ -10,8 +10,8 @@ namespace {
 
 /// @param key_of Gives the key, on the device.
 template <class T, class Key>
-void thin(const context& on, double rate, const Key& key_of, std::span<const T> input,
-          std::span<T> output) {
+void drop_elements(const context& on, double rate, const Key& key_of, std::span<const T> input,
+                   std::span<T> output) {
   TROUPE_ASSERT(input.size() == output.size(), input.size(), output.size());
   TROUPE_ASSERT(rate >= 0, rate);
   TROUPE_ASSERT(rate < 1, rate);
@@ -54,13 +54,13 @@ struct placed_key {
 template <class T>
 void dropout(const context& on, double rate, const random_key& key, std::span<const T> input,
              std::span<T> output) {
-  thin(on, rate, given_key{key}, input, output);
+  drop_elements(on, rate, given_key{key}, input, output);
 }
 
 template <class T>
 void dropout(const context& on, double rate, const random_key* key, std::span<const T> input,
              std::span<T> output) {
-  thin(on, rate, placed_key{key}, input, output);
+  drop_elements(on, rate, placed_key{key}, input, output);
 }
 
 template void dropout(const context&, double, const random_key&, std::span<const float>,

@@ -33,10 +33,6 @@ void copy(const context&, std::span<const T> a, std::span<T> out);
 template <class T>
 void add(const context&, std::span<const T> a, std::span<const T> b, std::span<T> out);
 
-/// out = a - b
-template <class T>
-void subtract(const context&, std::span<const T> a, std::span<const T> b, std::span<T> out);
-
 /// out = a * b
 template <class T>
 void multiply(const context&, std::span<const T> a, std::span<const T> b, std::span<T> out);
@@ -45,20 +41,10 @@ void multiply(const context&, std::span<const T> a, std::span<const T> b, std::s
 template <class T>
 void scale(const context&, scalar<T> factor, std::span<const T> a, std::span<T> out);
 
-/// y = factor * x + y, each operation rounded.
-template <class T>
-void axpy(const context&, scalar<T> factor, std::span<const T> x, std::span<T> y);
-
 /// out = a + weight * (b - a), each operation rounded: a step of an exponential moving average.
 template <class T>
 void lerp(const context&, std::span<const T> a, std::span<const T> b, scalar<T> weight,
           std::span<T> out);
-
-/// out = a, but the nearer of `low` and `high` where it lies outside them; NaN stays NaN.
-/// @pre low <= high
-template <class T>
-void clip_by_value(const context&, std::span<const T> a, scalar<T> low, scalar<T> high,
-                   std::span<T> out);
 
 } // namespace reference
 
@@ -78,10 +64,6 @@ void add(const context&, std::span<const T> a, std::span<const T> b, std::span<T
 
 /// As the reference, bit for bit.
 template <class T>
-void subtract(const context&, std::span<const T> a, std::span<const T> b, std::span<T> out);
-
-/// As the reference, bit for bit.
-template <class T>
 void multiply(const context&, std::span<const T> a, std::span<const T> b, std::span<T> out);
 
 /// As the reference, bit for bit.
@@ -90,17 +72,8 @@ void scale(const context&, scalar<T> factor, std::span<const T> a, std::span<T> 
 
 /// As the reference, bit for bit.
 template <class T>
-void axpy(const context&, scalar<T> factor, std::span<const T> x, std::span<T> y);
-
-/// As the reference, bit for bit.
-template <class T>
 void lerp(const context&, std::span<const T> a, std::span<const T> b, scalar<T> weight,
           std::span<T> out);
-
-/// As the reference, bit for bit.
-template <class T>
-void clip_by_value(const context&, std::span<const T> a, scalar<T> low, scalar<T> high,
-                   std::span<T> out);
 
 } // namespace cpu
 
@@ -120,10 +93,6 @@ void add(const context&, std::span<const T> a, std::span<const T> b, std::span<T
 
 /// As the reference, bit for bit.
 template <class T>
-void subtract(const context&, std::span<const T> a, std::span<const T> b, std::span<T> out);
-
-/// As the reference, bit for bit.
-template <class T>
 void multiply(const context&, std::span<const T> a, std::span<const T> b, std::span<T> out);
 
 /// As the reference, bit for bit.
@@ -132,17 +101,8 @@ void scale(const context&, scalar<T> factor, std::span<const T> a, std::span<T> 
 
 /// As the reference, bit for bit.
 template <class T>
-void axpy(const context&, scalar<T> factor, std::span<const T> x, std::span<T> y);
-
-/// As the reference, bit for bit.
-template <class T>
 void lerp(const context&, std::span<const T> a, std::span<const T> b, scalar<T> weight,
           std::span<T> out);
-
-/// As the reference, bit for bit.
-template <class T>
-void clip_by_value(const context&, std::span<const T> a, scalar<T> low, scalar<T> high,
-                   std::span<T> out);
 
 } // namespace cuda
 

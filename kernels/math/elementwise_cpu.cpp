@@ -46,12 +46,6 @@ void add(const context& on, std::span<const T> a, std::span<const T> b, std::spa
 }
 
 template <class T>
-void subtract(const context& on, std::span<const T> a, std::span<const T> b, std::span<T> out) {
-  auto difference = [](T x, T y) { return x - y; };
-  map(on, out, difference, a, b);
-}
-
-template <class T>
 void multiply(const context& on, std::span<const T> a, std::span<const T> b, std::span<T> out) {
   auto product = [](T x, T y) { return x * y; };
   map(on, out, product, a, b);
@@ -64,39 +58,19 @@ void scale(const context& on, scalar<T> factor, std::span<const T> a, std::span<
 }
 
 template <class T>
-void axpy(const context& on, scalar<T> factor, std::span<const T> x, std::span<T> y) {
-  auto sum = [factor](T from, T to) { return factor * from + to; };
-  map(on, y, sum, x, std::span<const T>{y});
-}
-
-template <class T>
 void lerp(const context& on, std::span<const T> a, std::span<const T> b, scalar<T> weight,
           std::span<T> out) {
   auto between = [weight](T x, T y) { return x + weight * (y - x); };
   map(on, out, between, a, b);
 }
 
-template <class T>
-void clip_by_value(const context& on, std::span<const T> a, scalar<T> low, scalar<T> high,
-                   std::span<T> out) {
-  TROUPE_ASSERT(low <= high, low, high);
-  auto clipped = [low, high](T x) {
-    x = x < low ? low : x;
-    return x > high ? high : x;
-  };
-  map(on, out, clipped, a);
-}
-
 #define TROUPE_INSTANTIATE(T)                                                                      \
   template void fill(const context&, std::span<T>, T);                                             \
   template void copy(const context&, std::span<const T>, std::span<T>);                            \
   template void add(const context&, std::span<const T>, std::span<const T>, std::span<T>);         \
-  template void subtract(const context&, std::span<const T>, std::span<const T>, std::span<T>);    \
   template void multiply(const context&, std::span<const T>, std::span<const T>, std::span<T>);    \
   template void scale(const context&, T, std::span<const T>, std::span<T>);                        \
-  template void axpy(const context&, T, std::span<const T>, std::span<T>);                         \
-  template void lerp(const context&, std::span<const T>, std::span<const T>, T, std::span<T>);     \
-  template void clip_by_value(const context&, std::span<const T>, T, T, std::span<T>);
+  template void lerp(const context&, std::span<const T>, std::span<const T>, T, std::span<T>);
 
 TROUPE_INSTANTIATE(float)
 TROUPE_INSTANTIATE(double)

@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(block_threads)
 
 /// The rows of a table that indices name.
 template <class T>
-struct looked_up {
+struct row_lookup {
   const T* table;
   size_t rows;
   size_t columns;
@@ -47,14 +47,15 @@ struct lookup_order {
   uint32_t* starts; ///< First of each row, then their number.
 };
 
-/// One that is outside comes after all rows, where no row is looked for.
+/// The row of a lookup. An index outside the table comes after all rows, where no row is looked
+/// for.
 __device__ uint32_t row_of(int64_t index, size_t rows) {
   return static_cast<uint64_t>(index) < rows ? static_cast<uint32_t>(index) : 0xffffffff;
 }
 
-// Each lookup, and each row after them, counts those that come before it. That is a comparison of
-// each with each, which takes less than sorting would, and waits for nothing of the host: so a
-// graph can have it.
+// Each lookup, and each row after them, counts the lookups that come before it. This comparison of
+// each with each takes less time than sorting would, and waits for nothing of the host: so a graph
+// can have it.
 __global__ void __launch_bounds__(block_threads)
   order_lookups_kernel(size_t count, size_t rows, const int64_t* indices, lookup_order to) {
   TROUPE_SHARED(uint32_t, staged, [block_threads]);
@@ -110,7 +111,7 @@ void embedding(const context& on, std::span<const T> table, std::span<const int6
   if (columns == 0) return;
   for_packets<T>(
     on, indices.size(), columns, are_aligned(packet_bytes, table.data(), output.data()),
-    looked_up<T>{table.data(), table.size() / columns, columns, indices.data(), output.data()});
+    row_lookup<T>{table.data(), table.size() / columns, columns, indices.data(), output.data()});
 }
 
 template <class T>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// k gradients that become one, as kernels read them: a `gradient_sum` in memory of the device.
+// A `gradient_sum` as kernels on a GPU read it.
 #pragma once
 
 #include "kernels/cuda/packet.cuh"
@@ -18,7 +18,8 @@ inline constexpr size_t gathered_sources_max = 32;
 /// under way.
 inline constexpr unsigned sources_at_once = 4;
 
-/// The sources of a `gradient_sum`, and what becomes of their sum. Travels as a kernel's argument.
+/// The sources of a `gradient_sum`, and the numbers by which their sum is finished. Travels as a
+/// kernel's argument.
 template <class T>
 struct gathered {
   const void* data[gathered_sources_max]{};

@@ -5,7 +5,9 @@
 #include "kernels/math/product_precision.hpp"
 #include "kernels/tensor/context.hpp"
 #include "kernels/tensor/elements.hpp"
+#include "messages/assert.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <string_view>
@@ -29,6 +31,21 @@ struct matmul_form {
 
 /// Largest extent that the twins for CPUs and GPUs take: cuBLAS counts in 32 bits.
 inline constexpr size_t matmul_extent_max = 0x7fffffff;
+
+namespace detail {
+
+/// Asserts that arrays of these sizes and this type are those of a product.
+inline void check_sizes(const matmul_form& form, dtype type, size_t a, size_t b, size_t c) {
+  auto rows = form.rows, columns = form.columns, inner = form.inner, batch = form.batch;
+  TROUPE_ASSERT(a == batch * rows * inner, a, batch, rows, inner);
+  TROUPE_ASSERT(b == batch * inner * columns, b, batch, inner, columns);
+  TROUPE_ASSERT(c == batch * rows * columns, c, batch, rows, columns);
+  TROUPE_ASSERT(std::max({rows, columns, inner, batch}) <= matmul_extent_max, rows, columns, inner,
+                batch);
+  TROUPE_ASSERT(has_precision(type, form.precision), to_string(form.precision));
+}
+
+} // namespace detail
 
 namespace reference {
 

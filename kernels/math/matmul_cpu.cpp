@@ -8,7 +8,6 @@
 #include "messages/assert.hpp"
 
 #include <Eigen/Core>
-#include <algorithm>
 #include <oneapi/dnnl/dnnl.h>
 
 namespace troupe::cpu {
@@ -92,20 +91,15 @@ void detail::multiply(const matmul_form& form, matrix_block<const double> a,
 template <class T>
 void matmul(const context&, const matmul_form& form, std::span<const T> a, std::span<const T> b,
             std::span<T> c) {
-  auto rows = form.rows, columns = form.columns, inner = form.inner, batch = form.batch;
-  TROUPE_ASSERT(a.size() == batch * rows * inner, a.size(), batch, rows, inner);
-  TROUPE_ASSERT(b.size() == batch * inner * columns, b.size(), batch, inner, columns);
-  TROUPE_ASSERT(c.size() == batch * rows * columns, c.size(), batch, rows, columns);
-  TROUPE_ASSERT(std::max({rows, columns, inner, batch}) <= matmul_extent_max, rows, columns, inner,
-                batch);
-  TROUPE_ASSERT(has_precision(dtype_of<T>, form.precision), to_string(form.precision));
+  troupe::detail::check_sizes(form, dtype_of<T>, a.size(), b.size(), c.size());
+  auto rows = form.rows, columns = form.columns, inner = form.inner;
   if (c.empty()) return;
   if (inner == 0) return scale(form.beta, c);
-  auto one = form;
-  one.batch = 1;
+  auto single = form;
+  single.batch = 1;
   const detail::operand<T> left{a, form.precision}, right{b, form.precision};
-  for (size_t i = 0; i < batch; ++i)
-    detail::multiply(one, whole(left.at(i * rows * inner), form.transpose_a, rows, inner),
+  for (size_t i = 0; i < form.batch; ++i)
+    detail::multiply(single, whole(left.at(i * rows * inner), form.transpose_a, rows, inner),
                      whole(right.at(i * inner * columns), form.transpose_b, inner, columns),
                      whole(c.data() + i * rows * columns, false, rows, columns));
 }

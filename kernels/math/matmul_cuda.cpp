@@ -7,9 +7,7 @@
 #include "kernels/cuda/context.hpp"
 #include "kernels/math/cast.hpp"
 #include "kernels/math/elementwise.hpp"
-#include "messages/assert.hpp"
 
-#include <algorithm>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -43,13 +41,15 @@ expected<void> call(cublasHandle_t handle, Gemm gemm, BatchedGemm batched_gemm,
 }
 
 /// Sums in f32 of products of operands that cuBLAS knows as `type`.
-expected<void> product_of(cudaDataType type, cublasComputeType_t how, cublasHandle_t handle,
-                          const matmul_form& form, const void* a, const void* b, float* c) {
+expected<void> product_of(cudaDataType type, cublasComputeType_t compute_type,
+                          cublasHandle_t handle, const matmul_form& form, const void* a,
+                          const void* b, float* c) {
   auto gemm = [=](auto on, auto flag_a, auto flag_b, int m, int n, int k, const float* alpha,
                   const void* left, int left_step, const void* right, int right_step,
                   const float* beta, float* out, int out_step) {
     return blas()->gemm_ex(on, flag_a, flag_b, m, n, k, alpha, left, type, left_step, right, type,
-                           right_step, beta, out, CUDA_R_32F, out_step, how, CUBLAS_GEMM_DEFAULT);
+                           right_step, beta, out, CUDA_R_32F, out_step, compute_type,
+                           CUBLAS_GEMM_DEFAULT);
   };
   auto batched_gemm
     = [=](auto on, auto flag_a, auto flag_b, int m, int n, int k, const float* alpha,
@@ -58,7 +58,7 @@ expected<void> product_of(cudaDataType type, cublasComputeType_t how, cublasHand
           long long out_distance, int count) {
         return blas()->gemm_batched_ex(on, flag_a, flag_b, m, n, k, alpha, left, type, left_step,
                                        left_distance, right, type, right_step, right_distance, beta,
-                                       out, CUDA_R_32F, out_step, out_distance, count, how,
+                                       out, CUDA_R_32F, out_step, out_distance, count, compute_type,
                                        CUBLAS_GEMM_DEFAULT);
       };
   return call(handle, gemm, batched_gemm, form, a, b, c);
@@ -119,16 +119,10 @@ void multiply(const context& on, cublasHandle_t handle, const matmul_form& form,
 template <class T>
 void multiply_checked(const context& on, const matmul_form& form, const elements& a,
                       const elements& b, std::span<T> c) {
-  auto rows = form.rows, columns = form.columns, inner = form.inner, batch = form.batch;
-  TROUPE_ASSERT(a.count == batch * rows * inner, a.count, batch, rows, inner);
-  TROUPE_ASSERT(b.count == batch * inner * columns, b.count, batch, inner, columns);
-  TROUPE_ASSERT(c.size() == batch * rows * columns, c.size(), batch, rows, columns);
-  TROUPE_ASSERT(std::max({rows, columns, inner, batch}) <= matmul_extent_max, rows, columns, inner,
-                batch);
-  TROUPE_ASSERT(has_precision(dtype_of<T>, form.precision), to_string(form.precision));
+  troupe::detail::check_sizes(form, dtype_of<T>, a.count, b.count, c.size());
   if (c.empty()) return;
-  if (inner == 0 && form.beta == 0) return fill<T>(on, c, 0);
-  if (inner == 0) return scale<T>(on, static_cast<T>(form.beta), c, c);
+  if (form.inner == 0 && form.beta == 0) return fill<T>(on, c, 0);
+  if (form.inner == 0) return scale<T>(on, static_cast<T>(form.beta), c, c);
   if (auto* handle = on.blas()) multiply(on, handle, form, a, b, c);
 }
 

@@ -2,18 +2,13 @@
 // The matrix product in plain loops.
 #include "kernels/math/matmul.hpp"
 
-#include "messages/assert.hpp"
-
 namespace troupe::reference {
 
 template <class T>
 void matmul(const context&, const matmul_form& form, std::span<const T> a, std::span<const T> b,
             std::span<T> c) {
   auto [rows, columns, inner, transpose_a, transpose_b, alpha, beta, batch, precision] = form;
-  TROUPE_ASSERT(a.size() == batch * rows * inner, a.size(), batch, rows, inner);
-  TROUPE_ASSERT(b.size() == batch * inner * columns, b.size(), batch, inner, columns);
-  TROUPE_ASSERT(c.size() == batch * rows * columns, c.size(), batch, rows, columns);
-  TROUPE_ASSERT(has_precision(dtype_of<T>, precision), to_string(precision));
+  detail::check_sizes(form, dtype_of<T>, a.size(), b.size(), c.size());
   for (size_t matrix = 0; matrix < batch; ++matrix) {
     const T* left = a.data() + matrix * rows * inner;
     const T* right = b.data() + matrix * inner * columns;

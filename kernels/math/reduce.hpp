@@ -1,16 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many numbers into few: k gradients into one, an array into its sum or norm.
+// Reductions: k gradients to one, an array to its sum or norm.
 #pragma once
 
 #include "kernels/tensor/context.hpp"
 #include "kernels/tensor/elements.hpp"
 #include "kernels/tensor/gradient_sum.hpp"
 
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
 namespace troupe {
+
+namespace detail {
+
+/// Whether all exponent bits are set: infinity or NaN.
+template <class T>
+[[nodiscard]] constexpr bool is_non_finite(T value) {
+  if constexpr (sizeof(T) == 8)
+    return (std::bit_cast<uint64_t>(value) & 0x7ff0000000000000) == 0x7ff0000000000000;
+  else
+    return (std::bit_cast<uint32_t>(widen<float>(value)) & 0x7f800000) == 0x7f800000;
+}
+
+} // namespace detail
 
 namespace reference {
 
@@ -82,9 +97,6 @@ void accumulate(const context&, const elements& source, std::span<T> sum);
 /// Waits for its result, which is that of the cpu twin bit for bit.
 [[nodiscard]] double squared_norm(const context&, const elements& values);
 
-/// As `squared_norm` of each array, and waits once for all of them.
-[[nodiscard]] std::vector<double> squared_norms(const context&, std::span<const elements> arrays);
-
 /// number[0] = that of the cpu twin, bit for bit, on the device; waits for nothing.
 /// Shape: number  [1]
 template <class T>
@@ -96,9 +108,9 @@ struct measured_sum {
   double* number;
 };
 
-/// The same for several gradients; small ones share launches.
+/// As `squared_norm` of each gradient; small ones share launches.
 template <class T>
-void squared_norms(const context&, std::span<const measured_sum> all);
+void squared_norms(const context&, std::span<const measured_sum> sums);
 
 /// As the reference; waits for its result.
 [[nodiscard]] size_t count_non_finite(const context&, const elements& values);

@@ -6,8 +6,6 @@
 #include "kernels/tensor/vector_math.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cstdint>
 
 namespace troupe::cpu {
 
@@ -48,15 +46,6 @@ double square(T value) {
   return widen<double>(value) * widen<double>(value);
 }
 
-/// True if all exponent bits are set: infinity or NaN.
-template <class T>
-bool is_non_finite(T value) {
-  if constexpr (sizeof(T) == 8)
-    return (std::bit_cast<uint64_t>(value) & 0x7ff0000000000000) == 0x7ff0000000000000;
-  else
-    return (std::bit_cast<uint32_t>(widen<float>(value)) & 0x7f800000) == 0x7f800000;
-}
-
 } // namespace
 
 template <class T>
@@ -80,8 +69,7 @@ double sum(const context&, const elements& values) {
 }
 
 double squared_norm(const context&, const elements& values) {
-  return parallel_sum_of(values,
-                         [](auto value) { return widen<double>(value) * widen<double>(value); });
+  return parallel_sum_of(values, [](auto value) { return square(value); });
 }
 
 template <class T>
@@ -101,8 +89,8 @@ double squared_norm(const context&, const gradient_sum& gradient) {
 
 size_t count_non_finite(const context&, const elements& values) {
   // A double counts exactly to 2^53.
-  return static_cast<size_t>(
-    parallel_sum_of(values, [](auto value) { return is_non_finite(value) ? 1.0 : 0.0; }));
+  return static_cast<size_t>(parallel_sum_of(
+    values, [](auto value) { return troupe::detail::is_non_finite(value) ? 1.0 : 0.0; }));
 }
 
 #define TROUPE_INSTANTIATE(T)                                                                      \

@@ -47,20 +47,13 @@ struct squared_element {
   }
 };
 
-/// 1 for infinity and NaN: their exponent bits are all set.
+/// 1 for infinity and NaN.
 template <class T>
 struct non_finite_element {
   const T* values;
 
   __device__ sum_values<1> operator()(size_t i) const {
-    if constexpr (sizeof(T) == 8) {
-      constexpr uint64_t exponent = 0x7ff0000000000000;
-      return {{(std::bit_cast<uint64_t>(values[i]) & exponent) == exponent ? 1.0 : 0.0}};
-    } else {
-      constexpr uint32_t exponent = 0x7f800000;
-      return {
-        {(std::bit_cast<uint32_t>(widen<float>(values[i])) & exponent) == exponent ? 1.0 : 0.0}};
-    }
+    return {{troupe::detail::is_non_finite(values[i]) ? 1.0 : 0.0}};
   }
 };
 
@@ -77,18 +70,11 @@ std::shared_ptr<std::byte> queue_sums(const context& on, std::span<const element
   return room;
 }
 
-/// totals[i] = the sum over array i; waits once for all of them.
-template <template <class> class Element>
-void sum_over(const context& on, std::span<const elements> arrays, std::span<double> totals) {
-  auto room = queue_sums<Element>(on, arrays);
-  fetch(on, reinterpret_cast<const double*>(room.get()), totals);
-}
-
+/// The sum over an array; waits for it.
 template <template <class> class Element>
 double sum_over(const context& on, const elements& values) {
-  double total = 0;
-  sum_over<Element>(on, {&values, 1}, {&total, 1});
-  return total;
+  auto room = queue_sums<Element>(on, {&values, 1});
+  return fetch(on, reinterpret_cast<const double*>(room.get()));
 }
 
 /// The cpu twin adds up the squares of so many elements by lanes, then adds it to the chunk's sum.
@@ -157,19 +143,19 @@ __global__ void __launch_bounds__(block_threads)
 /// Gradients of one chunk each, as many as one launch takes: a block has one.
 template <class T>
 struct small_gradients {
-  static constexpr unsigned most = 12;
+  static constexpr unsigned count_max = 12;
 
-  gathered<T> from[most];
-  unsigned counts[most]{};
-  double* numbers[most]{};
-  bool aligned[most]{};
+  gathered<T> from[count_max];
+  unsigned counts[count_max]{};
+  double* numbers[count_max]{};
+  bool aligned[count_max]{};
 };
 
 template <class T>
 __global__ void __launch_bounds__(block_threads) squared_norms_kernel(small_gradients<T> all) {
-  auto which = blockIdx.x;
-  double sum = sum_squares(all.from[which], all.aligned[which], 0, all.counts[which]);
-  if (threadIdx.x == 0) *all.numbers[which] = sum;
+  auto i = blockIdx.x;
+  double sum = sum_squares(all.from[i], all.aligned[i], 0, all.counts[i]);
+  if (threadIdx.x == 0) *all.numbers[i] = sum;
 }
 
 } // namespace
@@ -222,12 +208,6 @@ double squared_norm(const context& on, const elements& values) {
   return sum_over<squared_element>(on, values);
 }
 
-std::vector<double> squared_norms(const context& on, std::span<const elements> arrays) {
-  std::vector<double> norms(arrays.size());
-  if (!arrays.empty()) sum_over<squared_element>(on, arrays, norms);
-  return norms;
-}
-
 template <class T>
 void squared_norm(const context& on, const gradient_sum& gradient, std::span<double> number) {
   TROUPE_ASSERT(number.size() == 1, number.size());
@@ -246,7 +226,7 @@ void squared_norm(const context& on, const gradient_sum& gradient, std::span<dou
 }
 
 template <class T>
-void squared_norms(const context& on, std::span<const measured_sum> all) {
+void squared_norms(const context& on, std::span<const measured_sum> sums) {
   small_gradients<T> small;
   static_assert(sizeof(small) <= argument_bytes_max);
   std::vector<gathering<T>> gathered; // until the launch
@@ -256,7 +236,7 @@ void squared_norms(const context& on, std::span<const measured_sum> all) {
            small);
     gathered.clear();
   };
-  for (const auto& [gradient, number] : all) {
+  for (const auto& [gradient, number] : sums) {
     TROUPE_ASSERT(!gradient.sources.empty());
     auto count = gradient.sources[0].count;
     if (count > cpu::sum_chunk_elements) {
@@ -270,7 +250,7 @@ void squared_norms(const context& on, std::span<const measured_sum> all) {
     small.counts[at] = static_cast<unsigned>(count);
     small.numbers[at] = number;
     small.aligned[at] = are_aligned(small.from[at]);
-    if (gathered.size() == small.most) launch_small();
+    if (gathered.size() == small.count_max) launch_small();
   }
   launch_small();
 }

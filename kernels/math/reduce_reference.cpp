@@ -13,8 +13,7 @@ namespace {
 /// One element in double.
 double element(const elements& values, size_t i) {
   double result = 0;
-  visit_floating(values.type,
-                 [&](auto zero) { result = widen<double>(values.as<decltype(zero)>()[i]); });
+  visit_floating(values.type, [&]<class T>(T) { result = widen<double>(values.as<T>()[i]); });
   return result;
 }
 

@@ -13,8 +13,7 @@ namespace reference {
 /// output[r, c] = input[r, c] / sqrt(mean of input[r]^2 + epsilon) * gain[c].
 /// Shape: input, output  [rows, columns]  row-major f32 or f64; output may be input itself
 ///        gain           [columns]
-///        inverse_roots  [rows]           1 / sqrt(mean of squares + epsilon), for the backward
-///        pass
+///        inverse_roots  [rows]           for the gradient: 1 / sqrt(mean of squares + epsilon)
 /// @pre input.size() is the product of the sizes of gain and inverse_roots.
 /// Source: Zhang and Sennrich, "Root mean square layer normalization", 2019, equation 4.
 template <class T>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sparse gradients as kernels read them: a `sparse_sum` with its order in memory of the device.
+// A `sparse_sum` as kernels on a GPU read it: its order lies in memory of the device.
 #pragma once
 
 #include "kernels/math/gathered.cuh"
@@ -48,14 +48,8 @@ struct gathered_rows {
       holders += holders == 0 || source != last ? 1 : 0;
       last = source;
     });
-    T by = divides_by_count ? static_cast<T>(holders) : divisor;
-    return limited(sum / by * scale_of(scale, scale_there), limit);
-  }
-
-  /// `start`, and element i of each row that is to be combined, one after the other.
-  [[nodiscard]] __device__ T added_to(T start, size_t i) const {
-    for_values(i, [&](uint32_t, T value) { start = start + value; });
-    return start;
+    T sum_divisor = divides_by_count ? static_cast<T>(holders) : divisor;
+    return limited(sum / sum_divisor * scale_of(scale, scale_there), limit);
   }
 
 private:
@@ -83,16 +77,16 @@ private:
     }
   }
 
-  [[nodiscard]] __device__ static T element(const row_values& of, size_t i) {
-    switch (of.type) {
+  [[nodiscard]] __device__ static T element(const row_values& source, size_t i) {
+    switch (source.type) {
     case dtype::f32:
-      return widen<T>(static_cast<const float*>(of.data)[i]);
+      return widen<T>(static_cast<const float*>(source.data)[i]);
     case dtype::f64:
-      return widen<T>(static_cast<const double*>(of.data)[i]);
+      return widen<T>(static_cast<const double*>(source.data)[i]);
     case dtype::f16:
-      return widen<T>(static_cast<const float16*>(of.data)[i]);
+      return widen<T>(static_cast<const float16*>(source.data)[i]);
     default:
-      return widen<T>(static_cast<const bfloat16*>(of.data)[i]);
+      return widen<T>(static_cast<const bfloat16*>(source.data)[i]);
     }
   }
 };

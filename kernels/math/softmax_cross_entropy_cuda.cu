@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(block_threads)
 
 /// The gradient of the logits.
 template <class T>
-struct logits_derived {
+struct logits_differentiation {
   const T* probabilities;
   const int64_t* labels;
   const T* losses_gradient;
@@ -86,8 +86,8 @@ void softmax_cross_entropy_gradient(const context& on, std::span<const T> probab
   if (labels.empty()) return;
   bool aligned = are_aligned(packet_bytes, probabilities.data(), logits_gradient.data());
   for_packets<T>(on, labels.size(), probabilities.size() / labels.size(), aligned,
-                 logits_derived<T>{probabilities.data(), labels.data(), losses_gradient.data(),
-                                   logits_gradient.data()});
+                 logits_differentiation<T>{probabilities.data(), labels.data(),
+                                           losses_gradient.data(), logits_gradient.data()});
 }
 
 template void softmax_cross_entropy(const context&, std::span<const float>,

@@ -19,14 +19,15 @@ struct row_source {
   std::span<const int64_t> indices;
   elements values;
 
-  row_source(std::span<const int64_t> of, elements from) : indices(of), values(from) {}
+  row_source(std::span<const int64_t> table_rows, elements row_values)
+    : indices(table_rows), values(row_values) {}
 
   explicit row_source(const indexed_slices& slices)
     : indices(slices.indices.values<int64_t>()), values(slices.values) {}
 };
 
-// Whatever comes from a peer, its indices are checked by `find_outside`
-// (kernels/math/embedding.hpp) before any function here sees them.
+// `find_outside` (kernels/math/embedding.hpp) checks the indices that come from a peer, before any
+// function here sees them.
 
 /// Where a row comes from: source, position in it, and the row of the table to which it belongs.
 struct row_entry {
@@ -96,11 +97,6 @@ namespace reference {
 template <class T>
 void combine(const context&, const sparse_sum& gradient, std::span<T> values);
 
-/// Adds each combined row to the table.
-/// Shape: table  [rows, width]  disjoint from the sources
-template <class T>
-void scatter_add(const context&, const sparse_sum& gradient, std::span<T> table);
-
 /// Writes the combined rows and zeros everywhere else: the dense form of the gradient.
 /// Shape: table  [rows, width]  disjoint from the sources
 template <class T>
@@ -120,10 +116,6 @@ void combine(const context&, const sparse_sum& gradient, std::span<T> values);
 
 /// As the reference, bit for bit.
 template <class T>
-void scatter_add(const context&, const sparse_sum& gradient, std::span<T> table);
-
-/// As the reference, bit for bit.
-template <class T>
 void densify(const context&, const sparse_sum& gradient, std::span<T> table);
 
 /// As the reference but for the order of additions, which depends on the sizes alone.
@@ -139,10 +131,6 @@ namespace cuda {
 /// As the reference, bit for bit.
 template <class T>
 void combine(const context&, const sparse_sum& gradient, std::span<T> values);
-
-/// As the reference, bit for bit.
-template <class T>
-void scatter_add(const context&, const sparse_sum& gradient, std::span<T> table);
 
 /// As the reference, bit for bit.
 template <class T>

@@ -36,18 +36,6 @@ void combine(const context& on, const sparse_sum& gradient, std::span<T> values)
 }
 
 template <class T>
-void scatter_add(const context& on, const sparse_sum& gradient, std::span<T> table) {
-  check<T>(gradient, table.size());
-  for_row_blocks(on, gradient, [&](size_t position, size_t column, size_t count) {
-    T sum[block_elements];
-    combine_row(gradient, position, column, count, sum);
-    T* row = table.data() + place(gradient, position, column);
-    for (size_t i = 0; i < count; ++i)
-      row[i] += sum[i];
-  });
-}
-
-template <class T>
 void densify(const context& on, const sparse_sum& gradient, std::span<T> table) {
   check<T>(gradient, table.size());
   fill<T>(on, table, T{0});
@@ -70,7 +58,6 @@ double squared_norm(const context&, const sparse_sum& gradient) {
 
 #define TROUPE_INSTANTIATE(T)                                                                      \
   template void combine(const context&, const sparse_sum&, std::span<T>);                          \
-  template void scatter_add(const context&, const sparse_sum&, std::span<T>);                      \
   template void densify(const context&, const sparse_sum&, std::span<T>);                          \
   template double squared_norm<T>(const context&, const sparse_sum&);
 

@@ -53,18 +53,6 @@ void combine(const context& on, const sparse_sum& gradient, std::span<T> values)
 }
 
 template <class T>
-void scatter_add(const context& on, const sparse_sum& gradient, std::span<T> table) {
-  check<T>(gradient, table.size());
-  auto rows = gather_rows<T>(on, gradient);
-  T* out = table.data();
-  auto add = [out, from = rows.from] __device__(size_t i) {
-    size_t place = from.place(i);
-    out[place] = out[place] + from.combined(i);
-  };
-  for_each(on, rows.from.element_count(), add);
-}
-
-template <class T>
 void densify(const context& on, const sparse_sum& gradient, std::span<T> table) {
   check<T>(gradient, table.size());
   on.note(on.stream().clear(table.data(), table.size_bytes()));
@@ -90,7 +78,6 @@ void squared_norm(const context& on, const sparse_sum& gradient, std::span<doubl
 #define TROUPE_INSTANTIATE(T)                                                                      \
   template row_gathering<T> gather_rows(const context&, const sparse_sum&);                        \
   template void combine(const context&, const sparse_sum&, std::span<T>);                          \
-  template void scatter_add(const context&, const sparse_sum&, std::span<T>);                      \
   template void densify(const context&, const sparse_sum&, std::span<T>);                          \
   template void squared_norm<T>(const context&, const sparse_sum&, std::span<double>);
 

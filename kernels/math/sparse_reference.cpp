@@ -30,14 +30,6 @@ void combine(const context&, const sparse_sum& gradient, std::span<T> values) {
 }
 
 template <class T>
-void scatter_add(const context&, const sparse_sum& gradient, std::span<T> table) {
-  check<T>(gradient, table.size());
-  for_elements(gradient, [&](size_t position, size_t column) {
-    table[place(gradient, position, column)] += combined<T>(gradient, position, column);
-  });
-}
-
-template <class T>
 void densify(const context&, const sparse_sum& gradient, std::span<T> table) {
   check<T>(gradient, table.size());
   std::fill(table.begin(), table.end(), T{0});
@@ -59,7 +51,6 @@ double squared_norm(const context&, const sparse_sum& gradient) {
 
 #define TROUPE_INSTANTIATE(T)                                                                      \
   template void combine(const context&, const sparse_sum&, std::span<T>);                          \
-  template void scatter_add(const context&, const sparse_sum&, std::span<T>);                      \
   template void densify(const context&, const sparse_sum&, std::span<T>);                          \
   template double squared_norm<T>(const context&, const sparse_sum&);
 

@@ -82,7 +82,8 @@ public:
   /// tape lives.
   expression parameter(const tensor& value);
 
-  /// A value that is given, like the examples. One of the host comes to where the tape computes.
+  /// A value that is given, like the examples. A value on the host is copied to where the tape
+  /// computes.
   expression constant(const tensor& value);
 
   /// The product of two matrices, or of each pair of a batch, in the tape's precision; f64 has the
@@ -226,22 +227,22 @@ public:
     return gradients(loss, std::span<const expression>(parameters.begin(), parameters.size()));
   }
 
-  /// Told of the gradient by one of the parameters, which is final.
-  using gradient_ready = std::function<void(size_t parameter, const gradient& of)>;
+  /// Called with the final gradient by one of the parameters.
+  using gradient_ready = std::function<void(size_t parameter, const gradient& final_gradient)>;
 
   /// Gives each of these gradients to `ready` as soon as nothing more is added to it: those of the
   /// last layers come first, so that they can be sent while the others are computed.
-  /// Errors: as above; `ready` may have been told of some gradients before.
+  /// Errors: as above; `ready` may have been called with some gradients before.
   [[nodiscard]] expected<void> gradients(expression loss, std::span<const expression> parameters,
                                          const gradient_ready& ready);
 
-  /// As `gradients`, but for rows of lookups: they are as the lookups left them, which takes
-  /// nothing of the host. `combined` makes of each what `gradients` returns.
+  /// As `gradients`, but the rows of lookups are as the lookups left them, which takes nothing of
+  /// the host. `combined` turns each into the gradient that `gradients` returns.
   [[nodiscard]] expected<std::vector<uncombined_gradient>>
   uncombined_gradients(expression loss, std::span<const expression> parameters);
 
   /// The rows of all lookups added up, each index once, ascending; arrays as they are.
-  [[nodiscard]] gradient combined(const uncombined_gradient& of) const;
+  [[nodiscard]] gradient combined(const uncombined_gradient& parts) const;
 
   /// Divides the gradients of `scale` times a loss by the scale, and counts what is no finite
   /// number: see strategies/optimizers/loss_scale.hpp. The results lie where the tape computes, in
@@ -290,7 +291,7 @@ private:
 
   bool usable(std::string_view operation, std::initializer_list<expression> operands);
   bool accept(const expected<void>& checked);
-  expression refuse(error why);
+  expression refuse(error failure);
   expression leaf(std::string_view operation, const tensor& value, bool is_parameter);
   expression run(const tape_part& part, uint32_t stands_for = expression::none);
   expression multiply_matrices(expression a, expression b, transposition transposed,

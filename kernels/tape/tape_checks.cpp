@@ -8,6 +8,7 @@
 #include <array>
 #include <initializer_list>
 #include <string>
+#include <utility>
 
 namespace troupe::detail {
 
@@ -20,8 +21,8 @@ std::string describe(const tensor& value) {
   return std::string(to_string(value.type())) + ' ' + to_string(value.extents());
 }
 
-tl::unexpected<error> refuse(std::string_view operation, const std::string& why) {
-  return fail(errc::invalid_argument, std::string(operation) + ": " + why);
+tl::unexpected<error> refuse(std::string_view operation, const std::string& reason) {
+  return fail(errc::invalid_argument, std::string(operation) + ": " + reason);
 }
 
 tl::unexpected<error> refuse_types(std::string_view operation, const tensor& a, const tensor& b) {
@@ -29,7 +30,7 @@ tl::unexpected<error> refuse_types(std::string_view operation, const tensor& a, 
                                      + describe(b) + " differ in type; cast one of them");
 }
 
-// @param products "f64 [2, 2] has products".
+/// @param products Operands and verb: "f64 [2, 2] has products".
 tl::unexpected<error> refuse_precision(std::string_view operation, const std::string& products,
                                        product_precision precision) {
   return fail(errc::type_mismatch, std::string(operation) + ": " + products
@@ -42,6 +43,12 @@ expected<void> check_on_host(std::string_view operation, const std::string& name
   if (value.device().kind == device_kind::cpu) return {};
   return refuse(operation, name + " lie on the CPU's side, not on " + to_string(value.device())
                              + ": give the tensor from before it was copied");
+}
+
+/// Rows and columns of a matrix, or of those of a batch, as a product takes it.
+std::pair<int64_t, int64_t> matrix_extents(const tensor& value, bool is_transposed) {
+  auto rows = value.extents()[value.rank() - 2], columns = value.extents()[value.rank() - 1];
+  return is_transposed ? std::pair{columns, rows} : std::pair{rows, columns};
 }
 
 /// Images [batch, height, width, channels], and at least one window in each.
@@ -103,8 +110,7 @@ expected<void> check_leaf(std::string_view operation, const tensor& value, devic
                                + "; copy it there");
   if (where.kind != device_kind::cpu && !value.is_contiguous())
     return refuse(operation, describe(value) + " does not lie row by row; copy it so before");
-  if (value.type() == dtype::f32) return {};
-  if (value.type() == dtype::f64) return {};
+  if (value.type() == dtype::f32 || value.type() == dtype::f64) return {};
   return fail(errc::type_mismatch,
               std::string(operation) + ": the tape computes in f32 or f64, not in "
                 + std::string(to_string(value.type()))
@@ -123,11 +129,8 @@ expected<matmul_form> check_matmul(std::string_view operation, const tensor& a, 
   if ((a.rank() != 2 && !is_batch) || a.rank() != b.rank() || (is_batch && b.extents()[0] != batch))
     return refuse(operation, "needs two matrices, or two batches of as many, not " + describe(a)
                                + " and " + describe(b));
-  const size_t first = is_batch ? 1 : 0, second = first + 1;
-  auto rows = a.extents()[transposed.a ? second : first];
-  auto inner = a.extents()[transposed.a ? first : second];
-  auto inner_b = b.extents()[transposed.b ? second : first];
-  auto columns = b.extents()[transposed.b ? first : second];
+  auto [rows, inner] = matrix_extents(a, transposed.a);
+  auto [inner_b, columns] = matrix_extents(b, transposed.b);
   auto product = describe(a) + (transposed.a ? " transposed" : "") + " times " + describe(b)
                  + (transposed.b ? " transposed" : "");
   if (inner != inner_b)
@@ -200,15 +203,15 @@ expected<convolution_extents> check_convolution(const tensor& input, const tenso
   if (weights.rank() != 4)
     return refuse(name, "needs weights [window height, window width, channels, outputs], not "
                           + describe(weights));
-  const auto& by = weights.extents();
-  return check_windows(name, input, by[0], by[1], steps)
+  const auto& dims = weights.extents();
+  return check_windows(name, input, dims[0], dims[1], steps)
     .and_then([&](const image_windows& windows) -> expected<convolution_extents> {
-      if (input.extents()[3] != by[2] || by[3] < 1)
+      if (input.extents()[3] != dims[2] || dims[3] < 1)
         return refuse(name, "weights " + describe(weights) + " do not make outputs of the channels "
                               + "of " + describe(input));
       if (weights.element_count() > image_elements_max)
         return refuse(name, "weights " + describe(weights) + " have more than 2^31 - 1 elements");
-      convolution_extents extents{windows, static_cast<size_t>(by[3])};
+      convolution_extents extents{windows, static_cast<size_t>(dims[3])};
       return check_image_elements(name, input, windows, extents.outputs).map([&] {
         return extents;
       });

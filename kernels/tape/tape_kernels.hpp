@@ -34,7 +34,7 @@ namespace troupe::detail {
 using namespace placement;
 
 // The namespace of `Context` decides which twin runs: the kernels are found through their first
-// argument. Operands were checked before, in `tape_checks.hpp`.
+// argument. `tape_checks.hpp` has checked the operands.
 
 /// Calls `visitor` with a zero of the element type.
 template <class Visitor>
@@ -87,10 +87,8 @@ inline void count_non_finite_into(const cuda::context& on, std::span<const eleme
 template <class Context>
 void product(const Context& on, const matmul_form& form, const tensor& a, const tensor& b,
              tensor& c) {
-  compute_in(c.type(), [&](auto zero) {
-    using T = decltype(zero);
-    matmul(on, form, in<T>(on, a), in<T>(on, b), out<T>(on, c));
-  });
+  compute_in(c.type(),
+             [&]<class T>(T) { matmul(on, form, in<T>(on, a), in<T>(on, b), out<T>(on, c)); });
 }
 
 /// With operands of f32 that may have been cast.
@@ -122,26 +120,20 @@ tensor narrowed(const Context& on, const tensor& value, product_precision precis
 
 template <class Context>
 tensor sum(const Context& on, const tensor& a, const tensor& b, tensor into) {
-  compute_in(a.type(), [&](auto zero) {
-    using T = decltype(zero);
-    add(on, in<T>(on, a), in<T>(on, b), out<T>(on, into));
-  });
+  compute_in(a.type(), [&]<class T>(T) { add(on, in<T>(on, a), in<T>(on, b), out<T>(on, into)); });
   return into;
 }
 
 template <class Context>
 tensor elementwise_product(const Context& on, const tensor& a, const tensor& b, tensor into) {
-  compute_in(a.type(), [&](auto zero) {
-    using T = decltype(zero);
-    multiply(on, in<T>(on, a), in<T>(on, b), out<T>(on, into));
-  });
+  compute_in(a.type(),
+             [&]<class T>(T) { multiply(on, in<T>(on, a), in<T>(on, b), out<T>(on, into)); });
   return into;
 }
 
 template <class Context>
 tensor scaled(const Context& on, const tensor& input, double factor, tensor into) {
-  compute_in(input.type(), [&](auto zero) {
-    using T = decltype(zero);
+  compute_in(input.type(), [&]<class T>(T) {
     scale(on, static_cast<T>(factor), in<T>(on, input), out<T>(on, into));
   });
   return into;
@@ -152,9 +144,9 @@ template <class Context>
 tensor unscale(const Context& on, std::vector<gradient>& gradients, double scale) {
   auto non_finite = make(on, dtype::f64, shape{});
   std::vector<elements> arrays;
-  for (auto& one : gradients) {
-    auto* rows = std::get_if<indexed_slices>(&one);
-    auto& values = rows == nullptr ? std::get<tensor>(one) : rows->values;
+  for (auto& each : gradients) {
+    auto* rows = std::get_if<indexed_slices>(&each);
+    auto& values = rows == nullptr ? std::get<tensor>(each) : rows->values;
     values = scaled(on, values, 1 / scale, reuse(on, values));
     arrays.emplace_back(values);
   }
@@ -163,9 +155,8 @@ tensor unscale(const Context& on, std::vector<gradient>& gradients, double scale
 }
 
 template <class Context>
-tensor biased(const Context& on, const tensor& input, const tensor& bias, tensor into) {
-  compute_in(input.type(), [&](auto zero) {
-    using T = decltype(zero);
+tensor with_bias(const Context& on, const tensor& input, const tensor& bias, tensor into) {
+  compute_in(input.type(), [&]<class T>(T) {
     add_bias(on, in<T>(on, input), in<T>(on, bias), out<T>(on, into));
   });
   return into;
@@ -174,8 +165,7 @@ tensor biased(const Context& on, const tensor& input, const tensor& bias, tensor
 template <class Context>
 tensor column_sums(const Context& on, const tensor& output_gradient, const shape& extents) {
   auto result = make(on, output_gradient.type(), extents);
-  compute_in(result.type(), [&](auto zero) {
-    using T = decltype(zero);
+  compute_in(result.type(), [&]<class T>(T) {
     bias_gradient(on, in<T>(on, output_gradient), out<T>(on, result));
   });
   return result;
@@ -184,18 +174,15 @@ tensor column_sums(const Context& on, const tensor& output_gradient, const shape
 template <class Context>
 tensor activated(const Context& on, activation kind, const tensor& input) {
   auto output = make_like(on, input);
-  compute_in(input.type(), [&](auto zero) {
-    using T = decltype(zero);
-    activate(on, kind, in<T>(on, input), out<T>(on, output));
-  });
+  compute_in(input.type(),
+             [&]<class T>(T) { activate(on, kind, in<T>(on, input), out<T>(on, output)); });
   return output;
 }
 
 template <class Context>
 tensor activated_gradient(const Context& on, activation kind, const tensor& input,
                           const tensor& output, const tensor& output_gradient, tensor into) {
-  compute_in(input.type(), [&](auto zero) {
-    using T = decltype(zero);
+  compute_in(input.type(), [&]<class T>(T) {
     activate_gradient(on, kind, in<T>(on, input), in<T>(on, output), in<T>(on, output_gradient),
                       out<T>(on, into));
   });
@@ -204,10 +191,9 @@ tensor activated_gradient(const Context& on, activation kind, const tensor& inpu
 
 /// @param placed The key where the context computes; no tensor: it is taken from `key`.
 template <class Context>
-tensor thinned(const Context& on, double rate, const random_key& key, const tensor& placed,
-               const tensor& input, tensor into) {
-  compute_in(input.type(), [&](auto zero) {
-    using T = decltype(zero);
+tensor with_dropout(const Context& on, double rate, const random_key& key, const tensor& placed,
+                    const tensor& input, tensor into) {
+  compute_in(input.type(), [&]<class T>(T) {
     if constexpr (std::is_same_v<Context, cuda::context>) {
       if (placed.data() != nullptr) {
         const auto* there = static_cast<const random_key*>(placed.data());
@@ -224,8 +210,7 @@ tensor looked_up(const Context& on, const tensor& table, const tensor& indices) 
   auto extents = indices.extents().dims();
   extents.push_back(table.extents()[1]);
   auto output = make(on, table.type(), shape(extents));
-  compute_in(table.type(), [&](auto zero) {
-    using T = decltype(zero);
+  compute_in(table.type(), [&]<class T>(T) {
     embedding(on, in<T>(on, table), in<int64_t>(on, indices), out<T>(on, output));
   });
   return output;
@@ -234,8 +219,7 @@ tensor looked_up(const Context& on, const tensor& table, const tensor& indices) 
 /// table[indices] += rows.
 template <class Context>
 void scatter(const Context& on, const tensor& rows, const tensor& indices, tensor& table) {
-  compute_in(table.type(), [&](auto zero) {
-    using T = decltype(zero);
+  compute_in(table.type(), [&]<class T>(T) {
     embedding_gradient(on, in<T>(on, rows), in<int64_t>(on, indices), out<T>(on, table));
   });
 }
@@ -244,8 +228,7 @@ template <class Context>
 tensor transposed(const Context& on, const tensor& input) {
   auto rows = input.extents()[0], columns = input.extents()[1];
   auto output = make(on, input.type(), {columns, rows});
-  compute_in(input.type(), [&](auto zero) {
-    using T = decltype(zero);
+  compute_in(input.type(), [&]<class T>(T) {
     transpose(on, static_cast<size_t>(rows), in<T>(on, input), out<T>(on, output));
   });
   return output;
@@ -260,10 +243,8 @@ void put_rows(const Context& on, const tensor& rows, tensor& whole, int64_t begi
 template <class Context>
 tensor mean_of(const Context& on, const tensor& input) {
   auto output = make(on, input.type(), shape{});
-  compute_in(input.type(), [&](auto zero) {
-    using T = decltype(zero);
-    mean_into(on, in<T>(on, input), out<T>(on, output));
-  });
+  compute_in(input.type(),
+             [&]<class T>(T) { mean_into(on, in<T>(on, input), out<T>(on, output)); });
   return output;
 }
 
@@ -271,8 +252,7 @@ tensor mean_of(const Context& on, const tensor& input) {
 template <class Context>
 tensor mean_gradient_of(const Context& on, const tensor& output_gradient, const shape& extents) {
   auto result = make(on, output_gradient.type(), extents);
-  compute_in(result.type(), [&](auto zero) {
-    using T = decltype(zero);
+  compute_in(result.type(), [&]<class T>(T) {
     mean_gradient(on, in<T>(on, output_gradient), out<T>(on, result));
   });
   return result;
@@ -297,8 +277,7 @@ normalised normalise(const Context& on, const tensor& input, const tensor& gain,
   shape rows{columns == 0 ? 0 : input.extents().element_count() / columns};
   normalised result{make_like(on, input), make(on, input.type(), rows),
                     make(on, input.type(), rows)};
-  compute_in(input.type(), [&](auto zero) {
-    using T = decltype(zero);
+  compute_in(input.type(), [&]<class T>(T) {
     layer_norm(on, static_cast<T>(epsilon), in<T>(on, input),
                layer_norm_parameters<T>{in<T>(on, gain), in<T>(on, bias)},
                out<T>(on, result.output), result.statistics<T>(on));
@@ -317,8 +296,7 @@ template <class Context>
 normalised_gradients normalise_gradient(const Context& on, const tensor& input, const tensor& gain,
                                         normalised& forward, const tensor& output_gradient) {
   normalised_gradients result{reuse(on, output_gradient), make_like(on, gain), make_like(on, gain)};
-  compute_in(input.type(), [&](auto zero) {
-    using T = decltype(zero);
+  compute_in(input.type(), [&]<class T>(T) {
     layer_norm_gradient(on, in<T>(on, input), in<T>(on, gain), forward.statistics<T>(on),
                         in<T>(on, output_gradient),
                         layer_norm_gradients<T>{out<T>(on, result.input), out<T>(on, result.gain),
@@ -338,8 +316,7 @@ scaled_rows scale_rows(const Context& on, const tensor& input, const tensor& gai
   auto columns = gain.extents()[0];
   shape rows{columns == 0 ? 0 : input.extents().element_count() / columns};
   scaled_rows result{make_like(on, input), make(on, input.type(), rows)};
-  compute_in(input.type(), [&](auto zero) {
-    using T = decltype(zero);
+  compute_in(input.type(), [&]<class T>(T) {
     rms_norm(on, static_cast<T>(epsilon), in<T>(on, input), in<T>(on, gain),
              out<T>(on, result.output), out<T>(on, result.inverse_roots));
   });
@@ -357,8 +334,7 @@ scaled_rows_gradients scale_rows_gradient(const Context& on, const tensor& input
                                           const tensor& gain, const scaled_rows& forward,
                                           const tensor& output_gradient) {
   scaled_rows_gradients result{reuse(on, output_gradient), make_like(on, gain)};
-  compute_in(input.type(), [&](auto zero) {
-    using T = decltype(zero);
+  compute_in(input.type(), [&]<class T>(T) {
     rms_norm_gradient(on, in<T>(on, input), in<T>(on, gain), in<T>(on, forward.inverse_roots),
                       in<T>(on, output_gradient), out<T>(on, result.input),
                       out<T>(on, result.gain));
@@ -378,8 +354,7 @@ attended attend(const Context& on, const attention_form& form, const tensor& pac
   attended result{
     make(on, packed.type(), shape{batch, context, static_cast<int64_t>(form.width())}),
     make(on, packed.type(), shape{batch, static_cast<int64_t>(form.heads), context})};
-  compute_in(packed.type(), [&](auto zero) {
-    using T = decltype(zero);
+  compute_in(packed.type(), [&]<class T>(T) {
     causal_self_attention(on, form, in<T>(on, packed), out<T>(on, result.output),
                           out<T>(on, result.log_sums));
   });
@@ -390,8 +365,7 @@ template <class Context>
 tensor attend_gradient(const Context& on, const attention_form& form, const tensor& packed,
                        const attended& forward, const tensor& output_gradient) {
   auto result = make_like(on, packed);
-  compute_in(packed.type(), [&](auto zero) {
-    using T = decltype(zero);
+  compute_in(packed.type(), [&]<class T>(T) {
     causal_self_attention_gradient(
       on, form, in<T>(on, packed),
       attention_outcome<T>{in<T>(on, forward.output), in<T>(on, forward.log_sums)},
@@ -400,7 +374,7 @@ tensor attend_gradient(const Context& on, const attention_form& form, const tens
   return result;
 }
 
-/// Memory for what the windows of images give, so many numbers for each.
+/// Memory for the outputs of the windows of images, with so many numbers for each window.
 template <class Context>
 tensor make_outputs(const Context& on, dtype type, const image_windows& windows, size_t numbers) {
   return make(on, type,
@@ -413,8 +387,7 @@ template <class Context>
 tensor convolved(const Context& on, const convolution_extents& extents, const tensor& input,
                  const tensor& weights) {
   auto output = make_outputs(on, input.type(), extents, extents.outputs);
-  compute_in(input.type(), [&](auto zero) {
-    using T = decltype(zero);
+  compute_in(input.type(), [&]<class T>(T) {
     convolve(on, extents, in<T>(on, input), in<T>(on, weights), out<T>(on, output));
   });
   return output;
@@ -425,8 +398,7 @@ tensor convolved_input_gradient(const Context& on, const convolution_extents& ex
                                 const tensor& input, const tensor& weights,
                                 const tensor& output_gradient) {
   auto result = make_like(on, input);
-  compute_in(input.type(), [&](auto zero) {
-    using T = decltype(zero);
+  compute_in(input.type(), [&]<class T>(T) {
     convolve_input_gradient(on, extents, in<T>(on, weights), in<T>(on, output_gradient),
                             out<T>(on, result));
   });
@@ -438,8 +410,7 @@ tensor convolved_weights_gradient(const Context& on, const convolution_extents& 
                                   const tensor& input, const tensor& weights,
                                   const tensor& output_gradient) {
   auto result = make_like(on, weights);
-  compute_in(input.type(), [&](auto zero) {
-    using T = decltype(zero);
+  compute_in(input.type(), [&]<class T>(T) {
     convolve_weights_gradient(on, extents, in<T>(on, input), in<T>(on, output_gradient),
                               out<T>(on, result));
   });
@@ -449,10 +420,8 @@ tensor convolved_weights_gradient(const Context& on, const convolution_extents& 
 template <class Context>
 tensor pooled(const Context& on, const image_windows& windows, const tensor& input) {
   auto output = make_outputs(on, input.type(), windows, windows.channels);
-  compute_in(input.type(), [&](auto zero) {
-    using T = decltype(zero);
-    max_pool(on, windows, in<T>(on, input), out<T>(on, output));
-  });
+  compute_in(input.type(),
+             [&]<class T>(T) { max_pool(on, windows, in<T>(on, input), out<T>(on, output)); });
   return output;
 }
 
@@ -460,8 +429,7 @@ template <class Context>
 tensor pooled_gradient(const Context& on, const image_windows& windows, const tensor& input,
                        const tensor& output_gradient) {
   auto result = make_like(on, input);
-  compute_in(input.type(), [&](auto zero) {
-    using T = decltype(zero);
+  compute_in(input.type(), [&]<class T>(T) {
     max_pool_gradient(on, windows, in<T>(on, input), in<T>(on, output_gradient),
                       out<T>(on, result));
   });
@@ -477,8 +445,7 @@ struct classified {
 template <class Context>
 classified classify(const Context& on, const tensor& logits, const tensor& labels) {
   classified result{make(on, logits.type(), labels.extents()), make_like(on, logits)};
-  compute_in(logits.type(), [&](auto zero) {
-    using T = decltype(zero);
+  compute_in(logits.type(), [&]<class T>(T) {
     softmax_cross_entropy(on, in<T>(on, logits), in<int64_t>(on, labels), out<T>(on, result.losses),
                           out<T>(on, result.probabilities));
   });
@@ -489,8 +456,7 @@ template <class Context>
 tensor classify_gradient(const Context& on, const tensor& probabilities, const tensor& labels,
                          const tensor& losses_gradient) {
   auto result = make_like(on, probabilities);
-  compute_in(result.type(), [&](auto zero) {
-    using T = decltype(zero);
+  compute_in(result.type(), [&]<class T>(T) {
     softmax_cross_entropy_gradient(on, in<T>(on, probabilities), in<int64_t>(on, labels),
                                    in<T>(on, losses_gradient), out<T>(on, result));
   });
@@ -501,10 +467,7 @@ tensor classify_gradient(const Context& on, const tensor& probabilities, const t
 template <class Context>
 tensor filled(const Context& on, dtype type, const shape& extents, double value) {
   auto output = make(on, type, extents);
-  compute_in(type, [&](auto zero) {
-    using T = decltype(zero);
-    fill(on, out<T>(on, output), static_cast<T>(value));
-  });
+  compute_in(type, [&]<class T>(T) { fill(on, out<T>(on, output), static_cast<T>(value)); });
   return output;
 }
 
@@ -527,10 +490,8 @@ indexed_slices combined(const Context& on, const std::vector<indexed_slices>& lo
   for (size_t i = 0; i < indices.size(); ++i)
     indices[i] = sum.order.index(i);
   if (sum.width == 0) return result;
-  compute_in(result.values.type(), [&](auto zero) {
-    using T = decltype(zero);
-    combine(on, sum, out<T>(on, result.values));
-  });
+  compute_in(result.values.type(),
+             [&]<class T>(T) { combine(on, sum, out<T>(on, result.values)); });
   return result;
 }
 

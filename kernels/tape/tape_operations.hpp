@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations of a tape, each beside its derivative. For the files that compile it for a
-// context.
+// The operations of a tape, each beside its derivative: for the files that instantiate it.
 #pragma once
 
 #include "kernels/tape/tape.hpp"
@@ -68,7 +67,7 @@ template <class Context>
 expression basic_tape<Context>::add_bias(expression input, expression bias) {
   if (!usable("add_bias", {input, bias})) return {};
   if (!accept(detail::check_bias(at(input), at(bias)))) return {};
-  auto output = detail::biased(on_, at(input), at(bias), detail::make_like(on_, at(input)));
+  auto output = detail::with_bias(on_, at(input), at(bias), detail::make_like(on_, at(input)));
   return record(std::move(output), {input, bias}, [this, input, bias](tensor g) {
     if (is_differentiable(bias)) contribute(bias, detail::column_sums(on_, g, at(bias).extents()));
     contribute(input, std::move(g));
@@ -82,7 +81,7 @@ expression basic_tape<Context>::linear(expression input, expression weights, exp
   if (!form) return refuse(form.error());
   auto product = product_of(input, weights, *form);
   if (!accept(detail::check_row_vector("linear", product, "bias", at(bias)))) return {};
-  auto output = detail::biased(on_, product, at(bias), product);
+  auto output = detail::with_bias(on_, product, at(bias), product);
   return record(std::move(output), {input, weights, bias},
                 [this, input, weights, bias, form = *form](const tensor& g) {
                   if (is_differentiable(bias))
@@ -214,9 +213,9 @@ expression basic_tape<Context>::dropout(expression input, double rate, const ran
   if (!accept(detail::check_placed("dropout", key_elements, placed, where))) return {};
   if (rate == 0) return input;
   auto output
-    = detail::thinned(on_, rate, key, placed, at(input), detail::make_like(on_, at(input)));
+    = detail::with_dropout(on_, rate, key, placed, at(input), detail::make_like(on_, at(input)));
   return record(std::move(output), {input}, [this, input, rate, key, placed](tensor g) {
-    contribute(input, detail::thinned(on_, rate, key, placed, g, detail::reuse(on_, g)));
+    contribute(input, detail::with_dropout(on_, rate, key, placed, g, detail::reuse(on_, g)));
   });
 }
 

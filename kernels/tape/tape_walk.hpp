@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of a tape, and the walk back from a result. For the files that compile it for a
-// context.
+// The nodes of a tape, and the walk back from a result: for the files that instantiate it.
 #pragma once
 
 #include "kernels/tape/tape.hpp"
@@ -26,11 +25,11 @@ expected<tensor> basic_tape<Context>::value(expression of) const {
 template <class Context>
 expected<std::vector<gradient>>
 basic_tape<Context>::gradients(expression loss, std::span<const expression> parameters) {
-  auto apart = uncombined_gradients(loss, parameters);
-  if (!apart) return tl::unexpected(std::move(apart).error());
+  auto uncombined = uncombined_gradients(loss, parameters);
+  if (!uncombined) return tl::unexpected(std::move(uncombined).error());
   std::vector<gradient> result;
-  for (auto& one : *apart)
-    result.push_back(combined(one));
+  for (const auto& each : *uncombined)
+    result.push_back(combined(each));
   return result;
 }
 
@@ -43,17 +42,17 @@ expected<void> basic_tape<Context>::gradients(expression loss,
   std::iota(by_use.begin(), by_use.end(), 0);
   auto use_of = [&](size_t i) { return nodes_[parameters[i].index].first_use; };
   std::ranges::stable_sort(by_use, {}, use_of);
-  auto tell_from = [&](uint32_t operation) { // nothing before it adds to what it is an operand of
+  auto report_from = [&](uint32_t operation) { // nothing before it adds to what it is an operand of
     for (; !by_use.empty() && use_of(by_use.back()) >= operation; by_use.pop_back())
       ready(by_use.back(), combined(collect(parameters[by_use.back()])));
   };
-  return walk_back(loss, tell_from);
+  return walk_back(loss, report_from);
 }
 
 template <class Context>
-gradient basic_tape<Context>::combined(const uncombined_gradient& of) const {
-  if (const auto* dense = std::get_if<tensor>(&of)) return *dense;
-  return detail::combined(on_, std::get<std::vector<indexed_slices>>(of));
+gradient basic_tape<Context>::combined(const uncombined_gradient& parts) const {
+  if (const auto* dense = std::get_if<tensor>(&parts)) return *dense;
+  return detail::combined(on_, std::get<std::vector<indexed_slices>>(parts));
 }
 
 template <class Context>
@@ -111,12 +110,13 @@ bool basic_tape<Context>::usable(std::string_view operation,
   auto is_known = [this](expression operand) {
     return operand.index < part_.stands_for || operand.index >= part_.begin;
   };
-  const auto* why = ": an operand is not on this tape";
+  const auto* reason = ": an operand is not on this tape";
   if (std::ranges::all_of(operands, is_here)) {
     if (std::ranges::all_of(operands, is_known)) return true;
-    why = ": an operand came after the part that is computed again; capture expressions by value";
+    reason
+      = ": an operand came after the part that is computed again; capture expressions by value";
   }
-  failure_ = {errc::invalid_argument, std::string(operation) + why};
+  failure_ = {errc::invalid_argument, std::string(operation) + reason};
   return false;
 }
 
@@ -127,8 +127,8 @@ bool basic_tape<Context>::accept(const expected<void>& checked) {
 }
 
 template <class Context>
-expression basic_tape<Context>::refuse(error why) {
-  failure_ = std::move(why);
+expression basic_tape<Context>::refuse(error failure) {
+  failure_ = std::move(failure);
   return {};
 }
 
@@ -178,11 +178,12 @@ expression basic_tape<Context>::run(const tape_part& part, uint32_t stands_for) 
 
 // -- the way back ---------------------------------------------------------------------------------
 
-/// Hands on what arrives, and calls `on_passed` with each operation when it has; with 0 at last.
+/// Hands on the gradients that arrive, and calls `on_passed` with each operation after that; with
+/// 0 at last.
 template <class Context>
 expected<void> basic_tape<Context>::walk_back(expression loss,
                                               const std::function<void(uint32_t)>& on_passed) {
-  struct put_aside { // a function that is told of gradients may ask for others, or throw
+  struct put_aside { // `on_passed` may ask for other gradients, or throw
     std::vector<arrived>& place;
     std::vector<arrived> outer;
 
@@ -198,7 +199,7 @@ expected<void> basic_tape<Context>::walk_back(expression loss,
   return walk_nodes(0, loss.index + 1, on_passed);
 }
 
-/// Hands on what has arrived at the nodes [begin, end), the last one first.
+/// Hands on the gradients that have arrived at the nodes [begin, end), the last node first.
 template <class Context>
 expected<void> basic_tape<Context>::walk_nodes(uint32_t begin, uint32_t end,
                                                const std::function<void(uint32_t)>& on_passed) {

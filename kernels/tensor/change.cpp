@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes by hand are rare beside updates: plain loops, shared between cores where they are long.
+// Changes by hand: plain loops, since they are rare beside updates.
 #include "kernels/tensor/change.hpp"
 
 #include "kernels/tensor/parallel.hpp"
@@ -60,8 +60,8 @@ T quotient(T a, T b) {
 }
 
 template <class T>
-T combine(change how, T a, T b) {
-  switch (how) {
+T combine(change operation, T a, T b) {
+  switch (operation) {
   case change::add:
     return wrapped([](auto x, auto y) { return x + y; }, a, b);
   case change::subtract:
@@ -80,8 +80,9 @@ T combine(change how, T a, T b) {
 }
 
 template <class T>
-bool divides_by_zero(change how, std::span<const T> operand) {
-  return std::is_integral_v<T> && how == change::divide && std::ranges::count(operand, T{0}) > 0;
+bool divides_by_zero(change operation, std::span<const T> operand) {
+  return std::is_integral_v<T> && operation == change::divide
+         && std::ranges::count(operand, T{0}) > 0;
 }
 
 tl::unexpected<error> division_by_zero() {
@@ -109,25 +110,25 @@ expected<void> check_rows(const tensor& value, const indexed_slices& operand) {
 }
 
 template <class T>
-expected<tensor> change_all(const tensor& value, change how, const tensor& operand) {
+expected<tensor> change_all(const tensor& value, change operation, const tensor& operand) {
   auto a = value.values<T>();
   auto b = operand.values<T>();
-  if (divides_by_zero(how, b)) return division_by_zero();
+  if (divides_by_zero(operation, b)) return division_by_zero();
   tensor result{value.type(), value.extents()};
   auto out = result.mutable_values<T>();
   cpu::parallel_chunks({}, out.size(), [&](size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i)
-      out[i] = combine(how, a[i], b[i]);
+      out[i] = combine(operation, a[i], b[i]);
   });
   return result;
 }
 
 template <class T>
-expected<tensor> change_rows(const tensor& value, change how, const indexed_slices& operand) {
+expected<tensor> change_rows(const tensor& value, change operation, const indexed_slices& operand) {
   auto indices = operand.indices.contiguous();
   auto values = operand.values.contiguous();
   auto from = values.values<T>();
-  if (divides_by_zero(how, from)) return division_by_zero();
+  if (divides_by_zero(operation, from)) return division_by_zero();
   auto result = value.clone();
   auto out = result.mutable_values<T>();
   auto rows = indices.values<int64_t>();
@@ -135,24 +136,24 @@ expected<tensor> change_rows(const tensor& value, change how, const indexed_slic
   for (size_t row = 0; row < rows.size(); ++row)
     for (size_t i = 0; i < width; ++i) {
       auto& element = out[static_cast<size_t>(rows[row]) * width + i];
-      element = combine(how, element, from[row * width + i]);
+      element = combine(operation, element, from[row * width + i]);
     }
   return result;
 }
 
 } // namespace
 
-std::string_view name_of_assign(change how) {
+std::string_view name_of_assign(change operation) {
   constexpr std::string_view names[change_count] = {
     "assign", "assign_add", "assign_sub", "assign_mul", "assign_div", "assign_min", "assign_max"};
-  return names[static_cast<size_t>(how)];
+  return names[static_cast<size_t>(operation)];
 }
 
-std::string_view name_of_scatter(change how) {
+std::string_view name_of_scatter(change operation) {
   constexpr std::string_view names[change_count]
     = {"scatter_update", "scatter_add", "scatter_sub", "scatter_mul",
        "scatter_div",    "scatter_min", "scatter_max"};
-  return names[static_cast<size_t>(how)];
+  return names[static_cast<size_t>(operation)];
 }
 
 tensor filled(dtype type, const shape& extents, double value) {
@@ -166,22 +167,23 @@ tensor filled(dtype type, const shape& extents, double value) {
   return result;
 }
 
-expected<tensor> changed(const tensor& value, change how, const tensor& operand) {
+expected<tensor> changed(const tensor& value, change operation, const tensor& operand) {
   if (auto fit = check_types(value, operand); !fit) return tl::unexpected<error>(fit.error());
   if (value.extents() != operand.extents())
     return fail(errc::invalid_argument, "the variable has shape " + to_string(value.extents())
                                           + ", the operand " + to_string(operand.extents()));
-  if (how == change::assign) return operand.clone();
-  return visit_number(value.type(),
-                      [&]<class T>(T) { return change_all<T>(value, how, operand.contiguous()); });
+  if (operation == change::assign) return operand.clone();
+  return visit_number(value.type(), [&]<class T>(T) {
+    return change_all<T>(value, operation, operand.contiguous());
+  });
 }
 
-expected<tensor> scattered(const tensor& value, change how, const indexed_slices& operand) {
+expected<tensor> scattered(const tensor& value, change operation, const indexed_slices& operand) {
   if (auto fit = check_types(value, operand.values); !fit)
     return tl::unexpected<error>(fit.error());
   if (auto fit = check_rows(value, operand); !fit) return tl::unexpected<error>(fit.error());
   return visit_number(value.type(),
-                      [&]<class T>(T) { return change_rows<T>(value, how, operand); });
+                      [&]<class T>(T) { return change_rows<T>(value, operation, operand); });
 }
 
 } // namespace troupe

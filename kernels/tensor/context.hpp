@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The context of an operation: each twin of an operation takes that of its own namespace
-// first.
+// Contexts: each twin of an operation takes the context of its own namespace first.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CRC-32C by a table of what each byte does to it.
+// CRC-32C by a table with the remainder of each byte.
 #include "kernels/tensor/crc32c.hpp"
 
 #include <array>

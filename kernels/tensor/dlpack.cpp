@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Translating between our tensors and DLPack's.
+// Our tensors as DLPack's, and back.
 #include "kernels/tensor/dlpack.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -65,9 +66,7 @@ std::string complaint_about(const DLTensor& from, dtype type) {
   for (int dim = 0; dim < from.ndim; ++dim)
     if (from.shape[dim] < 0) return "extent " + std::to_string(dim) + " is negative";
   if (overflows(from, type)) return "its size does not fit 64 bits";
-  bool is_empty = false;
-  for (int dim = 0; dim < from.ndim; ++dim)
-    is_empty = is_empty || from.shape[dim] == 0;
+  auto is_empty = std::find(from.shape, from.shape + from.ndim, 0) != from.shape + from.ndim;
   if (!is_empty && from.data == nullptr) return "it has elements but no data";
   auto address = reinterpret_cast<uintptr_t>(from.data) + from.byte_offset;
   if (address % element_bytes(type) != 0) return "its data is not aligned to its element type";

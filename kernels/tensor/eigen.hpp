@@ -29,8 +29,8 @@ using matrix_map = Eigen::Map<
 
 namespace detail {
 
-inline void check_map(const tensor& from, dtype wanted, size_t rank) {
-  from.check_type(wanted);
+inline void check_map(const tensor& from, dtype type, size_t rank) {
+  from.check_type(type);
   from.check_on_host();
   if (from.rank() == rank) return;
   throw failure{{errc::invalid_argument, "a tensor of shape " + to_string(from.extents())

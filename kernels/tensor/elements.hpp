@@ -69,7 +69,7 @@ struct mutable_elements {
 };
 
 /// Calls `visitor` with a value-initialised element of the given floating type:
-/// `visit_floating(source.type, [&](auto zero) { read(source.as<decltype(zero)>()); })`.
+/// `visit_floating(source.type, [&]<class T>(T) { read(source.as<T>()); })`.
 /// @pre `is_floating(type)`.
 template <class Visitor>
 void visit_floating(dtype type, const Visitor& visitor) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// k gradients that become one: what every pass over gradients reads.
+// The gradients of one variable, and how a pass over them makes one of them.
 #pragma once
 
 #include "kernels/tensor/elements.hpp"
@@ -53,8 +53,7 @@ template <class T>
 [[nodiscard]] T combined(const gradient_sum& gradient, size_t i) {
   auto element = [i](const elements& source) {
     T value{};
-    visit_floating(source.type,
-                   [&](auto zero) { value = widen<T>(source.as<decltype(zero)>()[i]); });
+    visit_floating(source.type, [&]<class From>(From) { value = widen<T>(source.as<From>()[i]); });
     return value;
   };
   T sum = element(gradient.sources[0]);

@@ -9,9 +9,9 @@
 
 namespace troupe {
 
-/// Thousands of actors lie in more pages than a processor knows the addresses of, and the one that
-/// goes next is anywhere among them. From now on the program's allocator asks the system for pages
-/// of 2 MiB; where the program has none that can, as without mimalloc, nothing happens.
+/// Thousands of actors lie in more pages than a processor's address cache holds, and the actor that
+/// runs next lies anywhere among them. From now on the program's allocator takes pages of 2 MiB
+/// from the system; a program whose allocator cannot, as without mimalloc, goes on as before.
 /// Thread: any.
 inline void prefer_huge_pages() {
 #if __has_include(<mimalloc.h>)

@@ -45,8 +45,8 @@ sum_pair sums_of_chunks(size_t count, const void* body,
 /// thrown on; which chunks have been worked on is then open.
 template <class Body>
 void parallel_chunks(const context& on, size_t count, const Body& body) {
-  detail::run_chunks(on, count, &body, [](const void* what, size_t begin, size_t end) {
-    (*static_cast<const Body*>(what))(begin, end);
+  detail::run_chunks(on, count, &body, [](const void* erased, size_t begin, size_t end) {
+    (*static_cast<const Body*>(erased))(begin, end);
   });
 }
 
@@ -54,16 +54,16 @@ void parallel_chunks(const context& on, size_t count, const Body& body) {
 /// `parallel_chunks`. Chunks and order of additions depend on `count` alone, not even on a context.
 template <class Body>
 [[nodiscard]] double parallel_sum(size_t count, const Body& body) {
-  return detail::sum_of_chunks(count, &body, [](const void* what, size_t begin, size_t end) {
-    return (*static_cast<const Body*>(what))(begin, end);
+  return detail::sum_of_chunks(count, &body, [](const void* erased, size_t begin, size_t end) {
+    return (*static_cast<const Body*>(erased))(begin, end);
   });
 }
 
 /// Two sums in one pass, each as that of `parallel_sum`.
 template <class Body>
 [[nodiscard]] sum_pair parallel_sums(size_t count, const Body& body) {
-  return detail::sums_of_chunks(count, &body, [](const void* what, size_t begin, size_t end) {
-    return (*static_cast<const Body*>(what))(begin, end);
+  return detail::sums_of_chunks(count, &body, [](const void* erased, size_t begin, size_t end) {
+    return (*static_cast<const Body*>(erased))(begin, end);
   });
 }
 

@@ -110,54 +110,9 @@ inline double uniform_of(uint64_t bits) {
   return ((upper - 0x1.00000001p84) + lower) * 0x1p-53;
 }
 
-// The steps of `portable_log`, without its branches and calls.
-inline double log_of_normal(double x) {
-  auto bits = std::bit_cast<uint64_t>(x);
-  auto m = std::bit_cast<double>((bits & 0x000fffffffffffff) | 0x3fe0000000000000);
-  auto is_low = m < 0.70710678118654752;
-  m = is_low ? m * 2 : m;
-  // The biased exponent is of a number in [1, 2), and m is half of that or the number itself.
-  auto biased = bits >> 52 | 0x4330000000000000;
-  double exponent = std::bit_cast<double>(biased) - 0x1p52 - (is_low ? 1023 : 1022);
-  double s = (m - 1) / (m + 1);
-  double square = s * s;
-  double series = 0;
-  for (int n = 21; n >= 3; n -= 2)
-    series = (series + 1.0 / n) * square;
-  double high = exponent * 0x1.62e42feep-1;
-  double low = exponent * 1.90821492927058770e-10;
-  auto result = high + (2 * s + (2 * s * series + low));
-  return x == 0 ? -std::numeric_limits<double>::infinity() : result;
-}
-
-constexpr double exp_lanes_max = 700; // beyond it a result may be no normal number
-
-// The steps of `portable_exp`. @pre |x| <= exp_lanes_max.
-inline double exp_to_normal(double x) {
-  double n = std::floor(x * 1.4426950408889634 + 0.5);
-  double r = (x - n * 0x1.62e42feep-1) - n * 1.90821492927058770e-10;
-  double series = 0;
-  for (int k = 14; k >= 2; --k)
-    series = (series + 1.0) * r / k;
-  // n in the low bits of 1.5 * 2^52 + n; shifted, it is a power's exponent.
-  auto biased = std::bit_cast<uint64_t>(n + (0x1.8p52 + 1023)) << 52;
-  return (1.0 + (r + r * series)) * std::bit_cast<double>(biased);
-}
-
-} // namespace
-
-double portable_log(double x) {
-  if (x == 0) return -std::numeric_limits<double>::infinity();
-  if (!(x > 0)) return std::numeric_limits<double>::quiet_NaN();
-  if (std::isinf(x)) return x;
-  // x = m * 2^e with m within [sqrt(1/2), sqrt(2)), and log m = 2 atanh((m - 1) / (m + 1)); its
-  // series in s^2 <= 0.0295 is down to 2^-57 after ten terms.
-  int exponent = 0;
-  double m = std::frexp(x, &exponent);
-  if (m < 0.70710678118654752) {
-    m *= 2;
-    --exponent;
-  }
+/// log(m * 2^exponent) for m within [sqrt(1/2), sqrt(2)): log m = 2 atanh((m - 1) / (m + 1)), whose
+/// series in s^2 <= 0.0295 is down to 2^-57 after ten terms.
+inline double log_of_parts(double m, double exponent) {
   double s = (m - 1) / (m + 1);
   double square = s * s;
   double series = 0;
@@ -169,18 +124,67 @@ double portable_log(double x) {
   return high + (2 * s + (2 * s * series + low));
 }
 
-double portable_exp(double x) {
-  if (std::isnan(x)) return x;
-  if (x > 709.782712893384) return std::numeric_limits<double>::infinity();
-  if (x < -745.1332191019412) return 0;
-  // x = n log 2 + r with |r| <= 0.35; the Taylor series of e^r is down to 2^-57 after 14 terms.
+/// e^x = factor * 2^exponent.
+struct power_parts {
+  double exponent;
+  double factor;
+};
+
+/// x = n log 2 + r with |r| <= 0.35; the Taylor series of e^r is down to 2^-57 after 14 terms.
+inline power_parts parts_of_power(double x) {
   double n = std::floor(x * 1.4426950408889634 + 0.5);
   double r = (x - n * 0x1.62e42feep-1) - n * 1.90821492927058770e-10;
   double series = 0;
   for (int k = 14; k >= 2; --k)
     series = (series + 1.0) * r / k;
   // The last step apart: 1 + r (1 + ...) keeps the small terms together until the end.
-  return std::ldexp(1.0 + (r + r * series), static_cast<int>(n));
+  return {n, 1.0 + (r + r * series)};
+}
+
+// `portable_log` without its branches and calls.
+inline double log_of_normal(double x) {
+  auto bits = std::bit_cast<uint64_t>(x);
+  auto m = std::bit_cast<double>((bits & 0x000fffffffffffff) | 0x3fe0000000000000);
+  auto is_low = m < 0.70710678118654752;
+  m = is_low ? m * 2 : m;
+  // The biased exponent is of a number in [1, 2), and m is half of that or the number itself.
+  auto biased = bits >> 52 | 0x4330000000000000;
+  double exponent = std::bit_cast<double>(biased) - 0x1p52 - (is_low ? 1023 : 1022);
+  auto result = log_of_parts(m, exponent);
+  return x == 0 ? -std::numeric_limits<double>::infinity() : result;
+}
+
+constexpr double exp_lanes_max = 700; // beyond it a result may be no normal number
+
+// `portable_exp` without its branches and calls. @pre |x| <= exp_lanes_max.
+inline double exp_to_normal(double x) {
+  auto [exponent, factor] = parts_of_power(x);
+  // The exponent in the low bits of 1.5 * 2^52 + exponent; shifted, it is that of a power of 2.
+  auto biased = std::bit_cast<uint64_t>(exponent + (0x1.8p52 + 1023)) << 52;
+  return factor * std::bit_cast<double>(biased);
+}
+
+} // namespace
+
+double portable_log(double x) {
+  if (x == 0) return -std::numeric_limits<double>::infinity();
+  if (!(x > 0)) return std::numeric_limits<double>::quiet_NaN();
+  if (std::isinf(x)) return x;
+  int exponent = 0;
+  double m = std::frexp(x, &exponent);
+  if (m < 0.70710678118654752) {
+    m *= 2;
+    --exponent;
+  }
+  return log_of_parts(m, exponent);
+}
+
+double portable_exp(double x) {
+  if (std::isnan(x)) return x;
+  if (x > 709.782712893384) return std::numeric_limits<double>::infinity();
+  if (x < -745.1332191019412) return 0;
+  auto [exponent, factor] = parts_of_power(x);
+  return std::ldexp(factor, static_cast<int>(exponent));
 }
 
 random_key::random_key(uint64_t seed, std::string_view purpose, uint32_t index, uint64_t step)
@@ -253,16 +257,16 @@ void stream_lanes::uniforms(uint32_t index, uint64_t step, lane_values& first,
 
 void log_lanes(lane_values& x) {
   cpu::vectorised([&] {
-    for (auto& one : x)
-      one = log_of_normal(one);
+    for (auto& number : x)
+      number = log_of_normal(number);
   });
 }
 
 void exp_lanes(lane_values& x) {
   auto arguments = x;
   cpu::vectorised([&] {
-    for (auto& one : x)
-      one = exp_to_normal(one);
+    for (auto& number : x)
+      number = exp_to_normal(number);
   });
   for (size_t lane = 0; lane < random_lanes; ++lane)
     if (!(std::abs(arguments[lane]) <= exp_lanes_max)) x[lane] = portable_exp(arguments[lane]);

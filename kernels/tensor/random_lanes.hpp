@@ -21,8 +21,7 @@ using lane_values = std::array<double, random_lanes>;
 ///
 ///     stream_lanes streams{seed, "computing time"};
 ///     streams.uniforms(replica, step, first, second);
-///     // first[i] is random_stream{random_key{seed, "computing time", replica, step +
-///     i}}.uniform()
+///     // first[i] is random_stream{{seed, "computing time", replica, step + i}}.uniform()
 ///
 /// Thread: a value; may be used from any thread.
 class stream_lanes {

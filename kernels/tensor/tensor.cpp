@@ -16,7 +16,7 @@ namespace troupe {
 
 namespace {
 
-/// The source of a copy: its extents, strides and element size.
+/// Where the source of a copy has its elements.
 struct strided_layout {
   const shape& extents;
   const std::vector<int64_t>& strides;
@@ -25,15 +25,15 @@ struct strided_layout {
 
 /// Copies the elements below `source` in dimensions [dim, rank) to `target`, row-major; returns the
 /// end of what it wrote.
-std::byte* gather(std::byte* target, const std::byte* source, const strided_layout& from,
+std::byte* gather(std::byte* target, const std::byte* source, const strided_layout& layout,
                   size_t dim) {
-  if (dim == from.extents.rank()) {
-    std::memcpy(target, source, from.element_bytes);
-    return target + from.element_bytes;
+  if (dim == layout.extents.rank()) {
+    std::memcpy(target, source, layout.element_bytes);
+    return target + layout.element_bytes;
   }
-  auto step = from.strides[dim] * static_cast<int64_t>(from.element_bytes);
-  for (int64_t i = 0; i < from.extents[dim]; ++i)
-    target = gather(target, source + i * step, from, dim + 1);
+  auto step = layout.strides[dim] * static_cast<int64_t>(layout.element_bytes);
+  for (int64_t i = 0; i < layout.extents[dim]; ++i)
+    target = gather(target, source + i * step, layout, dim + 1);
   return target;
 }
 
@@ -165,14 +165,14 @@ bool tensor::is_unique() const {
   return true;
 }
 
-void tensor::throw_no_access(dtype wanted, troupe::device where) const {
+void tensor::throw_no_access(dtype requested, troupe::device where) const {
   auto self = described(type_, extents());
-  if (wanted != type_)
+  if (requested != type_)
     throw_tensor_failure(errc::type_mismatch,
-                         self + " has no elements of " + std::string{to_string(wanted)}
+                         self + " has no elements of " + std::string{to_string(requested)}
                            + ": ask for <" + std::string{element_name(type_)} + ">, not for <"
-                           + std::string{element_name(wanted)}
-                           + ">, or make it with dtype::" + std::string{to_string(wanted)});
+                           + std::string{element_name(requested)}
+                           + ">, or make it with dtype::" + std::string{to_string(requested)});
   if (where != device_)
     throw_tensor_failure(errc::failed_precondition, self + " lies on " + to_string(device_)
                                                       + ", not on " + to_string(where)

@@ -35,11 +35,23 @@ public:
   tensor(const tensor&) = default;
   tensor& operator=(const tensor&) = default;
 
-  tensor(tensor&& other) noexcept { swap(other); }
+  tensor(tensor&& other) noexcept
+    : data_(other.data_), type_(other.type_), read_only_(other.read_only_), device_(other.device_),
+      extents_(std::move(other.extents_)), strides_(std::move(other.strides_)),
+      owner_(std::move(other.owner_)) {
+    other.reset_plain_members();
+  }
 
   tensor& operator=(tensor&& other) noexcept {
-    auto taken = std::move(other);
-    swap(taken);
+    if (this == &other) return *this;
+    data_ = other.data_;
+    type_ = other.type_;
+    read_only_ = other.read_only_;
+    device_ = other.device_;
+    other.reset_plain_members();
+    extents_ = std::move(other.extents_);
+    strides_ = std::move(other.strides_);
+    owner_ = std::move(other.owner_);
     return *this;
   }
 
@@ -124,11 +136,11 @@ public:
     return {static_cast<T*>(mutable_data()), element_count()};
   }
 
-  /// Errors: throws `failure` with type_mismatch unless `wanted == type()`, for access to single
+  /// Errors: throws `failure` with type_mismatch unless `requested == type()`, for access to single
   /// elements by another way than `values`.
-  void check_type(dtype wanted) const {
-    if (wanted != type_) [[unlikely]]
-      throw_no_access(wanted, device_);
+  void check_type(dtype requested) const {
+    if (requested != type_) [[unlikely]]
+      throw_no_access(requested, device_);
   }
 
   /// Errors: throws `failure` with failed_precondition if the elements lie on a device, for code of
@@ -159,25 +171,24 @@ public:
   [[nodiscard]] tensor clone() const;
 
 private:
-  void check_access(dtype wanted, troupe::device where) const {
-    if (wanted != type_ || where != device_ || !is_contiguous()) [[unlikely]]
-      throw_no_access(wanted, where);
+  void check_access(dtype requested, troupe::device where) const {
+    if (requested != type_ || where != device_ || !is_contiguous()) [[unlikely]]
+      throw_no_access(requested, where);
   }
 
-  [[noreturn]] void throw_no_access(dtype wanted, troupe::device where) const;
+  [[noreturn]] void throw_no_access(dtype requested, troupe::device where) const;
   [[noreturn]] void throw_read_only() const;
 
   tensor(void* data, dtype type, shape extents, std::vector<int64_t> strides,
          std::shared_ptr<const void> owner);
 
-  void swap(tensor& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(type_, other.type_);
-    std::swap(read_only_, other.read_only_);
-    std::swap(device_, other.device_);
-    std::swap(extents_, other.extents_);
-    std::swap(strides_, other.strides_);
-    owner_.swap(other.owner_);
+  /// For moves, which copy these members whole: `std::exchange` would store `device_` in pieces,
+  /// and the next read of all of it would wait for them.
+  void reset_plain_members() {
+    data_ = nullptr;
+    type_ = dtype::f32;
+    read_only_ = false;
+    device_ = {};
   }
 
   /// A scalar has an element. Without extents of its own a tensor of nothing takes no memory, so

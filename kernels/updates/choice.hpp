@@ -27,15 +27,15 @@ template <class... Alternative>
   return std::visit([](const auto& chosen) { return chosen.name; }, choice);
 }
 
-/// The alternatives at their defaults, in their order; but for those that have none, because their
-/// code is not of this library.
+/// The alternatives at their defaults, in their order; but for an alternative without defaults,
+/// whose code is not of this library.
 template <class Choice>
 [[nodiscard]] const std::vector<Choice>& choice_defaults() {
   static const auto defaults = []<size_t... Index>(std::index_sequence<Index...>) {
     std::vector<Choice> made;
-    auto add = [&]<size_t At>(std::in_place_index_t<At> which) {
+    auto add = [&]<size_t At>(std::in_place_index_t<At> index) {
       if constexpr (std::default_initializable<std::variant_alternative_t<At, Choice>>)
-        made.emplace_back(which);
+        made.emplace_back(index);
     };
     (add(std::in_place_index<Index>), ...);
     return made;
@@ -44,13 +44,13 @@ template <class Choice>
   return defaults;
 }
 
-/// Their names.
+/// The names of `choice_defaults`, in their order.
 template <class Choice>
 [[nodiscard]] std::span<const std::string_view> choice_names() {
   static const auto names = [] {
     std::vector<std::string_view> list;
-    for (const auto& one : choice_defaults<Choice>())
-      list.push_back(name_of(one));
+    for (const auto& choice : choice_defaults<Choice>())
+      list.push_back(name_of(choice));
     return list;
   }();
   return names;
@@ -62,8 +62,8 @@ template <class Choice>
 template <class Choice>
 [[nodiscard]] expected<Choice> choice_of_name(std::string_view kind, std::string_view name) {
   const auto& defaults = choice_defaults<Choice>();
-  for (const auto& one : defaults)
-    if (name_of(one) == name) return one;
+  for (const auto& choice : defaults)
+    if (name_of(choice) == name) return choice;
   std::string line{"no "};
   line.append(kind).append(" '").append(name).append("'; there are");
   for (auto known : choice_names<Choice>())

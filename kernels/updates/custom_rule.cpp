@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rules programs have brought, by name, and how a pass calls one.
+// The register of the rules that programs bring, and how a pass calls one.
 #include "kernels/updates/custom_rule.hpp"
 
 #include <algorithm>

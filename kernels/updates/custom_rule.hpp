@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizers of one's own: from the type of a rule to one of `update_rule`, and its name.
+// Optimizers of a program's own: the type of a rule becomes an `update_rule` with a name.
 #pragma once
 
 #include "kernels/updates/rules/block_loop.hpp"
@@ -13,7 +13,7 @@ namespace troupe {
 
 /// The type of a rule: a struct like those in `kernels/updates/rules/`, default-constructible and
 /// with
-///   name, slot_names       static, as they have them, with at most `cpu::slot_count_max` slots;
+///   name, slot_names       static, as they have them, with at most `slot_count_max` slots;
 ///   learning_rate          a double, which schedules multiply;
 ///   visit_settings         for numbers and flags, not for lists;
 ///   for_elements<T>        for float and double, made of the settings alone: no layer-wise rule.
@@ -24,7 +24,7 @@ namespace troupe {
 template <class Rule>
 concept custom_rule_type
   = std::default_initializable<Rule> && std::copyable<Rule> && !is_layer_wise_rule<
-      Rule> && Rule::slot_names.size() <= cpu::slot_count_max
+      Rule> && Rule::slot_names.size() <= slot_count_max
     && requires(Rule rule) {
   { Rule::name } -> std::convertible_to<std::string_view>;
   { rule.learning_rate } -> std::same_as<double&>;
@@ -93,7 +93,7 @@ const rules::custom_code& code_of() {
   return code;
 }
 
-/// As the public one; the code outlives the process' last update.
+/// As the public function; the code outlives the process' last update.
 [[nodiscard]] expected<void> register_rule(const rules::custom_code& code);
 
 } // namespace detail

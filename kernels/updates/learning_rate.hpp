@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the learning rate changes over the updates of a job.
+// Schedules: how the learning rate changes over the updates of a job.
 #pragma once
 
 #include "kernels/updates/choice.hpp"

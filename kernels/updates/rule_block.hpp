@@ -9,10 +9,7 @@
 
 namespace troupe::cpu {
 
-/// The most slots that any rule has, those of programs included.
-inline constexpr size_t slot_count_max = 4;
-
-/// The slots of which one element's state is made, or the most where only a value tells.
+/// Slots in the state of an element: the rule's, or the most for a rule whose type is unknown.
 template <class Rule>
 inline constexpr size_t state_size = Rule::slot_names.size();
 
@@ -29,6 +26,17 @@ struct block {
   std::array<const T*, slot_count_max> slots_before{};
   std::array<T*, slot_count_max> slots_after{};
 };
+
+/// The rule for elements of type T; `norms(settings)` works out the norms of the whole variable for
+/// a layer-wise rule.
+template <class T, class Rule, class Norms>
+[[nodiscard]] auto rule_for_elements(const Rule& settings, const Norms& norms) {
+  using element_rule = typename Rule::template for_elements<T>;
+  if constexpr (is_layer_wise_rule<Rule>)
+    return element_rule{settings, norms(settings)};
+  else
+    return element_rule{settings};
+}
 
 /// Applies a rule to every element of a block. Compiled beside the rules, in `rules/*_cpu.cpp`.
 template <class Rule, class T>
@@ -53,10 +61,10 @@ namespace troupe::rules {
 template <class T>
 template <size_t Slots>
 T custom::for_elements<T>::operator()(T value, T gradient, std::array<T, Slots>& slots) const {
-  cpu::block<T> one{1, &gradient, &value, &value};
+  cpu::block<T> single{1, &gradient, &value, &value};
   for (size_t slot = 0; slot < Slots; ++slot)
-    one.slots_before[slot] = one.slots_after[slot] = &slots[slot];
-  step(one);
+    single.slots_before[slot] = single.slots_after[slot] = &slots[slot];
+  step(single);
   return value;
 }
 

@@ -83,11 +83,11 @@ template <class Rule, class T, unsigned most>
 __global__ void __launch_bounds__(block_threads)
   update_kernel(update_passes<Rule, T, most> passes) {
   constexpr size_t width = gathered_width<T>;
-  unsigned which = 0;
-  while (which + 1 < most && blockIdx.x >= passes.first_block[which + 1])
-    ++which;
-  const auto& pass = passes.each[which];
-  const unsigned begin = passes.first_block[which], end = passes.first_block[which + 1];
+  unsigned own = 0;
+  while (own + 1 < most && blockIdx.x >= passes.first_block[own + 1])
+    ++own;
+  const auto& pass = passes.each[own];
+  const unsigned begin = passes.first_block[own], end = passes.first_block[own + 1];
   const size_t thread = size_t{blockIdx.x - begin} * blockDim.x + threadIdx.x;
   const size_t threads = size_t{end - begin} * blockDim.x;
   auto apply = pass.apply;
@@ -125,11 +125,12 @@ struct ready_pass {
 };
 
 template <class Rule, class T>
-[[nodiscard]] ready_pass<Rule, T> make_ready(const context& on, const rule_update<Rule, T>& one) {
-  const auto& at = one.at;
-  auto gathering = gather<T>(on, one.gradient);
-  update_pass<Rule, T> pass{one.settings, typename Rule::template for_elements<T>{one.settings},
-                            gathering.from, at};
+[[nodiscard]] ready_pass<Rule, T> make_ready(const context& on,
+                                             const rule_update<Rule, T>& update) {
+  const auto& at = update.at;
+  auto gathering = gather<T>(on, update.gradient);
+  update_pass<Rule, T> pass{
+    update.settings, typename Rule::template for_elements<T>{update.settings}, gathering.from, at};
   std::shared_ptr<std::byte> squares;
   if constexpr (is_layer_wise_rule<Rule>)
     if (squares = room_for_sums(on, 2); squares != nullptr) {
@@ -170,18 +171,18 @@ inline constexpr size_t alone_blocks_min = std::min<size_t>(1024, grid_blocks_ma
 template <class Rule, class T>
 void queue_updates(const context& on, std::span<const rule_update<Rule, T>> updates) {
   std::vector<ready_pass<Rule, T>> ready;
-  for (const auto& one : updates)
-    if (one.at.count > 0) ready.push_back(make_ready(on, one));
+  for (const auto& update : updates)
+    if (update.at.count > 0) ready.push_back(make_ready(on, update));
   if (!on.status()) return; // there may be no room for squares
-  auto alone
-    = std::ranges::partition(ready, [](const auto& one) { return one.blocks < alone_blocks_min; });
-  for (const auto& one : alone)
-    launch_passes<1, Rule, T>(on, {&one, 1});
-  std::span<const ready_pass<Rule, T>> others{ready.begin(), alone.begin()};
-  while (!others.empty()) {
-    auto next = others.first(std::min<size_t>(passes_max<Rule, T>, others.size()));
+  auto alone = std::ranges::partition(
+    ready, [](const auto& pass) { return pass.blocks < alone_blocks_min; });
+  for (const auto& large : alone)
+    launch_passes<1, Rule, T>(on, {&large, 1});
+  std::span<const ready_pass<Rule, T>> small{ready.begin(), alone.begin()};
+  while (!small.empty()) {
+    auto next = small.first(std::min<size_t>(passes_max<Rule, T>, small.size()));
     next.size() == 1 ? launch_passes<1>(on, next) : launch_passes<passes_max<Rule, T>>(on, next);
-    others = others.subspan(next.size());
+    small = small.subspan(next.size());
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The needs of a GPU's updates from each rule; compiled beside the rules, in `rules/*_cuda.cu`.
+// The launches of a rule's loops on a GPU; compiled beside the rules, in `rules/*_cuda.cu`.
 #pragma once
 
 #include "kernels/cuda/context.hpp"
@@ -13,9 +13,6 @@
 #include <string>
 
 namespace troupe::cuda {
-
-/// The most slots that any rule has.
-inline constexpr size_t slot_count_max = 4;
 
 /// A GPU's answer to a rule that a program brings: such loops are compiled for CPUs only.
 [[nodiscard]] inline expected<void> no_code_for(const rules::custom& rule) {

@@ -23,7 +23,7 @@ struct replaced {
 /// shadow -= weight * (shadow - the variable's new value).
 template <class T>
 struct averaged {
-  std::span<T> shadow; ///< Empty: no average is wanted.
+  std::span<T> shadow; ///< Empty: there is no average.
   double weight = 0;   ///< 1 - decay.
 };
 
@@ -62,12 +62,14 @@ namespace reference {
 
 /// Summing the gradients as they come, then applying the sum, moves about 3k arrays through memory.
 /// This reads each of the k gradients, the variable and its slots once, and writes the variable and
-/// its slots once; likewise the moving average, if there is one. T is f32 or f64.
+/// its slots once; it reads and writes the moving average once, too, if there is one. T is f32 or
+/// f64.
 ///
 /// Layer-wise rules read everything once more, before, for the norms: sums of squares in double,
 /// over chunks of `sum_chunk_elements` in 16 lanes (element i joins lane i mod 16, then lane l
 /// joins lane l + 8, then 4, 2 and 1), the chunks added up in halves. The order is part of the
-/// contract. Shape: gradient  k x [n]           disjoint from what is written
+/// contract.
+/// Shape: gradient  k x [n]           disjoint from the arrays that are written
 ///        variable  [n]
 ///        slots     slots of rule x [n]
 ///        average   [n] or empty

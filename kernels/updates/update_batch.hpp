@@ -41,7 +41,7 @@ public:
 private:
   template <class T>
   struct waiting_pass {
-    variable_state& of;
+    variable_state& state;
     prepared_update<T> pass;
   };
 

@@ -42,7 +42,7 @@ void stream(const T* from, size_t count, T* to) {
 #endif
 }
 
-/// Makes streamed blocks visible to any thread that this one tells next that they are there.
+/// Makes streamed blocks visible to any thread that this one synchronises with next.
 void finish_streaming() {
 #if defined(__SSE2__)
   _mm_sfence();
@@ -51,14 +51,14 @@ void finish_streaming() {
 
 /// Everything that the pass reads and writes.
 template <class T>
-struct pass {
+struct dense_pass {
   const gradient_sum& gradient;
   const replaced<T>& variable;
   std::span<const replaced<T>> slots;
   const averaged<T>& average;
   bool streams; ///< Whether the variable's new version goes past the caches.
 
-  /// Combines the gradients of `count` elements from `begin` on, and says where all else lies.
+  /// Combines the gradients of `count` elements from `begin` on. @returns Where all arrays lie.
   [[nodiscard]] block<T> combine(size_t begin, size_t count, T* combined) const {
     combine_block(gradient, begin, count, combined);
     block<T> result{count, combined, variable.before.data() + begin,
@@ -79,17 +79,17 @@ struct pass {
 };
 
 template <class Rule, class T>
-void update_chunk(const typename Rule::template for_elements<T>& apply, const pass<T>& over,
+void update_chunk(const typename Rule::template for_elements<T>& apply, const dense_pass<T>& pass,
                   size_t begin, size_t end) {
   alignas(cache_line_bytes) T combined[block_elements];
   for (size_t at = begin; at < end; at += block_elements) {
     size_t count = std::min(block_elements, end - at);
-    auto block = over.combine(at, count, combined);
+    auto block = pass.combine(at, count, combined);
     apply_to<Rule>(block, apply);
-    over.follow({block.after, count}, at);
-    if (over.streams) stream(combined, count, over.variable.after.data() + at);
+    pass.follow({block.after, count}, at);
+    if (pass.streams) stream(combined, count, pass.variable.after.data() + at);
   }
-  if (over.streams) finish_streaming();
+  if (pass.streams) finish_streaming();
 }
 
 double sum_of(std::array<double, 16> lanes) {
@@ -100,26 +100,16 @@ double sum_of(std::array<double, 16> lanes) {
 }
 
 template <class Rule, class T>
-rules::layer_norms norms_of(const Rule& settings, const pass<T>& over) {
+rules::layer_norms norms_of(const Rule& settings, const dense_pass<T>& pass) {
   const typename Rule::template for_elements<T> rule{settings};
-  auto squares = parallel_sums(over.variable.after.size(), [&](size_t begin, size_t end) {
+  auto squares = parallel_sums(pass.variable.after.size(), [&](size_t begin, size_t end) {
     squared_lanes sums;
     alignas(cache_line_bytes) T combined[block_elements];
     for (size_t at = begin; at < end; at += block_elements)
-      add_squares<Rule>(over.combine(at, std::min(block_elements, end - at), combined), rule, sums);
+      add_squares<Rule>(pass.combine(at, std::min(block_elements, end - at), combined), rule, sums);
     return sum_pair{sum_of(sums.variable), sum_of(sums.direction)};
   });
   return {std::sqrt(squares[0]), std::sqrt(squares[1])};
-}
-
-/// The rule for elements of type T, with whatever it has to know of the whole variable.
-template <class Rule, class T>
-auto prepared(const Rule& settings, const pass<T>& over) {
-  using prepared_rule = typename Rule::template for_elements<T>;
-  if constexpr (is_layer_wise_rule<Rule>)
-    return prepared_rule{settings, norms_of(settings, over)};
-  else
-    return prepared_rule{settings};
 }
 
 template <class T>
@@ -136,11 +126,12 @@ void update(const context& on, const update_rule& rule, const gradient_sum& grad
             const replaced<T>& variable, std::span<const replaced<T>> slots,
             const averaged<T>& average) {
   check(rule, gradient, variable, slots, average);
-  const pass<T> over{gradient, variable, slots, average, is_streamed(variable)};
+  const dense_pass<T> pass{gradient, variable, slots, average, is_streamed(variable)};
   auto update_with = [&]<class Rule>(const Rule& settings) {
-    const auto apply = prepared(settings, over);
+    const auto apply
+      = rule_for_elements<T>(settings, [&](const auto& rule) { return norms_of(rule, pass); });
     parallel_chunks(on, variable.after.size(),
-                    [&](size_t begin, size_t end) { update_chunk<Rule>(apply, over, begin, end); });
+                    [&](size_t begin, size_t end) { update_chunk<Rule>(apply, pass, begin, end); });
   };
   std::visit(update_with, rule);
 }

@@ -11,8 +11,8 @@ namespace troupe::cuda {
 namespace {
 
 template <class T>
-update_places<T> places_of(const dense_update<T>& one) {
-  const auto& [rule, gradient, variable, slots, average] = one;
+update_places<T> places_of(const dense_update<T>& update) {
+  const auto& [rule, gradient, variable, slots, average] = update;
   check<T>(rule, gradient, variable, slots, average);
   TROUPE_ASSERT(slots.size() <= slot_count_max, slots.size());
   update_places<T> at{variable.after.size(), variable.before.data(), variable.after.data()};
@@ -27,15 +27,15 @@ update_places<T> places_of(const dense_update<T>& one) {
 
 template <class Rule, class T>
 void update_by(const context& on, std::span<const dense_update<T>> updates) {
-  std::vector<rule_update<Rule, T>> mine;
-  for (const auto& one : updates)
-    if (const auto* settings = std::get_if<Rule>(&one.rule))
-      mine.push_back({*settings, one.gradient, places_of(one)});
-  if (mine.empty()) return;
+  std::vector<rule_update<Rule, T>> by_rule;
+  for (const auto& update : updates)
+    if (const auto* settings = std::get_if<Rule>(&update.rule))
+      by_rule.push_back({*settings, update.gradient, places_of(update)});
+  if (by_rule.empty()) return;
   if constexpr (std::same_as<Rule, rules::custom>)
-    on.note(no_code_for(mine.front().settings));
+    on.note(no_code_for(by_rule.front().settings));
   else
-    queue_updates<Rule, T>(on, mine);
+    queue_updates<Rule, T>(on, by_rule);
 }
 
 template <class... Rules, class T>
@@ -55,8 +55,8 @@ template <class T>
 void update(const context& on, const update_rule& rule, const gradient_sum& gradient,
             const replaced<T>& variable, std::span<const replaced<T>> slots,
             const averaged<T>& average) {
-  const dense_update<T> one{rule, gradient, variable, {slots.begin(), slots.end()}, average};
-  update<T>(on, {&one, 1});
+  const dense_update<T> single{rule, gradient, variable, {slots.begin(), slots.end()}, average};
+  update<T>(on, {&single, 1});
 }
 
 template void update(const context&, std::span<const dense_update<float>>);

@@ -41,8 +41,8 @@ struct gradient_mean {
   double scale = 1;                    ///< Factor of the mean: a clip by the norm of all variables.
 };
 
-// These are written once for all contexts: cpu and cuda, which the streams of devices use, and
-// reference, the oracle. A variable lies where the context computes; gradients of the host are
+// The functions are written once for all contexts: cpu and cuda, which the streams of devices use,
+// and reference, the oracle. A variable lies where the context computes; gradients of the host are
 // copied there.
 
 /// Makes a variable ready for the updates of a plan. Slots of the same optimizer go on; others

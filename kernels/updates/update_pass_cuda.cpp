@@ -63,9 +63,9 @@ private:
   [[nodiscard]] double* first() const { return reinterpret_cast<double*>(room_.get()); }
 
   template <class T>
-  void queue(const waiting<T>& all) const {
+  void queue(const waiting<T>& measured) const {
     std::vector<cuda::measured_sum> sums;
-    for (const auto& [i, gradients] : all)
+    for (const auto& [i, gradients] : measured)
       sums.push_back({gradients.sum, first() + i});
     cuda::squared_norms<T>(on_, sums);
   }
@@ -101,14 +101,14 @@ void update_batch::add(variable_state& state, const update_plan& plan, const gra
 template <class T>
 void update_batch::launch(std::vector<waiting_pass<T>>& passes) {
   std::vector<dense_update<T>> updates;
-  for (auto& one : passes)
-    updates.push_back(std::move(one.pass.arguments));
+  for (auto& [state, pass] : passes)
+    updates.push_back(std::move(pass.arguments));
   update<T>(on_, updates);
-  for (auto& [of, pass] : passes)
+  for (auto& [state, pass] : passes)
     if (on_.status())
-      of.value = pass.after;
+      state.value = pass.after;
     else
-      --of.version;
+      --state.version;
   passes.clear();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernel an update takes, in whatever context.
+// The choice of the kernels of an update, written once for all contexts.
 #pragma once
 
 #include "kernels/math/clip.hpp"
@@ -91,15 +91,15 @@ struct dense_gradients {
            .scale = mean.scale};
   }
 
-  tensor as_dense(const gradient& one, const tensor& table) {
-    if (const auto* dense = std::get_if<tensor>(&one)) return placement::placed(on, *dense);
-    ordered_rows rows{on, {&one, 1}};
+  tensor as_dense(const gradient& given, const tensor& table) {
+    if (const auto* dense = std::get_if<tensor>(&given)) return placement::placed(on, *dense);
+    ordered_rows rows{on, {&given, 1}};
     sparse_sum alone{.sources = rows.sources, .order = rows.order, .width = row_width(table)};
     return dense_form<T>(on, alone, table);
   }
 };
 
-/// Scales a mean gradient to a norm. @returns What the scale lies in; null, if it is `sum.scale`.
+/// Scales a mean gradient to a norm. @returns The memory of the scale; null, if it is `sum.scale`.
 template <class T, class Context, class Sum>
 std::shared_ptr<std::byte> clip_by_norm(const Context& on, Sum& sum, double norm_max) {
   sum.scale *= clip_factor(std::sqrt(squared_norm<T>(on, sum)), norm_max);
@@ -111,9 +111,9 @@ std::shared_ptr<std::byte> clip_by_norm(const cuda::context& on, Sum& sum, doubl
 
 /// Cuts the mean gradient, dense or sparse, as the plan says. @returns As `clip_by_norm`.
 template <class T, class Context, class Sum>
-std::shared_ptr<std::byte> clip(const Context& on, Sum& sum, const gradient_clip& to) {
-  if (to.value_max > 0) sum.limit = to.value_max;
-  return to.norm_max > 0 ? clip_by_norm<T>(on, sum, to.norm_max) : nullptr;
+std::shared_ptr<std::byte> clip(const Context& on, Sum& sum, const gradient_clip& limits) {
+  if (limits.value_max > 0) sum.limit = limits.value_max;
+  return limits.norm_max > 0 ? clip_by_norm<T>(on, sum, limits.norm_max) : nullptr;
 }
 
 /// The same elements, with no other holder; a checkpoint may be looking at the old ones.
@@ -131,9 +131,10 @@ struct update_in_work {
   const update_plan& plan;
   update_rule rule; // as it is at this update
 
-  update_in_work(const Context& context, variable_state& of, const update_plan& planned)
-    : on(context), state(of), plan(planned),
-      rule(at_update(planned.schedule.at(planned.rule, of.version), of.version - of.slots_since)) {}
+  update_in_work(const Context& context, variable_state& variable, const update_plan& all)
+    : on(context), state(variable), plan(all),
+      rule(
+        at_update(plan.schedule.at(plan.rule, state.version), state.version - state.slots_since)) {}
 
   averaged<T> average() {
     if (!state.average) return {};
@@ -168,7 +169,7 @@ struct update_in_work {
       lerp<T>(on, shadow, values, static_cast<T>(weight), shadow);
   }
 
-  // @returns What is left to do; nothing, if some rows were all.
+  /// @returns The dense pass that is left to do; nothing, if only rows changed.
   std::optional<prepared_update<T>> begin(const gradient_mean& mean) {
     if (!are_sparse(mean.gradients)) {
       dense_gradients<T, Context> gradients{on, mean, state.value};
@@ -196,7 +197,7 @@ struct update_in_work {
   }
 };
 
-// Does `work` with the next update of a variable.
+/// Calls `work` with the next update of a variable.
 template <class Context, class Work>
 void next_update(const Context& on, variable_state& state, const update_plan& plan,
                  const Work& work) {
@@ -208,7 +209,7 @@ void next_update(const Context& on, variable_state& state, const update_plan& pl
     work(update_in_work<double, Context>{on, state, plan});
 }
 
-/// The squares of mean gradients, which a context adds up one by one and tells together.
+/// The sums of squares of mean gradients, which a context adds up one by one and returns together.
 template <class Context>
 class measured_squares {
 public:
@@ -232,9 +233,9 @@ private:
 };
 
 template <class T, class Context>
-void add_squares(const Context& on, const measured_mean& of, size_t i,
+void add_squares(const Context& on, const measured_mean& measured, size_t i,
                  measured_squares<Context>& squares) {
-  const auto& [variable, mean] = of;
+  const auto& [variable, mean] = measured;
   if (!are_sparse(mean.gradients))
     return squares.template add<T>(i, dense_gradients<T, Context>{on, mean, variable.value});
   const ordered_rows rows{on, mean.gradients};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that an owner does in an update, besides adding up gradients.
+// The plan of an update: a rule, its schedule, clips and a moving average.
 #pragma once
 
 #include "kernels/updates/learning_rate.hpp"
@@ -41,7 +41,7 @@ struct moving_average {
   }
 };
 
-/// An update, as its owner is told by name: the optimizer's rule, and what happens around it.
+/// An update in names and numbers: the optimizer's rule, and everything that happens around it.
 struct update_plan {
   update_rule rule = rules::sgd{};
   learning_rate_schedule schedule;

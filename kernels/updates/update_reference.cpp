@@ -12,9 +12,9 @@ namespace troupe::reference {
 
 namespace {
 
-/// Everything that the reference_pass reads and writes.
+/// Everything that the pass reads and writes.
 template <class T>
-struct reference_pass {
+struct dense_pass {
   const gradient_sum& gradient;
   const replaced<T>& variable;
   std::span<const replaced<T>> slots;
@@ -22,10 +22,10 @@ struct reference_pass {
 };
 
 template <class Rule, class T>
-auto slots_at(const reference_pass<T>& over, size_t i) {
+auto slots_at(const dense_pass<T>& pass, size_t i) {
   std::array<T, cpu::state_size<Rule>> state{};
-  for (size_t slot = 0; slot < over.slots.size(); ++slot)
-    state[slot] = over.slots[slot].before[i];
+  for (size_t slot = 0; slot < pass.slots.size(); ++slot)
+    state[slot] = pass.slots[slot].before[i];
   return state;
 }
 
@@ -51,42 +51,33 @@ double sum_by_halves(size_t begin, size_t end, size_t count, const Element& elem
 }
 
 template <class Rule, class T>
-rules::layer_norms norms_of(const Rule& settings, const reference_pass<T>& over) {
+rules::layer_norms norms_of(const Rule& settings, const dense_pass<T>& pass) {
   const typename Rule::template for_elements<T> rule{settings};
-  size_t count = over.variable.before.size();
+  size_t count = pass.variable.before.size();
   size_t chunks = (count + cpu::sum_chunk_elements - 1) / cpu::sum_chunk_elements;
-  auto value = [&](size_t i) { return static_cast<double>(over.variable.before[i]); };
+  auto value = [&](size_t i) { return static_cast<double>(pass.variable.before[i]); };
   auto direction = [&](size_t i) {
-    auto state = slots_at<Rule>(over, i);
+    auto state = slots_at<Rule>(pass, i);
     return static_cast<double>(
-      rule.direction(over.variable.before[i], combined<T>(over.gradient, i), state));
+      rule.direction(pass.variable.before[i], combined<T>(pass.gradient, i), state));
   };
   return {std::sqrt(sum_by_halves(0, chunks, count, value)),
           std::sqrt(sum_by_halves(0, chunks, count, direction))};
 }
 
-/// The rule for elements of type T, with whatever it has to know of the whole variable.
-template <class Rule, class T>
-auto prepared(const Rule& settings, const reference_pass<T>& over) {
-  using prepared_rule = typename Rule::template for_elements<T>;
-  if constexpr (is_layer_wise_rule<Rule>)
-    return prepared_rule{settings, norms_of(settings, over)};
-  else
-    return prepared_rule{settings};
-}
-
 template <class T, class Rule>
-void update_with(const Rule& settings, const reference_pass<T>& over) {
-  const auto apply = prepared(settings, over);
-  for (size_t i = 0; i < over.variable.after.size(); ++i) {
-    auto state = slots_at<Rule>(over, i);
-    T value = apply(over.variable.before[i], combined<T>(over.gradient, i), state);
-    over.variable.after[i] = value;
-    for (size_t slot = 0; slot < over.slots.size(); ++slot)
-      over.slots[slot].after[i] = state[slot];
-    if (over.average.shadow.empty()) continue;
-    T& shadow = over.average.shadow[i];
-    shadow = shadow - static_cast<T>(over.average.weight) * (shadow - value);
+void update_with(const Rule& settings, const dense_pass<T>& pass) {
+  const auto apply
+    = cpu::rule_for_elements<T>(settings, [&](const auto& rule) { return norms_of(rule, pass); });
+  for (size_t i = 0; i < pass.variable.after.size(); ++i) {
+    auto state = slots_at<Rule>(pass, i);
+    T value = apply(pass.variable.before[i], combined<T>(pass.gradient, i), state);
+    pass.variable.after[i] = value;
+    for (size_t slot = 0; slot < pass.slots.size(); ++slot)
+      pass.slots[slot].after[i] = state[slot];
+    if (pass.average.shadow.empty()) continue;
+    T& shadow = pass.average.shadow[i];
+    shadow = shadow - static_cast<T>(pass.average.weight) * (shadow - value);
   }
 }
 
@@ -97,8 +88,8 @@ void update(const context&, const update_rule& rule, const gradient_sum& gradien
             const replaced<T>& variable, std::span<const replaced<T>> slots,
             const averaged<T>& average) {
   check(rule, gradient, variable, slots, average);
-  const reference_pass<T> over{gradient, variable, slots, average};
-  std::visit([&](const auto& settings) { update_with(settings, over); }, rule);
+  const dense_pass<T> pass{gradient, variable, slots, average};
+  std::visit([&](const auto& settings) { update_with(settings, pass); }, rule);
 }
 
 template void update(const context&, const update_rule&, const gradient_sum&,

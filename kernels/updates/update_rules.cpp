@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the slots of rules begin, what an update number means to them, and which settings are
-// refused.
+// Functions that all rules share: initial values of slots, numbers of updates, checks of settings.
 #include "kernels/updates/update_rules.hpp"
 
 #include <functional>
@@ -8,9 +7,9 @@
 namespace troupe {
 
 double initial_slot_value(const update_rule& rule, size_t slot) {
-  double result = 0;
   if (const auto* custom = std::get_if<rules::custom>(&rule))
     return custom->initial_slot_value(slot);
+  double result = 0;
   if (slot_names(rule)[slot] == "accumulator")
     visit_settings(rule, [&](std::string_view name, const auto& member, setting_range) {
       if (name == "initial_accumulator_value") result = static_cast<double>(member);

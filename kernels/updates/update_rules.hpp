@@ -36,6 +36,9 @@ using update_rule
                  rules::centered_rmsprop, rules::adadelta, rules::adam, rules::adamw, rules::adamax,
                  rules::nadam, rules::ftrl, rules::lars, rules::lamb, rules::custom>;
 
+/// The most slots that any rule has, those of programs included.
+inline constexpr size_t slot_count_max = 4;
+
 /// The rule of that name at its defaults: of this library, or registered in this process.
 /// Errors: not_found, listing those there are.
 [[nodiscard]] expected<update_rule> rule_of_name(std::string_view name);
@@ -58,7 +61,7 @@ inline constexpr bool is_layer_wise_rule
     rule);
 }
 
-/// How many those are.
+/// The number of the rule's slots.
 [[nodiscard]] constexpr size_t slot_count(const update_rule& rule) {
   return slot_names(rule).size();
 }

@@ -4,6 +4,7 @@
 
 #include "kernels/math/images/image_windows.hpp"
 #include "kernels/tensor/context.hpp"
+#include "messages/assert.hpp"
 
 #include <cstddef>
 #include <span>
@@ -23,6 +24,18 @@ struct convolution_extents : image_windows {
   [[nodiscard]] constexpr size_t output_elements() const { return windows() * outputs; }
 };
 
+namespace detail {
+
+/// Asserts that arrays of these sizes are the input, the weights and the output of a convolution.
+inline void check_sizes(const convolution_extents& extents, size_t input, size_t weights,
+                        size_t output) {
+  TROUPE_ASSERT(input == extents.input_elements(), input, extents.input_elements());
+  TROUPE_ASSERT(weights == extents.weight_elements(), weights, extents.weight_elements());
+  TROUPE_ASSERT(output == extents.output_elements(), output, extents.output_elements());
+}
+
+} // namespace detail
+
 // output[window, o] = sum over the window's pixels and channels of input[pixel, c] *
 // weights[offset, c, o]; as in every network, the window is not mirrored. The gradients are those
 // of this sum by `input` and by `weights`.
@@ -30,7 +43,8 @@ struct convolution_extents : image_windows {
 // Shape: input   [batch, height, width, channels]                  row-major f32 or f64
 //        weights [window_height, window_width, channels, outputs]
 //        output  [batch, output_height, output_width, outputs]
-//        Gradients are as what they are the gradients by; what is written aliases nothing.
+//        A gradient has the shape of the array that it is the gradient by.
+//        Arrays that are written alias nothing.
 // @pre No array has more than `image_elements_max` elements.
 // Cost: 2 * output elements * window_height * window_width * channels operations for each function.
 

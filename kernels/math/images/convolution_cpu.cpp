@@ -33,14 +33,17 @@ struct layouts {
   memory::dims strides;
   memory::dims padding;
 
-  explicit layouts(const convolution_extents& of)
-    : input({dim(of.batch), dim(of.channels), dim(of.height), dim(of.width)},
+  explicit layouts(const convolution_extents& extents)
+    : input({dim(extents.batch), dim(extents.channels), dim(extents.height), dim(extents.width)},
             memory::data_type::f32, memory::format_tag::nhwc),
-      weights({dim(of.outputs), dim(of.channels), dim(of.window_height), dim(of.window_width)},
+      weights({dim(extents.outputs), dim(extents.channels), dim(extents.window_height),
+               dim(extents.window_width)},
               memory::data_type::f32, memory::format_tag::hwio),
-      output({dim(of.batch), dim(of.outputs), dim(of.output_height()), dim(of.output_width())},
+      output({dim(extents.batch), dim(extents.outputs), dim(extents.output_height()),
+              dim(extents.output_width())},
              memory::data_type::f32, memory::format_tag::nhwc),
-      strides{dim(of.stride), dim(of.stride)}, padding{dim(of.padding), dim(of.padding)} {}
+      strides{dim(extents.stride), dim(extents.stride)}, padding{dim(extents.padding),
+                                                                 dim(extents.padding)} {}
 
   /// Weights in whatever order is the fastest.
   [[nodiscard]] memory::desc fast_weights() const {
@@ -54,7 +57,7 @@ struct layouts {
   }
 };
 
-// Wraps an array, even one that is only read: oneDNN has no type for const arrays.
+/// Wraps an array, even one that is only read: oneDNN has no type for const arrays.
 memory array(const memory::desc& layout, std::span<const float> values) {
   return {layout, processor(), const_cast<float*>(values.data())};
 }
@@ -63,9 +66,9 @@ void copy(dnnl::stream& on, memory& from, memory& to) {
   dnnl::reorder{from, to}.execute(on, from, to);
 }
 
-memory reordered(dnnl::stream& on, memory given, const memory::desc& wanted) {
-  if (given.get_desc() == wanted) return given;
-  memory result{wanted, processor()};
+memory reordered(dnnl::stream& on, memory given, const memory::desc& layout) {
+  if (given.get_desc() == layout) return given;
+  memory result{layout, processor()};
   copy(on, given, result);
   return result;
 }
@@ -78,9 +81,9 @@ void with_onednn(Work work) {
     dnnl::stream stream{processor()};
     work(stream);
     stream.wait();
-  } catch (const dnnl::error& refused) {
-    TROUPE_ASSERT(refused.status == dnnl_out_of_memory, static_cast<int>(refused.status),
-                  refused.message);
+  } catch (const dnnl::error& failure) {
+    TROUPE_ASSERT(failure.status == dnnl_out_of_memory, static_cast<int>(failure.status),
+                  failure.message);
     throw std::bad_alloc{};
   }
 }
@@ -88,49 +91,49 @@ void with_onednn(Work work) {
 void forward(const convolution_extents& extents, std::span<const float> input,
              std::span<const float> weights, std::span<float> output) {
   with_onednn([&](dnnl::stream& on) {
-    const layouts of{extents};
-    const auto chosen = of.forward();
-    auto by = reordered(on, array(of.weights, weights), chosen.weights_desc());
-    dnnl::convolution_forward{chosen}.execute(on, {{DNNL_ARG_SRC, array(of.input, input)},
-                                                   {DNNL_ARG_WEIGHTS, by},
-                                                   {DNNL_ARG_DST, array(of.output, output)}});
+    const layouts arrays{extents};
+    const auto chosen = arrays.forward();
+    auto ordered_weights = reordered(on, array(arrays.weights, weights), chosen.weights_desc());
+    dnnl::convolution_forward{chosen}.execute(on, {{DNNL_ARG_SRC, array(arrays.input, input)},
+                                                   {DNNL_ARG_WEIGHTS, ordered_weights},
+                                                   {DNNL_ARG_DST, array(arrays.output, output)}});
   });
 }
 
 void input_backward(const convolution_extents& extents, std::span<const float> weights,
                     std::span<const float> output_gradient, std::span<float> input_gradient) {
   with_onednn([&](dnnl::stream& on) {
-    const layouts of{extents};
+    const layouts arrays{extents};
     const dnnl::convolution_backward_data::primitive_desc chosen{
-      {dnnl::algorithm::convolution_direct, of.input, of.fast_weights(), of.output, of.strides,
-       of.padding, of.padding},
+      {dnnl::algorithm::convolution_direct, arrays.input, arrays.fast_weights(), arrays.output,
+       arrays.strides, arrays.padding, arrays.padding},
       processor(),
-      of.forward()};
-    auto by = reordered(on, array(of.weights, weights), chosen.weights_desc());
+      arrays.forward()};
+    auto ordered_weights = reordered(on, array(arrays.weights, weights), chosen.weights_desc());
     dnnl::convolution_backward_data{chosen}.execute(
-      on, {{DNNL_ARG_DIFF_DST, array(of.output, output_gradient)},
-           {DNNL_ARG_WEIGHTS, by},
-           {DNNL_ARG_DIFF_SRC, array(of.input, input_gradient)}});
+      on, {{DNNL_ARG_DIFF_DST, array(arrays.output, output_gradient)},
+           {DNNL_ARG_WEIGHTS, ordered_weights},
+           {DNNL_ARG_DIFF_SRC, array(arrays.input, input_gradient)}});
   });
 }
 
 void weights_backward(const convolution_extents& extents, std::span<const float> input,
                       std::span<const float> output_gradient, std::span<float> weights_gradient) {
   with_onednn([&](dnnl::stream& on) {
-    const layouts of{extents};
+    const layouts arrays{extents};
     const dnnl::convolution_backward_weights::primitive_desc chosen{
-      {dnnl::algorithm::convolution_direct, of.input, of.fast_weights(), of.output, of.strides,
-       of.padding, of.padding},
+      {dnnl::algorithm::convolution_direct, arrays.input, arrays.fast_weights(), arrays.output,
+       arrays.strides, arrays.padding, arrays.padding},
       processor(),
-      of.forward()};
-    auto wanted = array(of.weights, weights_gradient);
+      arrays.forward()};
+    auto target = array(arrays.weights, weights_gradient);
     const auto& computed = chosen.diff_weights_desc();
-    auto result = computed == of.weights ? wanted : memory{computed, processor()};
+    auto result = computed == arrays.weights ? target : memory{computed, processor()};
     dnnl::convolution_backward_weights{chosen}.execute(
-      on, {{DNNL_ARG_SRC, array(of.input, input)},
-           {DNNL_ARG_DIFF_DST, array(of.output, output_gradient)},
+      on, {{DNNL_ARG_SRC, array(arrays.input, input)},
+           {DNNL_ARG_DIFF_DST, array(arrays.output, output_gradient)},
            {DNNL_ARG_DIFF_WEIGHTS, result}});
-    if (computed != of.weights) copy(on, result, wanted);
+    if (computed != arrays.weights) copy(on, result, target);
   });
 }
 
@@ -154,9 +157,7 @@ void weights_backward(const convolution_extents& extents, std::span<const double
 template <class T>
 void convolve(const context&, const convolution_extents& extents, std::span<const T> input,
               std::span<const T> weights, std::span<T> output) {
-  TROUPE_ASSERT(input.size() == extents.input_elements(), input.size(), extents.input_elements());
-  TROUPE_ASSERT(weights.size() == extents.weight_elements(), weights.size());
-  TROUPE_ASSERT(output.size() == extents.output_elements(), output.size());
+  troupe::detail::check_sizes(extents, input.size(), weights.size(), output.size());
   if (!output.empty()) forward(extents, input, weights, output);
 }
 
@@ -164,9 +165,8 @@ template <class T>
 void convolve_input_gradient(const context&, const convolution_extents& extents,
                              std::span<const T> weights, std::span<const T> output_gradient,
                              std::span<T> input_gradient) {
-  TROUPE_ASSERT(weights.size() == extents.weight_elements(), weights.size());
-  TROUPE_ASSERT(output_gradient.size() == extents.output_elements(), output_gradient.size());
-  TROUPE_ASSERT(input_gradient.size() == extents.input_elements(), input_gradient.size());
+  troupe::detail::check_sizes(extents, input_gradient.size(), weights.size(),
+                              output_gradient.size());
   if (!input_gradient.empty()) input_backward(extents, weights, output_gradient, input_gradient);
 }
 
@@ -174,9 +174,8 @@ template <class T>
 void convolve_weights_gradient(const context&, const convolution_extents& extents,
                                std::span<const T> input, std::span<const T> output_gradient,
                                std::span<T> weights_gradient) {
-  TROUPE_ASSERT(input.size() == extents.input_elements(), input.size(), extents.input_elements());
-  TROUPE_ASSERT(output_gradient.size() == extents.output_elements(), output_gradient.size());
-  TROUPE_ASSERT(weights_gradient.size() == extents.weight_elements(), weights_gradient.size());
+  troupe::detail::check_sizes(extents, input.size(), weights_gradient.size(),
+                              output_gradient.size());
   if (input.empty())
     std::ranges::fill(weights_gradient, T{0});
   else

@@ -2,7 +2,6 @@
 // Convolution on a GPU, directly: no matrix of windows is written.
 #include "kernels/cuda/rows.cuh"
 #include "kernels/math/images/convolution.hpp"
-#include "messages/assert.hpp"
 
 namespace troupe::cuda {
 
@@ -32,9 +31,7 @@ __global__ void __launch_bounds__(block_threads)
 template <class T>
 void convolve(const context& on, const convolution_extents& extents, std::span<const T> input,
               std::span<const T> weights, std::span<T> output) {
-  TROUPE_ASSERT(input.size() == extents.input_elements(), input.size(), extents.input_elements());
-  TROUPE_ASSERT(weights.size() == extents.weight_elements(), weights.size());
-  TROUPE_ASSERT(output.size() == extents.output_elements(), output.size());
+  troupe::detail::check_sizes(extents, input.size(), weights.size(), output.size());
   const T *from = input.data(), *by = weights.data();
   T* to = output.data();
   auto weigh = [=] __device__(size_t i) {
@@ -54,9 +51,8 @@ template <class T>
 void convolve_input_gradient(const context& on, const convolution_extents& extents,
                              std::span<const T> weights, std::span<const T> output_gradient,
                              std::span<T> input_gradient) {
-  TROUPE_ASSERT(weights.size() == extents.weight_elements(), weights.size());
-  TROUPE_ASSERT(output_gradient.size() == extents.output_elements(), output_gradient.size());
-  TROUPE_ASSERT(input_gradient.size() == extents.input_elements(), input_gradient.size());
+  troupe::detail::check_sizes(extents, input_gradient.size(), weights.size(),
+                              output_gradient.size());
   const T *by = weights.data(), *arriving = output_gradient.data();
   T* to = input_gradient.data();
   auto weigh = [=] __device__(size_t i) {
@@ -76,12 +72,11 @@ template <class T>
 void convolve_weights_gradient(const context& on, const convolution_extents& extents,
                                std::span<const T> input, std::span<const T> output_gradient,
                                std::span<T> weights_gradient) {
-  auto weights = extents.weight_elements();
-  TROUPE_ASSERT(input.size() == extents.input_elements(), input.size(), extents.input_elements());
-  TROUPE_ASSERT(output_gradient.size() == extents.output_elements(), output_gradient.size());
-  TROUPE_ASSERT(weights_gradient.size() == weights, weights_gradient.size(), weights);
-  launch(on, blocks_for(weights, rows_at_once), block_threads, weights_gradient_kernel<T>, extents,
-         input.data(), output_gradient.data(), weights_gradient.data());
+  troupe::detail::check_sizes(extents, input.size(), weights_gradient.size(),
+                              output_gradient.size());
+  launch(on, blocks_for(weights_gradient.size(), rows_at_once), block_threads,
+         weights_gradient_kernel<T>, extents, input.data(), output_gradient.data(),
+         weights_gradient.data());
 }
 
 template void convolve(const context&, const convolution_extents&, std::span<const float>,

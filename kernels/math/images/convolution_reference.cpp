@@ -2,8 +2,6 @@
 // Convolution: the sum as it is written down, and its two derivatives.
 #include "kernels/math/images/convolution.hpp"
 
-#include "messages/assert.hpp"
-
 #include <algorithm>
 
 namespace troupe::reference {
@@ -29,9 +27,7 @@ void for_products(const convolution_extents& extents, Body body) {
 template <class T>
 void convolve(const context&, const convolution_extents& extents, std::span<const T> input,
               std::span<const T> weights, std::span<T> output) {
-  TROUPE_ASSERT(input.size() == extents.input_elements(), input.size(), extents.input_elements());
-  TROUPE_ASSERT(weights.size() == extents.weight_elements(), weights.size());
-  TROUPE_ASSERT(output.size() == extents.output_elements(), output.size());
+  detail::check_sizes(extents, input.size(), weights.size(), output.size());
   std::ranges::fill(output, T{0});
   for_products(extents,
                [=](size_t in, size_t by, size_t out) { output[out] += input[in] * weights[by]; });
@@ -41,9 +37,7 @@ template <class T>
 void convolve_input_gradient(const context&, const convolution_extents& extents,
                              std::span<const T> weights, std::span<const T> output_gradient,
                              std::span<T> input_gradient) {
-  TROUPE_ASSERT(weights.size() == extents.weight_elements(), weights.size());
-  TROUPE_ASSERT(output_gradient.size() == extents.output_elements(), output_gradient.size());
-  TROUPE_ASSERT(input_gradient.size() == extents.input_elements(), input_gradient.size());
+  detail::check_sizes(extents, input_gradient.size(), weights.size(), output_gradient.size());
   std::ranges::fill(input_gradient, T{0});
   for_products(extents, [=](size_t in, size_t by, size_t out) {
     input_gradient[in] += weights[by] * output_gradient[out];
@@ -54,9 +48,7 @@ template <class T>
 void convolve_weights_gradient(const context&, const convolution_extents& extents,
                                std::span<const T> input, std::span<const T> output_gradient,
                                std::span<T> weights_gradient) {
-  TROUPE_ASSERT(input.size() == extents.input_elements(), input.size(), extents.input_elements());
-  TROUPE_ASSERT(output_gradient.size() == extents.output_elements(), output_gradient.size());
-  TROUPE_ASSERT(weights_gradient.size() == extents.weight_elements(), weights_gradient.size());
+  detail::check_sizes(extents, input.size(), weights_gradient.size(), output_gradient.size());
   std::ranges::fill(weights_gradient, T{0});
   for_products(extents, [=](size_t in, size_t by, size_t out) {
     weights_gradient[by] += input[in] * output_gradient[out];

@@ -50,11 +50,13 @@ struct image_windows {
   };
 
   /// The rows of an image that windows in row `y` of the output take in.
-  [[nodiscard]] constexpr range rows_of(size_t y) const { return within(y, window_height, height); }
+  [[nodiscard]] constexpr range rows_of(size_t y) const {
+    return pixels_in(y, window_height, height);
+  }
 
   /// The columns of an image that windows in column `x` of the output take in.
   [[nodiscard]] constexpr range columns_of(size_t x) const {
-    return within(x, window_width, width);
+    return pixels_in(x, window_width, width);
   }
 
   /// The pixel at `offset` of a window, among all pixels; `no_pixel` where the padding is.
@@ -87,8 +89,8 @@ struct image_windows {
     const auto column = pixel % width;
     const auto row = pixel / width % height;
     const auto image = pixel / width / height;
-    const auto rows = over(row + padding, window_height, output_height());
-    const auto columns = over(column + padding, window_width, output_width());
+    const auto rows = windows_over(row + padding, window_height, output_height());
+    const auto columns = windows_over(column + padding, window_width, output_width());
     for (size_t y = rows.begin; y < rows.end; ++y)
       for (size_t x = columns.begin; x < columns.end; ++x)
         body((image * output_height() + y) * output_width() + x,
@@ -96,20 +98,20 @@ struct image_windows {
   }
 
 private:
-  // Whether a position of the padded image is one of the image.
+  /// Whether a position of the padded image is one of the image.
   [[nodiscard]] constexpr bool is_within(size_t row, size_t column) const {
     return row >= padding && row < height + padding && column >= padding
            && column < width + padding;
   }
 
-  // Pixels, out of `count` in a line, that window `at` of the line takes in.
-  [[nodiscard]] constexpr range within(size_t at, size_t window, size_t count) const {
+  /// Pixels, out of `count` in a line, that window `at` of the line takes in.
+  [[nodiscard]] constexpr range pixels_in(size_t at, size_t window, size_t count) const {
     const auto begin = at * stride, end = begin + window;
     return {begin < padding ? 0 : begin - padding, end < count + padding ? end - padding : count};
   }
 
-  // Windows, out of `count` in a line, that take in position `at` of the padded image.
-  [[nodiscard]] constexpr range over(size_t at, size_t window, size_t count) const {
+  /// Windows, out of `count` in a line, that take in position `at` of the padded image.
+  [[nodiscard]] constexpr range windows_over(size_t at, size_t window, size_t count) const {
     const auto begin = at < window ? 0 : (at - window) / stride + 1;
     const auto end = at / stride + 1;
     return {begin, end < count ? end : count};

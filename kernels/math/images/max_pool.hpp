@@ -4,6 +4,7 @@
 
 #include "kernels/math/images/image_windows.hpp"
 #include "kernels/tensor/context.hpp"
+#include "messages/assert.hpp"
 
 #include <cstddef>
 #include <span>
@@ -19,12 +20,36 @@ template <class T>
   return (candidate <= largest) == (largest != largest);
 }
 
+namespace detail {
+
+/// The place in `input` of the largest number of a window's channel.
+template <class T>
+[[nodiscard]] constexpr size_t place_of_largest(const image_windows& windows, const T* input,
+                                                size_t window, size_t channel) {
+  auto largest = image_windows::no_pixel;
+  windows.for_pixels_of(window, [&](size_t pixel, size_t) {
+    const auto place = pixel * windows.channels + channel;
+    if (largest == image_windows::no_pixel || is_larger(input[place], input[largest]))
+      largest = place;
+  });
+  return largest;
+}
+
+/// Asserts that arrays of these sizes are the input and the output of a pooling.
+inline void check_sizes(const image_windows& windows, size_t input, size_t output) {
+  TROUPE_ASSERT(input == windows.pixels() * windows.channels, input, windows.pixels());
+  TROUPE_ASSERT(output == windows.windows() * windows.channels, output, windows.windows());
+}
+
+} // namespace detail
+
 // output[window, c] = the largest input[pixel, c] of the window's pixels within the image, as
 // `is_larger` has it; the whole gradient goes to that pixel. All twins have the same bits.
 //
 // Shape: input   [batch, height, width, channels]                row-major f32 or f64
 //        output  [batch, output_height, output_width, channels]
-//        Gradients are as what they are the gradients by; what is written aliases nothing.
+//        A gradient has the shape of the array that it is the gradient by.
+//        Arrays that are written alias nothing.
 // @pre No array has more than `image_elements_max` elements.
 
 namespace reference {

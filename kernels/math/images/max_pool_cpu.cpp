@@ -40,10 +40,10 @@ void for_rectangles(const image_windows& windows, Body body) {
 
 /// Calls `body(place)` for each pixel; its first channel lies at `place`.
 template <class Body>
-void for_pixels(const rectangle& of, const image_windows& windows, Body body) {
-  for (size_t row = 0; row < of.rows; ++row)
-    for (size_t column = 0; column < of.columns; ++column)
-      body((of.first + row * windows.width + column) * windows.channels);
+void for_pixels(const rectangle& pixels, const image_windows& windows, Body body) {
+  for (size_t row = 0; row < pixels.rows; ++row)
+    for (size_t column = 0; column < pixels.columns; ++column)
+      body((pixels.first + row * windows.width + column) * windows.channels);
 }
 
 /// Channels that lie side by side. The compiler's vectors keep what is known of them in registers,
@@ -90,14 +90,14 @@ Values largest_of(const rectangle& pixels, const image_windows& windows, const T
 
 /// Adds a window's gradient to that of the first pixel that has the largest number.
 template <class Values, class T>
-void pass_on(const rectangle& pixels, const image_windows& windows, const T* input, Values gradient,
-             T* sums) {
+void add_gradient(const rectangle& pixels, const image_windows& windows, const T* input,
+                  Values gradient, T* sums) {
   const auto largest = largest_of<Values>(pixels, windows, input);
   for_pixels(pixels, windows, [&](size_t place) {
     const auto value = load<Values>(input + place);
-    const auto has_it = (value == largest) | ((value != value) & (largest != largest));
-    store(sums + place, load<Values>(sums + place) + (has_it ? gradient : Values{}));
-    gradient = has_it ? Values{} : gradient; // nothing is left for those that are equal
+    const auto is_largest = (value == largest) | ((value != value) & (largest != largest));
+    store(sums + place, load<Values>(sums + place) + (is_largest ? gradient : Values{}));
+    gradient = is_largest ? Values{} : gradient; // nothing is left for those that are equal
   });
 }
 
@@ -107,8 +107,7 @@ template <class T>
 void max_pool(const context&, const image_windows& windows, std::span<const T> input,
               std::span<T> output) {
   const auto channels = windows.channels;
-  TROUPE_ASSERT(input.size() == windows.pixels() * channels, input.size(), windows.pixels());
-  TROUPE_ASSERT(output.size() == windows.windows() * channels, output.size(), windows.windows());
+  troupe::detail::check_sizes(windows, input.size(), output.size());
   with_widest_vectors([=, from = input.data(), to = output.data()] {
     for_rectangles(windows, [=](size_t window, const rectangle& pixels) {
       for_channels<T>(channels, [=](auto zeros, size_t first) {
@@ -123,8 +122,7 @@ template <class T>
 void max_pool_gradient(const context&, const image_windows& windows, std::span<const T> input,
                        std::span<const T> output_gradient, std::span<T> input_gradient) {
   const auto channels = windows.channels;
-  TROUPE_ASSERT(input.size() == windows.pixels() * channels, input.size(), windows.pixels());
-  TROUPE_ASSERT(output_gradient.size() == windows.windows() * channels, output_gradient.size());
+  troupe::detail::check_sizes(windows, input.size(), output_gradient.size());
   TROUPE_ASSERT(input_gradient.size() == input.size(), input_gradient.size(), input.size());
   std::ranges::fill(input_gradient, T{0});
   with_widest_vectors(
@@ -132,7 +130,7 @@ void max_pool_gradient(const context&, const image_windows& windows, std::span<c
       for_rectangles(windows, [=](size_t window, const rectangle& pixels) {
         for_channels<T>(channels, [=](auto zeros, size_t first) {
           const auto gradient = load<decltype(zeros)>(arriving + window * channels + first);
-          pass_on(pixels, windows, from + first, gradient, to + first);
+          add_gradient(pixels, windows, from + first, gradient, to + first);
         });
       });
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adam and what became of it: a mean of gradients over a measure of their size.
+// Adam and its descendants: a mean of gradients, divided by a measure of their size.
 #pragma once
 
 #include "kernels/tensor/host_device.hpp"
@@ -22,8 +22,7 @@ namespace troupe::rules {
 ///   rate   = learning_rate * sqrt(1 - beta2^step) / (1 - beta1^step)
 /// Source: Kingma and Ba, "Adam", 2015, algorithm 1 in the more efficient order of section 2. The
 /// epsilon is the paper's "epsilon hat" (added to the uncorrected root), as in TensorFlow.
-/// PyTorch's epsilon e is added to the corrected root: the epsilon here is e * sqrt(1 -
-/// beta2^step).
+/// PyTorch adds its epsilon e to the corrected root: the epsilon here is e * sqrt(1 - beta2^step).
 struct adam {
   double learning_rate = 0.001;
   double beta1 = 0.9;
@@ -95,15 +94,15 @@ struct adamw {
   template <class T>
   struct for_elements {
     explicit for_elements(const adamw& settings)
-      : then(settings),
+      : adam_step(settings),
         shrinkage(static_cast<T>(settings.learning_rate * settings.decoupled_weight_decay)) {}
 
     TROUPE_HOST_DEVICE T operator()(T value, T gradient,
                                     std::array<T, slot_names.size()>& slots) const {
-      return then(value - shrinkage * value, gradient, slots);
+      return adam_step(value - shrinkage * value, gradient, slots);
     }
 
-    adam::for_elements<T> then;
+    adam::for_elements<T> adam_step;
     T shrinkage;
   };
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rule that a program brings, as one of many: what it does to blocks, without its type.
+// A rule that a program brings, without its type: its settings, and its step on a block.
 #pragma once
 
 #include "kernels/updates/rules/setting.hpp"
@@ -28,7 +28,7 @@ struct custom;
 template <class T>
 using block_step = std::function<void(const cpu::block<T>&)>;
 
-/// One number that a rule is set to.
+/// A number among the settings of a rule.
 struct custom_setting {
   std::string_view name;
   double value = 0; ///< Its default; a flag is 0 or 1.
@@ -49,10 +49,10 @@ struct custom_code {
 /// A rule that is not of this library. It has the members that every rule has, so that messages,
 /// schedules and passes over memory treat it like the others; `custom_rule` makes one.
 struct custom {
-  /// The rule at its defaults. @param its_code Outlives this.
-  explicit custom(const custom_code& its_code)
-    : code(&its_code), name(its_code.name), slot_names(its_code.slot_names),
-      learning_rate(its_code.learning_rate) {
+  /// The rule at its defaults. @param rule_code Outlives this.
+  explicit custom(const custom_code& rule_code)
+    : code(&rule_code), name(rule_code.name), slot_names(rule_code.slot_names),
+      learning_rate(rule_code.learning_rate) {
     for (const auto& setting : code->settings)
       values.push_back(setting.value);
   }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules that treat each variable as a layer of a network: the norms of all its elements decide how
-// far each one moves.
+// Layer-wise rules: the norms of a whole variable decide how far each of its elements moves.
 #pragma once
 
 #include "kernels/tensor/host_device.hpp"
@@ -27,8 +26,8 @@ struct layer_norms {
 
 /// LARS: momentum with a rate that follows the ratio of the norms of variable and gradient, so that
 /// one learning rate suits all layers of a large batch.
-///   trust    = trust_coefficient * |variable| / (|gradient| + weight_decay * |variable| +
-///   epsilon),
+///   trust    = trust_coefficient * |variable|
+///                / (|gradient| + weight_decay * |variable| + epsilon),
 ///              1 where either norm is 0
 ///   step     = learning_rate * trust * (gradient + weight_decay * value)
 ///   velocity = momentum * velocity + step

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which numbers a setting of an optimizer may have.
+// The ranges of an optimizer's settings.
 #pragma once
 
 #include <cmath>

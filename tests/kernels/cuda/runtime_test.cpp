@@ -96,7 +96,7 @@ TEST_SUITE("kernels/cuda/runtime") {
       CHECK(holds_bits(results[i], from[i]));
   }
 
-  TEST_CASE("what a context publishes is done before what another does once it has caught up") {
+  TEST_CASE("published work is done before the work of another context that has caught up") {
     auto writer = cuda::context::create(0), reader = cuda::context::create(0);
     REQUIRE(writer);
     REQUIRE(reader);
@@ -181,8 +181,8 @@ TEST_SUITE("kernels/cuda/runtime") {
     REQUIRE(added);
     REQUIRE(on->synchronise());
     auto graph = cuda::graph::capture(*on, [&] {
-      cuda::axpy<float>(*on, 1, added->values<float>(on->device()),
-                        sum->mutable_values<float>(on->device()));
+      cuda::add<float>(*on, added->values<float>(on->device()), sum->values<float>(on->device()),
+                       sum->mutable_values<float>(on->device()));
     });
     REQUIRE_MESSAGE(graph, (graph ? "" : graph.error().message));
     CHECK(cuda::to_host(*on, *sum)->values<float>()[3] == 0);
@@ -247,7 +247,7 @@ TEST_SUITE("kernels/cuda/runtime") {
     CHECK(cuda::sum(*on, elements{*value}) == 10);
   }
 
-  TEST_CASE("what waits cannot be captured, and the error says so") {
+  TEST_CASE("work that waits cannot be captured, and the error says so") {
     auto on = cuda::context::create(0);
     REQUIRE(on);
     auto value = cuda::to_device(*on, make_tensor({4}, {1, 2, 3, 4}));

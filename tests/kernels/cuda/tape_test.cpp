@@ -141,7 +141,7 @@ TEST_SUITE("kernels/tape/cuda_tape") {
   }
 
   // A number that lies between two operands of 16 bits may go to the other one.
-  TEST_CASE("so they are in less precision, up to some operands that are rounded otherwise") {
+  TEST_CASE("gradients in less precision agree, up to some operands that are rounded otherwise") {
     auto values = parameters<float>();
     constexpr std::pair<product_precision, double> precisions[]
       = {{product_precision::tf32, 0x1p-9},
@@ -251,7 +251,7 @@ TEST_SUITE("kernels/tape/cuda_tape") {
     }
   }
 
-  TEST_CASE("what is placed elsewhere, or is not as much, is refused") {
+  TEST_CASE("a placed tensor that lies elsewhere, or has another size, is refused") {
     auto table = on_gpu(zeros({2, 2}));
     auto indices = zeros({3}, dtype::i64);
     for (const auto& placed : {indices, on_gpu(zeros({2}, dtype::i64)), on_gpu(zeros({3}))}) {

@@ -157,7 +157,7 @@ TEST_SUITE("kernels/math/attention") {
     CHECK(got.log_sums[1] == doctest::Approx(std::log(first + 3)));
   }
 
-  TEST_CASE("what comes later changes nothing, forward and back") {
+  TEST_CASE("later positions change nothing, forward and back") {
     const attention_form form{1, 70, 2, 3};
     auto size = form.positions() * form.width();
     constexpr size_t seen = 66;

@@ -76,7 +76,7 @@ TEST_SUITE("kernels/math/cast") {
     CHECK(wrong == 0);
   }
 
-  TEST_CASE("what is too large becomes infinity, what is too small becomes a zero of its sign") {
+  TEST_CASE("a number that is too large becomes infinity, and one too small a zero of its sign") {
     CHECK(to_float16(65519.996F).bits == 0x7bff);
     CHECK(to_float16(65520.0F).bits == 0x7c00);
     CHECK(to_float16(-1e30F).bits == 0xfc00);

@@ -165,7 +165,8 @@ TEST_SUITE("kernels/tape/recompute") {
     CHECK(alone.held() <= (sizes::layers + 1) * sizes::value_bytes);
   }
 
-  TEST_CASE("a gradient is told of when nothing more is added to it, though a part adds the last") {
+  TEST_CASE(
+    "a gradient is reported when nothing more is added to it, though a part adds the last") {
     tape t;
     auto first = t.parameter(drawn<float>({2, 2}, "first")),
          last = t.parameter(drawn<float>({2, 2}, "last"));
@@ -188,7 +189,7 @@ TEST_SUITE("kernels/tape/recompute") {
     CHECK(std::get<tensor>(gradients->front()).values<float>()[1] == doctest::Approx(1.0 / 3));
   }
 
-  TEST_CASE("a stop while a part is computed again ends it, and no gradient is told of") {
+  TEST_CASE("a stop while a part is computed again ends it, and no gradient is reported") {
     std::stop_source stop;
     tape t{stop.get_token()};
     auto x = t.parameter(drawn<float>({2, 2}, "x"));

@@ -126,7 +126,7 @@ std::string refusal(const std::function<expression(tape&)>& build, errc code) {
 } // namespace
 
 TEST_SUITE("kernels/tape/tape: derivatives") {
-  TEST_CASE("matmul, in all transpositions") {
+  TEST_CASE("matmul is differentiated in all transpositions") {
     for (auto [rows, inner, columns] : {std::array<int64_t, 3>{1, 1, 1}, {3, 5, 2}, {4, 1, 7}})
       for (bool ta : {false, true})
         for (bool tb : {false, true}) {
@@ -143,7 +143,8 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
         }
   }
 
-  TEST_CASE("matmul of a batch, in all transpositions, also of its operand with itself") {
+  TEST_CASE(
+    "matmul of a batch is differentiated in all transpositions, also of an operand with itself") {
     for (bool ta : {false, true})
       for (bool tb : {false, true}) {
         CAPTURE(ta);
@@ -160,7 +161,7 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
       }
   }
 
-  TEST_CASE("a matrix times itself, transposed: both contributions arrive") {
+  TEST_CASE("a matrix times itself, transposed, gets both contributions") {
     check_gradients(
       [](auto& t, const auto& p) {
         return weigh(t, t.matmul(p[0], p[0], {.b = true}), {3, 3});
@@ -168,7 +169,7 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
       {random_tensor({3, 5}, "a")});
   }
 
-  TEST_CASE("linear") {
+  TEST_CASE("linear is differentiated") {
     check_gradients(
       [](auto& t, const auto& p) {
         return weigh(t, t.linear(p[0], p[1], p[2]), {3, 4});
@@ -176,14 +177,14 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
       {random_tensor({3, 5}, "x"), random_tensor({5, 4}, "w"), random_tensor({4}, "b")});
   }
 
-  TEST_CASE("add_bias, over two and over three extents") {
+  TEST_CASE("add_bias is differentiated over two and over three extents") {
     for (const auto& extents : {shape{3, 5}, shape{2, 3, 4}})
       check_gradients(
         [&](auto& t, const auto& p) { return weigh(t, t.add_bias(p[0], p[1]), extents); },
         {random_tensor(extents, "x"), random_tensor({extents[extents.rank() - 1]}, "b")});
   }
 
-  TEST_CASE("exp and log") {
+  TEST_CASE("exp and log are differentiated") {
     check_gradients(
       [](auto& t, const auto& p) {
         return weigh(t, t.log(t.add(t.exp(p[0]), t.multiply(p[0], p[0]))), {5, 7});
@@ -191,7 +192,7 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
       {random_tensor({5, 7}, "x")});
   }
 
-  TEST_CASE("transpose") {
+  TEST_CASE("transpose is differentiated") {
     check_gradients(
       [](auto& t, const auto& p) {
         return weigh(t, t.transpose(p[0]), {4, 3});
@@ -199,7 +200,7 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
       {random_tensor({3, 4}, "x")});
   }
 
-  TEST_CASE("slice and concatenate") {
+  TEST_CASE("slice and concatenate are differentiated") {
     check_gradients(
       [](auto& t, const auto& p) {
         auto turned = t.concatenate(t.slice(p[0], 2, 4), t.slice(p[0], 0, 3));
@@ -209,7 +210,7 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
       {random_tensor({4, 3, 2}, "a"), random_tensor({1, 3, 2}, "b")});
   }
 
-  TEST_CASE("row_sums, over one extent and over three") {
+  TEST_CASE("row_sums is differentiated over one extent and over three") {
     for (const auto& extents : {shape{5}, shape{2, 3, 4}}) {
       auto rows = extents.dims();
       rows.pop_back();
@@ -219,7 +220,7 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
     }
   }
 
-  TEST_CASE("a loss of the user's own, of exponentials and row sums") {
+  TEST_CASE("a loss of the user's own, of exponentials and row sums, is differentiated") {
     check_gradients(
       [](auto& t, const auto& p) {
         auto powers = t.exp(p[0]);
@@ -229,14 +230,14 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
       {random_tensor({3, 4}, "logits")});
   }
 
-  TEST_CASE("rms_norm") {
+  TEST_CASE("rms_norm is differentiated") {
     for (const auto& extents : {shape{1, 2}, shape{4, 7}, shape{2, 3, 5}})
       check_gradients(
         [&](auto& t, const auto& p) { return weigh(t, t.rms_norm(p[0], p[1], 0.1), extents); },
         {random_tensor(extents, "x"), random_tensor({extents[extents.rank() - 1]}, "gain")});
   }
 
-  TEST_CASE("add_bias with a table of positions for all sequences") {
+  TEST_CASE("add_bias with a table of positions for all sequences is differentiated") {
     check_gradients(
       [](auto& t, const auto& p) {
         return weigh(t, t.add_bias(p[0], p[1]), {2, 3, 4});
@@ -244,7 +245,7 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
       {random_tensor({2, 3, 4}, "x"), random_tensor({3, 4}, "positions")});
   }
 
-  TEST_CASE("causal_self_attention") {
+  TEST_CASE("causal_self_attention is differentiated") {
     for (auto [batch, context, heads, width] :
          {std::array<int64_t, 4>{1, 1, 1, 1}, {2, 3, 2, 4}, {1, 5, 3, 3}})
       check_gradients(
@@ -254,7 +255,7 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
         {random_tensor({batch, context, 3 * width}, "packed")});
   }
 
-  TEST_CASE("conv2d, with strides and padding") {
+  TEST_CASE("conv2d is differentiated with strides and padding") {
     for (auto [stride, padding] :
          {std::array<int64_t, 2>{1, 0}, {1, 1}, {2, 1}, {3, 0}, {INT32_MAX, 1}})
       check_gradients(
@@ -266,7 +267,7 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
         {random_tensor({2, 4, 5, 2}, "images"), random_tensor({3, 2, 2, 3}, "weights")});
   }
 
-  TEST_CASE("max_pool2d, apart and overlapping") {
+  TEST_CASE("max_pool2d is differentiated with windows apart and overlapping") {
     for (auto [stride, padding] : {std::array<int64_t, 2>{1, 0}, {1, 1}, {2, 0}, {INT32_MAX, 1}})
       check_gradients(
         [&](auto& t, const auto& p) {
@@ -277,7 +278,7 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
         {random_tensor({2, 4, 6, 3}, "images")});
   }
 
-  TEST_CASE("a convolutional network with biases") {
+  TEST_CASE("a convolutional network with biases is differentiated") {
     check_gradients(
       [](auto& t, const auto& p) {
         auto hidden = t.tanh(t.add_bias(t.conv2d(p[0], p[1], {.padding = 1}), p[2]));
@@ -289,7 +290,7 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
        random_tensor({2}, "bias"), random_tensor({8, 2}, "output")});
   }
 
-  TEST_CASE("a layer of a transformer, with one table for what goes in and what comes out") {
+  TEST_CASE("a layer of a transformer, with one table for inputs and outputs, is differentiated") {
     auto bytes = integers({2, 3}, {4, 0, 4, 1, 4, 0});
     auto next = integers({6}, {0, 4, 1, 4, 0, 2});
     check_gradients(
@@ -305,7 +306,7 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
        random_tensor({4}, "gain"), random_tensor({4}, "bias"), random_tensor({4, 12}, "packed")});
   }
 
-  TEST_CASE("add, multiply and scale") {
+  TEST_CASE("add, multiply and scale are differentiated") {
     check_gradients(
       [](auto& t, const auto& p) {
         auto sum = t.add(p[0], t.scale(p[1], -2.5));
@@ -314,7 +315,7 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
       {random_tensor({7, 3}, "a"), random_tensor({7, 3}, "b")});
   }
 
-  TEST_CASE("the activations") {
+  TEST_CASE("the activations are differentiated") {
     for (auto kind : {activation::tanh, activation::relu, activation::sigmoid, activation::gelu}) {
       CAPTURE(to_string(kind));
       check_gradients(
@@ -325,7 +326,7 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
     }
   }
 
-  TEST_CASE("layer_norm") {
+  TEST_CASE("layer_norm is differentiated") {
     for (const auto& extents : {shape{1, 2}, shape{4, 7}, shape{2, 3, 5}}) {
       auto columns = extents[extents.rank() - 1];
       check_gradients(
@@ -337,7 +338,7 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
     }
   }
 
-  TEST_CASE("dropout, whose mask is the same on the way back") {
+  TEST_CASE("dropout has the same mask on the way back") {
     check_gradients(
       [](auto& t, const auto& p) {
         return weigh(t, t.dropout(p[0], 0.4, random_key{1, "mask"}), {9, 5});
@@ -345,7 +346,7 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
       {random_tensor({9, 5}, "x")});
   }
 
-  TEST_CASE("softmax_cross_entropy") {
+  TEST_CASE("softmax_cross_entropy is differentiated") {
     for (auto [rows, classes] : {std::array<int64_t, 2>{1, 1}, {1, 3}, {5, 7}}) {
       tensor labels(dtype::i64, {rows});
       for (int64_t i = 0; i < rows; ++i)
@@ -355,7 +356,7 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
     }
   }
 
-  TEST_CASE("embedding and reshape, with repeated indices") {
+  TEST_CASE("embedding and reshape are differentiated with repeated indices") {
     auto indices = integers({2, 3}, {4, 0, 4, 1, 4, 0});
     check_gradients(
       [&](auto& t, const auto& p) {
@@ -364,7 +365,7 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
       {random_tensor({6, 5}, "table")});
   }
 
-  TEST_CASE("a table that is looked up, computed with, and looked up again") {
+  TEST_CASE("a table that is looked up, computed with, and looked up again is differentiated") {
     auto indices = integers({3}, {1, 3, 1});
     check_gradients(
       [&](auto& t, const auto& p) {
@@ -376,7 +377,7 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
       {random_tensor({4, 5}, "table")});
   }
 
-  TEST_CASE("a small network of everything, whose inputs are parameters too") {
+  TEST_CASE("a small network of everything is differentiated, also by its inputs") {
     auto labels = integers({4}, {0, 2, 1, 2});
     check_gradients(
       [&](auto& t, const auto& p) {
@@ -495,7 +496,7 @@ TEST_SUITE("kernels/tape/tape") {
     CHECK(std::get<tensor>((*gradients)[1]).values<double>()[2] == doctest::Approx(1.0 / 3));
   }
 
-  TEST_CASE("a gradient is told of as soon as it is final, that of the last layer first") {
+  TEST_CASE("a gradient is reported as soon as it is final, that of the last layer first") {
     std::stop_source stop;
     tape t{stop.get_token()};
     std::vector<expression> layers;
@@ -519,7 +520,7 @@ TEST_SUITE("kernels/tape/tape") {
     CHECK(told == std::vector<size_t>{2, 3});
   }
 
-  TEST_CASE("a function that is told of a gradient may ask for others, or throw") {
+  TEST_CASE("a function that gets a gradient may ask for others, or throw") {
     tape t;
     auto x = t.parameter(random_tensor({3}, "x")), y = t.parameter(random_tensor({3}, "y"));
     auto loss = t.mean(t.multiply(t.tanh(t.scale(x, 0.5)), y));

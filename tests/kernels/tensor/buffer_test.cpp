@@ -105,7 +105,7 @@ TEST_SUITE("kernels/tensor/buffer") {
     block.reset();
   }
 
-  TEST_CASE("what no system has is refused, and not counted") {
+  TEST_CASE("more memory than any system has is refused, and not counted") {
     buffer_pool pool{1 << 20};
     CHECK_THROWS_AS((void)pool.allocate(SIZE_MAX), std::bad_alloc);
     CHECK_THROWS_AS((void)pool.allocate(SIZE_MAX / 2), std::bad_alloc);

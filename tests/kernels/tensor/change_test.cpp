@@ -123,7 +123,7 @@ TEST_SUITE("kernels/tensor/change") {
     CHECK(numbers_of(scattered(value, change::add, rows_of({}, {}, 2)).value()) == numbers{7, 9});
   }
 
-  TEST_CASE("rows that there are not are refused") {
+  TEST_CASE("rows that the variable does not have are refused") {
     auto value = array({2, 1}, {7, 9});
     for (auto row : {-1, 2}) {
       auto refused = scattered(value, change::add, rows_of({0, row}, {1, 1}, 2));
@@ -156,7 +156,7 @@ TEST_SUITE("kernels/tensor/change") {
     CHECK(numbers_of(filled(dtype::f64, {0}, 3)).empty());
   }
 
-  TEST_CASE("changes are called as the calls of users are") {
+  TEST_CASE("changes have the names of the users' calls") {
     CHECK(name_of_assign(change::assign) == "assign");
     CHECK(name_of_assign(change::subtract) == "assign_sub");
     CHECK(name_of_scatter(change::assign) == "scatter_update");

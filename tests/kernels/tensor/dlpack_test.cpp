@@ -116,7 +116,7 @@ TEST_SUITE("kernels/tensor/dlpack") {
     CHECK(borrowed->clone().values<float>()[4] == 1);
   }
 
-  TEST_CASE("what is not ours to compute with is refused and given back") {
+  TEST_CASE("a tensor that we cannot compute with is refused and given back") {
     CHECK(refusal([](DLTensor& t) { t.dtype = {kDLUInt, 8, 1}; }) == errc::type_mismatch);
     CHECK(refusal([](DLTensor& t) { t.dtype = {kDLFloat, 32, 4}; }) == errc::type_mismatch);
     CHECK(refusal([](DLTensor& t) { t.dtype = {kDLComplex, 64, 1}; }) == errc::type_mismatch);

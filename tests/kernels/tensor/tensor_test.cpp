@@ -71,6 +71,9 @@ TEST_SUITE("kernels/tensor/tensor") {
       value = std::move(taken);
       CHECK(value.extents() == extents);
       CHECK(taken.rank() == 1); // NOLINT(bugprone-use-after-move)
+      auto& itself = value;
+      value = std::move(itself);
+      CHECK(value.extents() == extents);
     }
   }
 

@@ -199,7 +199,7 @@ TEST_SUITE("kernels/updates/custom_rule") {
     CHECK(velocity == -0.5);
   }
 
-  TEST_CASE("what it throws comes out of the pass, whatever thread it was thrown on") {
+  TEST_CASE("an exception of a rule comes out of the pass, whatever thread it was thrown on") {
     constexpr size_t count = 100000;
     std::vector<float> value(count), seen(count), gradient(count);
     gradient[70000] = std::numeric_limits<float>::quiet_NaN();
