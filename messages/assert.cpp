@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a failed assertion ends.
+// The end of a failed assertion: a line on standard error, then abort.
 #include "messages/assert.hpp"
 
 #include <cstdio>

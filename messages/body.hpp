@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All messages there are, and which place in the envelope belongs to which.
+// The list of all messages, and the place of each in the envelope.
 #pragma once
 
 #include "messages/envelope.capnp.h"

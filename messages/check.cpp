@@ -13,6 +13,13 @@ namespace {
 using extents_reader = capnp::List<int64_t>::Reader;
 using std::to_string;
 
+template <class List, class Check>
+expected<void> check_each(List list, const Check& check) {
+  for (auto element : list)
+    if (auto checked = check(element); !checked) return checked;
+  return {};
+}
+
 /// Bytes of a tensor. Zero extents are left out of the product that must not overflow, because
 /// strides are products of some extents only. Errors: malformed, limit_exceeded.
 expected<size_t> tensor_bytes(extents_reader extents, size_t element_bytes) {
@@ -112,50 +119,32 @@ expected<void> check_gradient(wire::Gradient::Reader gradient) {
   return fail(errc::malformed, "gradient of the unknown kind " + to_string(gradient.which()));
 }
 
-expected<void> check_gradients(capnp::List<wire::Gradient>::Reader gradients) {
-  for (auto gradient : gradients)
-    if (auto checked = check_gradient(gradient); !checked) return checked;
-  return {};
+expected<void> check_array(wire::NamedTensor::Reader array) {
+  return check_tensor(array.getValue());
 }
 
-expected<void> check_arrays(capnp::List<wire::NamedTensor>::Reader arrays) {
-  for (auto array : arrays)
-    if (auto checked = check_tensor(array.getValue()); !checked) return checked;
-  return {};
+expected<void> check_progress(wire::ReplicaProgress::Reader progress) {
+  return check_each(progress.getKept(), check_array);
 }
 
-expected<void> check_progress(capnp::List<wire::ReplicaProgress>::Reader replicas) {
-  for (auto replica : replicas)
-    if (auto checked = check_arrays(replica.getKept()); !checked) return checked;
-  return {};
-}
-
-expected<void> check_values(capnp::List<wire::ClosureValue>::Reader values) {
-  for (auto value : values) {
-    if (static_cast<uint16_t>(value.which()) > wire::ClosureValue::RESOURCE)
-      return fail(errc::malformed, "closure value of the unknown kind "
-                                     + to_string(static_cast<uint16_t>(value.which())));
-    if (!value.isTensor()) continue;
-    if (auto checked = check_tensor(value.getTensor()); !checked) return checked;
-  }
-  return {};
+expected<void> check_value(wire::ClosureValue::Reader value) {
+  auto kind = static_cast<uint16_t>(value.which());
+  if (kind > wire::ClosureValue::RESOURCE)
+    return fail(errc::malformed, "closure value of the unknown kind " + to_string(kind));
+  return value.isTensor() ? check_tensor(value.getTensor()) : expected<void>{};
 }
 
 expected<void> check_state(wire::VariableState::Reader state) {
   return check_tensor(state.getValue())
-    .and_then([&] { return check_arrays(state.getSlots()); })
-    .and_then([&]() -> expected<void> {
-      if (state.getAverage().getName().size() == 0) return {};
-      return check_tensor(state.getAverage().getValue());
+    .and_then([&] { return check_each(state.getSlots(), check_array); })
+    .and_then([&] {
+      auto has_average = state.getAverage().getName().size() > 0;
+      return has_average ? check_array(state.getAverage()) : expected<void>{};
     });
 }
 
-expected<void> check_made(capnp::List<wire::MadeChange>::Reader changes) {
-  for (auto change : changes) {
-    if (!change.hasSnapshot()) continue;
-    if (auto checked = check_tensor(change.getSnapshot().getValue()); !checked) return checked;
-  }
-  return {};
+expected<void> check_made(wire::MadeChange::Reader change) {
+  return change.hasSnapshot() ? check_tensor(change.getSnapshot().getValue()) : expected<void>{};
 }
 
 // The meaning describes tensors of the sender's, which it did not send all of.
@@ -164,9 +153,7 @@ expected<void> check_part(wire::CollectivePart::Reader part) {
   auto element_bytes = payload_element_bytes(static_cast<uint8_t>(meaning.getDtype()));
   if (auto sized = tensor_bytes(meaning.getShape(), element_bytes); !sized)
     return tl::unexpected<error>(sized.error());
-  for (auto value : part.getValues())
-    if (auto checked = check_tensor(value); !checked) return checked;
-  return {};
+  return check_each(part.getValues(), check_tensor);
 }
 
 expected<void> check_own_value(const capnp::DynamicValue::Reader& value);
@@ -191,8 +178,8 @@ expected<void> check_own_struct(const capnp::DynamicStruct::Reader& value) {
     return check_slices(value.as<wire::IndexedSlices>());
   if (schema == capnp::Schema::from<wire::Gradient>())
     return check_gradient(value.as<wire::Gradient>());
-  for (auto field : schema.getNonUnionFields())
-    if (auto checked = check_own_field(value, field); !checked) return checked;
+  auto check_field = [&](auto field) { return check_own_field(value, field); };
+  if (auto checked = check_each(schema.getNonUnionFields(), check_field); !checked) return checked;
   if (schema.getUnionFields().size() == 0) return {};
   KJ_IF_MAYBE (member, value.which()) return check_own_field(value, *member);
   return fail(errc::malformed,
@@ -202,9 +189,7 @@ expected<void> check_own_struct(const capnp::DynamicStruct::Reader& value) {
 expected<void> check_own_value(const capnp::DynamicValue::Reader& value) {
   if (value.getType() == capnp::DynamicValue::STRUCT)
     return check_own_struct(value.as<capnp::DynamicStruct>());
-  for (auto element : value.as<capnp::DynamicList>())
-    if (auto checked = check_own_value(element); !checked) return checked;
-  return {};
+  return check_each(value.as<capnp::DynamicList>(), check_own_value);
 }
 
 } // namespace
@@ -224,7 +209,7 @@ expected<void> check_body(wire::Envelope::Reader envelope) {
   case wire::Envelope::PUSH_GRADIENT:
     return check_gradient(envelope.getPushGradient().getGradient());
   case wire::Envelope::APPLY_UPDATE:
-    return check_gradients(envelope.getApplyUpdate().getGradients());
+    return check_each(envelope.getApplyUpdate().getGradients(), check_gradient);
   case wire::Envelope::AGGREGATE:
     return check_gradient(envelope.getAggregate().getGradient());
   case wire::Envelope::VARIABLE_STATE:
@@ -233,18 +218,18 @@ expected<void> check_body(wire::Envelope::Reader envelope) {
     return check_state(envelope.getRestoreState().getState());
   case wire::Envelope::MIRROR_STATE:
     return check_state(envelope.getMirrorState().getState()).and_then([&] {
-      return check_made(envelope.getMirrorState().getMade());
+      return check_each(envelope.getMirrorState().getMade(), check_made);
     });
   case wire::Envelope::REPLICA_PROGRESS:
-    return check_arrays(envelope.getReplicaProgress().getKept());
+    return check_progress(envelope.getReplicaProgress());
   case wire::Envelope::JOB_BEGINS:
-    return check_progress(envelope.getJobBegins().getReplicas());
+    return check_each(envelope.getJobBegins().getReplicas(), check_progress);
   case wire::Envelope::COLLECTIVE_PART:
     return check_part(envelope.getCollectivePart());
   case wire::Envelope::RUN_CLOSURE:
-    return check_values(envelope.getRunClosure().getArguments());
+    return check_each(envelope.getRunClosure().getArguments(), check_value);
   case wire::Envelope::CLOSURE_DONE:
-    return check_values(envelope.getClosureDone().getResults());
+    return check_each(envelope.getClosureDone().getResults(), check_value);
   default:
     return {}; // Numbers and texts, about which the walk has said all.
   }

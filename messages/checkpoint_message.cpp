@@ -97,15 +97,15 @@ variable_payload read_state(wire::VariableState::Reader from,
   return state;
 }
 
-replica_progress read_progress(wire::ReplicaProgress::Reader said,
+replica_progress read_progress(wire::ReplicaProgress::Reader from,
                                const std::shared_ptr<const void>& owner) {
-  return {.replica = said.getReplica(),
-          .computing = said.getPhase() == wire::Phase::COMPUTING,
-          .local_step = said.getLocalStep(),
-          .iteration = said.getIteration(),
-          .computations = said.getComputations(),
-          .remaining = nanoseconds(static_cast<int64_t>(said.getRemainingNanoseconds())),
-          .kept = read_arrays(said.getKept(), owner)};
+  return {.replica = from.getReplica(),
+          .computing = from.getPhase() == wire::Phase::COMPUTING,
+          .local_step = from.getLocalStep(),
+          .iteration = from.getIteration(),
+          .computations = from.getComputations(),
+          .remaining = nanoseconds(static_cast<int64_t>(from.getRemainingNanoseconds())),
+          .kept = read_arrays(from.getKept(), owner)};
 }
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building and reading what processes say about their job.
+// The messages of processes about their job, built and read.
 #include "messages/cluster_message.hpp"
 
 #include "messages/message_builder.hpp"
@@ -8,13 +8,13 @@
 
 namespace troupe {
 
-msg<wire::EnterJob> make_enter_job(const entrance& who) {
+msg<wire::EnterJob> make_enter_job(const entrance& entering) {
   message_builder<wire::EnterJob> message;
-  message.body.setMember(who.member);
-  message.body.setClockNanoseconds(to_count(who.clock));
-  message.body.setSeed(who.seed);
-  message.body.setReplicas(who.replicas);
-  message.body.setAgreement(std::string{cut_text(who.agreement)});
+  message.body.setMember(entering.member);
+  message.body.setClockNanoseconds(to_count(entering.clock));
+  message.body.setSeed(entering.seed);
+  message.body.setReplicas(entering.replicas);
+  message.body.setAgreement(std::string{cut_text(entering.agreement)});
   return std::move(message).finish();
 }
 
@@ -36,15 +36,15 @@ msg<wire::AwaitEnd> make_await_end(uint32_t member) {
   return std::move(message).finish();
 }
 
-msg<wire::JobEnded> make_job_ended(const job_ending& how) {
+msg<wire::JobEnded> make_job_ended(const job_ending& ending) {
   message_builder<wire::JobEnded> message;
-  message.body.setStep(how.step);
-  if (how.failure) {
-    message.body.setCode(static_cast<wire::Errc>(how.failure->code));
-    write_reason(message.body, how.failure->message);
+  message.body.setStep(ending.step);
+  if (ending.failure) {
+    message.body.setCode(static_cast<wire::Errc>(ending.failure->code));
+    write_reason(message.body, ending.failure->message);
   }
-  message.body.setIsStopped(how.stopped.has_value());
-  if (how.stopped) message.body.setStopReason(std::string{cut_text(*how.stopped)});
+  message.body.setIsStopped(ending.stopped.has_value());
+  if (ending.stopped) message.body.setStopReason(std::string{cut_text(*ending.stopped)});
   return std::move(message).finish();
 }
 
@@ -70,11 +70,11 @@ std::vector<replica_progress> read_replicas(const msg<wire::JobBegins>& from) {
 }
 
 job_ending read_job_ended(wire::JobEnded::Reader from) {
-  job_ending how{.step = from.getStep()};
+  job_ending ending{.step = from.getStep()};
   if (auto code = read_errc(from.getCode()); code != errc::none)
-    how.failure = error{code, from.getReason()};
-  if (from.getIsStopped()) how.stopped = from.getStopReason();
-  return how;
+    ending.failure = error{code, from.getReason()};
+  if (from.getIsStopped()) ending.stopped = from.getStopReason();
+  return ending;
 }
 
 } // namespace troupe

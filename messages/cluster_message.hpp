@@ -38,7 +38,7 @@ struct job_ending {
 };
 
 /// A member is there.
-[[nodiscard]] msg<wire::EnterJob> make_enter_job(const entrance& who);
+[[nodiscard]] msg<wire::EnterJob> make_enter_job(const entrance& entering);
 
 /// The job begins. The message refers to what replicas kept.
 /// @param life How often the receiver was lost.
@@ -51,7 +51,7 @@ struct job_ending {
 [[nodiscard]] msg<wire::AwaitEnd> make_await_end(uint32_t member);
 
 /// The job is over. Texts beyond `limits::text_bytes_max` are cut there.
-[[nodiscard]] msg<wire::JobEnded> make_job_ended(const job_ending& how);
+[[nodiscard]] msg<wire::JobEnded> make_job_ended(const job_ending& ending);
 
 /// A member wants to leave.
 [[nodiscard]] msg<wire::LeaveJob> make_leave_job(uint32_t member);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building and reading what processes send each other to combine arrays.
+// The messages by which processes combine arrays, built and read.
 #include "messages/collective_message.hpp"
 
 #include "messages/message_builder.hpp"
@@ -46,12 +46,12 @@ msg<wire::CollectivePart> make_collective_part(const collective_meaning& meaning
   return std::move(message).finish();
 }
 
-msg<wire::CollectiveFailed> make_collective_failed(const collective_failure& how) {
+msg<wire::CollectiveFailed> make_collective_failed(const collective_failure& failure) {
   message_builder<wire::CollectiveFailed> message;
-  message.body.setCall(how.call);
-  message.body.setRank(how.rank);
-  message.body.setCode(static_cast<wire::Errc>(how.reason.code));
-  write_reason(message.body, how.reason.message);
+  message.body.setCall(failure.call);
+  message.body.setRank(failure.rank);
+  message.body.setCode(static_cast<wire::Errc>(failure.reason.code));
+  write_reason(message.body, failure.reason.message);
   return std::move(message).finish();
 }
 

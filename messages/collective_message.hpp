@@ -70,7 +70,7 @@ struct collective_failure {
                                                              const collective_part& part);
 
 /// A call has failed. A text beyond `limits::text_bytes_max` is cut there.
-[[nodiscard]] msg<wire::CollectiveFailed> make_collective_failed(const collective_failure& how);
+[[nodiscard]] msg<wire::CollectiveFailed> make_collective_failed(const collective_failure& failure);
 
 /// The fields as a plain value.
 [[nodiscard]] collective_meaning read_meaning(wire::CollectiveMeaning::Reader from);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building and reading what a coordinator and its workers say.
+// The messages of a coordinator and its workers, built and read.
 #include "messages/coordinator_message.hpp"
 
 #include "messages/message_builder.hpp"
@@ -114,10 +114,10 @@ std::vector<closure_value> read_arguments(const msg<wire::RunClosure>& from) {
 }
 
 expected<std::vector<closure_value>> read_results(const msg<wire::ClosureDone>& from) {
-  auto said = from.reader();
-  if (auto failed = read_error(said); failed.code != errc::none)
+  auto body = from.reader();
+  if (auto failed = read_error(body); failed.code != errc::none)
     return tl::unexpected<error>(std::move(failed));
-  return read_values(said.getResults(), from.owner());
+  return read_values(body.getResults(), from.owner());
 }
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checking a frame: first its segment table, then every pointer, then what the message says.
+// The checks of a frame: first its segment table, then every pointer, then the message's own rules.
 #include "messages/decode.hpp"
 
 #include "messages/check.hpp"
@@ -172,37 +172,37 @@ expected<void> check_built(const message_storage& built, const own_schema& schem
     });
 }
 
-} // namespace
-
-tl::unexpected<error> any_msg::mismatch(wire::Envelope::Which wanted) const {
-  return fail(errc::type_mismatch, std::string("message is a ") + body_name(which())
-                                     + ", wanted is a " + body_name(wanted));
-}
-
-expected<any_msg> decode_any(received_bytes bytes) {
+/// Checks the segment table, then has `read` read the aligned frame.
+template <class Result, class Read>
+expected<Result> read_checked(received_bytes bytes, const Read& read) {
   if (auto checked = check_segment_table(bytes.frame); !checked)
     return tl::unexpected(std::move(checked.error()));
   align(bytes);
   fault_listener faults;
   try {
-    return read_frame(std::move(bytes), faults);
+    return read(std::move(bytes), faults);
   } catch (const kj::Exception& fault) { // Faults after which Cap'n Proto cannot go on.
     faults.hear(fault);
     return fail(errc::malformed, faults.first());
   }
 }
 
+} // namespace
+
+tl::unexpected<error> any_msg::mismatch(wire::Envelope::Which body) const {
+  return fail(errc::type_mismatch, std::string("message is a ") + body_name(which())
+                                     + ", wanted is a " + body_name(body));
+}
+
+expected<any_msg> decode_any(received_bytes bytes) {
+  return read_checked<any_msg>(std::move(bytes), read_frame);
+}
+
 expected<received_own_message> decode_own(received_bytes bytes, const own_schema_lookup& schemas) {
-  if (auto checked = check_segment_table(bytes.frame); !checked)
-    return tl::unexpected(std::move(checked.error()));
-  align(bytes);
-  fault_listener faults;
-  try {
-    return read_own_frame(std::move(bytes), schemas, faults);
-  } catch (const kj::Exception& fault) {
-    faults.hear(fault);
-    return fail(errc::malformed, faults.first());
-  }
+  return read_checked<received_own_message>(
+    std::move(bytes), [&](received_bytes aligned, const fault_listener& faults) {
+      return read_own_frame(std::move(aligned), schemas, faults);
+    });
 }
 
 expected<void> check_own_message(const message_storage& built, const own_schema& schema) {

@@ -35,7 +35,7 @@ public:
   }
 
 private:
-  [[nodiscard]] tl::unexpected<error> mismatch(wire::Envelope::Which wanted) const;
+  [[nodiscard]] tl::unexpected<error> mismatch(wire::Envelope::Which body) const;
 
   std::shared_ptr<const message_storage> storage_;
 };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a function of Troupe says that it could not do its work: a code, a sentence, and the result
-// type that carries either.
+// Errors: a code with a sentence, and the result type that carries a value or an error.
 #pragma once
 
 #include <cstdint>
@@ -85,10 +84,10 @@ struct error {
   }
 };
 
-/// The message, and where it comes from: for the log in which a reader looks for the
-/// cause.
-[[nodiscard]] inline std::string with_throw_site(const error& what) {
-  return what.throw_site.empty() ? what.message : what.message + "; thrown by " + what.throw_site;
+/// The message with its throw site, if there is one: for a log.
+[[nodiscard]] inline std::string with_throw_site(const error& reason) {
+  return reason.throw_site.empty() ? reason.message
+                                   : reason.message + "; thrown by " + reason.throw_site;
 }
 
 /// Either a `T` or the reason why there is none.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How large anything in a message may be: what a peer sends beyond these limits is refused.
+// Limits of messages: a peer's message beyond one of them is refused.
 #pragma once
 
 #include "messages/tensor.capnp.h"

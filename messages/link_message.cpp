@@ -21,14 +21,14 @@ msg<wire::Abort> make_abort(const error& reason) {
   return std::move(message).finish();
 }
 
-msg<wire::Hello> make_hello(const greeting& who) {
+msg<wire::Hello> make_hello(const greeting& hello) {
   message_builder<wire::Hello> message;
-  message.body.setJob(who.job);
-  message.body.setNodes(who.nodes);
-  message.body.setNode(who.node);
-  message.body.setIncarnation(who.incarnation);
-  message.body.setHeartbeat(static_cast<uint64_t>(who.heartbeat.count()));
-  message.body.setWindow(who.window);
+  message.body.setJob(hello.job);
+  message.body.setNodes(hello.nodes);
+  message.body.setNode(hello.node);
+  message.body.setIncarnation(hello.incarnation);
+  message.body.setHeartbeat(static_cast<uint64_t>(hello.heartbeat.count()));
+  message.body.setWindow(hello.window);
   return std::move(message).finish();
 }
 
@@ -63,11 +63,11 @@ expected<std::vector<known_message>> read_known_messages(received_bytes bytes) {
   if (list.size() > limits::own_messages_max)
     return fail(errc::limit_exceeded, "it knows too many messages");
   std::vector<known_message> known;
-  for (auto one : list) {
-    auto bytes = one.getName().size();
-    if (bytes == 0 || bytes > limits::own_name_bytes_max)
+  for (auto message : list) {
+    auto name = message.getName();
+    if (name.size() == 0 || name.size() > limits::own_name_bytes_max)
       return fail(errc::malformed, "a message that it knows has no name, or one that is too long");
-    known.push_back({one.getSchema(), one.getVersion(), one.getName()});
+    known.push_back({message.getSchema(), message.getVersion(), name});
   }
   return known;
 }

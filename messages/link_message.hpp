@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages that links say for themselves, each made by one function.
+// The messages of links themselves, each made by one function.
 #pragma once
 
 #include "messages/decode.hpp"
@@ -44,7 +44,7 @@ struct greeting {
   bool operator==(const greeting&) const = default;
 };
 
-[[nodiscard]] msg<wire::Hello> make_hello(const greeting& who);
+[[nodiscard]] msg<wire::Hello> make_hello(const greeting& hello);
 [[nodiscard]] greeting read_hello(wire::Hello::Reader hello);
 
 /// The messages of other schemas that a node knows, as the body of a frame.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a message begins, and how tensors get into it without being copied.
+// The beginning of a message, and its tensors, which are not copied.
 #include "messages/message_builder.hpp"
 
 #include "messages/assert.hpp"

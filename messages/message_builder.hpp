@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A message while it is being built; only the functions of messages/ that make messages need it.
+// A message while it is being built, for the functions of messages/ that make messages.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -64,11 +64,11 @@ void write_gradient(built_message& storage, wire::Gradient::Builder target,
 void write_gradient(built_message& storage, wire::Gradient::Builder target,
                     wire::Gradient::Reader gradient, const std::shared_ptr<const void>& owner);
 
-/// Describes all that an owner holds, its arrays as `write_tensor` does.
+/// Describes the state of an owner, its arrays as `write_tensor` does.
 void write_state(built_message& storage, wire::VariableState::Builder target,
                  const variable_payload& state);
 
-/// Says where a replica is.
+/// Describes the progress of a replica, its arrays as `write_tensor` does.
 void write_progress(built_message& storage, wire::ReplicaProgress::Builder target,
                     const replica_progress& progress);
 
@@ -83,13 +83,13 @@ void write_reason(Builder body, std::string_view line) {
             body.initReason(static_cast<capnp::uint>(text.size())).begin());
 }
 
-/// Sets what a message says of an error: `code`, `reason` and `throwSite`.
+/// Sets the fields of a message for an error: `code`, `reason` and `throwSite`.
 template <class Builder>
-void write_error(Builder body, const error& what) {
-  body.setCode(static_cast<wire::Errc>(what.code));
-  write_reason(body, what.message);
-  if (what.throw_site.empty()) return;
-  auto text = cut_text(what.throw_site);
+void write_error(Builder body, const error& reason) {
+  body.setCode(static_cast<wire::Errc>(reason.code));
+  write_reason(body, reason.message);
+  if (reason.throw_site.empty()) return;
+  auto text = cut_text(reason.throw_site);
   std::copy(text.begin(), text.end(),
             body.initThrowSite(static_cast<capnp::uint>(text.size())).begin());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A message: what actors of Troupe say to each other, in one process or across many.
+// A message between actors of Troupe, in one process or across many.
 #pragma once
 
 #include "messages/body.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building and reading what processes tell of their actors.
+// The reports of processes about their actors, built and read.
 #include "messages/observing_message.hpp"
 
 #include "messages/message_builder.hpp"
@@ -63,27 +63,27 @@ msg<wire::ReadTask> make_read_task(uint32_t messages) {
   return std::move(message).finish();
 }
 
-msg<wire::TaskReport> make_task_report(const task_report& what) {
+msg<wire::TaskReport> make_task_report(const task_report& report) {
   message_builder<wire::TaskReport> message;
-  message.body.setClockNanoseconds(to_count(what.clock));
-  message.body.setResidentBytes(what.resident_bytes);
-  message.body.setCpuSeconds(what.cpu_seconds);
-  auto actors = message.body.initActors(static_cast<capnp::uint>(what.actors.size()));
+  message.body.setClockNanoseconds(to_count(report.clock));
+  message.body.setResidentBytes(report.resident_bytes);
+  message.body.setCpuSeconds(report.cpu_seconds);
+  auto actors = message.body.initActors(static_cast<capnp::uint>(report.actors.size()));
   for (capnp::uint i = 0; i < actors.size(); ++i)
-    write_actor(actors[i], what.actors[i]);
-  message.body.setLeftOut(what.left_out);
+    write_actor(actors[i], report.actors[i]);
+  message.body.setLeftOut(report.left_out);
   return std::move(message).finish();
 }
 
 task_report read_task_report(wire::TaskReport::Reader from) {
-  task_report what{.clock = to_length(from.getClockNanoseconds()),
-                   .resident_bytes = from.getResidentBytes(),
-                   .cpu_seconds = from.getCpuSeconds(),
-                   .actors = {},
-                   .left_out = from.getLeftOut()};
+  task_report report{.clock = to_length(from.getClockNanoseconds()),
+                     .resident_bytes = from.getResidentBytes(),
+                     .cpu_seconds = from.getCpuSeconds(),
+                     .actors = {},
+                     .left_out = from.getLeftOut()};
   for (auto actor : from.getActors())
-    what.actors.push_back(read_actor(actor));
-  return what;
+    report.actors.push_back(read_actor(actor));
+  return report;
 }
 
 } // namespace troupe

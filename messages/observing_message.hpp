@@ -51,11 +51,11 @@ struct task_report {
   bool operator==(const task_report&) const = default;
 };
 
-/// Asks what the actors of a process do. @param messages How many of each actor's last.
+/// Asks a process for a report. @param messages How many of each actor's last messages.
 [[nodiscard]] msg<wire::ReadTask> make_read_task(uint32_t messages);
 
-/// Tells what the actors of a process do.
-[[nodiscard]] msg<wire::TaskReport> make_task_report(const task_report& what);
+/// Reports the actors of a process.
+[[nodiscard]] msg<wire::TaskReport> make_task_report(const task_report& report);
 
 /// The fields as a plain value: as a peer has set them, no less and no more.
 [[nodiscard]] task_report read_task_report(wire::TaskReport::Reader from);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # How messages of other schemas than Troupe's travel.
 #
-# A trainer's author defines structs of his own.  Such a message has this root instead of the envelope, and its frame header
+# A trainer may define structs of its own.  Such a message has this root instead of the envelope, and its frame header
 # says so (`content_code::own`).  Before two nodes greet each other, each tells which of these messages it knows; they speak
 # to each other only if both know the same ones in the same version.
 #

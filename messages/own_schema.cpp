@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A walk over the nodes of a schema: what may not be in a message, and what its layout depends on.
+// A walk over the nodes of a schema, for its version and for types that no message may have.
 #include "messages/own_schema.hpp"
 
 #include <capnp/message.h>
@@ -108,8 +108,8 @@ private:
       line += fmt::format(" {}", enumerant.getProto().getName().cStr());
   }
 
-  void complain(capnp::StructSchema type, const std::string& what) {
-    if (complaint_.empty()) complaint_ = fmt::format("{} {}", name_of(type), what);
+  void complain(capnp::StructSchema type, const std::string& problem) {
+    if (complaint_.empty()) complaint_ = fmt::format("{} {}", name_of(type), problem);
   }
 
   std::map<uint64_t, std::string> lines_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding control characters, and bytes that are no letters.
+// Control characters, and bytes that are not UTF-8.
 #include "messages/printable.hpp"
 
 #include <nlohmann/json.hpp>

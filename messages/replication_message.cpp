@@ -82,10 +82,10 @@ msg<wire::TookOver> make_took_over(uint64_t term, const std::optional<closed_ste
   return std::move(message).finish();
 }
 
-msg<wire::TookOver> make_nobody_took_over(const error& why) {
+msg<wire::TookOver> make_nobody_took_over(const error& reason) {
   message_builder<wire::TookOver> message;
-  message.body.setCode(static_cast<wire::Errc>(why.code));
-  write_reason(message.body, why.message);
+  message.body.setCode(static_cast<wire::Errc>(reason.code));
+  write_reason(message.body, reason.message);
   return std::move(message).finish();
 }
 
@@ -142,8 +142,8 @@ msg<wire::OwnersMirrored> make_owners_mirrored(std::string_view reason) {
 std::vector<arrival> read_arrivals(capnp::List<wire::Arrival>::Reader from) {
   std::vector<arrival> arrivals;
   arrivals.reserve(from.size());
-  for (auto one : from)
-    arrivals.push_back(read_arrival(one));
+  for (auto gradient : from)
+    arrivals.push_back(read_arrival(gradient));
   return arrivals;
 }
 
@@ -151,12 +151,12 @@ std::vector<made_change> read_made_changes(capnp::List<wire::MadeChange>::Reader
                                            const std::shared_ptr<const void>& owner) {
   std::vector<made_change> made;
   made.reserve(from.size());
-  for (auto one : from) {
-    auto& change = made.emplace_back(made_change{read_request_id(one.getId())});
-    if (one.hasApplied()) change.applied = read_update_applied(one.getApplied());
-    if (one.hasSnapshot())
-      change.snapshot
-        = {one.getSnapshot().getVersion(), read_tensor(one.getSnapshot().getValue(), owner)};
+  for (auto change : from) {
+    auto& result = made.emplace_back(made_change{read_request_id(change.getId())});
+    if (change.hasApplied()) result.applied = read_update_applied(change.getApplied());
+    if (!change.hasSnapshot()) continue;
+    auto snapshot = change.getSnapshot();
+    result.snapshot = {snapshot.getVersion(), read_tensor(snapshot.getValue(), owner)};
   }
   return made;
 }
@@ -168,8 +168,8 @@ std::optional<closed_step> read_closed_step(wire::ClosedStep::Reader from) {
                      .stale = read_arrivals(from.getTaken().getStale()),
                      .applied = read_update_applied(from.getApplied())};
   if (from.hasReleased()) closed.released = read_update_applied(from.getReleased());
-  for (auto one : from.getLatest())
-    closed.latest.push_back({one.getReplica(), one.getIteration()});
+  for (auto gradient : from.getLatest())
+    closed.latest.push_back({gradient.getReplica(), gradient.getIteration()});
   return closed;
 }
 

@@ -34,8 +34,8 @@ namespace troupe {
 [[nodiscard]] msg<wire::TookOver> make_took_over(uint64_t term,
                                                  const std::optional<closed_step>& closed);
 
-/// The variable has no holder. @pre `why` is an error.
-[[nodiscard]] msg<wire::TookOver> make_nobody_took_over(const error& why);
+/// The variable has no holder. @pre `reason` is an error.
+[[nodiscard]] msg<wire::TookOver> make_nobody_took_over(const error& reason);
 
 /// A failover client speaks to the mirror.
 [[nodiscard]] msg<wire::OwnerFollowed> make_owner_followed();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a call of a user is refused: with a failure that says why.
+// Refusals of a user's call, by a failure with its reason.
 #pragma once
 
 #include "messages/failure.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a catch looks, the stack is gone. So each throw passes here first, which writes it down.
+// The calls of each throw, written down before the stack is gone: every throw passes here.
 #include "messages/throw_site.hpp"
 
 #include <algorithm>
@@ -87,9 +87,9 @@ struct recorded_throw {
 /// child of a fork has not the thread that held the lock.
 class recorded_throws {
 public:
-  void add(const recorded_throw& one) {
+  void add(const recorded_throw& latest) {
     std::unique_lock guard{mutex_, std::try_to_lock};
-    if (guard) all_[next_++ % all_.size()] = one;
+    if (guard) all_[next_++ % all_.size()] = latest;
   }
 
   /// Another exception will lie there.
@@ -122,9 +122,9 @@ backtrace_state* symbols() {
 }
 
 int write_down(void* data, uintptr_t place) {
-  auto& one = *static_cast<recorded_throw*>(data);
-  one.places[one.count++] = place;
-  return one.count == places_max ? 1 : 0;
+  auto& record = *static_cast<recorded_throw*>(data);
+  record.places[record.count++] = place;
+  return record.count == places_max ? 1 : 0;
 }
 
 struct call {
@@ -171,14 +171,13 @@ std::string throw_site_of(const std::exception_ptr& thrown) {
   std::string text;
   size_t functions = 0;
   for (size_t i = 0; i < found.count; ++i)
-    for (const auto& one : calls_at(found.places[i])) {
+    for (const auto& [function, file, line] : calls_at(found.places[i])) {
       if (functions == functions_max) return text;
-      auto name = short_function_name(demangled(one.function.c_str())).substr(0, name_bytes_max);
+      auto name = short_function_name(demangled(function.c_str())).substr(0, name_bytes_max);
       if (is_of_library(name)) continue;
       text += (functions++ == 0 ? "" : " < ") + name;
-      if (one.file.empty()) continue;
-      text
-        += " (" + one.file.substr(one.file.rfind('/') + 1) + ":" + std::to_string(one.line) + ")";
+      if (file.empty()) continue;
+      text += " (" + file.substr(file.rfind('/') + 1) + ":" + std::to_string(line) + ")";
     }
   return text;
 }
@@ -233,10 +232,10 @@ void* troupe_allocate_exception(size_t size) noexcept __asm__("__cxa_allocate_ex
 
 [[noreturn, gnu::weak]] void troupe_throw(void* object, void* type, void (*destroy)(void*)) {
   static const auto next = next_of<void (*)(void*, void*, void (*)(void*))>("__cxa_throw");
-  troupe::recorded_throw one{.object = object};
+  troupe::recorded_throw record{.object = object};
   if (auto* state = troupe::symbols(); state != nullptr)
-    backtrace_simple(state, 1, troupe::write_down, troupe::ignore, &one);
-  troupe::latest_throws.add(one);
+    backtrace_simple(state, 1, troupe::write_down, troupe::ignore, &record);
+  troupe::latest_throws.add(record);
   next(object, type, destroy);
   std::abort(); // it does not return
 }

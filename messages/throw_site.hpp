@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where an exception was thrown.
+// The functions that led to the throw of an exception.
 #pragma once
 
 #include <exception>

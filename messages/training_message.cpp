@@ -71,34 +71,34 @@ msg<wire::ReadVariable> make_read_variable(int32_t component, device computes_on
   return std::move(message).finish();
 }
 
-msg<wire::ChangeVariable> make_change_variable(uint8_t how, const optional_gradient& operand,
+msg<wire::ChangeVariable> make_change_variable(uint8_t change, const optional_gradient& operand,
                                                int32_t component) {
   message_builder<wire::ChangeVariable> message;
   message.body.setComponent(component);
-  message.body.setChange(static_cast<wire::Change>(how));
+  message.body.setChange(static_cast<wire::Change>(change));
   write_gradient(*message.storage, message.body.initOperand(), operand);
   return std::move(message).finish();
 }
 
 msg<wire::ChangeVariable> numbered(const msg<wire::ChangeVariable>& change, const request_id& id) {
-  auto said = change.reader();
+  auto body = change.reader();
   message_builder<wire::ChangeVariable> message;
-  message.body.setComponent(said.getComponent());
-  message.body.setChange(said.getChange());
-  write_gradient(*message.storage, message.body.initOperand(), said.getOperand(), change.owner());
+  message.body.setComponent(body.getComponent());
+  message.body.setChange(body.getChange());
+  write_gradient(*message.storage, message.body.initOperand(), body.getOperand(), change.owner());
   write_request_id(message.body.initId(), id);
   return std::move(message).finish();
 }
 
 msg<wire::ApplyUpdate> numbered(const msg<wire::ApplyUpdate>& update, const request_id& id) {
-  auto said = update.reader();
+  auto body = update.reader();
   message_builder<wire::ApplyUpdate> message;
-  message.body.setStep(said.getStep());
-  message.body.setDivisor(said.getDivisor());
-  message.body.setHold(said.getHold());
-  message.body.setMeasure(said.getMeasure());
-  if (said.hasTaken()) message.body.setTaken(said.getTaken());
-  auto from = said.getGradients();
+  message.body.setStep(body.getStep());
+  message.body.setDivisor(body.getDivisor());
+  message.body.setHold(body.getHold());
+  message.body.setMeasure(body.getMeasure());
+  if (body.hasTaken()) message.body.setTaken(body.getTaken());
+  auto from = body.getGradients();
   auto gradients = message.body.initGradients(from.size());
   for (capnp::uint i = 0; i < from.size(); ++i)
     write_gradient(*message.storage, gradients[i], from[i], update.owner());

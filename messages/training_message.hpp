@@ -21,9 +21,9 @@ inline constexpr int32_t whole_variable = -1;
 [[nodiscard]] msg<wire::ReadVariable> make_read_variable(int32_t component = whole_variable,
                                                          device computes_on = {});
 
-/// The sender has an owner change its variable. @param how A value of `troupe::change`, also that
-/// of `wire::Change`. The message refers to `operand`'s elements.
-[[nodiscard]] msg<wire::ChangeVariable> make_change_variable(uint8_t how,
+/// The sender has an owner change its variable. @param change A value of `troupe::change`, also
+/// that of `wire::Change`. The message refers to `operand`'s elements.
+[[nodiscard]] msg<wire::ChangeVariable> make_change_variable(uint8_t change,
                                                              const optional_gradient& operand,
                                                              int32_t component = whole_variable);
 
@@ -37,10 +37,10 @@ inline constexpr int32_t whole_variable = -1;
 [[nodiscard]] msg<wire::ApplyUpdate> numbered(const msg<wire::ApplyUpdate>& update,
                                               const request_id& id);
 
-/// Says which of all changes one is.
+/// Sets the fields of a request's id.
 void write_request_id(wire::RequestId::Builder target, const request_id& id);
 
-/// Which of all changes one is; nothing but 0 if it is not asked for again.
+/// The id of a request; nothing but 0 if it is not asked for again.
 [[nodiscard]] request_id read_request_id(wire::RequestId::Reader from);
 
 /// An owner gives out its value. The message refers to `value`'s elements.
@@ -204,8 +204,8 @@ make_accumulator_status(uint64_t step, uint32_t accumulated, uint32_t takes);
 
 /// The error that `write_error` has written.
 template <class Reader>
-[[nodiscard]] error read_error(Reader said) {
-  return {read_errc(said.getCode()), said.getReason(), said.getThrowSite()};
+[[nodiscard]] error read_error(Reader from) {
+  return {read_errc(from.getCode()), from.getReason(), from.getThrowSite()};
 }
 
 /// The fields as a plain value.

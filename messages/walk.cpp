@@ -208,9 +208,9 @@ private:
     check_size("blob", blob.size(), limits::part_bytes_max);
   }
 
-  void check_size(const char* what, size_t size, size_t size_max) {
+  void check_size(const char* kind, size_t size, size_t size_max) {
     if (size > size_max)
-      fail_with(errc::limit_exceeded, std::string(what) + " of " + std::to_string(size)
+      fail_with(errc::limit_exceeded, std::string(kind) + " of " + std::to_string(size)
                                         + " elements, at most " + std::to_string(size_max)
                                         + " are accepted");
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selecting instead of queueing.
+// The N-th smallest of a step's computing times ends it.
 #include "simulation/cancelled_steps.hpp"
 
 #include "messages/failure.hpp"
@@ -7,20 +7,11 @@
 #include "simulation/step_book.hpp"
 
 #include <algorithm>
-#include <set>
 #include <vector>
 
 namespace troupe {
 
 namespace {
-
-std::vector<uint32_t> live_replicas(const scenario& what) {
-  std::vector<uint32_t> live;
-  std::set<uint32_t> dead{what.dead_replicas.begin(), what.dead_replicas.end()};
-  for (uint32_t replica = 0; replica < what.sync.total_num_replicas; ++replica)
-    if (!dead.contains(replica)) live.push_back(replica);
-  return live;
-}
 
 /// Gradients of a step.
 struct step_counts {
@@ -39,22 +30,22 @@ step_counts count(std::vector<job_time>& ends, uint32_t needed) {
 
 } // namespace
 
-bool counts_cancelled_steps(const scenario& what) {
-  const auto& sync = what.sync;
-  return traits_of(sync.policy).cancels() && !sync.dynamic && !what.hashes && !what.on_step
-         && !what.update && what.local_sgd.local_steps == 1
-         && live_replicas(what).size() >= sync.replicas_to_aggregate;
+bool counts_cancelled_steps(const scenario& scenario) {
+  const auto& sync = scenario.sync;
+  return traits_of(sync.policy).cancels() && !sync.dynamic && !scenario.hashes && !scenario.on_step
+         && !scenario.update && scenario.local_sgd.local_steps == 1
+         && live_replicas(scenario).size() >= sync.replicas_to_aggregate;
 }
 
-void count_cancelled_steps(const scenario& what, scenario_report& report) {
-  value_or_throw(what.sync.validate());
-  auto needed = what.sync.replicas_to_aggregate;
-  auto live = live_replicas(what);
-  replica_draws draws{what};
+void count_cancelled_steps(const scenario& scenario, scenario_report& report) {
+  value_or_throw(scenario.sync.validate());
+  auto needed = scenario.sync.replicas_to_aggregate;
+  auto live = live_replicas(scenario);
+  replica_draws draws{scenario};
   std::vector<job_time> ends(live.size());
   job_time began{0};
   uint64_t late = 0; // of the step before: the ledger of the next one has them
-  for (uint64_t step = 1; step <= what.steps; ++step) {
+  for (uint64_t step = 1; step <= scenario.steps; ++step) {
     for (size_t i = 0; i < live.size(); ++i)
       ends[i] = later(began, draws.next(live[i]));
     auto counted = count(ends, needed);
@@ -74,7 +65,7 @@ void count_cancelled_steps(const scenario& what, scenario_report& report) {
     began = counted.ended;
     late = counted.late;
   }
-  report.job.step = what.steps;
+  report.job.step = scenario.steps;
 }
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Following plans in virtual time.
+// Plans of collectives, carried out in virtual time.
 #include "simulation/collective_clock.hpp"
 
 #include "actors/collective/collective_agreement.hpp"
@@ -48,9 +48,9 @@ collective_meaning meaning_of(collective_algorithm algorithm, uint64_t bytes) {
 
 expected<collective_algorithm> parse_collective_algorithm(std::string_view name) {
   std::vector<std::string_view> known;
-  for (const auto& [one, algorithm] : algorithm_names) {
-    if (one == name) return algorithm;
-    known.push_back(one);
+  for (const auto& [known_name, algorithm] : algorithm_names) {
+    if (known_name == name) return algorithm;
+    known.push_back(known_name);
   }
   return fail(errc::invalid_argument,
               fmt::format("no collective '{}'; there are {}", name, fmt::join(known, ", ")));

@@ -14,7 +14,7 @@ namespace troupe {
 
 /// The part of the scenario that a job of collectives lacks: "dead replicas"; empty if there is
 /// no such thing.
-[[nodiscard]] std::string_view reason_against_collectives(const scenario& what);
+[[nodiscard]] std::string_view reason_against_collectives(const scenario& scenario);
 
 /// As a `multi_worker_mirrored` strategy trains: each replica computes its gradient; a process
 /// takes part in an all_reduce when all its replicas have theirs, and they go on as soon as it has
@@ -22,17 +22,17 @@ namespace troupe {
 /// backups can help: a straggler holds up all, and so does a slow link.
 class collective_job {
 public:
-  /// Both outlive it. @pre `what.collective` is given.
+  /// Both outlive it. @pre `scenario.collective` is given.
   /// Errors: throws `failure` with invalid_argument, as `sync_options::validate`, and if there is a
   /// reason against it.
-  collective_job(const scenario& what, scenario_report& report);
+  collective_job(const scenario& scenario, scenario_report& report);
 
   void run();
 
 private:
   void make_step(uint64_t step);
 
-  const scenario& what_;
+  const scenario& scenario_;
   scenario_report& report_;
   step_book book_;
   replica_draws draws_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From one moment to the next.
+// The direct engine: each moment ends computations, and may end a step.
 #include "simulation/direct_engine.hpp"
 
 #include "actors/policies/step_rules.hpp"
@@ -18,23 +18,18 @@ constexpr size_t replicas_ahead = 8; // their turn comes after about the time th
 
 } // namespace
 
-direct_engine::direct_engine(const scenario& what, scenario_report& report)
-  : what_(what), report_(report), book_(report, what), draws_(what),
-    updates_(what.update, what.sync.total_num_replicas),
-    gradients_(0, what.sync.one_gradient_per_replica, asynchronous_rule::of(what.sync)),
-    tokens_(what.sync.policy), replicas_(what.sync.total_num_replicas),
-    moments_(what.sync.total_num_replicas) {
-  value_or_throw(what.sync.validate());
-  if (traits_of(what.sync.policy).keeps_pace())
-    gate_ = slack_gate<waiter>{what.sync.total_num_replicas, what.sync.slack};
-  if (what.sync.dynamic) choice_.emplace(*what.sync.dynamic);
-  std::vector<bool> is_dead(replicas_.size(), false);
-  for (auto replica : what.dead_replicas)
-    if (replica < is_dead.size()) is_dead[replica] = true;
-  for (uint32_t replica = 0; replica < replicas_.size(); ++replica) {
-    if (!is_dead[replica]) live_.push_back(replica);
+direct_engine::direct_engine(const scenario& scenario, scenario_report& report)
+  : scenario_(scenario), report_(report), book_(report, scenario), draws_(scenario),
+    updates_(scenario.update, scenario.sync.total_num_replicas),
+    gradients_(0, scenario.sync.one_gradient_per_replica, asynchronous_rule::of(scenario.sync)),
+    tokens_(scenario.sync.policy), replicas_(scenario.sync.total_num_replicas),
+    live_(live_replicas(scenario)), moments_(scenario.sync.total_num_replicas) {
+  value_or_throw(scenario.sync.validate());
+  if (traits_of(scenario.sync.policy).keeps_pace())
+    gate_ = slack_gate<waiter>{scenario.sync.total_num_replicas, scenario.sync.slack};
+  if (scenario.sync.dynamic) choice_.emplace(*scenario.sync.dynamic);
+  for (uint32_t replica = 0; replica < replicas_.size(); ++replica)
     identities_.push_back(identity_of(fmt::format("replica {}", replica)));
-  }
 }
 
 void direct_engine::run() {
@@ -46,11 +41,12 @@ void direct_engine::run() {
 }
 
 void direct_engine::begin_job() {
-  if (traits_of(what_.sync.policy).keeps_pace())
+  if (traits_of(scenario_.sync.policy).keeps_pace())
     for (uint32_t replica = 0; replica < replicas_.size(); ++replica)
       if (!std::ranges::binary_search(live_, replica))
         static_cast<void>(gate_.leave(replica)); // none waits yet
-  if (auto count = what_.sync.first_tokens(); count > 0) static_cast<void>(tokens_.put(0, count));
+  if (auto count = scenario_.sync.first_tokens(); count > 0)
+    static_cast<void>(tokens_.put(0, count));
   begin_step();
   for (auto replica : live_)
     begin_gradient(replica, 0);
@@ -60,7 +56,7 @@ void direct_engine::begin_job() {
 // more than one step may be there.
 void direct_engine::pass_moment() {
   now_ = moments_.next();
-  auto is_asynchronous = traits_of(what_.sync.policy).is_asynchronous();
+  auto is_asynchronous = traits_of(scenario_.sync.policy).is_asynchronous();
   while (!moments_.empty() && moments_.next() == now_) {
     find_due();
     for (auto replica : due_)
@@ -71,7 +67,7 @@ void direct_engine::pass_moment() {
     end_step();
 }
 
-// One that is alone needs no rank.
+// Replicas that are due at one moment come by rank; a single one needs none.
 void direct_engine::find_due() {
   due_.clear();
   moments_.take_next(due_);
@@ -79,7 +75,7 @@ void direct_engine::find_due() {
   if (due_.size() == 1) return;
   ranked_.clear();
   for (auto replica : due_)
-    ranked_.push_back({moment_rank(what_.seed, now_, identities_[replica]), replica});
+    ranked_.push_back({moment_rank(scenario_.seed, now_, identities_[replica]), replica});
   std::ranges::sort(ranked_, {}, &ranked_replica::rank);
   std::ranges::transform(ranked_, due_.begin(), &ranked_replica::replica);
 }
@@ -103,7 +99,7 @@ void direct_engine::end_computation(uint32_t replica) {
 void direct_engine::begin_gradient(uint32_t replica, uint64_t token) {
   auto& state = replicas_[replica];
   state.local_step = token;
-  state.left = what_.local_sgd.local_steps;
+  state.left = scenario_.local_sgd.local_steps;
   state.compute = job_time{0};
   ++state.iteration;
   updates_.begin(replica, token);
@@ -122,9 +118,9 @@ void direct_engine::ask(uint32_t replica, uint64_t not_before) {
   auto& state = replicas_[replica];
   state.asked = now_;
   waiter asks{replica, state.local_step, not_before};
-  if (traits_of(what_.sync.policy).keeps_pace()) {
-    for (auto& [one, token] : tokens_.take_all(gate_.arrive(replica, asks), not_before))
-      grant(one.replica, token);
+  if (traits_of(scenario_.sync.policy).keeps_pace()) {
+    for (auto& [waiter, token] : tokens_.take_all(gate_.arrive(replica, asks), not_before))
+      grant(waiter.replica, token);
   } else if (auto token = tokens_.take(asks, asks.local_step, not_before)) {
     grant(replica, *token);
   }
@@ -154,12 +150,12 @@ void direct_engine::end_step() {
   step_ledger::close_only(record_, closed_.accepted, closed_.stale);
   // In order of arrival; there is none if a step's gradients all count as given.
   record_.apply = now_ - (record_.accepted.empty() ? job_time{0} : record_.accepted.back().arrived);
-  if (traits_of(what_.sync.policy).cancels()) cancel();
+  if (traits_of(scenario_.sync.policy).cancels()) cancel();
   if (choice_) choice_->add(record_, {});
-  what_.update ? keep(updates_.add(record_)) : keep(record_);
+  scenario_.update ? book_.add_and_tell(updates_.add(record_)) : book_.add_and_tell(record_);
   is_closed_ = false;
   if (is_over()) return;
-  auto granted = tokens_.put(record_.step, what_.sync.tokens_per_step());
+  auto granted = tokens_.put(record_.step, scenario_.sync.tokens_per_step());
   for (size_t i = 0; i < granted.size(); ++i) {
     if (i + replicas_ahead < granted.size()) bring_near(granted[i + replicas_ahead].waiter.replica);
     grant(granted[i].waiter.replica, granted[i].step);
@@ -178,33 +174,28 @@ void direct_engine::bring_near(uint32_t replica) const {
 void direct_engine::cancel() {
   record_.cancelled = cancelled_by(record_, live_);
   moments_.clear();
-  for (const auto& one : record_.cancelled) {
-    if (replicas_[one.replica].left == 0) continue;
-    replicas_[one.replica].left = 0;
-    ask(one.replica, 0);
+  for (const auto& gradient : record_.cancelled) {
+    auto& left = replicas_[gradient.replica].left;
+    if (left == 0) continue;
+    left = 0;
+    ask(gradient.replica, 0);
   }
 }
 
 void direct_engine::begin_step() {
   began_ = now_;
-  needed_ = what_.sync.replicas_to_aggregate;
+  needed_ = scenario_.sync.replicas_to_aggregate;
   if (!choice_) return;
   auto left = static_cast<uint32_t>(live_.size());
   needed_ = choose_needed(*choice_, needed_, report_.step_times.empty(),
                           {.live = live_, .left = left}, now_);
 }
 
-void direct_engine::keep(const step_record& step) {
-  book_.add(step);
-  if (step.ended > time_max) throw failure{end_of_time(step.step)};
-  if (what_.on_step) what_.on_step(step);
-}
-
 void direct_engine::stall() {
   stalled_step stalled{.step = report_.step_times.size() + 1,
                        .needed = needed_,
                        .live = static_cast<uint32_t>(live_.size()),
-                       .replicas = what_.sync.total_num_replicas,
+                       .replicas = scenario_.sync.total_num_replicas,
                        .tokens = static_cast<uint32_t>(tokens_.tokens().size())};
   report_.job.failure = to_error(stalled);
   report_.job.open = open_step{stalled.step, stalled.live, stalled.needed, stalled.tokens};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A scenario without actors: what decides is the same, what carries it is a queue of moments.
+// A simulation engine without actors: their decisions, and a queue of moments instead of messages.
 #pragma once
 
 #include "actors/policies/backup_choice.hpp"
@@ -30,9 +30,9 @@ namespace troupe {
 /// another order.
 class direct_engine {
 public:
-  /// Both outlive it. @pre `reason_for_actors(what)` is empty.
+  /// Both outlive it. @pre `reason_for_actors(scenario)` is empty.
   /// Errors: throws `failure` with invalid_argument, as `sync_options::validate`.
-  direct_engine(const scenario& what, scenario_report& report);
+  direct_engine(const scenario& scenario, scenario_report& report);
 
   /// Errors: as of `simulate`.
   void run();
@@ -72,12 +72,11 @@ private:
   void end_step();
   void cancel();
   void begin_step();
-  void keep(const step_record& step);
   void stall();
 
-  [[nodiscard]] bool is_over() const { return report_.step_times.size() == what_.steps; }
+  [[nodiscard]] bool is_over() const { return report_.step_times.size() == scenario_.steps; }
 
-  const scenario& what_;
+  const scenario& scenario_;
   scenario_report& report_;
   step_book book_;
   replica_draws draws_;

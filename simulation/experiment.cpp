@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running a scenario with one seed after the other, and adding up.
+// Running a scenario with several seeds, and adding up the reports.
 #include "simulation/experiment.hpp"
 
 #include "actors/recording/seconds.hpp"
@@ -96,7 +96,7 @@ std::vector<double> warm_steps(const scenario_report& run, uint64_t warm_up) {
   return times;
 }
 
-// How many times over what was measured has been drawn. Draws that repeat it make nothing surer.
+// How many times the measured draws have been used. Draws that repeat them make nothing surer.
 std::optional<trace_use> trace_use_of(const experiment& experiment,
                                       const experiment_report& report) {
   auto trace = experiment.compute.shortest_trace();
@@ -208,11 +208,11 @@ experiment_report run(const experiment& experiment) {
   ledger_hash hash;
   std::vector<std::vector<double>> times; // of each run
   auto began = std::chrono::steady_clock::now();
-  for (const auto& of_run : simulate_all(experiment)) {
-    add(report, of_run);
-    add_learnt(report, experiment, of_run);
-    hash.add(of_run.log_hash);
-    auto warm = warm_steps(of_run, experiment.warm_up);
+  for (const auto& scenario_run : simulate_all(experiment)) {
+    add(report, scenario_run);
+    add_learnt(report, experiment, scenario_run);
+    hash.add(scenario_run.log_hash);
+    auto warm = warm_steps(scenario_run, experiment.warm_up);
     report.batches.push_back(batch_means(warm, short_batch_count));
     report.timed_steps += warm.size();
     times.push_back(std::move(warm));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A scenario run several times, and what can be said of it with how much certainty.
+// A scenario run several times: means over the runs, and how sure they are.
 #pragma once
 
 #include "simulation/distributions/distribution.hpp"
@@ -128,12 +128,12 @@ struct experiment_report {
   [[nodiscard]] double events_per_second() const;
 };
 
-/// As of the scenarios that it consists of.
+/// As of the experiment's scenarios.
 [[nodiscard]] std::string_view reason_for_actors(const experiment& experiment);
 [[nodiscard]] std::string_view reason_against_collectives(const experiment& experiment);
 
-/// Runs it. Two experiments with one seed are of the same draws: every replica's n-th gradient
-/// takes as long in both. Errors: throws `failure` with invalid_argument, as
+/// Runs the experiment. Two experiments with one seed are of the same draws: every replica's n-th
+/// gradient takes as long in both. Errors: throws `failure` with invalid_argument, as
 /// `sync_options::validate`, and as its task does.
 [[nodiscard]] experiment_report run(const experiment& experiment);
 

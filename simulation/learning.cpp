@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Losses, and the arithmetic of local steps.
+// Losses of slow and fast replicas, and the arithmetic of local steps.
 #include "simulation/learning.hpp"
 
+#include "actors/recording/seconds.hpp"
 #include "messages/assert.hpp"
 
 #include <algorithm>
@@ -18,7 +19,7 @@ constexpr double slow_factor = 1.25;
 double mean_seconds(const computing_time& compute, uint32_t replica) {
   double sum = 0;
   for (uint64_t i = 0; i < draws; ++i)
-    sum += std::chrono::duration<double>(compute(replica, i)).count();
+    sum += seconds(compute(replica, i));
   return sum / draws;
 }
 
@@ -44,15 +45,16 @@ void subtract(std::span<T> target, const tensor& gradient, double rate) {
 }
 
 template <class T>
-tensor less(const tensor& value, const gradient& by, double rate) {
+tensor descended_by(const tensor& value, const gradient& gradient, double rate) {
   auto result = value.clone();
   auto target = result.mutable_values<T>();
-  std::visit([&](const auto& one) { subtract<T>(target, one, rate); }, by);
+  std::visit([&](const auto& form) { subtract<T>(target, form, rate); }, gradient);
   return result;
 }
 
-tensor less_of_any(const tensor& value, const gradient& by, double rate) {
-  return value.type() == dtype::f64 ? less<double>(value, by, rate) : less<float>(value, by, rate);
+tensor descended(const tensor& value, const gradient& gradient, double rate) {
+  return value.type() == dtype::f64 ? descended_by<double>(value, gradient, rate)
+                                    : descended_by<float>(value, gradient, rate);
 }
 
 } // namespace
@@ -102,7 +104,7 @@ std::vector<tensor> descended(const std::vector<tensor>& values,
   TROUPE_ASSERT(values.size() == gradients.size(), values.size(), gradients.size());
   std::vector<tensor> result;
   for (size_t i = 0; i < values.size(); ++i)
-    result.push_back(less_of_any(values[i], gradients[i], rate));
+    result.push_back(descended(values[i], gradients[i], rate));
   return result;
 }
 
@@ -111,7 +113,7 @@ std::vector<gradient> differences(const std::vector<tensor>& before,
   TROUPE_ASSERT(before.size() == after.size(), before.size(), after.size());
   std::vector<gradient> result;
   for (size_t i = 0; i < before.size(); ++i)
-    result.emplace_back(less_of_any(before[i], after[i], 1));
+    result.emplace_back(descended(before[i], after[i], 1));
   return result;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The learning of a simulation, and its course.
+// A task that a simulated job learns, and the course of its loss.
 #pragma once
 
 #include "actors/recording/records.hpp"

@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step function of a simulated job that learns.
+// The step function of a simulated job that learns, and its losses.
 #include "simulation/learning_job.hpp"
+
+#include "actors/recording/seconds.hpp"
 
 namespace troupe {
 
 namespace {
 
 using task_pointer = std::shared_ptr<const learning_task>;
-
-std::vector<gradient_and_variable> pairs_of(std::vector<gradient> gradients,
-                                            const std::vector<variable>& variables) {
-  std::vector<gradient_and_variable> pairs;
-  for (size_t i = 0; i < variables.size(); ++i)
-    pairs.push_back({std::move(gradients[i]), variables[i]});
-  return pairs;
-}
 
 bool fit(const std::vector<gradient>& gradients, const std::vector<tensor>& values) {
   for (size_t i = 0; i < values.size(); ++i)
@@ -84,6 +78,16 @@ update_plan owners_plan(const learning_options& learning, uint32_t local_steps) 
   return {.rule = rules::sgd{.learning_rate = 1}};
 }
 
+std::vector<gradient_and_variable> pairs_of(std::vector<gradient> gradients,
+                                            const std::vector<variable>& variables) {
+  std::vector<gradient_and_variable> pairs;
+  pairs.reserve(variables.size());
+  for (size_t i = 0; i < variables.size(); ++i)
+    pairs.push_back({std::move(gradients[i]), variables[i]});
+  return pairs;
+  pairs.reserve(variables.size());
+}
+
 step_function learn(const sync_replicas_optimizer& optimizer, std::vector<variable> variables,
                     const learning_options& learning, uint32_t local_steps) {
   if (local_steps == 1)
@@ -106,7 +110,7 @@ evaluation loss_watch::during(const world& world) {
           .on_result =
             [this, &world](uint64_t step, double) {
               latest_.step = step;
-              latest_.seconds = std::chrono::duration<double>(world.now()).count();
+              latest_.seconds = seconds(world.now());
               curve_.push_back(latest_);
             }};
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hashing step records.
+// The hash of step records.
 #include "simulation/ledger_hash.hpp"
+
+#include "actors/world/moment_rank.hpp"
 
 namespace troupe {
 
@@ -24,13 +26,9 @@ void ledger_hash::add(const contribution& gradient) {
   add(static_cast<uint64_t>(gradient.compute.count()));
 }
 
-// The finaliser of SplitMix64 is a bijection: what was different stays different.
-// Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
+// A bijection: different values stay different.
 void ledger_hash::add(uint64_t number) {
-  uint64_t x = value_ + 0x9e3779b97f4a7c15 + number;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  value_ = x ^ (x >> 31);
+  value_ = mixed(value_ + number);
 }
 
 } // namespace troupe

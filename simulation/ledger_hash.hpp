@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One number for everything that a run did, in order: two runs are the same, or they are not.
+// The hash of a run's ledger, which tells whether two runs were the same.
 #pragma once
 
 #include "actors/recording/records.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drawing examples, and the loss of weights on them.
+// Drawn examples, and the loss and gradient of weights on them.
 #include "simulation/logistic_task.hpp"
 
 #include "kernels/tensor/random.hpp"
@@ -35,9 +35,9 @@ logistic_data::logistic_data(const logistic_options& options) : options_(options
     truth_.push_back(2 * draws.normal());
   held_out_.resize(options.replicas);
   for (uint32_t replica = 0; replica < options.replicas; ++replica) {
-    random_stream of_replica{random_key{options.seed, "logistic held out", replica}};
+    random_stream replica_draws{random_key{options.seed, "logistic held out", replica}};
     for (uint32_t i = 0; i < options.held_out; ++i)
-      held_out_[replica].push_back(draw(replica, of_replica));
+      held_out_[replica].push_back(draw(replica, replica_draws));
   }
 }
 
@@ -64,13 +64,13 @@ computed_batch logistic_data::differentiate(std::span<const double> weights, uin
   auto sum = by_weights.mutable_values<double>();
   computed_batch result{.examples = options_.batch};
   for (uint32_t i = 0; i < options_.batch; ++i) {
-    auto one = draw(replica, draws);
-    auto at = margin(weights, replica, one.features);
-    result.loss += loss_of(at, one.label) / options_.batch;
-    auto slope = (sigmoid(at) - (one.label ? 1 : 0)) / options_.batch;
-    for (size_t feature = 0; feature < one.features.size(); ++feature)
-      sum[feature] += slope * one.features[feature];
-    if (options_.own_data) sum[one.features.size() + replica] += slope;
+    auto [features, label] = draw(replica, draws);
+    auto logit = margin(weights, replica, features);
+    result.loss += loss_of(logit, label) / options_.batch;
+    auto slope = (sigmoid(logit) - (label ? 1 : 0)) / options_.batch;
+    for (size_t feature = 0; feature < features.size(); ++feature)
+      sum[feature] += slope * features[feature];
+    if (options_.own_data) sum[features.size() + replica] += slope;
   }
   result.gradients.emplace_back(std::move(by_weights));
   return result;
@@ -80,8 +80,8 @@ double logistic_data::loss(std::span<const double> weights,
                            std::span<const uint32_t> replicas) const {
   double sum = 0;
   for (auto replica : replicas)
-    for (const auto& one : held_out_[replica])
-      sum += loss_of(margin(weights, replica, one.features), one.label);
+    for (const auto& [features, label] : held_out_[replica])
+      sum += loss_of(margin(weights, replica, features), label);
   return sum / (static_cast<double>(replicas.size()) * options_.held_out);
 }
 

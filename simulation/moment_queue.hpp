@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which replica is done next, for thousands of replicas that each have one moment to wait for.
+// A queue of moments, one for each of thousands of replicas: which is due next?
 #pragma once
 
 #include "actors/recording/records.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that take one piece of work after the other.
+// Threads that take the next index until none is left.
 #include "simulation/on_threads.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simulations that have nothing to do with each other, side by side.
+// Independent simulations, side by side on several threads.
 #pragma once
 
 #include <cstddef>

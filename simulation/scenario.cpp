@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The outcome of a simulated job.
+// Choosing the engine of a scenario, and figures of its report.
 #include "simulation/scenario.hpp"
 
 #include "actors/recording/seconds.hpp"
@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <limits>
 #include <numeric>
+#include <set>
 
 namespace troupe {
 
@@ -25,6 +26,14 @@ double scenario_report::mean_step_seconds(size_t first) const {
 double scenario_report::drop_fraction() const {
   auto all = accepted + stale + cancelled;
   return all == 0 ? 0 : static_cast<double>(stale + cancelled) / static_cast<double>(all);
+}
+
+std::vector<uint32_t> live_replicas(const scenario& scenario) {
+  std::vector<uint32_t> live;
+  std::set<uint32_t> dead{scenario.dead_replicas.begin(), scenario.dead_replicas.end()};
+  for (uint32_t replica = 0; replica < scenario.sync.total_num_replicas; ++replica)
+    if (!dead.contains(replica)) live.push_back(replica);
+  return live;
 }
 
 std::string_view reason_for_actors(const scenario& scenario) {
@@ -48,13 +57,12 @@ scenario_report simulate(const scenario& scenario) {
   scenario_report report;
   if (scenario.collective)
     collective_job{scenario, report}.run();
-  else if (reason.empty() && scenario.engine != simulation_engine::actors
-           && counts_cancelled_steps(scenario))
-    count_cancelled_steps(scenario, report);
-  else if (reason.empty() && scenario.engine != simulation_engine::actors)
-    direct_engine{scenario, report}.run();
-  else
+  else if (!reason.empty() || scenario.engine == simulation_engine::actors)
     simulated_job{scenario, report}.run();
+  else if (counts_cancelled_steps(scenario))
+    count_cancelled_steps(scenario, report);
+  else
+    direct_engine{scenario, report}.run();
   return report;
 }
 

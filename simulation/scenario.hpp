@@ -114,6 +114,9 @@ struct scenario_report {
   [[nodiscard]] double drop_fraction() const;
 };
 
+/// The replicas that start; ascending.
+[[nodiscard]] std::vector<uint32_t> live_replicas(const scenario& scenario);
+
 /// The part of a scenario that only the actors simulate: "a network"; empty if the direct engine
 /// can do without them.
 [[nodiscard]] std::string_view reason_for_actors(const scenario& scenario);

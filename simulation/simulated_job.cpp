@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The actors of a real job in a virtual world, its network and its faults.
+// The actors of a real job in a virtual world, with its network and its faults.
 #include "simulation/simulated_job.hpp"
 
 #include "actors/recording/seconds.hpp"
+#include "kernels/tensor/change.hpp"
 #include "messages/failure.hpp"
 
 #include <algorithm>
@@ -19,37 +20,38 @@ void snapshot_keeper::after_snapshot(const job_snapshot& taken) {
   last_->replicas.clear();
 }
 
-simulated_job::simulated_job(const scenario& what, scenario_report& report)
-  : what_(what), report_(report), book_(report, what),
-    world_(world::virtual_time({.seed = what.seed, .observed = false})),
-    updates_(what.update, what.sync.total_num_replicas), draws_(what), learning_(what.learning),
-    snapshots_(std::make_shared<snapshot_keeper>(what.snapshot_every)) {
-  auto replicas = what.sync.total_num_replicas;
+simulated_job::simulated_job(const scenario& scenario, scenario_report& report)
+  : scenario_(scenario), report_(report), book_(report, scenario),
+    world_(world::virtual_time({.seed = scenario.seed, .observed = false})),
+    updates_(scenario.update, scenario.sync.total_num_replicas), draws_(scenario),
+    learning_(scenario.learning),
+    snapshots_(std::make_shared<snapshot_keeper>(scenario.snapshot_every)) {
+  auto replicas = scenario.sync.total_num_replicas;
   if (learning_) {
     auto task = std::make_shared<learning_task>(*learning_->task);
     task->differentiate = [this](std::span<const tensor> values, uint32_t replica, uint64_t batch) {
-      auto computed = what_.learning->task->differentiate(values, replica, batch);
+      auto computed = scenario_.learning->task->differentiate(values, replica, batch);
       spoil(replica, computed.gradients);
       return computed;
     };
     learning_->task = std::move(task);
-    watch_.emplace(*learning_, replicas, slow_replicas(what.compute, replicas));
+    watch_.emplace(*learning_, replicas, slow_replicas(scenario.compute, replicas));
   }
-  auto network = what.network;
-  if (!network && !what.faults.is_empty()) network.emplace();
+  auto network = scenario.network;
+  if (!network && !scenario.faults.is_empty()) network.emplace();
   if (!network) return;
-  value_or_throw(what.faults.validate(replicas, network->owners));
-  network->seed = what.seed;
+  value_or_throw(scenario.faults.validate(replicas, network->owners));
+  network->seed = scenario.seed;
   network_.emplace(world_, replicas, *network);
-  network_->on_delivery = what.on_delivery;
+  network_->on_delivery = scenario.on_delivery;
   if (network->meets_at_roll_call)
-    processes_.emplace(*network_, world_, replicas, what.late_starts, report.processes);
-  if (what.faults.is_empty()) return;
-  faults_.emplace(*network_, what.faults, replicas, what.seed);
-  faults_->on_fault = what.on_fault;
-  network_->on_delivery = [this](const delivery& came) {
-    faults_->on_delivery(came);
-    if (what_.on_delivery) what_.on_delivery(came);
+    processes_.emplace(*network_, world_, replicas, scenario.late_starts, report.processes);
+  if (scenario.faults.is_empty()) return;
+  faults_.emplace(*network_, scenario.faults, replicas, scenario.seed);
+  faults_->on_fault = scenario.on_fault;
+  network_->on_delivery = [this](const delivery& delivery) {
+    faults_->on_delivery(delivery);
+    if (scenario_.on_delivery) scenario_.on_delivery(delivery);
   };
 }
 
@@ -78,18 +80,18 @@ void simulated_job::run() {
 }
 
 job_report simulated_job::attempt() {
-  auto local_steps = what_.local_sgd.local_steps;
+  auto local_steps = scenario_.local_sgd.local_steps;
   auto plan = learning_ ? owners_plan(*learning_, local_steps) : update_plan{.rule = rules::sgd{}};
-  sync_replicas_optimizer optimizer{plan, what_.sync};
+  sync_replicas_optimizer optimizer{plan, scenario_.sync};
   placement* placement = network_ ? &*network_ : nullptr;
   parameter_server_strategy strategy{world_,
-                                     {.replicas = what_.sync.total_num_replicas,
+                                     {.replicas = scenario_.sync.total_num_replicas,
                                       .placement = placement,
-                                      .replicate_owners = what_.replicate_owners}};
+                                      .replicate_owners = scenario_.replicate_owners}};
   make_variables(strategy);
   look_at_loss(strategy, 0);
   auto report = train(strategy, optimizer, step_of(optimizer), options());
-  auto may_be_lost = report.failure && what_.replicate_owners > 1;
+  auto may_be_lost = report.failure && scenario_.replicate_owners > 1;
   if (!may_be_lost) look_at_end(strategy, report.step);
   variables_.clear();
   return report;
@@ -128,24 +130,24 @@ training_options simulated_job::options() {
   training_options options;
   options.on_warning = [](const std::string&) {}; // both are results here, not news
   options.on_failure = [](const error&) {};
-  options.steps = what_.steps;
-  options.deadline = what_.deadline;
-  options.dead_replicas = what_.dead_replicas;
+  options.steps = scenario_.steps;
+  options.deadline = scenario_.deadline;
+  options.dead_replicas = scenario_.dead_replicas;
   options.stop = end_of_time_.get_token();
   options.pace = [this](uint32_t replica, uint64_t, job_time) { return pace(replica); };
   options.on_step
-    = [this](const step_record& step) { what_.update ? keep(updates_.add(step)) : keep(step); };
+    = [this](const step_record& step) { scenario_.update ? keep(updates_.add(step)) : keep(step); };
   if (watch_) options.evaluation = watch_->during(world_);
   if (!network_) return options;
-  options.ask_again_after = what_.ask_again_after;
-  options.min_replicas = what_.min_replicas;
-  if (auto absence = what_.faults.longest_absence(network_->silence_timeout());
+  options.ask_again_after = scenario_.ask_again_after;
+  options.min_replicas = scenario_.min_replicas;
+  if (auto absence = scenario_.faults.longest_absence(network_->silence_timeout());
       absence > job_time{0})
     options.rejoin_timeout = absence + std::chrono::seconds{1};
-  for (uint32_t replica = 0; replica < what_.sync.total_num_replicas; ++replica)
+  for (uint32_t replica = 0; replica < scenario_.sync.total_num_replicas; ++replica)
     if (network_->is_gone_for_good(network_->replica_node(replica)))
       options.dead_replicas.push_back(replica); // others that are down are waited for
-  if (!what_.faults.restarts_job()) return options;
+  if (!scenario_.faults.restarts_job()) return options;
   options.hooks.push_back(snapshots_);
   options.resume = snapshots_->last();
   last_step_ = options.resume ? options.resume->step : 0;
@@ -157,62 +159,57 @@ void simulated_job::keep(const step_record& step) {
   book_.add(step);
   last_step_ = step.step;
   if (step.ended > time_max) end_of_time_.request_stop();
-  if (what_.on_step) what_.on_step(step);
+  if (scenario_.on_step) scenario_.on_step(step);
 }
 
 step_function simulated_job::step_of(const sync_replicas_optimizer& optimizer) {
-  auto step = learning_ ? learn(optimizer, variables_, *learning_, what_.local_sgd.local_steps)
+  auto step = learning_ ? learn(optimizer, variables_, *learning_, scenario_.local_sgd.local_steps)
                         : compute_nothing(optimizer);
-  if (!what_.update) return step;
+  if (!scenario_.update) return step;
   return [this, step](replica_context& context) {
     updates_.begin(context.replica_id_in_sync_group(), context.local_step());
     return step(context);
   };
 }
 
-// Where messages take time, what a replica reads does so too.
+// Where messages take time, a replica's reading takes time, too.
 // All replicas share the constant part: ten thousand copies of it would each be cold in the cache.
 step_function simulated_job::compute_nothing(const sync_replicas_optimizer& optimizer) {
-  struct part {
+  struct shared_part {
     sync_replicas_optimizer optimizer;
     std::vector<variable> variables;
     gradient nothing = zeros({1});
   };
 
-  auto shared = std::make_shared<const part>(part{optimizer, variables_});
+  auto shared = std::make_shared<const shared_part>(shared_part{optimizer, variables_});
   return [this, shared](replica_context& context) -> task<void> {
     const auto& [optimizer, variables, nothing] = *shared;
     if (network_) {
       auto reading = context.read(variables);
       co_await reading;
     }
-    for (uint32_t i = 0; i < what_.local_sgd.local_steps; ++i) {
+    for (uint32_t i = 0; i < scenario_.local_sgd.local_steps; ++i) {
       auto computing = context.compute([](std::stop_token) { return 0; });
       co_await computing;
     }
     std::vector<gradient> gradients(variables.size(), nothing);
     spoil(context.replica_id_in_sync_group(), gradients);
-    std::vector<gradient_and_variable> given;
-    given.reserve(variables.size());
-    for (size_t i = 0; i < variables.size(); ++i)
-      given.push_back({std::move(gradients[i]), variables[i]});
-    auto applying = optimizer.apply_gradients(context, std::move(given));
+    auto pairs = pairs_of(std::move(gradients), variables);
+    auto applying = optimizer.apply_gradients(context, std::move(pairs));
     co_await applying;
   };
 }
 
 void simulated_job::spoil(uint32_t replica, std::vector<gradient>& gradients) {
-  auto how = faults_ ? faults_->next_corruption(replica) : corruption::none;
-  if (how == corruption::none) return;
-  for (auto& one : gradients) {
-    if (how == corruption::wrong_shape || !std::holds_alternative<tensor>(one)) {
-      one = zeros({2, 3, 5, 7});
-      continue;
-    }
-    auto spoilt = zeros(std::get<tensor>(one).extents());
-    for (auto& value : spoilt.mutable_values<float>())
-      value = std::numeric_limits<float>::quiet_NaN();
-    one = std::move(spoilt);
+  constexpr auto not_a_number = std::numeric_limits<double>::quiet_NaN();
+  auto kind = faults_ ? faults_->next_corruption(replica) : corruption::none;
+  if (kind == corruption::none) return;
+  for (auto& gradient : gradients) {
+    const auto* dense = std::get_if<tensor>(&gradient);
+    if (kind == corruption::wrong_shape || dense == nullptr)
+      gradient = zeros({2, 3, 5, 7});
+    else
+      gradient = filled(dtype::f32, dense->extents(), not_a_number);
   }
 }
 
@@ -226,25 +223,25 @@ job_time simulated_job::pace(uint32_t replica) {
   return faults_->on_its_clock(replica, time);
 }
 
-// The chief's report from when it ended the job. A chief that is gone says nothing: then the report
-// is what can be seen from outside.
+// The chief's report from when it ended the job. A chief that is gone says nothing; then the report
+// has what other nodes see.
 stall_report simulated_job::stall() const {
   const auto& job = report_.job;
   auto open = job.open.value_or(open_step{
-    .step = last_step_ + 1, .live = count_live(), .needed = what_.sync.replicas_to_aggregate});
-  if (!traits_of(what_.sync.policy).counts_tokens()) open.tokens = 0; // they wait under no other
+    .step = last_step_ + 1, .live = count_live(), .needed = scenario_.sync.replicas_to_aggregate});
+  if (!traits_of(scenario_.sync.policy).counts_tokens())
+    open.tokens = 0; // they wait under no other
   return {open, job.failure->message};
 }
 
 uint32_t simulated_job::count_live() const {
-  std::vector<bool> is_there(what_.sync.total_num_replicas, true);
-  for (auto replica : what_.dead_replicas)
-    if (replica < is_there.size()) is_there[replica] = false;
-  for (const auto& lost : report_.job.lost) // of several nodes, one may have come back
-    is_there[lost.replica] = is_there[lost.replica] && network_
-                             && lost.reason.code == errc::unavailable
-                             && network_->is_up(network_->replica_node(lost.replica));
-  return static_cast<uint32_t>(std::ranges::count(is_there, true));
+  auto live = live_replicas(scenario_);
+  for (const auto& lost : report_.job.lost) {
+    auto is_back = network_ && lost.reason.code == errc::unavailable
+                   && network_->is_up(network_->replica_node(lost.replica));
+    if (!is_back) std::erase(live, lost.replica);
+  }
+  return static_cast<uint32_t>(live.size());
 }
 
 // A process that was lost before the job had begun ends it for all; then all are started again.
@@ -258,7 +255,7 @@ bool simulated_job::are_owners_up() const {
   uint32_t down = 0;
   for (uint32_t owner = 0; network_ && owner < network_->owner_count(); ++owner)
     down += network_->is_up(network_->owner_node(owner)) ? 0 : 1;
-  return down < what_.replicate_owners;
+  return down < scenario_.replicate_owners;
 }
 
 void simulated_job::wait_until(job_time time) {

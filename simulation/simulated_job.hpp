@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The job of a scenario, in its world.
+// The job of a scenario, run by actors in a virtual world.
 #pragma once
 
 #include "simulation/faults/fault_driver.hpp"
@@ -19,8 +19,8 @@
 
 namespace troupe {
 
-/// Keeps what is left of a job when its processes are gone: the variables, but no token and no
-/// replica.
+/// Keeps a job's last snapshot for a restart of all its processes: the variables, but no token and
+/// no replica.
 class snapshot_keeper final : public session_hook {
 public:
   /// @param every Steps between two snapshots.
@@ -45,7 +45,7 @@ private:
 class simulated_job {
 public:
   /// Both outlive it. Errors: as of `simulate`.
-  simulated_job(const scenario& what, scenario_report& report);
+  simulated_job(const scenario& scenario, scenario_report& report);
 
   void run();
 
@@ -66,7 +66,7 @@ private:
   [[nodiscard]] stall_report stall() const;
   [[nodiscard]] uint32_t count_live() const;
 
-  const scenario& what_;
+  const scenario& scenario_;
   scenario_report& report_;
   step_book book_;
   world world_;

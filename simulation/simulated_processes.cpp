@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entering and leaving, node by node.
+// Each node's process: its start, its part in the job, its end.
 #include "simulation/simulated_processes.hpp"
 
 #include "actors/training/member.hpp"
@@ -67,17 +67,17 @@ void simulated_processes::start(node_index node) {
 }
 
 void simulated_processes::begin(size_t life, const expected<msg<wire::JobBegins>>& begins) {
-  auto& told = lives_[life];
+  auto& process = lives_[life];
   if (!begins) {
-    told.refused = begins.error();
+    process.refused = begins.error();
     return leave(life);
   }
-  told.began = network_.now();
-  told.first_step = begins->reader().getFirstStep();
-  if (network_.is_replica(told.node))
-    network_.bring_back(told.node - network_.replica_node(0));
+  process.began = network_.now();
+  process.first_step = begins->reader().getFirstStep();
+  if (network_.is_replica(process.node))
+    network_.bring_back(process.node - network_.replica_node(0));
   else if (begins->reader().getLife() > 0)
-    network_.bring_back_owners(told.node);
+    network_.bring_back_owners(process.node);
 }
 
 void simulated_processes::leave(size_t life) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes of a simulated job, at its roll call.
+// The processes of a simulated job, which enter and leave it at its roll call.
 #pragma once
 
 #include "actors/interfaces/interfaces.hpp"

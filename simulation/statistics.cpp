@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Means, errors, quantiles and comparisons.
+// Means with their errors, quantiles, and comparisons in pairs.
 #include "simulation/statistics.hpp"
 
 #include "messages/assert.hpp"
@@ -121,9 +121,9 @@ mean_error error_of(const batches_of_runs& runs) {
   std::vector<double> means; // of each run
   for (const auto& run : runs) {
     if (run.empty()) continue;
-    auto of_run = batch_means(run);
-    batches.insert(batches.end(), of_run.begin(), of_run.end());
-    means.push_back(mean_of(of_run));
+    auto run_batches = batch_means(run);
+    batches.insert(batches.end(), run_batches.begin(), run_batches.end());
+    means.push_back(mean_of(run_batches));
   }
   auto error = error_of_independent(batches);
   auto wider = means.size() == 1 ? error_of_dependent(all_of(runs)) : std::nullopt;
@@ -219,9 +219,9 @@ interval_estimate paired_difference(const batches_of_runs& values,
 }
 
 interval_estimate paired_share(const batches_of_runs& values, const batches_of_runs& baseline) {
-  auto of_baseline = mean_of(all_of(baseline));
-  auto share = mean_of(all_of(values)) / of_baseline;
-  return interval_of(share - 1, differences_of(values, share, baseline), 1 / of_baseline);
+  auto baseline_mean = mean_of(all_of(baseline));
+  auto share = mean_of(all_of(values)) / baseline_mean;
+  return interval_of(share - 1, differences_of(values, share, baseline), 1 / baseline_mean);
 }
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Means with their errors, quantiles, and comparisons in pairs.
+// Means with their errors, quantiles, and comparisons of experiments in pairs.
 #pragma once
 
 #include <cstddef>

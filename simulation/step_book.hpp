@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The figures of reports, kept step by step.
+// The figures of a scenario's report, added up step by step.
 #pragma once
 
+#include "messages/failure.hpp"
 #include "simulation/ledger_hash.hpp"
 #include "simulation/network/end_of_time.hpp"
 #include "simulation/scenario.hpp"
@@ -31,8 +32,16 @@ inline void add_waste(scenario_report& report, job_time each, size_t replicas = 
 /// Adds each step of a run to its report, which outlives the book.
 class step_book {
 public:
-  step_book(scenario_report& report, const scenario& what)
-    : report_(report), cancels_(traits_of(what.sync.policy).cancels()), hashes_(what.hashes) {}
+  /// Both outlive it.
+  step_book(scenario_report& report, const scenario& scenario)
+    : report_(report), scenario_(scenario), cancels_(traits_of(scenario.sync.policy).cancels()) {}
+
+  /// Adds a step, and tells it. Errors: throws `failure` if it ended too late for a clock.
+  void add_and_tell(const step_record& step) {
+    add(step);
+    if (step.ended > time_max) throw failure{end_of_time(step.step)};
+    if (scenario_.on_step) scenario_.on_step(step);
+  }
 
   void add(const step_record& step) {
     report_.step_times.push_back(step.ended - step.began);
@@ -49,7 +58,7 @@ public:
     report_.live_time
       += std::chrono::duration<double>{step.ended - report_.virtual_time} * step.live;
     report_.virtual_time = step.ended;
-    if (!hashes_) return;
+    if (!scenario_.hashes) return;
     hash_.add(step);
     report_.log_hash = hash_.value();
   }
@@ -57,12 +66,12 @@ public:
 private:
   // Most gradients are late by as much as the one before.
   void count_staleness(const std::vector<contribution>& gradients) {
-    for (auto one = gradients.begin(); one != gradients.end();) {
-      auto other = std::find_if(one, gradients.end(), [one](const contribution& next) {
-        return next.staleness != one->staleness;
+    for (auto first = gradients.begin(); first != gradients.end();) {
+      auto end = std::find_if(first, gradients.end(), [first](const contribution& next) {
+        return next.staleness != first->staleness;
       });
-      report_.staleness_counts[one->staleness] += static_cast<uint64_t>(other - one);
-      one = other;
+      report_.staleness_counts[first->staleness] += static_cast<uint64_t>(end - first);
+      first = end;
     }
   }
 
@@ -76,8 +85,8 @@ private:
   }
 
   scenario_report& report_;
+  const scenario& scenario_;
   bool cancels_;
-  bool hashes_;
   ledger_hash hash_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which program goes on, and which wait.
+// Threads of programs, of which one at a time goes on.
 #include "simulation/virtual_programs.hpp"
 
 #include "messages/assert.hpp"
@@ -18,7 +18,7 @@ namespace troupe {
 
 namespace {
 
-/// One of two threads has it, and goes on.
+/// Two threads pass it to each other; the one that has it goes on.
 class baton {
 public:
   /// Thread: the one that has it.
@@ -62,14 +62,15 @@ struct virtual_programs::program {
   job_time timeout{0};
   bool has_stalled = false;
   baton to_program;
-  baton to_stage;
+  baton to_player; ///< To the thread of `play`.
   std::thread thread;
 };
 
 /// The virtual world as one program has it.
 class virtual_programs::program_world final : public world::implementation {
 public:
-  program_world(virtual_programs& programs, program& of) : programs_(programs), of_(of) {
+  program_world(virtual_programs& programs, program& program)
+    : programs_(programs), program_(program) {
     seed = shared().seed();
   }
 
@@ -80,7 +81,7 @@ public:
   void set_clock(job_time time) override { shared().set_clock(time); }
 
   void introduce(uint64_t actor, const std::string& name) override {
-    shared().introduce(actor, of_.name + " " + name);
+    shared().introduce(actor, program_.name + " " + name);
   }
 
   [[nodiscard]] uint64_t event_count() const override { return shared().event_count(); }
@@ -93,19 +94,19 @@ public:
 
   void call(std::function<void()> action) override { shared().call(std::move(action)); }
 
-  void send_last(const caf::actor& whom, caf::message what) override {
-    shared().send_last(whom, std::move(what));
+  void send_last(const caf::actor& receiver, caf::message message) override {
+    shared().send_last(receiver, std::move(message));
   }
 
   expected<void> run_until(std::future<void>& done, job_time timeout) override {
-    return programs_.wait(of_, done, timeout);
+    return programs_.wait(program_, done, timeout);
   }
 
 private:
   [[nodiscard]] world& shared() const { return programs_.shared_; }
 
   virtual_programs& programs_;
-  program& of_;
+  program& program_;
 };
 
 virtual_programs::virtual_programs(world& shared) : shared_(shared) {}
@@ -115,14 +116,14 @@ virtual_programs::~virtual_programs() {
 }
 
 void virtual_programs::add(std::string name, program_body body) {
-  auto& one = *programs_.emplace_back(std::make_unique<program>());
-  one.name = std::move(name);
-  one.own = std::make_unique<world>(std::make_unique<program_world>(*this, one));
-  one.thread = std::thread{[&one, body = std::move(body)] {
-    one.to_program.await();
-    body(*one.own);
-    one.has_ended = true;
-    one.to_stage.pass();
+  auto& added = *programs_.emplace_back(std::make_unique<program>());
+  added.name = std::move(name);
+  added.own = std::make_unique<world>(std::make_unique<program_world>(*this, added));
+  added.thread = std::thread{[&added, body = std::move(body)] {
+    added.to_program.await();
+    body(*added.own);
+    added.has_ended = true;
+    added.to_player.pass();
   }};
 }
 
@@ -136,8 +137,8 @@ void virtual_programs::play() {
 }
 
 void virtual_programs::play(bool with_stopped) {
-  while (auto* waiting = first_waiting(with_stopped)) {
-    if (auto* ready = first_ready(with_stopped)) {
+  while (auto* waiting = first(with_stopped, false)) {
+    if (auto* ready = first(with_stopped, true)) {
       let_go_on(*ready);
     } else if (!shared_.make_event()) {
       waiting->has_stalled = true;
@@ -146,35 +147,29 @@ void virtual_programs::play(bool with_stopped) {
   }
 }
 
-virtual_programs::program* virtual_programs::first_ready(bool with_stopped) const {
-  auto now = shared_.now();
-  for (const auto& one : programs_)
-    if (!one->has_ended && (with_stopped || !one->is_stopped) && one->waits_no_more(now))
-      return one.get();
+virtual_programs::program* virtual_programs::first(bool with_stopped, bool is_ready) const {
+  for (const auto& program : programs_)
+    if (!program->has_ended && (with_stopped || !program->is_stopped)
+        && (!is_ready || program->waits_no_more(shared_.now())))
+      return program.get();
   return nullptr;
 }
 
-virtual_programs::program* virtual_programs::first_waiting(bool with_stopped) const {
-  for (const auto& one : programs_)
-    if (!one->has_ended && (with_stopped || !one->is_stopped)) return one.get();
-  return nullptr;
+void virtual_programs::let_go_on(program& program) {
+  program.to_program.pass();
+  program.to_player.await();
+  if (program.has_ended) program.thread.join();
 }
 
-void virtual_programs::let_go_on(program& one) {
-  one.to_program.pass();
-  one.to_stage.await();
-  if (one.has_ended) one.thread.join();
-}
-
-expected<void> virtual_programs::wait(program& one, std::future<void>& done, job_time timeout) {
-  TROUPE_ASSERT(std::this_thread::get_id() == one.thread.get_id());
+expected<void> virtual_programs::wait(program& program, std::future<void>& done, job_time timeout) {
+  TROUPE_ASSERT(std::this_thread::get_id() == program.thread.get_id());
   if (is_ready(done)) return {};
-  one.awaited = &done;
-  one.began = shared_.now();
-  one.timeout = timeout;
-  one.to_stage.pass();
-  one.to_program.await();
-  if (std::exchange(one.has_stalled, false))
+  program.awaited = &done;
+  program.began = shared_.now();
+  program.timeout = timeout;
+  program.to_player.pass();
+  program.to_program.await();
+  if (std::exchange(program.has_stalled, false))
     return fail(errc::stalled, "nothing is left to do in the virtual world, and it is not done");
   if (!is_ready(done)) return fail(errc::deadline_exceeded, "it is not done in time");
   return {};

@@ -55,10 +55,10 @@ private:
   class program_world;
 
   void play(bool with_stopped);
-  [[nodiscard]] program* first_ready(bool with_stopped) const;
-  [[nodiscard]] program* first_waiting(bool with_stopped) const;
-  void let_go_on(program& one);
-  expected<void> wait(program& one, std::future<void>& done, job_time timeout);
+  /// The first program that has not ended; with `is_ready`, one that waits no more.
+  [[nodiscard]] program* first(bool with_stopped, bool is_ready) const;
+  void let_go_on(program& program);
+  expected<void> wait(program& program, std::future<void>& done, job_time timeout);
 
   world& shared_;
   std::vector<std::unique_ptr<program>> programs_; ///< In the order in which they go on.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for a participant.
+// The wait for a participant of a group of devices.
 #include "actors/gpu/collective_library.hpp"
 
 #include "actors/recording/seconds.hpp"

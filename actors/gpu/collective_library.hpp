@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives between devices: what NCCL does, and what does the same without GPUs.
+// Collectives between devices, as NCCL makes them for GPUs and a twin for parts of the CPU.
 #pragma once
 
 #include "actors/recording/records.hpp"
@@ -53,12 +53,12 @@ public:
   /// of what the stream has to do; the stream has done them when all participants have.
   /// Errors: unavailable, as above; type_mismatch for a dtype that cannot be added.
   /// @pre is_ready()
-  [[nodiscard]] virtual expected<void> ask(std::span<const device_collective> what,
+  [[nodiscard]] virtual expected<void> ask(std::span<const device_collective> collectives,
                                            compute_stream& on)
     = 0;
 
   /// Gives up whatever is under way: streams that wait for others go on, with results that mean
-  /// nothing. Waits for no device and no peer: what would is done on a thread of its own.
+  /// nothing. Waits for no device and no peer: work that would wait is done on a thread of its own.
   /// Thread: any.
   virtual void abort() = 0;
 };

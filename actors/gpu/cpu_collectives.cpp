@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A meeting of streams: the last to come computes for all.
+// Collectives as meetings of streams: the last stream to come computes for all.
 #include "actors/gpu/cpu_collectives.hpp"
 
 #include "actors/gpu/cpu_stream.hpp"
@@ -36,8 +36,8 @@ void copy_to(tensor to, const tensor& from) {
 
 tensor sum_of(const device_parts& all, size_t array) {
   std::vector<tensor> inputs;
-  for (const auto& one : all)
-    inputs.push_back(flat(one.arrays[array].input));
+  for (const auto& part : all)
+    inputs.push_back(flat(part.arrays[array].input));
   tensor sum{inputs.front().type(), inputs.front().extents()};
   add_up(inputs, sum);
   return sum;
@@ -56,18 +56,18 @@ tensor gathered(const device_parts& all, size_t array) {
 
 // Outputs may lie where inputs do: all inputs are read before the first output is written.
 void combine(const device_parts& all, size_t array) {
-  const auto& asked = all.front().arrays[array];
-  if (asked.kind == collective_kind::broadcast) {
-    auto value = all[asked.root].arrays[array].input.clone();
-    for (const auto& one : all)
-      copy_to(one.arrays[array].output, value);
+  const auto& collective = all.front().arrays[array];
+  if (collective.kind == collective_kind::broadcast) {
+    auto value = all[collective.root].arrays[array].input.clone();
+    for (const auto& part : all)
+      copy_to(part.arrays[array].output, value);
     return;
   }
   auto whole
-    = asked.kind == collective_kind::all_gather ? gathered(all, array) : sum_of(all, array);
+    = collective.kind == collective_kind::all_gather ? gathered(all, array) : sum_of(all, array);
   for (size_t rank = 0; rank < all.size(); ++rank) {
     const auto& output = all[rank].arrays[array].output;
-    if (asked.kind != collective_kind::reduce_scatter) {
+    if (collective.kind != collective_kind::reduce_scatter) {
       copy_to(output, whole);
       continue;
     }
@@ -99,21 +99,21 @@ public:
   }
 
   // The stream of `rank` has come to its collective number `call`.
-  void come(uint64_t call, uint32_t rank, device_part brought) {
+  void come(uint64_t call, uint32_t rank, device_part part) {
     device_parts all;
     {
       std::lock_guard guard{mutex_};
       auto& meeting = meetings_[call];
       meeting.by_rank.resize(joined_.size());
-      meeting.by_rank[rank] = std::move(brought);
+      meeting.by_rank[rank] = std::move(part);
       if (++meeting.present < joined_.size()) return;
       all = std::move(meeting.by_rank);
       meetings_.erase(call);
     }
     for (size_t array = 0; array < all.front().arrays.size(); ++array)
       combine(all, array);
-    for (const auto& one : all)
-      one.let_go();
+    for (const auto& part : all)
+      part.let_go();
   }
 
   // Streams of `rank` go on; those of others wait on, as they would for a GPU that has gone.
@@ -144,7 +144,8 @@ private:
 
 class cpu_collectives::participant final : public collective_participant {
 public:
-  participant(std::shared_ptr<group> of, uint32_t rank) : group_(std::move(of)), rank_(rank) {}
+  participant(std::shared_ptr<group> group, uint32_t rank)
+    : group_(std::move(group)), rank_(rank) {}
 
   ~participant() override { group_->abandon(rank_); }
 
@@ -153,17 +154,18 @@ public:
     return group_->is_complete();
   }
 
-  [[nodiscard]] expected<void> ask(std::span<const device_collective> what,
+  [[nodiscard]] expected<void> ask(std::span<const device_collective> collectives,
                                    compute_stream& on) override {
     if (*is_aborted_) return fail(errc::unavailable, "the group was given up");
     auto* stream = dynamic_cast<cpu_stream*>(&on);
     if (stream == nullptr)
       return fail(errc::invalid_argument, "the CPU's collectives are for cpu devices alone");
-    stream->hold([group = group_, rank = rank_, call = calls_++, is_aborted = is_aborted_,
-                  arrays = std::vector(what.begin(), what.end())](std::function<void()> let_go) {
-      if (*is_aborted) return let_go();
-      group->come(call, rank, {arrays, std::move(let_go)});
-    });
+    stream->hold(
+      [group = group_, rank = rank_, call = calls_++, is_aborted = is_aborted_,
+       arrays = std::vector(collectives.begin(), collectives.end())](std::function<void()> let_go) {
+        if (*is_aborted) return let_go();
+        group->come(call, rank, {arrays, std::move(let_go)});
+      });
     return {};
   }
 

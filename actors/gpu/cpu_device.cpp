@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams over one memory, and the device's end.
+// A part of the CPU as a device: its streams, their memory, its loss.
 #include "actors/gpu/cpu_device.hpp"
 
 #include "messages/assert.hpp"
@@ -51,7 +51,7 @@ cpu_stream& cpu_device::stream(uint32_t index) {
 }
 
 expected<void> cpu_device::notify(uint32_t stream, std::function<void()> done) {
-  if (auto why = loss()) return tl::unexpected<error>(*why);
+  if (auto reason = loss()) return tl::unexpected<error>(*reason);
   if (options_.ready) done = [ready = options_.ready, done = std::move(done)] { ready(done); };
   streams_[stream]->ask(std::move(done));
   return {};
@@ -62,9 +62,9 @@ std::optional<error> cpu_device::loss() {
   return loss_;
 }
 
-void cpu_device::lose(error why) {
+void cpu_device::lose(error reason) {
   std::lock_guard guard{loss_mutex_};
-  if (!loss_) loss_ = std::move(why);
+  if (!loss_) loss_ = std::move(reason);
 }
 
 } // namespace troupe

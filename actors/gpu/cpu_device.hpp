@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-/// How a `cpu_device` is made.
+/// The settings of a `cpu_device`.
 struct cpu_device_options {
   uint32_t streams = 1;
   /// Whether it says that it is a GPU, so that no other code reads its memory.
@@ -22,9 +22,9 @@ struct cpu_device_options {
   std::function<void(std::function<void()> done)> ready{};
 };
 
-/// Everything that is done with GPUs is to be tried where there is none, and in virtual time. This
-/// device computes on the thread that asks, and copies to and from memory of its own, so that a
-/// value which was not copied is not there. It can be lost, as a GPU can.
+/// Code for GPUs has to be tried where there is none, and in virtual time. This device computes on
+/// the thread that asks, and copies to and from memory of its own, so that a value which was not
+/// copied is not there. It can be lost, as a GPU can.
 class cpu_device final : public compute_device {
 public:
   /// @param index The 1 of "cpu:1", or of "gpu:1". @pre options.streams > 0
@@ -48,7 +48,7 @@ public:
   [[nodiscard]] std::optional<error> loss() override;
 
   /// From now on it is of no use. Thread: any.
-  void lose(error why);
+  void lose(error reason);
 
   /// Bytes of its memory that hold something.
   [[nodiscard]] size_t bytes_in_use() const { return memory_->pool.bytes_in_use(); }

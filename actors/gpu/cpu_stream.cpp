@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies, sums, and the queue that keeps them in order.
+// The stream of a part of the CPU: its work, and the queue that keeps it in order.
 #include "actors/gpu/cpu_stream.hpp"
 
 #include "kernels/updates/update_pass.hpp"
@@ -26,11 +26,11 @@ tensor as_of_host(const tensor& value) {
 
 std::vector<gradient> as_of_host(std::span<const gradient> gradients) {
   std::vector<gradient> all{gradients.begin(), gradients.end()};
-  for (auto& one : all)
-    if (auto* dense = std::get_if<tensor>(&one))
+  for (auto& gradient : all)
+    if (auto* dense = std::get_if<tensor>(&gradient))
       *dense = as_of_host(*dense);
-    else
-      std::get<indexed_slices>(one).values = as_of_host(std::get<indexed_slices>(one).values);
+    else if (auto* rows = std::get_if<indexed_slices>(&gradient))
+      rows->values = as_of_host(rows->values);
   return all;
 }
 
@@ -38,6 +38,11 @@ std::vector<gradient> as_of_host(std::span<const gradient> gradients) {
 tensor seen_at(troupe::device where, tensor array, std::shared_ptr<const void> owner) {
   return tensor::wrap_on(where, array.mutable_data(), array.type(), array.extents(),
                          std::move(owner));
+}
+
+// Copies a row-major value into memory of its size.
+void copy_elements(const tensor& from, tensor& to) {
+  if (from.bytes() > 0) std::memcpy(to.mutable_data(), from.data(), from.bytes());
 }
 
 } // namespace
@@ -52,25 +57,25 @@ expected<std::shared_ptr<std::byte>> cpu_device_memory::allocate(size_t bytes) {
 /// Thread: any.
 class cpu_mark {
 public:
-  /// The stream has come there.
+  /// The stream has come to the mark.
   void pass() {
-    std::vector<std::function<void()>> told;
+    std::vector<std::function<void()>> actions;
     {
       std::lock_guard guard{mutex_};
       has_passed_ = true;
-      told.swap(waiting_);
+      actions.swap(waiting_);
     }
-    for (const auto& tell : told)
-      tell();
+    for (const auto& action : actions)
+      action();
   }
 
-  /// Has `what` called when it has; now, if it has already.
-  void when_passed(std::function<void()> what) {
+  /// Has `action` called when the stream has come there; now, if it has already.
+  void when_passed(std::function<void()> action) {
     {
       std::lock_guard guard{mutex_};
-      if (!has_passed_) return waiting_.push_back(std::move(what));
+      if (!has_passed_) return waiting_.push_back(std::move(action));
     }
-    what();
+    action();
   }
 
   [[nodiscard]] bool has_passed() {
@@ -88,12 +93,12 @@ private:
 /// lock.
 class cpu_stream::queue : public std::enable_shared_from_this<queue> {
 public:
-  using holding = std::function<void(std::function<void()>)>;
+  using holding_work = std::function<void(std::function<void()> let_go)>;
 
-  void add(holding what) {
+  void add(holding_work work) {
     {
       std::lock_guard guard{mutex_};
-      waiting_.push_back(std::move(what));
+      waiting_.push_back(std::move(work));
     }
     go_on();
   }
@@ -104,11 +109,11 @@ private:
     if (is_busy_) return; // the thread that is at it does this, too
     is_busy_ = true;
     while (!is_held_ && !waiting_.empty()) {
-      auto what = std::move(waiting_.front());
+      auto work = std::move(waiting_.front());
       waiting_.pop_front();
       is_held_ = true;
       lock.unlock();
-      what([self = shared_from_this()] { self->let_go(); });
+      work([self = shared_from_this()] { self->let_go(); });
       lock.lock();
     }
     is_busy_ = false;
@@ -123,7 +128,7 @@ private:
   }
 
   std::mutex mutex_;
-  std::deque<holding> waiting_;
+  std::deque<holding_work> waiting_;
   bool is_busy_ = false;
   bool is_held_ = false;
 };
@@ -131,15 +136,15 @@ private:
 cpu_stream::cpu_stream(troupe::device where, std::shared_ptr<cpu_device_memory> memory)
   : where_(where), memory_(std::move(memory)), queue_(std::make_shared<queue>()) {}
 
-void cpu_stream::ask(std::function<void()> what) {
-  queue_->add([what = std::move(what)](const std::function<void()>& let_go) {
-    what();
+void cpu_stream::ask(std::function<void()> work) {
+  queue_->add([work = std::move(work)](const std::function<void()>& let_go) {
+    work();
     let_go();
   });
 }
 
-void cpu_stream::hold(std::function<void(std::function<void()> let_go)> what) {
-  queue_->add(std::move(what));
+void cpu_stream::hold(std::function<void(std::function<void()> let_go)> work) {
+  queue_->add(std::move(work));
 }
 
 void cpu_stream::publish() {
@@ -181,9 +186,7 @@ expected<tensor> cpu_stream::to_device(const tensor& value) {
 expected<void> cpu_stream::copy_to_device(const tensor& value, tensor there) {
   ++memory_->uploads;
   if (value.device().kind == device_kind::cpu) memory_->bytes_from_host += value.bytes();
-  ask([from = value.contiguous(), to = std::move(there)]() mutable {
-    if (from.bytes() > 0) std::memcpy(to.mutable_data(), from.data(), from.bytes());
-  });
+  ask([from = value.contiguous(), to = std::move(there)]() mutable { copy_elements(from, to); });
   return {};
 }
 
@@ -195,10 +198,7 @@ expected<tensor> cpu_stream::to_host(const tensor& value) {
 
 expected<void> cpu_stream::copy_to_host(const tensor& value, tensor there) {
   memory_->bytes_to_host += value.bytes();
-  ask([value, there = std::move(there)]() mutable {
-    auto from = value.contiguous();
-    if (from.bytes() > 0) std::memcpy(there.mutable_data(), from.data(), from.bytes());
-  });
+  ask([value, there = std::move(there)]() mutable { copy_elements(value.contiguous(), there); });
   return {};
 }
 
@@ -279,9 +279,9 @@ expected<std::vector<double>> cpu_stream::squared_norms(std::span<const measured
   std::vector<double> norms;
   for (const auto& [variable, mean] : means) {
     auto gradients = as_of_host(mean.gradients);
-    variable_state of;
-    of.value = as_of_host(variable.value);
-    const measured_mean here{of, {gradients, mean.divisor, mean.scale}};
+    variable_state state;
+    state.value = as_of_host(variable.value);
+    const measured_mean here{state, {gradients, mean.divisor, mean.scale}};
     norms.push_back(troupe::squared_norms(cpu::context{}, {&here, 1}).front());
   }
   return norms;
@@ -299,9 +299,7 @@ expected<void> cpu_stream::unshare(tensor& values) {
   if (values.is_unique()) return {};
   auto own = make(values.type(), values.extents());
   if (!own) return tl::unexpected<error>(own.error());
-  ask([from = values, to = *own]() mutable {
-    if (from.bytes() > 0) std::memcpy(to.mutable_data(), from.data(), from.bytes());
-  });
+  ask([from = values, to = *own]() mutable { copy_elements(from, to); });
   values = std::move(*own);
   return {};
 }

@@ -32,8 +32,8 @@ struct cpu_device_memory {
   [[nodiscard]] expected<std::shared_ptr<std::byte>> allocate(size_t bytes);
 };
 
-/// Does what it is asked at once, on the thread that asks; unless something holds it, such as a
-/// collective that waits for other devices: then later, in order, on the thread that lets go.
+/// Does its work at once, on the thread that asks; unless something holds it, such as a collective
+/// that waits for other devices: then later, in order, on the thread that lets go.
 class cpu_stream final : public compute_stream {
 public:
   /// @param where The device that it is a stream of.
@@ -56,12 +56,12 @@ public:
   squared_norms(std::span<const measured_mean> means) override;
   [[nodiscard]] expected<void> wait() override;
 
-  /// Has `what` called when all that was asked before is done.
-  void ask(std::function<void()> what);
+  /// Has `work` called when all that was asked before is done.
+  void ask(std::function<void()> work);
 
-  /// Has `what` called when all that was asked before is done. The stream goes on once `let_go` is
-  /// called, by `what` or later.
-  void hold(std::function<void(std::function<void()> let_go)> what);
+  /// Has `work` called when all that was asked before is done. The stream goes on once `let_go` is
+  /// called, by `work` or later.
+  void hold(std::function<void(std::function<void()> let_go)> work);
 
   /// As `compute_device::publish`.
   void publish();

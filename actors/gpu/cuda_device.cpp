@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams are contexts of the kernels; the device is lost when one of them says so.
+// A GPU as a device: its streams are contexts of the kernels, which tell when it is lost.
 #include "actors/gpu/cuda_device.hpp"
 
 #include "actors/gpu/step_graphs.hpp"
@@ -50,9 +50,7 @@ public:
     if (value.device() == where()) return value;
     auto there = make(value.type(), value.extents());
     if (!there) return there;
-    if (auto copied = copy_to_device(value, *there); !copied)
-      return tl::unexpected<error>(copied.error());
-    return there;
+    return copy_to_device(value, *there).map([&] { return *there; });
   }
 
   [[nodiscard]] expected<void> copy_there(std::span<const tensor> values,
@@ -73,9 +71,7 @@ public:
     if (auto so_far = context_.status(); !so_far) return tl::unexpected<error>(so_far.error());
     auto here = make_on_host(value.type(), value.extents());
     if (!here) return here;
-    if (auto copied = copy_to_host(value, *here); !copied)
-      return tl::unexpected<error>(copied.error());
-    return here;
+    return copy_to_host(value, *here).map([&] { return *here; });
   }
 
   [[nodiscard]] expected<tensor> make_on_host(dtype type, const shape& extents) override {
@@ -90,9 +86,7 @@ public:
   }
 
   [[nodiscard]] expected<tensor> make(dtype type, const shape& extents) override {
-    auto made = context_.make(type, extents);
-    if (auto so_far = context_.status(); !so_far) return tl::unexpected<error>(so_far.error());
-    return made;
+    return as_asked(context_.make(type, extents));
   }
 
   [[nodiscard]] expected<tensor> sum(std::span<const tensor> values, double divisor) override {
@@ -166,17 +160,17 @@ public:
   update_together(const std::function<expected<void>()>& ask) override {
     cuda::update_batch together{context_};
     together_ = &together;
-    expected<void> asked;
+    expected<void> result;
     std::exception_ptr thrown;
     try {
-      asked = ask();
+      result = ask();
     } catch (...) {
       thrown = std::current_exception();
     }
     together_ = nullptr;
     together.launch(); // what came before a failure, too
     if (thrown) std::rethrow_exception(thrown);
-    return asked ? context_.status() : asked;
+    return result ? context_.status() : result;
   }
 
   [[nodiscard]] expected<std::vector<double>>
@@ -303,28 +297,28 @@ public:
 
   [[nodiscard]] expected<void> notify(uint32_t index, std::function<void()> done) override {
     auto& stream = *streams_[index];
-    auto asked = stream.notify(std::move(done));
-    if (asked) return asked;
-    if (asked.error().code == errc::unavailable) {
-      lose(asked.error());
+    auto notified = stream.notify(std::move(done));
+    if (notified) return notified;
+    if (notified.error().code == errc::unavailable) {
+      lose(notified.error());
     } else if (auto renewed = stream.renew(); !renewed) {
       lose(renewed.error());
     }
-    return asked;
+    return notified;
   }
 
   [[nodiscard]] std::optional<error> loss() override {
     std::lock_guard guard{mutex_};
     if (loss_) return loss_;
-    // One that has lost its way says so at any question; nothing else can be wrong with a stream of
-    // which nothing is asked, whatever code a driver has for it.
+    // A lost device says so at any question. Nothing else can be wrong with a stream of which
+    // nothing is asked, whatever code a driver has for it.
     if (auto idle = probe_.is_idle(); !idle) loss_ = error{errc::unavailable, idle.error().message};
     return loss_;
   }
 
-  void lose(error why) {
+  void lose(error reason) {
     std::lock_guard guard{mutex_};
-    if (!loss_) loss_ = std::move(why);
+    if (!loss_) loss_ = std::move(reason);
   }
 
 private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls are agreed on by messages, and made by devices, in their order.
+// Calls that processes agree on by messages, and that devices make in order.
 #include "actors/gpu/device_communicator.hpp"
 
 #include "actors/recording/seconds.hpp"
@@ -23,7 +23,7 @@ namespace {
 using device_communicator_pointer = observed_pointer<communicator_actor, device_communicator_state>;
 using meeting_phase = device_communicator_state::phase;
 
-// How often it is looked at the devices, in a deadline.
+// How often the devices are looked at within a deadline.
 constexpr int meeting_looks = 8;
 
 // Time that devices have to end what they have begun when a process is gone: it may have done its
@@ -52,10 +52,10 @@ void break_down(device_communicator_pointer self, const error& reason) {
 
 // The other communicator's group is broken. Calls that the devices have begun were agreed on
 // before.
-void on_broken(device_communicator_pointer self, const group_broken& how) {
-  auto is_begun = [](const auto& one) { return one.second.at == meeting_phase::on_device; };
-  if (std::ranges::none_of(self->state.open, is_begun)) return break_down(self, how.reason);
-  self->delayed_send(self, last_calls_time, how);
+void on_broken(device_communicator_pointer self, const group_broken& breakdown) {
+  auto is_begun = [](const auto& entry) { return entry.second.at == meeting_phase::on_device; };
+  if (std::ranges::none_of(self->state.open, is_begun)) return break_down(self, breakdown.reason);
+  self->delayed_send(self, last_calls_time, breakdown);
 }
 
 error with_process(const device_communicator_state& state, error reason) {
@@ -74,20 +74,20 @@ shape result_extents(const collective_call& call, uint32_t size) {
 
 /// A call as the device makes it, and where the caller's result is to lie.
 struct call_on_device {
-  device_collective asked;
+  device_collective collective;
   tensor result;
 
-  [[nodiscard]] bool is_wanted_there() const { return result.data() == asked.output.data(); }
+  [[nodiscard]] bool is_wanted_there() const { return result.data() == collective.output.data(); }
 };
 
 // All that the result needs is there before others are kept waiting. It lies where the
 // contributions lay.
 call_on_device bring(const collective_call& call, uint32_t size, compute_stream& on) {
-  std::span brought{call.contributions};
-  if (call.kind == collective_kind::broadcast) brought = brought.first(1);
+  std::span contributions{call.contributions};
+  if (call.kind == collective_kind::broadcast) contributions = contributions.first(1);
   std::vector<tensor> there;
-  for (const auto& one : brought)
-    there.push_back(value_or_throw(on.to_device(one)));
+  for (const auto& contribution : contributions)
+    there.push_back(value_or_throw(on.to_device(contribution)));
   auto input = there.size() == 1 ? there.front() : value_or_throw(on.sum(there));
   auto output = value_or_throw(on.make(input.type(), result_extents(call, size)));
   auto is_wanted_there = there.front().data() == call.contributions.front().data();
@@ -101,15 +101,16 @@ std::vector<tensor> ask_device(collective_participant& participant,
                                std::span<const collective_call> calls, uint32_t size,
                                job_time timeout, compute_stream& on) {
   std::vector<call_on_device> brought;
-  std::vector<device_collective> asked;
+  std::vector<device_collective> collectives;
   for (const auto& call : calls)
-    asked.push_back(brought.emplace_back(bring(call, size, on)).asked);
-  value_or_throw(participant.ask(asked, on));
+    collectives.push_back(brought.emplace_back(bring(call, size, on)).collective);
+  value_or_throw(participant.ask(collectives, on));
   value_or_throw(settle(participant, timeout));
   std::vector<tensor> results;
-  for (const auto& one : brought) {
-    if (!one.is_wanted_there()) value_or_throw(on.copy_to_host(one.asked.output, one.result));
-    results.push_back(one.result);
+  for (const auto& call : brought) {
+    if (!call.is_wanted_there())
+      value_or_throw(on.copy_to_host(call.collective.output, call.result));
+    results.push_back(call.result);
   }
   return results;
 }
@@ -133,8 +134,8 @@ void on_answer(device_communicator_pointer self, uint64_t number, const device_w
 
 // A stream that waits for others frees itself when the group is given up, which is before the gpu
 // gives up.
-device_work work_for(std::string what, job_time timeout) {
-  return {.what = std::move(what), .timeout = 2 * timeout};
+device_work work_for(std::string purpose, job_time timeout) {
+  return {.what = std::move(purpose), .timeout = 2 * timeout};
 }
 
 template <class Then>
@@ -191,7 +192,7 @@ void plan_watch(device_communicator_pointer self) {
   if (state.looks.wants_tick(due)) self->delayed_send(self, pause, watch_tick{});
 }
 
-// Whether what was asked of devices takes longer than it may.
+// The error of a call, or of joining, that takes longer than it may.
 std::optional<error> overdue(const device_communicator_state& state) {
   auto now = state.config.world->now();
   if (state.participant && !state.is_ready && now - state.began >= state.config.deadline)
@@ -259,9 +260,9 @@ void spread_id(device_communicator_pointer self) {
   self
     ->request(state.config.host, caf::infinite, std::move(spread)) // it keeps a deadline
     .then(
-      [self](const collective_result& told) {
+      [self](const collective_result& spread) {
         collective_id id;
-        auto words = told.value.contiguous();
+        auto words = spread.value.contiguous();
         std::memcpy(id.data(), words.data(), id.size());
         join(self, id);
       },
@@ -271,7 +272,7 @@ void spread_id(device_communicator_pointer self) {
 // ---- calls ----
 
 device_communicator_state::promise collect(device_communicator_pointer self,
-                                           const collective_call& said) {
+                                           const collective_call& call) {
   auto& state = self->state;
   if (state.open.empty() || state.open.rbegin()->second.at != meeting_phase::collecting)
     state.open.emplace(
@@ -280,13 +281,13 @@ device_communicator_state::promise collect(device_communicator_pointer self,
         .calls = std::make_shared<std::vector<collective_call>>(),
         .answers = {},
         .since = state.config.world->now(),
-        .timeout = said.timeout > job_time{0} ? said.timeout : state.config.deadline});
+        .timeout = call.timeout > job_time{0} ? call.timeout : state.config.deadline});
   auto& batch = state.open.rbegin()->second;
-  batch.calls->push_back(said);
+  batch.calls->push_back(call);
   return batch.answers.emplace_back(self->make_response_promise<collective_result>());
 }
 
-// Once all calls are there that are to be made as one.
+// Asks the others to agree once all calls are there that are to be made as one.
 void agree_if_collected(device_communicator_pointer self) {
   auto& state = self->state;
   if (state.open.empty() || state.open.rbegin()->second.at != meeting_phase::collecting) return;
@@ -307,27 +308,27 @@ void agree_if_collected(device_communicator_pointer self) {
 }
 
 caf::result<collective_result> on_call(device_communicator_pointer self,
-                                       const collective_call& said) {
+                                       const collective_call& call) {
   auto& state = self->state;
-  state.awaited = state.awaited > 0 ? state.awaited - 1 : said.followers;
-  if (!is_for_devices(said, state.config.size)) {
+  state.awaited = state.awaited > 0 ? state.awaited - 1 : call.followers;
+  if (!is_for_devices(call, state.config.size)) {
     agree_if_collected(self); // it may have been the last of a batch
-    return self->delegate(state.config.host, said);
+    return self->delegate(state.config.host, call);
   }
   if (state.broken) return to_caf(*state.broken);
-  auto answer = collect(self, said);
+  auto answer = collect(self, call);
   agree_if_collected(self);
   return answer;
 }
 
 // Peers may still take what this device has sent: so its part is given up only where a call of its
 // own would wait for ever, and ends by itself otherwise.
-void on_exit(device_communicator_pointer self, const caf::exit_msg& how) {
+void on_exit(device_communicator_pointer self, const caf::exit_msg& exit) {
   auto& state = self->state;
   if (!state.open.empty())
     break_down(self, {errc::unavailable, state.config.process + " has left the group"});
   state.participant.reset();
-  self->send_exit(state.config.host, how.reason); // and its end is this one's
+  self->send_exit(state.config.host, exit.reason); // and its end is this one's
 }
 
 // Without its device it stays, to say why; without the other communicator it has nothing to say.
@@ -344,8 +345,8 @@ void on_down(device_communicator_pointer self, const caf::down_msg& down) {
 bool is_for_devices(const collective_call& call, uint32_t size) {
   if (!call.on_devices || call.contributions.empty()) return false;
   const auto& first = call.contributions.front();
-  auto is_alike = std::ranges::all_of(call.contributions, [&](const tensor& one) {
-    return one.type() == first.type() && one.extents() == first.extents();
+  auto is_alike = std::ranges::all_of(call.contributions, [&](const tensor& other) {
+    return other.type() == first.type() && other.extents() == first.extents();
   });
   if (!is_alike || first.element_count() == 0 || call.root >= size) return false;
   auto is_added_there = first.type() == dtype::f32 || first.type() == dtype::f64;
@@ -385,18 +386,20 @@ communicator_actor::behavior_type device_communicator(device_communicator_pointe
   self->monitor(host);
   self->monitor(self->state.config.gpu);
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
-  self->set_exit_handler([self](const caf::exit_msg& how) { on_exit(self, how); });
+  self->set_exit_handler([self](const caf::exit_msg& exit) { on_exit(self, exit); });
   spread_id(self);
   self
     ->request(host, caf::infinite, await_breakdown{}) // as long as the group lives
-    .then([self](const group_broken& how) { on_broken(self, how); },
+    .then([self](const group_broken& breakdown) { on_broken(self, breakdown); },
           [](const caf::error&) {}); // it is gone, and so is this
   return {
     [self](const collective_call& call) { return on_call(self, call); },
     [self](const meet_peers& met) { self->send(self->state.config.host, met); },
     [self](const msg<wire::CollectivePart>& part) { self->send(self->state.config.host, part); },
-    [self](const msg<wire::CollectiveFailed>& said) { self->send(self->state.config.host, said); },
-    [self](const group_broken& how) { break_down(self, how.reason); },
+    [self](const msg<wire::CollectiveFailed>& failed) {
+      self->send(self->state.config.host, failed);
+    },
+    [self](const group_broken& breakdown) { break_down(self, breakdown.reason); },
     [self](await_breakdown ask) { return self->delegate(self->state.config.host, ask); },
     [self](watch_tick) {
       if (self->state.looks.takes_tick(self->state.config.world->now())) look(self);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The communicator of a process with devices: what others do with messages, it has devices do.
+// The communicator of a process with devices: it has devices combine arrays, in place of messages.
 #pragma once
 
 #include "actors/gpu/collective_library.hpp"
@@ -21,7 +21,7 @@
 
 namespace troupe {
 
-/// Its place in the group, and what it works with.
+/// The place of a device communicator in its group, and its devices and actors.
 struct device_communicator_config {
   uint32_t rank = 0;
   uint32_t size = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams as queues in one table.
+// The queues of all streams of a device, in one table.
 #include "actors/gpu/device_ledger.hpp"
 
 #include "messages/assert.hpp"
@@ -14,9 +14,9 @@ std::map<uint64_t, device_ledger::work>::iterator device_ledger::first_of(uint32
                               [&](const auto& entry) { return entry.second.stream == stream; });
 }
 
-uint64_t device_ledger::add(uint32_t stream, std::string what, job_time timeout, job_time now) {
+uint64_t device_ledger::add(uint32_t stream, std::string purpose, job_time timeout, job_time now) {
   TROUPE_ASSERT(timeout > job_time{0});
-  work added{.stream = stream, .what = std::move(what), .timeout = timeout};
+  work added{.stream = stream, .purpose = std::move(purpose), .timeout = timeout};
   if (first_of(stream) == works_.end()) added.since = now;
   works_.emplace(++tickets_, std::move(added));
   return tickets_;
@@ -24,10 +24,10 @@ uint64_t device_ledger::add(uint32_t stream, std::string what, job_time timeout,
 
 std::vector<uint64_t> device_ledger::begin_waiting(uint32_t stream) {
   std::vector<uint64_t> tickets;
-  for (auto& [ticket, one] : works_) {
-    if (one.stream != stream || one.at == phase::running) continue;
-    if (one.at == phase::launching) return {}; // it came before all that waits
-    one.at = phase::launching;
+  for (auto& [ticket, work] : works_) {
+    if (work.stream != stream || work.at == phase::running) continue;
+    if (work.at == phase::launching) return {}; // it came before all that waits
+    work.at = phase::launching;
     tickets.push_back(ticket);
   }
   return tickets;
@@ -47,15 +47,16 @@ void device_ledger::complete(uint64_t ticket, job_time now) {
 }
 
 std::optional<device_ledger::overdue_work> device_ledger::overdue(job_time now) const {
-  for (const auto& [ticket, one] : works_)
-    if (one.since && now - *one.since >= one.timeout) return overdue_work{one.what, one.timeout};
+  for (const auto& [ticket, work] : works_)
+    if (work.since && now - *work.since >= work.timeout)
+      return overdue_work{work.purpose, work.timeout};
   return std::nullopt;
 }
 
 std::optional<job_time> device_ledger::next_due() const {
   std::optional<job_time> due;
-  for (const auto& [ticket, one] : works_)
-    if (one.since) due = std::min(due.value_or(job_time::max()), *one.since + one.timeout);
+  for (const auto& [ticket, work] : works_)
+    if (work.since) due = std::min(due.value_or(job_time::max()), *work.since + work.timeout);
   return due;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which piece of work a device begins next, and which one takes too long.
+// The work of a device: which piece begins next, and which one takes too long.
 #pragma once
 
 #include "actors/recording/records.hpp"
@@ -23,8 +23,9 @@ namespace troupe {
 /// for what it waited for.
 class device_ledger {
 public:
-  /// New work for a stream. @returns Its ticket. @param timeout From then on; positive.
-  uint64_t add(uint32_t stream, std::string what, job_time timeout, job_time now);
+  /// Adds work for a stream. @returns Its ticket. @param purpose For errors. @param timeout From
+  /// when nothing of the stream is before it; positive.
+  uint64_t add(uint32_t stream, std::string purpose, job_time timeout, job_time now);
 
   /// All work of a stream that waits, in order, unless another of it is being launched.
   [[nodiscard]] std::vector<uint64_t> begin_waiting(uint32_t stream);
@@ -37,7 +38,7 @@ public:
 
   /// Work that is past its timeout.
   struct overdue_work {
-    std::string what;
+    std::string purpose;
     job_time timeout{0};
   };
 
@@ -54,7 +55,7 @@ private:
   struct work {
     uint32_t stream = 0;
     phase at = phase::waiting;
-    std::string what;
+    std::string purpose; ///< For errors.
     job_time timeout{0};
     std::optional<job_time> since; ///< When nothing was before it any more.
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names to devices; the only place that knows whether this build has GPU support.
+// Devices by name: the only file that knows whether this build has GPU support.
 #include "actors/gpu/device_list.hpp"
 
 #include <algorithm>
@@ -22,12 +22,12 @@ namespace {
 expected<void> check_present(std::span<const device> named) {
   auto count = cuda::device_count();
   if (!count) return tl::unexpected<error>(count.error());
-  for (const auto& one : named)
-    if (one.index >= *count)
+  for (const auto& device : named)
+    if (device.index >= *count)
       return *count == 0 ? fail(errc::unavailable, "there is no GPU here, or no driver for one")
                          : fail(errc::not_found,
                                 fmt::format("there is no gpu:{} here: the last one is gpu:{}",
-                                            one.index, *count - 1));
+                                            device.index, *count - 1));
   return {};
 }
 #else
@@ -69,15 +69,15 @@ expected<std::vector<device>> read_devices(std::string_view names) {
   for (size_t begin = 0; begin <= names.size();) {
     auto end = std::min(names.find(',', begin), names.size());
     auto written = names.substr(begin, end - begin);
-    auto one = read_device(written);
-    if (!one || one->kind != device_kind::cuda)
+    auto device = read_device(written);
+    if (!device || device->kind != device_kind::cuda)
       return fail(errc::invalid_argument,
                   fmt::format("'{}' is no device: give cpu, or GPUs as in gpu:0,gpu:1", written));
-    if (std::ranges::count(devices, *one) > 0)
+    if (std::ranges::count(devices, *device) > 0)
       return fail(
         errc::invalid_argument,
-        fmt::format("{} is named twice: name it once, and replicas share it", to_string(*one)));
-    devices.push_back(*one);
+        fmt::format("{} is named twice: name it once, and replicas share it", to_string(*device)));
+    devices.push_back(*device);
     begin = end + 1;
   }
   return devices;
@@ -89,10 +89,10 @@ expected<std::vector<std::shared_ptr<compute_device>>> open_devices(std::span<co
   if (named.empty()) return opened;
   if (auto present = check_present(named); !present) return tl::unexpected<error>(present.error());
   auto streams = std::max(1U, static_cast<uint32_t>((users + named.size() - 1) / named.size()));
-  for (const auto& one : named) {
-    auto made = open_cuda_device(one.index, streams);
-    if (!made) return tl::unexpected<error>(made.error());
-    opened.push_back(std::move(*made));
+  for (const auto& device : named) {
+    auto cuda_device = open_cuda_device(device.index, streams);
+    if (!cuda_device) return tl::unexpected<error>(cuda_device.error());
+    opened.push_back(std::move(*cuda_device));
   }
   return opened;
 }

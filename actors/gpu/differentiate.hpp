@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loss that is written down for the tape of a GPU, and its gradients there.
+// Gradients of a loss by the tape of a GPU.
 #pragma once
 
 #include "actors/gpu/step_on_stream.hpp"
@@ -18,7 +18,7 @@ using cuda_loss = std::function<expression(cuda_tape&, std::span<const expressio
 /// support.
 [[nodiscard]] expected<step_on_stream> differentiate_on_gpu(compute_stream& on,
                                                             std::span<const tensor> variables,
-                                                            const differentiation& how,
+                                                            const differentiation& settings,
                                                             const cuda_loss& loss);
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gpu: work becomes launches, launches become answers.
+// The gpu: it launches the work that actors ask for, and answers when the device has done it.
 #include "actors/gpu/gpu.hpp"
 
 #include "actors/recording/seconds.hpp"
@@ -19,16 +19,16 @@ namespace {
 
 using gpu_pointer = observed_pointer<gpu_actor, gpu_state>;
 
-// How often a deadline is looked at the device: one that is lost does not say so by itself.
+// How often the device is looked at within a deadline: a lost one does not say so by itself.
 constexpr int work_looks = 8;
 
-// An asker that was answered when its work was queued is told no more.
+// An asker that was answered when its work was queued gets no second answer.
 template <class Answer>
-void answer(gpu_state::open_work& work, Answer what) {
-  if (work.answer.pending()) work.answer.deliver(std::move(what));
+void answer(gpu_state::open_work& work, Answer answer) {
+  if (work.answer.pending()) work.answer.deliver(std::move(answer));
 }
 
-// All that waits is told why, and all that comes: nothing can be asked of the device any more.
+// All open work, and all that comes later, is answered by the reason: the device is of no use.
 void give_up_device(gpu_state& state, const error& reason) {
   state.lost = to_caf(reason);
   for (auto& [ticket, work] : std::exchange(state.open, {}))
@@ -66,12 +66,12 @@ launched_work launch(compute_device& device, const world& world, uint64_t ticket
 // If the device refuses, the last piece of work has failed: the device was well before it.
 void ask_for_end(compute_device& device, const gpu_actor& owner, uint32_t stream,
                  std::vector<uint64_t> tickets) {
-  auto asked
+  auto notified
     = device.notify(stream, [owner, tickets] { caf::anon_send(owner, work_completed{tickets}); });
-  if (asked) return;
+  if (notified) return;
   auto refused = tickets.back();
   tickets.pop_back();
-  caf::anon_send(owner, work_completed{{refused}, asked.error()});
+  caf::anon_send(owner, work_completed{{refused}, notified.error()});
   if (!tickets.empty()) ask_for_end(device, owner, stream, std::move(tickets));
 }
 
@@ -120,8 +120,8 @@ void plan_watch(gpu_pointer self) {
   self->delayed_send(self, pause, watch_tick{});
 }
 
-// The end of its device is its own, and the reason of it: an asker that comes too late to be
-// answered finds it there.
+// The actor ends with its device, and with the reason of its loss: an asker that comes too late to
+// be answered finds the reason there.
 void leave_if_done(gpu_pointer self) {
   const auto& state = self->state;
   if ((state.is_leaving || state.lost) && state.open.empty() && state.launching == 0)
@@ -133,32 +133,32 @@ void watch(gpu_pointer self) {
   state.is_watching = false;
   if (is_lost(state)) return leave_if_done(self);
   if (auto late = state.ledger.overdue(state.config.world->now())) {
-    give_up_device(state,
-                   {errc::deadline_exceeded,
-                    fmt::format("{} has not done {} in {:.1f} s, and nothing can stop it",
-                                state.config.device->name(), late->what, seconds(late->timeout))});
+    give_up_device(
+      state, {errc::deadline_exceeded,
+              fmt::format("{} has not done {} in {:.1f} s, and nothing can stop it",
+                          state.config.device->name(), late->purpose, seconds(late->timeout))});
     return leave_if_done(self);
   }
   plan_watch(self);
 }
 
-caf::result<device_work_done> on_work(gpu_pointer self, const device_work& asked) {
+caf::result<device_work_done> on_work(gpu_pointer self, const device_work& work) {
   auto& state = self->state;
   auto& device = *state.config.device;
-  if (asked.stream >= device.stream_count())
+  if (work.stream >= device.stream_count())
     return to_caf(
-      {errc::invalid_argument, fmt::format("{}: {} has {} streams, and no stream {}", asked.what,
-                                           device.name(), device.stream_count(), asked.stream)});
+      {errc::invalid_argument, fmt::format("{}: {} has {} streams, and no stream {}", work.what,
+                                           device.name(), device.stream_count(), work.stream)});
   if (is_lost(state)) {
     leave_if_done(self);
     return *state.lost;
   }
   auto answer = self->make_response_promise<device_work_done>();
-  auto timeout = asked.timeout > job_time{0} ? asked.timeout : state.config.deadline;
+  auto timeout = work.timeout > job_time{0} ? work.timeout : state.config.deadline;
   auto now = state.config.world->now();
-  auto ticket = state.ledger.add(asked.stream, asked.what, timeout, now);
-  state.open.emplace(ticket, gpu_state::open_work{std::make_shared<device_work>(asked), answer});
-  launch_waiting(self, asked.stream);
+  auto ticket = state.ledger.add(work.stream, work.what, timeout, now);
+  state.open.emplace(ticket, gpu_state::open_work{std::make_shared<device_work>(work), answer});
+  launch_waiting(self, work.stream);
   plan_watch(self);
   return answer;
 }
@@ -173,44 +173,44 @@ void complete(gpu_state& state, uint64_t ticket, const error& refused) {
     answer(work, device_work_done{now - work.began, work.thrown});
 }
 
-void answer_launched(gpu_state& state, const launched_work& told) {
-  auto& work = state.open.at(told.ticket);
-  work.began = told.began;
-  work.thrown = told.thrown;
+void answer_launched(gpu_state& state, const launched_work& launched) {
+  auto& work = state.open.at(launched.ticket);
+  work.began = launched.began;
+  work.thrown = launched.thrown;
   work.is_launched = true;
   if (auto completed = work.completed)
-    complete(state, told.ticket, *completed);
+    complete(state, launched.ticket, *completed);
   else if (work.work->is_answered_when_queued)
     answer(work, device_work_done{state.config.world->now() - work.began, work.thrown});
 }
 
-void on_launched(gpu_pointer self, const work_launched& told) {
+void on_launched(gpu_pointer self, const work_launched& launched) {
   auto& state = self->state;
-  state.launching -= told.works.size();
-  for (const auto& one : told.works)
-    state.ledger.launched(one.ticket);
+  state.launching -= launched.works.size();
+  for (const auto& work : launched.works)
+    state.ledger.launched(work.ticket);
   if (is_lost(state)) return leave_if_done(self);
-  launch_waiting(self, told.stream);
-  for (const auto& one : told.works)
-    answer_launched(state, one);
+  launch_waiting(self, launched.stream);
+  for (const auto& work : launched.works)
+    answer_launched(state, work);
   leave_if_done(self);
 }
 
 // The device may be faster than the thread that tells it what to do.
-void on_completed(gpu_pointer self, const work_completed& told) {
+void on_completed(gpu_pointer self, const work_completed& completed) {
   auto& state = self->state;
   if (is_lost(state)) return leave_if_done(self);
-  for (auto ticket : told.tickets) {
+  for (auto ticket : completed.tickets) {
     auto& work = state.open.at(ticket);
-    work.completed = told.refused;
-    if (work.is_launched) complete(state, ticket, told.refused);
+    work.completed = completed.refused;
+    if (work.is_launched) complete(state, ticket, completed.refused);
   }
   leave_if_done(self);
 }
 
 // Stays until launched work has ended: the work, and the device's word of it, refer to the world.
-void on_exit(gpu_pointer self, const caf::exit_msg& how) {
-  if (how.reason != caf::exit_reason::user_shutdown) return self->quit(how.reason);
+void on_exit(gpu_pointer self, const caf::exit_msg& exit) {
+  if (exit.reason != caf::exit_reason::user_shutdown) return self->quit(exit.reason);
   self->state.is_leaving = true;
   leave_if_done(self);
 }
@@ -219,11 +219,11 @@ void on_exit(gpu_pointer self, const caf::exit_msg& how) {
 
 gpu_actor::behavior_type gpu(gpu_pointer self, gpu_config config) {
   self->state.config = std::move(config);
-  self->set_exit_handler([self](const caf::exit_msg& how) { on_exit(self, how); });
+  self->set_exit_handler([self](const caf::exit_msg& exit) { on_exit(self, exit); });
   return {
     [self](const device_work& work) { return on_work(self, work); },
-    [self](const work_launched& told) { on_launched(self, told); },
-    [self](const work_completed& told) { on_completed(self, told); },
+    [self](const work_launched& launched) { on_launched(self, launched); },
+    [self](const work_completed& completed) { on_completed(self, completed); },
     [self](watch_tick) { watch(self); },
   };
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gpu: owns a device and its streams, and has it do what others ask for.
+// The gpu: an actor that owns a device and its streams, and has it do the work of others.
 #pragma once
 
 #include "actors/gpu/device_ledger.hpp"
@@ -19,7 +19,7 @@
 
 namespace troupe {
 
-/// Which device, and how patient.
+/// The device of a gpu, and its deadline.
 struct gpu_config {
   std::shared_ptr<compute_device> device;
   job_time deadline = std::chrono::seconds{60}; ///< For work without its own.

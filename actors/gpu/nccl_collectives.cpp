@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one file that knows NCCL.
+// Collectives between GPUs by NCCL: the one file that knows it.
 #include "actors/gpu/nccl_collectives.hpp"
 
 #include "actors/gpu/cuda_device.hpp"
@@ -13,6 +13,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -106,50 +107,33 @@ expected<void> check(ncclResult_t code, const nccl_call& call) {
 }
 
 ncclDataType_t type_of(dtype type) {
-  switch (type) {
-  case dtype::f64:
-    return ncclFloat64;
-  case dtype::f16:
-    return ncclFloat16;
-  case dtype::bf16:
-    return ncclBfloat16;
-  case dtype::i32:
-    return ncclInt32;
-  case dtype::i64:
-    return ncclInt64;
-  default:
-    return ncclFloat32;
-  }
+  constexpr ncclDataType_t types[]
+    = {ncclFloat32, ncclFloat64, ncclFloat16, ncclBfloat16, ncclInt32, ncclInt64};
+  static_assert(std::size(types) == dtype_count);
+  return types[static_cast<size_t>(type)];
 }
 
 const char* function_of(collective_kind kind) {
-  switch (kind) {
-  case collective_kind::all_gather:
-    return "ncclAllGather";
-  case collective_kind::reduce_scatter:
-    return "ncclReduceScatter";
-  case collective_kind::broadcast:
-    return "ncclBroadcast";
-  default:
-    return "ncclAllReduce";
-  }
+  constexpr const char* names[]
+    = {"ncclAllReduce", "ncclAllGather", "ncclReduceScatter", "ncclBroadcast", "a barrier"};
+  return names[static_cast<size_t>(kind)];
 }
 
-ncclResult_t queue(const device_collective& what, ncclComm_t group, cudaStream_t on) {
-  const auto* from = what.input.data();
-  auto output = what.output;
+ncclResult_t queue(const device_collective& collective, ncclComm_t group, cudaStream_t on) {
+  const auto* from = collective.input.data();
+  auto count = collective.input.element_count();
+  auto output = collective.output;
   auto* to = output.mutable_data();
-  auto type = type_of(what.input.type());
-  switch (what.kind) {
+  auto type = type_of(collective.input.type());
+  switch (collective.kind) {
   case collective_kind::all_reduce:
-    return nccl()->all_reduce(from, to, what.input.element_count(), type, ncclSum, group, on);
+    return nccl()->all_reduce(from, to, count, type, ncclSum, group, on);
   case collective_kind::all_gather:
-    return nccl()->all_gather(from, to, what.input.element_count(), type, group, on);
+    return nccl()->all_gather(from, to, count, type, group, on);
   case collective_kind::reduce_scatter:
     return nccl()->reduce_scatter(from, to, output.element_count(), type, ncclSum, group, on);
   case collective_kind::broadcast:
-    return nccl()->broadcast(from, to, what.input.element_count(), type,
-                             static_cast<int>(what.root), group, on);
+    return nccl()->broadcast(from, to, count, type, static_cast<int>(collective.root), group, on);
   default:
     return ncclInvalidUsage;
   }
@@ -235,13 +219,13 @@ public:
     return look();
   }
 
-  [[nodiscard]] expected<void> ask(std::span<const device_collective> what,
+  [[nodiscard]] expected<void> ask(std::span<const device_collective> collectives,
                                    compute_stream& on) override {
     auto* stream = dynamic_cast<cuda_stream*>(&on);
     if (stream == nullptr)
       return fail(errc::invalid_argument, "NCCL is for GPUs: the stream is of another device");
     if (auto used = cuda::detail::use(device_index_); !used) return used;
-    return queue_all(what, stream->context().stream().handle());
+    return queue_all(collectives, stream->context().stream().handle());
   }
 
   void abort() override {
@@ -257,22 +241,22 @@ private:
   [[nodiscard]] expected<bool> look() {
     if (group_ == nullptr) return fail(errc::unavailable, "NCCL: the group was given up");
     ncclResult_t state = ncclSuccess;
-    auto asked
+    auto checked
       = check(nccl()->get_async_error(group_, &state), called("ncclCommGetAsyncError", __LINE__));
-    if (asked) asked = check(state, called(last_asked_, __LINE__)); // it has gone wrong since
-    if (!asked) return tl::unexpected<error>(asked.error());
+    if (checked) checked = check(state, called(last_asked_, __LINE__)); // it has gone wrong since
+    if (!checked) return tl::unexpected<error>(checked.error());
     return state == ncclSuccess;
   }
 
-  [[nodiscard]] expected<void> queue_all(std::span<const device_collective> what,
+  [[nodiscard]] expected<void> queue_all(std::span<const device_collective> collectives,
                                          cudaStream_t stream) {
     std::lock_guard guard{mutex_};
     if (auto ready = look(); !ready) return tl::unexpected<error>(ready.error());
     auto queued = check(nccl()->group_start(), called("ncclGroupStart", __LINE__));
-    for (const auto& one : what) {
+    for (const auto& collective : collectives) {
       if (!queued) break;
-      last_asked_ = function_of(one.kind);
-      queued = check(queue(one, group_, stream), called(last_asked_, __LINE__));
+      last_asked_ = function_of(collective.kind);
+      queued = check(queue(collective, group_, stream), called(last_asked_, __LINE__));
     }
     auto ended = check(nccl()->group_end(), called("ncclGroupEnd", __LINE__));
     return queued ? ended : queued;
@@ -295,8 +279,8 @@ public:
 
   [[nodiscard]] expected<collective_id> make_id() override {
     ncclUniqueId made{};
-    auto asked = check(nccl()->get_unique_id(&made), {"ncclGetUniqueId", __LINE__});
-    if (!asked) return tl::unexpected<error>(asked.error());
+    auto checked = check(nccl()->get_unique_id(&made), {"ncclGetUniqueId", __LINE__});
+    if (!checked) return tl::unexpected<error>(checked.error());
     collective_id id{};
     static_assert(sizeof(made) == sizeof(id));
     std::memcpy(id.data(), &made, sizeof(made));

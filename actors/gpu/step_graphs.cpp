@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which work is queued, written down, or launched.
+// Repeated work of a GPU's stream: queued, captured in a graph, or launched from it.
 #include "actors/gpu/step_graphs.hpp"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ std::vector<const void*> places_of(std::span<const tensor> values) {
   return places;
 }
 
-// The first time to a new place, and to that place from then on.
+// Copies values to the device: the first time to a new place, and to that place from then on.
 expected<void> put(std::span<const tensor> values, std::vector<tensor>& there, compute_stream& by) {
   auto is_new = there.empty();
   for (size_t i = 0; i < values.size(); ++i) {
@@ -75,17 +75,17 @@ step_graphs::kind& step_graphs::find(std::string name) {
   return kinds_.front();
 }
 
-// It cannot be stopped in the middle: what is written down has to be whole.
-void step_graphs::write(kind& of, const repeated_work& work, const cuda::context& on,
+// Cannot be stopped in the middle: a captured graph has to be whole.
+void step_graphs::write(kind& kind, const repeated_work& work, const cuda::context& on,
                         std::span<const tensor> residents) {
   expected<std::vector<tensor>> results;
-  of.is_refused = true;
+  kind.is_refused = true;
   try {
     auto graph
-      = cuda::graph::capture(on, [&] { results = work.queue(on, residents, of.inputs, {}); });
+      = cuda::graph::capture(on, [&] { results = work.queue(on, residents, kind.inputs, {}); });
     if (!graph || !results) return;
-    of.graph = written{places_of(residents), std::move(*results), std::move(*graph)};
-    of.is_refused = false;
+    kind.graph = written{places_of(residents), std::move(*results), std::move(*graph)};
+    kind.is_refused = false;
   } catch (const std::bad_alloc&) {
     return; // the graph would need memory of its own, which is not there
   }

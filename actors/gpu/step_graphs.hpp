@@ -55,7 +55,7 @@ private:
   };
 
   kind& find(std::string name);
-  static void write(kind& of, const repeated_work& work, const cuda::context& on,
+  static void write(kind& kind, const repeated_work& work, const cuda::context& on,
                     std::span<const tensor> residents);
 
   std::list<kind> kinds_; ///< The last one used in front.

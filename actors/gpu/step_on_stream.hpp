@@ -21,7 +21,7 @@ namespace troupe {
   return loss.type() == dtype::f64 ? loss.values<double>()[0] : loss.values<float>()[0];
 }
 
-/// How a loss is differentiated.
+/// The settings of a differentiation.
 struct differentiation {
   std::stop_token stop{}; ///< Asked before each operation, forward and backward.
   product_precision precision = product_precision::full; ///< The tape's.
@@ -81,25 +81,25 @@ private:
 /// version, and their gradients come back.
 /// Errors: as the tape's and the stream's.
 template <class Context, class Build>
-[[nodiscard]] expected<step_on_stream> differentiate_with(Context context, compute_stream& on,
-                                                          std::span<const tensor> variables,
-                                                          const differentiation& how, Build build) {
+[[nodiscard]] expected<step_on_stream>
+differentiate_with(Context context, compute_stream& on, std::span<const tensor> variables,
+                   const differentiation& settings, Build build) {
   transfer moved{on};
   auto values = moved.take(on.resident(variables));
   if (moved.failure().code != errc::none) return tl::unexpected(moved.failure());
-  basic_tape<Context> t{how.stop, std::move(context), how.precision};
+  basic_tape<Context> t{settings.stop, std::move(context), settings.precision};
   std::vector<expression> parameters;
   for (const auto& value : values)
     parameters.push_back(t.parameter(value));
   auto loss = build(t, parameters);
   auto value = t.value(loss);
   if (!value) return tl::unexpected(value.error());
-  const auto scale = how.scale * how.loss_scale.value_or(1);
+  const auto scale = settings.scale * settings.loss_scale.value_or(1);
   auto gradients = t.gradients(scale == 1 ? loss : t.scale(loss, scale), parameters);
   if (!gradients) return tl::unexpected(gradients.error());
   step_on_stream result{moved.here(*value), {}};
-  if (how.loss_scale) {
-    auto unscaled = t.unscaled(std::move(*gradients), *how.loss_scale);
+  if (settings.loss_scale) {
+    auto unscaled = t.unscaled(std::move(*gradients), *settings.loss_scale);
     *gradients = std::move(unscaled.gradients);
     result.non_finite = moved.here(unscaled.non_finite);
   }

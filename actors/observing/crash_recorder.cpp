@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last words of a process that crashes.
+// The signal handler that writes a flight record when the process crashes.
 #include "actors/observing/crash_recorder.hpp"
 
 #include "actors/observing/flight_record.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -15,27 +16,21 @@ namespace troupe {
 
 namespace {
 
-constexpr std::array fatal{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+struct fatal_signal {
+  int number;
+  const char* reason; ///< For the record.
+};
+
+constexpr std::array<fatal_signal, 5> fatal{{{SIGSEGV, "crash (SIGSEGV)"},
+                                             {SIGBUS, "crash (SIGBUS)"},
+                                             {SIGFPE, "crash (SIGFPE)"},
+                                             {SIGILL, "crash (SIGILL)"},
+                                             {SIGABRT, "crash (SIGABRT)"}}};
 
 // Everything that the handler needs is there before the crash.
 std::array<char, 4096> path_of_record;
 std::atomic<const observatory*> observed_in_crash{nullptr};
 std::array<char, 65536> stack_of_handler; // a stack that overflowed cannot hold the handler
-
-const char* reason_of(int number) {
-  switch (number) {
-  case SIGSEGV:
-    return "crash (SIGSEGV)";
-  case SIGBUS:
-    return "crash (SIGBUS)";
-  case SIGFPE:
-    return "crash (SIGFPE)";
-  case SIGILL:
-    return "crash (SIGILL)";
-  default:
-    return "crash (SIGABRT)";
-  }
-}
 
 void write_to_file(void* where, const char* bytes, size_t count) {
   while (count > 0) {
@@ -52,7 +47,8 @@ void record_crash(int number) {
   if (const auto* observed = observed_in_crash.exchange(nullptr)) {
     int file = open(path_of_record.data(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (file >= 0) {
-      write_flight_record(*observed, reason_of(number), {write_to_file, &file});
+      const auto* signal = std::ranges::find(fatal, number, &fatal_signal::number);
+      write_flight_record(*observed, signal->reason, {write_to_file, &file});
       close(file);
     }
   }
@@ -73,14 +69,14 @@ crash_recorder::crash_recorder(const observatory& observed, const std::filesyste
 
   action.sa_handler = record_crash;
   action.sa_flags = SA_RESETHAND | SA_ONSTACK;
-  for (int number : fatal)
-    sigaction(number, &action, nullptr);
+  for (const auto& signal : fatal)
+    sigaction(signal.number, &action, nullptr);
 }
 
 crash_recorder::~crash_recorder() {
   if (!installed_) return;
-  for (int number : fatal)
-    std::signal(number, SIG_DFL);
+  for (const auto& signal : fatal)
+    std::signal(signal.number, SIG_DFL);
   observed_in_crash = nullptr;
 }
 

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing figures down.
+// The figures of a running job in Prometheus' text format, and its actors in JSON.
 #include "actors/observing/exposition.hpp"
 
+#include "actors/net/host_port.hpp"
 #include "actors/recording/seconds.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <fmt/format.h>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <unordered_map>
 
 namespace troupe {
 
@@ -116,8 +115,8 @@ std::string labels_of(const std::string& task, const std::string& name) {
 
 using sights_by_labels = std::map<std::string, actor_sight>;
 
-// Labels stand for one time series, so what has the same labels is added up; of the states, the
-// last one counts.
+// Labels stand for one time series, so the figures of actors with the same labels are added up. The
+// last one's state counts.
 sights_by_labels living(std::span<const task_sight> tasks) {
   sights_by_labels result;
   for (const auto& task : tasks) {
@@ -158,7 +157,7 @@ void write_states(exposition& out, const sights_by_labels& actors, job_time now)
     out.sample(age_in_seconds(actor.since, now), labels);
 }
 
-// Also those that share their labels.
+// Actors that share their labels count one by one.
 uint64_t count_living(std::span<const task_sight> tasks) {
   uint64_t count = 0;
   for (const auto& task : tasks)
@@ -207,29 +206,19 @@ void write_tasks(exposition& out, std::span<const task_sight> tasks, job_time no
 const replica_figures* figures_of(const std::string& name, const job_figures& job) {
   constexpr std::string_view role = "replica ";
   if (!name.starts_with(role)) return nullptr;
-  uint32_t index = 0;
-  const auto* end = name.data() + name.size();
-  auto read = std::from_chars(name.data() + role.size(), end, index);
-  if (read.ec != std::errc{} || read.ptr != end) return nullptr;
-  auto found = job.replicas.find(index);
+  auto index = parse_count(std::string_view{name}.substr(role.size()), UINT32_MAX);
+  if (!index) return nullptr;
+  auto found = job.replicas.find(static_cast<uint32_t>(*index));
   return found != job.replicas.end() ? &found->second : nullptr;
 }
 
-using names_by_actor = std::unordered_map<uint64_t, std::string>;
-
 nlohmann::ordered_json to_json(const sighting& seen, job_time now, const names_by_actor& names) {
-  nlohmann::ordered_json json;
-  json["kind"] = seen.kind != nullptr ? seen.kind->name : "other";
-  auto from = names.find(seen.sender);
-  if (from != names.end())
-    json["from"] = from->second;
-  else
-    json["from"] = nullptr;
-  if (seen.step != no_step)
-    json["step"] = seen.step;
-  else
-    json["step"] = nullptr;
-  json["age_seconds"] = age_in_seconds(seen.when, now);
+  nlohmann::ordered_json json{{"kind", seen.kind != nullptr ? seen.kind->name : "other"},
+                              {"from", nullptr},
+                              {"step", nullptr},
+                              {"age_seconds", age_in_seconds(seen.when, now)}};
+  if (auto from = names.find(seen.sender); from != names.end()) json["from"] = from->second;
+  if (seen.step != no_step) json["step"] = seen.step;
   return json;
 }
 
@@ -250,14 +239,6 @@ nlohmann::ordered_json to_json(const actor_sight& actor, const task_sight& task,
   if (!task.task.empty()) json["task"] = task.task;
   if (actor.last) json["last_message"] = to_json(*actor.last, now, names);
   return json;
-}
-
-// A name is told once a process: ids of actors mean nothing elsewhere.
-names_by_actor names_in(const task_sight& task) {
-  names_by_actor names;
-  for (const auto& actor : task.actors)
-    names[actor.actor] = actor.name;
-  return names;
 }
 
 } // namespace

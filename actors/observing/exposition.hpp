@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A running job for programs: Prometheus' text format, and JSON.
+// The figures of a running job for programs: Prometheus' text format, and JSON.
 #pragma once
 
 #include "actors/observing/job_figures.hpp"

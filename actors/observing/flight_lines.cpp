@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing JSON lines.
+// Flight records as JSON lines.
 #include "actors/observing/flight_lines.hpp"
 
 #include "actors/recording/seconds.hpp"
@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>
-#include <unordered_map>
 
 namespace troupe {
 
@@ -39,9 +38,7 @@ json to_json(const sighting& seen, const std::string& actor, const std::string* 
 } // namespace
 
 std::string flight_lines(const task_sight& task, const std::string& reason) {
-  std::unordered_map<uint64_t, std::string> names;
-  for (const auto& actor : task.actors)
-    names[actor.actor] = actor.name;
+  auto names = names_in(task);
   json head{{"task", task.task}, {"reason", reason}, {"seconds", nullptr}, {"lost", task.is_lost}};
   if (task.seen) head["seconds"] = seconds(*task.seen);
   auto text = line_of(head);

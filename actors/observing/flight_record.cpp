@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing a flight record with nothing that a signal handler must not do: no allocation, no lock,
-// no library function but write(2).
+// A flight record, written as a signal handler must: no allocation, no lock, no library function
+// but write(2).
 #include "actors/observing/flight_record.hpp"
 
 #include "actors/recording/output_file.hpp"
@@ -23,9 +23,9 @@ public:
   plain_writer(const plain_writer&) = delete;
   plain_writer& operator=(const plain_writer&) = delete;
 
-  plain_writer& text(const char* what) {
-    for (; *what != '\0'; ++what)
-      letter(*what);
+  plain_writer& text(const char* letters) {
+    for (; *letters != '\0'; ++letters)
+      letter(*letters);
     return *this;
   }
 
@@ -58,15 +58,15 @@ public:
     return *this;
   }
 
-  plain_writer& padded(const char* what, size_t width) {
-    auto size = std::strlen(what);
-    return text(what).blanks(width - std::min(width, size));
+  plain_writer& padded(const char* letters, size_t width) {
+    auto size = std::strlen(letters);
+    return text(letters).blanks(width - std::min(width, size));
   }
 
 private:
-  plain_writer& letter(char one) {
+  plain_writer& letter(char letter) {
     if (used_ == block_.size()) flush();
-    block_[used_++] = one;
+    block_[used_++] = letter;
     return *this;
   }
 

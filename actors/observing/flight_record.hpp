@@ -17,7 +17,7 @@ struct flight_sink {
   void* where;
 };
 
-/// Writes what `observed` knows of every actor, with its last messages, oldest first.
+/// Writes each actor of `observed` with its figures and its last messages, oldest first.
 /// @param reason Why, for the first line.
 /// Thread: any; and safe in a signal handler, whatever it interrupted, if the sink is.
 void write_flight_record(const observatory& observed, const char* reason, flight_sink sink);

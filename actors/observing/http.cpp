@@ -2,6 +2,7 @@
 // A server of HTTP by Boost.Beast.
 #include "actors/observing/http.hpp"
 
+#include "actors/net/host_port.hpp"
 #include "actors/observing/http_token.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -31,10 +32,13 @@ using boost::system::error_code;
 constexpr auto plain_text = "text/plain; charset=utf-8";
 constexpr uint32_t header_bytes_max = 8192;
 
-std::string spelled(const tcp::endpoint& endpoint) {
-  auto address = endpoint.address();
-  if (address.is_v6()) return fmt::format("[{}]:{}", address.to_string(), endpoint.port());
-  return fmt::format("{}:{}", address.to_string(), endpoint.port());
+// Whether a Host header has a name or an address that means this machine on every machine.
+bool names_this_machine(std::string_view header) {
+  auto is_bracketed = header.starts_with('['); // IPv6
+  auto host
+    = is_bracketed ? header.substr(1, header.find(']') - 1) : header.substr(0, header.find(':'));
+  return beast::iequals({host.data(), host.size()}, "localhost")
+         || is_loopback_address(std::string{host});
 }
 
 /// One of the clients that there may be at a time.
@@ -76,7 +80,7 @@ public:
   /// Sends a text that it does not have, unless another one is on its way.
   void tell(const news_text& now) {
     if (is_sending_) return;
-    if (now != told_) return send("data: ", now);
+    if (now != sent_) return send("data: ", now);
     if (++silent_ % silent_periods_max == 0) send(": nothing new\n\n");
   }
 
@@ -84,7 +88,7 @@ public:
   void tell_last(const news_text& now) {
     last_ = now;
     if (is_sending_) return;
-    told_ == last_ ? end() : send("data: ", last_);
+    sent_ == last_ ? end() : send("data: ", last_);
   }
 
 private:
@@ -94,9 +98,9 @@ private:
   void send(std::string_view begin, const news_text& text = {}) {
     is_sending_ = true;
     silent_ = 0;
-    if (text) told_ = text;
+    if (text) sent_ = text;
     const std::array<asio::const_buffer, 3> parts{
-      asio::buffer(begin), text ? asio::buffer(*told_) : asio::const_buffer{},
+      asio::buffer(begin), text ? asio::buffer(*sent_) : asio::const_buffer{},
       text ? asio::buffer("\n\n", 2) : asio::const_buffer{}};
     stream_.expires_after(deadline_);
     asio::async_write(stream_, parts, [self = shared_from_this()](error_code failed, size_t) {
@@ -106,7 +110,7 @@ private:
 
   void on_sent(error_code failed) {
     is_sending_ = false;
-    if (failed || (last_ && last_ == told_)) return end();
+    if (failed || (last_ && last_ == sent_)) return end();
     if (last_) send("data: ", last_);
   }
 
@@ -121,7 +125,7 @@ private:
   client_place place_;
   std::chrono::milliseconds deadline_;
   listener on_end_;
-  news_text told_;
+  news_text sent_;
   news_text last_; ///< Null before the server ends.
   bool is_sending_ = false;
   size_t silent_ = 0; ///< Periods in a row without a text.
@@ -217,6 +221,9 @@ private:
     if (failed) return answer({400, plain_text, "this is no request that HTTP knows\n"});
     if (is_one_too_many_)
       return answer({503, plain_text, "too many clients ask at a time; ask again later\n"});
+    if (names_another_machine())
+      return answer({403, plain_text,
+                     "this server is for this machine alone: ask for localhost or 127.0.0.1\n"});
     auto target = std::string{parser_.get().target()};
     auto proof = parser_.get()[http::field::authorization];
     if (!knows_token(options_.token, {proof.data(), proof.size()}, target))
@@ -229,14 +236,20 @@ private:
     news_.add(stream_.release_socket(), std::move(place_));
   }
 
-  void answer(http_answer said) {
-    reply_.result(said.status);
+  [[nodiscard]] bool names_another_machine() {
+    auto host = parser_.get()[http::field::host];
+    return is_loopback_address(options_.address) && !host.empty()
+           && !names_this_machine({host.data(), host.size()});
+  }
+
+  void answer(http_answer answer) {
+    reply_.result(answer.status);
     reply_.version(11);
-    reply_.set(http::field::content_type, said.content_type);
-    if (said.status == 401) reply_.set(http::field::www_authenticate, "Bearer");
-    if (said.status == 405) reply_.set(http::field::allow, "GET");
+    reply_.set(http::field::content_type, answer.content_type);
+    if (answer.status == 401) reply_.set(http::field::www_authenticate, "Bearer");
+    if (answer.status == 405) reply_.set(http::field::allow, "GET");
     reply_.keep_alive(false);
-    reply_.body() = std::move(said.body);
+    reply_.body() = std::move(answer.body);
     reply_.prepare_payload();
     stream_.expires_after(options_.deadline);
     http::async_write(stream_, reply_, [self = shared_from_this()](error_code, size_t) {
@@ -290,7 +303,8 @@ public:
 
   [[nodiscard]] std::string endpoint() const override {
     error_code ignored;
-    return spelled(acceptor_.local_endpoint(ignored));
+    auto bound = acceptor_.local_endpoint(ignored);
+    return to_string(host_port{bound.address().to_string(), bound.port()});
   }
 
 private:
@@ -343,7 +357,7 @@ private:
 
 } // namespace
 
-bool is_loopback(const std::string& address) {
+bool is_loopback_address(const std::string& address) {
   error_code failed;
   auto known = asio::ip::make_address(address, failed);
   return !failed && known.is_loopback();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// As much of HTTP as it takes to be looked at: a server of pages.
+// A small server of HTTP: pages, and news for browsers that look on.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -41,7 +41,7 @@ struct http_server_options {
 };
 
 /// Whether an address can be reached from this machine alone; false for a text that is no address.
-[[nodiscard]] bool is_loopback(const std::string& address);
+[[nodiscard]] bool is_loopback_address(const std::string& address);
 
 /// A job must not feel its observers. This server has one thread of its own, answers one request a
 /// connection, and cuts clients that are slow, talk too long or are too many. A client that is told
@@ -52,7 +52,9 @@ public:
   using handler = std::function<http_answer(const std::string& path)>;
 
   /// Listens from now on. Requests with other methods than GET are answered with 405, without the
-  /// token with 401, and beyond `clients_max`, or for news `news_clients_max`, with 503.
+  /// token with 401, and beyond `clients_max`, or for news `news_clients_max`, with 503. At a
+  /// loopback address, a request whose Host header names another machine is answered with 403: a
+  /// web page of that name must not read the answer (DNS rebinding).
   /// @param news Without a path: there are none.
   /// Errors: resource, if the address is none of this machine or the port is taken or forbidden;
   /// the line names both; invalid_argument, if it is no IP address.

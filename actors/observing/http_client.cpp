@@ -4,6 +4,7 @@
 
 #include "actors/net/sockets/name_lookup.hpp"
 #include "actors/net/sockets/tls.hpp"
+#include "actors/recording/seconds.hpp"
 
 #include <boost/asio/connect.hpp>
 #include <boost/asio/executor_work_guard.hpp>
@@ -33,49 +34,50 @@ using boost::system::error_code;
 using plain_http = beast::tcp_stream;
 using tls_http = beast::ssl_stream<beast::tcp_stream>;
 
-// As a host stands in an address: IPv6 with brackets.
+// A host as it stands in an address: IPv6 in brackets.
 std::string in_address(const std::string& host) {
   return host.find(':') == std::string::npos ? host : fmt::format("[{}]", host);
 }
 
-/// One question and what came of it. @tparam Stream Plain, or with TLS.
+/// A question and its reply. @tparam Stream Plain, or with TLS.
 template <class Stream>
 class conversation {
 public:
   /// @param tls Needed by a stream with TLS only.
   template <class... Tls>
-  explicit conversation(const http_question& asked, Tls&... tls)
-    : asked_(asked), stream_(*context_, tls...) {
+  explicit conversation(const http_question& question, Tls&... tls)
+    : question_(question), stream_(*context_, tls...) {
     request_.method(http::verb::get);
-    request_.target(asked.path);
+    request_.target(question.path);
     request_.version(11);
-    request_.set(http::field::host, in_address(asked.host));
-    if (!asked.authorization.empty()) request_.set(http::field::authorization, asked.authorization);
+    request_.set(http::field::host, in_address(question.host));
+    if (!question.authorization.empty())
+      request_.set(http::field::authorization, question.authorization);
     request_.keep_alive(false);
-    parser_.body_limit(asked.answer_bytes_max);
+    parser_.body_limit(question.answer_bytes_max);
   }
 
   Stream& stream() { return stream_; }
 
   expected<http_reply> hold() {
-    look_up(context_, asked_.host, asked_.port, [this](const expected<endpoint_list>& found) {
+    look_up(context_, question_.host, question_.port, [this](const expected<endpoint_list>& found) {
       is_found_ = true;
       found ? connect(*found) : give_up(found.error());
     });
-    context_->run_for(asked_.deadline);
+    context_->run_for(question_.deadline);
     if (given_up_) return tl::unexpected<error>(*given_up_);
     if (!outcome_)
       return fail(errc::deadline_exceeded,
-                  fmt::format("{} {} within {} s", asked_address(),
+                  fmt::format("{} {} within {} s", address(),
                               is_found_ ? "did not answer" : "could not be looked up",
-                              std::chrono::duration<double>(asked_.deadline).count()));
+                              seconds(question_.deadline)));
     if (*outcome_) return failure(*outcome_);
     return http_reply{parser_.get().result_int(), std::move(parser_.get().body())};
   }
 
 private:
-  [[nodiscard]] std::string asked_address() const {
-    return fmt::format("{}:{}", in_address(asked_.host), asked_.port);
+  [[nodiscard]] std::string address() const {
+    return fmt::format("{}:{}", in_address(question_.host), question_.port);
   }
 
   void connect(const endpoint_list& found) {
@@ -105,7 +107,7 @@ private:
   // The limit of Beast's parser is none for a response that says its length.
   void receive_body() {
     auto length = parser_.content_length();
-    if (length && *length > asked_.answer_bytes_max) return finish(http::error::body_limit);
+    if (length && *length > question_.answer_bytes_max) return finish(http::error::body_limit);
     http::async_read(stream_, buffer_, parser_,
                      [this](error_code failed, size_t) { finish(failed); });
   }
@@ -115,8 +117,8 @@ private:
     context_->stop();
   }
 
-  void give_up(const error& why) {
-    given_up_ = error{why.code, fmt::format("{}: {}", asked_address(), why.message)};
+  void give_up(const error& reason) {
+    given_up_ = error{reason.code, fmt::format("{}: {}", address(), reason.message)};
     context_->stop();
   }
 
@@ -131,20 +133,20 @@ private:
 
   tl::unexpected<error> failure(error_code failed) {
     auto line
-      = [this](std::string_view what) { return fmt::format("{}: {}", asked_address(), what); };
+      = [this](std::string_view problem) { return fmt::format("{}: {}", address(), problem); };
     if (auto refused = refusal(); !refused.empty())
       return fail(errc::failed_precondition,
                   line(fmt::format("its certificate is refused: {}", refused)));
     if (failed == http::error::body_limit)
-      return fail(errc::limit_exceeded,
-                  line(fmt::format("it answers with more than {} bytes", asked_.answer_bytes_max)));
+      return fail(errc::limit_exceeded, line(fmt::format("it answers with more than {} bytes",
+                                                         question_.answer_bytes_max)));
     auto is_strange = (failed.category() == make_error_code(http::error::bad_version).category()
                        && failed != http::error::end_of_stream)
                       || failed.category() == asio::error::get_ssl_category();
     return fail(is_strange ? errc::malformed : errc::unavailable, line(failed.message()));
   }
 
-  const http_question& asked_;
+  const http_question& question_;
   std::shared_ptr<asio::io_context> context_ = std::make_shared<asio::io_context>(1);
   asio::executor_work_guard<asio::io_context::executor_type> work_{context_->get_executor()};
   Stream stream_;
@@ -174,16 +176,6 @@ expected<http_reply> http_ask(const http_question& question) {
   conversation<tls_http> talk{question, tls};
   expect_name(talk.stream(), question.host);
   return talk.hold();
-}
-
-expected<std::string> http_get(const std::string& host, const std::string& port,
-                               const std::string& path, std::chrono::milliseconds deadline) {
-  auto reply = http_ask({.host = host, .port = port, .path = path, .deadline = deadline});
-  if (!reply) return tl::unexpected<error>(reply.error());
-  if (reply->status != 200)
-    return fail(errc::not_found, fmt::format("{}:{} answered with status {}", in_address(host),
-                                             port, reply->status));
-  return std::move(reply->body);
 }
 
 } // namespace troupe

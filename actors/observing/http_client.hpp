@@ -30,17 +30,11 @@ struct http_reply {
   std::string body;
 };
 
-/// Asks a server, and takes whatever status it answers with.
+/// Asks a server. @returns The answer, with any status.
 /// Errors: unavailable, if no server listens there or it goes away; deadline_exceeded; malformed,
 /// if what comes is no HTTP, or the authority's file no certificate; limit_exceeded;
 /// failed_precondition, if the server's certificate is refused, with the reason; not_found, if
 /// there is no such file. The line names host and port, or the file.
 [[nodiscard]] expected<http_reply> http_ask(const http_question& question);
-
-/// Asks for a path over plain HTTP.
-/// Errors: as `http_ask`; not_found, if the status is not 200.
-[[nodiscard]] expected<std::string> http_get(const std::string& host, const std::string& port,
-                                             const std::string& path,
-                                             std::chrono::milliseconds deadline);
 
 } // namespace troupe

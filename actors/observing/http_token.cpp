@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drawing tokens, and finding them in requests.
+// Tokens: drawn, checked, and found in requests.
 #include "actors/observing/http_token.hpp"
 
 #include <algorithm>

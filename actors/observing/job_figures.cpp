@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adding up steps.
+// Figures of a job, added up step by step.
 #include "actors/observing/job_figures.hpp"
 
+#include "actors/recording/seconds.hpp"
 #include "actors/recording/step_figures.hpp"
 
 #include <algorithm>
@@ -35,10 +36,10 @@ void note_staleness(job_figures& figures, const std::vector<contribution>& arriv
 } // namespace
 
 void job_figures::add(const step_record& record) {
-  auto seconds = std::chrono::duration<double>(step_duration(record)).count();
-  auto bound = std::ranges::lower_bound(step_seconds_bounds, seconds);
+  auto step_seconds = seconds(step_duration(record));
+  auto bound = std::ranges::lower_bound(step_seconds_bounds, step_seconds);
   ++step_seconds_counts[static_cast<size_t>(bound - step_seconds_bounds.begin())];
-  step_seconds_total += seconds;
+  step_seconds_total += step_seconds;
   step = record.step;
   ++steps;
   loss = mean_loss(record);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading what an actor writes at the same time.
+// An actor's figures and last messages, read while the actor writes them.
 #include "actors/observing/observation.hpp"
 
 #include <algorithm>
@@ -60,20 +60,20 @@ std::optional<job_time> observation::computing_since() const {
   return since == not_computing ? std::nullopt : std::optional{job_time{since}};
 }
 
-sighting observation::unpacked(job_time when, uint64_t what) {
-  auto kind = what & 0xff;
-  auto step = what >> 32;
+sighting observation::unpacked(job_time when, uint64_t bits) {
+  auto kind = bits & 0xff;
+  auto step = bits >> 32;
   return {.when = when,
           .kind = kind > 0 ? &message_kinds()[kind - 1] : nullptr,
-          .sender = what >> 8 & 0xffffff,
+          .sender = bits >> 8 & 0xffffff,
           .step = step < packed_no_step ? step : no_step};
 }
 
 uint64_t observation::mailbox_depth() const {
   if (ended_.load(std::memory_order_acquire)) return 0;
   auto begun = begun_.load(std::memory_order_relaxed);
-  auto came = received();
-  return came - std::min(came, begun);
+  auto received = this->received();
+  return received - std::min(received, begun);
 }
 
 // A slot that the actor began to write anew while it was read is left out: its old number is then

@@ -50,7 +50,7 @@ public:
   /// Makes this the observation of another actor. @pre The one before is not referred to any more.
   void begin_anew(uint64_t actor);
 
-  // -- said by the actor and its senders --
+  // -- written by the actor and its senders --
 
   /// A message has come into the mailbox.
   void receive() { received_.fetch_add(1, std::memory_order_relaxed); }
@@ -95,7 +95,7 @@ public:
   /// Its name in the job. To be called by one thread at a time.
   void set_name(const std::string& name);
 
-  // -- asked by observers --
+  // -- read by observers --
 
   [[nodiscard]] uint64_t actor() const { return actor_.load(std::memory_order_relaxed); }
 
@@ -141,21 +141,21 @@ private:
   /// cores hand their rings from cache to cache, and that is most of what observing costs.
   struct slot {
     std::atomic<int64_t> when{0};
-    std::atomic<uint64_t> what{0}; ///< From the lowest bit on: kind (8), sender (24), step (32).
+    std::atomic<uint64_t> bits{0}; ///< From the lowest bit on: kind (8), sender (24), step (32).
 
     void write(const sighting& seen) {
       when.store(seen.when.count(), std::memory_order_relaxed);
-      what.store(packed(seen), std::memory_order_relaxed);
+      bits.store(packed(seen), std::memory_order_relaxed);
     }
 
     [[nodiscard]] sighting read() const {
       return unpacked(job_time{when.load(std::memory_order_relaxed)},
-                      what.load(std::memory_order_relaxed));
+                      bits.load(std::memory_order_relaxed));
     }
   };
 
   [[nodiscard]] static uint64_t packed(const sighting& seen);
-  [[nodiscard]] static sighting unpacked(job_time when, uint64_t what);
+  [[nodiscard]] static sighting unpacked(job_time when, uint64_t bits);
 
   // Counters that change with every message, on one cache line: senders write the first, the actor
   // the rest.

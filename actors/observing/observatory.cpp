@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which actors are observed.
+// The observations of a world's actors, living and ended.
 #include "actors/observing/observatory.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The record of a message.
+// Each message that an actor handles, and why an actor ends, told to the observatory.
 #include "actors/observing/observed.hpp"
 
 #include "actors/interfaces/caf_compat.hpp"
@@ -42,20 +42,20 @@ std::string name_of_message(const caf::message& content) {
 
 } // namespace
 
-caf::error why_thrown(caf::scheduled_actor* by, std::exception_ptr& thrown) {
-  // Whatever the code of it threw: monitors must not take it for the loss of a process.
-  auto why = reason_of(thrown);
-  why.code = errc::user_code;
-  if (const auto* handled = by->current_mailbox_element()) {
+caf::error why_thrown(caf::scheduled_actor* actor, std::exception_ptr& thrown) {
+  auto reason = reason_of(thrown);
+  reason.code = errc::user_code; // monitors must not take any other for the loss of a process
+  if (const auto* handled = actor->current_mailbox_element()) {
     auto content = handled->copy_content_to_message();
-    why.message += ", while it handled " + name_of_message(content);
+    reason.message += ", while it handled " + name_of_message(content);
     if (auto step = step_of(content); step != no_step)
-      why.message += " of step " + std::to_string(step);
+      reason.message += " of step " + std::to_string(step);
   }
-  std::fprintf(stderr, "actor '%s' has ended: %s\n", by->name(), with_throw_site(why).c_str());
-  why.throw_site
-    = fmt::format("actor '{}'{}{}", by->name(), why.throw_site.empty() ? "" : ", ", why.throw_site);
-  return to_caf(why);
+  std::fprintf(stderr, "actor '%s' has ended: %s\n", actor->name(),
+               with_throw_site(reason).c_str());
+  reason.throw_site = fmt::format("actor '{}'{}{}", actor->name(),
+                                  reason.throw_site.empty() ? "" : ", ", reason.throw_site);
+  return to_caf(reason);
 }
 
 self_observation::self_observation(const caf::actor_system& system, uint64_t actor) {
@@ -65,14 +65,14 @@ self_observation::self_observation(const caf::actor_system& system, uint64_t act
   seen_ = observatory_->watch(actor);
 }
 
-job_time self_observation::begin(const caf::mailbox_element& said) {
-  const auto& content = said.content();
+job_time self_observation::begin(const caf::mailbox_element& message) {
+  const auto& content = message.content();
   auto [number, type] = content.empty() ? caf::rtti_pair{} : content.type(0);
   const auto* kind = find_message_kind(number, type);
   auto now = observatory_->now();
   seen_->begin_message({.when = now,
                         .kind = kind,
-                        .sender = said.sender ? said.sender->id() : 0,
+                        .sender = message.sender ? message.sender->id() : 0,
                         .step = kind != nullptr ? kind->step(content.get(0)) : no_step});
   if (number == caf::type_nr<caf::error>::value) seen_->count_error();
   return now;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The base of every actor of a job: it can be looked at.
+// The base of every actor of a job, by which observers see it.
 #pragma once
 
 #include "actors/observing/observatory.hpp"
@@ -23,7 +23,7 @@ struct observed_system_config : caf::actor_system_config {
   observatory* observed_by; ///< Outlives the system; null if there is none.
 };
 
-/// Tells an actor's deeds to the observatory of its system; does nothing if its system has none.
+/// Records an actor's messages and its end in the observatory of its system, if there is one.
 class self_observation {
 public:
   explicit self_observation(const caf::actor_system& system, uint64_t actor);
@@ -39,9 +39,9 @@ public:
 
   /// Has `consume` handle the message, and writes down that it does.
   template <class Consume>
-  caf::invoke_message_result handle(const caf::mailbox_element& said, const Consume& consume) {
+  caf::invoke_message_result handle(const caf::mailbox_element& message, const Consume& consume) {
     if (!seen_) return consume();
-    auto began = begin(said);
+    auto began = begin(message);
     auto result = consume();
     end(result, began);
     return result;
@@ -51,17 +51,17 @@ public:
   void retire(const caf::error& reason);
 
 private:
-  job_time begin(const caf::mailbox_element& said);
+  job_time begin(const caf::mailbox_element& message);
   void end(caf::invoke_message_result result, job_time began);
 
   observatory* observatory_ = nullptr;
   std::shared_ptr<observation> seen_; ///< Null if it is not observed.
 };
 
-/// Why an actor ends that has thrown: what its code says, and the message that it was handling.
-/// Monitors are told of it, where CAF tells no more than that there was an exception, and a line on
-/// standard error.
-[[nodiscard]] caf::error why_thrown(caf::scheduled_actor* by, std::exception_ptr& thrown);
+/// The reason with which an actor ends that has thrown: the exception's text, and the message that
+/// the actor was handling. Monitors get it, where CAF tells no more than that there was an
+/// exception; a line on standard error has it, too.
+[[nodiscard]] caf::error why_thrown(caf::scheduled_actor* actor, std::exception_ptr& thrown);
 
 /// CAF 0.17 does not tell what its actors do. This counts at the two places that every message
 /// passes: where it enters the mailbox, and where it is taken out.
@@ -74,15 +74,15 @@ public:
 
   using Base::enqueue;
 
-  void enqueue(caf::mailbox_element_ptr said, caf::execution_unit* host) override {
+  void enqueue(caf::mailbox_element_ptr message, caf::execution_unit* host) override {
     seen_.receive();
-    Base::enqueue(std::move(said), host);
+    Base::enqueue(std::move(message), host);
   }
 
   using Base::consume;
 
-  caf::invoke_message_result consume(caf::mailbox_element& said) override {
-    return seen_.handle(said, [this, &said] { return Base::consume(said); });
+  caf::invoke_message_result consume(caf::mailbox_element& message) override {
+    return seen_.handle(message, [this, &message] { return Base::consume(message); });
   }
 
   void initialize() override {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asking Linux.
+// The figures of this process, asked from Linux.
 #include "actors/observing/process_figures.hpp"
 
 #include <fstream>

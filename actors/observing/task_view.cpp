@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports of processes: made where they come from, checked where they are shown.
+// Reports of processes, and the sights that are made of them.
 #include "actors/observing/task_view.hpp"
 
 #include <algorithm>
@@ -82,11 +82,11 @@ actor_sight sight_of(const actor_report& report, const clock_change& here) {
   auto first
     = report.messages.size() - std::min(report.messages.size(), observation::messages_kept);
   for (auto i = first; i < report.messages.size(); ++i) {
-    const auto& said = report.messages[i];
-    actor.messages.push_back({.when = here(said.when),
-                              .kind = kind_called(said.kind),
-                              .sender = said.sender,
-                              .step = said.step});
+    const auto& message = report.messages[i];
+    actor.messages.push_back({.when = here(message.when),
+                              .kind = kind_called(message.kind),
+                              .sender = message.sender,
+                              .step = message.step});
   }
   if (!actor.messages.empty()) actor.last = actor.messages.back();
   return actor;
@@ -112,10 +112,10 @@ task_report report_here(const observatory& observed, size_t messages) {
                      .cpu_seconds = here.process.cpu_seconds,
                      .actors = {},
                      .left_out = 0};
-  auto told = std::min(here.actors.size(), reported_actors_max);
-  for (size_t i = 0; i < told; ++i)
+  auto count = std::min(here.actors.size(), reported_actors_max);
+  for (size_t i = 0; i < count; ++i)
     report.actors.push_back(report_of(here.actors[i]));
-  report.left_out = static_cast<uint32_t>(here.actors.size() - told);
+  report.left_out = static_cast<uint32_t>(here.actors.size() - count);
   return report;
 }
 
@@ -129,10 +129,17 @@ task_sight sight_of(const task_report& report, const std::string& task, job_time
                    .left_out = report.left_out,
                    .actors = {}};
   clock_change here{.theirs = report.clock, .ours = now};
-  auto told = std::min(report.actors.size(), reported_actors_max);
-  for (size_t i = 0; i < told; ++i)
+  auto count = std::min(report.actors.size(), reported_actors_max);
+  for (size_t i = 0; i < count; ++i)
     sight.actors.push_back(sight_of(report.actors[i], here));
   return sight;
+}
+
+names_by_actor names_in(const task_sight& task) {
+  names_by_actor names;
+  for (const auto& actor : task.actors)
+    names[actor.actor] = actor.name;
+  return names;
 }
 
 task_view::task_view(std::string here, std::map<uint32_t, std::string> others)

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace troupe {
@@ -31,12 +32,12 @@ inline constexpr size_t reported_actors_max = 256;
 /// Most bytes of an actor's name in a report.
 inline constexpr size_t reported_name_bytes_max = 64;
 
-/// This process, to be shown in it.
+/// The sight of this process.
 [[nodiscard]] task_sight look_here(const observatory& observed, const std::string& task,
                                    size_t messages = 0);
 
-/// This process, to be told to another one. @param messages How many of each
-/// actor's last messages; at most `observation::messages_kept`.
+/// A report of this process for another one. @param messages How many of each actor's last
+/// messages; at most `observation::messages_kept`.
 [[nodiscard]] task_report report_here(const observatory& observed, size_t messages);
 
 /// The sight of another process, from its report. Nothing in a report is trusted: names are cut,
@@ -45,8 +46,13 @@ inline constexpr size_t reported_name_bytes_max = 64;
 /// @param now When it came, on the clock that times are converted to.
 [[nodiscard]] task_sight sight_of(const task_report& report, const std::string& task, job_time now);
 
-/// The newest report of each process. A process that is lost, or silent, is shown with what it said
-/// last.
+/// Actors' names by their ids, which mean nothing in other processes.
+using names_by_actor = std::unordered_map<uint64_t, std::string>;
+
+/// The names of a process's actors.
+[[nodiscard]] names_by_actor names_in(const task_sight& task);
+
+/// The newest report of each process. A process that is lost, or silent, keeps its last one.
 /// Thread: any.
 class task_view {
 public:

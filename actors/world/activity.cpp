@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How an activity computes: work on the world's threads, then the delay that the pace adds.
+// The computing of an activity: work on threads or a device, then the delay that the pace adds.
 #include "actors/world/activity.hpp"
 
 #include "actors/world/compute_device.hpp"
@@ -40,10 +40,10 @@ work_done failed_work(uint64_t ticket, const caf::error& reason) {
 void activity::begin(work_of_two_kinds work, std::coroutine_handle<> waiter) {
   TROUPE_ASSERT(phase_ == phase::idle);
   phase_ = phase::working;
-  if (seen_ != nullptr) seen_->begin_computing(world_.now());
+  if (observation_ != nullptr) observation_->begin_computing(world_.now());
   waiter_ = waiter;
   outcome_ = {};
-  if (stop_.stop_requested()) stop_ = std::stop_source{}; // else it is as good as new
+  if (stop_.stop_requested()) stop_ = std::stop_source{};
   if (is_cancelled()) stop_.request_stop();
   ++computations_;
   if (work.on_device && processor_.device) return begin_on_device(std::move(work.on_device));
@@ -56,16 +56,16 @@ void activity::begin(work_of_two_kinds work, std::coroutine_handle<> waiter) {
               self = caf::actor_cast<replica_actor>(self_), ticket = computations_] {
     caf::anon_send(self, perform(*world, ticket, work, stop));
   };
-  submitting_for me{self_->id()};
+  submitting_for actor{self_->id()};
   world_.submit(std::move(run));
 }
 
-// The device's actor keeps the deadline, and one that is gone answers at once; what it ended with
-// says why.
+// The device's actor keeps the deadline. An actor that is gone answers at once, and the reason of
+// its end is the error.
 template <class Done, class Failed>
-void activity::ask_device(const gpu_actor& device, device_work asked, Done done, Failed failed) {
+void activity::ask_device(const gpu_actor& device, device_work work, Done done, Failed failed) {
   self_
-    ->request(device, caf::infinite, std::move(asked)) // as above
+    ->request(device, caf::infinite, std::move(work)) // as above
     .then(std::move(done), [device, failed](const caf::error& reason) {
       if (reason != caf::sec::request_receiver_down) return failed(reason);
       device->attach_functor(
@@ -74,12 +74,12 @@ void activity::ask_device(const gpu_actor& device, device_work asked, Done done,
 }
 
 void activity::begin_on_device(std::function<void(std::stop_token, compute_stream&)> work) {
-  device_work asked{.stream = processor_.stream, .what = computes_};
-  asked.launch
+  device_work request{.stream = processor_.stream, .what = purpose_};
+  request.launch
     = [work = std::move(work), stop = stop_.get_token()](compute_stream& on) { work(stop, on); };
   auto ticket = computations_;
   ask_device(
-    processor_.device, std::move(asked),
+    processor_.device, std::move(request),
     [this, ticket](const device_work_done& done) {
       on(work_done{ticket, done.elapsed, done.thrown});
     },
@@ -88,11 +88,12 @@ void activity::begin_on_device(std::function<void(std::stop_token, compute_strea
     });
 }
 
-void activity::begin_offload_to(const processor& where, std::string what,
+void activity::begin_offload_to(const processor& where, std::string purpose,
                                 std::function<void(compute_stream&)> work) {
-  device_work asked{.stream = where.stream, .what = std::move(what), .launch = std::move(work)};
+  device_work request{
+    .stream = where.stream, .what = std::move(purpose), .launch = std::move(work)};
   ask_device(
-    where.device, std::move(asked),
+    where.device, std::move(request),
     [this](const device_work_done& done) {
       on(wake{nullptr, done.thrown});
     },
@@ -142,7 +143,7 @@ void activity::on(const delay_over& over) {
 }
 
 void activity::begin_offload(std::function<void()> work) {
-  submitting_for me{self_->id()};
+  submitting_for actor{self_->id()};
   world_.submit([work = std::move(work), self = caf::actor_cast<replica_actor>(self_)] {
     wake done;
     try {
@@ -166,7 +167,7 @@ void*& activity::current_surroundings() {
 }
 
 void activity::cancel_before(uint64_t step) {
-  wanted_from_ = std::max(wanted_from_, step);
+  needed_from_ = std::max(needed_from_, step);
   if (!is_cancelled()) return;
   stop_.request_stop();
   if (auto action = std::exchange(when_cancelled_, nullptr)) action();
@@ -209,7 +210,7 @@ void activity::restore(const replica_progress& saved) {
 
 void activity::finish() {
   phase_ = phase::idle;
-  if (seen_ != nullptr) seen_->end_computing();
+  if (observation_ != nullptr) observation_->end_computing();
   outcome_.cancelled = is_cancelled();
   resume(waiter_);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A coroutine in an actor, and its waits: for replies, computing, the passing of time.
+// The coroutine of an actor, and its waits: for replies, for computing, for time to pass.
 #pragma once
 
 #include "actors/interfaces/interfaces.hpp"
@@ -52,7 +52,7 @@ struct work_outcome {
 class activity {
 public:
   activity(replica_actor::pointer self, troupe::world& world, pace_function pace)
-    : self_(self), world_(world), seen_(world.observatory().find(self->id())),
+    : self_(self), world_(world), observation_(world.observatory().find(self->id())),
       pace_(std::move(pace)) {}
 
   activity(const activity&) = delete;
@@ -134,11 +134,11 @@ public:
   }
 
   /// Has `work` ask a stream, wherever that is, and waits until the stream has done it, whatever
-  /// the pace. @param what For errors: "a reduction". @pre `where.device` is not null.
+  /// the pace. @param purpose For errors: "a reduction". @pre `where.device` is not null.
   /// Errors: rethrows what `work` threw; throws `failure` as `gpu_actor` answers.
-  [[nodiscard]] auto offload_to(const processor& where, std::string what,
+  [[nodiscard]] auto offload_to(const processor& where, std::string purpose,
                                 std::function<void(compute_stream&)> work) {
-    begin_offload_to(where, std::move(what), std::move(work));
+    begin_offload_to(where, std::move(purpose), std::move(work));
     return woken();
   }
 
@@ -183,14 +183,14 @@ public:
     return work_awaiter{*this, {{}, std::move(work)}};
   }
 
-  /// Where `compute_on_device` computes from now on. @param what Computes there, for errors: "a
-  /// step of replica 3".
-  void set_processor(processor where, std::string what) {
+  /// Where `compute_on_device` computes from now on. @param purpose For errors: "a step of replica
+  /// 3".
+  void set_processor(processor where, std::string purpose) {
     processor_ = std::move(where);
-    computes_ = std::move(what);
+    purpose_ = std::move(purpose);
   }
 
-  /// That one; without a device where there is none.
+  /// The processor of `set_processor`; without a device before that.
   [[nodiscard]] const processor& computes_at() const { return processor_; }
 
   /// The step that the coroutine works for; the coroutine says when it goes on to another.
@@ -212,7 +212,7 @@ public:
   /// Where the coroutine is; `replica` is left to the caller.
   [[nodiscard]] replica_progress progress() const;
 
-  /// Goes on with the numbers of an activity that was saved. @pre Nothing was computed yet.
+  /// Goes on from the progress of a saved activity. @pre Nothing was computed yet.
   void restore(const replica_progress& saved);
 
   /// Waits for the rest of a computation as `compute` would; its result is not needed.
@@ -221,12 +221,12 @@ public:
   /// Results for steps before `step` are not needed any more: a `compute` for one ends `cancelled`.
   void cancel_before(uint64_t step);
 
-  /// Has `cancel_before` do `action`, too, once; a cancelled activity does it now. An empty
+  /// Has `cancel_before` call `action`, too, once; a cancelled activity calls it now. An empty
   /// function takes that back.
   void when_cancelled(std::function<void()> action);
 
   /// Whether `cancel_before` has been told a later step than the one that the coroutine is at.
-  [[nodiscard]] bool is_cancelled() const { return local_step_ < wanted_from_; }
+  [[nodiscard]] bool is_cancelled() const { return local_step_ < needed_from_; }
 
   /// To be called by the actor for each message of these kinds.
   void on(const work_done& done);
@@ -314,7 +314,7 @@ private:
   };
 
   void begin_offload(std::function<void()> work);
-  void begin_offload_to(const processor& where, std::string what,
+  void begin_offload_to(const processor& where, std::string purpose,
                         std::function<void(compute_stream&)> work);
 
   void resume(std::coroutine_handle<> waiter) {
@@ -328,7 +328,7 @@ private:
 
   /// @param failed `(const caf::error&)`; may be called on any thread.
   template <class Done, class Failed>
-  void ask_device(const gpu_actor& device, device_work asked, Done done, Failed failed);
+  void ask_device(const gpu_actor& device, device_work work, Done done, Failed failed);
 
   void begin_in_place(const std::function<void(std::stop_token)>& work);
 
@@ -340,13 +340,13 @@ private:
 
   replica_actor::pointer self_;
   troupe::world& world_;
-  observation* seen_; ///< The actor's; null if it is not observed.
+  observation* observation_; ///< The actor's; null if it is not observed.
   pace_function pace_;
   job_time ask_again_after_{0};
 
   phase phase_ = phase::idle;
   uint64_t local_step_ = 0;
-  uint64_t wanted_from_ = 0; ///< Results for steps before this one are not needed.
+  uint64_t needed_from_ = 0; ///< Results for steps before this one are not needed.
   uint64_t iteration_ = 0;
   uint64_t computations_ = 0; ///< Begun so far; also the ticket of the current one.
   job_time due_{0};           ///< When the pace's delay is over.
@@ -358,8 +358,8 @@ private:
   std::coroutine_handle<> sleeper_; ///< Waits for a `wake`; null while none does.
   wake* woken_ = nullptr;           ///< Where its content goes.
   void* surroundings_ = nullptr;
-  processor processor_;  ///< Null: the world's computing threads.
-  std::string computes_; ///< There.
+  processor processor_; ///< Null: the world's computing threads.
+  std::string purpose_; ///< The purpose of its work, for errors.
   frame_stack frames_;
 };
 

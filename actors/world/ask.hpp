@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A request from outside the actors: ask, let the world turn until the answer is there.
+// A request from outside the actors, which lets the world turn until the answer is there.
 #pragma once
 
 #include "actors/interfaces/activity_messages.hpp"
@@ -60,11 +60,11 @@ template <class Reply, class Handle, class Message>
             });
         return {[self, tell](give_up) { tell(self); }};
       });
-  std::stop_callback on_stop{cancelled.stop,
-                             [&] { world.call([asker] { caf::anon_send(asker, give_up{}); }); }};
+  auto cancel = [&] { world.call([asker] { caf::anon_send(asker, give_up{}); }); };
+  std::stop_callback on_stop{cancelled.stop, cancel};
   if (auto turned = world.run_until(over); !turned) {
     if (cancelled.tell) { // what comes later is not to go to an asker that waits no more
-      world.call([asker] { caf::anon_send(asker, give_up{}); });
+      cancel();
       static_cast<void>(world.run_until(over));
     }
     caf::anon_send_exit(asker, caf::exit_reason::kill);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A clock that is wrong.
+// The error of a node's clock.
 #pragma once
 
 #include "actors/recording/records.hpp"
@@ -9,8 +9,8 @@
 
 namespace troupe {
 
-/// How the clock by which a node measures its waits is wrong. Such a clock never goes back: so it
-/// is ahead, if anything, and runs too fast or too slow.
+/// The error of the clock by which a node measures its waits. Such a clock never goes back: it may
+/// be ahead, and it may run too fast or too slow.
 struct clock_error {
   job_time ahead{0}; ///< At `since`; not below 0.
   double rate = 1;   ///< Seconds that it counts in one; above 0.
@@ -28,8 +28,8 @@ struct clock_error {
   [[nodiscard]] job_time counted_in(job_time time) const { return scaled(time, rate); }
 
 private:
-  static job_time scaled(job_time time, double by) {
-    auto count = std::min(static_cast<double>(time.count()) * by, 0x1p62);
+  static job_time scaled(job_time time, double factor) {
+    auto count = std::min(static_cast<double>(time.count()) * factor, 0x1p62);
     return job_time{static_cast<int64_t>(count)};
   }
 };

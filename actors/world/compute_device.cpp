@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part that all streams have in common, and the stream of the host.
+// The functions that all streams share, and the stream of the host.
 #include "actors/world/compute_device.hpp"
 
 #include "kernels/math/cast.hpp"

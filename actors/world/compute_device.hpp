@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device that computes, as actors know it: streams, copies, and what became of it.
+// A device that computes, as actors know it: its streams, copies, and its loss.
 #pragma once
 
 #include "kernels/math/sparse.hpp"

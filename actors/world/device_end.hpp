@@ -12,9 +12,9 @@
 
 namespace troupe {
 
-/// A device's actor may end before it comes to a request, which then bounces and says no more than
-/// that. Why it ended is told to those that monitor it, before or after that. So an actor that asks
-/// it monitors it, and refuses its own callers with that reason.
+/// A device's actor may end before it comes to a request. The request then bounces without the
+/// reason of the end, which only monitors get, before or after that. So an actor that asks a device
+/// monitors it, and refuses its own callers with that reason.
 ///
 /// Thread: that of the actor.
 class device_end {
@@ -31,7 +31,7 @@ public:
       tell(reason);
   }
 
-  /// A request has failed. @param tell Called once with why, as soon as that is known.
+  /// A request has failed. @param tell Called once with the reason, as soon as that is known.
   void explain(const caf::error& failure, const teller& tell) {
     if (failure != caf::sec::request_receiver_down) return tell(failure);
     auto tell_end = [tell, failure](const caf::error& reason) { tell(reason ? reason : failure); };

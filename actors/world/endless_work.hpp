@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a world ends although some work of a user never does.
+// The end of a world while some function of a user never returns.
 #pragma once
 
 #include "actors/world/world.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pushing and popping frames.
+// The stack of coroutine frames beside an actor.
 #include "actors/world/frame_stack.hpp"
 
 #include <new>
@@ -36,7 +36,7 @@ frame_stack::header* frame_stack::push(size_t bytes) {
   return made;
 }
 
-// One that ends before those above it goes with them.
+// A frame that ends before those above it is popped with them.
 void frame_stack::pop(header* frame) noexcept {
   frame->is_free = true;
   while (top_ > 0) {

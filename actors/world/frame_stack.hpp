@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the frames of coroutines lie: next to their actor.
+// Memory for the frames of an actor's coroutines, next to the actor.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Searching, looking, sleeping and calling.
+// The queue's threads: they search for jobs, look on for a while, sleep, and are called.
 #include "actors/world/job_queue.hpp"
 
 #include <chrono>
@@ -77,8 +77,8 @@ caf::resumable* job_queue::take_first() {
   return job;
 }
 
-// If there is a job that no thread searches for. One that has offered its processor may be long
-// away.
+// Calls a sleeping thread if there is a job that no thread searches for. A thread that has offered
+// its processor may be away for long.
 bool job_queue::call_a_thread() {
   size_t expected = is_looking_ && is_away_ ? 1 : 0;
   if (jobs_.empty() || searching_ > expected || sleeping_ == calls_) return false;

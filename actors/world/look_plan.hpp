@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When an actor looks next whether a deadline is over: decided without actors.
+// The time of an actor's next look at its deadlines, decided without actors.
 #pragma once
 
 #include "actors/recording/records.hpp"

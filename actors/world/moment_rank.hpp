@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of what happens at one moment of virtual time.
+// The order of events at one moment of virtual time.
 #pragma once
 
 #include "actors/recording/records.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The phase that an actor is in, and the table of those that may follow it.
+// The phase of an actor, and the table of the phases that may follow each.
 #pragma once
 
 #include "messages/assert.hpp"
@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-/// A phase, and the set of those that may follow it.
+/// A phase, and the set of phases that may follow it.
 template <class Phase>
 struct phase_row {
   Phase from;

@@ -34,7 +34,8 @@ namespace detail {
                  "this task has no result yet, or none at all; ask for it when it is done()"}};
 }
 
-/// The promises of all tasks share this: what waits for the end, and how it ended badly.
+/// The part that the promises of all tasks share: the coroutine that waits for the end, and the
+/// exception that ended the task.
 struct task_promise_base {
   struct resume_waiter {
     [[nodiscard]] bool await_ready() const noexcept { return false; }

@@ -96,8 +96,8 @@ public:
 
   void call(std::function<void()> action) override { action(); }
 
-  void send_last(const caf::actor& whom, caf::message what) override {
-    caf::anon_send(whom, std::move(what));
+  void send_last(const caf::actor& receiver, caf::message message) override {
+    caf::anon_send(receiver, std::move(message));
   }
 
   expected<void> run_until(std::future<void>& done, job_time timeout) override {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which actor goes first, and when time goes on.
+// The virtual world's scheduler and clock: which actor goes first, and when time goes on.
 #include "actors/world/virtual_coordinator.hpp"
 
 #include "actors/world/moment_rank.hpp"
@@ -31,18 +31,18 @@ void push(Heap& heap, Element element) {
   std::push_heap(heap.begin(), heap.end());
 }
 
-// 0 of what is no actor.
-caf::actor_id id_of(caf::resumable* what) {
-  if (what->subtype() != caf::resumable::scheduled_actor) return 0;
-  return static_cast<caf::scheduled_actor*>(what)->id();
+// 0 if the job is no actor.
+caf::actor_id id_of(caf::resumable* job) {
+  if (job->subtype() != caf::resumable::scheduled_actor) return 0;
+  return static_cast<caf::scheduled_actor*>(job)->id();
 }
 
 // The next actor is known, and lies anywhere among thousands: the processor may bring it near while
 // another one works.
-void fetch(const void* what, size_t bytes) {
+void fetch(const void* memory, size_t bytes) {
   constexpr size_t cache_line = 64;
   for (size_t offset = 0; offset < bytes; offset += cache_line)
-    __builtin_prefetch(static_cast<const std::byte*>(what) + offset);
+    __builtin_prefetch(static_cast<const std::byte*>(memory) + offset);
 }
 
 constexpr size_t actor_bytes = 3456; // what a replica touches in a step, its coroutines' frames too
@@ -166,8 +166,8 @@ bool virtual_coordinator::let_time_pass() {
   return true;
 }
 
-// All that is due at one moment is ranked before the first of it goes. One alone, as most are where
-// times are drawn, needs no rank.
+// All actors that are due at one moment are ranked before the first of them goes. A single one, the
+// usual case where times are drawn, needs no rank.
 caf::resumable* virtual_coordinator::first_in_rank() {
   if (ready_.empty() && arrived_.size() == 1) return pop(arrived_);
   for (auto* actor : arrived_)

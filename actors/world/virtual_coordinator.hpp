@@ -42,7 +42,7 @@ public:
   [[nodiscard]] job_time elapsed() const { return current_time - origin; }
 
   /// Measures the waits of actors by clocks of their own from now on.
-  void set_errors(clock_errors of) { errors_ = std::move(of); }
+  void set_errors(clock_errors errors) { errors_ = std::move(errors); }
 
   [[nodiscard]] bool has_errors() const { return static_cast<bool>(errors_); }
 

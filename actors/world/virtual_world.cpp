@@ -71,8 +71,8 @@ public:
   }
 
   // A delay of nothing is over when nothing else is left to do at this moment.
-  void send_last(const caf::actor& whom, caf::message what) override {
-    caf::delayed_anon_send(whom, caf::timespan{0}, std::move(what));
+  void send_last(const caf::actor& receiver, caf::message message) override {
+    caf::delayed_anon_send(receiver, caf::timespan{0}, std::move(message));
   }
 
   expected<void> run_until(std::future<void>& done, job_time timeout) override {

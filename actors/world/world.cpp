@@ -75,8 +75,8 @@ void world::call(std::function<void()> action) {
   implementation_->call(std::move(action));
 }
 
-void world::send_last(const caf::actor& whom, caf::message what) {
-  implementation_->send_last(whom, std::move(what));
+void world::send_last(const caf::actor& receiver, caf::message message) {
+  implementation_->send_last(receiver, std::move(message));
 }
 
 uint64_t world::event_count() const {

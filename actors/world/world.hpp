@@ -92,9 +92,9 @@ public:
   /// thread reaches the actors of a world that has but one thread. Thread: any.
   void call(std::function<void()> action);
 
-  /// Sends `what` to `whom` once everything else that is due at this moment is done; in the threads
+  /// Sends a message once everything else that is due at this moment is done; in the threads
   /// world, where no two things happen at one moment, at once. Thread: any.
-  void send_last(const caf::actor& whom, caf::message what);
+  void send_last(const caf::actor& receiver, caf::message message);
 
   /// Events so far: messages that actors handled, and moments that time went on to. Only the
   /// virtual world counts; 0 in the threads world. Thread: as `run_until`.
@@ -141,7 +141,7 @@ public:
   virtual void submit(std::function<void()> work) = 0;
   virtual void submit_io(std::function<void()> work) = 0;
   virtual void call(std::function<void()> action) = 0;
-  virtual void send_last(const caf::actor& whom, caf::message what) = 0;
+  virtual void send_last(const caf::actor& receiver, caf::message message) = 0;
   virtual expected<void> run_until(std::future<void>& done, job_time timeout) = 0;
 
   virtual bool make_event() { return false; }

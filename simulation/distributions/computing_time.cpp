@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computing times: constant, drawn, replayed.
+// Computing times: constant, drawn, or those of a real run.
 #include "simulation/distributions/computing_time.hpp"
 
 #include "kernels/tensor/random.hpp"

@@ -17,10 +17,10 @@ namespace troupe {
 
 class computing_time;
 
-/// A `computing_time` is made of such: a function of a replica and an iteration.
-template <class One>
-concept draws_times
-  = std::is_invocable_r_v<job_time, One&, uint32_t, uint64_t> && !std::same_as<One, computing_time>;
+/// A function of a replica and an iteration, of which a `computing_time` is made.
+template <class Draw>
+concept draws_times = std::is_invocable_r_v<job_time, Draw&, uint32_t,
+                                            uint64_t> && !std::same_as<Draw, computing_time>;
 
 /// The time that a replica's n-th gradient takes. The same arguments give the same time in every
 /// run, so that two scenarios that differ in one option are compared on the same draws.
@@ -31,29 +31,29 @@ public:
   using draw_one = std::function<job_time(uint32_t replica, uint64_t iteration)>;
   using draw_block = std::function<block(uint32_t replica, uint64_t first)>;
 
-  /// @param one Callable as `draw_one`.
-  template <draws_times One>
-  computing_time(One one) : one_(std::move(one)) {}
+  /// @param draw Callable as `draw_one`.
+  template <draws_times Draw>
+  computing_time(Draw draw) : draw_one_(std::move(draw)) {}
 
-  /// @param several Draws the times that `one` draws one after the other, in less time.
-  computing_time(draw_one one, draw_block several)
-    : one_(std::move(one)), several_(std::move(several)) {}
+  /// @param block Draws the times that `one` draws one after the other, in less time.
+  computing_time(draw_one one, draw_block block)
+    : draw_one_(std::move(one)), draw_block_(std::move(block)) {}
 
   [[nodiscard]] job_time operator()(uint32_t replica, uint64_t iteration) const {
-    return one_(replica, iteration);
+    return draw_one_(replica, iteration);
   }
 
   /// Whether `ahead` may be called: where a block takes less time than its draws one by one.
-  [[nodiscard]] bool draws_ahead() const { return several_ != nullptr; }
+  [[nodiscard]] bool draws_ahead() const { return draw_block_ != nullptr; }
 
   /// The times of the iterations from `first` on.
   [[nodiscard]] block ahead(uint32_t replica, uint64_t first) const {
-    return several_(replica, first);
+    return draw_block_(replica, first);
   }
 
 private:
-  draw_one one_;
-  draw_block several_;
+  draw_one draw_one_;
+  draw_block draw_block_;
 };
 
 /// Every gradient takes the same time.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The draws, means and texts of expressions of computing times.
+// Draws, means and texts of expressions of computing times.
 #include "simulation/distributions/distribution.hpp"
 
 #include "simulation/distributions/distribution_node.hpp"
@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <map>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -18,7 +20,7 @@ namespace troupe {
 namespace {
 
 using node = distribution_node;
-using kind = distribution_node::kind;
+using kind = distribution_node::kinds;
 
 constexpr double seconds_max = distribution_seconds_max;
 constexpr uint32_t all_replicas = ~uint32_t{0};
@@ -76,8 +78,8 @@ private:
     return {seed_, purpose, replica, count};
   }
 
-  [[nodiscard]] random_key key(const node& of, place where) const {
-    return key(where.replica, where.count).derive(of.stream);
+  [[nodiscard]] random_key key(const node& node, place where) const {
+    return key(where.replica, where.count).derive(node.stream);
   }
 
   double draw_apart(const node& part, const node& names, place where) {
@@ -85,70 +87,72 @@ private:
     return draw(part, stream, where);
   }
 
-  double draw(const node& of, random_stream& stream, place where) {
-    switch (of.what) {
+  double draw(const node& node, random_stream& stream, place where) {
+    switch (node.kind) {
     case kind::number:
-      return of.numbers[0];
+      return node.numbers[0];
     case kind::family:
-      return of.family->draw(of.numbers, stream);
+      return node.family->draw(node.numbers, stream);
     case kind::sum: {
       double sum = 0;
-      for (const auto& part : of.parts)
+      for (const auto& part : node.parts)
         sum += draw(part, stream, where);
       return sum;
     }
     case kind::product: {
       double product = 1;
-      for (const auto& part : of.parts)
+      for (const auto& part : node.parts)
         product *= draw(part, stream, where);
       return product;
     }
     case kind::mixture:
-      return draw(of.parts[choose(of.numbers, stream.uniform())], stream, where);
+      return draw(node.parts[choose(node.numbers, stream.uniform())], stream, where);
     case kind::persistent:
-      return draw_apart(of.parts[0], of, {where.replica, all_draws});
+      return draw_apart(node.parts[0], node, {where.replica, all_draws});
     case kind::common:
-      return draw_apart(of.parts[0], of, {all_replicas, where.count});
+      return draw_apart(node.parts[0], node, {all_replicas, where.count});
     case kind::correlated:
-      return draw_apart(of.parts[0], of, {where.replica, last_renewal(of, where, of.numbers[0])});
+      return draw_apart(node.parts[0], node,
+                        {where.replica, last_renewal(node, where, node.numbers[0])});
     case kind::on_off:
-      return is_on(of, where) ? of.numbers[2] : 1.0;
+      return is_on(node, where) ? node.numbers[2] : 1.0;
     case kind::pause:
-      return is_paused(of, where) ? of.numbers[1] : 0.0;
+      return is_paused(node, where) ? node.numbers[1] : 0.0;
     case kind::slow_share:
-      return is_slow(of, where.replica) ? of.numbers[2] : 1.0;
+      return is_slow(node, where.replica) ? node.numbers[2] : 1.0;
     case kind::slow_list:
-      return std::find(of.numbers.begin() + 1, of.numbers.end(), where.replica) != of.numbers.end()
-               ? of.numbers[0]
+      return std::find(node.numbers.begin() + 1, node.numbers.end(), where.replica)
+                 != node.numbers.end()
+               ? node.numbers[0]
                : 1.0;
     case kind::trace:
-      return resampled(of).at(where.replica == all_replicas ? 0 : where.replica, where.count);
+      return resampled(node).at(where.replica == all_replicas ? 0 : where.replica, where.count);
     }
     return 0;
   }
 
   // @pre draws_lanes(of)
-  void draw_lanes(const node& of, lane_values& result, place where) {
-    if (of.what == kind::family) {
+  void draw_lanes(const node& node, lane_values& result, place where) {
+    if (node.kind == kind::family) {
       lane_values second;
       streams_.uniforms(where.replica, where.count, result, second);
-      return of.family->draw_lanes(of.numbers, result, second);
+      return node.family->draw_lanes(node.numbers, result, second);
     }
-    if (of.parts.empty() || of.what == kind::persistent) {
+    if (node.parts.empty() || node.kind == kind::persistent) {
       random_stream unused{key(where.replica, where.count)};
-      return result.fill(draw(of, unused, where)); // the same at every count
+      return result.fill(draw(node, unused, where)); // the same at every count
     }
-    result.fill(of.what == kind::sum ? 0 : 1);
-    for (const auto& part : of.parts) {
+    result.fill(node.kind == kind::sum ? 0 : 1);
+    for (const auto& part : node.parts) {
       lane_values one;
       draw_lanes(part, one, where);
       for (size_t lane = 0; lane < random_lanes; ++lane)
-        result[lane] = of.what == kind::sum ? result[lane] + one[lane] : result[lane] * one[lane];
+        result[lane] = node.kind == kind::sum ? result[lane] + one[lane] : result[lane] * one[lane];
     }
   }
 
-  trace_resampling& resampled(const node& of) {
-    return traces_.try_emplace(of.index, of.trace, seed_, of.stream).first->second;
+  trace_resampling& resampled(const node& node) {
+    return traces_.try_emplace(node.index, node.trace, seed_, node.stream).first->second;
   }
 
   static size_t choose(const std::vector<double>& weights, double uniform) {
@@ -160,12 +164,12 @@ private:
 
   // A chain that stays with probability `rho`, and else begins anew: going back to the last
   // beginning needs no state, and the cache only shortens the way.
-  uint64_t last_renewal(const node& of, place where, double rho) {
+  uint64_t last_renewal(const node& node, place where, double rho) {
     if (where.count == all_draws) return all_draws;
-    auto& known = cached(renewals_, of, where.replica);
+    auto& known = cached(renewals_, node, where.replica);
     if (known.looked == where.count + 1) return known.at;
     auto at = where.count;
-    while (at > 0 && stays(of, {where.replica, at}, rho)) {
+    while (at > 0 && stays(node, {where.replica, at}, rho)) {
       if (at == known.looked) {
         at = known.at;
         break;
@@ -176,56 +180,56 @@ private:
     return at;
   }
 
-  [[nodiscard]] bool stays(const node& of, place where, double rho) const {
-    random_stream coin{key(of, where).derive("stay")};
+  [[nodiscard]] bool stays(const node& node, place where, double rho) const {
+    random_stream coin{key(node, where).derive("stay")};
     return coin.uniform() < rho;
   }
 
   template <class Known>
-  static Known& cached(std::vector<std::vector<Known>>& all, const node& of, uint32_t replica) {
-    if (all.size() <= of.index) all.resize(of.index + 1);
-    auto& of_node = all[of.index];
+  static Known& cached(std::vector<std::vector<Known>>& all, const node& node, uint32_t replica) {
+    if (all.size() <= node.index) all.resize(node.index + 1);
+    auto& by_replica = all[node.index];
     size_t slot = replica == all_replicas ? 0 : size_t{replica} + 1;
-    if (of_node.size() <= slot) of_node.resize(slot + 1);
-    return of_node[slot];
+    if (by_replica.size() <= slot) by_replica.resize(slot + 1);
+    return by_replica[slot];
   }
 
   // A two-state chain with probabilities p to begin and q to end an episode is one that stays with
   // probability 1 - p - q, and else is on with probability p / (p + q).
-  bool is_on(const node& of, place where) {
-    double enter = of.numbers[0];
-    double leave = of.numbers[1];
-    auto at = last_renewal(of, where, 1 - enter - leave);
-    random_stream stream{key(of, {where.replica, at})};
+  bool is_on(const node& node, place where) {
+    double enter = node.numbers[0];
+    double leave = node.numbers[1];
+    auto at = last_renewal(node, where, 1 - enter - leave);
+    random_stream stream{key(node, {where.replica, at})};
     return stream.uniform() < enter / (enter + leave);
   }
 
-  [[nodiscard]] bool is_paused(const node& of, place where) const {
-    auto every = static_cast<uint64_t>(of.numbers[0]);
-    random_stream stream{key(of, {where.replica, all_draws})};
+  [[nodiscard]] bool is_paused(const node& node, place where) const {
+    auto every = static_cast<uint64_t>(node.numbers[0]);
+    random_stream stream{key(node, {where.replica, all_draws})};
     return (where.count + stream.below(every)) % every == every - 1;
   }
 
   // The slow replicas of each block are the first few of an order that the seed draws.
-  [[nodiscard]] bool is_slow(const node& of, uint32_t replica) {
+  [[nodiscard]] bool is_slow(const node& node, uint32_t replica) {
     if (replica == all_replicas) return false;
-    if (cached(speeds_, of, replica) == speed::unknown) {
-      auto block_size = static_cast<uint32_t>(of.numbers[1]);
-      draw_block(of, replica - replica % block_size, block_size);
+    if (cached(speeds_, node, replica) == speed::unknown) {
+      auto block_size = static_cast<uint32_t>(node.numbers[1]);
+      draw_block(node, replica - replica % block_size, block_size);
     }
-    return cached(speeds_, of, replica) == speed::slow;
+    return cached(speeds_, node, replica) == speed::slow;
   }
 
-  void draw_block(const node& of, uint32_t first, uint32_t size) {
+  void draw_block(const node& node, uint32_t first, uint32_t size) {
     std::vector<std::pair<uint64_t, uint32_t>> order;
     for (uint32_t replica = first; replica < first + size; ++replica) {
-      random_stream stream{key(of, {replica, all_draws})};
+      random_stream stream{key(node, {replica, all_draws})};
       order.emplace_back(stream.next_u64(), replica);
     }
     std::ranges::sort(order);
     for (size_t i = 0; i < order.size(); ++i)
-      cached(speeds_, of, order[i].second)
-        = static_cast<double>(i) < of.numbers[0] ? speed::slow : speed::usual;
+      cached(speeds_, node, order[i].second)
+        = static_cast<double>(i) < node.numbers[0] ? speed::slow : speed::usual;
   }
 
   std::shared_ptr<const node> root_;
@@ -239,20 +243,20 @@ private:
 
 // How many parts draw from the stream of a replica and a count; more than one if they cannot do so
 // for several counts at once, or depend on the count otherwise.
-size_t lane_draws_of(const node& of) {
+size_t lane_draws_of(const node& node) {
   constexpr size_t too_many = 2;
-  switch (of.what) {
+  switch (node.kind) {
   case kind::number:
   case kind::persistent:
   case kind::slow_share:
   case kind::slow_list:
     return 0;
   case kind::family:
-    return of.family->draw_lanes ? 1 : too_many;
+    return node.family->draw_lanes ? 1 : too_many;
   case kind::sum:
   case kind::product: {
     size_t sum = 0;
-    for (const auto& part : of.parts)
+    for (const auto& part : node.parts)
       sum += lane_draws_of(part);
     return sum;
   }
@@ -266,63 +270,29 @@ bool draws_lanes(const node& root) {
   return lane_draws_of(root) == 1;
 }
 
-std::optional<double> mean_of(const node& of);
-
 template <class Combine>
-std::optional<double> combined_mean(const node& of, double start, const Combine& combine) {
+std::optional<double> combined_mean(const node& node, double start, const Combine& combine) {
   double result = start;
-  for (size_t i = 0; i < of.parts.size(); ++i) {
-    auto mean = mean_of(of.parts[i]);
+  for (size_t i = 0; i < node.parts.size(); ++i) {
+    auto mean = mean_of_distribution(node.parts[i]);
     if (!mean) return std::nullopt;
     result = combine(result, *mean, i);
   }
   return result;
 }
 
-std::optional<double> mean_of(const node& of) {
-  const auto& n = of.numbers;
-  switch (of.what) {
-  case kind::number:
-    return n[0];
-  case kind::family:
-    return of.family->mean(n);
-  case kind::sum:
-    return combined_mean(of, 0, [](double sum, double mean, size_t) { return sum + mean; });
-  case kind::product: // its parts are drawn independently
-    return combined_mean(of, 1, [](double product, double mean, size_t) { return product * mean; });
-  case kind::mixture:
-    return combined_mean(of, 0,
-                         [&](double sum, double mean, size_t i) { return sum + n[i] * mean; });
-  case kind::persistent:
-  case kind::common:
-  case kind::correlated:
-    return mean_of(of.parts[0]);
-  case kind::on_off:
-    return 1 + (n[2] - 1) * n[0] / (n[0] + n[1]);
-  case kind::pause:
-    return n[1] / n[0];
-  case kind::slow_share:
-    return 1 + (n[2] - 1) * n[0] / n[1];
-  case kind::slow_list:
-    return std::nullopt;
-  case kind::trace:
-    return of.trace->mean();
-  }
-  return std::nullopt;
-}
-
-std::optional<uint32_t> last_named(const node& of) {
-  std::optional<uint32_t> last; // which is less than any
-  if (of.what == kind::slow_list)
-    last = static_cast<uint32_t>(*std::max_element(of.numbers.begin() + 1, of.numbers.end()));
-  for (const auto& part : of.parts)
+std::optional<uint32_t> last_named(const node& node) {
+  std::optional<uint32_t> last; // none is less than any
+  if (node.kind == kind::slow_list)
+    last = static_cast<uint32_t>(*std::max_element(node.numbers.begin() + 1, node.numbers.end()));
+  for (const auto& part : node.parts)
     last = std::max(last, last_named(part));
   return last;
 }
 
-const node* shortest_trace_in(const node& of) {
-  const node* shortest = of.what == kind::trace ? &of : nullptr;
-  for (const auto& part : of.parts) {
+const node* shortest_trace_in(const node& node) {
+  const auto* shortest = node.kind == kind::trace ? &node : nullptr;
+  for (const auto& part : node.parts) {
     const auto* found = shortest_trace_in(part);
     if (found == nullptr) continue;
     if (shortest == nullptr || found->trace->draw_count() < shortest->trace->draw_count())
@@ -331,52 +301,49 @@ const node* shortest_trace_in(const node& of) {
   return shortest;
 }
 
-std::string join(const node& of, std::string_view separator) {
+std::string join(const node& node, std::string_view separator) {
   std::string text;
-  for (const auto& part : of.parts) {
+  for (const auto& part : node.parts) {
     if (!text.empty()) text += separator;
-    auto is_inner_sum = of.what == kind::product && part.what == kind::sum;
+    auto is_inner_sum = node.kind == kind::product && part.kind == kind::sum;
     text += fmt::format(fmt::runtime(is_inner_sum ? "({})" : "{}"), print_distribution(part));
   }
   return text;
 }
 
-std::string join_numbers(const std::vector<double>& numbers, size_t first) {
-  std::string text;
-  for (size_t i = first; i < numbers.size(); ++i)
-    text += fmt::format("{}{}", i == first ? "" : ", ", numbers[i]);
-  return text;
+std::string join_numbers(std::span<const double> numbers, size_t first) {
+  return fmt::format("{}", fmt::join(numbers.subspan(first), ", "));
 }
 
-std::string print_mixture(const node& of) {
+std::string print_mixture(const node& node) {
   std::string text;
-  for (size_t i = 0; i < of.parts.size(); ++i)
-    text += fmt::format("{}{}: {}", i == 0 ? "" : ", ", of.numbers[i],
-                        print_distribution(of.parts[i]));
+  for (size_t i = 0; i < node.parts.size(); ++i)
+    text += fmt::format("{}{}: {}", i == 0 ? "" : ", ", node.numbers[i],
+                        print_distribution(node.parts[i]));
   return fmt::format("mixture({})", text);
 }
 
 } // namespace
 
-std::string print_distribution(const distribution_node& of) {
-  const auto& n = of.numbers;
-  switch (of.what) {
+std::string print_distribution(const distribution_node& node) {
+  const auto& n = node.numbers;
+  switch (node.kind) {
   case kind::number:
     return fmt::format("{}", n[0]);
   case kind::family:
-    return fmt::format("{}({})", of.family->name, join_numbers(n, 0));
+    return fmt::format("{}({})", node.family->name, join_numbers(n, 0));
   case kind::sum:
-    return join(of, " + ");
+    return join(node, " + ");
   case kind::product:
-    return join(of, " * ");
+    return join(node, " * ");
   case kind::mixture:
-    return print_mixture(of);
+    return print_mixture(node);
   case kind::persistent:
-    return fmt::format("persistent({})", print_distribution(of.parts[0]));
+    return fmt::format("persistent({})", print_distribution(node.parts[0]));
   case kind::common:
-    return fmt::format("common({})", print_distribution(of.parts[0]));
+    return fmt::format("common({})", print_distribution(node.parts[0]));
   case kind::correlated:
-    return fmt::format("correlated({}, {})", n[0], print_distribution(of.parts[0]));
+    return fmt::format("correlated({}, {})", n[0], print_distribution(node.parts[0]));
   case kind::on_off:
     return fmt::format("on_off({})", join_numbers(n, 0));
   case kind::pause:
@@ -386,13 +353,42 @@ std::string print_distribution(const distribution_node& of) {
   case kind::slow_list:
     return fmt::format("slow({{{}}}, {})", join_numbers(n, 1), n[0]);
   case kind::trace:
-    return fmt::format("trace(\"{}\")", of.file);
+    return fmt::format("trace(\"{}\")", node.file);
   }
   return {};
 }
 
-std::optional<double> mean_of_distribution(const distribution_node& of) {
-  return mean_of(of);
+std::optional<double> mean_of_distribution(const distribution_node& node) {
+  const auto& n = node.numbers;
+  switch (node.kind) {
+  case kind::number:
+    return n[0];
+  case kind::family:
+    return node.family->mean(n);
+  case kind::sum:
+    return combined_mean(node, 0, [](double sum, double mean, size_t) { return sum + mean; });
+  case kind::product: // its parts are drawn independently
+    return combined_mean(node, 1,
+                         [](double product, double mean, size_t) { return product * mean; });
+  case kind::mixture:
+    return combined_mean(node, 0,
+                         [&](double sum, double mean, size_t i) { return sum + n[i] * mean; });
+  case kind::persistent:
+  case kind::common:
+  case kind::correlated:
+    return mean_of_distribution(node.parts[0]);
+  case kind::on_off:
+    return 1 + (n[2] - 1) * n[0] / (n[0] + n[1]);
+  case kind::pause:
+    return n[1] / n[0];
+  case kind::slow_share:
+    return 1 + (n[2] - 1) * n[0] / n[1];
+  case kind::slow_list:
+    return std::nullopt;
+  case kind::trace:
+    return node.trace->mean();
+  }
+  return std::nullopt;
 }
 
 expected<distribution> distribution::parse(std::string_view text) {
@@ -406,7 +402,7 @@ std::string distribution::text() const {
 }
 
 std::optional<double> distribution::mean() const {
-  return mean_of(*root_);
+  return mean_of_distribution(*root_);
 }
 
 std::optional<uint32_t> distribution::last_named_replica() const {

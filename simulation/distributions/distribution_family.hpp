@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The distributions that have a name and numbers: what they draw, and what they draw on average.
+// The distributions that have a name and numbers: their draws and their means.
 #pragma once
 
 #include "kernels/tensor/random.hpp"

@@ -32,7 +32,7 @@ namespace troupe {
 /// | slow_list  | factor, replicas          |                    |
 /// | trace      |                           |                    |
 struct distribution_node {
-  enum class kind : uint8_t {
+  enum class kinds : uint8_t {
     number,
     family,
     sum,
@@ -48,7 +48,7 @@ struct distribution_node {
     trace,
   };
 
-  kind what = kind::number;
+  kinds kind = kinds::number;
   std::vector<double> numbers;
   std::vector<distribution_node> parts;
   const distribution_family* family = nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the text of an expression to its tree, or to a caret under the fault.
+// The parser of expressions of computing times; an error shows a caret under the fault.
 #include "simulation/distributions/distribution_node.hpp"
 #include "simulation/distributions/distribution_preset.hpp"
 
@@ -16,7 +16,7 @@ namespace troupe {
 namespace {
 
 using node = distribution_node;
-using kind = distribution_node::kind;
+using kind = distribution_node::kinds;
 
 constexpr size_t text_bytes_max = 4096;
 constexpr int depth_max = 32;
@@ -26,7 +26,7 @@ constexpr double pause_every_max = 1e9;
 /// An error and its place. Thrown, because it may happen at any depth; never leaves this file.
 struct fault {
   size_t at;
-  std::string what;
+  std::string message;
   errc code = errc::invalid_argument;
 };
 
@@ -48,7 +48,7 @@ bool continues_letter(char byte) {
 }
 
 bool has_slow(const node& tree) {
-  return tree.what == kind::slow_share || tree.what == kind::slow_list
+  return tree.kind == kind::slow_share || tree.kind == kind::slow_list
          || std::ranges::any_of(tree.parts, has_slow);
 }
 
@@ -90,10 +90,10 @@ private:
   }
 
   template <class Part>
-  node parse_chain(char separator, kind what, const Part& part) {
+  node parse_chain(char separator, kind chain_kind, const Part& part) {
     auto first = part();
     if (peek() != separator) return first;
-    node chain{.what = what};
+    node chain{.kind = chain_kind};
     add_part(chain, std::move(first));
     while (accept(separator))
       add_part(chain, part());
@@ -118,7 +118,7 @@ private:
     if (is_digit(peek()) || peek() == '.') {
       auto number = parse_ratio();
       check_time("this time", number, begin);
-      return {.what = kind::number, .numbers = {number}};
+      return {.kind = kind::number, .numbers = {number}};
     }
     if (peek() == '-') throw fault{begin, "times and factors cannot be negative"};
     if (!begins_name(peek()))
@@ -133,12 +133,12 @@ private:
 
   node parse_family(const distribution_family& family) {
     auto begin = at_ - family.name.size();
-    node result{.what = kind::family, .family = &family};
+    node result{.kind = kind::family, .family = &family};
     expect('(', family.name);
     for (const auto& parameter : family.parameters) {
-      auto given = result.numbers.size();
-      if (given + family.optional >= family.parameters.size() && peek() == ')') break;
-      if (given > 0 && !accept(','))
+      auto count = result.numbers.size();
+      if (count + family.optional >= family.parameters.size() && peek() == ')') break;
+      if (count > 0 && !accept(','))
         throw fault{
           at_, fmt::format("here ', {}' is missing: it is {}", parameter.name, signature(family))};
       auto place = skip_blanks();
@@ -148,8 +148,8 @@ private:
     }
     if (!accept(')'))
       throw fault{at_, fmt::format("here a ')' is missing: it is {}", signature(family))};
-    auto wrong = family.refuse == nullptr ? "" : family.refuse(result.numbers);
-    if (!wrong.empty()) throw fault{begin, fmt::format("{}: {}", family.name, wrong)};
+    auto problem = family.refuse == nullptr ? "" : family.refuse(result.numbers);
+    if (!problem.empty()) throw fault{begin, fmt::format("{}: {}", family.name, problem)};
     return result;
   }
 
@@ -166,7 +166,7 @@ private:
   }
 
   node parse_mixture() {
-    node result{.what = kind::mixture};
+    node result{.kind = kind::mixture};
     expect('(', "mixture");
     double sum = 0;
     auto begin = at_;
@@ -181,8 +181,8 @@ private:
     return result;
   }
 
-  node parse_wrapper(kind what) {
-    node result{.what = what};
+  node parse_wrapper(kind wrapper) {
+    node result{.kind = wrapper};
     expect('(', "the name");
     result.parts.push_back(parse_sum());
     expect(')', "the distribution");
@@ -200,7 +200,7 @@ private:
 
   node parse_correlated() {
     expect('(', "correlated");
-    node result{.what = kind::correlated};
+    node result{.kind = kind::correlated};
     result.numbers.push_back(parse_checked({"rho", 0, false, 0.9999}));
     expect_comma("the distribution");
     result.parts.push_back(parse_sum());
@@ -211,7 +211,7 @@ private:
   node parse_on_off() {
     auto begin = at_;
     expect('(', "on_off");
-    node result{.what = kind::on_off};
+    node result{.kind = kind::on_off};
     result.numbers.push_back(parse_checked({"enter", 0, false, 1}));
     expect_comma("leave");
     result.numbers.push_back(parse_checked({"leave", 0, true, 1}));
@@ -226,7 +226,7 @@ private:
 
   node parse_pause() {
     expect('(', "pause");
-    node result{.what = kind::pause};
+    node result{.kind = kind::pause};
     result.numbers.push_back(parse_whole("every", 1, pause_every_max));
     expect_comma("length");
     result.numbers.push_back(parse_checked({"length"}));
@@ -236,17 +236,17 @@ private:
 
   node parse_slow() {
     expect('(', "slow");
-    auto result = parse_who();
+    auto result = parse_slow_replicas();
     expect_comma("the factor");
     place_factor(result, parse_checked({"factor"}));
     expect(')', "the factor");
     return result;
   }
 
-  // who = count "/" of | "{" replica { "," replica } "}"
-  node parse_who() {
+  // slow_replicas = count "/" of | "{" replica { "," replica } "}"
+  node parse_slow_replicas() {
     if (accept('{')) {
-      node result{.what = kind::slow_list, .numbers = {1}};
+      node result{.kind = kind::slow_list, .numbers = {1}};
       do
         result.numbers.push_back(parse_whole("a replica", 0, replicas_max));
       while (accept(','));
@@ -254,7 +254,7 @@ private:
       return result;
     }
     auto begin = skip_blanks();
-    node result{.what = kind::slow_share};
+    node result{.kind = kind::slow_share};
     result.numbers.push_back(parse_whole("the number of slow replicas", 0, replicas_max));
     expect('/', "the number of slow replicas");
     result.numbers.push_back(parse_whole("the number of replicas", 1, replicas_max));
@@ -264,13 +264,13 @@ private:
   }
 
   static void place_factor(node& slow, double factor) {
-    if (slow.what == kind::slow_list)
+    if (slow.kind == kind::slow_list)
       slow.numbers[0] = factor;
     else
       slow.numbers.push_back(factor);
   }
 
-  // modifier = "slow" "=" who "*" factor
+  // modifier = "slow" "=" slow_replicas "*" factor
   node parse_modifier(node whole) {
     auto begin = skip_blanks();
     if (!begins_name(peek()))
@@ -281,10 +281,10 @@ private:
       throw fault{begin, "only slow=COUNT/OF*FACTOR may stand behind a distribution; join others "
                          "by '+' or '*'"};
     expect('=');
-    auto slow = parse_who();
+    auto slow = parse_slow_replicas();
     expect('*', "who is slow");
     place_factor(slow, parse_checked({"factor"}));
-    node product{.what = kind::product};
+    node product{.kind = kind::product};
     add_part(product, std::move(whole));
     add_part(product, std::move(slow));
     return product;
@@ -296,7 +296,7 @@ private:
     bool is_quoted = accept('"');
     auto end = text_.find(is_quoted ? '"' : ')', at_);
     if (end == std::string_view::npos) throw fault{begin, "the name of the file does not end"};
-    node result{.what = kind::trace, .file = std::string{text_.substr(at_, end - at_)}};
+    node result{.kind = kind::trace, .file = std::string{text_.substr(at_, end - at_)}};
     if (result.file.find('"') != std::string::npos)
       throw fault{at_, "here is a quote within the name of the file"};
     if (result.file.empty()) throw fault{at_, "here the name of the file is missing"};
@@ -341,11 +341,11 @@ private:
     return number;
   }
 
-  double parse_whole(std::string_view what, double low, double high) {
+  double parse_whole(std::string_view name, double low, double high) {
     auto begin = skip_blanks();
     auto number = parse_number();
     if (number != std::floor(number) || number < low || number > high)
-      throw fault{begin, fmt::format("{} must be a whole number from {} to {}", what, low, high)};
+      throw fault{begin, fmt::format("{} must be a whole number from {} to {}", name, low, high)};
     return number;
   }
 
@@ -357,9 +357,9 @@ private:
                                      parameter.high)};
   }
 
-  static void check_time(std::string_view what, double seconds, size_t begin) {
+  static void check_time(std::string_view name, double seconds, size_t begin) {
     if (seconds > distribution_seconds_max)
-      throw fault{begin, fmt::format("{} is {:g} s, and {:g} s are the most; lower it", what,
+      throw fault{begin, fmt::format("{} is {:g} s, and {:g} s are the most; lower it", name,
                                      seconds, distribution_seconds_max)};
   }
 
@@ -415,7 +415,7 @@ private:
 
   // (a + b) + c is a + b + c.
   static void add_part(node& chain, node part) {
-    if (part.what != chain.what) return chain.parts.push_back(std::move(part));
+    if (part.kind != chain.kind) return chain.parts.push_back(std::move(part));
     for (auto& inner : part.parts)
       chain.parts.push_back(std::move(inner));
   }
@@ -456,7 +456,7 @@ expected<distribution_node> parse_distribution(std::string_view text) {
   try {
     return parser{text}.parse_all();
   } catch (const fault& found) {
-    return fail(found.code, fmt::format("{}\n{}", found.what, pointed_at(text, found.at)));
+    return fail(found.code, fmt::format("{}\n{}", found.message, pointed_at(text, found.at)));
   }
 }
 

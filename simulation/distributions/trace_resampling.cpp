@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of a trace, in an order that the seed draws.
+// The places of a trace's blocks, drawn by the seed.
 #include "simulation/distributions/trace_resampling.hpp"
 
 #include "kernels/tensor/random.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading measured computing times.
+// Measured computing times, read from comma-separated values.
 #include "simulation/distributions/trace_table.hpp"
 
 #include "actors/recording/input_file.hpp"
@@ -52,9 +52,9 @@ bool is_number(std::string_view text) {
 
 std::optional<double> number_of(std::string_view text) {
   double number = 0;
-  auto result = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (result.ec != std::errc{} || !is_number(text)) return std::nullopt;
-  if (!std::isfinite(number) || number < 0) return std::nullopt;
+  auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  auto is_read = problem == std::errc{} && end == text.data() + text.size();
+  if (!is_read || !std::isfinite(number) || number < 0) return std::nullopt;
   return number;
 }
 
@@ -79,7 +79,7 @@ std::string in_small_letters(std::string_view text) {
   return result;
 }
 
-/// Reads line after line; knows where it is.
+/// Reads line after line; names the line in errors.
 class trace_reader {
 public:
   explicit trace_reader(std::string name) : name_(std::move(name)) {}
@@ -118,8 +118,8 @@ private:
     double seconds;
   };
 
-  [[nodiscard]] tl::unexpected<error> refuse(std::string_view what) const {
-    return fail(errc::malformed, fmt::format("{}:{}: {}", name_, line_, what));
+  [[nodiscard]] tl::unexpected<error> refuse(std::string_view reason) const {
+    return fail(errc::malformed, fmt::format("{}:{}: {}", name_, line_, reason));
   }
 
   expected<void> read_heading(std::span<const std::string_view> fields) {
@@ -133,8 +133,8 @@ private:
     if (std::ranges::none_of(names, is_key)) return read_replica_names(names);
     is_matrix_ = false;
     using list = std::initializer_list<std::string_view>;
-    auto column = [&names](list wanted) -> std::optional<size_t> {
-      for (auto name : wanted)
+    auto column = [&names](list spellings) -> std::optional<size_t> {
+      for (auto name : spellings)
         if (auto found = std::ranges::find(names, name); found != names.end())
           return static_cast<size_t>(found - names.begin());
       return std::nullopt;
@@ -159,9 +159,10 @@ private:
 
   expected<void> read_row(std::span<const std::string_view> fields) {
     if (matrix_.empty()) matrix_.resize(fields.size());
-    auto wanted = matrix_.size() + (has_index_ ? 1 : 0);
-    if (fields.size() != wanted)
-      return refuse(fmt::format("{} fields, but the lines above have {}", fields.size(), wanted));
+    auto expected_count = matrix_.size() + (has_index_ ? 1 : 0);
+    if (fields.size() != expected_count)
+      return refuse(
+        fmt::format("{} fields, but the lines above have {}", fields.size(), expected_count));
     if (has_index_) fields = fields.subspan(1);
     for (size_t i = 0; i < fields.size(); ++i) {
       auto seconds = number_of(fields[i]);

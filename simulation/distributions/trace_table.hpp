@@ -22,8 +22,8 @@ struct trace_table {
   /// Times of the first so many replicas, or of all if there are fewer.
   [[nodiscard]] uint64_t time_count(uint64_t replicas) const;
 
-  /// How often the times of that replica are gone through of which there are fewest, if so many
-  /// replicas draw as often, by turns where there are fewer here.
+  /// How often the shortest series of times is gone through, if so many replicas draw so many times
+  /// together. Where the table has fewer replicas, they take turns.
   [[nodiscard]] double repeats(double draws, uint64_t replicas) const;
 
   /// Over all times.
@@ -42,8 +42,8 @@ struct trace_table {
 /// `0,1,2,...` are names. A first column without a name, or named `step`, `index` or `Unnamed: 0`,
 /// holds the indices of lines, as pandas writes them, and is passed over; so is one that counts
 /// lines from 0 where there are no names. `worker` and `rank` are `replica`, `time` is `seconds`;
-/// small letters and capitals are alike. Lines that are empty or
-/// begin with '#' count for nothing, and quotes around a field neither.
+/// small letters and capitals are alike. Empty lines, lines that begin with '#', and quotes around
+/// a field count for nothing.
 /// @param name Begins every error message.
 /// Errors: malformed, naming the line, for what is no number or below 0; if there is no line, or no
 /// line of some replica below the largest.

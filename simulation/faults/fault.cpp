@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which plans make sense.
+// Names of faults, and the checks and figures of plans.
 #include "simulation/faults/fault.hpp"
 
+#include "actors/net/host_port.hpp"
 #include "actors/recording/seconds.hpp"
+#include "simulation/network/end_of_time.hpp"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -26,11 +27,8 @@ constexpr int unlikely = 20; // times the mean: exceeded by one exponential draw
 
 std::optional<uint32_t> number_after(std::string_view text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return std::nullopt;
-  text.remove_prefix(prefix.size());
-  uint32_t number = 0;
-  auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (problem != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return number;
+  auto number = parse_count(text.substr(prefix.size()), UINT32_MAX);
+  return number ? std::optional{static_cast<uint32_t>(*number)} : std::nullopt;
 }
 
 bool exists(std::string_view node, uint32_t replicas, uint32_t owners) {
@@ -44,14 +42,19 @@ bool is_replica(const std::string& node) {
   return node.starts_with("replica ");
 }
 
-bool is_crash(const fault& one) {
-  return one.kind == fault_kind::crash || one.kind == fault_kind::crash_with_token;
+bool is_crash(const fault& fault) {
+  return fault.kind == fault_kind::crash || fault.kind == fault_kind::crash_with_token;
 }
 
 // Keeps nodes from talking to each other.
-bool silences(const fault& one) {
-  return one.kind == fault_kind::freeze || one.kind == fault_kind::partition
-         || one.kind == fault_kind::swizzle;
+bool silences(const fault& fault) {
+  return fault.kind == fault_kind::freeze || fault.kind == fault_kind::partition
+         || fault.kind == fault_kind::swizzle;
+}
+
+// A time that hardly any draw of this mean exceeds; at most about what a clock counts.
+job_time unlikely_time(job_time mean) {
+  return std::min(mean, time_max / unlikely) * unlikely;
 }
 
 bool may_be_lost(const std::string& message) {
@@ -62,36 +65,39 @@ bool is_probability(double value) {
   return value >= 0 && value <= 1;
 }
 
-std::string problem_of(const fault& one, uint32_t replicas, uint32_t owners) {
-  for (const auto* side : {&one.who, &one.other})
+std::string problem_of(const fault& fault, uint32_t replicas, uint32_t owners) {
+  for (const auto* side : {&fault.who, &fault.other})
     for (const auto& node : *side)
       if (!exists(node, replicas, owners))
         return fmt::format("there is no node '{}'; there are 'replica 0' to 'replica {}', 'ps 0' "
                            "to 'ps {}' and 'chief'",
                            node, replicas - 1, owners - 1);
-  auto replicas_only = one.kind == fault_kind::crash_with_token || one.kind == fault_kind::corrupt;
-  if (replicas_only && !std::ranges::all_of(one.who, is_replica))
+  auto replicas_only
+    = fault.kind == fault_kind::crash_with_token || fault.kind == fault_kind::corrupt;
+  if (replicas_only && !std::ranges::all_of(fault.who, is_replica))
     return "it is about replicas only";
-  if (one.at < job_time{0} || one.lasts < job_time{0} || one.ahead < job_time{0})
+  if (fault.at < job_time{0} || fault.lasts < job_time{0} || fault.ahead < job_time{0})
     return "its times must not be below 0";
-  if (!(one.factor > 0)) return "its factor must be above 0";
-  if (std::isinf(one.factor)) return "its factor must be finite";
-  if (!(one.rate >= rate_min && one.rate <= rate_max)) return "its rate goes from 0.001 to 1000";
-  if (!one.message.empty() && !may_be_lost(one.message))
+  if (!(fault.factor > 0)) return "its factor must be above 0";
+  if (std::isinf(fault.factor)) return "its factor must be finite";
+  if (!(fault.rate >= rate_min && fault.rate <= rate_max))
+    return "its rate goes from 0.001 to 1000";
+  if (!fault.message.empty() && !may_be_lost(fault.message))
     return fmt::format("no messages of the kind '{}' can be lost, doubled or late; there are {}",
-                       one.message, fmt::join(repeatable_messages(), ", "));
-  if (one.kind == fault_kind::swizzle && one.lasts == job_time{0})
+                       fault.message, fmt::join(repeatable_messages(), ", "));
+  if (fault.kind == fault_kind::swizzle && fault.lasts == job_time{0})
     return "a swizzle needs the time that it lasts";
-  if (one.kind == fault_kind::skew && one.ahead == job_time{0} && one.rate == 1)
+  if (fault.kind == fault_kind::skew && fault.ahead == job_time{0} && fault.rate == 1)
     return "a clock that is wrong is ahead, or runs at another rate; say how much";
-  if (one.kind == fault_kind::messages
-      && one.probabilities.lost + one.probabilities.duplicated + one.probabilities.reordered == 0)
+  if (fault.kind == fault_kind::messages
+      && fault.probabilities.lost + fault.probabilities.duplicated + fault.probabilities.reordered
+           == 0)
     return "say how often messages are lost, doubled or late";
-  for (const auto& node : one.other)
-    if (std::ranges::count(one.who, node) > 0 || (one.who.empty() && is_replica(node)))
+  for (const auto& node : fault.other)
+    if (std::ranges::count(fault.who, node) > 0 || (fault.who.empty() && is_replica(node)))
       return fmt::format("'{}' is on both sides of it", node);
-  if (!is_probability(one.probabilities.lost) || !is_probability(one.probabilities.duplicated)
-      || !is_probability(one.probabilities.reordered))
+  if (!is_probability(fault.probabilities.lost) || !is_probability(fault.probabilities.duplicated)
+      || !is_probability(fault.probabilities.reordered))
     return "probabilities go from 0 to 1";
   return {};
 }
@@ -162,33 +168,32 @@ expected<void> fault_plan::validate(uint32_t replicas, uint32_t owners) const {
 }
 
 bool fault_plan::loses_messages() const {
-  return std::ranges::any_of(faults, [](const fault& one) {
-    return one.kind == fault_kind::messages
-           && one.probabilities.lost + one.probabilities.duplicated > 0;
+  return std::ranges::any_of(faults, [](const fault& fault) {
+    return fault.kind == fault_kind::messages
+           && fault.probabilities.lost + fault.probabilities.duplicated > 0;
   });
 }
 
 job_time fault_plan::longest_absence(job_time silence_timeout) const {
-  job_time silent = rates.thaw_mean * unlikely;
+  job_time silent = unlikely_time(rates.thaw_mean);
   if (rates.swizzle_mean > job_time{0}) silent = std::max(silent, rates.swizzle_lasts);
   job_time longest{0};
-  for (const auto& one : faults) {
-    if (is_crash(one)) longest = std::max(longest, one.lasts);
-    if (silences(one)) silent = std::max(silent, one.lasts);
+  for (const auto& fault : faults) {
+    if (is_crash(fault)) longest = std::max(longest, fault.lasts);
+    if (silences(fault)) silent = std::max(silent, fault.lasts);
   }
   if (silence_timeout == job_time{0}) silent = job_time{0};
-  return std::max(longest, silent + rates.return_mean * unlikely);
+  return std::max(longest, later(silent, unlikely_time(rates.return_mean)));
 }
 
 bool fault_plan::corrupts() const {
-  return std::ranges::any_of(faults,
-                             [](const fault& one) { return one.kind == fault_kind::corrupt; });
+  return std::ranges::count(faults, fault_kind::corrupt, &fault::kind) > 0;
 }
 
 bool fault_plan::restarts_job() const {
-  return std::ranges::any_of(faults, [](const fault& one) {
-    return (one.kind == fault_kind::crash || silences(one))
-           && !std::ranges::all_of(one.who, is_replica);
+  return std::ranges::any_of(faults, [](const fault& fault) {
+    return (fault.kind == fault_kind::crash || silences(fault))
+           && !std::ranges::all_of(fault.who, is_replica);
   });
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One fault after the other.
+// Planned and drawn faults, and the nodes that are given up because of them.
 #include "simulation/faults/fault_driver.hpp"
+
+#include "simulation/network/end_of_time.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -30,9 +32,9 @@ fault_driver::fault_driver(simulated_network& network, fault_plan plan, uint32_t
                            uint64_t seed)
   : network_(network), plan_(std::move(plan)), replicas_(replicas), seed_(seed), freezes_(replicas),
     freezes_drawn_(replicas, job_time{0}) {
-  network_.on_give_up = [this](node_index by, node_index whom) { on_give_up(by, whom); };
-  for (const auto& one : plan_.faults)
-    plan_fault(one);
+  network_.on_give_up = [this](node_index by, node_index lost) { on_give_up(by, lost); };
+  for (const auto& fault : plan_.faults)
+    plan_fault(fault);
   for (uint32_t replica = 0; replica < replicas_; ++replica) {
     if (plan_.rates.crash_mean > job_time{0}) draw_crash(replica);
     draw_freezes(replica, job_time{1});
@@ -41,49 +43,50 @@ fault_driver::fault_driver(simulated_network& network, fault_plan plan, uint32_t
   if (plan_.rates.swizzle_mean > job_time{0}) draw_swizzle();
 }
 
-// ---- what is planned ----
+// ---- planned faults ----
 
-void fault_driver::plan_fault(const fault& one) {
-  if (one.kind != fault_kind::freeze) return network_.at(one.at, [this, one] { begin(one); });
-  auto end = one.lasts > job_time{0} ? one.at + one.lasts : for_good;
-  for (auto node : nodes_of(one.who))
-    freeze_between(network_.name_of(node), node, {one.at, end});
+void fault_driver::plan_fault(const fault& fault) {
+  if (fault.kind != fault_kind::freeze)
+    return network_.at(fault.at, [this, fault] { begin(fault); });
+  auto end = fault.lasts > job_time{0} ? fault.at + fault.lasts : for_good;
+  for (auto node : nodes_of(fault.who))
+    freeze_between(network_.name_of(node), node, {fault.at, end});
 }
 
-void fault_driver::begin(const fault& one) {
-  auto who = nodes_of(one.who);
-  switch (one.kind) {
+void fault_driver::begin(const fault& fault) {
+  auto nodes = nodes_of(fault.who);
+  switch (fault.kind) {
   case fault_kind::crash:
-    for (auto node : who)
-      crash(node, one.lasts, "crash");
+    for (auto node : nodes)
+      crash(node, fault.lasts, "crash");
     return;
   case fault_kind::crash_with_token:
-    for (auto node : who)
-      armed_[node] = one.lasts;
+    for (auto node : nodes)
+      armed_[node] = fault.lasts;
     return;
   case fault_kind::freeze:
     return; // was planned with its end
   case fault_kind::partition:
-    return cut_off(one);
+    return cut_off(fault);
   case fault_kind::slow:
-    return slow_down(one);
+    return slow_down(fault);
   case fault_kind::messages:
-    return put_at_risk(one);
+    return put_at_risk(fault);
   case fault_kind::corrupt:
-    for (auto node : who)
-      corrupt_[node - network_.replica_node(0)] = one.how;
+    for (auto node : nodes)
+      corrupt_[node - network_.replica_node(0)] = fault.how;
     return;
   case fault_kind::skew:
-    return skew(one);
+    return skew(fault);
   case fault_kind::swizzle:
-    return swizzle(who, one.lasts);
+    return swizzle(nodes, fault.lasts);
   }
 }
 
-void fault_driver::crash(node_index node, job_time lasts, const char* why) {
+void fault_driver::crash(node_index node, job_time lasts, const char* event) {
   if (!network_.is_up(node)) return;
-  tell(why, network_.name_of(node));
-  auto is_replica = node >= network_.replica_node(0);
+  tell(event, network_.name_of(node));
+  auto is_replica = network_.is_replica(node);
   network_.crash(node, is_replica && lasts == job_time{0});
   auto is_back = lasts > job_time{0} || takes_back(node);
   if (!is_replica && is_back) job_restarts_ = network_.now() + lasts;
@@ -103,9 +106,9 @@ void fault_driver::come_back(node_index node) {
   network_.restart(node);
 }
 
-void fault_driver::on_delivery(const delivery& what) {
-  if (armed_.empty() || std::string_view{what.kind} != "Token") return;
-  auto found = armed_.find(what.to);
+void fault_driver::on_delivery(const delivery& delivery) {
+  if (armed_.empty() || std::string_view{delivery.kind} != "Token") return;
+  auto found = armed_.find(delivery.to);
   if (found == armed_.end()) return;
   auto [node, lasts] = *found;
   armed_.erase(found);
@@ -113,18 +116,18 @@ void fault_driver::on_delivery(const delivery& what) {
               [this, node = node, lasts = lasts] { crash(node, lasts, "crash_with_token"); });
 }
 
-void fault_driver::freeze_between(const std::string& name, node_index node, window when) {
-  if (node >= network_.replica_node(0)) {
+void fault_driver::freeze_between(const std::string& name, node_index node, window freeze) {
+  if (network_.is_replica(node)) {
     auto& windows = freezes_[node - network_.replica_node(0)];
-    windows.insert(std::ranges::upper_bound(windows, when.begin, {}, &window::begin), when);
+    windows.insert(std::ranges::upper_bound(windows, freeze.begin, {}, &window::begin), freeze);
   }
-  network_.at(when.begin, [this, node, name, end = when.end] {
+  network_.at(freeze.begin, [this, node, name, end = freeze.end] {
     tell("freeze", name);
     silence(node, end);
     network_.freeze(node);
   });
-  if (when.end == for_good) return;
-  network_.at(when.end, [this, node, name] {
+  if (freeze.end == for_good) return;
+  network_.at(freeze.end, [this, node, name] {
     tell("thaw", name);
     network_.thaw(node);
   });
@@ -137,52 +140,52 @@ job_time fault_driver::with_freezes(uint32_t replica, job_time time) {
   auto thawed = begin;
   draw_freezes(replica, end);
   for (size_t i = 0; i < freezes_[replica].size(); ++i) { // drawing adds later ones
-    auto one = freezes_[replica][i];
-    if (one.end <= thawed || one.begin >= end) continue;
-    if (one.end == for_good) return for_good / 4; // it never ends
-    end += one.end - std::max(one.begin, thawed);
-    thawed = one.end;
+    auto freeze = freezes_[replica][i];
+    if (freeze.end <= thawed || freeze.begin >= end) continue;
+    if (freeze.end == for_good) return for_good / 4; // it never ends
+    end += freeze.end - std::max(freeze.begin, thawed);
+    thawed = freeze.end;
     draw_freezes(replica, end);
   }
   return end - begin;
 }
 
-void fault_driver::cut_off(const fault& one) {
+void fault_driver::cut_off(const fault& fault) {
   auto set_of = [this](const std::vector<std::string>& names) {
     auto nodes = nodes_of(names);
     return std::set<node_index>{nodes.begin(), nodes.end()};
   };
-  auto who = set_of(one.who);
-  auto other = one.other.empty() ? std::set<node_index>{} : set_of(one.other);
-  std::function<bool(node_index)> here = [who](node_index node) { return who.contains(node); };
-  std::function<bool(node_index)> there = [who, other](node_index node) {
-    return other.empty() ? !who.contains(node) : other.contains(node);
+  auto nodes = set_of(fault.who);
+  auto others = fault.other.empty() ? std::set<node_index>{} : set_of(fault.other);
+  std::function<bool(node_index)> here = [nodes](node_index node) { return nodes.contains(node); };
+  std::function<bool(node_index)> there = [nodes, others](node_index node) {
+    return others.empty() ? !nodes.contains(node) : others.contains(node);
   };
   tell("partition");
-  auto end = one.lasts > job_time{0} ? network_.now() + one.lasts : for_good;
-  for (const auto* side : {&who, &other})
+  auto end = end_of(fault);
+  for (const auto* side : {&nodes, &others})
     for (auto node : *side)
       silence(node, end);
   std::vector<uint64_t> cuts{network_.sever({here, there})};
-  if (!one.one_way) cuts.push_back(network_.sever({there, here}));
-  if (one.lasts == job_time{0}) return;
-  network_.at(network_.now() + one.lasts, [this, cuts] {
+  if (!fault.one_way) cuts.push_back(network_.sever({there, here}));
+  if (end == for_good) return;
+  network_.at(end, [this, cuts] {
     tell("heal");
     for (auto number : cuts)
       network_.heal(number);
   });
 }
 
-void fault_driver::skew(const fault& one) {
+void fault_driver::skew(const fault& fault) {
   tell("skew");
-  auto who = nodes_of(one.who);
-  for (auto node : who) {
-    rates_[node].push_back(one.rate);
-    network_.set_clock(node, one.ahead, product(rates_[node]));
+  auto nodes = nodes_of(fault.who);
+  for (auto node : nodes) {
+    rates_[node].push_back(fault.rate);
+    network_.set_clock(node, fault.ahead, product(rates_[node]));
   }
-  if (one.lasts == job_time{0}) return;
-  network_.at(network_.now() + one.lasts, [this, who, rate = one.rate] {
-    for (auto node : who) {
+  if (fault.lasts == job_time{0}) return;
+  network_.at(end_of(fault), [this, nodes, rate = fault.rate] {
+    for (auto node : nodes) {
       remove_one(rates_[node], rate);
       network_.set_clock(node, job_time{0}, product(rates_[node]));
     }
@@ -196,15 +199,15 @@ job_time fault_driver::on_its_clock(uint32_t replica, job_time time) const {
 // ---- nodes that are given up ----
 
 void fault_driver::silence(node_index node, job_time until) {
-  auto& known = silent_until_[node];
-  known = std::max(known, until);
+  auto& end = silent_until_[node];
+  end = std::max(end, until);
 }
 
 // A node that has lost the chief, or is lost by it, has no part in the job any more; nor has a
 // replica that has lost an owner without a mirror, or is lost by it.
-void fault_driver::on_give_up(node_index by, node_index whom) {
+void fault_driver::on_give_up(node_index by, node_index lost) {
   auto chief = network_.chief_node();
-  auto [other, node] = std::pair{std::min(by, whom), std::max(by, whom)};
+  auto [other, node] = std::minmax(by, lost);
   auto is_replica = network_.is_replica(node);
   auto loses_owner = is_replica && !network_.is_replica(other) && !network_.takes_owners_back();
   if (other != chief && !loses_owner) return;
@@ -222,40 +225,40 @@ void fault_driver::on_give_up(node_index by, node_index whom) {
   if (until < for_good) network_.at(back, [this, node] { come_back(node); });
 }
 
-void fault_driver::slow_down(const fault& one) {
-  auto who = nodes_of(one.who);
+void fault_driver::slow_down(const fault& fault) {
+  auto nodes = nodes_of(fault.who);
   tell("slow");
-  for (auto node : who) {
-    factors_[node].push_back(one.factor);
+  for (auto node : nodes) {
+    factors_[node].push_back(fault.factor);
     network_.slow_down(node, product(factors_[node]));
   }
-  if (one.lasts == job_time{0}) return;
-  network_.at(network_.now() + one.lasts, [this, who, factor = one.factor] {
+  if (fault.lasts == job_time{0}) return;
+  network_.at(end_of(fault), [this, nodes, factor = fault.factor] {
     tell("fast");
-    for (auto node : who) {
+    for (auto node : nodes) {
       remove_one(factors_[node], factor);
       network_.slow_down(node, product(factors_[node]));
     }
   });
 }
 
-void fault_driver::put_at_risk(const fault& one) {
+void fault_driver::put_at_risk(const fault& fault) {
   tell("messages");
   std::set<node_index> nodes;
-  if (!one.who.empty())
-    for (auto node : nodes_of(one.who))
+  if (!fault.who.empty())
+    for (auto node : nodes_of(fault.who))
       nodes.insert(node);
-  auto number = network_.begin_injection({one.message, std::move(nodes), one.probabilities});
-  if (one.lasts > job_time{0})
-    network_.at(network_.now() + one.lasts, [this, number] { network_.end_injection(number); });
+  auto number = network_.begin_injection({fault.message, std::move(nodes), fault.probabilities});
+  if (fault.lasts > job_time{0})
+    network_.at(end_of(fault), [this, number] { network_.end_injection(number); });
 }
 
 // A node that is cut off later may be back earlier: orders that no single fault would bring about.
 // Source: FoundationDB's swizzled clogging.
-void fault_driver::swizzle(const std::vector<node_index>& who, job_time lasts) {
+void fault_driver::swizzle(const std::vector<node_index>& nodes, job_time lasts) {
   auto draws = stream("swizzle", 0);
   std::vector<node_index> chosen;
-  for (auto node : who)
+  for (auto node : nodes)
     if (draws.uniform() < 0.5) chosen.push_back(node);
   for (auto node : chosen) {
     auto half = static_cast<double>(lasts.count()) / 2;
@@ -264,7 +267,7 @@ void fault_driver::swizzle(const std::vector<node_index>& who, job_time lasts) {
     network_.at(network_.now() + begin, [this, node, time = end - begin] {
       tell("clog", network_.name_of(node));
       silence(node, network_.now() + time);
-      auto is_it = [node](node_index one) { return one == node; };
+      auto is_it = [node](node_index other) { return other == node; };
       auto out = network_.sever({is_it, {}});
       auto in = network_.sever({{}, is_it});
       network_.at(network_.now() + time, [this, node, out, in] {
@@ -276,15 +279,14 @@ void fault_driver::swizzle(const std::vector<node_index>& who, job_time lasts) {
   }
 }
 
-// ---- what is drawn ----
+// ---- drawn faults ----
 
 random_stream fault_driver::stream(const char* purpose, uint32_t index) {
   return random_stream{random_key{seed_, purpose, index, draws_[{purpose, index}]++}};
 }
 
 job_time fault_driver::exponential(const char* purpose, uint32_t index, job_time mean) {
-  return job_time{
-    static_cast<int64_t>(static_cast<double>(mean.count()) * stream(purpose, index).exponential())};
+  return scaled(mean, stream(purpose, index).exponential());
 }
 
 job_time fault_driver::draw_return(uint32_t replica) {
@@ -343,15 +345,15 @@ void fault_driver::draw_freezes(uint32_t replica, job_time until) {
   }
 }
 
-// ---- what others want to know ----
+// ---- queries ----
 
 corruption fault_driver::next_corruption(uint32_t replica) {
   auto found = corrupt_.find(replica);
   if (found == corrupt_.end()) return corruption::none;
-  auto how = found->second;
+  auto kind = found->second;
   corrupt_.erase(found);
   tell("corrupt", fmt::format("replica {}", replica));
-  return how;
+  return kind;
 }
 
 std::optional<job_time> fault_driver::restart_time() {
@@ -359,11 +361,11 @@ std::optional<job_time> fault_driver::restart_time() {
   return never_restarts_ ? std::nullopt : time;
 }
 
-std::vector<node_index> fault_driver::nodes_of(const std::vector<std::string>& who) const {
+std::vector<node_index> fault_driver::nodes_of(const std::vector<std::string>& names) const {
   std::vector<node_index> nodes;
   for (node_index node = 0; node < network_.node_count(); ++node) {
-    auto is_chosen = who.empty() ? node >= network_.replica_node(0)
-                                 : std::ranges::count(who, network_.name_of(node)) > 0;
+    auto is_chosen = names.empty() ? network_.is_replica(node)
+                                   : std::ranges::count(names, network_.name_of(node)) > 0;
     if (is_chosen) nodes.push_back(node);
   }
   return nodes;
@@ -377,10 +379,16 @@ bool fault_driver::may_crash() const {
   return down < plan_.rates.down_max;
 }
 
-void fault_driver::tell(const char* what, const std::string& whom) {
-  ++counts_[fmt::format("fault {}", what)];
+// The end of a fault that begins now.
+job_time fault_driver::end_of(const fault& fault) const {
+  return fault.lasts > job_time{0} ? network_.now() + fault.lasts : for_good;
+}
+
+void fault_driver::tell(const char* event, const std::string& node) {
+  ++counts_[fmt::format("fault {}", event)];
   if (on_fault)
-    on_fault({network_.now(), whom.empty() ? std::string{what} : fmt::format("{} {}", what, whom)});
+    on_fault(
+      {network_.now(), node.empty() ? std::string{event} : fmt::format("{} {}", event, node)});
 }
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lets happen what a plan says.
+// Carries out a plan of faults in a simulated network.
 #pragma once
 
 #include "kernels/tensor/random.hpp"
@@ -20,9 +20,9 @@ struct fault_event {
   std::string what; ///< "crash replica 3", "restart replica 3", "partition", "heal".
 };
 
-/// Lets a plan happen in a network: what is planned at its time, and what is drawn as it comes. The
-/// draws are those of a replica and its count of faults, so that they are the same whatever else
-/// differs between two runs.
+/// Carries out a plan in a network: planned faults at their times, and drawn faults as they come.
+/// The draws are those of a replica and its count of faults, so that they are the same whatever
+/// else differs between two runs.
 /// Thread: that of the virtual world. The network outlives it, and rings no more after it.
 class fault_driver {
 public:
@@ -38,15 +38,15 @@ public:
   /// The time that a replica's clock counts while a time passes.
   [[nodiscard]] job_time on_its_clock(uint32_t replica, job_time time) const;
 
-  /// To be told of every message that arrives: some faults wait for one.
-  void on_delivery(const delivery& what);
+  /// Takes in every message that arrives: some faults wait for one.
+  void on_delivery(const delivery& delivery);
 
   /// When the job can begin again, if the chief's or an owner's node is gone; forgets it.
   [[nodiscard]] std::optional<job_time> restart_time();
 
   std::function<void(const fault_event&)> on_fault; ///< May be empty.
 
-  /// How often what has happened: "fault crash", "fault thaw".
+  /// How often each event has happened: "fault crash", "fault thaw".
   [[nodiscard]] const std::map<std::string, uint64_t>& counts() const { return counts_; }
 
 private:
@@ -56,19 +56,19 @@ private:
     job_time end{0};
   };
 
-  void plan_fault(const fault& one);
-  void begin(const fault& one);
-  void crash(node_index node, job_time lasts, const char* why);
+  void plan_fault(const fault& fault);
+  void begin(const fault& fault);
+  void crash(node_index node, job_time lasts, const char* event);
   [[nodiscard]] bool takes_back(node_index node) const;
   void come_back(node_index node);
-  void freeze_between(const std::string& name, node_index node, window when);
-  void cut_off(const fault& one);
-  void slow_down(const fault& one);
-  void put_at_risk(const fault& one);
-  void skew(const fault& one);
+  void freeze_between(const std::string& name, node_index node, window freeze);
+  void cut_off(const fault& fault);
+  void slow_down(const fault& fault);
+  void put_at_risk(const fault& fault);
+  void skew(const fault& fault);
   void silence(node_index node, job_time until);
-  void on_give_up(node_index by, node_index whom);
-  void swizzle(const std::vector<node_index>& who, job_time lasts);
+  void on_give_up(node_index by, node_index lost);
+  void swizzle(const std::vector<node_index>& nodes, job_time lasts);
 
   void draw_crash(uint32_t replica);
   void draw_wave();
@@ -78,9 +78,10 @@ private:
   [[nodiscard]] job_time exponential(const char* purpose, uint32_t index, job_time mean);
   [[nodiscard]] random_stream stream(const char* purpose, uint32_t index);
 
-  [[nodiscard]] std::vector<node_index> nodes_of(const std::vector<std::string>& who) const;
+  [[nodiscard]] std::vector<node_index> nodes_of(const std::vector<std::string>& names) const;
   [[nodiscard]] bool may_crash() const;
-  void tell(const char* what, const std::string& whom = {});
+  [[nodiscard]] job_time end_of(const fault& fault) const;
+  void tell(const char* event, const std::string& node = {});
 
   simulated_network& network_;
   fault_plan plan_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maximum likelihood for each family.
+// The fit of each family of distributions, and its figures of merit.
 #include "simulation/fitting/family_fit.hpp"
 
 #include "messages/assert.hpp"
@@ -29,11 +29,11 @@ struct fitted {
   std::function<double(double)> cumulative;
 };
 
-template <class Of>
-double average_of(values seconds, const Of& of) {
+template <class Function>
+double average_of(values seconds, const Function& function) {
   double sum = 0;
   for (double second : seconds)
-    sum += of(second);
+    sum += function(second);
   return sum / static_cast<double>(seconds.size());
 }
 
@@ -105,7 +105,7 @@ fitted fit_uniform(values sorted) {
           [=](double x) { return std::clamp((x - low) / (high - low), 0.0, 1.0); }};
 }
 
-// With a shift, which is then the shortest time.
+// With a shift, if there is one: the shortest time.
 fitted fit_exponential(values sorted, bool is_shifted) {
   auto shift = is_shifted ? sorted.front() : 0;
   auto mean = average_of(sorted) - shift;
@@ -193,14 +193,14 @@ std::optional<fitted> fit_gamma(values sorted, double shift) {
                 log_likelihood, [=](double x) { return gamma_share(shape, (x - shift) / scale); }};
 }
 
-// Below the shortest time, the closer the finer.
+// Shifts below the shortest time are tried, the closer to it the finer.
 std::optional<fitted> fit_shifted_gamma(values sorted) {
   constexpr int tried = 40;
   auto least = sorted.front();
   std::optional<fitted> best;
   for (int i = 0; i <= tried; ++i) {
-    auto one = fit_gamma(sorted, least - least * std::pow(10, -4.0 * i / tried));
-    if (one && (!best || one->log_likelihood > best->log_likelihood)) best = std::move(one);
+    auto fit = fit_gamma(sorted, least - least * std::pow(10, -4.0 * i / tried));
+    if (fit && (!best || fit->log_likelihood > best->log_likelihood)) best = std::move(fit);
   }
   return best;
 }
@@ -222,13 +222,13 @@ double distance_of(values sorted, const std::function<double(double)>& cumulativ
   return largest;
 }
 
-family_fit judged(values sorted, fitted one) {
+family_fit judged(values sorted, fitted fit) {
   auto criterion
-    = static_cast<double>(one.parameter_count) * std::log(static_cast<double>(sorted.size()))
-      - 2 * one.log_likelihood;
-  auto distance = distance_of(sorted, one.cumulative);
-  return {std::move(one.expression), one.parameter_count, one.log_likelihood, criterion, distance,
-          std::move(one.cumulative)};
+    = static_cast<double>(fit.parameter_count) * std::log(static_cast<double>(sorted.size()))
+      - 2 * fit.log_likelihood;
+  auto distance = distance_of(sorted, fit.cumulative);
+  return {std::move(fit.expression), fit.parameter_count, fit.log_likelihood, criterion, distance,
+          std::move(fit.cumulative)};
 }
 
 } // namespace
@@ -253,8 +253,8 @@ std::vector<family_fit> fit_families(std::vector<double> seconds) {
   }
   std::vector<family_fit> fits;
   // Times that hardly differ may leave a scale of 0.
-  auto add = [&](fitted one) {
-    if (std::isfinite(one.log_likelihood)) fits.push_back(judged(sorted, std::move(one)));
+  auto add = [&](fitted fit) {
+    if (std::isfinite(fit.log_likelihood)) fits.push_back(judged(sorted, std::move(fit)));
   };
   add(fit_uniform(sorted));
   add(fit_exponential(sorted, false));

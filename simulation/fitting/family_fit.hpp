@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which distribution is measured times most likely from?
+// Distributions fitted to measured times by maximum likelihood.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expectation and maximisation of mixtures of two parts.
+// Expectation and maximisation for mixtures of two distributions.
 #include "simulation/fitting/mixture_fit.hpp"
 
 #include <algorithm>
@@ -57,20 +57,20 @@ private:
   }
 
   // The second part's density of the logarithm of a time.
-  static double other_density(const lognormal_mixture& of, double log) {
-    if (!of.has_tail) return normal_density(log, of.other_middle, of.other_sigma);
-    if (log < of.other_middle) return 0;
-    return of.other_sigma * std::exp(-of.other_sigma * (log - of.other_middle));
+  static double other_density(const lognormal_mixture& mixture, double log) {
+    if (!mixture.has_tail) return normal_density(log, mixture.other_middle, mixture.other_sigma);
+    if (log < mixture.other_middle) return 0;
+    return mixture.other_sigma * std::exp(-mixture.other_sigma * (log - mixture.other_middle));
   }
 
   // The log likelihood is that of the mixture before it was improved.
-  void improve(lognormal_mixture& of) const {
+  void improve(lognormal_mixture& mixture) const {
     double first = 0, first_sum = 0, first_squares = 0;
     double other = 0, other_sum = 0, other_squares = 0;
     double log_likelihood = 0;
     for (double log : logs_) {
-      auto of_first = (1 - of.weight) * normal_density(log, of.middle, of.sigma);
-      auto of_other = of.weight * other_density(of, log);
+      auto of_first = (1 - mixture.weight) * normal_density(log, mixture.middle, mixture.sigma);
+      auto of_other = mixture.weight * other_density(mixture, log);
       auto density = std::max(of_first + of_other, std::numeric_limits<double>::min());
       log_likelihood += std::log(density) - log; // of the time, not of its logarithm
       auto part = of_other / density;
@@ -81,16 +81,18 @@ private:
       first_sum += (1 - part) * log;
       first_squares += (1 - part) * log * log;
     }
-    of.log_likelihood = log_likelihood;
-    of.weight = other / static_cast<double>(logs_.size());
-    of.middle = first_sum / first;
-    of.sigma = deviation(first_squares / first - of.middle * of.middle);
-    if (of.has_tail) {
-      of.other_sigma = other / std::max(other_sum - other * of.other_middle, 1e-9 * other);
+    mixture.log_likelihood = log_likelihood;
+    mixture.weight = other / static_cast<double>(logs_.size());
+    mixture.middle = first_sum / first;
+    mixture.sigma = deviation(first_squares / first - mixture.middle * mixture.middle);
+    if (mixture.has_tail) {
+      mixture.other_sigma
+        = other / std::max(other_sum - other * mixture.other_middle, 1e-9 * other);
       return;
     }
-    of.other_middle = other_sum / other;
-    of.other_sigma = deviation(other_squares / other - of.other_middle * of.other_middle);
+    mixture.other_middle = other_sum / other;
+    mixture.other_sigma
+      = deviation(other_squares / other - mixture.other_middle * mixture.other_middle);
   }
 
   [[nodiscard]] double deviation(double variance) const {
@@ -130,8 +132,9 @@ std::vector<lognormal_mixture> fit_mixtures(std::span<const double> sorted) {
   for (bool has_tail : {false, true}) {
     std::optional<lognormal_mixture> likeliest;
     for (double share : {0.5, 0.8, 0.9, 0.95, 0.98, 0.99}) {
-      auto one = search.search(share, has_tail);
-      if (one && (!likeliest || one->log_likelihood > likeliest->log_likelihood)) likeliest = one;
+      auto found = search.search(share, has_tail);
+      if (found && (!likeliest || found->log_likelihood > likeliest->log_likelihood))
+        likeliest = found;
     }
     if (likeliest) best.push_back(*likeliest);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Most gradients take about as long, and some take another time: mixtures of two.
+// Mixtures of two distributions, fitted to measured times.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Taking slow replicas and slow periods out of a trace.
+// Slow replicas and slow periods of a trace, and the distribution of its other times.
 #include "simulation/fitting/trace_fit.hpp"
 
 #include "actors/recording/seconds.hpp"
@@ -70,8 +70,8 @@ struct marked_series {
   std::vector<std::vector<bool>> in_period;
 };
 
-// Marks every run that is surprisingly long by what is not marked yet. @returns Their least length.
-uint64_t mark(marked_series& marked, double factor) {
+// Marks every run that is surprisingly long by what is not marked yet.
+void mark(marked_series& marked, double factor) {
   double usual = 0;
   double longer = 0;
   for (size_t i = 0; i < marked.ratios.size(); ++i)
@@ -82,7 +82,7 @@ uint64_t mark(marked_series& marked, double factor) {
     }
   // If most draws are long, long is what is usual.
   auto share = usual > 0 ? longer / usual : 1;
-  if (share > 0.5) return 0;
+  if (share > 0.5) return;
   auto length = surprising_length(share, usual);
   for (size_t i = 0; i < marked.ratios.size(); ++i) {
     const auto& ratios = marked.ratios[i];
@@ -96,7 +96,6 @@ uint64_t mark(marked_series& marked, double factor) {
       first = std::max(end, first + 1);
     }
   }
-  return length;
 }
 
 // The marked runs, and by how much their draws are longer on average. @param typical_seconds Each
@@ -132,12 +131,9 @@ slow_periods periods_of(const marked_series& marked, const series& typical_secon
 slow_periods look_for_periods(marked_series& marked, double factor, const series& typical_seconds) {
   for (const auto& ratios : marked.ratios)
     marked.in_period.emplace_back(ratios.size(), false);
-  uint64_t shortest = 0;
   for (int i = 0; i < looks; ++i)
-    if (auto length = mark(marked, factor); length > 0) shortest = length;
-  auto found = periods_of(marked, typical_seconds);
-  found.shortest_draws = shortest;
-  return found;
+    mark(marked, factor);
+  return periods_of(marked, typical_seconds);
 }
 
 // The ratio that three of four replicas exceed at each draw: several that are slow by themselves
@@ -150,10 +146,10 @@ series step_ratios(const trace_table& table, const series& medians) {
   if (!is_of_steps || table.seconds.size() < replicas_min) return {};
   series ratios;
   for (size_t draw = 0; draw < draws; ++draw) {
-    series of_step;
+    series step;
     for (size_t i = 0; i < medians.size(); ++i)
-      of_step.push_back(table.seconds[i][draw] / medians[i]);
-    ratios.push_back(quantile_of(std::move(of_step), 0.25));
+      step.push_back(table.seconds[i][draw] / medians[i]);
+    ratios.push_back(quantile_of(std::move(step), 0.25));
   }
   auto usual = median_of(ratios);
   if (usual <= 0) return {};

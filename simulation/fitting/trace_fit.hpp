@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of a trace: the distribution of usual times, slow replicas, slow periods.
+// The parts of a trace: the distribution of usual times, slow replicas, slow periods.
 #pragma once
 
 #include "simulation/distributions/distribution.hpp"
@@ -30,9 +30,8 @@ struct slow_period {
 /// Slow periods of one kind.
 struct slow_periods {
   std::vector<slow_period> list;
-  double factor = 1;           ///< How many times as long their draws take as others.
-  uint64_t usual_draws = 0;    ///< Outside of them.
-  uint64_t shortest_draws = 0; ///< The fewest in a row that chance does not explain.
+  double factor = 1;        ///< How many times as long their draws take as others.
+  uint64_t usual_draws = 0; ///< Outside of them.
 
   /// "on_off(0.003, 0.01, 5)": the Markov chain with periods as frequent and as long, on average.
   [[nodiscard]] std::string expression() const;

@@ -21,7 +21,7 @@ public:
   bell(caf::actor_config& config, std::weak_ptr<std::function<void()>> ring)
     : caf::actor_proxy(config), ring_(std::move(ring)) {}
 
-  void enqueue(caf::mailbox_element_ptr /*what*/, caf::execution_unit* /*host*/) override {
+  void enqueue(caf::mailbox_element_ptr /*message*/, caf::execution_unit* /*host*/) override {
     if (auto ring = ring_.lock()) (*ring)();
   }
 

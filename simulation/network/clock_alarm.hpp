@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Being called at a time of the world's clock.
+// An alarm that rings at a time of the world's clock.
 #pragma once
 
 #include <caf/actor_clock.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of virtual times that no clock runs over by.
+// Sums and multiples of virtual times, cut before a clock would run over.
 #pragma once
 
 #include "actors/recording/records.hpp"

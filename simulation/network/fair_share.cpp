@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speeds that change whenever a transfer begins or ends.
+// Transfers whose speeds change whenever another one begins or ends.
 #include "simulation/network/fair_share.hpp"
 
 #include "actors/recording/seconds.hpp"
@@ -89,12 +89,12 @@ void fair_share::end(uint64_t number) {
 
 void fair_share::settle(job_time now) {
   for (auto number : unsettled_) {
-    auto& one = transfers_[number];
-    one.bytes = std::max(0.0, one.bytes - one.speed * seconds(now - one.seen));
-    auto sharers = std::max(sending_[one.from].size(), receiving_[one.to].size());
-    one.speed = bytes_per_second_ * one.factor / static_cast<double>(sharers);
-    one.seen = now;
-    ends_.push({later(now, duration_of(one.bytes, one.speed)), number, ++one.turn});
+    auto& [from, to, bytes, speed, factor, seen, turn] = transfers_[number];
+    bytes = std::max(0.0, bytes - speed * seconds(now - seen));
+    auto sharers = std::max(sending_[from].size(), receiving_[to].size());
+    speed = bytes_per_second_ * factor / static_cast<double>(sharers);
+    seen = now;
+    ends_.push({later(now, duration_of(bytes, speed)), number, ++turn});
   }
   unsettled_.clear();
 }

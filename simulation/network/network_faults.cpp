@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults of nodes and between them, and how other nodes notice.
+// Faults of a simulated network's nodes and links, and how other nodes notice.
 #include "actors/recording/seconds.hpp"
 #include "actors/world/virtual_coordinator.hpp"
 #include "messages/assert.hpp"
@@ -31,21 +31,21 @@ bool simulated_network::is_blocked(node_index from, node_index to) const {
 }
 
 bool simulated_network::is_cut(node_index from, node_index to) const {
-  return std::ranges::any_of(cuts_, [from, to](const auto& one) {
-    const auto& [number, cut] = one;
+  return std::ranges::any_of(cuts_, [from, to](const auto& numbered) {
+    const auto& cut = numbered.second;
     return (!cut.from || cut.from(from)) && (!cut.to || cut.to(to));
   });
 }
 
 void simulated_network::release_held() {
   tell_given_up();
-  for (auto& one : std::exchange(held_, {})) {
-    if (!is_alive(one.from))
-      lose(one, outcome::lost);
-    else if (one.is_out)
-      arrive(std::move(one)); // back here if it is still blocked
+  for (auto& message : std::exchange(held_, {})) {
+    if (!is_alive(message.from))
+      lose(message, outcome::lost);
+    else if (message.is_out)
+      arrive(std::move(message)); // back here if it is still blocked
     else
-      set_out(std::move(one));
+      set_out(std::move(message));
   }
 }
 
@@ -59,20 +59,19 @@ void simulated_network::crash(node_index node, bool for_good) {
     caf::anon_send_exit(caf::actor_cast<caf::actor>(actor), caf::exit_reason::kill);
   }
   if (cards_) {
-    for (auto number : cards_->give_up(node, now())) {
-      lose(transfers_.at(number), outcome::lost);
-      transfers_.erase(number);
-    }
+    for (auto number : cards_->give_up(node, now()))
+      lose(take_transfer(number), outcome::lost);
     plan_transfer_look(now());
   }
   place.busy_until = now();
   silence_.forget(node);
   error reason{errc::unavailable, fmt::format("node '{}' is gone", name_of(node))};
-  auto told = std::exchange(place.known_to, {});
-  at(now() + options_.detection, [this, gone, reason = std::move(reason), told = std::move(told)] {
-    for (auto peer : told)
-      if (auto& here = places_[peer].here) here->lose(gone, reason);
-  });
+  auto peers = std::exchange(place.known_to, {});
+  at(now() + options_.detection,
+     [this, gone, reason = std::move(reason), peers = std::move(peers)] {
+       for (auto peer : peers)
+         if (auto& here = places_[peer].here) here->lose(gone, reason);
+     });
 }
 
 void simulated_network::reset() {
@@ -83,7 +82,7 @@ void simulated_network::reset() {
     place.actors.clear();
     place.known_to.clear();
     place.busy_until = now();
-    place.here = node::make(world_.system(), *this, {node, place.incarnation}, name_of(node));
+    begin_life(node);
   }
   for (node_index node = 0; node < node_count(); ++node)
     silence_.forget(node);
@@ -96,7 +95,7 @@ void simulated_network::restart(node_index node) {
   auto& place = places_[node];
   if (place.here) return;
   ++place.incarnation;
-  place.here = node::make(world_.system(), *this, {node, place.incarnation}, name_of(node));
+  begin_life(node);
   if (options_.meets_at_roll_call)
     on_restart(node);
   else if (is_replica(node))
@@ -182,31 +181,29 @@ void simulated_network::give_up_silent() {
     if (on_give_up && is_up(from) && is_up(to)) on_give_up(to, from);
 }
 
-// The link between them is closed, with all that was to pass it. The node that is given up has yet
-// to hear of it, unless it was first to give up; and hears of the other's crash until then.
-void simulated_network::give_up_on(node_index by, node_index whom) {
-  if (!is_up(by) || !is_up(whom) || places_[whom].known_to.erase(by) == 0) return;
-  parting told{places_[by].here->address(), places_[whom].here->address()};
-  auto is_mutual = std::erase_if(
-    partings_, [&told](const parting& one) { return one.by == told.whom && one.whom == told.by; });
-  if (is_mutual == 0) {
+// The link between both nodes is closed, and loses its messages. The node that is given up has yet
+// to hear of it, unless it was first to give up; it hears of the other's crash until then.
+void simulated_network::give_up_on(node_index by, node_index lost) {
+  if (!is_up(by) || !is_up(lost) || places_[lost].known_to.erase(by) == 0) return;
+  parting parting{places_[by].here->address(), places_[lost].here->address()};
+  auto mutual = std::erase_if(partings_, [&parting](const auto& other) {
+    return other.by == parting.lost && other.lost == parting.by;
+  });
+  if (mutual == 0) {
     count(outcome::given_up, "node");
-    partings_.push_back(told);
+    partings_.push_back(parting);
   }
   error reason{errc::unavailable,
-               fmt::format("node '{}' is gone: nothing was heard of it for {:.1f} s", name_of(whom),
+               fmt::format("node '{}' is gone: nothing was heard of it for {:.1f} s", name_of(lost),
                            seconds(options_.silence_timeout))};
-  places_[by].here->lose(told.whom, reason);
-  std::vector<in_flight_message> kept;
-  for (auto& one : std::exchange(held_, {})) {
-    auto from = one.from.node;
-    auto to = one.what.to.at.node;
-    if ((from == by && to == whom) || (from == whom && to == by))
-      lose(one, outcome::lost);
-    else
-      kept.push_back(std::move(one));
-  }
-  held_ = std::move(kept);
+  places_[by].here->lose(parting.lost, reason);
+  std::erase_if(held_, [&](const in_flight_message& message) {
+    auto from = message.from.node;
+    auto to = message.parcel.to.at.node;
+    auto is_between = (from == by && to == lost) || (from == lost && to == by);
+    if (is_between) lose(message, outcome::lost);
+    return is_between;
+  });
   tell_given_up();
 }
 
@@ -218,20 +215,21 @@ void simulated_network::part_with(uint32_t lost, uint32_t /*lost_by*/) {
 
 // A node that was given up hears of it as soon as it hears anything.
 void simulated_network::tell_given_up() {
-  std::erase_if(partings_, [this](const parting& one) {
-    if (!is_alive(one.by) || !is_alive(one.whom)) return true;
-    if (places_[one.by.node].frozen > 0 || is_blocked(one.by.node, one.whom.node)) return false;
+  std::erase_if(partings_, [this](const parting& parting) {
+    auto [by, lost] = std::pair{parting.by.node, parting.lost.node};
+    if (!is_alive(parting.by) || !is_alive(parting.lost)) return true;
+    if (places_[by].frozen > 0 || is_blocked(by, lost)) return false;
     error reason{errc::unavailable,
                  fmt::format("node '{}' is gone: it says: nothing was heard of it for {:.1f} s",
-                             name_of(one.by.node), seconds(options_.silence_timeout))};
-    places_[one.by.node].known_to.erase(one.whom.node);
-    places_[one.whom.node].here->lose(one.by, reason);
+                             name_of(by), seconds(options_.silence_timeout))};
+    places_[by].known_to.erase(lost);
+    places_[lost].here->lose(parting.by, reason);
     return true;
   });
 }
 
-uint64_t simulated_network::begin_injection(fault_injection what) {
-  injections_.emplace(injection_count_, std::move(what));
+uint64_t simulated_network::begin_injection(fault_injection injection) {
+  injections_.emplace(injection_count_, std::move(injection));
   return injection_count_++;
 }
 
@@ -243,8 +241,8 @@ std::map<std::string, uint64_t> simulated_network::counts() const {
   static constexpr std::array names{"delivered", "lost",     "duplicated", "reordered",
                                     "held",      "too late", "recalled",   "given up"};
   std::map<std::string, uint64_t> result;
-  for (const auto& [what, number] : counts_)
-    result[fmt::format("{} {}", names[static_cast<size_t>(what.first)], what.second)] += number;
+  for (const auto& [event, number] : counts_)
+    result[fmt::format("{} {}", names[static_cast<size_t>(event.first)], event.second)] += number;
   return result;
 }
 

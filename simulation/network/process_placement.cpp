@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Actors that stand here, and waiting for those that do not.
+// Actors of this process, and waiting for those of other processes.
 #include "simulation/network/process_placement.hpp"
 
 #include "actors/recording/seconds.hpp"
@@ -53,12 +53,12 @@ void process_placement::stand_beside(const std::string& neighbour,
 
 expected<caf::strong_actor_ptr> process_placement::see(const std::string& viewer,
                                                        const std::string& name) {
-  auto whose = where(name);
-  auto node = network_.replica_node(whose);
+  auto rank = where(name);
+  auto node = network_.replica_node(rank);
   for (auto deadline = world_.now() + start_deadline_; world_.now() < deadline;) {
     if (!network_.is_up(node))
       return fail(errc::unavailable,
-                  fmt::format("{} is gone: there is no '{}' to be found", names_[whose], name));
+                  fmt::format("{} is gone: there is no '{}' to be found", names_[rank], name));
     if (network_.are_connected(network_.replica_node(rank_), node))
       if (auto found = network_.see(viewer, name)) return found;
     auto pause = std::make_shared<std::promise<void>>();
@@ -67,7 +67,7 @@ expected<caf::strong_actor_ptr> process_placement::see(const std::string& viewer
     if (auto turned = world_.run_until(over); !turned) return tl::unexpected<error>(turned.error());
   }
   return fail(errc::deadline_exceeded, fmt::format("waited {:.1f} s for '{}' at {}",
-                                                   seconds(start_deadline_), name, names_[whose]));
+                                                   seconds(start_deadline_), name, names_[rank]));
 }
 
 expected<actor_search> process_placement::search(const std::string& viewer,

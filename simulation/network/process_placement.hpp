@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One process at a simulated network, as its own program sees it.
+// The placement of one process at a simulated network, for that process's own program.
 #pragma once
 
 #include "simulation/network/simulated_network.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ticks of silence.
+// Silent pairs of nodes, and when each is given up.
 #include "simulation/network/silence_watch.hpp"
 
 #include "actors/net/silence_timeout.hpp"
@@ -21,17 +21,18 @@ std::optional<job_time> silence_watch::look(pair from_to, bool is_silent, job_ti
 
 std::vector<silence_watch::pair> silence_watch::take_given_up(job_time now) {
   std::vector<pair> given_up;
-  std::erase_if(given_up_at_, [&](const auto& one) {
-    if (one.second > now) return false;
-    given_up.push_back(one.first);
+  std::erase_if(given_up_at_, [&](const auto& entry) {
+    const auto& [pair, time] = entry;
+    if (time > now) return false;
+    given_up.push_back(pair);
     return true;
   });
   return given_up;
 }
 
 void silence_watch::forget(node_index node) {
-  std::erase_if(given_up_at_, [node](const auto& one) {
-    return one.first.first == node || one.first.second == node;
+  std::erase_if(given_up_at_, [node](const auto& entry) {
+    return entry.first.first == node || entry.first.second == node;
   });
 }
 

@@ -26,7 +26,7 @@ public:
 
   [[nodiscard]] bool is_off() const { return timeout_ == job_time{0}; }
 
-  /// Whether `to` hears of `from` is looked at anew.
+  /// Takes in whether `to` hears of `from` from now on.
   /// @param rate Speed of the clock of `to`, as `clock_error::rate`.
   /// @returns If it has just ceased to, when it will give up: the tick at which it has not heard of
   /// it for the whole timeout, counted from the tick in which it last did.

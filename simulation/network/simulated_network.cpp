@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way of a parcel from node to node.
+// The way of a message from node to node.
 #include "simulation/network/simulated_network.hpp"
 
 #include "actors/interfaces/interfaces.hpp"
@@ -31,11 +31,11 @@ constexpr std::array<std::string_view, 7> repeatable{
   "ReadVariable", "ChangeVariable", snapshot_kind, gradient_kind,
   "PushReply",    "TakeToken",      "Token"};
 
-const char* kind_of(const parcel& what) {
-  if (what.kind == parcel::content_kind::down) return "down";
-  if (what.kind != parcel::content_kind::message) return "find";
-  if (what.content.empty()) return "empty";
-  auto [number, type] = what.content.type(0);
+const char* kind_of(const parcel& parcel) {
+  if (parcel.kind == parcel::content_kind::down) return "down";
+  if (parcel.kind != parcel::content_kind::message) return "find";
+  if (parcel.content.empty()) return "empty";
+  auto [number, type] = parcel.content.type(0);
   const auto* kind = find_message_kind(number, type);
   return kind == nullptr ? "unknown" : kind->name;
 }
@@ -50,15 +50,15 @@ uint32_t trailing_number(std::string_view name) {
 }
 
 // A gradient's replica, and its number among that replica's; nothing if it is no gradient.
-std::optional<std::pair<uint32_t, uint64_t>> gradient_of(const parcel& what) {
-  if (!what.content.match_elements<msg<wire::PushGradient>>()) return std::nullopt;
-  auto origin = what.content.get_as<msg<wire::PushGradient>>(0).reader().getOrigin();
+std::optional<std::pair<uint32_t, uint64_t>> gradient_of(const parcel& parcel) {
+  if (!parcel.content.match_elements<msg<wire::PushGradient>>()) return std::nullopt;
+  auto origin = parcel.content.get_as<msg<wire::PushGradient>>(0).reader().getOrigin();
   return std::pair{origin.getReplica(), origin.getIteration()};
 }
 
-bool is_recalled(const parcel& what) {
-  if (!what.content.match_elements<msg<wire::PushGradient>>()) return false;
-  const auto& storage = what.content.get_as<msg<wire::PushGradient>>(0).owner();
+bool is_recalled(const parcel& parcel) {
+  if (!parcel.content.match_elements<msg<wire::PushGradient>>()) return false;
+  const auto& storage = parcel.content.get_as<msg<wire::PushGradient>>(0).owner();
   return storage && storage->recalled;
 }
 
@@ -79,7 +79,12 @@ simulated_network::simulated_network(world& world, uint32_t replicas, network_op
   TROUPE_ASSERT(options_.owners > 0);
   if (options_.bytes_per_second > 0) cards_.emplace(options_.bytes_per_second);
   for (node_index node = 0; node < node_count(); ++node)
-    places_[node].here = node::make(world.system(), *this, {node, 0}, name_of(node));
+    begin_life(node);
+}
+
+void simulated_network::begin_life(node_index node) {
+  auto& place = places_[node];
+  place.here = node::make(world_.system(), *this, {node, place.incarnation}, name_of(node));
 }
 
 std::string simulated_network::name_of(node_index node) const {
@@ -89,8 +94,8 @@ std::string simulated_network::name_of(node_index node) const {
 }
 
 node_index simulated_network::node_of(const std::string& actor) const {
-  for (auto of_process : {"replica ", "communicator ", "task reporter "})
-    if (actor.starts_with(of_process)) return replica_node(trailing_number(actor));
+  for (auto prefix : {"replica ", "communicator ", "task reporter "})
+    if (actor.starts_with(prefix)) return replica_node(trailing_number(actor));
   if (actor.starts_with("owner ") || actor.starts_with("accumulator "))
     return owner_node(trailing_number(actor) % options_.owners);
   if (actor.starts_with("mirror "))
@@ -200,104 +205,105 @@ bool simulated_network::is_alive(const node_address& address) const {
   return place.here != nullptr && place.incarnation == address.incarnation;
 }
 
-// ---- the way of a parcel ----
+// ---- the way of a message ----
 
-void simulated_network::send(const node_address& from, parcel what) {
+void simulated_network::send(const node_address& from, parcel parcel) {
   if (!is_alive(from)) return;
-  auto own_bytes = check_travels(what, options_.messages.get());
-  if (!own_bytes) return refuse(from, what, own_bytes.error());
-  places_[from.node].known_to.insert(what.to.at.node);
-  places_[what.to.at.node].known_to.insert(from.node);
-  const auto* kind = kind_of(what);
-  set_out({from, std::move(what), kind, now(), *own_bytes});
+  auto own_bytes = check_travels(parcel, options_.messages.get());
+  if (!own_bytes) return refuse(from, parcel, own_bytes.error());
+  places_[from.node].known_to.insert(parcel.to.at.node);
+  places_[parcel.to.at.node].known_to.insert(from.node);
+  const auto* kind = kind_of(parcel);
+  set_out({from, std::move(parcel), kind, now(), *own_bytes});
 }
 
-void simulated_network::set_out(in_flight_message goes) {
-  if (places_[goes.from.node].frozen > 0) return held_.push_back(std::move(goes));
-  if (is_recalled(goes.what)) return recall(goes);
-  goes.is_out = true;
-  if (const auto* probabilities = faults_of(goes))
-    return set_out_with_faults(std::move(goes), *probabilities);
-  leave(std::move(goes));
+void simulated_network::set_out(in_flight_message message) {
+  if (places_[message.from.node].frozen > 0) return held_.push_back(std::move(message));
+  if (is_recalled(message.parcel)) return recall(message);
+  message.is_out = true;
+  if (const auto* probabilities = faults_of(message))
+    return set_out_with_faults(std::move(message), *probabilities);
+  leave(std::move(message));
 }
 
-const fault_probabilities* simulated_network::faults_of(const in_flight_message& goes) const {
-  if (injections_.empty() || std::ranges::count(repeatable, goes.kind) == 0) return nullptr;
-  if (!is_replica(end_of(goes))) return nullptr; // parameter servers do not ask each other again
-  const fault_injection* runs = nullptr;
-  for (const auto& [number, one] : injections_) {
-    auto is_its = one.nodes.empty() || one.nodes.contains(goes.from.node)
-                  || one.nodes.contains(goes.what.to.at.node);
-    auto is_of_kind = one.kind == goes.kind;
-    if (!is_its || !(is_of_kind || one.kind.empty())) continue;
-    if (runs == nullptr || is_of_kind || runs->kind.empty()) runs = &one;
+const fault_probabilities* simulated_network::faults_of(const in_flight_message& message) const {
+  if (injections_.empty() || std::ranges::count(repeatable, message.kind) == 0) return nullptr;
+  if (!is_replica(end_of(message))) return nullptr; // parameter servers do not ask each other again
+  const fault_injection* chosen = nullptr;
+  for (const auto& [number, injection] : injections_) {
+    const auto& nodes = injection.nodes;
+    auto is_of_nodes = nodes.empty() || nodes.contains(message.from.node)
+                       || nodes.contains(message.parcel.to.at.node);
+    auto is_of_kind = injection.kind == message.kind;
+    if (!is_of_nodes || !(is_of_kind || injection.kind.empty())) continue;
+    if (chosen == nullptr || is_of_kind || chosen->kind.empty()) chosen = &injection;
   }
-  return runs == nullptr ? nullptr : &runs->probabilities;
+  return chosen == nullptr ? nullptr : &chosen->probabilities;
 }
 
-void simulated_network::set_out_with_faults(in_flight_message goes,
+void simulated_network::set_out_with_faults(in_flight_message message,
                                             const fault_probabilities& probabilities) {
-  auto draw = passage_of(goes);
+  auto draw = passage_of(message);
   random_stream stream{random_key{options_.seed, "luck", draw.end, draw.count}};
-  if (stream.uniform() < probabilities.lost) return lose(goes, outcome::lost);
+  if (stream.uniform() < probabilities.lost) return lose(message, outcome::lost);
   if (stream.uniform() < probabilities.duplicated) {
-    count(outcome::duplicated, goes.kind);
-    leave(goes);
+    count(outcome::duplicated, message.kind);
+    leave(message);
   }
-  if (stream.uniform() >= probabilities.reordered) return leave(std::move(goes));
-  count(outcome::reordered, goes.kind);
-  travel(std::move(goes), probabilities.late);
+  if (stream.uniform() >= probabilities.reordered) return leave(std::move(message));
+  count(outcome::reordered, message.kind);
+  travel(std::move(message), probabilities.late);
 }
 
-void simulated_network::leave(in_flight_message goes) {
-  auto bytes = cards_ ? bytes_of(goes) : 0;
-  if (bytes > 0) return transfer(std::move(goes), bytes);
-  travel(std::move(goes));
+void simulated_network::leave(in_flight_message message) {
+  auto bytes = cards_ ? bytes_of(message) : 0;
+  if (bytes > 0) return transfer(std::move(message), bytes);
+  travel(std::move(message));
 }
 
-// One that is late on purpose keeps no order.
-void simulated_network::travel(in_flight_message goes, job_time extra) {
+// A message that is late on purpose keeps no order.
+void simulated_network::travel(in_flight_message message, job_time extra) {
   auto time = later(now(), extra);
   if (options_.latency) {
-    auto latency = options_.latency(passage_of(goes));
-    time = later(time, scaled(latency, factor_of(goes)));
+    auto latency = options_.latency(passage_of(message));
+    time = later(time, scaled(latency, factor_of(message)));
   }
-  if (extra == job_time{0} && bytes_of(goes) == 0) {
-    auto& last = last_arrival_[link_of(goes.from.node, goes.what.to.at.node)];
+  if (extra == job_time{0} && bytes_of(message) == 0) {
+    auto& last = last_arrival_[link_of(message.from.node, message.parcel.to.at.node)];
     time = last = std::max(last, time);
   }
-  if (time <= now()) return arrive(std::move(goes));
-  at(time, [this, goes = std::move(goes)]() mutable { arrive(std::move(goes)); });
+  if (time <= now()) return arrive(std::move(message));
+  at(time, [this, message = std::move(message)]() mutable { arrive(std::move(message)); });
 }
 
-// The replica's, if there is one at an end.
-node_index simulated_network::end_of(const in_flight_message& goes) const {
-  return is_replica(goes.from.node) ? goes.from.node : goes.what.to.at.node;
+// The replica's node, if there is one at an end.
+node_index simulated_network::end_of(const in_flight_message& message) const {
+  return is_replica(message.from.node) ? message.from.node : message.parcel.to.at.node;
 }
 
 uint32_t simulated_network::replica_at(node_index end) const {
   return is_replica(end) ? end - replica_node(0) : replicas_;
 }
 
-passage simulated_network::passage_of(const in_flight_message& goes) {
-  auto end = end_of(goes);
-  return {replica_at(end), goes.kind, places_[end].messages++};
+passage simulated_network::passage_of(const in_flight_message& message) {
+  auto end = end_of(message);
+  return {replica_at(end), message.kind, places_[end].messages++};
 }
 
-double simulated_network::factor_of(const in_flight_message& goes) const {
-  return std::max(places_[goes.from.node].factor, places_[goes.what.to.at.node].factor);
+double simulated_network::factor_of(const in_flight_message& message) const {
+  return std::max(places_[message.from.node].factor, places_[message.parcel.to.at.node].factor);
 }
 
-uint64_t simulated_network::bytes_of(const in_flight_message& goes) const {
-  if (goes.kind == gradient_kind) return options_.gradient_bytes / options_.owners;
-  if (goes.kind == snapshot_kind) return options_.model_bytes / options_.owners;
-  return goes.own_bytes;
+uint64_t simulated_network::bytes_of(const in_flight_message& message) const {
+  if (message.kind == gradient_kind) return options_.gradient_bytes / options_.owners;
+  if (message.kind == snapshot_kind) return options_.model_bytes / options_.owners;
+  return message.own_bytes;
 }
 
-void simulated_network::transfer(in_flight_message goes, uint64_t bytes) {
-  auto number = cards_->begin(goes.from.node, goes.what.to.at.node, static_cast<double>(bytes),
-                              1 / factor_of(goes), now());
-  transfers_.emplace(number, std::move(goes));
+void simulated_network::transfer(in_flight_message message, uint64_t bytes) {
+  auto number = cards_->begin(message.from.node, message.parcel.to.at.node,
+                              static_cast<double>(bytes), 1 / factor_of(message), now());
+  transfers_.emplace(number, std::move(message));
   plan_transfer_look(now());
 }
 
@@ -310,74 +316,73 @@ void simulated_network::plan_transfer_look(job_time time) {
 
 void simulated_network::look_at_transfers() {
   if (transfer_look_ && *transfer_look_ <= now()) transfer_look_.reset();
-  for (auto number : cards_->finish(now())) {
-    auto found = transfers_.find(number);
-    auto goes = std::move(found->second);
-    transfers_.erase(found);
-    travel(std::move(goes));
-  }
+  for (auto number : cards_->finish(now()))
+    travel(take_transfer(number));
   if (auto next = cards_->next_end(now())) plan_transfer_look(*next);
 }
 
 // A node that was told to cancel may have recalled what it had on its way, if in time.
 void simulated_network::look_at_recalled(node_index from) {
   for (auto number : cards_->sent_by(from)) {
-    auto found = transfers_.find(number);
-    if (!is_recalled(found->second.what)) continue;
+    if (!is_recalled(transfers_.at(number).parcel)) continue;
     cards_->give_up_one(number, now());
-    auto goes = std::move(found->second);
-    transfers_.erase(found);
-    recall(goes);
+    recall(take_transfer(number));
   }
   plan_transfer_look(now());
 }
 
-// As a link does: the request is answered at home.
-void simulated_network::recall(const in_flight_message& what) {
-  count(outcome::recalled, what.kind);
-  refuse(what.from, what.what, {errc::cancelled, "the message was recalled"});
+simulated_network::in_flight_message simulated_network::take_transfer(uint64_t number) {
+  return std::move(transfers_.extract(number).mapped());
 }
 
-void simulated_network::refuse(const node_address& from, const parcel& what, const error& why) {
-  auto refusal = refusal_of(what, why);
+// As a link does: the request is answered at home.
+void simulated_network::recall(const in_flight_message& message) {
+  count(outcome::recalled, message.kind);
+  refuse(message.from, message.parcel, {errc::cancelled, "the message was recalled"});
+}
+
+void simulated_network::refuse(const node_address& from, const parcel& parcel,
+                               const error& reason) {
+  auto refusal = refusal_of(parcel, reason);
   if (!refusal) return;
   if (refusal->to.at == from) return places_[from.node].here->deliver(std::move(*refusal));
   send(from, std::move(*refusal));
 }
 
-void simulated_network::arrive(in_flight_message comes) {
-  auto to = comes.what.to.at;
-  if (!is_alive(to)) return lose(comes, outcome::too_late);
-  if (is_blocked(comes.from.node, to.node)) {
-    count(outcome::held, comes.kind);
-    return held_.push_back(std::move(comes));
+void simulated_network::arrive(in_flight_message message) {
+  auto to = message.parcel.to.at;
+  if (!is_alive(to)) return lose(message, outcome::too_late);
+  if (is_blocked(message.from.node, to.node)) {
+    count(outcome::held, message.kind);
+    return held_.push_back(std::move(message));
   }
   auto& place = places_[to.node];
-  if (!options_.service || comes.is_served || comes.kind != gradient_kind)
-    return hand_over(std::move(comes));
-  comes.is_served = true;
+  if (!options_.service || message.is_served || message.kind != gradient_kind)
+    return hand_over(std::move(message));
+  message.is_served = true;
   place.busy_until
     = later(std::max(place.busy_until, now()), options_.service(to.node - 1, place.served++));
-  at(place.busy_until, [this, comes = std::move(comes)]() mutable { arrive(std::move(comes)); });
+  at(place.busy_until,
+     [this, message = std::move(message)]() mutable { arrive(std::move(message)); });
 }
 
-void simulated_network::lose(const in_flight_message& gone, outcome how) {
-  count(how, gone.kind);
-  if (auto gradient = gradient_of(gone.what)) lost_gradients_.insert(*gradient);
+void simulated_network::lose(const in_flight_message& message, outcome outcome) {
+  count(outcome, message.kind);
+  if (auto gradient = gradient_of(message.parcel)) lost_gradients_.insert(*gradient);
 }
 
-void simulated_network::hand_over(in_flight_message comes) {
-  count(outcome::delivered, comes.kind);
+void simulated_network::hand_over(in_flight_message message) {
+  count(outcome::delivered, message.kind);
   if (!lost_gradients_.empty())
-    if (auto gradient = gradient_of(comes.what)) lost_gradients_.erase(*gradient);
-  auto node = comes.what.to.at.node;
+    if (auto gradient = gradient_of(message.parcel)) lost_gradients_.erase(*gradient);
+  auto node = message.parcel.to.at.node;
   auto here = places_[node].here;
-  if (cards_ && comes.kind == cancel_kind)
+  if (cards_ && message.kind == cancel_kind)
     at(now() + job_time{1}, [this, node] { look_at_recalled(node); });
   if (on_delivery)
-    on_delivery({now(), comes.sent, comes.from.node, node, replica_at(end_of(comes)), comes.kind,
-                 &comes.what.content});
-  here->deliver(std::move(comes.what));
+    on_delivery({now(), message.sent, message.from.node, node, replica_at(end_of(message)),
+                 message.kind, &message.parcel.content});
+  here->deliver(std::move(message.parcel));
 }
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network of a virtual world: what nodes say to each other takes time, and may go wrong.
+// The network of a virtual world: messages between nodes take time, and may go wrong.
 #pragma once
 
 #include "actors/net/node.hpp"
@@ -115,7 +115,7 @@ public:
     return !is_blocked(one, other) && !is_blocked(other, one);
   }
 
-  // ---- what may go wrong ----
+  // ---- faults ----
 
   /// The node ends with all its actors. The others know it after the detection time.
   /// @param for_good Whether it never restarts.
@@ -160,7 +160,7 @@ public:
 
   /// Injects from now on. Among several injections for a message, one of its own kind comes first,
   /// and among these the last. @returns The injection's number, for `end_injection`.
-  uint64_t begin_injection(fault_injection what);
+  uint64_t begin_injection(fault_injection injection);
   void end_injection(uint64_t number);
 
   // ---- time ----
@@ -180,17 +180,17 @@ public:
   std::function<void(node_index)> on_restart;
 
   /// Told when a node has given up another that was silent. May be empty.
-  std::function<void(node_index by, node_index whom)> on_give_up;
+  std::function<void(node_index by, node_index lost)> on_give_up;
 
-  /// How often what has happened: "delivered Token", "lost PushGradient", "held Token".
+  /// Messages of each kind by their outcome: "delivered Token", "lost PushGradient", "held Token".
   [[nodiscard]] std::map<std::string, uint64_t> counts() const;
 
   /// Gradients that were sent and lost to the last trace: no repetition of them has arrived.
   [[nodiscard]] uint64_t lost_gradients() const { return lost_gradients_.size(); }
 
-  // ---- as the bases say ----
+  // ---- transport and placement ----
 
-  void send(const node_address& from, parcel what) override;
+  void send(const node_address& from, parcel parcel) override;
 
   [[nodiscard]] uint32_t owner_places() const override { return options_.owners; }
 
@@ -225,7 +225,7 @@ private:
   /// A parcel on its way.
   struct in_flight_message {
     node_address from;
-    parcel what;
+    troupe::parcel parcel;
     const char* kind = "";
     job_time sent{0};
     uint64_t own_bytes = 0; ///< Bytes of a bulk message of another schema.
@@ -261,7 +261,7 @@ private:
   /// A node that has given up another, which has not heard of it yet.
   struct parting {
     node_address by;
-    node_address whom;
+    node_address lost;
   };
 
   enum class outcome : uint8_t {
@@ -275,40 +275,42 @@ private:
     given_up
   };
 
+  void begin_life(node_index node);
   void ring();
+  [[nodiscard]] in_flight_message take_transfer(uint64_t number);
   void look_at_transfers();
   void plan_transfer_look(job_time time);
   void plan_alarm();
-  void set_out(in_flight_message goes);
-  void set_out_with_faults(in_flight_message goes, const fault_probabilities& probabilities);
-  void leave(in_flight_message goes);
-  void travel(in_flight_message goes, job_time extra = job_time{0});
-  void transfer(in_flight_message goes, uint64_t bytes);
-  void arrive(in_flight_message comes);
-  void hand_over(in_flight_message comes);
+  void set_out(in_flight_message message);
+  void set_out_with_faults(in_flight_message message, const fault_probabilities& probabilities);
+  void leave(in_flight_message message);
+  void travel(in_flight_message message, job_time extra = job_time{0});
+  void transfer(in_flight_message message, uint64_t bytes);
+  void arrive(in_flight_message message);
+  void hand_over(in_flight_message message);
   void release_held();
   void look_at_recalled(node_index from);
-  void recall(const in_flight_message& what);
-  void refuse(const node_address& from, const parcel& what, const error& why);
+  void recall(const in_flight_message& message);
+  void refuse(const node_address& from, const parcel& parcel, const error& reason);
   [[nodiscard]] bool is_cut(node_index from, node_index to) const;
   void look_at_link(node_index from, node_index to);
   void look_at_links_of(node_index node);
   void look_at_all_links();
   void give_up_silent();
-  void give_up_on(node_index by, node_index whom);
+  void give_up_on(node_index by, node_index lost);
   void tell_given_up();
   [[nodiscard]] bool is_blocked(node_index from, node_index to) const;
   [[nodiscard]] bool is_alive(const node_address& address) const;
-  [[nodiscard]] node_index end_of(const in_flight_message& goes) const;
+  [[nodiscard]] node_index end_of(const in_flight_message& message) const;
   [[nodiscard]] uint32_t replica_at(node_index end) const;
-  [[nodiscard]] passage passage_of(const in_flight_message& goes);
-  [[nodiscard]] double factor_of(const in_flight_message& goes) const;
-  [[nodiscard]] const fault_probabilities* faults_of(const in_flight_message& goes) const;
-  [[nodiscard]] uint64_t bytes_of(const in_flight_message& goes) const;
+  [[nodiscard]] passage passage_of(const in_flight_message& message);
+  [[nodiscard]] double factor_of(const in_flight_message& message) const;
+  [[nodiscard]] const fault_probabilities* faults_of(const in_flight_message& message) const;
+  [[nodiscard]] uint64_t bytes_of(const in_flight_message& message) const;
 
-  void count(outcome what, const char* kind) { ++counts_[{what, kind}]; }
+  void count(outcome outcome, const char* kind) { ++counts_[{outcome, kind}]; }
 
-  void lose(const in_flight_message& gone, outcome how);
+  void lose(const in_flight_message& message, outcome outcome);
 
   world& world_;
   network_options options_;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the lines of a ledger to the times of replicas and steps.
+// The times of replicas and steps, out of the lines of a ledger.
 #include "simulation/replay/recorded_run.hpp"
 
 #include "actors/recording/ledger_file.hpp"
+#include "actors/recording/seconds.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -48,7 +49,7 @@ expected<std::vector<entry>> entries_of(std::string_view text, const std::string
   return entries;
 }
 
-// By as much may two times of a ledger be wrong together.
+// Two times of a ledger may be wrong by so much together.
 constexpr job_time rounding = std::chrono::microseconds{1};
 
 // Parts of one gradient may be in steps that lie apart, by at most the gradients of the others: it
@@ -82,7 +83,11 @@ void add_step(uint64_t index, job_time end, recorded_run& run) {
 expected<void> add_steps(const std::vector<entry>& entries, const std::string& name,
                          recorded_run& run) {
   if (entries.empty())
-    return fail(errc::failed_precondition, fmt::format("{}: the run has made no step", name));
+    return fail(
+      errc::failed_precondition,
+      fmt::format("{} holds no step: the run has made none, or --ledger-bytes had no room "
+                  "for one",
+                  name));
   if (auto done = check_steps(entries, name); !done) return done;
   run.first_step = entries.front().step - 1;
   run.step_ends = {job_time{0}};
@@ -152,7 +157,7 @@ void recorded_run::set_replica_count(uint32_t count) {
 std::vector<double> recorded_run::step_seconds() const {
   std::vector<double> seconds;
   for (size_t i = 1; i < step_ends.size(); ++i)
-    seconds.push_back(std::chrono::duration<double>(step_ends[i] - step_ends[i - 1]).count());
+    seconds.push_back(troupe::seconds(step_ends[i] - step_ends[i - 1]));
   return seconds;
 }
 

@@ -38,14 +38,15 @@ struct recorded_run {
   /// How long each step took.
   [[nodiscard]] std::vector<double> step_seconds() const;
 
-  /// Times, and of them those that are known at least.
+  /// All times, and the times that a replica took at least.
   [[nodiscard]] uint64_t time_count() const;
   [[nodiscard]] uint64_t at_least_count() const;
 };
 
 /// Reads what `ledger_file` writes. A last line that is cut off counts for nothing.
 /// @param name Begins every error message.
-/// Errors: malformed, naming the line; failed_precondition if no step was made.
+/// Errors: malformed, naming the line; failed_precondition if it holds no step, or no gradient that
+/// was accepted.
 [[nodiscard]] expected<recorded_run> read_ledger(std::string_view text, const std::string& name);
 
 } // namespace troupe

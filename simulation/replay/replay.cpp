@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times of a recorded run as those of a simulated one.
+// The times of a recorded run, completed and changed, as those of a scenario.
 #include "simulation/replay/replay.hpp"
 
 #include "kernels/tensor/random.hpp"
@@ -118,12 +118,13 @@ std::vector<uint32_t> changed_replicas(const recorded_run& run, const replay_opt
 } // namespace
 
 uint32_t typical_replica(const recorded_run& run, std::span<const uint32_t> excluded) {
-  std::vector<uint32_t> others;
+  std::vector<uint32_t> candidates;
   for (uint32_t i = 0; i < run.times.size(); ++i)
-    if (!run.times[i].empty() && std::ranges::count(excluded, i) == 0) others.push_back(i);
-  TROUPE_ASSERT(!others.empty());
-  auto middle = others.begin() + static_cast<ptrdiff_t>((others.size() - 1) / 2);
-  std::ranges::nth_element(others, middle, {}, [&](uint32_t i) { return mean_of(run.times[i]); });
+    if (!run.times[i].empty() && std::ranges::count(excluded, i) == 0) candidates.push_back(i);
+  TROUPE_ASSERT(!candidates.empty());
+  auto middle = candidates.begin() + static_cast<ptrdiff_t>((candidates.size() - 1) / 2);
+  std::ranges::nth_element(candidates, middle, {},
+                           [&](uint32_t i) { return mean_of(run.times[i]); });
   return *middle;
 }
 

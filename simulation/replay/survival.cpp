@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The estimate of Kaplan and Meier, and a tail.
+// The estimate of Kaplan and Meier, with an exponential tail.
 #include "simulation/replay/survival.hpp"
 
 #include <algorithm>
@@ -114,11 +114,11 @@ survival_groups survival_groups_of(std::span<const std::vector<recorded_time>> r
     groups.own.emplace_back(times);
   auto look = [&] {
     for (size_t i = 0; i < replicas.size(); ++i) {
-      double wanted = 0;
+      double predicted = 0;
       for (const auto& one : replicas[i])
-        wanted += groups.pool.hazard_until(one.time);
-      auto seen = static_cast<double>(groups.own[i].completed_count());
-      groups.is_alike[i] = std::abs(seen - wanted) <= unlike_errors * std::sqrt(wanted);
+        predicted += groups.pool.hazard_until(one.time);
+      auto completed = static_cast<double>(groups.own[i].completed_count());
+      groups.is_alike[i] = std::abs(completed - predicted) <= unlike_errors * std::sqrt(predicted);
     }
   };
   look(); // against all, and then against those that are alike

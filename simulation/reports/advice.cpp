@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Searching for the number of backups.
+// The search for the number of backups with the lowest cost.
 #include "simulation/reports/advice.hpp"
 
 #include "messages/failure.hpp"
@@ -22,8 +22,8 @@ public:
   backup_search(const advice_question& question, sync_policy policy, const experiment_runner& run)
     : question_(question), policy_(policy), run_(run) {}
 
-  // All that were tried, by backups; those that stalled have an infinite cost. Without those that
-  // the curve does not know.
+  // All candidates that were tried, by backups, without those that the curve does not know. A
+  // candidate that stalled has an infinite cost.
   std::map<uint32_t, advice_candidate> search() {
     auto most = question_.buys ? question_.base.sync.replicas_to_aggregate
                                : question_.base.sync.total_num_replicas - 1;
@@ -40,8 +40,8 @@ public:
 
 private:
   void try_out(uint32_t backups) {
-    auto what = question_.base;
-    auto& sync = what.sync;
+    auto experiment = question_.base;
+    auto& sync = experiment.sync;
     sync.policy = policy_;
     if (question_.buys)
       sync.total_num_replicas = sync.replicas_to_aggregate + backups;
@@ -62,7 +62,7 @@ private:
                                  "gradients a step; give one that is finite and above 0 there",
                                  *steps, candidate.needed)}};
     if (tried_.empty()) first_steps_ = *steps;
-    candidate.report = run_(what);
+    candidate.report = run_(experiment);
     auto stalled = candidate.report.stalled || std::isnan(candidate.report.step_time.mean);
     candidate.time = stalled ? std::numeric_limits<double>::infinity()
                              : *steps / first_steps_ * candidate.report.step_time.mean;
@@ -91,7 +91,7 @@ private:
   double first_steps_ = 1; ///< That of the first: no factor of a curve changes advice.
 };
 
-// The one that has as few backups as work; of several policies, the first.
+// The candidate with the fewest backups; of several policies, the first.
 size_t find_baseline(const std::vector<advice_candidate>& tried) {
   auto found = std::ranges::min_element(tried, {}, &advice_candidate::backups);
   return static_cast<size_t>(found - tried.begin());
@@ -108,16 +108,17 @@ batches_of_runs batch_costs(const advice_candidate& candidate) {
 }
 
 void compare(advice& found) {
+  constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
   const auto baseline = found.tried[found.baseline];
-  auto those = batch_costs(baseline);
-  for (auto& one : found.tried) {
-    auto these = batch_costs(one);
-    constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
-    one.difference = are_alike(these, those)
-                       ? widened(paired_share(these, those), one.report, baseline.report)
-                       : interval_estimate{unknown, unknown, unknown, unknown, 0};
-    one.time /= baseline.time;
-    one.cost /= baseline.cost;
+  auto baseline_costs = batch_costs(baseline);
+  for (auto& candidate : found.tried) {
+    auto costs = batch_costs(candidate);
+    candidate.difference
+      = are_alike(costs, baseline_costs)
+          ? widened(paired_share(costs, baseline_costs), candidate.report, baseline.report)
+          : interval_estimate{unknown, unknown, unknown, unknown, 0};
+    candidate.time /= baseline.time;
+    candidate.cost /= baseline.cost;
   }
 }
 
@@ -139,10 +140,11 @@ std::optional<size_t> advice::best_with_more() const {
 std::pair<uint32_t, uint32_t> advice::nearly_best() const {
   constexpr double nearly = 1.01;
   auto range = std::pair{tried[best].backups, tried[best].backups};
-  for (const auto& one : tried) {
-    if (one.policy != tried[best].policy || one.cost > nearly * tried[best].cost) continue;
-    range.first = std::min(range.first, one.backups);
-    range.second = std::max(range.second, one.backups);
+  for (const auto& candidate : tried) {
+    if (candidate.policy != tried[best].policy || candidate.cost > nearly * tried[best].cost)
+      continue;
+    range.first = std::min(range.first, candidate.backups);
+    range.second = std::max(range.second, candidate.backups);
   }
   return range;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many backups, and under which policy: the simulations that answer it.
+// Advice on the number of backups and the policy, found by simulations.
 #pragma once
 
 #include "simulation/experiment.hpp"

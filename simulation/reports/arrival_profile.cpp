@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeping arrivals, and taking their quantiles.
+// Arrivals of a run's gradients, and their quantiles.
 #include "simulation/reports/arrival_profile.hpp"
 
 #include "simulation/statistics.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failures of a job's nodes, and what checkpoints save of its work.
+// Drawn failures of a job's nodes, and the work that checkpoints save.
 #include "simulation/reports/goodput.hpp"
 
 #include "kernels/tensor/random.hpp"

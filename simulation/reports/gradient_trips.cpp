@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which messages tell of a trip.
+// The trips of gradients, out of messages between nodes.
 #include "simulation/reports/gradient_trips.hpp"
 
 #include <string_view>
 
 namespace troupe {
 
-void gradient_trips::add(const delivery& came) {
-  if (came.replica >= asked_.size()) return;
-  std::string_view kind = came.kind;
-  if (kind == "ReadVariable") asked_[came.replica] = came.sent;
-  if (kind == "PushGradient") arrived_[came.replica][came.time] = {asked_[came.replica], came.sent};
+void gradient_trips::add(const delivery& delivery) {
+  if (delivery.replica >= asked_.size()) return;
+  std::string_view kind = delivery.kind;
+  auto& asked = asked_[delivery.replica];
+  if (kind == "ReadVariable") asked = delivery.sent;
+  if (kind == "PushGradient") arrived_[delivery.replica][delivery.time] = {asked, delivery.sent};
 }
 
 std::optional<gradient_trip> gradient_trips::take(uint32_t replica, job_time arrived) {
@@ -19,8 +20,8 @@ std::optional<gradient_trip> gradient_trips::take(uint32_t replica, job_time arr
 }
 
 void gradient_trips::forget_before(job_time time) {
-  for (auto& of_replica : arrived_)
-    of_replica.erase(of_replica.begin(), of_replica.lower_bound(time));
+  for (auto& trips : arrived_)
+    trips.erase(trips.begin(), trips.lower_bound(time));
 }
 
 } // namespace troupe

@@ -23,8 +23,8 @@ class gradient_trips {
 public:
   explicit gradient_trips(uint32_t replicas) : asked_(replicas), arrived_(replicas) {}
 
-  /// Takes in one message; those that are of no use are passed over.
-  void add(const delivery& came);
+  /// Takes in one message; messages that tell of no trip are passed over.
+  void add(const delivery& delivery);
 
   /// The trip of the gradient that came then, taken out; nothing if none did.
   [[nodiscard]] std::optional<gradient_trip> take(uint32_t replica, job_time arrived);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading a curve, and its values.
+// The texts of curves, and their values.
 #include "simulation/reports/iteration_curve.hpp"
 
 #include <algorithm>
@@ -45,11 +45,11 @@ private:
   std::string_view rest_;
 };
 
-tl::unexpected<error> refuse(std::string_view text, std::string_view why) {
+tl::unexpected<error> refuse(std::string_view text, std::string_view reason) {
   return fail(errc::invalid_argument,
               fmt::format("'{}': {}; write 1/N, N^-0.8, 9000 + 5e5/N, or measured numbers of steps "
                           "such as 50: 13000, 90: 9500",
-                          text, why));
+                          text, reason));
 }
 
 } // namespace
@@ -57,16 +57,15 @@ tl::unexpected<error> refuse(std::string_view text, std::string_view why) {
 expected<iteration_curve> iteration_curve::parse(std::string_view text) {
   iteration_curve curve;
   curve.text_ = text;
-  if (text.find(':') != std::string_view::npos) {
-    auto points = parse_points(text);
-    if (!points) return tl::unexpected<error>(points.error());
-    curve.points_ = std::move(*points);
+  if (text.find(':') != std::string_view::npos)
+    return parse_points(text).map([&](std::vector<point> points) {
+      curve.points_ = std::move(points);
+      return curve;
+    });
+  return parse_terms(text).map([&](std::vector<term> terms) {
+    curve.terms_ = std::move(terms);
     return curve;
-  }
-  auto terms = parse_terms(text);
-  if (!terms) return tl::unexpected<error>(terms.error());
-  curve.terms_ = std::move(*terms);
-  return curve;
+  });
 }
 
 // term = number [ "/" N [ "^" number ] ] | [ number "*" ] N [ "^" number ]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spans out of step records, and what is slow among them.
+// Spans of replicas' time, out of step records, and the slow ones among them.
 #include "simulation/reports/replica_spans.hpp"
 
 #include "actors/recording/seconds.hpp"
@@ -16,8 +16,8 @@ namespace {
 
 using kind = replica_state_kind;
 
-bool is_computing(kind what) {
-  return what <= kind::cancelled;
+bool is_computing(kind state) {
+  return state <= kind::cancelled;
 }
 
 bool by_replica_and_time(const replica_span& left, const replica_span& right) {
@@ -45,25 +45,26 @@ void replica_spans::look_at(const step_record& step) {
   for (const auto& gradient : step.stale)
     add(gradient, kind::stale);
   // A replica that is told to stop has worked since the step began: a token takes no time to come.
-  for (const auto& one : step.cancelled)
-    keep({one.replica, kind::cancelled, step.began, one.arrived, one.local_step + 1});
+  for (const auto& gradient : step.cancelled)
+    keep(
+      {gradient.replica, kind::cancelled, step.began, gradient.arrived, gradient.local_step + 1});
 }
 
-void replica_spans::add(const delivery& came) {
-  if (!is_behind()) trips_.add(came);
+void replica_spans::add(const delivery& delivery) {
+  if (!is_behind()) trips_.add(delivery);
 }
 
-void replica_spans::add(const contribution& gradient, kind what) {
+void replica_spans::add(const contribution& gradient, kind verdict) {
   auto trip = trips_.take(gradient.replica, gradient.arrived);
   auto computed = trip ? trip->sent : gradient.arrived;
   auto began = computed - gradient.compute;
   auto token = trip ? std::min(trip->asked, began) : began;
-  auto put = [&, step = gradient.local_step + 1](kind at, job_time start, job_time end) {
-    keep({gradient.replica, at, start, end, step});
+  auto put = [&, step = gradient.local_step + 1](kind state, job_time start, job_time end) {
+    keep({gradient.replica, state, start, end, step});
   };
   put(kind::waiting, token - gradient.waited, token);
   put(kind::reading, token, began);
-  put(what, began, computed);
+  put(verdict, began, computed);
   put(kind::sending, computed, gradient.arrived);
 }
 
@@ -89,8 +90,8 @@ std::vector<replica_span> replica_spans::spans() const {
       if (start > at) {
         auto waits_for_answer = next->what == kind::waiting && !result.empty()
                                 && result.back().what == kind::sending && result.back().end == at;
-        auto what = waits_for_answer ? kind::waiting : gap(at, start);
-        result.push_back({replica, what, at, start, next->step});
+        auto state = waits_for_answer ? kind::waiting : gap(at, start);
+        result.push_back({replica, state, at, start, next->step});
       }
       result.push_back({replica, next->what, start, end, next->step});
       at = end;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The replicas' time in some steps of a run, for timelines and heat maps.
+// The replicas' states over some steps of a run, for timelines and heat maps.
 #pragma once
 
 #include "actors/recording/records.hpp"
@@ -57,7 +57,7 @@ public:
 
   /// Takes in a message between nodes, before the step that its gradient is told in. Without them
   /// a gradient seems to have been computed until it came.
-  void add(const delivery& came);
+  void add(const delivery& delivery);
 
   static constexpr uint64_t steps_awaited = 100; ///< Steps.
 
@@ -84,7 +84,7 @@ private:
   [[nodiscard]] bool is_behind() const { return last_step_ + 1 >= window_end() + steps_awaited; }
 
   void look_at(const step_record& step);
-  void add(const contribution& gradient, replica_state_kind what);
+  void add(const contribution& gradient, replica_state_kind verdict);
   void keep(replica_span span);
   [[nodiscard]] replica_state_kind gap(job_time start, job_time end) const;
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passing each step on to the parts that make figures of it.
+// The figures of an experiment's plots, out of its steps and messages.
 #include "simulation/reports/run_profile.hpp"
+
+#include "actors/recording/seconds.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -14,21 +16,21 @@ constexpr size_t even_points = 200;
 constexpr int points_for_each_decade = 20; // of the share that takes longer
 
 // Where an update takes few gradients, as asynchronous ones do, a replica's gradient sees many.
-step_window window_of(const experiment& what) {
-  auto needed = uint64_t{what.sync.replicas_to_aggregate};
-  auto updates = std::max<uint64_t>(what.sync.total_num_replicas / needed, 1);
+step_window window_of(const experiment& experiment) {
+  auto needed = uint64_t{experiment.sync.replicas_to_aggregate};
+  auto updates = std::max<uint64_t>(experiment.sync.total_num_replicas / needed, 1);
   auto count = std::min(run_profile::window_steps_max, run_profile::window_gradients_max * updates);
   count = std::clamp<uint64_t>(count, 1, std::max<uint64_t>(run_profile::cells_max / needed, 1));
-  return {what.warm_up + 1, std::min(count, what.steps - what.warm_up)};
+  return {experiment.warm_up + 1, std::min(count, experiment.steps - experiment.warm_up)};
 }
 
 } // namespace
 
-std::vector<share_of_steps> distribution_of(std::vector<double> seconds) {
-  auto count = static_cast<double>(seconds.size());
+std::vector<share_of_steps> distribution_of(std::vector<double> step_seconds) {
+  auto count = static_cast<double>(step_seconds.size());
   std::vector<share_of_steps> points;
-  if (seconds.empty()) return points;
-  sorted_values sorted{std::move(seconds)};
+  if (step_seconds.empty()) return points;
+  sorted_values sorted{std::move(step_seconds)};
   if (sorted.values().size() <= 2 * even_points) {
     points.push_back({0, sorted.values().front()});
     for (double value : sorted.values())
@@ -48,9 +50,10 @@ std::vector<share_of_steps> distribution_of(std::vector<double> seconds) {
   return points;
 }
 
-run_profile::run_profile(const experiment& what, bool with_spans)
-  : warm_up_(what.warm_up), work_(what.sync.total_num_replicas, what.sync.policy) {
-  if (with_spans) spans_.emplace(what.sync.total_num_replicas, window_of(what));
+run_profile::run_profile(const experiment& experiment, bool with_spans)
+  : warm_up_(experiment.warm_up),
+    work_(experiment.sync.total_num_replicas, experiment.sync.policy) {
+  if (with_spans) spans_.emplace(experiment.sync.total_num_replicas, window_of(experiment));
 }
 
 void run_profile::add(const step_record& step) {
@@ -58,13 +61,13 @@ void run_profile::add(const step_record& step) {
   last_step_ = step.step;
   if (spans_ && is_first_run_) spans_->add(step);
   if (step.step <= warm_up_) return;
-  step_seconds_.push_back(std::chrono::duration<double>(step.ended - step.began).count());
+  step_seconds_.push_back(seconds(step.ended - step.began));
   arrivals_.add(step);
   work_.add(step);
 }
 
-void run_profile::add(const delivery& came) {
-  if (spans_ && is_first_run_) spans_->add(came);
+void run_profile::add(const delivery& delivery) {
+  if (spans_ && is_first_run_) spans_->add(delivery);
 }
 
 profile_figures run_profile::figures() {

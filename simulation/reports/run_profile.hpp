@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that plots show of one experiment, collected while it runs.
+// The figures that plots show of one experiment, collected while it runs.
 #pragma once
 
 #include "simulation/experiment.hpp"
@@ -20,8 +20,8 @@ struct share_of_steps {
 
 /// A distribution in a few hundred points, from the shortest with a share of 0 on: all of them, if
 /// there are no more; else at even shares, and closer and closer towards the longest.
-/// @param seconds Times of steps, in any order.
-[[nodiscard]] std::vector<share_of_steps> distribution_of(std::vector<double> seconds);
+/// @param step_seconds In any order.
+[[nodiscard]] std::vector<share_of_steps> distribution_of(std::vector<double> step_seconds);
 
 /// Figures of an experiment for its plots: small, whatever the experiment was.
 struct profile_figures {
@@ -40,13 +40,13 @@ struct profile_figures {
 class run_profile {
 public:
   /// @param with_spans Whether to keep what replicas did when, for some steps after the warm-up.
-  run_profile(const experiment& what, bool with_spans);
+  run_profile(const experiment& experiment, bool with_spans);
 
   /// Takes in one step.
   void add(const step_record& step);
 
   /// Takes in a message between nodes, where spans are kept and messages take time.
-  void add(const delivery& came);
+  void add(const delivery& delivery);
 
   /// All figures. @pre All steps are in.
   [[nodiscard]] profile_figures figures();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adding up what became of every gradient.
+// The seconds of all replicas, added up step by step.
 #include "simulation/reports/work_account.hpp"
 
 #include "actors/recording/seconds.hpp"

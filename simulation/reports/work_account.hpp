@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time of all replicas went, and what a gradient that counts cost.
+// The work of all replicas, and the cost of a gradient that counts.
 #pragma once
 
 #include "actors/policies/sync_policy.hpp"

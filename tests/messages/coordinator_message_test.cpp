@@ -42,7 +42,7 @@ TEST_SUITE("messages/coordinator_message") {
     check_one_of_each(read_arguments(received));
   }
 
-  TEST_CASE("what a function returned arrives, or why it failed") {
+  TEST_CASE("the results of a function arrive, or the error of its failure") {
     auto done = send_and_receive(make_closure_done(7, one_of_each()));
     CHECK(done.reader().getClosure() == 7);
     check_one_of_each(read_results(done).value());

@@ -182,7 +182,7 @@ TEST_SUITE("messages/own_message") {
     }));
   }
 
-  TEST_CASE("what a schema cannot say, or what is too long, is refused") {
+  TEST_CASE("a message that breaks a rule beside its schema, or a limit, is refused") {
     CHECK(refusal_of([](trial::Opinion::Builder made) {
             made.setMood(static_cast<trial::Mood>(7));
           }).message

@@ -259,7 +259,7 @@ TEST_SUITE("messages/training_message") {
     CHECK(text_of(abort.reader().getReason()) == "bad frame");
   }
 
-  TEST_CASE("what processes say about their job keeps its fields") {
+  TEST_CASE("messages of processes about their job keep their fields") {
     entrance who{3, nanoseconds(500), 7, 8, "batch = 8\nhidden = [16]\n"};
     CHECK(read_enter_job(send_and_receive(make_enter_job(who)).reader()) == who);
     std::vector<replica_progress> replicas(2);
@@ -275,7 +275,7 @@ TEST_SUITE("messages/training_message") {
     CHECK(send_and_receive(make_leave_job(3)).reader().getMember() == 3);
   }
 
-  TEST_CASE("what processes send each other to combine arrays keeps its fields") {
+  TEST_CASE("messages by which processes combine arrays keep their fields") {
     collective_meaning meaning{.kind = collective_kind::all_reduce,
                                .algorithm = collective_algorithm::ring,
                                .fixed_order = false,

@@ -140,7 +140,7 @@ TEST_SUITE("sim/lossy_changes") {
     CHECK(doubled > 40);
   }
 
-  TEST_CASE("what a step comes to is told to each replica, however long the step takes") {
+  TEST_CASE("the aggregate of a step is told to each replica, however long the step takes") {
     for (uint64_t seed = 0; seed < 20; ++seed) {
       INFO("seed ", seed);
       auto seen = read_each_aggregate(seed);

@@ -454,7 +454,8 @@ TEST_SUITE("sim/owner_loss") {
     CHECK(returned > moments / 4);
   }
 
-  TEST_CASE("what a replica has given twice counts once, though an owner is lost with the first") {
+  TEST_CASE(
+    "a gradient that a replica gives twice counts once, though an owner is lost with the first") {
     uint64_t given_again = 0;
     for (auto policy : {sync_policy::latest_token, sync_policy::cancel})
       for (uint64_t moment = 0; moment < moments / 2; ++moment) {
@@ -605,7 +606,7 @@ TEST_SUITE("sim/owner_loss") {
     CHECK(cpu_pool().bytes_in_use() == before);
   }
 
-  TEST_CASE("what replicated owners do not go with is refused") {
+  TEST_CASE("a job that replicated owners do not go with is refused") {
     auto line_of = [](const scenario& job) {
       auto refused = refusal_of([&] { static_cast<void>(run_job(job, 1)); });
       return refused.message;

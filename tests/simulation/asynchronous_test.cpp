@@ -232,7 +232,7 @@ TEST_SUITE("simulation/asynchronous") {
     }
   }
 
-  TEST_CASE("what averaging takes is paid once a round, exactly") {
+  TEST_CASE("the time of averaging is paid once a round, exactly") {
     for (auto [share, local_steps, speed_up] : averaging_cases) {
       auto averaging = std::chrono::duration_cast<job_time>(std::chrono::duration<double>{share});
       auto seconds = [&](uint32_t steps) {

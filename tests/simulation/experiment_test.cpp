@@ -200,7 +200,7 @@ TEST_SUITE("simulation/experiment") {
       }
   }
 
-  TEST_CASE("what happens on threads is told like what happens on one") {
+  TEST_CASE("runs on several threads are told like runs on one") {
     std::vector<int> done(9, 0);
     for_each_on_threads(done.size(), 4, [&](size_t i) { ++done[i]; });
     CHECK(done == std::vector<int>(9, 1));

@@ -161,7 +161,7 @@ TEST_SUITE("simulation/learning") {
     CHECK(often.stale == plain.stale);
   }
 
-  TEST_CASE("what only slow replicas' data hold is not learnt without them") {
+  TEST_CASE("a feature that only slow replicas' data have is not learnt without them") {
     logistic_options data{.seed = 3, .replicas = 10, .own_data = true};
     const auto* compute = "lognormal(1, 0.1) slow={2,5}*4";
     auto all = learnt({10, 10, latest_token}, data, 300, compute);

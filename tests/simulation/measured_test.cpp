@@ -99,7 +99,7 @@ TEST_SUITE("simulation/measured") {
   }
 
   // Source: Dean and Barroso, "The tail at scale", CACM 56(2), 2013.
-  TEST_CASE("what is rare for one is the rule for a hundred") {
+  TEST_CASE("a delay that is rare for one replica is the rule for a hundred") {
     target_run run{
       .sync = {100, 100, sync_policy::cancel}, .compute = "two_point(0.01, 5)", .steps = 600};
     check_share(run.step_seconds(), 1, 1 - .6339677);
@@ -107,7 +107,7 @@ TEST_SUITE("simulation/measured") {
     check_share(run.step_seconds(), 1, 1 - .9940795);
   }
 
-  TEST_CASE("what is very rare for one is common for 2,000 (minutes: by --no-skip)"
+  TEST_CASE("a delay that is very rare for one replica is common for 2,000 (minutes: by --no-skip)"
             * doctest::skip()) {
     target_run run{
       .sync = {2000, 2000, sync_policy::cancel}, .compute = "two_point(1/10000, 5)", .steps = 300};

@@ -201,7 +201,7 @@ TEST_SUITE("simulation/order_statistics") {
                    4000);
   }
 
-  TEST_CASE("what is persistently slow is paid until it is not needed") {
+  TEST_CASE("persistently slow replicas are paid for until they are not needed") {
     check_arrivals(
       50,
       {"uniform(0.95, 1.05) slow=3/50*2.4",

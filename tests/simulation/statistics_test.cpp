@@ -119,7 +119,7 @@ TEST_SUITE("simulation/statistics") {
     CHECK(student_quantile(1'000'000) == doctest::Approx(1.96).epsilon(0.001));
   }
 
-  TEST_CASE("what two rows have in common falls out of their difference") {
+  TEST_CASE("the common part of two rows falls out of their difference") {
     random_stream draw{random_key{5, "pairs"}};
     values baseline;
     values other;

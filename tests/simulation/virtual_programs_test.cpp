@@ -86,7 +86,7 @@ TEST_SUITE("simulation/virtual_programs") {
     CHECK(play() == said);
   }
 
-  TEST_CASE("what one program does ends another one's wait, at once") {
+  TEST_CASE("one program ends another one's wait, at once") {
     deterministic_world stage;
     std::promise<void> done;
     lines said;

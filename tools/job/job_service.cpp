@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server for a job, and its token.
+// Starts a job's server, and gives it a token.
 #include "tools/job/job_service.hpp"
 
 #include "actors/net/host_port.hpp"
@@ -15,18 +15,18 @@ namespace troupe {
 namespace {
 
 expected<std::string> token_for(const std::string& address, const environment_reader& environment) {
-  if (auto given = environment(metrics_token_variable); given && !given->empty()) {
-    if (is_token(*given)) return *given;
+  if (auto token = environment(metrics_token_variable); token && !token->empty()) {
+    if (is_token(*token)) return *token;
     return fail(errc::invalid_argument,
                 fmt::format("{} must be 16 to 128 letters, digits, '-', '.', '_' or '~'; leave it "
                             "out to have one drawn",
                             metrics_token_variable));
   }
-  return is_loopback(address) ? std::string{} : draw_token();
+  return is_loopback_address(address) ? std::string{} : draw_token();
 }
 
-// Where clients connect to: a server that listens at all addresses of this machine is at none.
-std::string dialled(const std::string& endpoint) {
+// Where clients connect to. A server that listens at all addresses of this machine names none.
+std::string address_for_clients(const std::string& endpoint) {
   auto at = parse_host_port(endpoint);
   if (!at || (at->host != "0.0.0.0" && at->host != "::")) return endpoint;
   auto card
@@ -37,7 +37,7 @@ std::string dialled(const std::string& endpoint) {
 } // namespace
 
 std::string job_service::text() const {
-  const auto endpoint = dialled(server->endpoint());
+  const auto endpoint = address_for_clients(server->endpoint());
   return fmt::format("page      http://{0}/{1}\n"
                      "metrics   http://{0}/metrics, or: {2}troupe top {0}\n",
                      endpoint, token.empty() ? "" : "?token=" + token,

@@ -53,7 +53,7 @@ TEST_SUITE("actors/gpu/cpu_device") {
     CHECK(floats(there) == std::vector<float>{1, 3, 2, 4});
   }
 
-  TEST_CASE("what does not fit is refused, in a line that says how full it is") {
+  TEST_CASE("a tensor that does not fit is refused, in a line that says how full the memory is") {
     cpu_device device{1, {.bytes_max = 64}}; // a block is of 64 bytes at least
     auto held = copied(device.stream(0), make_tensor({2}, {1, 2}));
     auto refused = device.stream(0).to_device(make_tensor({1}, {3}));
@@ -97,7 +97,7 @@ TEST_SUITE("actors/gpu/cpu_device") {
     CHECK(host_stream().where() == device{});
   }
 
-  TEST_CASE("what a stream publishes is done before what others are asked for then") {
+  TEST_CASE("published work of a stream is done before later work of other streams") {
     cpu_device holding{0, {.plays_gpu = true}};
     cpu_device computing{holding, 1};
     std::function<void()> go_on;

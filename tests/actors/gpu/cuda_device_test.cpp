@@ -91,7 +91,7 @@ TEST_SUITE("actors/gpu/cuda_device") {
     CHECK(floats(sum) == floats(wanted));
   }
 
-  TEST_CASE("what GPUs do not add is refused") {
+  TEST_CASE("a sum of a dtype that GPUs do not add is refused") {
     auto device = open();
     auto& stream = device->stream(0);
     const tensor values[] = {good(stream.to_device(zeros({3}, dtype::i64))),

@@ -250,7 +250,7 @@ TEST_SUITE("actors/gpu/device_communicator") {
     CHECK(said.error().message.find("2 calls that are to be made with it") != std::string::npos);
   }
 
-  TEST_CASE("what is not for devices is made by messages, between calls that are") {
+  TEST_CASE("calls that are not for devices are made by messages, between calls that are") {
     device_group group{2};
     auto gathered = group.call_all([&](uint32_t rank) {
       return collective_call{.kind = collective_kind::all_gather,

@@ -41,7 +41,7 @@ TEST_SUITE("actors/gpu/device_ledger") {
     CHECK(ledger.begin_waiting(1) == tickets{second});
   }
 
-  TEST_CASE("what waits behind other work is not late: its time begins with its turn") {
+  TEST_CASE("work that waits behind other work is not late: its time begins with its turn") {
     device_ledger ledger;
     auto first = ledger.add(0, "a", 10s, 0s);
     ledger.add(0, "b", 1s, 0s);
@@ -50,7 +50,7 @@ TEST_SUITE("actors/gpu/device_ledger") {
     ledger.complete(first, 9s);
     CHECK(!ledger.overdue(9s + 999ms));
     REQUIRE(ledger.overdue(10s));
-    CHECK(ledger.overdue(10s)->what == "b");
+    CHECK(ledger.overdue(10s)->purpose == "b");
     CHECK(ledger.overdue(10s)->timeout == 1s);
   }
 
@@ -61,7 +61,7 @@ TEST_SUITE("actors/gpu/device_ledger") {
     CHECK(ledger.next_due() == 3s);
     CHECK(!ledger.overdue(2s));
     REQUIRE(ledger.overdue(3s));
-    CHECK(ledger.overdue(3s)->what == "b");
+    CHECK(ledger.overdue(3s)->purpose == "b");
   }
 
   TEST_CASE("without work nothing is due, and tickets that are not known change nothing") {

@@ -38,7 +38,7 @@ TEST_SUITE("actors/gpu/device_list") {
     CHECK(read("/device:GPU:2") == devices{gpu_of(2)});
   }
 
-  TEST_CASE("what is no device is named") {
+  TEST_CASE("a name of no device is refused by name") {
     for (const auto* name : {"", "gpu", "gpu:", "gpu:x", "gpu:-1", "gpu:1x", "tpu:0", "gpu:0,cpu",
                              "gpu:0,", "gpu:99999999999", "cuda:0", "cpu:0"})
       CHECK_MESSAGE(read_devices(name).error().code == errc::invalid_argument, name);

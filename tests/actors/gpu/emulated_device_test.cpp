@@ -143,7 +143,7 @@ TEST_SUITE("actors/gpu/emulated_device") {
     CHECK(second_seen.values<float>()[0] == 2);
   }
 
-  TEST_CASE("what a message takes a copy of is in the host's memory as soon as it is read") {
+  TEST_CASE("values that a message copies are in the host's memory as soon as they are read") {
     auto device = *open_cuda_device(0, 1);
     variable_copies copies{{.name = "w", .device = device}, make_tensor({2}, {5, 6})};
     const update_plan plan{.rule = rules::sgd{.learning_rate = 1},

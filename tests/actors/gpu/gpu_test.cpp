@@ -177,14 +177,14 @@ TEST_SUITE("actors/gpu/gpu") {
     CHECK(asked.value().elapsed == 3s);
   }
 
-  TEST_CASE("what work throws is its asker's, and the device goes on") {
+  TEST_CASE("an exception of work goes to its asker, and the device goes on") {
     staged_gpu stage;
     auto asked = stage.ask([](compute_stream&) { throw std::runtime_error{"of the user"}; });
     CHECK_THROWS_WITH(std::rethrow_exception(asked.value().thrown), "of the user");
     CHECK(stage.note("next").has_come());
   }
 
-  TEST_CASE("what work refers to lives until the device has done it") {
+  TEST_CASE("objects that work refers to live until the device has done it") {
     staged_gpu stage{true};
     auto value = std::make_shared<int>(1);
     stage.ask([value](compute_stream&) {});
@@ -232,7 +232,7 @@ TEST_SUITE("actors/gpu/gpu") {
     CHECK(stage.actors_alive() == alive - 1);
   }
 
-  TEST_CASE("what one of them throws is told to its asker alone") {
+  TEST_CASE("an exception of one piece of several is told to its asker alone") {
     staged_gpu stage;
     std::vector<answers> queued;
     for (int i = 0; i < 4; ++i)

@@ -66,6 +66,11 @@ std::string port_of(const http_server& server) {
   return endpoint.substr(endpoint.rfind(':') + 1);
 }
 
+expected<http_reply> ask_for(const std::string& path, const http_server& server) {
+  return http_ask(
+    {.host = "127.0.0.1", .port = port_of(server), .path = path, .deadline = timeout});
+}
+
 /// A client that says what it likes.
 class bare_client {
 public:
@@ -119,10 +124,11 @@ private:
 TEST_SUITE("actors/observing/http") {
   TEST_CASE("a page is served, with its length and type") {
     auto server = serve();
-    auto page = http_get("127.0.0.1", port_of(*server), "/page", timeout);
+    auto page = ask_for("/page", *server);
     REQUIRE(page);
-    CHECK(*page == "hello\n");
-    auto answer = bare_client{*server}.ask("GET /page?x=1 HTTP/1.1\r\nHost: x\r\n\r\n");
+    CHECK(page->status == 200);
+    CHECK(page->body == "hello\n");
+    auto answer = bare_client{*server}.ask("GET /page?x=1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
     CHECK(answer.starts_with("HTTP/1.1 200 OK\r\n"));
     CHECK(answer.find("Content-Length: 6\r\n") != std::string::npos);
     CHECK(answer.ends_with("\r\n\r\nhello\n"));
@@ -137,10 +143,8 @@ TEST_SUITE("actors/observing/http") {
     CHECK(ask("POST /page HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc") == "HTTP/1.1 405");
     CHECK(ask("good morning\r\n\r\n") == "HTTP/1.1 400");
     CHECK(ask("GET /page HTTP/1.1\r\nX: " + std::string(9000, 'x') + "\r\n\r\n") == "HTTP/1.1 431");
-    CHECK(http_get("127.0.0.1", port_of(*server), "/page", timeout));
-    auto missing = http_get("127.0.0.1", port_of(*server), "/other", timeout);
-    REQUIRE(!missing);
-    CHECK(missing.error().code == errc::not_found);
+    CHECK(ask_for("/page", *server)->status == 200);
+    CHECK(ask_for("/other", *server)->body == "no /other");
   }
 
   TEST_CASE("a client that says nothing is cut") {
@@ -151,16 +155,14 @@ TEST_SUITE("actors/observing/http") {
   TEST_CASE("while a client says nothing others are served") {
     auto server = serve({.deadline = 1h});
     bare_client silent{*server};
-    CHECK(http_get("127.0.0.1", port_of(*server), "/page", timeout));
+    CHECK(ask_for("/page", *server)->status == 200);
   }
 
   TEST_CASE("too many clients are sent away, and far too many cut") {
     auto server = serve({.clients_max = 2, .deadline = 60s});
     bare_client one{*server};
     bare_client two{*server};
-    auto third = http_get("127.0.0.1", port_of(*server), "/page", timeout);
-    REQUIRE(!third);
-    CHECK(third.error().message.find("503") != std::string::npos);
+    CHECK(ask_for("/page", *server)->status == 503);
     bare_client also_one{*server};
     bare_client also_two{*server};
     CHECK(bare_client{*server}.ask("").empty());
@@ -194,7 +196,8 @@ TEST_SUITE("actors/observing/http") {
   TEST_CASE("without a listener there is no answer") {
     auto address = free_addresses(1).front();
     auto port = address.substr(address.rfind(':') + 1);
-    auto asked = http_get("127.0.0.1", port, "/page", timeout);
+    auto asked
+      = http_ask({.host = "127.0.0.1", .port = port, .path = "/page", .deadline = timeout});
     REQUIRE(!asked);
     CHECK(asked.error().code == errc::unavailable);
     CHECK(asked.error().message.find(address) != std::string::npos);
@@ -203,7 +206,7 @@ TEST_SUITE("actors/observing/http") {
   TEST_CASE("errors of a client put an IPv6 address into brackets") {
     auto address = free_addresses(1).front();
     auto port = address.substr(address.rfind(':') + 1);
-    auto asked = http_get("::1", port, "/page", timeout);
+    auto asked = http_ask({.host = "::1", .port = port, .path = "/page", .deadline = timeout});
     REQUIRE(!asked);
     CHECK(asked.error().message.starts_with("[::1]:" + port + ": "));
   }
@@ -226,11 +229,31 @@ TEST_SUITE("actors/observing/http") {
           != std::string::npos);
   }
 
+  TEST_CASE("a server at a loopback address refuses a Host that other machines may have") {
+    auto ask = [](const http_server& server, const std::string& host) {
+      return bare_client{server}.ask("GET /page HTTP/1.1\r\nHost:" + host + "\r\n\r\n");
+    };
+    auto server = serve();
+    for (const auto* host : {" localhost", " LocalHost:9464", " 127.0.0.1:9464", " 127.1.2.3",
+                             " [::1]:9464", " [::1]", ""})
+      CHECK(ask(*server, host).starts_with("HTTP/1.1 200"));
+    for (const auto* host : {" evil.test", " evil.test:9464", " localhost.evil.test",
+                             " 127.0.0.1.evil.test", " 10.0.0.5:9464", " [fe80::7]:9464", " ["}) {
+      auto answer = ask(*server, host);
+      CHECK(answer.starts_with("HTTP/1.1 403"));
+      CHECK(answer.ends_with("\r\n\r\nthis server is for this machine alone: ask for localhost or "
+                             "127.0.0.1\n"));
+    }
+    CHECK(bare_client{*server}.ask("GET /page HTTP/1.0\r\n\r\n").starts_with("HTTP/1.1 200"));
+    auto open = serve({.address = "0.0.0.0"});
+    CHECK(ask(*open, " evil.test").starts_with("HTTP/1.1 200"));
+  }
+
   TEST_CASE("an address is loopback if no other machine reaches it") {
     for (const auto* address : {"127.0.0.1", "127.1.2.3", "::1"})
-      CHECK(is_loopback(address));
+      CHECK(is_loopback_address(address));
     for (const auto* address : {"0.0.0.0", "::", "10.0.0.1", "nowhere", ""})
-      CHECK_FALSE(is_loopback(address));
+      CHECK_FALSE(is_loopback_address(address));
   }
 
   TEST_CASE("a text is told whenever it is another one, and the last as the server ends") {

@@ -169,7 +169,7 @@ TEST_SUITE("actors/world/activity") {
     }
   }
 
-  TEST_CASE("what the work throws is its outcome, without a delay") {
+  TEST_CASE("an exception of the work is its outcome, without a delay") {
     std::exception_ptr thrown;
     auto body = [&](activity& activity) -> task<void> {
       auto computing

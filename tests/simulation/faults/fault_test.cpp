@@ -360,7 +360,8 @@ TEST_SUITE("simulation/faults") {
     CHECK(report.virtual_time == 300s + frozen);
   }
 
-  TEST_CASE("what is cut off arrives after the cut is healed, stale, and counts never twice") {
+  TEST_CASE(
+    "a gradient that is cut off arrives after the cut is healed, stale, and never counts twice") {
     for (auto one_way : {false, true}) {
       auto what = job(3, 4, sync_policy::latest_token, 12);
       what.network = without_timeout();
@@ -651,6 +652,14 @@ TEST_SUITE("simulation/faults") {
     CHECK(simulate(what).log_hash == first.log_hash);
     what.seed = 1;
     CHECK(simulate(what).log_hash != first.log_hash);
+  }
+
+  TEST_CASE("the longest absence grows with the mean, up to what a clock counts") {
+    auto longest = [](job_time mean) {
+      return fault_plan{.rates = {.return_mean = mean}}.longest_absence(0s);
+    };
+    CHECK(longest(3s) == 60s);
+    CHECK(longest(500'000'000s) > 500'000'000s);
   }
 
   TEST_CASE("rates say about how many faults come while a step is made") {

@@ -109,7 +109,7 @@ TEST_SUITE("simulation/faults/silence") {
       "lost replica 1: node 'replica 1' is gone: nothing was heard of it for 2.5 s"));
   }
 
-  TEST_CASE("what lasts no longer than the timeout changes nothing but times") {
+  TEST_CASE("a silence no longer than the timeout changes nothing but times") {
     for (const auto& fault :
          {cut_off("replica 1", 3500ms, 2499ms), freeze("replica 1", 3500ms, 2499ms),
           cut_off("ps 0", 3500ms, 2499ms), cut_off("chief", 3500ms, 2499ms)}) {
@@ -125,7 +125,8 @@ TEST_SUITE("simulation/faults/silence") {
     }
   }
 
-  TEST_CASE("what is cut off in one direction is lost, too, and nothing of it counts twice") {
+  TEST_CASE("a node that is cut off in one direction is lost, too, and none of its gradients "
+            "counts twice") {
     for (auto one_way : {false, true}) {
       auto what = job(3, 4);
       what.faults.faults = {cut_off("replica 1", 2500ms, 10s)};

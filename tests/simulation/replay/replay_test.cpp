@@ -130,7 +130,7 @@ TEST_SUITE("simulation/replay") {
     CHECK(mean_seconds(one_more) > 0.60 * mean_seconds(run.step_times));
   }
 
-  TEST_CASE("what was cancelled takes at least as long as it had") {
+  TEST_CASE("a cancelled gradient takes at least as long as it had") {
     sync_options sync{3, 4, sync_policy::cancel};
     auto run = record({.sync = sync, .steps = 100, .compute = exponential_time(1s, 3)});
     auto recorded = read(run.ledger);
@@ -154,7 +154,7 @@ TEST_SUITE("simulation/replay") {
     CHECK(replay(recorded, what.sync) == run.step_times);
   }
 
-  TEST_CASE("what cannot be repaired is named") {
+  TEST_CASE("a replica that cannot be repaired is named") {
     auto recorded = read(record({.sync = {2, 2}, .steps = 5}).ledger);
     CHECK_THROWS_WITH_AS(replay_of(recorded, {.sync = {2, 2}, .repaired = {2}}),
                          "replica 2 cannot be repaired: there are 2, counted from 0", failure);
@@ -179,7 +179,8 @@ TEST_SUITE("simulation/replay") {
     CHECK(read_ledger(older, "l.csv").error().message
           == "l.csv:1: not the ledger of a run of this version: its first line is not the one that "
              "troupe train writes");
-    CHECK(refusal("") == "l.csv: the run has made no step");
+    CHECK(refusal("")
+          == "l.csv holds no step: the run has made none, or --ledger-bytes had no room for one");
     CHECK(refusal("1,0,stale,0,0,1,1,0,,,,2,32\n") == "l.csv: no gradient was accepted");
     CHECK(refusal("1,0,fresh,0,0,1,1,0,,,,2,32\n") == "l.csv:2: not a line of a ledger");
     CHECK(refusal("1,0,accepted,0,0,x,1,0,,,0,2,32\n") == "l.csv:2: not a line of a ledger");

@@ -108,7 +108,7 @@ TEST_SUITE("simulation/reports/advice") {
     CHECK(found->tried[found->best].time == doctest::Approx(20 / 17.0 / 2.4));
   }
 
-  TEST_CASE("what is saved is no surer than runs agree about it") {
+  TEST_CASE("a saving is no surer than runs agree about it") {
     auto question = question_of(base_of("1", 10), {sync_policy::cancel});
     auto found = advise(question, [](const experiment& what) {
       auto saves = what.sync.replicas_to_aggregate < 10;
@@ -142,7 +142,7 @@ TEST_SUITE("simulation/reports/advice") {
     CHECK_FALSE(advise(question_of(base, {sync_policy::cancel}), run));
   }
 
-  TEST_CASE("what a curve is multiplied by changes no advice, however large or small it is") {
+  TEST_CASE("a factor of a curve changes no advice, however large or small it is") {
     auto question
       = question_of(base_of("lognormal(1, 0.1) slow={3}*3", 8), {sync_policy::latest_token});
     auto expected = advise(question, run);
@@ -159,7 +159,8 @@ TEST_SUITE("simulation/reports/advice") {
     }
   }
 
-  TEST_CASE("what a curve does not know is not tried, and it has to know the baseline") {
+  TEST_CASE(
+    "a number that a curve does not know is not tried, and the curve has to know the baseline") {
     auto question = question_of(base_of("1", 100), {sync_policy::cancel});
     auto quick = [](const experiment&) { return took(1); };
     question.iterations = *iteration_curve::parse("97: 102, 100: 98");

@@ -172,7 +172,7 @@ TEST_SUITE("simulation/reports/run_profile") {
       CHECK(map.rows[0][step] == 2.5f);
   }
 
-  TEST_CASE("what was told to stop is told apart") {
+  TEST_CASE("a gradient that was told to stop is told apart") {
     auto figures = profile_of("1 slow={0}*2.5", {2, 3, sync_policy::cancel}, 10);
     auto map = slow_down_of(*figures.spans);
     CHECK(map.rows[0][5] == -1);
