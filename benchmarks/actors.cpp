@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cost of messages: a round trip, a barrier, a whole step, and the memory that a step holds.
 //
-// A machine that others use too is slow in bursts: everything is a median over many repetitions,
-// and what is compared is measured in turns in the same run.
+// A machine that others use too is slow in bursts: so every figure is a median over many
+// repetitions, and figures to compare are measured in turns in the same run.
 #include "actors/training/token_queue.hpp"
 #include "actors/world/ask.hpp"
 #include "benchmarks/resident_memory.hpp"
@@ -28,7 +28,7 @@ namespace {
 
 // ---- a round trip ----
 
-// Two threads that wake each other: what the machine itself takes for there and back.
+// The round trip of two threads that wake each other: the machine's own limit.
 double thread_round_trip() {
   constexpr int count = 2000;
   std::binary_semaphore there{0};
@@ -101,22 +101,23 @@ void measure_round_trips() {
 
 enum class work : uint8_t { tokens_only, whole_step };
 
-step_function make_step(const sync_replicas_optimizer& optimizer, const variable& only, work what) {
-  auto gradient = zeros(only.extents());
+step_function make_step(const sync_replicas_optimizer& optimizer, const variable& weight,
+                        work kind) {
+  auto gradient = zeros(weight.extents());
   return [=](replica_context& context) -> task<void> {
-    if (what == work::whole_step) {
-      auto reading = context.read(only);
+    if (kind == work::whole_step) {
+      auto reading = context.read(weight);
       auto value = co_await reading;
     }
-    auto applying = optimizer.apply_gradients(context, gradient, only);
+    auto applying = optimizer.apply_gradients(context, gradient, weight);
     co_await applying;
   };
 }
 
-std::vector<double> step_seconds(uint32_t replicas, sync_policy policy, work what) {
+std::vector<double> step_seconds(uint32_t replicas, sync_policy policy, work kind) {
   auto world = world::threads();
   parameter_server_strategy strategy{world, {.replicas = replicas}};
-  auto only = strategy.make_variable("only", zeros({1}));
+  auto weight = strategy.make_variable("only", zeros({1}));
   sync_replicas_optimizer optimizer{rules::sgd{}, {replicas, replicas, policy}};
   std::vector<double> times;
   training_options options;
@@ -124,18 +125,18 @@ std::vector<double> step_seconds(uint32_t replicas, sync_policy policy, work wha
   options.on_step = [&](const step_record& step) {
     times.push_back(std::chrono::duration<double>(step.ended - step.began).count());
   };
-  train(strategy, optimizer, make_step(optimizer, only, what), options);
+  train(strategy, optimizer, make_step(optimizer, weight, kind), options);
   return times;
 }
 
 void measure_steps() {
   std::printf("a step of empty replicas          median      p90   tokens/s   steps/s\n");
   for (uint32_t replicas : {4U, 1000U}) {
-    for (auto what : {work::tokens_only, work::whole_step}) {
+    for (auto kind : {work::tokens_only, work::whole_step}) {
       for (auto policy : {sync_policy::latest_token, sync_policy::tensorflow}) {
-        auto times = step_seconds(replicas, policy, what);
+        auto times = step_seconds(replicas, policy, kind);
         std::printf("  %4u replicas, %-10s, %-12s %6.2f ms %6.2f ms %9.0f %9.0f\n", replicas,
-                    what == work::tokens_only ? "push+token" : "whole step",
+                    kind == work::tokens_only ? "push+token" : "whole step",
                     std::string{to_string(policy)}.c_str(), 1e3 * median(times),
                     1e3 * quantile(times, 0.9), replicas / median(times), 1 / median(times));
       }

@@ -2,10 +2,10 @@
 // The cost of a meeting of replicas: an empty merge_call, and an all-reduce.
 //
 // collectives merge_call REPLICAS ROUNDS         prints the seconds of each round, for all together
-// collectives all_reduce REPLICAS BYTES ROUNDS   likewise
+// collectives all_reduce REPLICAS BYTES ROUNDS   prints the seconds of each round
+#include "benchmarks/stopwatch.hpp"
 #include "strategies/kinds/mirrored_strategy.hpp"
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -14,30 +14,17 @@ using namespace troupe;
 
 namespace {
 
-using clock_type = std::chrono::steady_clock;
 using durations = std::vector<double>;
-
-// Measures the duration of each round; the program prints those of replica 0.
-class stopwatch {
-public:
-  void lap(durations& laps) {
-    auto now = clock_type::now();
-    laps.push_back(std::chrono::duration<double>(now - last_).count());
-    last_ = now;
-  }
-
-private:
-  clock_type::time_point last_ = clock_type::now();
-};
 
 task<durations> meet(replica_context& context, int rounds) {
   durations laps;
-  stopwatch watch;
+  auto begin = clock_type::now();
   for (int i = 0; i < rounds; ++i) {
     auto nothing = [](cross_replica_context&) {};
     auto merging = context.merge_call(nothing);
     co_await merging;
-    watch.lap(laps);
+    laps.push_back(seconds_since(begin));
+    begin = clock_type::now();
   }
   co_return laps;
 }
@@ -45,11 +32,12 @@ task<durations> meet(replica_context& context, int rounds) {
 task<durations> reduce(replica_context& context, int64_t elements, int rounds) {
   auto own = zeros({elements});
   durations laps;
-  stopwatch watch;
+  auto begin = clock_type::now();
   for (int i = 0; i < rounds; ++i) {
     auto reducing = context.all_reduce(reduce_op::sum, own);
     auto sum = co_await reducing;
-    watch.lap(laps);
+    laps.push_back(seconds_since(begin));
+    begin = clock_type::now();
   }
   co_return laps;
 }

@@ -46,27 +46,28 @@ loss_function make_loss(uint32_t replica, int64_t batch) {
   };
 }
 
-std::vector<variable> make_weights(strategy& of) {
+std::vector<variable> make_weights(strategy& strategy) {
   std::vector<variable> weights;
   for (size_t i = 0; i + 1 < std::size(widths); ++i) {
     auto name = std::to_string(i);
     auto scale = 1 / std::sqrt(static_cast<double>(widths[i]));
-    weights.push_back(
-      of.make_variable("weights" + name, random_values({widths[i], widths[i + 1]}, scale, name)));
-    weights.push_back(of.make_variable("bias" + name, zeros({widths[i + 1]})));
+    weights.push_back(strategy.make_variable(
+      "weights" + name, random_values({widths[i], widths[i + 1]}, scale, name)));
+    weights.push_back(strategy.make_variable("bias" + name, zeros({widths[i + 1]})));
   }
   return weights;
 }
 
-/// @param what Variables, or buckets of them.
-template <class What>
-step_function step_of(strategy& of, int64_t batch, What what) {
+/// @param variables Variables, or buckets of them.
+template <class Variables>
+step_function step_of(strategy& strategy, int64_t batch, Variables variables) {
   std::vector<loss_function> losses;
-  for (uint32_t replica = 0; replica < of.num_replicas_in_sync(); ++replica)
+  for (uint32_t replica = 0; replica < strategy.num_replicas_in_sync(); ++replica)
     losses.push_back(make_loss(replica, batch));
   optimizer momentum{rules::momentum{.learning_rate = 0.01}, {.aggregation = reduce_op::mean}};
   return [=](replica_context& context) -> task<void> {
-    auto minimizing = momentum.minimize(context, losses[context.replica_id_in_sync_group()], what);
+    auto minimizing
+      = momentum.minimize(context, losses[context.replica_id_in_sync_group()], variables);
     co_await minimizing;
   };
 }
@@ -75,9 +76,9 @@ step_function step_of(strategy& of, int64_t batch, What what) {
 
 int main(int count, char** arguments) {
   auto bucket_bytes = count < 5 ? 0 : std::strtoull(arguments[4], nullptr, 10) << 20;
-  return time_steps(count, arguments, [=](strategy& of, int64_t batch) {
-    auto weights = make_weights(of);
-    if (bucket_bytes == 0) return step_of(of, batch, weights);
-    return step_of(of, batch, gradient_buckets{of, weights, bucket_bytes});
+  return time_steps(count, arguments, [=](strategy& strategy, int64_t batch) {
+    auto weights = make_weights(strategy);
+    if (bucket_bytes == 0) return step_of(strategy, batch, weights);
+    return step_of(strategy, batch, gradient_buckets{strategy, weights, bucket_bytes});
   });
 }

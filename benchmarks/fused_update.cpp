@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// How near the fused update comes to the bandwidth of memory, beside gradients added up as they
-// come.
+// How near the fused update comes to the bandwidth of memory, beside an update that adds up
+// gradients as they come.
 //
-// Everything is measured in one run, in turns, and compared turn by turn: a busy machine slows both
-// sides of a ratio. "Moved" counts what an update must move: (k + reads + writes) x bytes.
+// All are measured in one run, in turns, and compared turn by turn: a busy machine slows both sides
+// of a ratio. "Moved" counts the bytes that an update must move: (k + reads + writes) x bytes.
 #include "benchmarks/stopwatch.hpp"
 #include "kernels/math/elementwise.hpp"
 #include "kernels/tensor/parallel.hpp"
 #include "kernels/updates/update.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -31,9 +30,9 @@ constexpr double gigabyte = 1e9;
 const cpu::context on;
 
 double seconds(const std::function<void()>& work) {
-  auto begin = std::chrono::steady_clock::now();
+  auto begin = clock_type::now();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return seconds_since(begin);
 }
 
 /// STREAM's triad, a = b + s * c, with stores that go through the caches.
@@ -47,7 +46,7 @@ void triad(std::span<float> a, std::span<const float> b, std::span<const float> 
   });
 }
 
-/// The triad with stores past the caches, which spares memory the reading of what is overwritten.
+/// The triad with stores past the caches, for which memory is not read before it is overwritten.
 void streaming_triad(std::span<float> a, std::span<const float> b, std::span<const float> c) {
 #if defined(__SSE2__)
   cpu::parallel_chunks(on, a.size(), [&](size_t begin, size_t end) {
@@ -124,7 +123,7 @@ struct job {
   [[nodiscard]] double divisor() const { return static_cast<double>(sources.size()); }
 };
 
-/// Seconds of every turn.
+/// The seconds of every turn.
 struct timings {
   std::vector<double> triad, streaming_triad, in_place, beside, unfused;
 };

@@ -37,7 +37,7 @@ double seconds_of(const Work& work) {
   return median(times);
 }
 
-/// Fresh copies of the variables, as an update leaves them: a device has to be given these anew.
+/// Fresh copies of the variables, as an update leaves them: they are copied to a device again.
 std::vector<tensor> updated(const std::vector<initial_variable>& variables) {
   std::vector<tensor> result;
   for (const auto& variable : variables)
@@ -93,7 +93,7 @@ void compare_attention(const cuda::context& on) {
     auto packed = filled(on, {3 * elements}), gradient = filled(on, {3 * elements});
     auto output = filled(on, {elements});
     auto sums = filled(on, {static_cast<int64_t>(form.positions() * form.heads)});
-    auto there = [&](tensor& of) { return of.mutable_values<float>(on.device()); };
+    auto there = [&](tensor& array) { return array.mutable_values<float>(on.device()); };
     compare_precisions(on, fmt::format("attention to {}", context), [&](auto precision) {
       form.precision = precision;
       cuda::causal_self_attention<float>(on, form, there(packed), there(output), there(sums));

@@ -36,13 +36,13 @@ double seconds_of(const cuda::context& on, const Work& work) {
   return median(times);
 }
 
-std::vector<tensor> drawn(const cuda::context& on, size_t how_many, int64_t count) {
-  tensor here{dtype::f32, {count}};
+std::vector<tensor> random_tensors(const cuda::context& on, size_t tensors, int64_t elements) {
+  tensor here{dtype::f32, {elements}};
   std::mt19937 engine{1};
   for (auto& value : here.mutable_values<float>())
     value = static_cast<float>(engine()) / static_cast<float>(std::mt19937::max());
   std::vector<tensor> result;
-  for (size_t i = 0; i < how_many; ++i)
+  for (size_t i = 0; i < tensors; ++i)
     result.push_back(need(cuda::to_device(on, here)));
   return result;
 }
@@ -60,8 +60,8 @@ int main(int argument_count, char** arguments) {
   auto properties = need(cuda::properties_of(0));
   std::printf("%s, %lld f32\n", properties.name.c_str(), static_cast<long long>(count));
 
-  auto arrays = drawn(on, 3, count); // the variable, m and v
-  auto gradients = drawn(on, 8, count);
+  auto arrays = random_tensors(on, 3, count); // the variable, m and v
+  auto gradients = random_tensors(on, 8, count);
   auto copy_seconds = seconds_of(on, [&] {
     on.note(
       on.stream().copy(gradients[0].data(), gradients[1].mutable_data(), gradients[0].bytes()));

@@ -101,18 +101,18 @@ struct echo_state {
 };
 
 echo_actor::behavior_type echo(observed_pointer<echo_actor, echo_state> self) {
-  return {[self](const msg<bench::Echo>& said) {
+  return {[self](const msg<bench::Echo>& message) {
     auto promise = self->make_response_promise<msg<bench::Echo>>();
-    if (!said.reader().getUnanswered()) promise.deliver(said);
+    if (!message.reader().getUnanswered()) promise.deliver(message);
     return promise;
   }};
 }
 
 msg<bench::Echo> make_echo(const tensor& carried, bool unanswered = false) {
-  own_message_builder<bench::Echo> made;
-  made.body.setUnanswered(unanswered);
-  write_tensor(*made.storage, made.body.initTensor(), carried);
-  return std::move(made).finish();
+  own_message_builder<bench::Echo> builder;
+  builder.body.setUnanswered(unanswered);
+  write_tensor(*builder.storage, builder.body.initTensor(), carried);
+  return std::move(builder).finish();
 }
 
 double seconds_to_gather(const group<echo_actor>& all, int64_t bytes, int rounds) {
@@ -128,13 +128,13 @@ double seconds_to_gather(const group<echo_actor>& all, int64_t bytes, int rounds
 
 // So many messages to all, until all have them: the answers to a question come behind them.
 double seconds_to_tell(const group<echo_actor>& all, int64_t bytes, int messages) {
-  auto told = make_echo(zeros({bytes / 4}));
+  auto message = make_echo(zeros({bytes / 4}));
   auto question = make_echo(zeros({1}));
   std::vector<double> times;
   for (int i = 0; i < 30; ++i) {
     auto begin = clock_type::now();
     for (int j = 0; j < messages; ++j)
-      all.tell(told);
+      all.tell(message);
     static_cast<void>(all.ask<msg<bench::Echo>>(question).wait().require());
     times.push_back(seconds_since(begin) / messages);
   }

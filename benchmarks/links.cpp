@@ -47,27 +47,29 @@ constexpr int round_trips = 2000;
 constexpr int small_messages = 100'000;
 constexpr int turns = 5;
 
-// As actors ask: a deadline would stay in the asker's clock until it is over.
+// A request with a deadline would stay in the clock until it is over, so actors ask without one.
 const auto for_ever = caf::infinite; // the benchmark's caller has one
 
-/// One of the three links that are compared, with the operations that are measured.
+/// One of the links that are compared, with the operations that are measured.
 struct peer {
   virtual ~peer() = default;
 
   /// Asks and waits for the answer.
   virtual void round_trip() = 0;
 
-  /// Has an event-based actor ask so many times, one after the other.
+  /// Has an event-based actor ask `count` times, one after the other.
   virtual void round_trips_of_actor(int /*count*/) {}
 
-  /// Makes what is sent from now on, of that size.
+  /// Makes the message that is sent from now on.
   virtual void prepare(size_t bytes) = 0;
 
-  /// Sends it so many times, and waits until the last has come.
+  /// Sends the message `count` times, and waits until the last has come.
   virtual void send(int count) = 0;
 
-  /// Begins to send it so many times, and does not wait.
+  /// Begins to send the message `count` times, and does not wait.
   virtual void begin(int count) = 0;
+
+  /// Waits until the last message of `begin` has come.
   virtual void await() = 0;
 };
 
@@ -91,7 +93,7 @@ void read_all(int socket, void* into, size_t bytes) {
   }
 }
 
-/// How many messages of what size come, after which one byte goes back.
+/// The number and size of the messages that follow, after which one byte goes back.
 struct announcement {
   uint64_t count;
   uint64_t bytes;
@@ -121,10 +123,10 @@ void serve_raw(const std::string& host, uint16_t port) {
   int socket = without_delay(::accept(door, nullptr, nullptr));
   std::vector<char> memory(100'000'000);
   while (true) {
-    announcement what{};
-    read_all(socket, &what, sizeof what);
-    for (uint64_t i = 0; i < what.count; ++i)
-      read_all(socket, memory.data(), what.bytes);
+    announcement next{};
+    read_all(socket, &next, sizeof next);
+    for (uint64_t i = 0; i < next.count; ++i)
+      read_all(socket, memory.data(), next.bytes);
     write_all(socket, "!", 1);
   }
 }
@@ -144,11 +146,11 @@ struct raw_peer final : peer {
 
   // The announcement lies before the message, and goes out with the first.
   void send(int count) override {
-    announcement what{static_cast<uint64_t>(count), message_bytes};
-    std::memcpy(memory.data(), &what, sizeof what);
-    write_all(socket, memory.data(), sizeof what + message_bytes);
+    announcement next{static_cast<uint64_t>(count), message_bytes};
+    std::memcpy(memory.data(), &next, sizeof next);
+    write_all(socket, memory.data(), sizeof next + message_bytes);
     for (int i = 1; i < count; ++i)
-      write_all(socket, memory.data() + sizeof what, message_bytes);
+      write_all(socket, memory.data() + sizeof next, message_bytes);
     char answer = 0;
     read_all(socket, &answer, 1);
   }
@@ -166,29 +168,32 @@ struct raw_peer final : peer {
 
 template <class Reply>
 struct asker {
-  caf::actor whom;
-  caf::message what;
+  caf::actor server;
+  caf::message question;
   int left;
   std::promise<void> done;
 };
 
 template <class Reply>
-void ask_again(caf::event_based_actor* self, const std::shared_ptr<asker<Reply>>& of) {
-  if (of->left-- == 0) return of->done.set_value();
-  self->request(of->whom, for_ever, of->what).then([=](const Reply&) { ask_again(self, of); });
+void ask_again(caf::event_based_actor* self, const std::shared_ptr<asker<Reply>>& state) {
+  if (state->left-- == 0) return state->done.set_value();
+  self->request(state->server, for_ever, state->question).then([=](const Reply&) {
+    ask_again(self, state);
+  });
 }
 
 template <class Reply>
-void ask_in_turn(caf::actor_system& system, const caf::actor& whom, caf::message what, int count) {
-  auto one = std::make_shared<asker<Reply>>(asker<Reply>{whom, std::move(what), count, {}});
-  auto done = one->done.get_future();
-  system.spawn([one](caf::event_based_actor* self) { ask_again(self, one); });
+void ask_in_turn(caf::actor_system& system, const caf::actor& server, caf::message question,
+                 int count) {
+  auto state = std::make_shared<asker<Reply>>(asker<Reply>{server, std::move(question), count, {}});
+  auto done = state->done.get_future();
+  system.spawn([state](caf::event_based_actor* self) { ask_again(self, state); });
   done.wait();
 }
 
 // ---- actors of ours ----
 
-// Answers tokens; takes gradients, and answers those of examples > 0: the last of a row.
+// Answers tokens. Answers gradients of examples > 0 only: the last of a row.
 caf::behavior troupe_server(caf::event_based_actor* /*self*/) {
   return {[](const msg<wire::Token>& token) { return token; },
           [](const msg<wire::PushGradient>& push) -> caf::result<msg<wire::PushReply>> {
@@ -321,10 +326,10 @@ struct caf_peer final : peer {
   void round_trips_of_actor(int count) override { ask_in_turn<int>(system, server, small, count); }
 
   void prepare(size_t bytes) override {
-    bytes_message what(bytes);
-    one_of_many = caf::make_message(what);
-    what[0] = 1;
-    the_last = caf::make_message(std::move(what));
+    bytes_message message(bytes);
+    one_of_many = caf::make_message(message);
+    message[0] = 1;
+    the_last = caf::make_message(std::move(message));
   }
 
   void send(int count) override {
@@ -357,7 +362,7 @@ struct caf_peer final : peer {
 
 struct figures {
   std::vector<double> round_trip;
-  std::vector<double> round_trip_of_actor; ///< Which is event-based.
+  std::vector<double> round_trip_of_actor; ///< Asked by an event-based actor.
   std::vector<double> small_rate;
   std::vector<double> megabyte;
   std::vector<double> hundred_megabytes;
@@ -392,32 +397,32 @@ void measure(peer& with, figures& into, bool has_actors) {
     with.begin(10);
     begin = clock_type::now();
     for (int i = 0; i < 20; ++i) {
-      auto asked = clock_type::now();
+      auto sent = clock_type::now();
       with.round_trip();
-      into.token.push_back(seconds_since(asked));
+      into.token.push_back(seconds_since(sent));
     }
     with.await();
   }
   with.prepare(small_bytes);
 }
 
-void print(const char* name, const figures& of, const figures& limit) {
+void print(const char* name, const figures& own, const figures& limit) {
   auto ratio = [](const std::vector<double>& ours, const std::vector<double>& theirs) {
     return quantile(ours, 0.5) / quantile(theirs, 0.5);
   };
-  std::printf("  %-22s %7.1f %5.2f", name, 1e6 * quantile(of.round_trip, 0.5),
-              ratio(of.round_trip, limit.round_trip));
-  if (of.round_trip_of_actor.empty())
+  std::printf("  %-22s %7.1f %5.2f", name, 1e6 * quantile(own.round_trip, 0.5),
+              ratio(own.round_trip, limit.round_trip));
+  if (own.round_trip_of_actor.empty())
     std::printf("               ");
   else
-    std::printf(" %8.1f %5.2f", 1e6 * quantile(of.round_trip_of_actor, 0.5),
-                ratio(of.round_trip_of_actor, limit.round_trip));
-  std::printf(" %10.0f %5.2f %8.2f %5.2f %8.2f %5.2f", quantile(of.small_rate, 0.5),
-              ratio(of.small_rate, limit.small_rate), quantile(of.megabyte, 0.5),
-              ratio(of.megabyte, limit.megabyte), quantile(of.hundred_megabytes, 0.5),
-              ratio(of.hundred_megabytes, limit.hundred_megabytes));
-  if (!of.token.empty())
-    std::printf(" %8.2f %8.2f", 1e3 * quantile(of.token, 0.5), 1e3 * quantile(of.token, 1));
+    std::printf(" %8.1f %5.2f", 1e6 * quantile(own.round_trip_of_actor, 0.5),
+                ratio(own.round_trip_of_actor, limit.round_trip));
+  std::printf(" %10.0f %5.2f %8.2f %5.2f %8.2f %5.2f", quantile(own.small_rate, 0.5),
+              ratio(own.small_rate, limit.small_rate), quantile(own.megabyte, 0.5),
+              ratio(own.megabyte, limit.megabyte), quantile(own.hundred_megabytes, 0.5),
+              ratio(own.hundred_megabytes, limit.hundred_megabytes));
+  if (!own.token.empty())
+    std::printf(" %8.2f %8.2f", 1e3 * quantile(own.token, 0.5), 1e3 * quantile(own.token, 1));
   std::printf("\n");
 }
 

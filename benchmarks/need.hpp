@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions that a benchmark cannot go on without.
+// Ends a benchmark if a result that it needs is an error.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -9,12 +9,12 @@
 #include <type_traits>
 #include <utility>
 
-/// The value; ends the program with its error, if there is none.
+/// The value; if there is none, prints the error and ends the program.
 template <class T>
-T need(troupe::expected<T> made) {
-  if (!made) {
-    std::fprintf(stderr, "%s\n", made.error().message.c_str());
+T need(troupe::expected<T> result) {
+  if (!result) {
+    std::fprintf(stderr, "%s\n", result.error().message.c_str());
     std::exit(1);
   }
-  if constexpr (!std::is_void_v<T>) return *std::move(made);
+  if constexpr (!std::is_void_v<T>) return *std::move(result);
 }

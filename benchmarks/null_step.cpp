@@ -5,12 +5,12 @@
 // null_step                                      a table of medians
 // null_step REPLICAS VARIABLES ELEMENTS STEPS    the seconds of each step, by momentum
 //
-// In the table it is made twice more with variables, replicas and gradients on a device: a part of
-// the processor that plays a GPU, so that what is measured are the messages by way of its actors.
-// Once a chief counts gradients, and once replicas meet, as those of a mirrored strategy do.
+// The table has the step twice more with variables, replicas and gradients on a device: a part of
+// the processor that plays a GPU, so that the messages by way of its actors are measured. Once a
+// chief counts gradients, and once replicas meet, as those of a mirrored strategy do.
 //
-// Beside it stands what TensorFlow's took with a worker on a machine each: 1.8 ms with one, 8.8 ms
-// with a hundred, and a straight line between.
+// The last column has the published time of TensorFlow's step with each worker on a machine of its
+// own: 1.8 ms with one worker, 8.8 ms with a hundred, and a straight line between.
 // Source: Abadi et al., "TensorFlow: A System for Large-Scale Machine Learning", OSDI 2016,
 // figure 6, curve "scalar": a number on each of 16 parameter servers.
 #include "actors/gpu/cpu_device.hpp"
@@ -53,36 +53,36 @@ gpu_source played_gpus() {
   }};
 }
 
-// Makes the variables. @returns What a replica does, with whichever optimizer.
-auto null_step(strategy& of, const job_size& size) {
+// Makes the variables. @returns A function that makes a replica's step with an optimizer.
+auto null_step(strategy& strategy, const job_size& size) {
   for (int i = 0; i < size.variables; ++i)
-    of.make_variable(fmt::format("v{}", i), zeros({size.elements}));
-  std::vector<variable> all{of.variables().begin(), of.variables().end()};
-  auto nothing = zeros({size.elements});
-  if (size.on_device) nothing = *played_gpu(1)->stream(0).to_device(nothing);
+    strategy.make_variable(fmt::format("v{}", i), zeros({size.elements}));
+  std::vector<variable> all{strategy.variables().begin(), strategy.variables().end()};
+  auto gradient = zeros({size.elements});
+  if (size.on_device) gradient = *played_gpu(1)->stream(0).to_device(gradient);
   return [=](const auto& optimizer) {
     return [=](replica_context& context) -> task<void> {
       auto reading = context.read_on_device(all);
       auto values = co_await reading;
       std::vector<gradient_and_variable> gradients;
       for (const auto& each : all)
-        gradients.push_back({nothing, each});
+        gradients.push_back({gradient, each});
       auto applying = optimizer.apply_gradients(context, std::move(gradients));
       co_await applying;
     };
   };
 }
 
-// @param train_it Trains by the options that it is given.
+// @param train_job Trains with the options that it is given.
 template <class Train>
-std::vector<double> seconds_of(const job_size& size, size_t left_out, Train train_it) {
+std::vector<double> seconds_of(const job_size& size, size_t left_out, Train train_job) {
   std::vector<double> seconds;
   training_options training{.steps = size.steps};
   training.on_step = [&](const step_record& record) {
     if (record.step > left_out)
       seconds.push_back(std::chrono::duration<double>(record.ended - record.began).count());
   };
-  auto report = train_it(training);
+  auto report = train_job(training);
   if (report.failure) throw failure{*report.failure};
   return seconds;
 }

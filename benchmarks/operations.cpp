@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each operation of the models of `troupe train` by our kernels and by oneDNN's, on one core.
 //
-// The two take turns in one run, each for long enough that a clock sees it; what counts is the
-// median of the turns. Both prepare before the turns whatever they make once for a shape.
-// OPENBLAS_LIBRARY names a library with cblas_sgemm, which takes its turns with products then;
+// The two take turns in one run, each for long enough to be measured; the table has the medians of
+// the turns. Both prepare before the turns whatever they make once for a shape. OPENBLAS_LIBRARY
+// names a library with cblas_sgemm, which takes its turns with products then;
 // OPENBLAS_NUM_THREADS=1 belongs to it.
 #include "benchmarks/stopwatch.hpp"
 #include "kernels/math/activations.hpp"
@@ -58,18 +58,18 @@ memory array(const memory::desc& layout, numbers& values) {
 }
 
 /// A primitive of oneDNN with its arrays, on this thread alone.
-work running(const dnnl::primitive& what, std::unordered_map<int, memory> arrays) {
-  return [what, arrays = std::move(arrays), stream = dnnl::stream{processor}]() mutable {
-    what.execute(stream, arrays);
+work running(const dnnl::primitive& primitive, std::unordered_map<int, memory> arrays) {
+  return [primitive, arrays = std::move(arrays), stream = dnnl::stream{processor}]() mutable {
+    primitive.execute(stream, arrays);
   };
 }
 
-/// Microseconds of one call, of some that take half a millisecond together.
-double microseconds_of(const work& what) {
+/// Mean microseconds of calls that take half a millisecond together.
+double microseconds_of(const work& call) {
   size_t calls = 0;
   auto begin = clock_type::now();
   do {
-    what();
+    call();
     ++calls;
   } while (seconds_since(begin) < 5e-4);
   return seconds_since(begin) / static_cast<double>(calls) * 1e6;
@@ -78,20 +78,20 @@ double microseconds_of(const work& what) {
 /// One row of the table. @param third Another library, or nothing.
 void compare(const std::string& name, const char* in_use, const work& ours, const work& onednn,
              const work& third = {}) {
-  std::vector<double> mine, theirs, others, ratios, other_ratios;
+  std::vector<double> our_times, onednn_times, third_times, ratios, third_ratios;
   for (size_t turn = 0; turn <= turns; ++turn) {
     auto own = microseconds_of(ours), peer = microseconds_of(onednn);
     auto other = third ? microseconds_of(third) : 0;
     if (turn == 0) continue; // warms up
-    mine.push_back(own);
-    theirs.push_back(peer);
+    our_times.push_back(own);
+    onednn_times.push_back(peer);
     ratios.push_back(peer / own);
-    others.push_back(other);
-    other_ratios.push_back(other / own);
+    third_times.push_back(other);
+    third_ratios.push_back(other / own);
   }
-  std::printf("| %s | %s | %.1f us | %.1f us | %.2f |", name.c_str(), in_use, median(mine),
-              median(theirs), median(ratios));
-  if (third) std::printf(" OpenBLAS: %.1f us, %.2f |", median(others), median(other_ratios));
+  std::printf("| %s | %s | %.1f us | %.1f us | %.2f |", name.c_str(), in_use, median(our_times),
+              median(onednn_times), median(ratios));
+  if (third) std::printf(" OpenBLAS: %.1f us, %.2f |", median(third_times), median(third_ratios));
   std::printf("\n");
   std::fflush(stdout);
 }
@@ -279,58 +279,59 @@ void compare_activation(activation kind, dnnl::algorithm as, size_t count) {
 
 // ---- images ----
 
-memory::desc images(const image_windows& of) {
-  return laid_out({static_cast<memory::dim>(of.batch), static_cast<memory::dim>(of.channels),
-                   static_cast<memory::dim>(of.height), static_cast<memory::dim>(of.width)},
+memory::desc images(const image_windows& form) {
+  return laid_out({static_cast<memory::dim>(form.batch), static_cast<memory::dim>(form.channels),
+                   static_cast<memory::dim>(form.height), static_cast<memory::dim>(form.width)},
                   memory::format_tag::nhwc);
 }
 
-memory::desc results(const image_windows& of, size_t channels) {
-  return laid_out({static_cast<memory::dim>(of.batch), static_cast<memory::dim>(channels),
-                   static_cast<memory::dim>(of.output_height()),
-                   static_cast<memory::dim>(of.output_width())},
+memory::desc results(const image_windows& form, size_t channels) {
+  return laid_out({static_cast<memory::dim>(form.batch), static_cast<memory::dim>(channels),
+                   static_cast<memory::dim>(form.output_height()),
+                   static_cast<memory::dim>(form.output_width())},
                   memory::format_tag::nhwc);
 }
 
 /// Convolutions are oneDNN's; our loops are the reference.
-void compare_convolution(const std::string& name, const convolution_extents& of) {
-  auto input = drawn(of.input_elements()), weights = drawn(of.weight_elements());
-  numbers output(of.output_elements()), again(of.output_elements());
+void compare_convolution(const std::string& name, const convolution_extents& form) {
+  auto input = drawn(form.input_elements()), weights = drawn(form.weight_elements());
+  numbers output(form.output_elements()), again(form.output_elements());
   compare(
-    name, "oneDNN", [&] { reference::convolve<float>({}, of, input, weights, again); },
-    [&] { cpu::convolve<float>(here, of, input, weights, output); });
+    name, "oneDNN", [&] { reference::convolve<float>({}, form, input, weights, again); },
+    [&] { cpu::convolve<float>(here, form, input, weights, output); });
 }
 
-void compare_pooling(const image_windows& of) {
-  auto input = drawn(of.pixels() * of.channels);
-  numbers output(of.windows() * of.channels);
+void compare_pooling(const image_windows& form) {
+  auto input = drawn(form.pixels() * form.channels);
+  numbers output(form.windows() * form.channels);
   memory::dims steps{2, 2}, none{0, 0};
   const dnnl::pooling_forward::primitive_desc chosen{{training, dnnl::algorithm::pooling_max,
-                                                      images(of), results(of, of.channels), steps,
-                                                      steps, none, none},
+                                                      images(form), results(form, form.channels),
+                                                      steps, steps, none, none},
                                                      processor};
-  numbers places(of.windows() * of.channels); // large enough for oneDNN's notes
+  numbers places(form.windows() * form.channels); // large enough for oneDNN's notes
   memory notes{chosen.workspace_desc(), processor, places.data()};
   auto onednn = running(dnnl::pooling_forward{chosen},
-                        {{DNNL_ARG_SRC, array(images(of), input)},
-                         {DNNL_ARG_DST, array(results(of, of.channels), output)},
+                        {{DNNL_ARG_SRC, array(images(form), input)},
+                         {DNNL_ARG_DST, array(results(form, form.channels), output)},
                          {DNNL_ARG_WORKSPACE, notes}});
-  auto ours = [&] { cpu::max_pool<float>(here, of, input, output); };
-  auto name = "pooling of 32 images of " + std::to_string(of.height) + " x "
-              + std::to_string(of.width) + " x " + std::to_string(of.channels);
+  auto ours = [&] { cpu::max_pool<float>(here, form, input, output); };
+  auto name = "pooling of 32 images of " + std::to_string(form.height) + " x "
+              + std::to_string(form.width) + " x " + std::to_string(form.channels);
   compare(name, "ours", ours, onednn);
 
   auto arriving = drawn(output.size());
   numbers leaving(input.size());
-  const dnnl::pooling_backward::primitive_desc back{
-    {dnnl::algorithm::pooling_max, images(of), results(of, of.channels), steps, steps, none, none},
-    processor,
-    chosen};
+  const dnnl::pooling_backward::primitive_desc back{{dnnl::algorithm::pooling_max, images(form),
+                                                     results(form, form.channels), steps, steps,
+                                                     none, none},
+                                                    processor,
+                                                    chosen};
   auto onednn_back = running(dnnl::pooling_backward{back},
-                             {{DNNL_ARG_DIFF_DST, array(results(of, of.channels), arriving)},
-                              {DNNL_ARG_DIFF_SRC, array(images(of), leaving)},
+                             {{DNNL_ARG_DIFF_DST, array(results(form, form.channels), arriving)},
+                              {DNNL_ARG_DIFF_SRC, array(images(form), leaving)},
                               {DNNL_ARG_WORKSPACE, notes}});
-  auto ours_back = [&] { cpu::max_pool_gradient<float>(here, of, input, arriving, leaving); };
+  auto ours_back = [&] { cpu::max_pool_gradient<float>(here, form, input, arriving, leaving); };
   compare("its gradient", "ours", ours_back, onednn_back);
 }
 

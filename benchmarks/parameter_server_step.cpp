@@ -5,8 +5,9 @@
 // troupe launch -n 4 --ps 2 -- parameter_server_step BYTES STEPS [HOLDERS [REPLICAS PERIOD]]
 //
 // The chief prints the seconds of each step. With 2 HOLDERS of each variable, owners are
-// replicated. REPLICAS are those of the job, 0: one for each worker; with a PERIOD in seconds, the
-// chief's process observes the others so often. Any other way to start a cluster does as well.
+// replicated. REPLICAS is the number of the job's replicas; 0: one for each worker. With a PERIOD
+// in seconds, the chief's process observes the others in such intervals. Any other way to start a
+// cluster works, too.
 #include "messages/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster/server.hpp"

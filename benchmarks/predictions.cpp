@@ -8,7 +8,7 @@
 // Replicas sleep instead of computing, for times that a distribution draws. The changed job has
 // another seed than the recorded one, so it does not repeat it. Two such jobs differ by chance; the
 // interval of a prediction has to allow for that.
-// The machine must do nothing else: what keeps its cores busy changes one of the two jobs.
+// The machine must do nothing else: other programs would change one of the two jobs.
 #include "actors/recording/ledger_file.hpp"
 #include "benchmarks/need.hpp"
 #include "benchmarks/stopwatch.hpp"
@@ -146,8 +146,9 @@ struct outcome {
   bool is_held = false; ///< The measured mean step lies in the interval.
 };
 
-outcome measure(const experiment& one, uint64_t seed, const std::filesystem::path& ledger_path) {
-  const auto& [times, sync, change] = one;
+outcome measure(const experiment& experiment, uint64_t seed,
+                const std::filesystem::path& ledger_path) {
+  const auto& [times, sync, change] = experiment;
   run_folder folder{ledger_path.native(), run_job(sync, times.expression, seed, ledger_path), sync,
                     seed};
   auto command = command_of(change);
@@ -183,8 +184,8 @@ void measure_all(uint64_t seed, const std::filesystem::path& ledger_path) {
   std::vector<double> errors;
   std::vector<double> chances;
   size_t held = 0;
-  for (const auto& one : experiments()) {
-    auto [error, chance, is_held] = measure(one, seed, ledger_path);
+  for (const auto& experiment : experiments()) {
+    auto [error, chance, is_held] = measure(experiment, seed, ledger_path);
     errors.push_back(error);
     chances.push_back(chance);
     held += is_held ? 1 : 0;

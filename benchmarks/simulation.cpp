@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast jobs are simulated: the actors of a real job, the direct engine, and a bare heap of
-// events, which knows the protocol and nothing else, in the same run. All have one thread; what
-// counts is the time that they had a processor, since others may use the machine too.
+// How fast jobs are simulated: by the actors of a real job, by the direct engine, and by a bare
+// heap of events, which knows the protocol and nothing else, in the same run. All have one thread;
+// times are those of the processor, since others may use the machine too.
 #include "benchmarks/resident_memory.hpp"
 #include "kernels/tensor/huge_pages.hpp"
 #include "simulation/distributions/distribution.hpp"
@@ -49,14 +49,14 @@ computing_time draws() {
 
 measurement with_engine(simulation_engine engine, sync_options sync, uint64_t steps,
                         bool hashes = true) {
-  scenario what{.sync = std::move(sync),
-                .steps = steps,
-                .compute = draws(),
-                .seed = seed,
-                .engine = engine,
-                .hashes = hashes};
+  scenario job{.sync = std::move(sync),
+               .steps = steps,
+               .compute = draws(),
+               .seed = seed,
+               .engine = engine,
+               .hashes = hashes};
   auto begin = std::clock();
-  auto report = simulate(what);
+  auto report = simulate(job);
   return {report.events, seconds_since(begin),
           std::chrono::duration<double>(report.virtual_time).count()};
 }
@@ -91,7 +91,7 @@ private:
     job_time time;
     uint64_t number;
     uint32_t replica;
-    kind what;
+    kind type;
 
     bool operator<(const event& other) const {
       return std::pair{time, number} > std::pair{other.time, other.number};
@@ -103,13 +103,13 @@ private:
     uint64_t draws = 0;
   };
 
-  void push(kind what, uint32_t replica, job_time time) {
-    events_.push({time, number_++, replica, what});
+  void push(kind type, uint32_t replica, job_time time) {
+    events_.push({time, number_++, replica, type});
   }
 
   void happen(const event& next) {
     auto& state = states_[next.replica];
-    switch (next.what) {
+    switch (next.type) {
     case kind::token:
       state.step = step_;
       return push(kind::computed, next.replica, now_ + compute_(next.replica, state.draws++));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long something took, and what is typical of many times.
+// Measures times, and gives their medians and quantiles.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ inline double seconds_since(clock_type::time_point begin) {
   return std::chrono::duration<double>(clock_type::now() - begin).count();
 }
 
-/// The value that `share` of the values are at most. @pre There is one.
+/// The value that a `share` of the values do not exceed. @pre There is a value.
 inline double quantile(std::vector<double> values, double share) {
   auto at = values.begin() + static_cast<ptrdiff_t>(share * static_cast<double>(values.size() - 1));
   std::nth_element(values.begin(), at, values.end());

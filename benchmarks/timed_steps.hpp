@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replicas of one or several processes that meet in each step, and what their steps take.
+// Times the steps of replicas that meet in each step, in one or several processes.
 #pragma once
 
 #include "benchmarks/stopwatch.hpp"
@@ -16,7 +16,7 @@
 
 namespace troupe {
 
-/// Makes variables, and the step of a replica that works on so many examples.
+/// Makes the variables, and the step of a replica that has this many examples.
 using step_maker = std::function<step_function(strategy&, int64_t examples)>;
 
 inline void take_part(uint32_t replicas, int64_t examples, int steps, const step_maker& make) {
@@ -38,8 +38,8 @@ inline void take_part(uint32_t replicas, int64_t examples, int steps, const step
   });
 }
 
-/// The main function of a program that is given REPLICAS EXAMPLES STEPS, the replicas of each
-/// process: the first process prints the seconds of each step.
+/// The main function of a program with the arguments REPLICAS (of each process) EXAMPLES STEPS. The
+/// first process prints the seconds of each step.
 inline int time_steps(int count, char** arguments, const step_maker& make) {
   if (count < 4) return EXIT_FAILURE;
   try {

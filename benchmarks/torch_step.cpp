@@ -37,7 +37,7 @@ struct transformer : torch::nn::Module {
 
   /// The mean over all windows [windows, context_length + 1] and positions.
   at::Tensor loss_of(const at::Tensor& windows) {
-    given_ = all_.begin();
+    next_ = all_.begin();
     const auto& table = next();
     auto h = at::embedding(table, windows.slice(1, 0, context_length)) + next();
     const auto sizes = h.sizes().vec();
@@ -66,7 +66,7 @@ private:
     add(at::zeros({outputs}));
   }
 
-  const at::Tensor& next() { return *given_++; }
+  const at::Tensor& next() { return *next_++; }
 
   at::Tensor norm(const at::Tensor& x) {
     const auto &gain = next(), &bias = next();
@@ -78,14 +78,14 @@ private:
     return at::addmm(bias, x, weights);
   }
 
-  static at::Tensor attend(const std::vector<at::Tensor>& of) {
-    auto scores = of[0].matmul(of[1].transpose(2, 3)) / std::sqrt(double(width / heads));
+  static at::Tensor attend(const std::vector<at::Tensor>& parts) {
+    auto scores = parts[0].matmul(parts[1].transpose(2, 3)) / std::sqrt(double(width / heads));
     auto later = at::ones({context_length, context_length}, at::kBool).triu(1);
-    return scores.masked_fill(later, -INFINITY).softmax(-1).matmul(of[2]);
+    return scores.masked_fill(later, -INFINITY).softmax(-1).matmul(parts[2]);
   }
 
   std::vector<at::Tensor> all_;
-  std::vector<at::Tensor>::const_iterator given_;
+  std::vector<at::Tensor>::const_iterator next_; ///< The next parameter that `loss_of` takes.
 };
 
 std::string text() {
@@ -94,9 +94,9 @@ std::string text() {
 }
 
 /// [count, context_length + 1]
-at::Tensor windows_of(const std::string& text, int64_t count, const random_key& drawn) {
+at::Tensor windows_of(const std::string& text, int64_t count, const random_key& key) {
   tensor result{dtype::i64, {count, context_length + 1}};
-  random_stream places{drawn};
+  random_stream places{key};
   auto values = result.mutable_values<int64_t>();
   for (size_t window = 0; window < static_cast<size_t>(count); ++window) {
     auto from = places.below(text.size() - context_length);
@@ -106,14 +106,14 @@ at::Tensor windows_of(const std::string& text, int64_t count, const random_key& 
   return to_torch(result);
 }
 
-step_function make_step(strategy& of, int64_t windows) {
-  torch_model<transformer> model{of, [] { return std::make_shared<transformer>(); }};
+step_function make_step(strategy& strategy, int64_t windows) {
+  torch_model<transformer> model{strategy, [] { return std::make_shared<transformer>(); }};
   optimizer adam{rules::adam{.learning_rate = 0.001}, {.aggregation = reduce_op::mean}};
-  auto loss = [windows, text = text()](transformer& own, const random_key& batch) {
-    return own.loss_of(windows_of(text, windows, batch));
+  auto loss = [windows, text = text()](transformer& replica_model, const random_key& batch) {
+    return replica_model.loss_of(windows_of(text, windows, batch));
   };
   return torch_step(model, model.loss(loss), adam, static_cast<uint32_t>(windows),
-                    gradient_buckets{of, model.trained()});
+                    gradient_buckets{strategy, model.trained()});
 }
 
 } // namespace

@@ -18,11 +18,11 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// The results of a training that this program uses.
+/// The results of a training.
 struct outcome {
   job_report report;
   double seconds = 0;
-  uint64_t dropped = 0; ///< Gradients.
+  uint64_t dropped = 0; ///< Gradients that came too late.
 };
 
 outcome train_with(strategy& strategy, const variable& weights, uint32_t needed) {

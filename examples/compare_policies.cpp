@@ -11,11 +11,11 @@ namespace {
 
 /// Mean seconds of a step in which replicas take a second on average, exponentially distributed.
 double mean_step(uint32_t aggregate, sync_policy policy, uint32_t steps) {
-  scenario what{.sync
-                = {.replicas_to_aggregate = aggregate, .total_num_replicas = 16, .policy = policy},
-                .steps = steps,
-                .compute = exponential_time(std::chrono::seconds{1}, 1)};
-  return simulate(what).mean_step_seconds(steps / 10); // the start is no steady state
+  scenario job{.sync
+               = {.replicas_to_aggregate = aggregate, .total_num_replicas = 16, .policy = policy},
+               .steps = steps,
+               .compute = exponential_time(std::chrono::seconds{1}, 1)};
+  return simulate(job).mean_step_seconds(steps / 10); // the start is no steady state
 }
 
 } // namespace

@@ -53,12 +53,12 @@ text_batch bytes_at(const std::string& text, const std::vector<size_t>& places) 
 
 expression loss_of(tape& t, std::span<const expression> weights, const text_batch& batch) {
   auto rows = batch.next.extents()[0];
-  auto seen = t.reshape(t.embedding(weights[0], batch.before), {rows, context_bytes * width});
-  auto thought = t.gelu(t.linear(seen, weights[1], weights[2]));
-  return t.softmax_cross_entropy(t.matmul(thought, weights[3]), batch.next);
+  auto input = t.reshape(t.embedding(weights[0], batch.before), {rows, context_bytes * width});
+  auto hidden_layer = t.gelu(t.linear(input, weights[1], weights[2]));
+  return t.softmax_cross_entropy(t.matmul(hidden_layer, weights[3]), batch.next);
 }
 
-tensor drawn(const shape& extents, const std::string& name) {
+tensor random_values(const shape& extents, const std::string& name) {
   auto values = zeros(extents);
   random_stream numbers{{1, name}};
   for (auto& value : values.mutable_values<float>())
@@ -86,13 +86,13 @@ int take_part(const std::string& text) {
   parameter_server_strategy strategy{
     world, {.replicas = server.replicas(), .placement = server.placement()}};
   std::vector<variable> weights{
-    strategy.make_variable("embedding", drawn({256, width}, "embedding")),
-    strategy.make_variable("hidden", drawn({context_bytes * width, hidden}, "hidden")),
+    strategy.make_variable("embedding", random_values({256, width}, "embedding")),
+    strategy.make_variable("hidden", random_values({context_bytes * width, hidden}, "hidden")),
     strategy.make_variable("bias", zeros({hidden})),
-    strategy.make_variable("output", drawn({hidden, 256}, "output"))};
+    strategy.make_variable("output", random_values({hidden, 256}, "output"))};
   optimizer adam{rules::adam{.learning_rate = 0.003}};
 
-  // All processes make the same, in the same order. A call draws its batch by its own number.
+  // All processes make the same functions in the same order. A call draws its batch by its number.
   auto warn = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
   cluster_coordinator coordinator{strategy, {.on_warning = warn}};
   auto step = coordinator.make_function("step", [=](closure_context& context) -> task<double> {
@@ -123,11 +123,11 @@ int take_part(const std::string& text) {
       losses.push_back(coordinator.schedule(step));
     coordinator.join();
     double loss = 0;
-    for (auto one : coordinator.fetch(losses))
-      loss += one / steps_per_epoch / std::numbers::ln2;
+    for (auto nats : coordinator.fetch(losses))
+      loss += nats / steps_per_epoch / std::numbers::ln2;
     std::vector<tensor> values;
-    for (const auto& each : weights)
-      values.push_back(strategy.read(each));
+    for (const auto& variable : weights)
+      values.push_back(strategy.read(variable));
     held_out = differentiate(values, bytes_at(text, unseen)).first / std::numbers::ln2;
     std::printf("epoch %d: %.2f bits per byte, %.2f on text held out\n", epoch, loss, held_out);
   }

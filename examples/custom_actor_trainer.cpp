@@ -19,40 +19,40 @@ using namespace troupe;
 
 constexpr uint32_t replicas = 5;
 
-// ---- what the jury and the replicas say: jury.capnp, as C++ ----
+// ---- the messages of jury.capnp, as C++ ----
 
 msg<trial::Opinion> make_opinion(uint32_t replica, const tensor& gradient) {
-  own_message_builder<trial::Opinion> made;
-  made.body.setReplica(replica);
-  write_tensor(*made.storage, made.body.initGradient(), gradient);
-  return std::move(made).finish();
+  own_message_builder<trial::Opinion> builder;
+  builder.body.setReplica(replica);
+  write_tensor(*builder.storage, builder.body.initGradient(), gradient);
+  return std::move(builder).finish();
 }
 
 msg<trial::Agreement> make_agreement(const tensor& gradient, uint32_t outlier) {
-  own_message_builder<trial::Agreement> made;
-  made.body.setOutlier(outlier);
-  write_tensor(*made.storage, made.body.initGradient(), gradient);
-  return std::move(made).finish();
+  own_message_builder<trial::Agreement> builder;
+  builder.body.setOutlier(outlier);
+  write_tensor(*builder.storage, builder.body.initGradient(), gradient);
+  return std::move(builder).finish();
 }
 
-// The tensor inside such a message, in the message's own memory.
+// The gradient in such a message, which shares the message's memory.
 template <class T>
 tensor gradient_in(const msg<T>& message) {
   return read_tensor(message.reader().getGradient(), message.owner());
 }
 
-// ---- what the jury decides: plain functions ----
+// ---- the jury's decisions: plain functions ----
 
 tensor median_of(const std::vector<tensor>& gradients) {
   auto result = zeros(gradients.front().extents());
   auto median = result.mutable_values<float>();
-  std::vector<float> said(gradients.size());
+  std::vector<float> elements(gradients.size());
   for (size_t i = 0; i < median.size(); ++i) {
-    for (size_t k = 0; k < said.size(); ++k)
-      said[k] = gradients[k].values<float>()[i];
-    auto middle = said.begin() + static_cast<std::ptrdiff_t>(said.size() / 2);
+    for (size_t k = 0; k < elements.size(); ++k)
+      elements[k] = gradients[k].values<float>()[i];
+    auto middle = elements.begin() + static_cast<std::ptrdiff_t>(elements.size() / 2);
     auto is_less = [](float a, float b) { return std::strong_order(a, b) < 0; }; // NaNs lie outside
-    std::nth_element(said.begin(), middle, said.end(), is_less);
+    std::nth_element(elements.begin(), middle, elements.end(), is_less);
     median[i] = *middle;
   }
   return result;
@@ -70,7 +70,7 @@ uint32_t farthest_from(const tensor& median, const std::vector<tensor>& gradient
   return static_cast<uint32_t>(farthest - gradients.begin());
 }
 
-// ---- the jury: its interface, its state, what it answers ----
+// ---- the jury: its interface, its state, its answers ----
 
 using jury_actor
   = caf::typed_actor<caf::replies_to<msg<trial::Opinion>>::with<msg<trial::Agreement>>>;

@@ -13,7 +13,7 @@ using namespace troupe;
 
 namespace {
 
-// Points around three centres; the label says which.
+// Points around three centres, which are their labels.
 dataset clusters(int64_t count, uint64_t seed) {
   constexpr float centres[3][2] = {{-2, 0}, {2, 0}, {0, 3}};
   auto points = zeros({count, 2});

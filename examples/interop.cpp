@@ -13,11 +13,11 @@ using namespace troupe;
 
 constexpr uint32_t replicas = 4;
 
-// ---- DLPack: what some other library has ----
+// ---- DLPack: an array of another library ----
 
 constexpr int64_t place_count = 64;
 
-// Places in the plane, as a library in C would lend them; it is told when they are needed no more.
+// Places in the plane, as a library in C would lend them, with a function that takes them back.
 struct lent_places {
   std::array<float, 2 * place_count> elements{};
   std::array<int64_t, 2> extents{place_count, 2};
@@ -55,9 +55,9 @@ struct batch {
   tensor heights; // [count]
 };
 
-tensor gradient_by_eigen(const tensor& slope, const batch& given) {
-  auto places = matrix_of<float>(given.places);
-  auto error = (places * vector_of<float>(slope) - vector_of<float>(given.heights)).eval();
+tensor gradient_by_eigen(const tensor& slope, const batch& rows) {
+  auto places = matrix_of<float>(rows.places);
+  auto error = (places * vector_of<float>(slope) - vector_of<float>(rows.heights)).eval();
   auto result = zeros(slope.extents());
   mutable_vector_of<float>(result) = places.transpose() * error * (2.0f / float(error.size()));
   return result;

@@ -23,19 +23,19 @@ using namespace troupe;
 
 namespace {
 
-// ---- what jurors are told, and say: jury.capnp, as C++ ----
+// ---- the messages of jury.capnp, as C++ ----
 
 msg<trial::Question> make_question(const tensor& line) {
-  own_message_builder<trial::Question> made;
-  write_tensor(*made.storage, made.body.initLine(), line);
-  return std::move(made).finish();
+  own_message_builder<trial::Question> builder;
+  write_tensor(*builder.storage, builder.body.initLine(), line);
+  return std::move(builder).finish();
 }
 
 msg<trial::Opinion> make_opinion(uint32_t juror, const tensor& gradient) {
-  own_message_builder<trial::Opinion> made;
-  made.body.setReplica(juror);
-  write_tensor(*made.storage, made.body.initGradient(), gradient);
-  return std::move(made).finish();
+  own_message_builder<trial::Opinion> builder;
+  builder.body.setReplica(juror);
+  write_tensor(*builder.storage, builder.body.initGradient(), gradient);
+  return std::move(builder).finish();
 }
 
 // ---- a juror ----
@@ -73,20 +73,20 @@ juror_actor::behavior_type juror(observed_pointer<juror_actor, juror_state> /*se
 
 // ---- the process that asks ----
 
-// Element by element.
-tensor median_of(const std::vector<tensor>& opinions) {
+// The median of each element.
+tensor median_of(const std::vector<tensor>& gradients) {
   auto result = zeros({2});
   for (size_t i = 0; i < 2; ++i) {
-    std::vector<float> said;
-    for (const auto& one : opinions)
-      said.push_back(one.values<float>()[i]);
-    std::ranges::sort(said);
-    result.mutable_values<float>()[i] = said[said.size() / 2];
+    std::vector<float> elements;
+    for (const auto& gradient : gradients)
+      elements.push_back(gradient.values<float>()[i]);
+    std::ranges::sort(elements);
+    result.mutable_values<float>()[i] = elements[elements.size() / 2];
   }
   return result;
 }
 
-// Without its process a juror has no opinion; the others decide.
+// A juror that is gone with its process has no opinion; the others decide.
 void preside(world& world, server& server) {
   auto jurors = value_or_throw(find_group<juror_actor>(world, server, "juror", server.trainers()));
   auto line = zeros({2});

@@ -29,7 +29,7 @@ namespace {
 
 constexpr int64_t global_batch = 48;
 
-// Points around three centres; the label says which.
+// Points around three centres, which are their labels.
 dataset clusters(int64_t count, uint64_t seed) {
   constexpr float centres[3][2] = {{-2, 0}, {2, 0}, {0, 3}};
   auto points = zeros({count, 2});
@@ -44,12 +44,12 @@ dataset clusters(int64_t count, uint64_t seed) {
   return make_dataset_from_tensors({points, labels});
 }
 
-// The bits of all variables in one number.
-uint32_t checksum(strategy& of) {
+// A checksum of all variables.
+uint32_t checksum(strategy& strategy) {
   uint32_t sum = 0;
-  for (const auto& variable : of.variables())
+  for (const auto& variable : strategy.variables())
     if (variable.trainable()) {
-      auto values = of.read(variable);
+      auto values = strategy.read(variable);
       sum = cpu::crc32c({static_cast<const std::byte*>(values.data()), values.bytes()}, sum);
     }
   return sum;
@@ -96,11 +96,11 @@ int take_part() {
     return context.all_gather(filled(dtype::i64, {1}, sum), 0);
   });
   auto all = sums.primary().values<int64_t>();
-  auto are_one = std::ranges::all_of(all, [&](int64_t each) { return each == all[0]; });
+  auto are_equal = std::ranges::all_of(all, [&](int64_t each) { return each == all[0]; });
   if (server.is_chief())
     std::printf("%zu processes with %u replicas hold %s bits\n", server.trainers().size(),
-                strategy.num_replicas_in_sync(), are_one ? "the same" : "DIFFERENT");
-  return are_one ? 0 : 1;
+                strategy.num_replicas_in_sync(), are_equal ? "the same" : "DIFFERENT");
+  return are_equal ? 0 : 1;
 }
 
 } // namespace

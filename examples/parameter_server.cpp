@@ -75,7 +75,7 @@ int take_part() {
   auto intercept = strategy.make_variable("intercept", zeros({}));
   optimizer optimizer{rules::sgd{.learning_rate = 0.05}};
 
-  // All processes make the same, in the same order.
+  // All processes make the same datasets and functions, in the same order.
   cluster_coordinator coordinator{strategy};
   auto data = coordinator.create_per_worker_dataset(batches);
   auto step = coordinator.make_function(
@@ -106,8 +106,8 @@ int take_part() {
       losses.push_back(coordinator.schedule(step, iterator));
     coordinator.join();
     loss = 0;
-    for (auto one : coordinator.fetch(losses))
-      loss += one / steps_per_epoch;
+    for (auto step_loss : coordinator.fetch(losses))
+      loss += step_loss / steps_per_epoch;
     std::printf("epoch %d: loss %.7f\n", epoch, loss);
   }
   std::printf("y = %.3f x + %.3f, found by %u workers in %zu processes\n",

@@ -36,17 +36,17 @@ struct attempt {
   double loss = INFINITY;
 };
 
-msg<Attempt> make_attempt(const attempt& one) {
-  own_message_builder<Attempt> made;
-  made.body.setLearningRate(one.learning_rate);
-  made.body.setLoss(one.loss);
-  write_tensor(*made.storage, made.body.initLine(), one.line);
-  return std::move(made).finish();
+msg<Attempt> make_attempt(const attempt& attempt) {
+  own_message_builder<Attempt> builder;
+  builder.body.setLearningRate(attempt.learning_rate);
+  builder.body.setLoss(attempt.loss);
+  write_tensor(*builder.storage, builder.body.initLine(), attempt.line);
+  return std::move(builder).finish();
 }
 
-attempt read_attempt(const msg<Attempt>& said) {
-  auto body = said.reader();
-  return {body.getLearningRate(), read_tensor(body.getLine(), said.owner()), body.getLoss()};
+attempt read_attempt(const msg<Attempt>& message) {
+  auto body = message.reader();
+  return {body.getLearningRate(), read_tensor(body.getLine(), message.owner()), body.getLoss()};
 }
 
 using trainer_actor = caf::typed_actor<caf::replies_to<msg<Attempt>>::with<msg<Attempt>>>;
@@ -74,13 +74,13 @@ double step(tensor& line, double rate, const random_key& key) {
 }
 
 trainer_actor::behavior_type trainer(observed_pointer<trainer_actor, trainer_state> self) {
-  return {[self](const msg<Attempt>& told) {
-    auto made = read_attempt(told);
-    made.line = made.line.clone();
+  return {[self](const msg<Attempt>& message) {
+    auto own = read_attempt(message);
+    own.line = own.line.clone();
     for (int i = 0; i < 10; ++i)
-      step(made.line, made.learning_rate, {1, "points", 0, self->state.steps++});
-    made.loss = step(made.line, 0, {1, "held out"});
-    return make_attempt(made);
+      step(own.line, own.learning_rate, {1, "points", 0, self->state.steps++});
+    own.loss = step(own.line, 0, {1, "held out"});
+    return make_attempt(own);
   }};
 }
 
@@ -101,19 +101,19 @@ void search(world& world, server& server) {
   for (size_t i = 0; i < population.size(); ++i) // from 0.0001 to nearly 1
     population[i].learning_rate
       = std::pow(10, 4.0 * static_cast<double>(i) / static_cast<double>(population.size()) - 4);
-  auto told = [&] {
+  auto attempts = [&] {
     std::vector<msg<Attempt>> messages;
     std::ranges::transform(population, std::back_inserter(messages), make_attempt);
     return messages;
   };
   auto trainers
-    = value_or_throw(spawn_group<trainer_actor>(world, server, "trainer", tasks, told()));
+    = value_or_throw(spawn_group<trainer_actor>(world, server, "trainer", tasks, attempts()));
   for (size_t round = 1; round <= rounds; ++round) {
     std::ranges::rotate(population, population.begin() + 1); // new rates for all trainers in turn
-    auto asking = trainers.ask_each<msg<Attempt>>(told(), {.limit = std::chrono::seconds{10}});
+    auto asking = trainers.ask_each<msg<Attempt>>(attempts(), {.limit = std::chrono::seconds{10}});
     auto answers = asking.wait();
     for (size_t i = 0; i < population.size(); ++i) {
-      population[i].loss = INFINITY; // nothing is known of what was lost or late
+      population[i].loss = INFINITY; // for an answer that is lost or late
       if (answers.replies[i]) population[i] = read_attempt(*answers.replies[i]);
     }
     if (answers.counted().empty()) throw failure{answers.why_not_enough()};

@@ -23,7 +23,7 @@ namespace {
 constexpr uint64_t steps = 200;
 constexpr uint64_t fatal_step = 120;
 
-// How often a launcher with --restart has started the job before.
+// Whether a launcher with --restart starts the job for the first time.
 bool is_first_attempt() {
   const char* restarts = std::getenv("TROUPE_RESTART_COUNT");
   return restarts != nullptr && std::string{restarts} == "0";

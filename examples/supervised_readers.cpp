@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers that fail and begin anew: replicas get their batches from actors that read records, and
-// some records are broken. A supervisor makes a reader that has failed anew, behind the broken
+// Readers that fail and are restarted: replicas get their batches from actors that read records,
+// and some records are broken. A supervisor restarts a reader that has failed, behind the broken
 // record; until it is back, the answer of the other reader is enough.
 #include "actors/groups/group.hpp"
 #include "actors/observing/observed.hpp"
@@ -21,7 +21,7 @@ namespace {
 constexpr uint32_t replicas = 3;
 constexpr uint64_t steps = 300;
 
-// ---- what readers are asked for, within the process: plain structs ----
+// ---- messages within the process: plain structs ----
 
 struct next_batch {
   uint32_t examples = 0;
@@ -61,9 +61,9 @@ reader_actor::behavior_type reader(observed_pointer<reader_actor, reader_state> 
                                    const child_start& start, uint64_t first) {
   auto kept = start.state->kept();
   self->state.record = kept.has_value() ? std::any_cast<uint64_t>(kept) : first;
-  return {[self, position = start.state](const next_batch& wanted) {
+  return {[self, position = start.state](const next_batch& request) {
     batch result;
-    for (uint32_t i = 0; i < wanted.examples; ++i) {
+    for (uint32_t i = 0; i < request.examples; ++i) {
       auto number = self->state.record++;
       position->keep(self->state.record); // where the next reader goes on, should this one fail
       auto [place, height] = read_record(number);
@@ -117,17 +117,17 @@ int main() {
     rules::momentum{.learning_rate = 0.1},
     {.replicas_to_aggregate = replicas, .policy = sync_policy::latest_token}};
 
-  restart_options often{.restarts = 1000};
-  often.backoff = often.backoff_max = std::chrono::milliseconds{1};
+  restart_options restart{.restarts = 1000};
+  restart.backoff = restart.backoff_max = std::chrono::milliseconds{1};
   auto on_warning = [&](const std::string&) { ++restarts; };
-  supervisor boss{world, "readers", {.restart = often, .on_warning = on_warning}};
-  std::vector<reader_actor> made;
+  supervisor boss{world, "readers", {.restart = restart, .on_warning = on_warning}};
+  std::vector<reader_actor> members;
   for (uint64_t i = 0; i < 2; ++i)
-    made.push_back(
+    members.push_back(
       boss.add<reader_actor>("reader " + std::to_string(i), [&world, i](const child_start& start) {
         return world.system().spawn(reader, start, 2500 * i); // they do not fail at once
       }));
-  group readers{world, "reader", made};
+  group readers{world, "reader", members};
 
   auto step = [=](replica_context& context) -> task<void> {
     auto reading = context.read(line);

@@ -80,10 +80,10 @@ struct gpt : torch::nn::Module {
   torch::nn::Linear output = register_module("output", torch::nn::Linear(width, 256));
 };
 
-/// In nats. @param drawn Names the places of the windows.
-at::Tensor loss_of(gpt& own, const std::string& text, const random_key& drawn) {
+/// The loss of windows drawn from a text, in nats.
+at::Tensor loss_of(gpt& model, const std::string& text, const random_key& key) {
   tensor bytes{dtype::i64, {windows, context_length + 1}};
-  random_stream places{drawn};
+  random_stream places{key};
   auto values = bytes.mutable_values<int64_t>();
   for (size_t i = 0; i < windows; ++i) {
     auto from = places.below(text.size() - context_length);
@@ -91,7 +91,7 @@ at::Tensor loss_of(gpt& own, const std::string& text, const random_key& drawn) {
       values[i * (context_length + 1) + j] = static_cast<unsigned char>(text[from + j]);
   }
   auto all = to_torch(bytes);
-  auto logits = own.forward(all.slice(1, 0, context_length));
+  auto logits = model.forward(all.slice(1, 0, context_length));
   return at::cross_entropy_loss(logits.flatten(0, 1), all.slice(1, 1).flatten());
 }
 

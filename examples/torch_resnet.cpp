@@ -82,18 +82,19 @@ at::Tensor read_all(const std::filesystem::path& file, dtype type) {
   return at::stack(all);
 }
 
-image_set read(const std::filesystem::path& folder, const std::string& which) {
-  return {read_all(folder / (which + "-images-idx3-ubyte"), dtype::f32) / 255,
-          read_all(folder / (which + "-labels-idx1-ubyte"), dtype::i64)};
+image_set read(const std::filesystem::path& folder, const std::string& part) {
+  return {read_all(folder / (part + "-images-idx3-ubyte"), dtype::f32) / 255,
+          read_all(folder / (part + "-labels-idx1-ubyte"), dtype::i64)};
 }
 
-at::Tensor loss_of(resnet& own, const image_set& all, const random_key& drawn) {
-  tensor which{dtype::i64, {batch_size}};
-  random_stream numbers{drawn};
-  for (auto& each : which.mutable_values<int64_t>())
-    each = static_cast<int64_t>(numbers.below(static_cast<uint64_t>(all.labels.size(0))));
-  auto chosen = to_torch(which);
-  auto logits = own.forward(all.images.index_select(0, chosen));
+/// The loss of images drawn from a data set, in nats.
+at::Tensor loss_of(resnet& model, const image_set& all, const random_key& key) {
+  tensor indices{dtype::i64, {batch_size}};
+  random_stream numbers{key};
+  for (auto& index : indices.mutable_values<int64_t>())
+    index = static_cast<int64_t>(numbers.below(static_cast<uint64_t>(all.labels.size(0))));
+  auto chosen = to_torch(indices);
+  auto logits = model.forward(all.images.index_select(0, chosen));
   return at::cross_entropy_loss(logits, all.labels.index_select(0, chosen));
 }
 

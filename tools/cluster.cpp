@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cluster as a table, with all that is wrong with it.
+// Writes the cluster as a table, with everything that is wrong with it.
 #include "tools/cluster.hpp"
 
 #include "actors/net/host_port.hpp"
@@ -34,19 +34,19 @@ constexpr const char* cluster_exit_codes
     "  0      no problem was found; it was not checked whether the hosts answer\n"
     "  2      a problem was found; the output says which, and how to mend it\n";
 
-// A label, and beside it a text of as many lines as it takes.
+// A label, with a text of one or more lines beside it.
 std::string report_line(std::string_view label, std::string_view text) {
   return fmt::format("{:<{}}{}\n", label, label_width, wrapped(text, label_width, text_width));
 }
 
-std::string task_count(const resolved_cluster& cluster) {
+std::string source_text(const resolved_cluster& cluster) {
   if (cluster.source.empty()) return "one process: no option or environment variable names others";
   auto count = cluster.tasks.size();
   if (count == 0) return fmt::format("{} names no task", cluster.source);
   return fmt::format("{} task{}, says {}", count, count == 1 ? "" : "s", cluster.source);
 }
 
-// Where others connect to, or why they do not.
+// The address that others connect to, or why they do not connect.
 std::string address_of(const resolved_cluster& cluster, const cluster_task& task) {
   if (!task.address.empty()) return task.address;
   return cluster.has_problem() ? "(not known)" : "(no task dials it)";
@@ -74,12 +74,12 @@ std::string card_text(const cluster_report& report) {
   if (!report.card) return {};
   if (!*report.card) return report_line("listens", report.card->error().message);
   const auto& [name, address] = **report.card;
-  auto dialled = parse_host_port(report.cluster.self().address);
+  auto self = parse_host_port(report.cluster.self().address);
   return report_line(
-    "listens", fmt::format("on {}, card {}", to_string(host_port{address, dialled->port}), name));
+    "listens", fmt::format("on {}, card {}", to_string(host_port{address, self->port}), name));
 }
 
-// Cards matter where a task connects from elsewhere.
+// Whether another task connects to this one: only then does its card matter.
 bool is_dialled(const resolved_cluster& cluster) {
   return !cluster.has_problem() && cluster.own && !cluster.is_alone() && !cluster.is_evaluator()
          && parse_host_port(cluster.self().address);
@@ -117,7 +117,7 @@ cluster_report report_cluster(const cluster_options& options, const environment_
 
 std::string cluster_text(const cluster_report& report) {
   const auto& cluster = report.cluster;
-  auto text = report_line("cluster", task_count(cluster));
+  auto text = report_line("cluster", source_text(cluster));
   if (!cluster.ignored.empty())
     text += report_line("ignored", fmt::format("{}", fmt::join(cluster.ignored, ", ")));
   if (!cluster.source.empty()) text += task_table(cluster);
@@ -129,20 +129,21 @@ std::string cluster_text(const cluster_report& report) {
   auto mended = cluster.mended;
   for (auto end = mended.find('\n'); end != std::string::npos; end = mended.find('\n', end + 1))
     mended.insert(end + 1, label_width, ' ');
-  // It is there to be copied, so its lines are not broken.
+  // The text is there to be copied, so its lines are not broken.
   auto label = cluster.has_problem() ? "mended" : "clearer";
   return text + fmt::format("{:<{}}{}\n", label, label_width, mended);
 }
 
 std::string cluster_json(const cluster_report& report) {
-  auto all = nlohmann::ordered_json::parse(to_json(report.cluster));
-  all["card"] = nullptr;
+  auto object = nlohmann::ordered_json::parse(to_json(report.cluster));
+  object["card"] = nullptr;
   if (report.card && *report.card)
-    all["card"] = {{"name", (*report.card)->name}, {"address", (*report.card)->address}};
+    object["card"] = {{"name", (*report.card)->name}, {"address", (*report.card)->address}};
   if (report.card && !*report.card)
-    all[report.wanted_card.empty() ? "notes" : "problems"].push_back(report.card->error().message);
-  if (!report.card_note.empty()) all["notes"].push_back(report.card_note);
-  return all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    object[report.wanted_card.empty() ? "notes" : "problems"].push_back(
+      report.card->error().message);
+  if (!report.card_note.empty()) object["notes"].push_back(report.card_note);
+  return object.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 int cluster_command_main(int argument_count, const char* const* arguments) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `troupe cluster`: the cluster that a job started here would be part of, and its source.
+// The command `troupe cluster`, which shows the cluster that a job started here would be part of.
 #pragma once
 
 #include "strategies/cluster/environment.hpp"
@@ -16,7 +16,7 @@ namespace troupe {
 struct cluster_command {
   cluster_options options;
   bool json = false;
-  std::string answer; ///< To be printed instead, if not empty.
+  std::string answer; ///< A text to print instead; empty: none.
 };
 
 /// Reads the command line. @param arguments `arguments[0]` is "cluster".
@@ -27,9 +27,9 @@ struct cluster_command {
 /// The cluster, and the network card that this process would use in it.
 struct cluster_report {
   resolved_cluster cluster;
-  std::string wanted_card; ///< As `wanted_card` says.
-  /// The card that this process would listen on. Nothing if it need not: it is alone, or no task
-  /// dials it. Its error counts as a problem if a card was asked for.
+  std::string wanted_card; ///< The card that the user names, as `wanted_card` finds it.
+  /// The card that this process would listen on; nothing if it is alone, or if no task dials it.
+  /// Its error counts as a problem if the user names a card.
   std::optional<expected<network_card>> card;
   std::string card_note; ///< As `listening_note` says.
 
@@ -41,7 +41,7 @@ struct cluster_report {
                                             const environment_reader& environment,
                                             const machine_networks& machine);
 
-/// In words, and as one JSON object.
+/// The report for people, and as one JSON object.
 [[nodiscard]] std::string cluster_text(const cluster_report& report);
 [[nodiscard]] std::string cluster_json(const cluster_report& report);
 

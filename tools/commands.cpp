@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The help of `troupe`, and the answer to a slip of the pen.
+// The help of `troupe`, and the answer to a command that it does not have.
 #include "tools/commands.hpp"
 
 #include "strategies/jobs/exit_codes.hpp"

@@ -15,30 +15,37 @@
 
 #include <cstdio>
 #include <fmt/format.h>
+#include <new>
 #include <string_view>
 #include <system_error>
 
 namespace {
 
+struct command {
+  std::string_view name;
+  int (*run)(int argument_count, const char* const* arguments); ///< Arguments from the name on.
+};
+
+constexpr command commands[] = {
+  {"train", troupe::train_command_main},   {"launch", troupe::launch_command_main},
+  {"sample", troupe::sample_command_main}, {"report", troupe::report_command_main},
+  {"top", troupe::top_command_main},       {"flight", troupe::flight_command_main},
+  {"sim", troupe::sim_command_main},       {"cluster", troupe::cluster_command_main},
+};
+
 int run(int argument_count, char** arguments) {
-  std::string_view command = argument_count > 1 ? arguments[1] : "--help";
-  if (command == "train") return troupe::train_command_main(argument_count - 1, arguments + 1);
-  if (command == "launch") return troupe::launch_command_main(argument_count - 1, arguments + 1);
-  if (command == "sample") return troupe::sample_command_main(argument_count - 1, arguments + 1);
-  if (command == "report") return troupe::report_command_main(argument_count - 1, arguments + 1);
-  if (command == "top") return troupe::top_command_main(argument_count - 1, arguments + 1);
-  if (command == "flight") return troupe::flight_command_main(argument_count - 1, arguments + 1);
-  if (command == "sim") return troupe::sim_command_main(argument_count - 1, arguments + 1);
-  if (command == "cluster") return troupe::cluster_command_main(argument_count - 1, arguments + 1);
-  if (command == "--help" || command == "-h") {
+  std::string_view word = argument_count > 1 ? arguments[1] : "--help";
+  for (const auto& [name, run_command] : commands)
+    if (word == name) return run_command(argument_count - 1, arguments + 1);
+  if (word == "--help" || word == "-h") {
     fmt::print("{}", troupe::troupe_help());
     return 0;
   }
-  if (command == "--version") {
+  if (word == "--version") {
     fmt::print("troupe {}\n", TROUPE_VERSION);
     return 0;
   }
-  fmt::print(stderr, "troupe: {}\n", troupe::unknown_command(command));
+  fmt::print(stderr, "troupe: {}\n", troupe::unknown_command(word));
   return static_cast<int>(troupe::exit_code::usage);
 }
 
@@ -48,7 +55,7 @@ int main(int argument_count, char** arguments) {
   troupe::open_standard_streams();
   try {
     return troupe::code_after_output("troupe", run(argument_count, arguments));
-  } catch (const std::system_error& failed) { // as fmt has it
+  } catch (const std::system_error& failed) { // thrown by fmt
     return troupe::refuse(
       "troupe",
       {troupe::errc::resource,

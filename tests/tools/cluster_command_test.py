@@ -139,7 +139,7 @@ class Cluster(unittest.TestCase):
                               NCCL_SOCKET_IFNAME="lo")
         self.assertIn("they will not reach this process there", nowhere["notes"][0])
 
-    def test_what_is_wrong_is_told_with_exit_code_2(self):
+    def test_problems_are_shown_with_exit_code_2(self):
         result = self.cluster("--cluster", "chief=a;workers=b:1", "--task", "worker:0")
         self.assertEqual(result.returncode, 2)
         self.assertIn("chief 0: 'a' has no port", result.stdout)

@@ -114,7 +114,7 @@ class Evaluator(Job):
         evaluator.ends(0)
         self.assertEqual(max(self.rows()), 100)
 
-    def test_what_is_removed_before_its_turn_is_left_out(self):
+    def test_a_checkpoint_that_is_removed_before_its_turn_is_left_out(self):
         options = [*ALL_FOUR, "--checkpoint-every", "20", "--keep-checkpoints", "1"]
         job = self.begin(*options, *FOR_EVER)
         evaluator = self.evaluator(*options, *FOR_EVER)
@@ -171,7 +171,7 @@ class Evaluator(Job):
         for process in job:
             process.ends(0)
 
-    def test_what_makes_no_sense_is_refused_at_once(self):
+    def test_options_that_make_no_sense_are_refused_at_once(self):
         self.evaluator(*ALL_FOUR, "--checkpoint-every", "0").ends(2, "--checkpoint-every 0 makes none")
         config = json.dumps({"cluster": self.cluster, "task": {"type": "evaluator", "index": 0}})
         nameless = Process(self, "nameless", [TROUPE, "train", *SHORT], {**PLAIN, "TF_CONFIG": config})

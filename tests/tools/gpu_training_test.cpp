@@ -141,7 +141,7 @@ TEST_SUITE("tools/gpu_training") {
     }
   }
 
-  TEST_CASE("what three replicas leave on one GPU it adds itself, and has the CPU's bits") {
+  TEST_CASE("one GPU adds the gradients of its three replicas to the CPU's bits") {
     constexpr uint32_t replicas = 3;
     auto world = world::threads({.seed = 7, .threads = 2});
     mirrored_strategy strategy{world,

@@ -87,7 +87,7 @@ class Images(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual(self.column("both-" + strategy, "step"), ["1", "2", "3", "4", "5"])
 
-    def test_what_is_no_data_set_is_refused_in_one_line(self):
+    def test_a_folder_without_a_data_set_is_refused_in_one_line(self):
         images = ["--learn", "images"]
         self.refused(2, "--learn images needs a data set: name the folder of its files with --data DIR", *images)
         self.refused(2, "--data: cannot read nowhere/train-images-idx3-ubyte: No such file or directory", *images,

@@ -226,7 +226,7 @@ class Launch(unittest.TestCase):
                 for path in self.folder.iterdir():
                     path.unlink()
 
-    def test_what_the_launcher_says_comes_after_what_it_is_about(self):
+    def test_a_line_of_the_launcher_comes_after_the_lines_that_it_is_about(self):
         job = self.launch("-n 3 --fold always --log-dir logs", """
             [ $me = worker:1 ] || exec sleep 100
             echo why >&2; while ! grep -q why logs/worker-1.log; do sleep 0.01; done; exit 5""")
@@ -494,12 +494,12 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'spare worker', '\\0' +
         self.assertIn("2 others were ended, 2 of them by SIGKILL after 0.5 s", job.stderr)
         self.wait_until_gone(self.numbers("child-*", 3))
 
-    def test_what_a_task_leaves_behind_cannot_hold_the_job(self):
+    def test_processes_that_a_task_leaves_behind_cannot_hold_the_job(self):
         job = self.launch("-n 2 --grace 0.5", "sleep 100 & echo $! >child-$me")
         self.assertEqual((job.returncode, job.stderr), (0, ""))
         self.wait_until_gone(self.numbers("child-*", 2))
 
-    def test_what_a_task_leaves_behind_may_say_its_last(self):
+    def test_processes_that_a_task_leaves_behind_may_write_their_last_lines(self):
         job = self.launch("-n 1", "(sleep 0.3; echo late) &")
         self.assertEqual((job.returncode, job.stdout), (0, "[worker:0] late\n"))
 
@@ -596,7 +596,7 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'spare worker', '\\0' +
         self.assertEqual(output, "[worker:0] one\n[worker:0] two\n")
         self.assertRegex(complaints, "worker-0.log: File too large; the rest of this log is lost\n")
 
-    def test_what_nohup_ignores_stays_ignored(self):
+    def test_a_signal_that_nohup_ignores_stays_ignored(self):
         job = self.begin("-n 1", "touch ready; sleep 1; echo lived",
                          preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
         self.files("ready", 1)

@@ -191,7 +191,7 @@ class Refused(Meeting):
                 command = [TROUPE, "train", *SMALL, "--strategy", strategy, *option.split()]
                 Process(self, option, command, PLAIN).ends(2, f"{option.split()[0]} has no meaning under strategy {strategy}")
 
-    def test_what_is_of_processes_that_meet_has_no_meaning_where_they_do_not(self):
+    def test_options_of_processes_that_meet_have_no_meaning_where_they_do_not(self):
         for strategy in ("mirrored", "parameter_server"):
             for option, value in (("--communication", "ring"), ("--check-replicas", "5")):
                 with self.subTest(strategy=strategy, option=option):

@@ -261,21 +261,21 @@ class Counted(Job):
             self.assertEqual(process.process.returncode, 0, self.story())
         self.assertRegex(chief.errors(), r"\naccepted \d{3,}, missing 0, too many 0\n", self.story())
 
-    def test_what_was_accepted_of_workers_that_are_killed_counts_once(self):
+    def test_gradients_of_workers_that_are_killed_count_once(self):
         for policy in ("latest_token", "cancel"):
             with self.subTest(policy=policy):
                 workers = [f"worker:{number % 3 + 1}" for number in range(KILLS // 2)]
                 self.lose_one_after_the_other(workers, policy, "1")
 
-    def test_what_was_accepted_of_workers_that_come_late_and_leave_counts_once(self):
+    def test_gradients_of_workers_that_come_late_and_leave_count_once(self):
         for policy, aggregate in (("latest_token", "2"), ("cancel", "2"), ("k_async", "2"), ("ssp", "1")):
             with self.subTest(policy=policy):
                 self.come_and_go(policy, aggregate)
 
-    def test_and_so_it_does_where_parameter_servers_are_killed_that_have_mirrors(self):
+    def test_gradients_count_once_where_parameter_servers_are_killed_that_have_mirrors(self):
         self.lose_one_after_the_other(["ps:0", "worker:1", "ps:1", "worker:2"], "latest_token", "2")
 
-    def test_and_so_it_does_where_training_is_asynchronous(self):
+    def test_gradients_count_once_where_training_is_asynchronous(self):
         for policy, aggregate in (("k_async", "3"), ("ssp", "1")):
             with self.subTest(policy=policy):
                 self.lose_one_after_the_other(["ps:0", "ps:1", "ps:0"], policy, "2", aggregate)

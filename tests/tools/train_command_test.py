@@ -162,7 +162,7 @@ class Train(unittest.TestCase):
         result = self.train(*SMALL, "--steps", "3", "--run-dir", "run", environment=counted)
         self.assertEqual(result.returncode, 0, result.stderr)
 
-    def test_what_would_be_in_the_way_of_another_attempt_is_noticed_by_the_first(self):
+    def test_a_folder_in_the_way_of_a_later_attempt_is_noticed_by_the_first(self):
         (self.folder / "runs/job-3").mkdir(parents=True)
         (self.folder / "runs/job-3/config.toml").write_text("")
         for name in ("job-2", "job-three", "job-1", "other-2"):
@@ -420,7 +420,7 @@ class Train(unittest.TestCase):
         self.assertEqual(result.returncode, 5, result.stderr)
         self.assertIn("still missing: replica 2", result.stderr)
 
-    def test_what_cannot_run_is_refused_in_one_line_before_anything_is_written(self):
+    def test_a_job_that_cannot_run_is_refused_in_one_line_before_anything_is_written(self):
         (self.folder / "empty").write_text("")
         (self.folder / "used").mkdir()
         (self.folder / "used" / "file").write_text("")

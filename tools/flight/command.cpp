@@ -35,7 +35,7 @@ constexpr const char* flight_exit_codes
 /// The arguments of `troupe flight`, as parsed.
 struct flight_options {
   std::string run_dir;
-  uint64_t last = 40;
+  uint64_t messages_max = 40;
   std::string answer; ///< To be printed instead, if not empty.
 };
 
@@ -44,7 +44,7 @@ expected<flight_options> parse_flight(int argument_count, const char* const* arg
   command_options all{flight_introduction, "one run is shown at a time", flight_exit_codes};
   all.add("run", "", "", text_value(options.run_dir));
   all.add("--last", "COUNT", "how many of the last messages to print",
-          whole_value(options.last, {0, 1e9}));
+          whole_value(options.messages_max, {0, 1e9}));
   all.add_help();
   auto answer = all.read(argument_count, arguments);
   if (!answer) return tl::unexpected<error>(answer.error());
@@ -93,7 +93,7 @@ int flight_command_main(int argument_count, const char* const* arguments) {
   if (auto code = answered("troupe flight", options)) return *code;
   auto tasks = read_records(std::filesystem::path{options->run_dir} / "flight");
   if (!tasks) return refuse("troupe flight", tasks.error());
-  fmt::print("{}", flight_page(*tasks, options->last));
+  fmt::print("{}", flight_page(*tasks, options->messages_max));
   return static_cast<int>(exit_code::finished);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading JSON lines, and comparing replicas.
+// Reads JSON lines, finds the replica that fell behind, and lays messages out as a table.
 #include "tools/flight/merge.hpp"
 
 #include "actors/recording/readable.hpp"
@@ -17,38 +17,39 @@ namespace {
 
 using json = nlohmann::json;
 
-// The first line says which task it is, the others are of actors and of their messages.
-bool read_line(const json& line, flight_task& into) {
+// Adds a line to the record. The first line is about the task, the others are about actors and
+// their messages. @returns Whether it is a line of a record.
+bool read_line(const json& line, flight_task& record) {
   if (!line.is_object()) return false;
   if (line.contains("task")) {
     auto lost = line.find("lost");
-    into.task = text_at(line, "task");
-    into.reason = text_at(line, "reason");
-    into.is_lost = lost != line.end() && lost->is_boolean() && lost->get<bool>();
-    into.seconds = number_at(line, "seconds");
-    return !into.task.empty();
+    record.task = text_at(line, "task");
+    record.reason = text_at(line, "reason");
+    record.is_lost = lost != line.end() && lost->is_boolean() && lost->get<bool>();
+    record.seconds = number_at(line, "seconds");
+    return !record.task.empty();
   }
   auto actor = text_at(line, "actor");
-  if (into.task.empty() || actor.empty()) return false;
+  if (record.task.empty() || actor.empty()) return false;
   if (line.contains("state")) {
-    into.actors.push_back({.name = actor,
-                           .state = text_at(line, "state"),
-                           .since = number_at(line, "since").value_or(0),
-                           .step = std::nullopt,
-                           .handled = count_at(line, "handled").value_or(0)});
+    record.actors.push_back({.name = actor,
+                             .state = text_at(line, "state"),
+                             .since = number_at(line, "since").value_or(0),
+                             .step = std::nullopt,
+                             .handled = count_at(line, "handled").value_or(0)});
     return true;
   }
   auto seconds = number_at(line, "seconds");
-  if (!seconds || into.actors.empty() || into.actors.back().name != actor) return false;
+  if (!seconds || record.actors.empty() || record.actors.back().name != actor) return false;
   flight_message message{.seconds = *seconds,
                          .actor = actor,
                          .message = text_at(line, "message"),
                          .step = count_at(line, "step"),
                          .from = text_at(line, "from")};
-  ++into.actors.back().listed;
-  auto& newest = into.actors.back().step;
+  ++record.actors.back().listed;
+  auto& newest = record.actors.back().step;
   if (message.step) newest = std::max(newest.value_or(0), *message.step);
-  into.messages.push_back(std::move(message));
+  record.messages.push_back(std::move(message));
   return true;
 }
 
@@ -61,16 +62,17 @@ std::string duration_text(double seconds) {
 struct placed_replica {
   const flight_task* task;
   const flight_actor* actor;
-  std::optional<uint64_t> known; ///< Nothing: the first step that it makes.
+  std::optional<uint64_t> known_step; ///< Nothing: the first step that it makes.
 
   [[nodiscard]] bool computes() const { return actor->state == "computing"; }
 
-  [[nodiscard]] uint64_t step() const { return known.value_or(0); }
+  [[nodiscard]] uint64_t step() const { return known_step.value_or(0); }
 
-  [[nodiscard]] auto place() const { return std::tuple{step(), !computes(), actor->since}; }
+  /// The first in ascending order is the furthest behind.
+  [[nodiscard]] auto rank() const { return std::tuple{step(), !computes(), actor->since}; }
 };
 
-// The newest step that any message was about at a moment.
+// The newest step of all messages up to a moment.
 std::optional<uint64_t> step_at(std::span<const flight_task> tasks, double moment) {
   std::optional<uint64_t> newest;
   for (const auto& task : tasks)
@@ -79,8 +81,8 @@ std::optional<uint64_t> step_at(std::span<const flight_task> tasks, double momen
   return newest;
 }
 
-// Whether a replica computes a step that is not known. Its token is known only if all its messages
-// are listed; a lost task has often left only the last one.
+// Whether an actor is a replica that computes a step that is not known. Its token is known only if
+// all its messages are listed; a lost task has often left only the last one.
 bool computes_unknown_step(const flight_actor& actor) {
   return actor.name.starts_with("replica ") && actor.state == "computing" && !actor.step
          && actor.listed < actor.handled;
@@ -95,12 +97,12 @@ std::vector<placed_replica> replicas_of(std::span<const flight_task> tasks) {
       if (actor.name.starts_with("replica ") && actor.state != "ended"
           && (actor.step || actor.state == "computing") && !computes_unknown_step(actor))
         replicas.push_back({&task, &actor, actor.step ? actor.step : step_at(tasks, actor.since)});
-  std::ranges::sort(replicas, {}, &placed_replica::place);
+  std::ranges::sort(replicas, {}, &placed_replica::rank);
   return replicas;
 }
 
 // "replica 3 has been computing for 12.5 s".
-std::string doing_of(const flight_task& task, const flight_actor& actor) {
+std::string state_text(const flight_task& task, const flight_actor& actor) {
   auto moment = task.seconds.value_or(actor.since);
   return fmt::format("{} has been {} for {}", actor.name, actor.state,
                      duration_text(moment - actor.since));
@@ -108,8 +110,9 @@ std::string doing_of(const flight_task& task, const flight_actor& actor) {
 
 std::string finding_of(const placed_replica& last, uint64_t furthest) {
   return fmt::format("{} fell behind: {}, at {}; the furthest replica is at step {}",
-                     last.task->task, doing_of(*last.task, *last.actor),
-                     last.known ? fmt::format("step {}", *last.known) : "its first step", furthest);
+                     last.task->task, state_text(*last.task, *last.actor),
+                     last.known_step ? fmt::format("step {}", *last.known_step) : "its first step",
+                     furthest);
 }
 
 std::vector<std::string> findings_of_unknown_steps(std::span<const flight_task> tasks) {
@@ -118,22 +121,18 @@ std::vector<std::string> findings_of_unknown_steps(std::span<const flight_task> 
     for (const auto& actor : task.actors)
       if (computes_unknown_step(actor))
         findings.push_back(
-          fmt::format("{}: {}, at a step that is not known", task.task, doing_of(task, actor)));
+          fmt::format("{}: {}, at a step that is not known", task.task, state_text(task, actor)));
   return findings;
 }
 
-std::string spelled(const std::optional<uint64_t>& step) {
-  return step ? fmt::format("{}", *step) : "-";
-}
-
 /// A message, and its task.
-struct placed_message {
+struct task_message {
   const flight_task* task;
   const flight_message* message;
 };
 
-std::vector<placed_message> by_time(std::span<const flight_task> tasks) {
-  std::vector<placed_message> all;
+std::vector<task_message> messages_by_time(std::span<const flight_task> tasks) {
+  std::vector<task_message> all;
   for (const auto& task : tasks)
     for (const auto& message : task.messages)
       all.push_back({&task, &message});
@@ -141,7 +140,7 @@ std::vector<placed_message> by_time(std::span<const flight_task> tasks) {
   return all;
 }
 
-std::string table(std::span<const placed_message> messages) {
+std::string table(std::span<const task_message> messages) {
   size_t task_width = 4;
   size_t actor_width = 5;
   for (const auto& [task, message] : messages) {
@@ -157,8 +156,9 @@ std::string table(std::span<const placed_message> messages) {
   };
   auto text = line("seconds", "task", "actor", "message", "step", "from");
   for (const auto& [task, message] : messages)
-    text += line(fmt::format("{:.6f}", message->seconds), task->task, message->actor,
-                 message->message, spelled(message->step), message->from);
+    text
+      += line(fmt::format("{:.6f}", message->seconds), task->task, message->actor, message->message,
+              message->step ? std::to_string(*message->step) : "-", message->from);
   return text;
 }
 
@@ -200,12 +200,12 @@ std::vector<std::string> flight_findings(std::span<const flight_task> tasks) {
   return findings;
 }
 
-std::string flight_page(std::span<const flight_task> tasks, size_t last) {
-  auto messages = by_time(tasks);
+std::string flight_page(std::span<const flight_task> tasks, size_t messages_max) {
+  auto messages = messages_by_time(tasks);
   auto page = fmt::format("flight records of {} tasks: {}\n", tasks.size(), tasks.front().reason);
   for (const auto& finding : flight_findings(tasks))
     page += finding + "\n";
-  auto shown = std::min(last, messages.size());
+  auto shown = std::min(messages_max, messages.size());
   if (shown == 0) return page;
   page += fmt::format("\nthe last {} of {} messages\n\n", shown, readable::count(messages.size()));
   return page + table(std::span{messages}.last(shown));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flight records of several tasks as one.
+// Reads the flight records of several tasks, compares them, and shows them as one.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -22,12 +22,12 @@ struct flight_message {
   std::string from; ///< Empty if not known.
 };
 
-/// An actor when the record was made.
+/// An actor, at the time of the record.
 struct flight_actor {
   std::string name;
   std::string state;
   double since = 0;             ///< Seconds since the job began.
-  std::optional<uint64_t> step; ///< The newest step that a message of it is about.
+  std::optional<uint64_t> step; ///< The newest step of its messages.
   uint64_t handled = 0;         ///< Messages so far; the record may list fewer.
   uint64_t listed = 0;          ///< Messages that the record lists.
 };
@@ -48,12 +48,12 @@ struct flight_task {
 [[nodiscard]] expected<flight_task> read_flight_task(std::string_view text,
                                                      const std::string& file);
 
-/// A line for each task that did not answer, and for the replica that fell behind: the one with the
-/// oldest step; among several of them, the one that has computed for longest. A replica has a line
-/// of its own if its step is not known, because the record holds only its last messages.
+/// A line for each task that did not answer, and one for the replica that fell behind: the one with
+/// the oldest step; among several of them, the one that has computed for longest. A replica has a
+/// line of its own if its step is not known, because the record holds only its last messages.
 [[nodiscard]] std::vector<std::string> flight_findings(std::span<const flight_task> tasks);
 
 /// The findings, and the last messages of all tasks by time. @pre There is a task.
-[[nodiscard]] std::string flight_page(std::span<const flight_task> tasks, size_t last);
+[[nodiscard]] std::string flight_page(std::span<const flight_task> tasks, size_t messages_max);
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The convolutional network: its variables, its batches, its loss.
+// Variables, batches, losses and gradients of the convolutional network.
 #include "tools/images/image_model.hpp"
 
 #include "kernels/math/images/image_windows.hpp"
@@ -20,13 +20,13 @@ namespace troupe {
 
 namespace {
 
-/// Numbers behind one convolution that an evaluation holds at once, and most images.
+/// The most numbers behind one convolution that an evaluation holds at once, and the most images.
 constexpr int64_t numbers_at_once = int64_t{1} << 24;
 constexpr int64_t images_at_once_max = 256;
 
 constexpr int64_t window = 3;
 
-/// The sides of an image after so many convolutions, each of which halves them.
+/// The height and width of an image after some convolutions, each of which halves them.
 shape sides_after(const image_model& model, size_t convolutions) {
   return {model.height >> convolutions, model.width >> convolutions};
 }
@@ -43,13 +43,13 @@ bool is_possible(std::initializer_list<int64_t> extents) {
 }
 
 expected<void> check_count(const image_model& model, std::span<const tensor> variables) {
-  const auto wanted = 2 * model.config.filters.size() + 4;
-  if (variables.size() == wanted) return {};
+  const auto count = 2 * model.config.filters.size() + 4;
+  if (variables.size() == count) return {};
   return fail(errc::invalid_argument,
-              fmt::format("the image model has {} variables, not {}", wanted, variables.size()));
+              fmt::format("the image model has {} variables, not {}", count, variables.size()));
 }
 
-/// The logits of some images. @param variables As many as the model has.
+/// The logits of a batch. @param variables As many as the model has.
 template <class Context>
 expression logits_of(basic_tape<Context>& t, const image_model& model,
                      std::span<const expression> variables, expression pixels, int64_t examples) {
@@ -68,26 +68,27 @@ expression logits_of(basic_tape<Context>& t, const image_model& model,
 
 /// The batch of the images that `index_of` gives for 0, 1, ..., examples - 1.
 template <class Function>
-image_batch gather_images(const labelled_images& from, size_t examples, Function index_of) {
+image_batch gather_images(const labelled_images& images, size_t examples, Function index_of) {
   const auto count = static_cast<int64_t>(examples);
-  const auto size = from.height * from.width;
+  const auto size = images.height * images.width;
   image_batch result{
-    {dtype::f32, {count, static_cast<int64_t>(from.height), static_cast<int64_t>(from.width), 1}},
+    {dtype::f32,
+     {count, static_cast<int64_t>(images.height), static_cast<int64_t>(images.width), 1}},
     {dtype::i64, {count}}};
   auto pixels = result.pixels.mutable_values<float>();
   auto labels = result.labels.mutable_values<int64_t>();
   for (size_t i = 0; i < examples; ++i) {
     const size_t index = index_of(i);
-    std::ranges::transform(from.image(index), pixels.subspan(i * size, size).begin(),
+    std::ranges::transform(images.image(index), pixels.subspan(i * size, size).begin(),
                            [](uint8_t pixel) { return static_cast<float>(pixel) / 255; });
-    labels[i] = from.labels[index];
+    labels[i] = images.labels[index];
   }
   return result;
 }
 
 bool is_likeliest(std::span<const float> logits, size_t label) {
   for (size_t i = 0; i < logits.size(); ++i)
-    if (i != label && !(logits[label] > logits[i])) return false; // nor is a NaN
+    if (i != label && !(logits[label] > logits[i])) return false; // a NaN is never likeliest
   return true;
 }
 
@@ -147,32 +148,34 @@ std::vector<model_variable> variables_of(const image_model& model) {
   return result;
 }
 
-image_batch draw_images(const labelled_images& from, size_t examples, const random_key& key) {
-  TROUPE_ASSERT(from.size() > 0);
+image_batch draw_images(const labelled_images& images, size_t examples, const random_key& key) {
+  TROUPE_ASSERT(images.size() > 0);
   random_stream stream{key};
-  return gather_images(from, examples, [&](size_t) { return stream.below(from.size()); });
+  return gather_images(images, examples, [&](size_t) { return stream.below(images.size()); });
 }
 
-image_batch images_at(const labelled_images& from, size_t begin, size_t end) {
+image_batch images_at(const labelled_images& images, size_t begin, size_t end) {
   TROUPE_ASSERT(begin <= end, begin, end);
-  TROUPE_ASSERT(end <= from.size(), end, from.size());
-  return gather_images(from, end - begin, [&](size_t i) { return begin + i; });
+  TROUPE_ASSERT(end <= images.size(), end, images.size());
+  return gather_images(images, end - begin, [&](size_t i) { return begin + i; });
 }
 
-expected<step_on_stream> differentiate_on(compute_stream& on, const image_model& model,
+expected<step_on_stream> differentiate_on(compute_stream& stream, const image_model& model,
                                           std::span<const tensor> variables,
-                                          const image_batch& batch, const differentiation& how) {
+                                          const image_batch& batch,
+                                          const differentiation& settings) {
   if (auto ok = check_count(model, variables); !ok) return tl::unexpected(ok.error());
-  auto with = [&](auto context) {
-    auto loss = [&](auto& t, const auto& given) {
-      auto logits = logits_of(t, model, given, t.constant(batch.pixels), batch.labels.extents()[0]);
+  auto differentiate_in = [&](auto context) {
+    auto loss = [&](auto& t, const auto& parameters) {
+      auto logits
+        = logits_of(t, model, parameters, t.constant(batch.pixels), batch.labels.extents()[0]);
       return t.softmax_cross_entropy(logits, batch.labels);
     };
-    return differentiate_with(context, on, variables, how, loss);
+    return differentiate_with(context, stream, variables, settings, loss);
   };
-  if (on.where().kind == device_kind::cpu) return with(cpu::context{});
+  if (stream.where().kind == device_kind::cpu) return differentiate_in(cpu::context{});
 #if TROUPE_CUDA
-  if (auto* gpu = dynamic_cast<cuda_stream*>(&on)) return with(gpu->context());
+  if (auto* gpu = dynamic_cast<cuda_stream*>(&stream)) return differentiate_in(gpu->context());
 #endif
   return fail(errc::unimplemented, "this build has no GPU support for the image model");
 }
@@ -184,14 +187,14 @@ size_t images_at_once(const image_model& model) {
 }
 
 expected<double> error_rate(const image_model& model, std::span<const tensor> variables,
-                            const labelled_images& of) {
-  TROUPE_ASSERT(of.size() > 0);
+                            const labelled_images& images) {
+  TROUPE_ASSERT(images.size() > 0);
   if (auto ok = check_count(model, variables); !ok) return tl::unexpected(ok.error());
   const auto at_once = images_at_once(model);
   size_t wrong = 0;
-  for (size_t begin = 0; begin < of.size(); begin += at_once) {
-    const auto end = std::min(of.size(), begin + at_once);
-    const auto batch = images_at(of, begin, end);
+  for (size_t begin = 0; begin < images.size(); begin += at_once) {
+    const auto end = std::min(images.size(), begin + at_once);
+    const auto batch = images_at(images, begin, end);
     tape t;
     std::vector<expression> constants;
     for (const auto& value : variables)
@@ -202,10 +205,10 @@ expected<double> error_rate(const image_model& model, std::span<const tensor> va
     const auto classes = static_cast<size_t>(model.classes);
     for (size_t i = begin; i < end; ++i)
       if (!is_likeliest(logits->values<float>().subspan((i - begin) * classes, classes),
-                        of.labels[i]))
+                        images.labels[i]))
         ++wrong;
   }
-  return static_cast<double>(wrong) / static_cast<double>(of.size());
+  return static_cast<double>(wrong) / static_cast<double>(images.size());
 }
 
 } // namespace troupe

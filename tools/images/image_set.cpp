@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading the four files, and seeing whether they belong together.
+// Reads the four files of a data set, and checks that they belong together.
 #include "tools/images/image_set.hpp"
 
 #include "kernels/tensor/crc32c.hpp"
@@ -18,8 +18,8 @@ struct byte_rows {
   shape row;
 };
 
-tl::unexpected<error> refuse(const std::filesystem::path& path, std::string_view why) {
-  return fail(errc::invalid_argument, fmt::format("{} {}", path.string(), why));
+tl::unexpected<error> refuse(const std::filesystem::path& path, std::string_view reason) {
+  return fail(errc::invalid_argument, fmt::format("{} {}", path.string(), reason));
 }
 
 expected<dataset> open_rows(const std::filesystem::path& path) {
@@ -32,9 +32,9 @@ expected<dataset> open_rows(const std::filesystem::path& path) {
   return idx_dataset(*file);
 }
 
-/// @param rank Dimensions of a row.
+/// Reads all rows of a file. @param rank Dimensions of a row. @param content Names rows in errors.
 expected<byte_rows> read_rows(const std::filesystem::path& path, const dataset& rows, size_t rank,
-                              std::string_view what) {
+                              std::string_view content) {
   byte_rows result;
   auto reading = rows.iterate();
   for (auto next = reading.next();; next = reading.next()) {
@@ -42,7 +42,7 @@ expected<byte_rows> read_rows(const std::filesystem::path& path, const dataset& 
     if (!*next) break;
     const auto& row = (*next)->tensors.front();
     if (row.rank() != rank || row.type() != dtype::i32)
-      return refuse(path, fmt::format("does not hold {}", what));
+      return refuse(path, fmt::format("does not hold {}", content));
     if (row.element_count() == 0) break; // a short file may hold 2^32 rows of nothing
     if (result.bytes.empty()) result.bytes.reserve(rows.size() * row.element_count());
     for (auto value : row.values<int32_t>()) {
@@ -52,7 +52,7 @@ expected<byte_rows> read_rows(const std::filesystem::path& path, const dataset& 
     }
     result.row = row.extents();
   }
-  if (result.bytes.empty()) return refuse(path, fmt::format("holds no {}", what));
+  if (result.bytes.empty()) return refuse(path, fmt::format("holds no {}", content));
   return result;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Labelled images from a folder of IDX files, as MNIST comes.
+// Reads labelled images from a folder of IDX files, such as MNIST.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -13,7 +13,7 @@
 
 namespace troupe {
 
-/// Grey images, and which class each belongs to.
+/// Grey images, each with the class that it belongs to.
 struct labelled_images {
   size_t height = 0;
   size_t width = 0;
@@ -45,7 +45,7 @@ inline constexpr uint64_t image_file_bytes_max = uint64_t{1} << 30;
 /// file.
 [[nodiscard]] expected<image_set> load_images(const std::filesystem::path& folder);
 
-/// A data set in a few words, by which another one is told: its sizes and its checksum.
+/// Identifies a data set by its sizes and its checksum, in a few words.
 [[nodiscard]] std::string fingerprint(const image_set& images);
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sidecar evaluator for a run, and its files.
+// Waits for a run, evaluates its checkpoints and writes the results.
 #include "tools/job/evaluator.hpp"
 
 #include "actors/recording/evaluation_file.hpp"
@@ -7,14 +7,13 @@
 #include "messages/failure.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/run/run_directory.hpp"
+#include "tools/run/run_folder_hook.hpp"
 #include "tools/system/standard_streams.hpp"
 
-#include <climits>
 #include <condition_variable>
 #include <cstdio>
 #include <fmt/format.h>
 #include <mutex>
-#include <unistd.h>
 
 namespace troupe {
 
@@ -25,9 +24,9 @@ namespace fs = std::filesystem;
 constexpr auto poll_every = std::chrono::milliseconds{200};
 
 // Files are written in blocks, and changes in folders of other machines are seen late.
-constexpr job_time delay_of_files = std::chrono::seconds{10};
+constexpr job_time file_delay_max = std::chrono::seconds{10};
 
-// Bytes of a run's files, without the evaluator's own: they grow as long as the run is alive.
+// Bytes of a run's files, but for the evaluator's own: they grow as long as the run is alive.
 uint64_t bytes_in(const fs::path& run) {
   uint64_t bytes = 0;
   std::error_code ignored; // a file may vanish meanwhile
@@ -41,15 +40,16 @@ uint64_t bytes_in(const fs::path& run) {
   return bytes;
 }
 
-// Whether the run begins in time; false also when asked to stop.
-bool begins(const evaluator_options& given) {
+// Waits until the run has begun. @returns Whether it has; false if it is late, or if the evaluator
+// is asked to stop.
+bool wait_for_begin(const evaluator_options& options) {
   std::mutex mutex;
   std::condition_variable_any never;
   std::unique_lock lock{mutex};
-  auto end = std::chrono::steady_clock::now() + given.start_deadline;
-  while (!run_directory::is_begun(given.run)) {
-    if (given.stop.stop_requested() || std::chrono::steady_clock::now() > end) return false;
-    never.wait_for(lock, given.stop, poll_every, [] { return false; });
+  auto end = std::chrono::steady_clock::now() + options.start_deadline;
+  while (!run_directory::is_begun(options.run)) {
+    if (options.stop.stop_requested() || std::chrono::steady_clock::now() > end) return false;
+    never.wait_for(lock, options.stop, poll_every, [] { return false; });
   }
   return true;
 }
@@ -75,55 +75,52 @@ public:
   void add(const job_snapshot& saved, double quality) {
     value_or_throw(table_->append(saved.step, saved.time, quality));
     value_or_throw(table_->flush());
-    if (!curve_) curve_.emplace(value_or_throw(event_file::create(folder_, origin_of(saved))));
+    if (!curve_)
+      curve_.emplace(value_or_throw(event_file::create(folder_, curve_origin(saved.time))));
     const event_scalar point[] = {{curve_name_, quality}};
     value_or_throw(curve_->add(saved.step, saved.time, point));
     value_or_throw(curve_->flush());
   }
 
 private:
-  static event_origin origin_of(const job_snapshot& saved) {
-    std::string host(HOST_NAME_MAX + 1, '\0');
-    if (::gethostname(host.data(), HOST_NAME_MAX) != 0) host = "localhost";
-    using clock = std::chrono::system_clock;
-    return {clock::now() - std::chrono::duration_cast<clock::duration>(saved.time), host.c_str()};
-  }
-
   fs::path folder_;
   std::string curve_name_;
   std::optional<evaluation_file> table_;
   std::optional<event_file> curve_;
 };
 
-sidecar_evaluator_options sidecar_of(const evaluator_options& given, evaluator_files& files) {
+sidecar_evaluator_options sidecar_options(const evaluator_options& options,
+                                          evaluator_files& files) {
+  auto warn = [&](const std::string& line) {
+    print_if_possible(stderr, "{}: {}\n", options.program, line);
+  };
   return {
-    .checkpoint_dir = given.run / run_directory::checkpoint_folder,
-    .evaluate = given.evaluate,
+    .checkpoint_dir = options.run / run_directory::checkpoint_folder,
+    .evaluate = options.evaluate,
     .on_result =
       [&](const found_checkpoint& found, double value) {
         files.add(found.snapshot, value);
         print_if_possible(stderr, "step {}  {} {:.3f} {}\n", found.snapshot.step,
-                          given.measure.held_out, value, given.measure.unit);
+                          options.measure.held_out, value, options.measure.unit);
       },
-    .limits = {.last_step = given.last_step,
+    .limits = {.last_step = options.last_step,
                .after = files.last_step(),
-               .timeout = delay_of_files + given.timeout},
+               .timeout = file_delay_max + options.timeout},
     // A run that took its folder back has never begun, and leaves nothing.
     .is_over
-    = [&] { return run_directory::is_over(given.run) || !run_directory::is_begun(given.run); },
-    .progress = [&] { return bytes_in(given.run); },
-    .waits_for = given.chief,
+    = [&] { return run_directory::is_over(options.run) || !run_directory::is_begun(options.run); },
+    .progress = [&] { return bytes_in(options.run); },
+    .waits_for = options.chief,
     .poll_every = poll_every,
-    .on_warning
-    = [&](const std::string& line) { print_if_possible(stderr, "{}: {}\n", given.program, line); },
-    .stop = given.stop};
+    .on_warning = warn,
+    .stop = options.stop};
 }
 
 } // namespace
 
 evaluator_report run_evaluator(const evaluator_options& options) {
   evaluator_report report;
-  report.has_begun = begins(options);
+  report.has_begun = wait_for_begin(options);
   if (!report.has_begun) {
     report.is_stopped = options.stop.stop_requested();
     if (!report.is_stopped)
@@ -138,7 +135,7 @@ evaluator_report run_evaluator(const evaluator_options& options) {
     evaluator_files files{options.run, options.measure};
     auto world = world::threads({.observed = false});
     static_cast<sidecar_report&>(report)
-      = sidecar_evaluator{world, sidecar_of(options, files)}.start();
+      = sidecar_evaluator{world, sidecar_options(options, files)}.start();
   } catch (const failure& failed) {
     report.failure = failed.reason();
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The evaluator of a run: another process, which sees only the folder of the run.
+// The evaluator of a run: a process of its own, which sees only the folder of the run.
 #pragma once
 
 #include "strategies/jobs/sidecar_evaluator.hpp"
@@ -13,7 +13,7 @@
 
 namespace troupe {
 
-/// The run that an evaluator evaluates, and how.
+/// The run that an evaluator evaluates, and the evaluation.
 struct evaluator_options {
   std::string program;       ///< Begins its lines: "troupe train".
   std::filesystem::path run; ///< The folder of the run, which may not have begun yet.
@@ -31,11 +31,10 @@ struct evaluator_report : sidecar_report {
   bool has_begun = false; ///< Whether the run has begun.
 };
 
-/// Evaluates each checkpoint of a run as soon as it is saved, until the run is over: a line for
-/// each on standard error, and in the folder `eval` of the run an evaluations.csv and a curve. One
-/// that is started again goes on after the last line.
-///
-/// The timeout is over when no file of the run has grown for that long.
+/// Evaluates each checkpoint of a run as soon as it is saved, until the run is over. Prints a line
+/// for each on standard error, and writes evaluations.csv and a curve into the folder `eval` of the
+/// run. An evaluator that is started again goes on after the last line of that file. It gives up
+/// when no file of the run has grown for `timeout`.
 /// Errors: in the report: deadline_exceeded, naming the chief; unavailable, if the run was given up
 /// before it had made a step; resource; the failure that `evaluate` threw.
 [[nodiscard]] evaluator_report run_evaluator(const evaluator_options& options);

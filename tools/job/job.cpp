@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of a trainer, and the job that it asks for.
+// Reads the command line of a trainer, and passes calls on to the job that it asks for.
 #include "tools/job/job.hpp"
 
 #include "messages/throw_failure.hpp"
@@ -41,7 +41,7 @@ constexpr option_range any_number{std::numeric_limits<double>::lowest(),
 
 } // namespace
 
-/// The program's own options stand before those of the job; `read` describes both.
+/// The command line of a trainer, with the program's own options before those of the job.
 struct job::command_line {
   command_line(int argument_count, const char* const* arguments, job_settings settings)
     : argument_count(argument_count), arguments(arguments),
@@ -59,33 +59,33 @@ struct job::command_line {
     own.push_back({name, argument, help, std::move(value)});
   }
 
-  // CLI11 throws if a name is there twice, or is none; this says so in a line.
+  // CLI11 throws if a name is there twice, or cannot be an option's; this returns an error.
   [[nodiscard]] expected<void> check_own() const {
     std::string value;
-    job_options of_job;
-    job_command of_command;
+    job_options job_defaults;
+    job_command unused_command;
     command_options known;
-    add_options(known, of_job);
-    auto described = read_job_command(known, of_command, 1, arguments);
+    add_options(known, job_defaults);
+    if (auto described = read_job_command(known, unused_command, 1, arguments); !described)
+      return described;
     for (const auto& option : own) {
-      if (!described) break;
       try {
         known.add(option.name, option.argument, option.help, text_value(value));
       } catch (const CLI::OptionAlreadyAdded&) {
-        described = misuse(fmt::format("there are two options {}: the program must give its own "
-                                       "another name",
-                                       option.name));
+        return misuse(fmt::format("there are two options {}: the program must give its own "
+                                  "another name",
+                                  option.name));
       } catch (const CLI::ConstructionError& wrong) {
-        described = misuse(fmt::format("the program's option '{}' has no name for an option: {}",
-                                       option.name, wrong.what()));
+        return misuse(fmt::format("the program's option '{}' has no name for an option: {}",
+                                  option.name, wrong.what()));
       }
     }
-    return described;
+    return {};
   }
 
   expected<void> read() {
     is_read = true;
-    if (auto fits = check_own(); !fits) return fits;
+    if (auto valid = check_own(); !valid) return valid;
     if (!own.empty()) all.begin_group("Options of " + program, true);
     for (auto& option : own)
       all.add(option.name, option.argument, option.help, std::move(option.value), "none");

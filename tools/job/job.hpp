@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job of any trainer: the command line, the cluster, the run folder, the end.
+// A trainer's job: the command line, the cluster, the run folder, the summary and the exit code.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -25,16 +25,16 @@ struct job_request;
 /// Settings of a job that its program makes in code; every field is optional.
 struct job_settings {
   std::string about;    ///< Says in --help what the program does.
-  job_options defaults; ///< Hold unless command line or file say otherwise.
+  job_options defaults; ///< Hold unless the command line or a file says otherwise.
   quality_measure measure = quality_measures::loss; ///< Names losses and evaluations.
-  /// Evaluates the variables, in the order of their making, on held-out data.
+  /// Evaluates the variables, in order of creation, on held-out data.
   std::function<expected<double>(std::span<const tensor>)> evaluate;
 };
 
-/// A step function alone leaves no files to look at and no checkpoint to resume from. A job adds
-/// what `troupe train` has, which is itself built on it: the options of replicas, clusters,
-/// checkpoints and the run; a folder with metrics, ledger, timeline, curves, checkpoints and plots;
-/// a progress line, a summary, signals, restarts, and exit codes.
+/// A step function alone leaves no files to look at and no checkpoint to resume from. A job, on
+/// which `troupe train` is built, adds the options of replicas, clusters, checkpoints and the run;
+/// a folder with metrics, ledger, timeline, curves, checkpoints and plots; a progress line, a
+/// summary, signals, restarts, and exit codes.
 ///
 ///     int main(int argc, char** argv) {
 ///       job job{argc, argv};
@@ -50,26 +50,26 @@ struct job_settings {
 ///       });
 ///     }
 ///
-/// The same program is a job of one process and of many, each of which runs the body; and in a
-/// cluster with an evaluator, that process evaluates checkpoints where others train.
+/// The same program runs as one process or as many, each of which calls the body. The evaluator of
+/// a cluster evaluates checkpoints where the other processes train.
 ///
 /// Thread: the one that made it.
 class job {
 public:
-  /// @param arguments As of main; outlive the job.
+  /// @param argument_count, arguments As of `main`; `arguments` outlive the job.
   job(int argument_count, const char* const* arguments, job_settings settings = {});
 
-  /// A job with a command line that its program has read.
+  /// Makes a job whose program has read the command line.
   explicit job(job_request request);
 
   ~job();
   job(const job&) = delete;
   job& operator=(const job&) = delete;
 
-  /// Adds an option of the program's own, which is in files and in --help, too. A job that goes on
-  /// has it as it was. @param name With dashes: "--width". @param argument Stands for its value in
-  /// the help. @param place Holds the default, and gets the value when `run` begins.
-  /// @pre The job reads the command line. Before `run`, which refuses a name that is there already.
+  /// Adds an option of the program's own, which files and --help have, too. A resumed job keeps its
+  /// value. @param name With dashes: "--width". @param argument Stands for the value in the help.
+  /// @param place Holds the default, and gets the value when `run` begins.
+  /// @pre The job reads the command line. Before `run`, which refuses a name that exists already.
   void option(const std::string& name, const std::string& argument, const std::string& help,
               std::string& place);
   void option(const std::string& name, const std::string& argument, const std::string& help,
@@ -80,8 +80,8 @@ public:
   /// Describes the model and the data. Before `run`.
   void describe(job_subject subject);
 
-  /// Finds the cluster, for a program that has to know its part before `run`. Errors: as
-  /// `troupe::find_cluster`.
+  /// Finds the cluster, for a program that has to know its role before `run`.
+  /// Errors: as `troupe::find_cluster`.
   [[nodiscard]] expected<void> find_cluster();
 
   /// Reads the command line, runs the body, which is to call `train`, and prints the result. A body
@@ -93,7 +93,7 @@ public:
 
   // ---- for the body ----
 
-  /// The options as they were read, and fitted to the cluster.
+  /// The options as they were read and fitted to the cluster.
   [[nodiscard]] const job_options& options() const;
 
   /// Whether this process leads the job. After `find_cluster`, or in the body.
@@ -102,26 +102,26 @@ public:
 
   [[nodiscard]] troupe::world& world();
 
-  /// This process as a part of its cluster: for strategies and actors of the program's own.
+  /// This process as a member of its cluster, for strategies and actors of the program's own.
   [[nodiscard]] troupe::server& server();
 
   /// The strategy that --strategy names. Errors: throws `failure`, as its constructor and `server`;
-  /// failed_precondition if other processes were told something else.
+  /// failed_precondition if other processes have other options.
   [[nodiscard]] troupe::strategy& strategy();
 
   /// How gradients are aggregated, for optimizers of the program's own.
   [[nodiscard]] sync_options sync() const { return sync_of(options()); }
 
-  /// Adds a hook, told before those of the run folder. It counts in the process that leads.
+  /// Adds a hook, which is called before those of the run folder, in the process that leads.
   void add_hook(std::shared_ptr<session_hook> hook);
 
-  /// The optimizer that goes with `strategy()`. @param plan, rule The update of a step.
+  /// The optimizer that `strategy()` takes. @param plan, rule The update of a step.
   /// @param clip_global_norm As of `sync_options` and `optimizer_options`.
   /// Errors: throws `failure`, as the optimizer's constructor.
   [[nodiscard]] job_optimizer optimizer(const update_plan& plan, double clip_global_norm = 0) const;
   [[nodiscard]] job_optimizer optimizer(const update_rule& rule) const;
 
-  /// Trains the variables of `strategy()`; once.
+  /// Trains the variables of `strategy()`, once.
   /// @returns How the job ended. Errors: in the report; throws `failure` if the job did not begin.
   job_report train(const job_optimizer& optimizer, const step_function& step);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules between a cluster and the options of its job.
+// Checks the options of a job against its cluster.
 #include "tools/job/job_cluster.hpp"
 
 #include "strategies/cluster/resolve.hpp"
@@ -23,15 +23,16 @@ expected<void> check_owner_copies(const job_command& command, const job_options&
                                   const resolved_cluster& cluster) {
   const auto copies = options.replicate_owners;
   if (copies == 1 || std::cmp_less_equal(copies, ps_count(cluster))) return {};
-  auto who = cluster.is_alone() ? std::string{"this process is alone"}
-                                : fmt::format("{} names {}", cluster.source, ps_count(cluster));
+  auto available = cluster.is_alone()
+                     ? std::string{"this process is alone"}
+                     : fmt::format("{} names {}", cluster.source, ps_count(cluster));
   return fail(errc::invalid_argument,
               fmt::format("{0} {1} takes {1} parameter servers or more, but {2}; start them, as "
                           "with troupe launch --ps {1}, or leave it out",
-                          spelling(command.origins, "replicate-owners"), copies, who));
+                          spelling(command.origins, "replicate-owners"), copies, available));
 }
 
-// Why a strategy has nothing to do with a cluster, if that is so.
+// Why a strategy does not suit a cluster; empty: it does.
 std::string misfit(const job_options& options, const resolved_cluster& cluster) {
   if (options.strategy == strategy_kind::mirrored)
     return fmt::format("--strategy mirrored is for one process, but {} names a cluster of {} "
@@ -45,7 +46,7 @@ std::string misfit(const job_options& options, const resolved_cluster& cluster) 
   return {};
 }
 
-// A chief is one.
+// Tasks that run replicas, as a chief does, too.
 uint64_t workers_of(const resolved_cluster& cluster) {
   auto workers = std::ranges::count_if(cluster.tasks, [](const cluster_task& task) {
     return task.type == "chief" || task.type == "worker";
@@ -64,22 +65,22 @@ void fit_to_cluster(const job_command& command, job_options& options) {
 expected<resolved_cluster> find_cluster(const job_command& command, const job_options& options) {
   auto cluster = resolve(command.cluster, process_environment());
   if (cluster.has_problem()) return fail(errc::invalid_argument, cluster.problem_line());
-  if (auto held = check_owner_copies(command, options, cluster); !held)
-    return tl::unexpected<error>(held.error());
+  if (auto possible = check_owner_copies(command, options, cluster); !possible)
+    return tl::unexpected<error>(possible.error());
   if (cluster.training_task_count() == 1) return cluster;
   if (options.world == world_kind::virtual_time)
     return fail(errc::invalid_argument,
                 fmt::format("--world virtual is for one process, but {} names a cluster of {} "
                             "tasks; troupe sim has clusters in virtual time",
                             cluster.source, cluster.tasks.size()));
-  if (auto refused = misfit(options, cluster); !refused.empty())
-    return fail(errc::invalid_argument, refused);
-  auto sharers = workers_of(cluster);
-  if (options.replicas % sharers != 0)
+  if (auto reason = misfit(options, cluster); !reason.empty())
+    return fail(errc::invalid_argument, reason);
+  auto workers = workers_of(cluster);
+  if (options.replicas % workers != 0)
     return fail(errc::invalid_argument,
                 fmt::format("--replicas {} cannot be shared evenly by {} workers (a chief is one), "
                             "which {} names; give a multiple of {}",
-                            options.replicas, sharers, cluster.source, sharers));
+                            options.replicas, workers, cluster.source, workers));
   return cluster;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options into devices.
+// Opens the devices that options name.
 #include "tools/job/job_devices.hpp"
 
 #include "actors/gpu/collective_library.hpp"
@@ -15,11 +15,11 @@ namespace troupe {
 
 namespace {
 
-// The result of a search; its error is named after the option that asked for it.
+// The same result; its error begins with the option that asked for it.
 template <class T>
-expected<T> asked_for(const std::string& option, expected<T> found) {
-  if (found) return found;
-  return fail(found.error().code, fmt::format("{}: {}", option, found.error().message));
+expected<T> naming(const std::string& option, expected<T> result) {
+  if (result) return result;
+  return fail(result.error().code, fmt::format("{}: {}", option, result.error().message));
 }
 
 // Streams for the updates of variables on one GPU.
@@ -30,9 +30,9 @@ bool lie_beside_replicas(const job_options& options, const resolved_cluster& clu
   return replicas_meet(options.strategy) || (cluster.is_alone() && options.replicate_owners == 1);
 }
 
-// How an option spells where the variables of this process lie, and where that stands.
-std::pair<std::string, std::string> variable_place(const job_options& options,
-                                                   const resolved_cluster& cluster) {
+// The option that says where the variables of this process lie, and the names of the devices.
+std::pair<std::string, std::string> variable_devices(const job_options& options,
+                                                     const resolved_cluster& cluster) {
   if (!options.variable_device.empty()) return {"--variable-device", options.variable_device};
   return {"--device", lie_beside_replicas(options, cluster) ? options.device : "cpu"};
 }
@@ -41,7 +41,7 @@ expected<std::vector<std::shared_ptr<compute_device>>>
 open_named(const std::string& option, const std::string& names, uint32_t streams) {
   auto named = read_devices(names);
   if (!named || named->empty()) return {};
-  return asked_for(fmt::format("{} {}", option, names), open_devices(*named, streams));
+  return naming(fmt::format("{} {}", option, names), open_devices(*named, streams));
 }
 
 } // namespace
@@ -49,7 +49,7 @@ open_named(const std::string& option, const std::string& names, uint32_t streams
 expected<job_devices> find_devices(const job_options& options, const resolved_cluster& cluster) {
   job_devices found;
   if (cluster.is_evaluator()) return found;
-  auto [option, names] = variable_place(options, cluster);
+  auto [option, names] = variable_devices(options, cluster);
   auto holding = open_named(option, names, update_streams);
   if (!holding) return tl::unexpected<error>(holding.error());
   found.holding = std::move(*holding);
@@ -58,12 +58,12 @@ expected<job_devices> find_devices(const job_options& options, const resolved_cl
   if (!computing) return tl::unexpected<error>(computing.error());
   found.computing = std::move(*computing);
   if (options.communication != communication_implementation::nccl) return found;
-  auto collectives = asked_for("--communication nccl", open_nccl());
+  auto collectives = naming("--communication nccl", open_nccl());
   if (!collectives) return tl::unexpected<error>(collectives.error());
   found.collectives = std::move(*collectives);
   const auto named = read_devices(options.device).value(); // opened above, and checked to be GPUs
-  auto reducing = asked_for(fmt::format("--device {}", options.device),
-                            open_devices(std::span{named}.first(1), 1));
+  auto reducing = naming(fmt::format("--device {}", options.device),
+                         open_devices(std::span{named}.first(1), 1));
   if (!reducing) return tl::unexpected<error>(reducing.error());
   found.reducing = reducing->front();
   return found;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPUs of a process of a job.
+// Opens the GPUs of a job's process.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -19,12 +19,11 @@ struct job_devices {
   std::vector<std::shared_ptr<compute_device>> computing{}; ///< Replicas take them in turn.
   std::vector<std::shared_ptr<compute_device>> holding{};   ///< Variables take them in turn.
   std::shared_ptr<collective_library> collectives{};        ///< For --communication nccl.
-  std::shared_ptr<compute_device> reducing{};               ///< For nccl, too: the first GPU.
+  std::shared_ptr<compute_device> reducing{};               ///< The first GPU, for nccl, too.
 };
 
-/// Opens the devices that the options name, if this process has a use for them. If the options name
-/// none for variables, these lie beside the replicas that compute: in a job of one process, and in
-/// a process that has all variables and computes on one GPU.
+/// Opens the devices that the options name, if this process needs them. If the options name none
+/// for variables, the variables lie on the GPUs of the replicas if no other process reads them.
 /// Errors: as `open_devices` and `open_nccl`, after the option that asks for it.
 [[nodiscard]] expected<job_devices> find_devices(const job_options& options,
                                                  const resolved_cluster& cluster);

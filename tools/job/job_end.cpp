@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports and figures as lines, plots and exit codes.
+// Turns reports and figures into lines, plots and exit codes.
 #include "tools/job/job_end.hpp"
 
 #include "actors/net/host_port.hpp"
@@ -23,8 +23,8 @@ namespace {
 
 constexpr uint64_t what_if_steps_max = 2000; // simulated for the comparison of policies
 
-// The chief dials no task, so it has not noticed if a task that it waits for is at a host that does
-// not exist.
+// Adds the hosts that cannot be found. The chief dials no task, so it has not noticed that a task
+// that it waits for is at such a host.
 error with_unknown_hosts(error reason, const resolved_cluster& cluster) {
   if (reason.code != errc::deadline_exceeded || !cluster.is_chief()) return reason;
   std::map<std::string, uint16_t> hosts; // with any port there
@@ -85,30 +85,30 @@ void print_what_if(const job_options& options, const run_folder_hook& run) {
   if (options.policy != sync_policy::tensorflow || run.totals().step_times().count() == 0
       || options.aggregate >= options.replicas)
     return;
-  auto as_it_was = mean_step(options, sync_policy::tensorflow, run);
-  auto other = mean_step(options, sync_policy::latest_token, run);
+  auto tensorflow = mean_step(options, sync_policy::tensorflow, run);
+  auto latest_token = mean_step(options, sync_policy::latest_token, run);
   print_if_possible(
     stdout,
     "\npolicy: simulated with these computing times, and a core for each replica, a step takes\n"
     "{:.1f} ms under tensorflow and {:.1f} ms under latest_token\n",
-    1e3 * as_it_was, 1e3 * other);
+    1e3 * tensorflow, 1e3 * latest_token);
 }
 
-void draw(const std::filesystem::path& folder, const job_subject& subject, plots_of what,
+void draw(const std::filesystem::path& folder, const job_subject& subject, plots_of plots,
           bool is_wanted) {
   auto written = write_plot_scripts(folder, subject.measure, subject.baselines);
   auto drawn = written.and_then([&]() -> expected<void> {
     if (!is_wanted) return fail(errc::cancelled, "the run was asked to stop");
-    return draw_plots(folder, what);
+    return draw_plots(folder, plots);
   });
   if (drawn) {
     print_if_possible(
       stdout, "plots: {1}{0}/steps.svg; open {0}/timeline.json in https://ui.perfetto.dev\n",
-      folder.string(), what == plots_of::steps ? std::string{} : folder.string() + "/loss.svg ");
+      folder.string(), plots == plots_of::steps ? std::string{} : folder.string() + "/loss.svg ");
     return;
   }
   print_if_possible(stdout, "no plots: {}; to draw them type\n  {}\n", drawn.error().message,
-                    plot_command(folder, what));
+                    plot_command(folder, plots));
 }
 
 } // namespace troupe

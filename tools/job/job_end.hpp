@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a job: its summary for people, its exit code for the shell.
+// Prints the outcome of a job for people, and gives its exit code for the shell.
 #pragma once
 
 #include "actors/interfaces/job_report.hpp"
@@ -21,8 +21,8 @@ namespace troupe {
 /// that asked it to end; 0: none.
 [[nodiscard]] int code_of(const job_report& report, int signal_number);
 
-/// Prints why a job did not begin. @param otherwise The code, if that is neither a signal nor
-/// others that are missing. @returns The exit code.
+/// Prints why a job did not begin. @param otherwise The code if the reason is neither a signal nor
+/// a missing process. @returns The exit code.
 [[nodiscard]] int refuse_job(std::string_view program, const error& reason,
                              const resolved_cluster& cluster, int signal_number,
                              exit_code otherwise);
@@ -31,16 +31,16 @@ namespace troupe {
 [[nodiscard]] std::string early_end(std::string_view program, const job_report& report,
                                     uint64_t steps);
 
-/// Prints the result of the last evaluation, and those of simple methods on the same data.
+/// Prints the result of the last evaluation, with those of simple methods on the same data.
 void print_quality(const job_subject& subject, double quality);
 
 /// Under `tensorflow`, leftover tokens go stale. For a job with backups, prints the mean step time
 /// that a simulation gives under `tensorflow` and under `latest_token`.
 void print_what_if(const job_options& options, const run_folder_hook& run);
 
-/// Draws the run, or prints the command that does. @param is_wanted False: gnuplot is not started,
-/// which may take longer than a launcher waits for a job that it has asked to stop.
-void draw(const std::filesystem::path& folder, const job_subject& subject, plots_of what,
+/// Draws the plots of a run, or prints the command that does. @param is_wanted False: gnuplot is
+/// not started, which may take longer than a launcher waits for a job that it has asked to stop.
+void draw(const std::filesystem::path& folder, const job_subject& subject, plots_of plots,
           bool is_wanted);
 
 } // namespace troupe

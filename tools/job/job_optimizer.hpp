@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One optimizer for every strategy that a job may have.
+// The optimizer of a job, for every strategy that the job may have.
 #pragma once
 
 #include "kernels/updates/update_plan.hpp"
@@ -15,9 +15,9 @@
 
 namespace troupe {
 
-/// A step function is written once, but which optimizer it calls depends on the strategy: where
-/// replicas meet, an `optimizer`; else a `sync_replicas_optimizer`. This is either of them.
-/// A cheap value; copies mean the same optimizer. Thread: any.
+/// A step function is written once, but the strategy decides which optimizer it calls: an
+/// `optimizer` where replicas meet, else a `sync_replicas_optimizer`. This holds either of them. A
+/// cheap value; copies share the optimizer. Thread: any.
 class job_optimizer {
 public:
   job_optimizer(optimizer own) : own_(std::move(own)) {}
@@ -28,18 +28,17 @@ public:
   template <class Optimizer>
   job_optimizer(Optimizer own, update_plan plan) : own_(std::move(own)), plan_(std::move(plan)) {}
 
-  /// Applies a replica's gradients with those of the others. Errors: as that of the optimizer.
+  /// Applies a replica's gradients with those of the others. Errors: as the optimizer's.
   [[nodiscard]] task<void>
   apply_gradients(replica_context& context,
                   std::vector<gradient_and_variable> gradients_and_variables) const;
 
-  /// Applies the gradient of a single variable. Errors: as that of the optimizer.
+  /// Applies the gradient of a single variable. Errors: as the optimizer's.
   [[nodiscard]] task<void> apply_gradients(replica_context& context, troupe::gradient gradient,
                                            troupe::variable variable) const;
 
   /// Computes the gradients of a loss on a tape, reports the loss, and applies them.
-  /// @param examples Examples in the replica's batch, for the report. Errors: as that of the
-  /// optimizer.
+  /// @param examples Examples in the replica's batch, for the report. Errors: as the optimizer's.
   [[nodiscard]] task<void> minimize(replica_context& context, loss_function loss,
                                     std::vector<variable> variables, uint32_t examples) const;
 

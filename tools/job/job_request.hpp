@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job as its program's command line asks for it.
+// A job as the command line of its program asks for it.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ struct job_options;
 struct job_request {
   std::string program; ///< Begins lines: "troupe train".
   job_command& command;
-  job_options& options;             ///< Replicas are fitted to the cluster.
+  job_options& options;             ///< Fitted to the cluster.
   const command_options& described; ///< All options that files may hold, with their values.
   /// The run's config.toml, without its folder.
   std::function<std::string()> config;

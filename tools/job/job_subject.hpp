@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of a job that depends on its model and data.
+// The parts of a job that depend on its model and data.
 #pragma once
 
 #include "kernels/tensor/tensor.hpp"
@@ -18,29 +18,28 @@ namespace troupe {
 
 struct found_checkpoint;
 
-/// A job, its checkpoints, its files and its evaluator are the same for every model. The parts that
-/// differ are here, and each may be left out.
+/// A job, its checkpoints, its files and its evaluator work alike for every model. This struct has
+/// the parts that differ; each may be left out.
 struct job_subject {
   std::string announcement; ///< Lines for people, before the job begins.
   uint64_t steps = 0;       ///< Updates to make; 0: as --steps says.
 
   quality_measure measure = quality_measures::loss;
-  /// Evaluates variables, in the order of their making, on held-out data, in the units of
-  /// `measure`; empty: they are not evaluated.
+  /// Evaluates variables, in order of creation, on held-out data, in the units of `measure`; empty:
+  /// they are not evaluated.
   std::function<expected<double>(std::span<const tensor>)> evaluate{};
   std::string others{}; ///< Lines below the result: those of simple methods.
   std::vector<plot_baseline> baselines{};
 
   std::map<std::string, std::string> notes{}; ///< Notes in checkpoints, beside the job.
-  /// Whether a job may go on with a checkpoint; the reason goes on behind the folder's name.
+  /// Whether a job may go on with a checkpoint; the folder's name stands before the reason.
   /// Empty: if it is of the same variables, optimizer and seed.
   std::function<expected<void>(const found_checkpoint&)> can_resume{};
   /// Whether an evaluator may evaluate a checkpoint. Empty: if it is of the same variables.
   std::function<expected<void>(const found_checkpoint&)> can_evaluate{};
 
-  std::string agreement{}; ///< A line that processes must have alike, beside the options.
-  std::vector<std::string>
-    own_options{}; ///< Keys of options that each process may have its own of.
+  std::string agreement{}; ///< A line that must be the same in all processes, beside the options.
+  std::vector<std::string> own_options{}; ///< Keys of options that may differ between processes.
 };
 
 } // namespace troupe

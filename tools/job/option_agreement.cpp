@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options as lines, and the first of them that differs.
+// Writes options as lines, and finds the first line that differs.
 #include "tools/job/option_agreement.hpp"
 
 #include "actors/training/agreement.hpp"
@@ -16,11 +16,11 @@ namespace troupe {
 
 namespace {
 
-constexpr std::array<std::string_view, 6> own_matters{
+constexpr std::array<std::string_view, 6> process_options{
   "resume", "run-dir", "timeline-bytes", "metrics-port", "metrics-address", "observe-period"};
 
-// Where there is a chief, these are its own, or those of the process that computes.
-constexpr std::array<std::string_view, 9> matters_beside_chief{
+// Where there is a chief, these concern the chief alone, or each process that computes.
+constexpr std::array<std::string_view, 9> process_options_beside_chief{
   "slow",           "device",           "variable-device",
   "evaluate-every", "checkpoint-every", "keep-checkpoints",
   "deadline",       "on-loss",          "rejoin-timeout"};
@@ -30,8 +30,8 @@ constexpr std::array<std::string_view, 9> matters_beside_chief{
 std::string agreement_of(const command_options& all, const job_options& options,
                          std::span<const std::string> own) {
   auto is_own = [own, has_chief = !replicas_meet(options.strategy)](const std::string& key) {
-    return std::ranges::count(own, key) > 0 || std::ranges::count(own_matters, key) > 0
-           || (has_chief && std::ranges::count(matters_beside_chief, key) > 0);
+    return std::ranges::count(own, key) > 0 || std::ranges::count(process_options, key) > 0
+           || (has_chief && std::ranges::count(process_options_beside_chief, key) > 0);
   };
   std::string lines;
   for (const auto& option : all.options())

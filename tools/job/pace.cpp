@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drawn times, and the factors of slow replicas.
+// Draws computing times, and multiplies those of slow replicas.
 #include "tools/job/pace.hpp"
 
 #include "messages/failure.hpp"

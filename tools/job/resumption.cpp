@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looking for checkpoints, and judging them.
+// Looks for checkpoints, and checks that they fit.
 #include "tools/job/resumption.hpp"
 
 #include "messages/failure.hpp"
@@ -16,7 +16,7 @@ namespace troupe {
 
 namespace {
 
-// Programs of users may get other names.
+// Whether it is the program of Troupe itself. Programs of users may be renamed between runs.
 bool is_train(std::string_view program) {
   return program == "troupe train";
 }
@@ -24,11 +24,11 @@ bool is_train(std::string_view program) {
 expected<job_beginning> find_resumed(std::string_view program, const std::string& folder,
                                      const job_subject& subject, uint64_t steps) {
   if (folder.empty()) return job_beginning{};
-  if (auto whose = program_of_config(std::filesystem::path{folder} / "config.toml");
-      is_train(whose) != is_train(program) && !whose.empty())
+  if (auto other = program_of_config(run_directory::at(folder).config());
+      is_train(other) != is_train(program) && !other.empty())
     return fail(
       errc::failed_precondition,
-      fmt::format("--resume {}: that is a run of {}; it goes on with that program", folder, whose));
+      fmt::format("--resume {}: that is a run of {}; it goes on with that program", folder, other));
   auto found = newest_checkpoint(program, folder, "--resume " + folder);
   if (!found) return tl::unexpected<error>(found.error());
   if (subject.can_resume)
@@ -46,11 +46,11 @@ expected<job_beginning> find_resumed(std::string_view program, const std::string
 
 expected<found_checkpoint> newest_checkpoint(std::string_view program,
                                              const std::filesystem::path& run,
-                                             std::string_view named) {
-  auto folder = run / run_directory::checkpoint_folder;
+                                             std::string_view label) {
+  auto folder = run_directory::at(run).checkpoints();
   std::error_code problem;
   if (!std::filesystem::is_directory(folder, problem))
-    return fail(errc::not_found, fmt::format("{}: no checkpoints are there", named));
+    return fail(errc::not_found, fmt::format("{}: no checkpoints are there", label));
   try {
     auto warn = [program](const std::string& line) {
       print_if_possible(stderr, "{}: {}\n", program, line);
@@ -58,27 +58,27 @@ expected<found_checkpoint> newest_checkpoint(std::string_view program,
     auto found = find_checkpoint(folder, warn);
     if (found) return *std::move(found);
     return fail(errc::not_found,
-                fmt::format("{}: no whole checkpoint is in {}", named, folder.string()));
+                fmt::format("{}: no whole checkpoint is in {}", label, folder.string()));
   } catch (const failure& failed) {
     return tl::unexpected<error>(failed.reason());
   }
 }
 
-expected<job_beginning> find_beginning(std::string_view program, const std::string& asked_for,
+expected<job_beginning> find_beginning(std::string_view program, const std::string& resumed_run,
                                        const attempt_folders& attempts, const job_subject& subject,
                                        uint64_t steps) {
   for (const auto& folder : attempts.earlier) {
     auto found = find_resumed(program, folder, subject, steps);
     if (found || found.error().code != errc::not_found) return found;
   }
-  return find_resumed(program, asked_for, subject, steps);
+  return find_resumed(program, resumed_run, subject, steps);
 }
 
 void hand_over_checkpoint(const job_beginning& beginning,
                           const std::filesystem::path& checkpoints) {
   if (!beginning.resume) return;
   auto name = fmt::format("checkpoint-{}.safetensors", beginning.resume->step);
-  auto from = std::filesystem::path{beginning.folder} / run_directory::checkpoint_folder;
+  auto from = run_directory::at(beginning.folder).checkpoints();
   std::error_code ignored; // then the next checkpoint is the first
   std::filesystem::create_directories(checkpoints, ignored);
   auto partial = checkpoints / fmt::format(".{}.partial", name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checkpoint that a job resumes from.
+// Finds the checkpoint that a job resumes from.
 #pragma once
 
 #include "actors/interfaces/job_snapshot.hpp"
@@ -15,31 +15,31 @@
 
 namespace troupe {
 
-/// The newest whole checkpoint of a run; the program warns of damaged ones.
-/// @param named Names the folder in errors: "--resume runs/one".
+/// Finds the newest whole checkpoint of a run; the program warns of damaged ones.
+/// @param label Names the folder in errors: "--resume runs/one".
 /// Errors: not_found if there is none; as `find_checkpoint`, but returned.
 [[nodiscard]] expected<found_checkpoint> newest_checkpoint(std::string_view program,
                                                            const std::filesystem::path& run,
-                                                           std::string_view named);
+                                                           std::string_view label);
 
-/// The beginning of a job: new, or a checkpoint of an earlier run.
+/// The beginning of a job: nothing, or a checkpoint of an earlier run.
 struct job_beginning {
-  std::string folder; ///< Folder of the run that it resumes; empty: the job is new.
+  std::string folder; ///< The folder of the run that the job resumes; empty: the job is new.
   std::optional<job_snapshot> resume;
 };
 
-/// A job that is started again resumes the last of its attempts that has saved a checkpoint.
-/// Without one, it resumes the run that was asked for, if any.
-/// @param asked_for As --resume says; may be empty. @param steps Updates of the whole job.
-/// Errors: not_found if there is no whole checkpoint; failed_precondition if it does not fit;
-/// invalid_argument if it has made all `steps` already. The line names the folder.
+/// Finds the beginning of a job. One that is started again resumes the last of its attempts that
+/// has saved a checkpoint; without one, the run that --resume names.
+/// @param resumed_run The folder that --resume names; may be empty. @param steps Updates of the
+/// whole job. Errors: not_found if there is no whole checkpoint; failed_precondition if it does not
+/// fit; invalid_argument if it has made all `steps` already. The line names the folder.
 [[nodiscard]] expected<job_beginning> find_beginning(std::string_view program,
-                                                     const std::string& asked_for,
+                                                     const std::string& resumed_run,
                                                      const attempt_folders& attempts,
                                                      const job_subject& subject, uint64_t steps);
 
-/// Copies the checkpoint that a job begins with into its own folder, so that the folder can be
-/// resumed from the first moment. A checkpoint appears there as a whole.
+/// Copies the checkpoint that a job begins with into its own folder, so that this run can be
+/// resumed from the first moment. The checkpoint appears there as a whole.
 void hand_over_checkpoint(const job_beginning& beginning, const std::filesystem::path& checkpoints);
 
 } // namespace troupe

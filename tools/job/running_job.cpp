@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts that a process has in a job, and the objects that its options ask for.
+// The roles of a process in a job, and the objects that its options ask for.
 #include "tools/job/running_job.hpp"
 
 #include "actors/world/compute_device.hpp"
@@ -7,11 +7,10 @@
 #include "messages/throw_failure.hpp"
 #include "strategies/jobs/checkpoint_saver_hook.hpp"
 #include "strategies/jobs/flight_recorder_hook.hpp"
-#include "strategies/kinds/mirrored_strategy.hpp"
-#include "strategies/kinds/multi_worker_mirrored_strategy.hpp"
 #include "tools/job/evaluator.hpp"
 #include "tools/job/job_cluster.hpp"
 #include "tools/job/job_end.hpp"
+#include "tools/job/job_strategy.hpp"
 #include "tools/job/option_agreement.hpp"
 #include "tools/job/pace.hpp"
 #include "tools/job/saved_values.hpp"
@@ -37,7 +36,7 @@ job_time to_job_time(double seconds) {
   return std::chrono::duration_cast<job_time>(std::chrono::duration<double>{seconds});
 }
 
-// How more gradients than replicas come about.
+// A line that explains an update of more gradients than there are replicas; else nothing.
 std::string gradients_of_each(const job_options& options) {
   if (options.aggregate <= options.replicas) return {};
   return fmt::format(
@@ -48,8 +47,8 @@ std::string gradients_of_each(const job_options& options) {
 
 job_report train_with(strategy& strategy, const job_optimizer& optimizer, const step_function& step,
                       const training_options& options) {
-  if (const auto* first = optimizer.as<sync_replicas_optimizer>())
-    return train(strategy, *first, step, options);
+  if (const auto* sync = optimizer.as<sync_replicas_optimizer>())
+    return train(strategy, *sync, step, options);
   return train(strategy, step, options);
 }
 
@@ -58,25 +57,25 @@ void throw_unless_begun(const job_report& report) {
     throw failure{report.failure.value_or(error{errc::cancelled, "asked to stop"})};
 }
 
-// For the curve of the learning rate, if there is one.
+// The learning rate of each step, for its curve; empty: it is not known.
 std::function<double(uint64_t)> rate_of(const job_optimizer& optimizer) {
   if (!optimizer.plan()) return {};
   return [plan = *optimizer.plan()](uint64_t step) { return learning_rate_at(plan, step); };
 }
 
-std::atomic_flag a_job_runs;
+std::atomic_flag is_job_running;
 
-/// A run of a job. Signals ask a process to end, not a job: there is one at a time, and its watch
-/// of signals ends with it.
+/// A run of a job. Signals ask a process to end, not a job: so one job runs at a time, and its
+/// watch of signals ends with it.
 class sole_run {
 public:
   explicit sole_run(std::optional<signal_watch>& signals)
-    : signals_(signals), is_sole_(!a_job_runs.test_and_set()) {}
+    : signals_(signals), is_sole_(!is_job_running.test_and_set()) {}
 
   ~sole_run() {
     if (!is_sole_) return;
     signals_.reset();
-    a_job_runs.clear();
+    is_job_running.clear();
   }
 
   sole_run(const sole_run&) = delete;
@@ -93,10 +92,8 @@ private:
 
 expected<void> running_job::find_cluster() {
   if (cluster_) return {};
-  auto found = troupe::find_cluster(request_.command, request_.options);
-  if (!found) return tl::unexpected<error>(found.error());
-  cluster_ = std::move(*found);
-  return {};
+  return troupe::find_cluster(request_.command, request_.options)
+    .map([this](resolved_cluster found) { cluster_ = std::move(found); });
 }
 
 uint64_t running_job::steps() const {
@@ -127,7 +124,7 @@ int running_job::run(const std::function<void()>& body) {
   return cluster_->is_evaluator() ? evaluate_run(body) : follow(body);
 }
 
-// ---- the parts ----
+// ---- roles ----
 
 int running_job::lead(const std::function<void()>& body) {
   if (auto refused = prepare_run()) return *refused;
@@ -136,14 +133,14 @@ int running_job::lead(const std::function<void()>& body) {
   announce();
   hand_over_checkpoint(beginning_, directory_->checkpoints());
   auto thrown = call(body);
-  leave();
+  leave_cluster();
   const auto code = conclude(thrown);
   if (service_) service_->page->finish(std::move(last_page_));
   return code;
 }
 
-// Everything that has to be right before a run may write its first byte. @returns The exit code, if
-// something is not.
+// Checks everything that has to be right before a run writes its first byte, and makes the folder.
+// @returns The exit code, if something is wrong.
 std::optional<int> running_job::prepare_run() {
   const auto& program = request_.program;
   auto& options = request_.options;
@@ -185,15 +182,15 @@ expected<run_directory> running_job::make_directory() const {
 
 void running_job::announce() const {
   const auto& options = request_.options;
-  auto how = replicas_meet(options.strategy)
-               ? fmt::format("strategy {}", to_string(options.strategy))
-               : fmt::format("policy {}", to_string(options.policy));
+  auto method = replicas_meet(options.strategy)
+                  ? fmt::format("strategy {}", to_string(options.strategy))
+                  : fmt::format("policy {}", to_string(options.policy));
   print_if_possible(stderr,
                     "{}"
                     "job       {} replicas, {} gradients an update, {}, {} steps\n"
                     "{}"
                     "files     {}\n",
-                    subject_.announcement, options.replicas, options.aggregate, how, steps(),
+                    subject_.announcement, options.replicas, options.aggregate, method, steps(),
                     gradients_of_each(options), directory_->path().string());
   if (devices_.computing.empty())
     print_if_possible(stderr, "cpu       matrix products by {}, one thread for each replica\n",
@@ -217,30 +214,19 @@ void running_job::announce_cluster() const {
 
 // A job that made no step leaves nothing behind that would keep the next attempt from beginning.
 int running_job::conclude(const std::optional<error>& thrown) {
-  const auto& options = request_.options;
   progress_->finish();
   if (folder_) folder_->finish();
+  auto has_steps = folder_ && folder_->totals().step_times().count() > 0;
   if (!report_) {
-    auto has_steps = folder_ && folder_->totals().step_times().count() > 0;
     if (!has_steps) directory_->take_back();
-    if (!thrown) return static_cast<int>(exit_code::finished);
-    return refuse_job(request_.program, *thrown, *cluster_, signals_->signal_number(),
-                      beginning_.resume ? exit_code::bad_checkpoint : exit_code::usage);
+    return code_without_training(thrown);
   }
-  if (auto line = early_end(request_.program, *report_, steps()); !line.empty()) {
-    keep_notice(line);
-    print_if_possible(stderr, "{}\n", line);
-  }
+  if (auto line = early_end(request_.program, *report_, steps()); !line.empty()) print_notice(line);
   print_if_possible(stdout, "{}", folder_->totals().text());
-  if (last_evaluation_ && last_evaluation_->first == report_->step) {
-    if (std::isfinite(last_evaluation_->second))
-      print_quality(subject_, last_evaluation_->second);
-    else if (!evaluation_failed_)
-      tell_of_divergence();
-  }
-  if (!report_->failure) print_what_if(options, *folder_);
-  if (folder_->totals().step_times().count() > 0) {
-    leave_page();
+  print_evaluation();
+  if (!report_->failure) print_what_if(request_.options, *folder_);
+  if (has_steps) {
+    write_page();
     draw(directory_->path(), subject_,
          folder_->has_losses() || last_evaluation_ ? plots_of::losses_and_steps : plots_of::steps,
          signals_->signal_number() == 0);
@@ -250,8 +236,27 @@ int running_job::conclude(const std::optional<error>& thrown) {
   return code_of(*report_, signals_->signal_number());
 }
 
+// The exit code of a body that has returned, or thrown, before it had trained.
+int running_job::code_without_training(const std::optional<error>& thrown) const {
+  if (!thrown) return static_cast<int>(exit_code::finished);
+  return refuse_job(request_.program, *thrown, *cluster_, signals_->signal_number(),
+                    beginning_.resume ? exit_code::bad_checkpoint : exit_code::usage);
+}
+
+// Prints the result of evaluating the last step, if it was evaluated.
+void running_job::print_evaluation() const {
+  if (!last_evaluation_ || last_evaluation_->step != report_->step) return;
+  if (std::isfinite(last_evaluation_->value))
+    return print_quality(subject_, last_evaluation_->value);
+  if (evaluation_failed_) return; // a warning has said why
+  print_notice(
+    fmt::format("{}: the training has diverged: the loss of the evaluation at step {} is no finite "
+                "number; a lower learning rate may help",
+                request_.program, report_->step));
+}
+
 // A job that is asked to stop ends without the replays, which `troupe report` can make later.
-void running_job::leave_page() {
+void running_job::write_page() {
   const auto& folder = directory_->path();
   auto report
     = write_report(folder, folder / report_name, [this] { return signals_->signal_number() == 0; });
@@ -263,30 +268,28 @@ void running_job::leave_page() {
   last_page_ = std::move(report->run_json);
 }
 
-// It writes no files, and ends as the job does.
 int running_job::follow(const std::function<void()>& body) {
   signals_.emplace();
   announce_cluster();
   auto thrown = call(body);
-  leave();
-  if (report_)
-    if (auto line = early_end(request_.program, *report_, steps()); !line.empty())
-      print_if_possible(stderr, "{}\n", line);
+  leave_cluster();
+  if (!report_) return code_without_training(thrown);
+  if (auto line = early_end(request_.program, *report_, steps()); !line.empty())
+    print_if_possible(stderr, "{}\n", line);
+  if (thrown && !report_->failure)
+    return refuse_job(request_.program, *thrown, *cluster_, signals_->signal_number(),
+                      exit_code_of(thrown->code));
   // A worker that the job can do without has left it as it was asked to.
-  auto leaves = request_.options.min_replicas > 0 && cluster_->self().type == "worker";
-  if (report_ && (report_->failure || !thrown))
-    return code_of(*report_, leaves ? 0 : signals_->signal_number());
-  if (!thrown) return static_cast<int>(exit_code::finished);
-  return refuse_job(request_.program, *thrown, *cluster_, signals_->signal_number(),
-                    report_ ? exit_code_of(thrown->code) : exit_code::usage);
+  auto may_leave = request_.options.min_replicas > 0 && cluster_->self().type == "worker";
+  return code_of(*report_, may_leave ? 0 : signals_->signal_number());
 }
 
 int running_job::evaluate_run(const std::function<void()>& body) {
   const auto& program = request_.program;
   auto& options = request_.options;
   announce_cluster();
-  auto misused = [&](const char* why) {
-    return refuse(program, error{errc::invalid_argument, why});
+  auto misused = [&](const char* reason) {
+    return refuse(program, error{errc::invalid_argument, reason});
   };
   auto attempt = find_attempt(options.run_dir, true, process_environment());
   if (!attempt) return refuse(program, attempt.error());
@@ -302,13 +305,13 @@ int running_job::evaluate_run(const std::function<void()>& body) {
   signals_.emplace();
   print_if_possible(stderr, "evaluates {}/{}\n", options.run_dir, run_directory::checkpoint_folder);
   auto thrown = call(body);
-  leave();
-  if (evaluated_) return *evaluated_;
+  leave_cluster();
+  if (evaluator_code_) return *evaluator_code_;
   if (!thrown) return static_cast<int>(exit_code::finished);
   return refuse(program, *thrown);
 }
 
-// @returns Why it did not return, if it did not.
+// @returns Why the body threw, if it did.
 std::optional<error> running_job::call(const std::function<void()>& body) {
   std::optional<error> thrown;
   is_in_body_ = true;
@@ -321,26 +324,23 @@ std::optional<error> running_job::call(const std::function<void()>& body) {
   return thrown;
 }
 
-// Leaves the cluster: other processes need not wait for summary, report and plots.
-void running_job::leave() {
+// Other processes need not wait for summary, report and plots.
+void running_job::leave_cluster() {
   signals_->on_user_signal({});
   strategy_.reset();
   server_.reset();
   world_.reset();
 }
 
-void running_job::say(const std::string& line) const {
-  auto whole = fmt::format("{}: {}", request_.program, line);
+void running_job::warn(const std::string& line) const {
+  auto warning = fmt::format("{}: {}", request_.program, line);
   if (progress_)
-    progress_->say(whole);
+    progress_->say(warning);
   else
-    print_if_possible(stderr, "{}\n", whole);
+    print_if_possible(stderr, "{}\n", warning);
 }
 
-void running_job::tell_of_divergence() const {
-  auto line = fmt::format("{}: the training has diverged: the loss of the evaluation at step {} is "
-                          "no finite number; a lower learning rate may help",
-                          request_.program, report_->step);
+void running_job::print_notice(const std::string& line) const {
   keep_notice(line);
   print_if_possible(stderr, "{}\n", line);
 }
@@ -383,9 +383,9 @@ server& running_job::server() {
   settings.replicas = static_cast<uint32_t>(options.replicas);
   settings.workers_meet = replicas_meet(options.strategy);
   settings.replicate_owners = static_cast<uint32_t>(options.replicate_owners);
-  settings.on_warning = [this](const std::string& line) { say(line); };
+  settings.on_warning = [this](const std::string& line) { warn(line); };
   settings.stop = signals_->token();
-  // An evaluator takes no part in the training: it is alone.
+  // An evaluator takes no part in the training, so it is a cluster of its own.
   auto alone = resolved_cluster{.tasks = {{.type = "chief"}}, .own = 0};
   server_ = std::make_unique<troupe::server>(world(), cluster_->is_evaluator() ? alone : *cluster_,
                                              std::move(settings));
@@ -394,49 +394,16 @@ server& running_job::server() {
 
 strategy& running_job::strategy() {
   if (strategy_) return *strategy_;
-  strategy_ = make_strategy();
-  agree(*strategy_);
+  strategy_ = make_strategy(world(), server(), request_.options, devices_);
+  check_agreement(*strategy_);
   return *strategy_;
 }
 
-std::unique_ptr<strategy> running_job::make_strategy() {
-  const auto& options = request_.options;
-  auto deadline = to_job_time(options.deadline_seconds);
-  auto trainers = server().trainers();
-  auto devices = cpu_devices(static_cast<uint32_t>(server().replicas() / trainers.size()));
-  if (options.strategy == strategy_kind::mirrored)
-    return std::make_unique<mirrored_strategy>(
-      world(), mirrored_options{.devices = devices,
-                                .deadline = deadline,
-                                .compute_devices = devices_.computing,
-                                .variable_devices = devices_.holding});
-  if (options.strategy == strategy_kind::multi_worker_mirrored)
-    return std::make_unique<multi_worker_mirrored_strategy>(
-      world(),
-      multi_worker_mirrored_options{.devices = devices,
-                                    .placement = server().placement(),
-                                    .workers = trainers,
-                                    .communication = {.implementation = options.communication},
-                                    .compute_devices = devices_.computing,
-                                    .device_collectives = devices_.collectives,
-                                    .collective_device = devices_.reducing,
-                                    .deadline = deadline,
-                                    .variable_devices = devices_.holding});
-  return std::make_unique<parameter_server_strategy>(
-    world(),
-    parameter_server_options{.replicas = server().replicas(),
-                             .placement = server().placement(),
-                             .replicate_owners = static_cast<uint32_t>(options.replicate_owners),
-                             .compute_devices = devices_.computing,
-                             .variable_devices = devices_.holding,
-                             .device_deadline = deadline});
-}
-
-void running_job::agree(troupe::strategy& strategy) {
+void running_job::check_agreement(troupe::strategy& strategy) {
   if (!cluster_->is_evaluator()) check_same_options(strategy, agreement_);
 }
 
-training_options running_job::training_of_all() {
+training_options running_job::common_training_options() {
   const auto& options = request_.options;
   training_options training;
   training.steps = steps();
@@ -448,8 +415,8 @@ training_options running_job::training_of_all() {
   training.stops_on_loss = options.on_loss == loss_reaction::stop;
   training.check_replicas_every = options.check_replicas;
   training.pace = pace_of(options);
-  training.on_warning = [this](const std::string& line) { say(line); };
-  training.on_failure = [](const error&) {}; // the last line says it
+  training.on_warning = [this](const std::string& line) { warn(line); };
+  training.on_failure = [](const error&) {}; // `early_end` names the failure
   training.stop = signals_->token();
   return training;
 }
@@ -458,16 +425,16 @@ training_options running_job::training_of_all() {
 
 job_report running_job::train(troupe::strategy& strategy, const job_optimizer& optimizer,
                               const step_function& step) {
-  if (report_ || evaluated_) throw_failure(errc::failed_precondition, "a job trains once");
-  if (&strategy != strategy_.get()) agree(strategy);
+  if (report_ || evaluator_code_) throw_failure(errc::failed_precondition, "a job trains once");
+  if (&strategy != strategy_.get()) check_agreement(strategy);
   if (cluster_->is_evaluator()) return train_as_evaluator(strategy);
-  auto own_or_waiting = request_.options.arithmetic == arithmetic_kind::done
-                          ? step
-                          : waiting_step(optimizer, strategy.trainable_variables());
-  if (cluster_->is_chief()) return train_as_leader(strategy, optimizer, own_or_waiting);
-  report_ = train_with(strategy, optimizer, own_or_waiting, training_of_all());
+  auto chosen_step = request_.options.arithmetic == arithmetic_kind::done
+                       ? step
+                       : waiting_step(optimizer, strategy.trainable_variables());
+  if (cluster_->is_chief()) return train_as_leader(strategy, optimizer, chosen_step);
+  report_ = train_with(strategy, optimizer, chosen_step, common_training_options());
   throw_unless_begun(*report_);
-  if (subject_.evaluate) give_parts(strategy, *report_);
+  if (subject_.evaluate) read_with_leader(strategy, *report_);
   return *report_;
 }
 
@@ -486,10 +453,10 @@ job_report running_job::train_as_leader(troupe::strategy& strategy, const job_op
                          progress_->show(fmt::format("{}: {}", request_.program, line));
                        }});
   progress_->keep_by([this](std::string_view line) { keep_notice(line); });
-  auto options = training_of_all();
+  auto options = common_training_options();
   if (saved) options.steps -= saved->step;
   options.resume = saved;
-  options.hooks = hooks_of_leader();
+  options.hooks = leader_hooks();
   if (subject_.evaluate)
     options.evaluation
       = {.every_steps = request_.options.evaluate_every,
@@ -500,16 +467,16 @@ job_report running_job::train_as_leader(troupe::strategy& strategy, const job_op
            }};
   auto report = train_with(strategy, optimizer, step, options);
   throw_unless_begun(report);
-  if (subject_.evaluate) evaluate_at_the_end(strategy, report);
+  if (subject_.evaluate) evaluate_last_step(strategy, report);
   report_ = report;
   return report;
 }
 
-// Files end after checkpoints: a run that is over has its last one.
-std::vector<std::shared_ptr<session_hook>> running_job::hooks_of_leader() {
+// Files end after the last checkpoint, so that a run that is over has it.
+std::vector<std::shared_ptr<session_hook>> running_job::leader_hooks() {
   const auto& options = request_.options;
   auto flight = std::make_shared<flight_recorder_hook>(
-    directory_->flight(), [this](const std::string& line) { say(line); });
+    directory_->flight(), [this](const std::string& line) { warn(line); });
   signals_->on_user_signal([flight] { flight->record("SIGUSR1"); });
   std::vector<std::shared_ptr<session_hook>> hooks{flight};
   if (service_) hooks.push_back(service_->server);
@@ -519,7 +486,7 @@ std::vector<std::shared_ptr<session_hook>> running_job::hooks_of_leader() {
       checkpoint_options{.every_steps = options.checkpoint_every,
                          .keep = options.keep_checkpoints,
                          .notes = subject_.notes,
-                         .on_warning = [this](const std::string& line) { say(line); }}));
+                         .on_warning = [this](const std::string& line) { warn(line); }}));
   hooks.insert(hooks.end(), hooks_.begin(), hooks_.end());
   hooks.push_back(folder_);
   if (service_) hooks.push_back(service_->page);
@@ -536,7 +503,8 @@ double running_job::evaluate(std::span<const tensor> values) {
     result = tl::unexpected<error>{reason_of(std::current_exception())};
   }
   evaluation_failed_ = !result;
-  if (!result) say(fmt::format("the held-out data were not evaluated: {}", result.error().message));
+  if (!result)
+    warn(fmt::format("the held-out data were not evaluated: {}", result.error().message));
   return result.value_or(std::numeric_limits<double>::quiet_NaN());
 }
 
@@ -546,23 +514,23 @@ void running_job::keep_evaluation(uint64_t step, job_time when, double value) {
   if (service_) service_->page->on_evaluation(step, value);
 }
 
-void running_job::evaluate_at_the_end(troupe::strategy& strategy, job_report& report) {
-  if (last_evaluation_ && last_evaluation_->first == report.step) return;
+void running_job::evaluate_last_step(troupe::strategy& strategy, job_report& report) {
+  if (last_evaluation_ && last_evaluation_->step == report.step) return;
   try {
     std::vector<tensor> values;
     for (const auto& variable : strategy.variables())
       values.push_back(strategy.read(variable));
     keep_evaluation(report.step, strategy.world().now(), evaluate(values));
-  } catch (const failure& failed) { // variables went with the process that held them
+  } catch (const failure& failed) { // the process that held some variables is gone
     if (!report.failure) report.failure = failed.reason();
   }
 }
 
-// The leader reads all variables after the last step, unless that step was evaluated. A variable
-// whose parts lie in all processes takes all of them.
-void running_job::give_parts(troupe::strategy& strategy, job_report& report) const {
-  const auto every = request_.options.evaluate_every;
-  auto was_evaluated = every > 0 && report.step % every == 0;
+// The leader reads all variables after the last step, unless that step was evaluated. To read a
+// variable with parts in all processes, all of them make the call.
+void running_job::read_with_leader(troupe::strategy& strategy, job_report& report) const {
+  const auto period = request_.options.evaluate_every;
+  auto was_evaluated = period > 0 && report.step % period == 0;
   if (was_evaluated || report.failure || !strategy.layout().group) return;
   try {
     for (const auto& variable : strategy.variables())
@@ -591,7 +559,7 @@ job_report running_job::train_as_evaluator(const troupe::strategy& strategy) {
      .timeout = to_job_time(2 * options.deadline_seconds + options.rejoin_timeout_seconds),
      .stop = signals_->token()});
   print_if_possible(stderr, "{}: {}\n", request_.program, end_text(report));
-  evaluated_ = code_of(report, signals_->signal_number());
+  evaluator_code_ = code_of(report, signals_->signal_number());
   return {.step = report.last_step.value_or(0), .failure = report.failure};
 }
 

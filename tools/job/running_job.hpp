@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job in one process: from its cluster to its exit code.
+// Runs a job in one process, from finding its cluster to its exit code.
 #pragma once
 
 #include "strategies/cluster/resolved_cluster.hpp"
@@ -29,11 +29,10 @@
 
 namespace troupe {
 
-/// Runs a program's body in a process of a job. A process has one of three parts: it leads the job,
-/// and has the run's folder; it follows, and writes nothing; or it is the evaluator, which looks at
-/// the folder.
+/// Runs a program's body in a process of a job. A process has one of three roles: the leader has
+/// the run's folder; a follower writes nothing; the evaluator reads the folder.
 ///
-/// | part      | before the body             | in `train`            | after the body        |
+/// | role      | before the body             | in `train`            | after the body        |
 /// |-----------|-----------------------------|-----------------------|-----------------------|
 /// | leader    | finds its checkpoint,       | trains, with hooks;   | ends files, sums up,  |
 /// |           | makes the folder, announces | evaluates in the end  | writes report, draws  |
@@ -46,16 +45,16 @@ class running_job {
 public:
   explicit running_job(job_request request) : request_(std::move(request)) {}
 
-  /// Finds the cluster, if that was not done yet. Errors: as `find_cluster`.
+  /// Finds the cluster, unless it was found before. Errors: as `troupe::find_cluster`.
   [[nodiscard]] expected<void> find_cluster();
 
   /// Describes the model and the data. @pre Before `run`.
   void describe(job_subject subject) { subject_ = std::move(subject); }
 
-  /// Begins the one run. @returns The exit code, if there was one before.
+  /// Begins the only run. @returns The exit code if the job has run before.
   [[nodiscard]] std::optional<int> begin();
 
-  /// Runs the body, and all around it; one job of a process at a time. @pre `begin`.
+  /// Runs the body, with everything around it; one job of a process at a time. @pre `begin`.
   /// @returns The exit code of the process.
   [[nodiscard]] int run(const std::function<void()>& body);
 
@@ -66,7 +65,7 @@ public:
   /// Errors: throws `failure` with failed_precondition before the cluster was found.
   [[nodiscard]] bool is_chief() const;
 
-  /// Refuses a call outside of the body. @param call Names it: "strategy()".
+  /// Refuses a call outside of the body. @param call Names the function: "strategy()".
   /// Errors: throws `failure` with failed_precondition.
   void require_body(std::string_view call) const;
 
@@ -74,7 +73,7 @@ public:
   [[nodiscard]] troupe::server& server();
 
   /// The strategy that the options name. Errors: throws `failure`, as its constructor and `server`;
-  /// failed_precondition if other processes were told something else.
+  /// failed_precondition if other processes have other options.
   [[nodiscard]] troupe::strategy& strategy();
 
   void add_hook(std::shared_ptr<session_hook> hook) { hooks_.push_back(std::move(hook)); }
@@ -97,26 +96,32 @@ private:
   void announce() const;
   void announce_cluster() const;
   [[nodiscard]] int conclude(const std::optional<error>& thrown);
-  void leave_page();
+  [[nodiscard]] int code_without_training(const std::optional<error>& thrown) const;
+  void print_evaluation() const;
+  void write_page();
 
   [[nodiscard]] std::optional<error> call(const std::function<void()>& body);
-  void leave();
-  void say(const std::string& line) const;
-  void tell_of_divergence() const;
+  void leave_cluster();
+  void warn(const std::string& line) const;
+  void print_notice(const std::string& line) const;
   void keep_notice(std::string_view line) const;
 
-  [[nodiscard]] std::unique_ptr<troupe::strategy> make_strategy();
-  void agree(troupe::strategy& strategy);
-  [[nodiscard]] training_options training_of_all();
+  void check_agreement(troupe::strategy& strategy);
+  [[nodiscard]] training_options common_training_options();
   [[nodiscard]] job_report train_as_leader(troupe::strategy& strategy,
                                            const job_optimizer& optimizer,
                                            const step_function& step);
   [[nodiscard]] job_report train_as_evaluator(const troupe::strategy& strategy);
-  [[nodiscard]] std::vector<std::shared_ptr<session_hook>> hooks_of_leader();
+  [[nodiscard]] std::vector<std::shared_ptr<session_hook>> leader_hooks();
   [[nodiscard]] double evaluate(std::span<const tensor> values);
   void keep_evaluation(uint64_t step, job_time when, double value);
-  void evaluate_at_the_end(troupe::strategy& strategy, job_report& report);
-  void give_parts(troupe::strategy& strategy, job_report& report) const;
+  void evaluate_last_step(troupe::strategy& strategy, job_report& report);
+  void read_with_leader(troupe::strategy& strategy, job_report& report) const;
+
+  struct evaluation {
+    uint64_t step = 0;
+    double value = 0;
+  };
 
   job_request request_;
   job_subject subject_;
@@ -132,14 +137,14 @@ private:
   std::optional<job_service> service_; ///< If the job is served.
   std::optional<run_directory> directory_;
   std::shared_ptr<progress_hook> progress_;
-  std::shared_ptr<run_folder_hook> folder_;                    ///< Null before training.
-  std::optional<std::pair<uint64_t, double>> last_evaluation_; ///< Its step, and its result.
-  bool evaluation_failed_ = false; ///< The last one: its result is none.
-  std::string last_page_; ///< The report's content, as `run_json`; empty before it is written.
+  std::shared_ptr<run_folder_hook> folder_; ///< Null before training.
+  std::optional<evaluation> last_evaluation_;
+  bool evaluation_failed_ = false; ///< The last evaluation has failed: its value is NaN.
+  std::string last_page_; ///< The report's content, as `run_json`; empty: no report was written.
 
   std::string agreement_;
-  std::optional<job_report> report_; ///< Once it has trained, or tried to.
-  std::optional<int> evaluated_;     ///< The evaluator's exit code, once it has evaluated.
+  std::optional<job_report> report_;  ///< Once the job has trained, or has failed to begin.
+  std::optional<int> evaluator_code_; ///< The evaluator's exit code, once it has evaluated.
 
   std::unique_ptr<troupe::world> world_;
   std::unique_ptr<troupe::server> server_;

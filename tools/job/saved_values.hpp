@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The variables of a program in a checkpoint.
+// Finds the values of a program's variables in a checkpoint.
 #pragma once
 
 #include "actors/interfaces/job_snapshot.hpp"
@@ -11,8 +11,9 @@
 
 namespace troupe {
 
-/// The values that a snapshot has of some variables, in their order.
-/// Errors: failed_precondition, naming the first variable that is not there, or in another form.
+/// The values of some variables in a snapshot, in the order of `variables`.
+/// Errors: failed_precondition, naming the first variable that is missing in the snapshot, or that
+/// has another shape or element type there.
 [[nodiscard]] expected<std::vector<tensor>> values_in(const job_snapshot& snapshot,
                                                       std::span<const variable> variables);
 

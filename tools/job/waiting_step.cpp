@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step without its arithmetic.
+// Makes a step without arithmetic.
 #include "tools/job/waiting_step.hpp"
 
 #include "strategies/jobs/join.hpp"

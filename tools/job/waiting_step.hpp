@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step that only waits.
+// A step that waits instead of computing.
 #pragma once
 
 #include "strategies/jobs/training.hpp"
@@ -9,8 +9,8 @@
 
 namespace troupe {
 
-/// The step of a job that tries out its schedule alone: a replica reads the variables, waits for as
-/// long as a gradient is said to take, and applies zeros.
+/// The step of a job that only tests its schedule: a replica reads the variables, waits for as long
+/// as the options say that a gradient takes, and applies zeros.
 [[nodiscard]] step_function waiting_step(job_optimizer optimizer, std::vector<variable> variables);
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The language model over bytes: its variables, its batches, its loss.
+// Variables, batches, losses and gradients of the language models.
 #include "tools/language/language_model.hpp"
 
 #include "actors/world/compute_device.hpp"
@@ -26,7 +26,7 @@ namespace {
 /// Rows that are evaluated at once: enough for a matrix product, little enough for the cache.
 constexpr size_t evaluation_rows = 512;
 
-/// The widths of all layers: what goes in, the hidden ones, what comes out.
+/// The widths of a perceptron's input, hidden layers and output.
 std::vector<int64_t> widths(const language_model_config& config) {
   std::vector<int64_t> result{config.context * config.embedding_size};
   result.insert(result.end(), config.hidden_sizes.begin(), config.hidden_sizes.end());
@@ -38,14 +38,14 @@ std::string layer_name(size_t layer, size_t layers) {
   return layer + 1 == layers ? "output" : "hidden_" + std::to_string(layer);
 }
 
-/// How a pass through the model differs between training and evaluation.
-struct pass {
-  double embedding_dropout = 0;
-  double hidden_dropout = 0;
+/// The dropout of a pass through the model; an evaluation has none.
+struct pass_dropout {
+  double embedding_rate = 0;
+  double hidden_rate = 0;
   random_key key{0, "no dropout"};
 };
 
-/// The key of each dropout; of a perceptron the embedding's, then those of the hidden layers.
+/// The key of each dropout. A perceptron has one of the embedding, then one of each hidden layer.
 std::vector<random_key> dropout_keys(const language_model_config& config, const random_key& key) {
   if (config.kind == model_kind::transformer) return transformer_dropout_keys(config, key);
   std::vector<random_key> keys{key.derive("embedding")};
@@ -58,20 +58,21 @@ std::vector<random_key> dropout_keys(const language_model_config& config, const 
 /// The logits of the bytes after some contexts. @param variables As many as the model has.
 template <class Context>
 expression logits_of(basic_tape<Context>& t, const language_model_config& config,
-                     std::span<const expression> variables, const tensor& contexts, const pass& how,
-                     const placed_inputs& placed = {}) {
+                     std::span<const expression> variables, const tensor& contexts,
+                     const pass_dropout& dropout, const placed_inputs& placed = {}) {
   if (config.kind == model_kind::transformer)
-    return transformer_logits(t, config, variables, contexts, how.hidden_dropout, how.key, placed);
+    return transformer_logits(t, config, variables, contexts, dropout.hidden_rate, dropout.key,
+                              placed);
   auto rows = contexts.extents()[0];
-  auto keys = dropout_keys(config, how.key);
+  auto keys = dropout_keys(config, dropout.key);
   auto h = t.reshape(t.embedding(variables[0], contexts, placed.contexts),
                      {rows, config.context * config.embedding_size});
-  h = t.dropout(h, how.embedding_dropout, keys[0], placed.key(0));
+  h = t.dropout(h, dropout.embedding_rate, keys[0], placed.key(0));
   size_t layers = config.hidden_sizes.size() + 1;
   for (size_t layer = 0; layer < layers; ++layer) {
     h = t.linear(h, variables[1 + 2 * layer], variables[2 + 2 * layer]);
     if (layer + 1 == layers) break;
-    h = t.dropout(t.gelu(h), how.hidden_dropout, keys[layer + 1], placed.key(layer + 1));
+    h = t.dropout(t.gelu(h), dropout.hidden_rate, keys[layer + 1], placed.key(layer + 1));
   }
   return h;
 }
@@ -79,9 +80,9 @@ expression logits_of(basic_tape<Context>& t, const language_model_config& config
 /// The mean loss of a batch. @param variables As many as the model has.
 template <class Context>
 expression loss_of(basic_tape<Context>& t, const language_model_config& config,
-                   std::span<const expression> variables, const text_batch& batch, const pass& how,
-                   const placed_inputs& placed = {}) {
-  return t.softmax_cross_entropy(logits_of(t, config, variables, batch.contexts, how, placed),
+                   std::span<const expression> variables, const text_batch& batch,
+                   const pass_dropout& dropout, const placed_inputs& placed = {}) {
+  return t.softmax_cross_entropy(logits_of(t, config, variables, batch.contexts, dropout, placed),
                                  batch.next, placed.next);
 }
 
@@ -90,31 +91,30 @@ size_t variable_count(const language_model_config& config) {
                                                 : 3 + 2 * config.hidden_sizes.size();
 }
 
-/// Whether there are as many as the model has, and a place for each of its positions. The tape sees
-/// to the rest.
+/// Checks that the model has as many variables, and as many positions. The tape checks the rest.
 expected<void> check_variables(const language_model_config& config,
                                std::span<const tensor> variables) {
-  auto wanted = variable_count(config);
-  if (variables.size() != wanted)
-    return fail(errc::invalid_argument, "the language model has " + std::to_string(wanted)
-                                          + " variables, not " + std::to_string(variables.size()));
+  auto count = variable_count(config);
+  if (variables.size() != count)
+    return fail(errc::invalid_argument, fmt::format("the language model has {} variables, not {}",
+                                                    count, variables.size()));
   const shape positions{config.context, config.width};
   if (config.kind == model_kind::perceptron || variables[1].extents() == positions) return {};
-  return fail(errc::invalid_argument, "the language model has positions " + to_string(positions)
-                                        + ", not " + to_string(variables[1].extents()));
+  return fail(errc::invalid_argument,
+              fmt::format("the language model has positions {}, not {}", to_string(positions),
+                          to_string(variables[1].extents())));
 }
 
 expected<void> check_extent(std::string_view name, int64_t value) {
   if (value >= 1 && value <= language_model_extent_max) return {};
-  return fail(errc::invalid_argument, "language model: " + std::string(name) + " is "
-                                        + std::to_string(value) + ", not within [1, "
-                                        + std::to_string(language_model_extent_max) + "]");
+  return fail(errc::invalid_argument, fmt::format("language model: {} is {}, not within [1, {}]",
+                                                  name, value, language_model_extent_max));
 }
 
 expected<void> check_rate(std::string_view name, double value) {
   if (value >= 0 && value < 1) return {};
-  return fail(errc::invalid_argument, "language model: " + std::string(name) + " is "
-                                        + std::to_string(value) + ", not within [0, 1)");
+  return fail(errc::invalid_argument,
+              fmt::format("language model: {} is {:f}, not within [0, 1)", name, value));
 }
 
 /// The bytes before `position`, the nearest first.
@@ -140,8 +140,9 @@ text_batch gather(const language_model_config& config, std::string_view text, si
   return result;
 }
 
-/// The windows of so many bytes that begin where `position_of` says for 0, 1, ..., examples - 1.
-/// The inputs are the same windows, one byte earlier; before the text stands a zero byte.
+/// The batch of the windows of `length` bytes that begin at the positions that `position_of` gives
+/// for 0, 1, ..., examples - 1. The inputs are the same windows, one byte earlier; a zero byte
+/// stands before the text.
 template <class Function>
 text_batch gather_windows(int64_t length, std::string_view text, size_t examples,
                           Function position_of) {
@@ -162,20 +163,21 @@ text_batch gather_windows(int64_t length, std::string_view text, size_t examples
   return result;
 }
 
-/// A model, its variables and what is to be guessed, none of it trained.
-struct given_model {
+/// A model for evaluation: its variables are constants on the tape.
+struct evaluated_model {
   language_model_config config;
   std::vector<tensor> variables;
 
   /// A transformer takes shorter windows with the first of its positions.
-  given_model(const language_model_config& of, std::span<const tensor> values, int64_t context)
-    : config(of), variables(values.begin(), values.end()) {
+  evaluated_model(const language_model_config& model, std::span<const tensor> values,
+                  int64_t context)
+    : config(model), variables(values.begin(), values.end()) {
     if (config.kind == model_kind::perceptron || context >= config.context) return;
     variables[1] = variables[1].slice(0, context);
     config.context = context;
   }
 
-  [[nodiscard]] std::vector<expression> on(tape& t) const {
+  [[nodiscard]] std::vector<expression> constants_on(tape& t) const {
     std::vector<expression> constants;
     for (const auto& value : variables)
       constants.push_back(t.constant(value));
@@ -183,9 +185,9 @@ struct given_model {
   }
 };
 
-/// Bytes that are evaluated at once, of so many that are left: for a transformer whole windows, but
-/// for the end.
-size_t part_to_evaluate(const language_model_config& config, size_t left) {
+/// Bytes that are evaluated at once, if `left` bytes are left. A transformer takes whole windows,
+/// but for the end of the text.
+size_t evaluated_at_once(const language_model_config& config, size_t left) {
   if (config.kind == model_kind::perceptron) return std::min(evaluation_rows, left);
   auto context = static_cast<size_t>(config.context);
   auto windows = std::min(left, std::max(evaluation_rows, context)) / context;
@@ -193,7 +195,7 @@ size_t part_to_evaluate(const language_model_config& config, size_t left) {
 }
 
 #if TROUPE_CUDA
-// Bytes that go to the device as they are.
+// The bytes of the keys, which go to the device as they are.
 tensor as_tensor(std::span<const random_key> keys) {
   constexpr auto columns = basic_tape<cuda::context>::key_elements;
   tensor result{dtype::i64, {static_cast<int64_t>(keys.size()), columns}};
@@ -202,7 +204,7 @@ tensor as_tensor(std::span<const random_key> keys) {
   return result;
 }
 
-// Whether a batch is one that every model over bytes takes.
+// Whether all numbers of a batch are bytes, as every language model takes them.
 bool is_of_bytes(const text_batch& batch) {
   auto is_byte = [](int64_t value) { return value >= 0 && value < byte_values; };
   for (const auto& values : {batch.contexts, batch.next})
@@ -212,7 +214,8 @@ bool is_of_bytes(const text_batch& batch) {
   return true;
 }
 
-// All that is the same from step to step: forward, and back to what each lookup is told.
+// The work that is the same in each step: the forward pass, and the backward pass to the gradient
+// of each lookup's result.
 repeated_work dense_work(const language_model_config& config, const text_batch& batch,
                          const random_key& key, product_precision precision) {
   repeated_work work{.name
@@ -234,56 +237,60 @@ repeated_work dense_work(const language_model_config& config, const text_batch& 
     auto gradients = t.uncombined_gradients(scaled, parameters);
     if (!gradients) return tl::unexpected(gradients.error());
     std::vector<tensor> results{*t.value(loss)};
-    for (const auto& one : *gradients)
-      if (const auto* rows = std::get_if<std::vector<indexed_slices>>(&one))
-        results.push_back(rows->front().values); // of the one lookup there is
+    for (const auto& gradient : *gradients)
+      if (const auto* rows = std::get_if<std::vector<indexed_slices>>(&gradient))
+        results.push_back(rows->front().values); // of the only lookup
       else
-        results.push_back(std::get<tensor>(one));
+        results.push_back(std::get<tensor>(gradient));
     return results;
   };
   return work;
 }
 
-// As a graph from the second step on; what depends on the batch's bytes themselves comes after it.
-expected<step_on_stream> differentiate_again(cuda_stream& on, const language_model_config& config,
-                                             std::span<const tensor> variables,
-                                             const text_batch& batch, const random_key& key,
-                                             const differentiation& how) {
+// Runs the dense work as a graph from the second step stream. Work that depends on the batch's
+// bytes comes after it.
+expected<step_on_stream> differentiate_by_graph(cuda_stream& stream,
+                                                const language_model_config& config,
+                                                std::span<const tensor> variables,
+                                                const text_batch& batch, const random_key& key,
+                                                const differentiation& settings) {
   auto keys = as_tensor(dropout_keys(config, key));
   std::vector<tensor> inputs{batch.contexts, batch.next, keys};
-  if (how.loss_scale) inputs.push_back(make_tensor({}, {static_cast<float>(*how.loss_scale)}));
-  auto work = dense_work(config, batch, key, how.precision);
+  if (settings.loss_scale)
+    inputs.push_back(make_tensor({}, {static_cast<float>(*settings.loss_scale)}));
+  auto work = dense_work(config, batch, key, settings.precision);
   work.residents = variables;
   work.inputs = inputs;
-  auto results = on.repeat(work, how.stop);
+  auto results = stream.repeat(work, settings.stop);
   if (!results) return tl::unexpected(results.error());
-  const basic_tape<cuda::context> after{how.stop, on.context()};
-  transfer moved{on};
+  const basic_tape<cuda::context> finishing{settings.stop, stream.context()};
+  transfer moved{stream};
   step_on_stream result{moved.here(results->front()), {}};
   std::vector<gradient> gradients(results->begin() + 1, results->end());
   if (config.kind == model_kind::perceptron) {
     auto rows = batch.contexts.reshape({batch.contexts.extents().element_count()});
     auto lookups = std::vector{indexed_slices{rows, (*results)[1], variables.front().extents()}};
-    gradients.front() = after.combined(lookups);
+    gradients.front() = finishing.combined(lookups);
   }
-  if (how.loss_scale) {
-    auto unscaled = after.unscaled(std::move(gradients), *how.loss_scale);
+  if (settings.loss_scale) {
+    auto unscaled = finishing.unscaled(std::move(gradients), *settings.loss_scale);
     gradients = std::move(unscaled.gradients);
     result.non_finite = moved.here(unscaled.non_finite);
   }
-  std::vector<tensor> staying, places; // what is the graph's own is good until the next step only
+  std::vector<tensor> staying, places; // the graph's own arrays are valid until the next step only
   for (size_t i = 0; i < variables.size(); ++i) {
-    const auto* own = how.loss_scale ? nullptr : std::get_if<tensor>(&gradients[i]);
-    if (own == nullptr || variables[i].device() != on.where()) {
+    const auto* own = settings.loss_scale ? nullptr : std::get_if<tensor>(&gradients[i]);
+    if (own == nullptr || variables[i].device() != stream.where()) {
       result.gradients.push_back(moved.beside(variables[i], gradients[i]));
       continue;
     }
     staying.push_back(*own);
-    places.push_back(moved.take(on.make(own->type(), own->extents())));
+    places.push_back(moved.take(stream.make(own->type(), own->extents())));
     result.gradients.push_back(places.back());
   }
   if (moved.failure().code != errc::none) return tl::unexpected(moved.failure());
-  if (auto copied = on.copy_there(staying, places); !copied) return tl::unexpected(copied.error());
+  if (auto copied = stream.copy_there(staying, places); !copied)
+    return tl::unexpected(copied.error());
   return result;
 }
 #endif
@@ -309,9 +316,8 @@ expected<void> validate(const language_model_config& config) {
   if (config.kind == model_kind::transformer) return validate_transformer(config);
   if (auto ok = check_extent("embedding size", config.embedding_size); !ok) return ok;
   if (config.hidden_sizes.size() > language_model_layers_max)
-    return fail(errc::invalid_argument, "language model: more than "
-                                          + std::to_string(language_model_layers_max)
-                                          + " hidden layers");
+    return fail(errc::invalid_argument, fmt::format("language model: more than {} hidden layers",
+                                                    language_model_layers_max));
   for (auto size : config.hidden_sizes)
     if (auto ok = check_extent("hidden size", size); !ok) return ok;
   return check_rate("embedding dropout", config.embedding_dropout);
@@ -386,22 +392,24 @@ expected<loss_and_gradients> differentiate(const language_model_config& config,
     });
 }
 
-expected<step_on_stream> differentiate_on(compute_stream& on, const language_model_config& config,
+expected<step_on_stream> differentiate_on(compute_stream& stream,
+                                          const language_model_config& config,
                                           std::span<const tensor> variables,
                                           const text_batch& batch, const random_key& key,
-                                          const differentiation& how) {
+                                          const differentiation& settings) {
   if (auto ok = check_variables(config, variables); !ok) return tl::unexpected(ok.error());
-  // Indices and labels stay on the host: every tape takes them from there.
+  // Indices and labels stay on the host, from which every tape takes them.
   auto loss = [&](auto& t, std::span<const expression> parameters) {
     return loss_of(t, config, parameters, batch,
                    {config.embedding_dropout, config.hidden_dropout, key});
   };
-  if (on.where().kind == device_kind::cpu)
-    return differentiate_with(cpu::context{}, on, variables, how, loss);
+  if (stream.where().kind == device_kind::cpu)
+    return differentiate_with(cpu::context{}, stream, variables, settings, loss);
 #if TROUPE_CUDA
-  if (auto* gpu = dynamic_cast<cuda_stream*>(&on))
-    return is_of_bytes(batch) ? differentiate_again(*gpu, config, variables, batch, key, how)
-                              : differentiate_with(gpu->context(), on, variables, how, loss);
+  if (auto* gpu = dynamic_cast<cuda_stream*>(&stream))
+    return is_of_bytes(batch)
+             ? differentiate_by_graph(*gpu, config, variables, batch, key, settings)
+             : differentiate_with(gpu->context(), stream, variables, settings, loss);
 #endif
   return fail(errc::unimplemented, "this build has no GPU support for the language model");
 }
@@ -414,11 +422,11 @@ expected<double> bits_per_byte(const language_model_config& config,
     return fail(errc::invalid_argument, "language model: no byte is left to evaluate");
   double nats = 0;
   for (size_t at = begin, size = 0; at < text.size(); at += size) {
-    size = part_to_evaluate(config, text.size() - at);
-    const given_model model{config, variables, static_cast<int64_t>(size)};
+    size = evaluated_at_once(config, text.size() - at);
+    const evaluated_model model{config, variables, static_cast<int64_t>(size)};
     tape t{stop};
     auto batch = batch_at(model.config, text, at, at + size);
-    auto mean = t.value(loss_of(t, model.config, model.on(t), batch, {}));
+    auto mean = t.value(loss_of(t, model.config, model.constants_on(t), batch, {}));
     if (!mean) return tl::unexpected(mean.error());
     nats += nats_of(*mean) * static_cast<double>(size);
   }
@@ -429,15 +437,15 @@ expected<std::vector<double>> next_byte_logits(const language_model_config& conf
                                                std::span<const tensor> variables,
                                                std::string_view text) {
   if (auto ok = check_variables(config, variables); !ok) return tl::unexpected(ok.error());
-  // As many bytes as the model sees; before a text's beginning stands a zero byte.
+  // The model sees at most `context` bytes; a zero byte stands before the text.
   const auto seen = std::clamp<int64_t>(static_cast<int64_t>(text.size()), 1, config.context);
-  const given_model model{config, variables, seen};
+  const evaluated_model model{config, variables, seen};
   tensor contexts{dtype::i64, {1, model.config.context}};
   auto bytes = contexts.mutable_values<int64_t>();
   write_context(text, text.size(), bytes);
   if (config.kind == model_kind::transformer) std::ranges::reverse(bytes);
   tape t;
-  auto logits = t.value(logits_of(t, model.config, model.on(t), contexts, {}));
+  auto logits = t.value(logits_of(t, model.config, model.constants_on(t), contexts, {}));
   if (!logits) return tl::unexpected(logits.error());
   auto last = logits->values<float>().last(byte_values);
   return std::vector<double>(last.begin(), last.end());

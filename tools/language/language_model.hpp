@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model that `troupe train` trains: it guesses each byte of a text from the bytes before it.
+// The language models of `troupe train`, which guess each byte of a text from the bytes before it.
 #pragma once
 
 #include "actors/gpu/step_on_stream.hpp"
@@ -18,17 +18,17 @@
 
 namespace troupe {
 
-/// Values that a byte has.
+/// The number of values of a byte.
 inline constexpr int64_t byte_values = 256;
 
-/// The models there are; both guess each byte of a text from those before it.
+/// The kinds of language models.
 enum class model_kind : uint8_t { perceptron, transformer };
 
 [[nodiscard]] constexpr std::string_view to_string(model_kind kind) {
   return kind == model_kind::perceptron ? "perceptron" : "transformer";
 }
 
-/// Shape of the model.
+/// The extents of a model and its dropout.
 ///
 /// Perceptron: the bytes before the one to guess are embedded, put side by side, and sent through
 /// hidden layers (gelu); a softmax over the 256 byte values is the guess. The defaults suit a text
@@ -52,7 +52,7 @@ struct language_model_config {
   int64_t layers = 2;             ///< Transformer: each of attention and a hidden layer.
   int64_t heads = 4;              ///< Transformer: of each attention; they divide the width.
   int64_t width = 128;            ///< Transformer: numbers that stand for one position.
-  bool recompute = false;         ///< Transformer: the way back computes each layer again.
+  bool recompute = false;         ///< Transformer: the backward pass computes each layer again.
 
   bool operator==(const language_model_config&) const = default;
 };
@@ -60,22 +60,23 @@ struct language_model_config {
 /// The transformer that suits a text of some hundred kilobytes.
 [[nodiscard]] language_model_config usual_transformer();
 
-/// All that decides which variables a model has and what they mean, in a few words: "transformer,
-/// context 64, layers 2, heads 4, width 128".
+/// Everything that decides which variables a model has and what they mean, in a few words:
+/// "transformer, context 64, layers 2, heads 4, width 128".
 [[nodiscard]] std::string describe(const language_model_config& config);
 
-/// Bytes that are guessed in one example: a window's, or 1.
+/// Bytes that are guessed in one example: as many as a window has, or 1.
 [[nodiscard]] int64_t guesses_per_example(const language_model_config& config);
 
-/// Largest extent in a configuration, and most hidden layers: beyond any use, and far from
+/// The largest extent in a configuration, and the most hidden layers: beyond any use, and far from
 /// overflow.
 inline constexpr int64_t language_model_extent_max = 65536;
 inline constexpr size_t language_model_layers_max = 64;
 
+/// Whether all fields are within their ranges.
 /// Errors: invalid_argument; the line names the field and its range.
 [[nodiscard]] expected<void> validate(const language_model_config& config);
 
-/// The variables of a model. The functions below expect values in this order.
+/// The variables of a model. The functions below take values in this order.
 ///
 /// Perceptron: "embedding", then "hidden_0/weights", "hidden_0/bias", ..., "output/weights",
 /// "output/bias". Weights are normal with a deviation of 1 / sqrt(inputs), biases 0.
@@ -83,12 +84,12 @@ inline constexpr size_t language_model_layers_max = 64;
 /// Transformer: "embedding", "positions", then of each layer "layer_0/attention_norm/gain" and
 /// ".../bias", and weights and bias of "layer_0/attention" (queries, keys and values side by side)
 /// and "layer_0/projection"; "layer_0/hidden_norm", "layer_0/hidden", "layer_0/output"; at the end
-/// "norm". Weights are normal with a deviation of 0.02, of what is added to a layer's input less by
-/// the root of the number of such sums; gains are 1, biases 0.
+/// "norm". Weights are normal with a deviation of 0.02; for projections and outputs, which are
+/// added to a layer's input, it is 0.02 over the root of the number of sums. Gains are 1, biases 0.
 /// @pre `validate(config)` has a value.
 [[nodiscard]] std::vector<model_variable> variables_of(const language_model_config& config);
 
-/// Some bytes to guess.
+/// Bytes to guess, with the bytes before them.
 /// Shape: contexts  [examples, context]  i64; perceptron: the nearest byte first; transformer: in
 ///                                       the order of the text
 ///        next      [examples]           i64; transformer: [examples * context]
@@ -103,8 +104,8 @@ struct text_batch {
 [[nodiscard]] text_batch batch_at(const language_model_config& config, std::string_view text,
                                   size_t begin, size_t end);
 
-/// Bytes, or windows, drawn evenly from a text, by the key alone: the same for the same (seed,
-/// replica, iteration), whatever else happens in the job.
+/// Draws bytes, or windows, evenly from a text. They depend on the key alone: they are the same for
+/// the same (seed, replica, iteration), whatever else happens in the job.
 /// @pre The text is not empty; for a transformer, it is longer than a window.
 [[nodiscard]] text_batch draw_batch(const language_model_config& config, std::string_view text,
                                     size_t examples, const random_key& key);
@@ -116,33 +117,33 @@ struct loss_and_gradients {
   std::vector<gradient> gradients;
 };
 
-/// One training step's work, with dropout drawn from `key`.
+/// The loss and the gradients of a batch, with dropout drawn from `key`.
 /// Errors: cancelled, once `stop` was asked to; invalid_argument, if the variables are not of this
 /// model.
 [[nodiscard]] expected<loss_and_gradients>
 differentiate(const language_model_config& config, std::span<const tensor> variables,
               const text_batch& batch, const random_key& key, std::stop_token stop = {});
 
-/// As `differentiate`, on the device of a stream and by its own tape: variables go there once for
-/// each version, gradients come back. On the host's stream, the same bits.
-/// Errors: as above; as the stream's; unimplemented, if this build has no GPU support and the
-/// stream is a GPU's.
+/// As `differentiate`, on the device of a stream and by its own tape: each version of a variable is
+/// copied there once, and gradients are copied back. On the host's stream, the bits are the same.
+/// Errors: as `differentiate` and the stream; unimplemented, if this build has no GPU support and
+/// the stream is a GPU's.
 [[nodiscard]] expected<step_on_stream>
-differentiate_on(compute_stream& on, const language_model_config& config,
+differentiate_on(compute_stream& stream, const language_model_config& config,
                  std::span<const tensor> variables, const text_batch& batch, const random_key& key,
-                 const differentiation& how = {});
+                 const differentiation& settings = {});
 
-/// How well the model guesses text[begin, end of text), each byte from those before it, which may
-/// lie before `begin`. A transformer takes windows of `context` bytes, the last one shorter: within
-/// each, the first byte is guessed from one byte only.
-/// Units: bits per byte: what an arithmetic coder would need with this model.
-/// Errors: as `differentiate`; invalid_argument, if there is no byte to guess.
+/// The loss of guessing text[begin, end of text), each byte from those before it, which may lie
+/// before `begin`. A transformer takes windows of `context` bytes, the last one shorter: within
+/// each, the first byte is guessed from one byte only. Units: bits per byte, as an arithmetic coder
+/// would need with this model. Errors: as `differentiate`; invalid_argument, if there is no byte to
+/// guess.
 [[nodiscard]] expected<double> bits_per_byte(const language_model_config& config,
                                              std::span<const tensor> variables,
                                              std::string_view text, size_t begin,
                                              std::stop_token stop = {});
 
-/// How likely the model finds each byte to come next after a text, as logarithms up to a constant.
+/// The logits of the byte after a text.
 /// @param text May be empty; the model sees only its end.
 /// Errors: invalid_argument, if the variables are not of this model.
 [[nodiscard]] expected<std::vector<double>> next_byte_logits(const language_model_config& config,

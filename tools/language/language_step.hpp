@@ -10,11 +10,11 @@
 
 namespace troupe {
 
-/// Which model learns what.
+/// A model and its training text.
 struct language_step_options {
   language_model_config model;
-  uint64_t batch = 1;    ///< Examples.
-  std::string_view text; ///< To draw them from; outlives the work.
+  uint64_t batch = 1;    ///< Examples in a batch.
+  std::string_view text; ///< The text to draw examples from; outlives the work.
 };
 
 /// Draws bytes of the text and differentiates the model's loss.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of a text, and the language model on them.
+// Divides a text among replicas, and computes losses and gradients of their parts.
 #include "tools/language/language_task.hpp"
 
 #include "messages/failure.hpp"
@@ -59,8 +59,8 @@ expected<learning_task> language_task(const language_options& options) {
         double sum = 0;
         auto count = std::min(replicas.size(), parts.size());
         for (size_t i = 0; i < count; ++i) {
-          const auto& one = parts[replicas[i] % parts.size()];
-          sum += value_or_throw(bits_per_byte(options.model, values, one.text, one.held_out));
+          const auto& [text, held_out] = parts[replicas[i] % parts.size()];
+          sum += value_or_throw(bits_per_byte(options.model, values, text, held_out));
         }
         return sum / static_cast<double>(count);
       };

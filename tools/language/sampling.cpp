@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drawing bytes.
+// Draws bytes one after the other.
 #include "tools/language/sampling.hpp"
 
 #include "messages/assert.hpp"
@@ -14,7 +14,7 @@ namespace troupe {
 char chosen_byte(std::span<const double> logits, double temperature, double uniform) {
   TROUPE_ASSERT(!logits.empty() && logits.size() <= 256, logits.size());
   auto likeliest = std::ranges::max_element(logits);
-  auto last = likeliest - logits.begin();
+  auto chosen = likeliest - logits.begin();
   if (temperature > 0) {
     std::vector<double> shares(logits.begin(), logits.end());
     double sum = 0;
@@ -25,18 +25,18 @@ char chosen_byte(std::span<const double> logits, double temperature, double unif
     for (size_t byte = 0; byte < shares.size(); ++byte) {
       left -= shares[byte];
       if (left >= 0) continue;
-      last = static_cast<ptrdiff_t>(byte);
+      chosen = static_cast<ptrdiff_t>(byte);
       break;
     }
   }
-  return static_cast<char>(static_cast<unsigned char>(last));
+  return static_cast<char>(static_cast<unsigned char>(chosen));
 }
 
 expected<void> sample_text(const language_model_config& config, std::span<const tensor> variables,
-                           const sampling& how, const std::function<void(char)>& on_byte) {
-  std::string text{how.prompt};
-  random_stream stream{{how.seed, "sample"}};
-  for (uint64_t i = 0; i < how.bytes; ++i) {
+                           const sampling& settings, const std::function<void(char)>& on_byte) {
+  std::string text{settings.prompt};
+  random_stream stream{{settings.seed, "sample"}};
+  for (uint64_t i = 0; i < settings.bytes; ++i) {
     auto logits = next_byte_logits(config, variables, text);
     if (!logits) return tl::unexpected(logits.error());
     auto is_number = [](double logit) { return std::isfinite(logit); };
@@ -44,7 +44,7 @@ expected<void> sample_text(const language_model_config& config, std::span<const 
       return fail(errc::failed_precondition,
                   "the model guesses not-a-numbers: its training has diverged; train it with a "
                   "smaller --learning-rate");
-    text += chosen_byte(*logits, how.temperature, stream.uniform());
+    text += chosen_byte(*logits, settings.temperature, stream.uniform());
     on_byte(text.back());
   }
   return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The transformer's variables.
+// The variables and the dropout keys of a transformer.
 #include "tools/language/transformer.hpp"
 
 #include "messages/assert.hpp"
@@ -12,7 +12,7 @@ namespace troupe {
 std::vector<model_variable> transformer_variables(const language_model_config& config) {
   TROUPE_ASSERT(config.kind == model_kind::transformer);
   constexpr double deviation = 0.02;
-  // So many sums make the last layer's input: each adds less, the more there are.
+  // Each layer adds two sums to its input: the more sums, the less each adds.
   const auto deviation_of_sums = deviation / std::sqrt(2 * static_cast<double>(config.layers));
   const auto width = config.width;
   std::vector<model_variable> result;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The transformer as a computation on a tape.
+// The logits of a transformer as operations on a tape.
 #pragma once
 
 #include "tools/language/language_model.hpp"
@@ -31,14 +31,14 @@ struct placed_inputs {
 [[nodiscard]] std::vector<model_variable>
 transformer_variables(const language_model_config& config);
 
-/// How many there are.
+/// The number of variables of a transformer.
 [[nodiscard]] constexpr size_t transformer_variable_count(const language_model_config& config) {
   return 4 + 12 * static_cast<size_t>(config.layers);
 }
 
 /// The logits of the byte after each position.
-/// @param variables As `transformer_variables` has them, of positions only those of the windows;
-/// with `config.recompute` they live until the last call of `gradients`.
+/// @param variables In the order of `transformer_variables`, with as many positions as the windows
+/// have; with `config.recompute` they live until the last call of `gradients`.
 /// Shape: contexts [windows, positions] i64 -> [windows * positions, 256]
 template <class Context>
 expression transformer_logits(basic_tape<Context>& t, const language_model_config& config,
@@ -46,25 +46,25 @@ expression transformer_logits(basic_tape<Context>& t, const language_model_confi
                               double dropout, const random_key& key, const placed_inputs& placed) {
   const auto windows = contexts.extents()[0], positions = contexts.extents()[1];
   const shape flat{windows * positions, config.width};
-  auto norm = [&t](expression input, auto of) { return t.layer_norm(input, of[0], of[1]); };
-  auto linear = [&t](expression input, auto of) { return t.linear(input, of[0], of[1]); };
-  auto thinned = [&t, dropout, keys = transformer_dropout_keys(config, key),
-                  placed](expression input, size_t which) {
-    return t.dropout(input, dropout, keys[which], placed.key(which));
+  auto norm = [&t](expression input, auto pair) { return t.layer_norm(input, pair[0], pair[1]); };
+  auto linear = [&t](expression input, auto pair) { return t.linear(input, pair[0], pair[1]); };
+  auto dropped = [&t, dropout, keys = transformer_dropout_keys(config, key),
+                  placed](expression input, size_t index) {
+    return t.dropout(input, dropout, keys[index], placed.key(index));
   };
   auto embedded = t.embedding(variables[0], contexts, placed.contexts);
-  auto h = thinned(t.reshape(t.add_bias(embedded, variables[1]), flat), 0);
+  auto h = dropped(t.reshape(t.add_bias(embedded, variables[1]), flat), 0);
   for (int64_t layer = 0; layer < config.layers; ++layer) {
-    auto of = variables.subspan(2 + 12 * static_cast<size_t>(layer), 12);
+    auto own = variables.subspan(2 + 12 * static_cast<size_t>(layer), 12);
     auto first_sum = 1 + 2 * static_cast<size_t>(layer);
     auto write = [=, &t, heads = config.heads] {
-      auto packed = linear(norm(h, of), of.subspan(2));
+      auto packed = linear(norm(h, own), own.subspan(2));
       auto attended
         = t.causal_self_attention(t.reshape(packed, {windows, positions, 3 * flat[1]}), heads);
-      auto projected = linear(t.reshape(attended, flat), of.subspan(4));
-      auto between = t.add(h, thinned(projected, first_sum));
-      auto hidden = t.gelu(linear(norm(between, of.subspan(6)), of.subspan(8)));
-      return t.add(between, thinned(linear(hidden, of.subspan(10)), first_sum + 1));
+      auto projected = linear(t.reshape(attended, flat), own.subspan(4));
+      auto between = t.add(h, dropped(projected, first_sum));
+      auto hidden = t.gelu(linear(norm(between, own.subspan(6)), own.subspan(8)));
+      return t.add(between, dropped(linear(hidden, own.subspan(10)), first_sum + 1));
     };
     h = config.recompute ? t.recompute(write) : write();
   }

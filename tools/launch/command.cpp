@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the words to the job.
+// Makes the job that a command line asks for, and runs it.
 #include "tools/launch/command.hpp"
 
 #include "strategies/jobs/exit_codes.hpp"
@@ -7,10 +7,8 @@
 #include "tools/launch/job.hpp"
 #include "tools/options/help.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <random>
-#include <unistd.h>
 #include <utility>
 
 namespace troupe {
@@ -41,20 +39,11 @@ expected<std::optional<kill_choice>> kills_of(const launch_options& options,
   });
 }
 
-// If we were started without some of them, our pipes would be taken for them.
-void open_standard_descriptors() {
-  int opened = ::open("/dev/null", O_RDWR);
-  while (opened >= 0 && opened <= STDERR_FILENO)
-    opened = ::dup(opened);
-  if (opened > STDERR_FILENO) ::close(opened);
-}
-
 } // namespace
 
 int launch_command_main(int argument_count, const char* const* arguments) {
   auto options = parse_launch_options(argument_count, arguments);
   if (auto code = answered("troupe launch", options)) return *code;
-  open_standard_descriptors();
   auto tasks = tasks_of(*options);
   if (!tasks) return refuse("troupe launch", tasks.error());
   auto notices = notice_socket::open();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of the command, and checks of their relations.
+// The options of `troupe launch`, and checks of their relations.
 #include "tools/launch/command_line.hpp"
 
 #include "tools/launch/tasks.hpp"
 #include "tools/options/command_options.hpp"
 #include "tools/options/help.hpp"
+#include "tools/options/restart_limit.hpp"
 
 #include <algorithm>
 #include <array>
@@ -53,11 +54,11 @@ expected<void> check(const launch_options& options) {
   if (options.collect_output || options.send_output)
     return misuse("--collect-output and --send-output are for a launcher of one task, on each host "
                   "of a job: say which with --task worker:1");
-  auto all = task_count(options);
-  if (all <= launch_tasks_max) return {};
+  auto count = task_count(options);
+  if (count <= launch_tasks_max) return {};
   return misuse(fmt::format("{} tasks are too many for one machine: {} at most, including "
                             "those that are not workers",
-                            all, launch_tasks_max));
+                            count, launch_tasks_max));
 }
 
 option_value job_id_value(std::string& place) {
@@ -114,7 +115,7 @@ void add_options(command_options& all, launch_options& options) {
   all.add("--restart", "N",
           "restart a worker that fails, or all tasks if the job cannot go on without the failed "
           "one: N restarts in all",
-          whole_value(options.restarts, {0, 1e6}));
+          whole_value(options.restarts, {0, restarts_max}));
   all.add_flag("--spare-workers", options.spares_workers,
                "let the job go on if a worker fails that is not its chief; a job of Troupe that "
                "may go on, as with backups, says so itself");
@@ -165,11 +166,12 @@ std::string launch_environment() {
 } // namespace
 
 bool is_job_id(std::string_view text) {
-  auto is_usual = [](char letter) {
+  auto is_allowed = [](char letter) {
     return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z')
            || (letter >= '0' && letter <= '9') || letter == '-' || letter == '_' || letter == '.';
   };
-  return !text.empty() && text.size() <= job_id_letters_max && std::ranges::all_of(text, is_usual);
+  return !text.empty() && text.size() <= job_id_letters_max
+         && std::ranges::all_of(text, is_allowed);
 }
 
 expected<launch_options> parse_launch_options(int argument_count, const char* const* arguments) {

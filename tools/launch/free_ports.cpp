@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drawing ports and trying them.
+// Draws ports, and tries to bind to them.
 #include "tools/launch/free_ports.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -35,12 +35,12 @@ bool is_free(boost::asio::io_context& context, uint16_t port) {
 expected<std::vector<uint16_t>> free_ports(size_t count) {
   boost::asio::io_context context;
   std::random_device source;
-  std::uniform_int_distribution<int> draw{port_min, port_max};
+  std::uniform_int_distribution<int> any_port{port_min, port_max};
   std::set<uint16_t> tried;
   std::vector<uint16_t> ports;
   constexpr size_t tries_max = 4096;
   while (ports.size() < count && tried.size() < tries_max) {
-    auto port = static_cast<uint16_t>(draw(source));
+    auto port = static_cast<uint16_t>(any_port(source));
     if (tried.insert(port).second && is_free(context, port)) ports.push_back(port);
   }
   if (ports.size() == count) return ports;

@@ -10,9 +10,9 @@
 
 namespace troupe {
 
-/// Draws ports of 127.0.0.1 that are free, all different. Nothing keeps them free until a task
-/// listens there; but no outgoing connection is given one of them, as it could be with
-/// those that the kernel offers when asked for any, and another job draws others.
+/// Draws different ports of 127.0.0.1 at which no process listens. Nothing keeps them free until a
+/// task listens there. But they lie outside of the range that the kernel takes for outgoing
+/// connections, and another job draws other ports.
 /// Errors: `resource` if hardly any is free.
 [[nodiscard]] expected<std::vector<uint16_t>> free_ports(size_t count);
 

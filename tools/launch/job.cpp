@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The events of the loop, and the reactions to them.
+// Reacts to the events of a launched job.
 #include "tools/launch/job.hpp"
 
+#include "actors/policies/spin.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/system/signal_watch.hpp"
 
@@ -12,8 +13,6 @@
 #include <csignal>
 #include <filesystem>
 #include <fmt/format.h>
-#include <sched.h>
-#include <thread>
 #include <unistd.h>
 #include <utility>
 
@@ -34,7 +33,7 @@ constexpr auto signal_echo_time = std::chrono::milliseconds{500};
 // The launcher waits at least so long for the bytes that a process has left in its pipes.
 constexpr auto grace_min = std::chrono::milliseconds{500};
 
-// The pause before a task that came back too early is started again.
+// The pause before a task that has come back too early is started again.
 constexpr auto restart_pause = std::chrono::milliseconds{1000};
 
 bool is_ignored(int number) {
@@ -50,15 +49,6 @@ std::vector<std::string> own_environment() {
   return lines;
 }
 
-// Processors that this process may use: in a container or under taskset, not all.
-size_t processor_count() {
-  cpu_set_t usable;
-  CPU_ZERO(&usable);
-  if (::sched_getaffinity(0, sizeof usable, &usable) == 0)
-    return static_cast<size_t>(CPU_COUNT(&usable));
-  return std::thread::hardware_concurrency();
-}
-
 } // namespace
 
 launch_job::launch_job(const launch_options& options, std::vector<launch_task> tasks,
@@ -67,7 +57,7 @@ launch_job::launch_job(const launch_options& options, std::vector<launch_task> t
     kills_(std::move(kills)),
     outcome_(tasks_, options_.grace, options_.restarts,
              {.workers = options_.spares_workers, .parameter_servers = options_.spares_ps}),
-    signals_(context_), grace_(context_), next_look_(context_), next_kill_(context_),
+    signals_(context_), grace_(context_), next_check_(context_), next_kill_(context_),
     terminal_(
       context_, tasks_, options_.fold,
       [this] {
@@ -89,9 +79,9 @@ launch_job::launch_job(const launch_options& options, std::vector<launch_task> t
 
 expected<void> launch_job::start(const std::string& job_id) {
   job_id_ = job_id;
-  inherited_ = own_environment();
+  environment_ = own_environment();
   if (options_.collect_output)
-    if (auto listens = collect_output(*options_.collect_output); !listens) return listens;
+    if (auto listening = collect_output(*options_.collect_output); !listening) return listening;
   for (size_t index = 0; index < tasks_.size(); ++index) {
     auto outlet = outlet_of(index);
     if (!outlet) return tl::unexpected<error>(outlet.error());
@@ -108,15 +98,15 @@ expected<void> launch_job::start(const std::string& job_id) {
 
 expected<void> launch_job::start_process(size_t index) {
   auto restarts = options_.restarts > 0 ? std::optional{restarts_} : std::nullopt;
-  auto environment = task_environment(inherited_, tasks_, tasks_[index], job_id_, restarts,
-                                      processor_count(), notices_.name());
+  auto environment = task_environment(environment_, tasks_, tasks_[index], job_id_, restarts,
+                                      processors_of_this_process().processors, notices_.name());
   return members_[index].process->start(options_.program, environment);
 }
 
 expected<task_outlet> launch_job::outlet_of(size_t index) {
   task_outlet outlet{
-    .put
-    = [this, index](int target, std::span<const std::string> lines) { put(index, target, lines); },
+    .put = [this, index](int descriptor,
+                         std::span<const std::string> lines) { put(index, descriptor, lines); },
     .is_full = [this] { return is_full(); },
     .tell = [this](const std::string& line) { print(line); }};
   if (options_.log_dir.empty()) return outlet;
@@ -135,9 +125,9 @@ expected<task_outlet> launch_job::outlet_of(size_t index) {
 
 // ---- lines ----
 
-void launch_job::put(size_t index, int target, std::span<const std::string> lines) {
-  if (sender_ && sender_->is_open()) return sender_->put(target, lines);
-  terminal_.put(index, target, lines);
+void launch_job::put(size_t index, int descriptor, std::span<const std::string> lines) {
+  if (sender_ && sender_->is_open()) return sender_->put(descriptor, lines);
+  terminal_.put(index, descriptor, lines);
 }
 
 bool launch_job::is_full() {
@@ -156,15 +146,15 @@ expected<void> launch_job::collect_output(const host_port& at) {
   return collector_->listen(at, options_.insecure_network);
 }
 
-void launch_job::send_output(const host_port& to) {
+void launch_job::send_output(const host_port& collector) {
   output_sender::events events{.tell = [this](const std::string& line) { print(line); },
                                .give_back =
-                                 [this](int target, const std::string& line) {
-                                   terminal_.put(0, target, {&line, 1});
+                                 [this](int descriptor, const std::string& line) {
+                                   terminal_.put(0, descriptor, {&line, 1});
                                  },
                                .on_over = [this] { terminal_.flush(); }};
-  sender_ = std::make_unique<output_sender>(context_, to, output_greeting{tasks_[0], job_id_},
-                                            std::move(events));
+  sender_ = std::make_unique<output_sender>(context_, collector,
+                                            output_greeting{tasks_[0], job_id_}, std::move(events));
   sender_->start();
 }
 
@@ -235,23 +225,21 @@ void launch_job::look_at_all() {
 }
 
 void launch_job::on_end(size_t index, task_end end) {
-  auto reaction = outcome_.on_end(index, end, now());
+  using reaction = launch_outcome::reaction;
+  const auto chosen = outcome_.on_end(index, end, now());
   // Background processes of a shell ignore SIGINT and SIGQUIT, and were not asked yet.
   if (ending_since_) members_[index].process->signal_all(SIGTERM);
   wait_for_silence(index);
-  auto is_later = reaction == launch_outcome::reaction::start_again_later;
-  if (is_later || reaction == launch_outcome::reaction::start_again) {
+  if (chosen == reaction::start_again || chosen == reaction::start_again_later) {
     print(outcome_.restart_notice(index));
-    members_[index].starts_again = is_later ? restart_pause : duration{0};
+    members_[index].starts_again = chosen == reaction::start_again ? duration{0} : restart_pause;
   }
-  if (reaction == launch_outcome::reaction::spare) print(outcome_.spare_notice(index));
+  if (chosen == reaction::spare) print(outcome_.spare_notice(index));
   drop_if_over(index);
-  if (reaction == launch_outcome::reaction::end_servers
-      || (reaction == launch_outcome::reaction::spare && outcome_.has_idle_servers()))
+  if (chosen == reaction::end_servers || (chosen == reaction::spare && outcome_.has_idle_servers()))
     end_servers_later();
-  if (outcome_.has_finished() && !looks_who_is_left_) look_who_is_left();
-  auto ends_others = reaction == launch_outcome::reaction::end_others
-                     || reaction == launch_outcome::reaction::restart;
+  if (outcome_.has_finished() && !checks_remaining_) check_remaining_tasks();
+  auto ends_others = chosen == reaction::end_others || chosen == reaction::restart;
   auto is_last = over_count_ == tasks_.size();
   if (!ends_others || ending_since_ || is_last) return;
   print(outcome_.notice());
@@ -311,7 +299,7 @@ void launch_job::restart_all() {
 
 void launch_job::stop_listening() {
   grace_.cancel();
-  next_look_.cancel();
+  next_check_.cancel();
   next_kill_.cancel();
   terminal_.flush();
   // A second Ctrl-C would lose lines that are not sent yet.
@@ -322,7 +310,7 @@ void launch_job::stop_listening() {
   signals_.cancel();
 }
 
-// ---- trying out ----
+// ---- kills on purpose ----
 
 void launch_job::begin_to_kill() {
   auto interval = std::chrono::duration<double>(*options_.kill_every).count();
@@ -341,7 +329,7 @@ void launch_job::kill_one_later() {
 
 void launch_job::kill_one() {
   if (ending_since_ || outcome_.has_finished()) return;
-  auto task = kills_->draw([this](size_t each) { return !outcome_.has_ended(each); });
+  auto task = kills_->draw([this](size_t index) { return !outcome_.has_ended(index); });
   if (!task) return;
   print(fmt::format("kills {} (SIGKILL), as --kill-every asks", tasks_[*task].name()));
   outcome_.on_trial_kill(*task);
@@ -366,11 +354,11 @@ void launch_job::end_servers_later() {
   });
 }
 
-// When the job is over, a task that is stopped (SIGSTOP) keeps only its launcher waiting, for ever:
-// it is killed. Other tasks may have work left, and are named if that lasts.
-void launch_job::look_who_is_left() {
+// When the job is over, a task that is stopped (SIGSTOP) would keep its launcher waiting for ever:
+// it is killed if it is stopped in two checks. Other tasks may have work left, and are named once.
+void launch_job::check_remaining_tasks() {
   auto is_over = outcome_.has_finished() && !ending_since_ && over_count_ < tasks_.size();
-  auto has_looked = std::exchange(looks_who_is_left_, is_over);
+  auto has_checked = std::exchange(checks_remaining_, is_over);
   if (!is_over) return;
   for (size_t index = 0; index < members_.size(); ++index) {
     auto& [process, timer, starts_again, was_stopped] = members_[index];
@@ -381,10 +369,10 @@ void launch_job::look_who_is_left() {
     process->signal_all(SIGKILL);
   }
   auto notice = outcome_.waiting_notice();
-  if (has_looked && !notice.empty() && !std::exchange(has_told_who_is_left_, true)) print(notice);
-  next_look_.expires_after(std::max(grace_min, options_.grace));
-  next_look_.async_wait([this](error_code cancelled) {
-    if (!cancelled) look_who_is_left();
+  if (has_checked && !notice.empty() && !std::exchange(has_named_remaining_, true)) print(notice);
+  next_check_.expires_after(std::max(grace_min, options_.grace));
+  next_check_.async_wait([this](error_code cancelled) {
+    if (!cancelled) check_remaining_tasks();
   });
 }
 

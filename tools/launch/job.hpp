@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The job of `troupe launch`: its tasks from their start to the last one's end.
+// Runs the job of `troupe launch`, from the start of its tasks to the end of the last one.
 #pragma once
 
 #include "tools/launch/kill_choice.hpp"
@@ -23,42 +23,42 @@
 namespace troupe {
 
 /// Everything that happens is an event of one loop: bytes in a pipe, a signal, a task's end, a
-/// timer. When the job is to end, the tasks left are asked by SIGTERM (or the launcher's own
-/// signal) and killed after the grace time: no wait is without an end. Thread: one, which must
-/// stay, since tasks die with it.
+/// timer. When the job is to end, the remaining tasks get SIGTERM (or the launcher's own signal),
+/// and SIGKILL after the grace time, so that every wait has an end. Thread: one, which must not end
+/// before the tasks, since they die with it.
 class launch_job {
 public:
-  /// @param tasks All of them. @param notices Where the job says which tasks it may lose.
-  /// @param kills Which tasks are killed each `options.kill_every`; nothing: none.
+  /// @param tasks All tasks to start. @param notices Where the job says which tasks it may lose.
+  /// @param kills Draws the task to kill after each `options.kill_every`; nothing: none is killed.
   launch_job(const launch_options& options, std::vector<launch_task> tasks, notice_socket notices,
              std::optional<kill_choice> kills);
 
-  /// Starts all tasks, or none: those that were started are killed if another cannot be.
+  /// Starts all tasks. If one cannot be started, the others are killed with this object.
   /// Errors: `resource` for a log that cannot be written; else as `start_task`.
   [[nodiscard]] expected<void> start(const std::string& job_id);
 
-  /// Waits for all tasks and sums up. @returns The exit code.
+  /// Waits for all tasks and prints the outcome. @returns The exit code.
   [[nodiscard]] int run();
 
 private:
   using duration = std::chrono::milliseconds;
 
-  /// A task. Its timer limits how long its children may write after its end.
+  /// A task. Its timer limits how long its children may write after its end, and delays a restart.
   struct member {
     std::unique_ptr<running_task> process;
     boost::asio::steady_timer timer;
     std::optional<duration> starts_again{}; ///< Pause before its next start; empty: none is due.
-    bool was_stopped = false; ///< Whether it was stopped at the last look after the job was over.
+    bool was_stopped = false; ///< Whether the last check of the remaining tasks found it stopped.
   };
 
   [[nodiscard]] expected<void> start_process(size_t index);
   void start_again(size_t index);
   void restart_all();
   [[nodiscard]] expected<task_outlet> outlet_of(size_t index);
-  void put(size_t index, int target, std::span<const std::string> lines);
+  void put(size_t index, int descriptor, std::span<const std::string> lines);
   [[nodiscard]] bool is_full();
   [[nodiscard]] expected<void> collect_output(const host_port& at);
-  void send_output(const host_port& to);
+  void send_output(const host_port& collector);
   [[nodiscard]] duration now() const;
   void print(const std::string& line);
 
@@ -77,33 +77,33 @@ private:
 
   void end_all(int number);
   void end_servers_later();
-  void look_who_is_left();
+  void check_remaining_tasks();
   void kill_later();
   void kill_all();
 
   launch_options options_;
   std::vector<launch_task> tasks_;
   std::string job_id_;
-  std::vector<std::string> inherited_; ///< The launcher's environment.
-  uint32_t restarts_ = 0;              ///< How often all tasks were started again.
+  std::vector<std::string> environment_; ///< The launcher's own, as "NAME=value".
+  uint32_t restarts_ = 0;                ///< How often all tasks were started again.
   notice_socket notices_;
   std::optional<kill_choice> kills_;
   launch_outcome outcome_;
   boost::asio::io_context context_;
   boost::asio::signal_set signals_;
   boost::asio::steady_timer grace_;
-  boost::asio::steady_timer next_look_; ///< For tasks that are stopped.
-  boost::asio::steady_timer next_kill_; ///< For --kill-every.
-  task_terminal terminal_;              // before the tasks, which print as long as they live
+  boost::asio::steady_timer next_check_; ///< For tasks that remain when the job is over.
+  boost::asio::steady_timer next_kill_;  ///< For --kill-every.
+  task_terminal terminal_;               // before the tasks, which print as long as they live
   std::unique_ptr<output_collector> collector_;
   std::unique_ptr<output_sender> sender_;
   std::vector<member> members_;
-  size_t over_count_ = 0;
+  size_t over_count_ = 0; ///< Tasks that have ended, with all their output.
   std::chrono::steady_clock::time_point started_;
   std::optional<std::chrono::steady_clock::time_point> ending_since_;
   bool killed_ = false;
-  bool looks_who_is_left_ = false;
-  bool has_told_who_is_left_ = false;
+  bool checks_remaining_ = false;
+  bool has_named_remaining_ = false;
 };
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words, and draws.
+// Finds the tasks that a user names, and draws among them.
 #include "tools/launch/kill_choice.hpp"
 
 #include <algorithm>
@@ -11,19 +11,12 @@ namespace troupe {
 
 namespace {
 
-std::vector<size_t> workers_but_the_chief(std::span<const launch_task> tasks) {
-  std::vector<size_t> found;
-  auto has_chief = std::ranges::count(tasks, "chief", &launch_task::type) > 0;
-  for (size_t task = 0; task < tasks.size(); ++task)
-    if (tasks[task].type == "worker" && (has_chief || tasks[task].index > 0)) found.push_back(task);
-  return found;
-}
-
-std::vector<size_t> named_tasks(std::span<const launch_task> tasks, std::string_view word) {
-  std::vector<size_t> found;
-  for (size_t task = 0; task < tasks.size(); ++task)
-    if (tasks[task].type == word || tasks[task].name() == word) found.push_back(task);
-  return found;
+template <class Predicate>
+std::vector<size_t> positions_of(std::span<const launch_task> tasks, Predicate is_chosen) {
+  std::vector<size_t> positions;
+  for (size_t i = 0; i < tasks.size(); ++i)
+    if (is_chosen(tasks[i])) positions.push_back(i);
+  return positions;
 }
 
 } // namespace
@@ -31,7 +24,8 @@ std::vector<size_t> named_tasks(std::span<const launch_task> tasks, std::string_
 expected<kill_choice> kill_choice::among(std::span<const launch_task> tasks,
                                          const std::string& words, uint64_t seed) {
   if (words.empty()) {
-    auto found = workers_but_the_chief(tasks);
+    auto found = positions_of(
+      tasks, [&](const launch_task& task) { return is_worker_but_no_chief(tasks, task); });
     if (!found.empty()) return kill_choice{std::move(found), seed};
     return fail(errc::invalid_argument,
                 "--kill-every would kill workers other than the chief, and there is none; start "
@@ -41,7 +35,8 @@ expected<kill_choice> kill_choice::among(std::span<const launch_task> tasks,
   for (std::string_view left = words; !left.empty();) {
     auto word = left.substr(0, left.find(','));
     left.remove_prefix(std::min(left.size(), word.size() + 1));
-    auto found = named_tasks(tasks, word);
+    auto found = positions_of(
+      tasks, [&](const launch_task& task) { return task.type == word || task.name() == word; });
     if (found.empty())
       return fail(errc::invalid_argument,
                   fmt::format("--kill-tasks: no task of this job is '{}'; say types or names of "
@@ -50,14 +45,14 @@ expected<kill_choice> kill_choice::among(std::span<const launch_task> tasks,
     all.insert(all.end(), found.begin(), found.end());
   }
   std::ranges::sort(all);
-  auto twice = std::ranges::unique(all);
-  all.erase(twice.begin(), twice.end());
+  auto repeated = std::ranges::unique(all);
+  all.erase(repeated.begin(), repeated.end());
   return kill_choice{std::move(all), seed};
 }
 
-std::optional<size_t> kill_choice::draw(const std::function<bool(size_t)>& runs) {
+std::optional<size_t> kill_choice::draw(const std::function<bool(size_t)>& is_running) {
   std::vector<size_t> running;
-  std::ranges::copy_if(tasks_, std::back_inserter(running), runs);
+  std::ranges::copy_if(tasks_, std::back_inserter(running), is_running);
   if (running.empty()) return std::nullopt;
   return running[numbers_() % running.size()];
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which task `--kill-every` kills next.
+// The choice of the tasks that `--kill-every` kills.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -17,24 +17,21 @@
 
 namespace troupe {
 
-/// Draws tasks to kill, to try out the loss of some. Sends no signal and
-/// reads no clock; a seed draws the same tasks again if the same ones run.
+/// Draws tasks to kill, which tests how a job bears their loss. Sends no signal and reads no clock.
+/// A seed draws the same tasks again if the same ones run.
 class kill_choice {
 public:
-  /// @param words Types or names, as in "ps,worker:2"; empty: workers other than the chief, without
-  /// which a job can go on.
+  /// @param words Types or names of tasks, as in "ps,worker:2"; empty: all workers but the chief,
+  /// which no job can do without.
   /// Errors: invalid_argument for a word that names none of the tasks, and if no task is left.
   [[nodiscard]] static expected<kill_choice> among(std::span<const launch_task> tasks,
                                                    const std::string& words, uint64_t seed);
 
-  /// A task that runs; nothing if none of those that may be drawn does.
-  [[nodiscard]] std::optional<size_t> draw(const std::function<bool(size_t)>& runs);
+  /// Draws a task that runs; nothing if none of those to draw from does.
+  [[nodiscard]] std::optional<size_t> draw(const std::function<bool(size_t)>& is_running);
 
-  /// Which tasks are drawn, for a line: "one of worker:1-3, with --kill-seed 7".
+  /// The tasks to draw from, for a line: "one of worker:1-3, with --kill-seed 7".
   [[nodiscard]] std::string described(std::span<const launch_task> tasks) const;
-
-  /// The tasks that may be drawn.
-  [[nodiscard]] const std::vector<size_t>& tasks() const { return tasks_; }
 
 private:
   kill_choice(std::vector<size_t> tasks, uint64_t seed)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A queue for each task, and which lines stand in several of them.
+// Keeps a queue of lines for each task, and counts the lines that stand in several queues.
 #include "tools/launch/line_folder.hpp"
 
 #include "messages/assert.hpp"
@@ -11,8 +11,8 @@ namespace troupe {
 
 namespace {
 
-// Bytes that each line counts beside its letters: the number of empty lines is limited, too.
-constexpr size_t bytes_beside = 128;
+// Bytes that count for each line beside its letters, so that empty lines are limited, too.
+constexpr size_t folded_line_overhead_bytes = 128;
 
 std::string key_of(int descriptor, const std::string& line) {
   return static_cast<char>(descriptor) + line;
@@ -29,7 +29,7 @@ void line_folder::add(size_t task, int descriptor, std::string line, time_point 
   TROUPE_ASSERT(task < waiting_.size(), task);
   auto key = key_of(descriptor, line);
   ++counts_[key][task];
-  waiting_bytes_ += key.size() + bytes_beside;
+  waiting_bytes_ += key.size() + folded_line_overhead_bytes;
   waiting_[task].push_back({count_++, std::move(key), now + wait_max});
 }
 
@@ -73,20 +73,20 @@ bool line_folder::is_next(size_t task, const std::string& key) const {
 std::string line_folder::take_next(size_t task) {
   auto key = std::move(waiting_[task].front().key);
   waiting_[task].pop_front();
-  waiting_bytes_ -= key.size() + bytes_beside;
+  waiting_bytes_ -= key.size() + folded_line_overhead_bytes;
   auto counts = counts_.find(key);
   if (--counts->second.at(task) == 0) counts->second.erase(task);
   if (counts->second.empty()) counts_.erase(counts);
   return key;
 }
 
-// The next line of a task, for all tasks that have said it.
+// Gives out the next line of a task, for all tasks that have written it.
 void line_folder::give_out(size_t task, folded_lines& lines) {
-  auto others = counts_.at(waiting_[task].front().key);
-  others.erase(task);
+  auto writers = counts_.at(waiting_[task].front().key);
+  writers.erase(task);
   std::vector tasks{task};
   auto key = take_next(task);
-  for (const auto& [other, count] : others) {
+  for (const auto& [other, count] : writers) {
     while (!is_next(other, key))
       give_out_before(other, tasks, lines);
     take_next(other);
@@ -95,15 +95,15 @@ void line_folder::give_out(size_t task, folded_lines& lines) {
   lines.push_back(folded(key, std::move(tasks)));
 }
 
-// The next line of a task, for all tasks that say it next, but for those that are busy: a line of
-// theirs is yet to be given out.
+// Gives out the next line of a task, for all tasks with the same next line, but for those that are
+// busy: they are part of a line that is still to be given out.
 void line_folder::give_out_before(size_t task, const std::vector<size_t>& busy,
                                   folded_lines& lines) {
-  auto others = counts_.at(waiting_[task].front().key);
-  others.erase(task);
+  auto writers = counts_.at(waiting_[task].front().key);
+  writers.erase(task);
   std::vector tasks{task};
   auto key = take_next(task);
-  for (const auto& [other, count] : others) {
+  for (const auto& [other, count] : writers) {
     if (!is_next(other, key) || std::ranges::count(busy, other) > 0) continue;
     take_next(other);
     tasks.push_back(other);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One line for all tasks that say the same.
+// Merges lines that several tasks write at nearly the same time.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@
 
 namespace troupe {
 
-/// A line, and the tasks that wrote it.
+/// A line with the tasks that wrote it.
 struct folded_line {
   int descriptor = 0;
   std::string line;
@@ -23,36 +23,36 @@ struct folded_line {
   bool operator==(const folded_line&) const = default;
 };
 
-/// A hundred tasks that print the same warning fill a terminal. A line waits a short time for tasks
-/// that say the same. When its time is over, each task that has said it meanwhile joins it, once
-/// the lines that this task wrote before have been given out: the lines of a task keep their order.
-/// Reads no clock: times come in.
+/// A hundred tasks that print the same warning fill a terminal. So a line waits a short time for
+/// the same line of other tasks. When its time is over, each task that has written it meanwhile
+/// joins it, once the lines that this task wrote before have been given out: the lines of a task
+/// keep their order. Reads no clock: the caller passes the times.
 class line_folder {
 public:
   using time_point = std::chrono::steady_clock::time_point;
 
-  /// No line waits longer.
+  /// The longest wait of a line.
   static constexpr std::chrono::milliseconds wait_max{500};
 
-  /// When more bytes wait, the oldest lines wait no longer.
+  /// When more bytes wait, the oldest lines are given out at once.
   static constexpr size_t waiting_bytes_max = size_t{256} << 10;
 
-  /// @param tasks How many there are, numbered from 0. A line that all have said need not wait.
+  /// @param tasks Number of tasks, counted from 0. A line that all have written does not wait.
   explicit line_folder(size_t tasks) : waiting_(tasks) {}
 
-  /// One more task from now on, with the next number.
+  /// Adds a task, with the next number.
   void add_task() { waiting_.emplace_back(); }
 
   /// Takes a line. @pre `task` is less than the number of tasks; `now` does not go back.
   void add(size_t task, int descriptor, std::string line, time_point now);
 
-  /// Lines that need not wait any more, in the order in which they are to be printed.
+  /// Takes out the lines that need not wait any more, in the order in which to print them.
   [[nodiscard]] std::vector<folded_line> take(time_point now);
 
-  /// All lines that wait.
+  /// Takes out all lines that wait.
   [[nodiscard]] std::vector<folded_line> take_all();
 
-  /// When `take` has something to give at the latest; nothing: no line waits.
+  /// The time at which `take` gives a line at the latest; nothing: no line waits.
   [[nodiscard]] std::optional<time_point> next() const;
 
 private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread that writes.
+// The thread that writes, and its queue.
 #include "tools/launch/line_printer.hpp"
 
 #include <cerrno>
@@ -67,9 +67,9 @@ void line_printer::write_all() {
 void line_printer::write(const piece& piece) {
   std::string_view left = piece.text;
   while (!left.empty() && !closed_.contains(piece.descriptor)) {
-    const ssize_t taken = ::write(piece.descriptor, left.data(), left.size());
-    if (taken >= 0) {
-      left.remove_prefix(static_cast<size_t>(taken));
+    const ssize_t written = ::write(piece.descriptor, left.data(), left.size());
+    if (written >= 0) {
+      left.remove_prefix(static_cast<size_t>(written));
     } else if (errno == EAGAIN) { // another process has set O_NONBLOCK
       pollfd room{.fd = piece.descriptor, .events = POLLOUT};
       ::poll(&room, 1, -1);
@@ -77,18 +77,18 @@ void line_printer::write(const piece& piece) {
       closed_.insert(piece.descriptor);
       on_closed_();
     } else if (errno != EINTR) {
-      lose(piece.descriptor, std::strerror(errno));
+      give_up(piece.descriptor, std::strerror(errno));
     }
   }
 }
 
-// A full disk ends no job.
-void line_printer::lose(int descriptor, const char* why) {
+// The job goes on when the disk is full.
+void line_printer::give_up(int descriptor, const char* reason) {
   closed_.insert(descriptor);
   auto is_output = descriptor == STDOUT_FILENO;
   write({is_output ? STDERR_FILENO : STDOUT_FILENO,
          fmt::format("troupe launch: cannot write to standard {}: {}; the tasks go on without it\n",
-                     is_output ? "output" : "error", why)});
+                     is_output ? "output" : "error", reason)});
 }
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The outputs of many tasks on one screen, whole line by whole line.
+// Writes texts to standard output and standard error on a thread of its own.
 #pragma once
 
 #include <condition_variable>
@@ -48,7 +48,7 @@ private:
 
   void write_all();
   void write(const piece& piece);
-  void lose(int descriptor, const char* why);
+  void give_up(int descriptor, const char* reason);
 
   std::function<void()> on_room_;
   std::function<void()> on_closed_;

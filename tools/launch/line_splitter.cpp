@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cutting at line ends.
+// Cuts bytes at line ends.
 #include "tools/launch/line_splitter.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines out of the bytes of a pipe, which are cut anywhere.
+// Finds the lines in the bytes of a pipe, which arrive in pieces.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ public:
   /// piece of a line that is too long.
   [[nodiscard]] std::vector<std::string> add(std::string_view bytes);
 
-  /// Returns the last line, if it has no end; else an empty text.
+  /// Takes out a last line without an end; empty: there is none.
   [[nodiscard]] std::string rest();
 
 private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binding, and reading without waiting.
+// Binds the socket, and reads from it without waiting.
 #include "tools/launch/notice_socket.hpp"
 
 #include "strategies/cluster/launcher_notice.hpp"
@@ -44,12 +44,12 @@ expected<notice_socket> notice_socket::open() {
   address.sun_family = AF_UNIX;
   int yes = 1;
   socklen_t bytes = sizeof address.sun_family; // an address without a name has the kernel draw one
-  auto* at = reinterpret_cast<sockaddr*>(&address);
+  auto* generic_address = reinterpret_cast<sockaddr*>(&address);
   if (::setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) != 0
-      || ::bind(socket, at, bytes) != 0)
+      || ::bind(socket, generic_address, bytes) != 0)
     return cannot_listen(errno);
   bytes = sizeof address;
-  if (::getsockname(socket, at, &bytes) != 0) return cannot_listen(errno);
+  if (::getsockname(socket, generic_address, &bytes) != 0) return cannot_listen(errno);
   opened.name_.assign(address.sun_path, bytes - offsetof(sockaddr_un, sun_path));
   opened.name_[0] = '@';
   return opened;
@@ -66,7 +66,7 @@ notice_socket::~notice_socket() {
 }
 
 std::optional<spared_tasks> notice_socket::take() {
-  std::optional<spared_tasks> all;
+  std::optional<spared_tasks> spared;
   while (true) {
     std::array<char, launcher_notice_bytes_max> text{};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(ucred))> control{};
@@ -78,12 +78,12 @@ std::optional<spared_tasks> notice_socket::take() {
     message.msg_controllen = control.size();
     auto count = ::recvmsg(socket_, &message, 0);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return all;
+    if (count < 0) return spared;
     auto notice = parse_launcher_notice({text.data(), static_cast<size_t>(count)});
     if (!notice || sender_of(message) != ::geteuid()) continue;
-    auto before = all.value_or(spared_tasks{});
-    all
-      = {before.workers || notice->workers, before.parameter_servers || notice->parameter_servers};
+    if (!spared) spared.emplace();
+    spared->workers |= notice->workers;
+    spared->parameter_servers |= notice->parameter_servers;
   }
 }
 

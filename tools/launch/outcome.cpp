@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Judging ends and putting them into words.
+// Judges ends of tasks, and writes the lines about them.
 #include "tools/launch/outcome.hpp"
 
 #include "messages/assert.hpp"
@@ -20,8 +20,13 @@ double seconds(std::chrono::milliseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
-std::string counted(size_t count, std::string_view one, std::string_view many) {
-  return fmt::format("{} {}", count, count == 1 ? one : many);
+std::string counted(size_t count, std::string_view singular, std::string_view plural) {
+  return fmt::format("{} {}", count, count == 1 ? singular : plural);
+}
+
+// Whether the task says that its command is wrong: it would fail again.
+bool is_misuse(task_end end) {
+  return end.signal == 0 && end.exit_code == static_cast<int>(exit_code::usage);
 }
 
 } // namespace
@@ -48,23 +53,21 @@ void launch_outcome::on_spared(const spared_tasks& spared) {
 }
 
 bool launch_outcome::can_spare(size_t task) const {
-  const auto& [type, index, port] = tasks_[task];
-  auto has_chief = std::ranges::count(tasks_, "chief", &launch_task::type) > 0;
-  return (type == "worker" && (index > 0 || has_chief))
-         || (type == "ps" && spared_.parameter_servers);
+  return is_worker_but_no_chief(tasks_, tasks_[task])
+         || (tasks_[task].type == "ps" && spared_.parameter_servers);
 }
 
-// A worker that was started again may come too late, and find no task that it could work for.
+// Whether the job is over without this task. A worker that was started again may come too late, and
+// find no task that it could work for.
 bool launch_outcome::serves(size_t task) const {
   return tasks_[task].type == "ps" || restarted_at_[task].has_value();
 }
 
 bool launch_outcome::is_spared(size_t task, task_end end) const {
-  auto is_wrong = end.signal == 0 && end.exit_code == static_cast<int>(exit_code::usage);
-  auto is_ps = tasks_[task].type == "ps";
   if (tasks_.size() == 1) return false; // the launcher knows nothing of the others
-  auto is_spare = looks_on(task) || ((is_ps || spared_.workers) && can_spare(task));
-  return is_spare && !end.is_success() && !is_wrong;
+  auto is_ps = tasks_[task].type == "ps";
+  auto is_spare = is_evaluator(task) || ((is_ps || spared_.workers) && can_spare(task));
+  return is_spare && !is_misuse(end);
 }
 
 launch_outcome::reaction launch_outcome::on_evaluator_lost() {
@@ -74,9 +77,8 @@ launch_outcome::reaction launch_outcome::on_evaluator_lost() {
   return reaction::start_again;
 }
 
-launch_outcome::reaction launch_outcome::on_spare_lost(size_t task, task_end end, duration time) {
-  auto again = try_again(task, end, time);
-  if (again) return *again;
+launch_outcome::reaction launch_outcome::on_spared_lost(size_t task, task_end end, duration time) {
+  if (auto again = try_again(task, end, time)) return *again;
   if (request_ != 0) // it was asked to end, as all tasks were
     return has_idle_servers() ? reaction::end_servers : reaction::none;
   if (!first_spared_) first_spared_ = task;
@@ -85,47 +87,46 @@ launch_outcome::reaction launch_outcome::on_spare_lost(size_t task, task_end end
 
 bool launch_outcome::has_finished() const {
   for (size_t task = 0; task < tasks_.size(); ++task)
-    if (!can_spare(task) && tasks_[task].type != "ps" && !looks_on(task))
+    if (!can_spare(task) && tasks_[task].type != "ps" && !is_evaluator(task))
       return ends_[task] && ends_[task]->is_success();
   return false;
 }
 
 std::optional<launch_outcome::reaction> launch_outcome::try_again(size_t task, task_end end,
                                                                   duration time) {
-  auto is_hopeless = end.signal == 0 && end.exit_code == static_cast<int>(exit_code::usage);
-  if (is_hopeless || request_ != 0) return std::nullopt;
-  auto is_paid = is_consequence(task, end, time);
-  if (!is_paid) {
+  if (is_misuse(end) || request_ != 0) return std::nullopt;
+  auto is_counted = is_consequence(task, end, time);
+  if (!is_counted) {
     if (restarts_left_ == 0) return std::nullopt;
     --restarts_left_;
-    paid_at_ = time;
+    counted_restart_at_ = time;
   }
   restarts_ = !can_spare(task);
   if (restarts_) return reaction::restart;
   // A task that came back to a job that is ending would fail again at once.
-  auto comes_too_early = is_paid && restarted_at_[task].has_value();
+  auto comes_too_early = is_counted && restarted_at_[task].has_value();
   restarted_at_[task] = time;
   return comes_too_early ? reaction::start_again_later : reaction::start_again;
 }
 
-// Whether an end is the consequence of a loss that has cost a restart already. A task that ends for
-// want of another says so by its exit code; a task that is killed, or fails by itself after its own
-// restart, is another loss.
+// Whether an end is the consequence of a loss that has cost a restart already. A task that ends
+// because another one is missing says so by its exit code; a task that is killed, or that fails
+// after its own restart, is another loss.
 bool launch_outcome::is_consequence(size_t task, task_end end, duration time) const {
-  auto is_recent = [&](const auto& at) { return at && time - *at <= grace_; };
-  auto is_for_others = end.exit_code == static_cast<int>(exit_code::no_cluster)
+  auto is_recent = [&](const auto& past) { return past && time - *past <= grace_; };
+  auto misses_others = end.exit_code == static_cast<int>(exit_code::no_cluster)
                        || end.exit_code == static_cast<int>(exit_code::lost_peer);
-  return end.signal == 0 && is_recent(paid_at_)
-         && (is_for_others || !is_recent(restarted_at_[task]));
+  return end.signal == 0 && is_recent(counted_restart_at_)
+         && (misses_others || !is_recent(restarted_at_[task]));
 }
 
 void launch_outcome::on_restart() {
   ends_.assign(tasks_.size(), std::nullopt);
   given_up_.assign(tasks_.size(), false);
-  first_.reset();
+  first_failure_.reset();
   restarts_ = false;
   restarted_at_.assign(tasks_.size(), std::nullopt);
-  paid_at_.reset();
+  counted_restart_at_.reset();
   spared_ = always_spared_;
   first_spared_.reset();
   running_at_failure_ = killed_ = 0;
@@ -134,32 +135,29 @@ void launch_outcome::on_restart() {
 launch_outcome::reaction launch_outcome::on_end(size_t task, task_end end, duration time) {
   TROUPE_ASSERT(!ends_[task], task);
   ends_[task] = end;
-  if (first_) return reaction::none;
+  if (first_failure_ || restarts_) return reaction::none;
   auto is_expected
     = given_up_[task] || (serves(task) && (servers_told_ || (can_spare(task) && has_finished())));
-  if (restarts_) return reaction::none;
-  if (!is_expected && is_spared(task, end))
-    return looks_on(task) ? on_evaluator_lost() : on_spare_lost(task, end, time);
-  if (!end.is_success() && !is_expected) {
-    auto again = try_again(task, end, time);
-    if (again && again != reaction::restart) return *again;
-    first_ = task;
-    failed_at_ = time;
-    running_at_failure_ = running_count();
-    return again.value_or(reaction::end_others);
-  }
-  return has_idle_servers() ? reaction::end_servers : reaction::none;
+  if (end.is_success() || is_expected)
+    return has_idle_servers() ? reaction::end_servers : reaction::none;
+  if (is_spared(task, end))
+    return is_evaluator(task) ? on_evaluator_lost() : on_spared_lost(task, end, time);
+  auto again = try_again(task, end, time);
+  if (again && again != reaction::restart) return *again;
+  first_failure_ = task;
+  failed_at_ = time;
+  running_at_failure_ = running_count();
+  return again.value_or(reaction::end_others);
 }
 
 bool launch_outcome::has_idle_servers() const {
-  auto is_needless = [this](size_t each) { return has_ended(each) || serves(each); };
-  for (size_t each = 0; each < tasks_.size(); ++each)
-    if (!is_needless(each)) return false;
+  for (size_t task = 0; task < tasks_.size(); ++task)
+    if (!has_ended(task) && !serves(task)) return false;
   return running_count() > 0 && !servers_told_;
 }
 
 void launch_outcome::on_request(int signal, duration time) {
-  if (request_ != 0 || (first_ && !restarts_)) return;
+  if (request_ != 0 || (first_failure_ && !restarts_)) return;
   restarts_ = false;
   request_ = signal;
   requested_at_ = time;
@@ -175,23 +173,23 @@ size_t launch_outcome::running_count() const {
 }
 
 int launch_outcome::exit_code() const {
-  if (!first_) return 0;
-  auto end = *ends_[*first_];
-  // The launcher killed it after that request, which is why it ended.
+  if (!first_failure_) return 0;
+  auto end = *ends_[*first_failure_];
+  // The request is why the launcher killed the task.
   if (request_ != 0 && killed_ > 0 && end.signal == SIGKILL) return exit_code_of_signal(request_);
   return end.signal == 0 ? end.exit_code : exit_code_of_signal(end.signal);
 }
 
 std::string launch_outcome::restart_notice(size_t task) const {
-  auto left = looks_on(task) ? evaluator_restarts_left_ : restarts_left_;
+  auto left = is_evaluator(task) ? evaluator_restarts_left_ : restarts_left_;
   return fmt::format("{} failed: {}; it is started again, {} left", tasks_[task].name(),
                      to_string(*ends_[task]), counted(left, "restart is", "restarts are"));
 }
 
 std::string launch_outcome::spare_notice(size_t task) const {
   return fmt::format("{} failed: {}; {}", tasks_[task].name(), to_string(*ends_[task]),
-                     looks_on(task) ? "the others go on without it"
-                                    : "it is up to the others whether they go on without it");
+                     is_evaluator(task) ? "the others go on without it"
+                                        : "it is up to the others whether they go on without it");
 }
 
 std::string launch_outcome::given_up_notice(size_t task) const {
@@ -214,13 +212,13 @@ std::string launch_outcome::notice() const {
           ? std::string{}
           : fmt::format(" when {} ended", counted(running_count(), "other has", "others have"));
     return fmt::format("{} failed: {}; all tasks are started again{}, {} left",
-                       tasks_[*first_].name(), to_string(*ends_[*first_]), when,
+                       tasks_[*first_failure_].name(), to_string(*ends_[*first_failure_]), when,
                        counted(restarts_left_, "restart is", "restarts are"));
   }
   if (running_count() == 0) return {};
-  if (first_) {
-    return fmt::format("{} failed: {}; ending {}", tasks_[*first_].name(),
-                       to_string(*ends_[*first_]),
+  if (first_failure_) {
+    return fmt::format("{} failed: {}; ending {}", tasks_[*first_failure_].name(),
+                       to_string(*ends_[*first_failure_]),
                        counted(running_count(), "other task", "other tasks"));
   }
   return fmt::format("{}: ending {}; tasks that are left after {:g} s are killed",
@@ -238,17 +236,17 @@ std::string launch_outcome::others_text() const {
 }
 
 std::string launch_outcome::summary() const {
-  if (!first_) return {};
-  auto name = tasks_[*first_].name();
-  auto end = *ends_[*first_];
+  if (!first_failure_) return {};
+  auto name = tasks_[*first_failure_].name();
+  auto end = *ends_[*first_failure_];
   if (request_ != 0) {
     return fmt::format("ended by {} after {:.1f} s; {} was the first: {}", signal_name(request_),
                        seconds(requested_at_), name, to_string(end));
   }
   std::string_view hint;
   if (end.signal == SIGKILL)
-    hint = killed_for_trial_[*first_] ? ", as --kill-every asks"
-                                      : ", as the kernel sends when memory runs out";
+    hint = killed_for_trial_[*first_failure_] ? ", as --kill-every asks"
+                                              : ", as the kernel sends when memory runs out";
   if (first_spared_)
     return fmt::format("{} failed: {}{} after {:.1f} s, when the job had lost {}: {}{}", name,
                        to_string(end), hint, seconds(failed_at_), tasks_[*first_spared_].name(),

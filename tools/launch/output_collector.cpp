@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accepting, greeting, reading.
+// Accepts connections, checks their greetings and reads their lines.
 #include "tools/launch/output_collector.hpp"
 
 #include "messages/printable.hpp"
@@ -24,7 +24,7 @@ using boost::system::error_code;
 
 constexpr std::chrono::milliseconds accept_pause{100};
 
-// How many times as long as others one may take that was kept from sending.
+// How often the grace time may pass for a launcher that was kept from sending.
 constexpr int graces_max = 6;
 
 std::string name_of(const tcp::socket& socket) {
@@ -35,7 +35,7 @@ std::string name_of(const tcp::socket& socket) {
 
 } // namespace
 
-/// One launcher. It lives as long as something is going on.
+/// The connection with one launcher. Its pending operations keep it alive.
 class output_collector::connection : public std::enable_shared_from_this<connection> {
 public:
   connection(tcp::socket socket, output_collector& collector)
@@ -56,7 +56,7 @@ public:
     if (std::exchange(is_paused_, false)) read();
   }
 
-  // Whether this launcher has kept it from sending since this was last asked.
+  // Whether this launcher has kept the other one from sending since the last call.
   bool was_held_up() { return std::exchange(was_held_up_, is_paused_); }
 
   void cut_off() {
@@ -102,10 +102,10 @@ private:
   }
 
   void put(const std::vector<std::string>& received) {
-    for (const auto& each : received) {
-      auto text = std::string_view{each}.substr(0, each.size() - 1);
+    for (const auto& line : received) {
+      auto text = std::string_view{line}.substr(0, line.size() - 1);
       auto was_greeted = task_.has_value();
-      if (each.ends_with('\n') && (was_greeted ? take(text) : greet(text))) continue;
+      if (line.ends_with('\n') && (was_greeted ? take(text) : greet(text))) continue;
       if (was_greeted)
         tell(fmt::format("the launcher of {} at {} does not speak as one does: its connection is "
                          "closed",
@@ -145,10 +145,10 @@ private:
     return true;
   }
 
-  bool refuse(const std::string& why) {
+  bool refuse(const std::string& reason) {
     is_refused_ = true;
-    tell(fmt::format("refuses the launcher at {}: {}", name_of(socket_), why));
-    answer_ = fmt::format("refused: {}\n", why);
+    tell(fmt::format("refuses the launcher at {}: {}", name_of(socket_), reason));
+    answer_ = fmt::format("refused: {}\n", reason);
     asio::async_write(socket_, asio::buffer(answer_),
                       [self = shared_from_this()](error_code, size_t) { self->end(); });
     return false;
@@ -170,16 +170,16 @@ private:
 };
 
 expected<std::string> collecting_address(const host_port& at,
-                                         const std::vector<std::string>& leads_to,
+                                         const std::vector<std::string>& resolved,
                                          std::span<const network_card> cards, bool may_be_reached) {
-  if (is_loopback(at.host)) return leads_to.front();
+  if (is_loopback(at.host)) return resolved.front();
   if (!may_be_reached)
     return fail(
       errc::invalid_argument,
       fmt::format("--collect-output would listen at {}, where every machine can write to this "
                   "terminal; allow it with --insecure-network",
                   to_string(at)));
-  if (!std::ranges::all_of(leads_to, is_loopback)) return leads_to.front();
+  if (!std::ranges::all_of(resolved, is_loopback)) return resolved.front();
   auto card = choose_network_card(cards, "");
   if (card) return card->address;
   return fail(card.error().code, fmt::format("--collect-output: '{}' leads to loopback here, and "
@@ -200,12 +200,12 @@ expected<void> output_collector::listen(const host_port& at, bool may_be_reached
   if (failed || found.empty())
     return fail(errc::unavailable, fmt::format("--collect-output: host '{}' is not known here: {}",
                                                at.host, failed.message()));
-  std::vector<std::string> leads_to;
+  std::vector<std::string> resolved;
   for (const auto& entry : found)
-    leads_to.push_back(entry.endpoint().address().to_string());
+    resolved.push_back(entry.endpoint().address().to_string());
   auto cards = network_cards();
   if (!cards) return tl::unexpected<error>(cards.error());
-  auto address = collecting_address(at, leads_to, *cards, may_be_reached);
+  auto address = collecting_address(at, resolved, *cards, may_be_reached);
   if (!address) return tl::unexpected<error>(address.error());
   const tcp::endpoint endpoint{asio::ip::make_address(*address), at.port};
   acceptor_.open(endpoint.protocol(), failed);
@@ -227,9 +227,9 @@ void output_collector::accept() {
     if (!acceptor_.is_open()) return;
     if (!failed && connections_.size() < connections_max) {
       keep_from_tasks(socket.native_handle());
-      auto comes = std::make_shared<connection>(std::move(socket), *this);
-      connections_.insert(comes);
-      comes->start();
+      auto accepted = std::make_shared<connection>(std::move(socket), *this);
+      connections_.insert(accepted);
+      accepted->start();
     }
     if (!failed) return accept();
     // Without file descriptors accepting fails at once, again and again.
@@ -245,8 +245,8 @@ void output_collector::resume() {
     each->resume();
 }
 
-void output_collector::drop(const std::shared_ptr<connection>& which) {
-  if (connections_.erase(which) > 0 && connections_.empty() && is_finishing_) {
+void output_collector::drop(const std::shared_ptr<connection>& ended) {
+  if (connections_.erase(ended) > 0 && connections_.empty() && is_finishing_) {
     deadline_.cancel();
     events_.on_over();
   }
@@ -259,7 +259,7 @@ void output_collector::finish(duration grace) {
   retry_.cancel();
   if (connections_.empty()) return events_.on_over();
   for (const auto& each : connections_)
-    static_cast<void>(each->was_held_up()); // before, that counted for nothing
+    static_cast<void>(each->was_held_up()); // only what happens from now on counts
   wait_for_ends(grace, graces_max);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of tasks that other launchers have started.
+// Receives lines of tasks that other launchers have started.
 #pragma once
 
 #include "actors/net/host_port.hpp"
@@ -21,55 +21,56 @@
 
 namespace troupe {
 
-/// Debian has a machine's own name lead to 127.0.1.1, which no other launcher reaches: for such a
-/// name a launcher listens on the card that `choose_network_card` takes for "".
-/// @param leads_to The addresses that the host has here, at least one. @param cards This machine's.
-/// @param may_be_reached Whether addresses beyond this machine are allowed.
-/// @returns The address to listen at.
-/// Errors: invalid_argument for one that must not be reached, not_found if there is no such card.
+/// Chooses the address to listen at. Debian resolves a machine's own name to 127.0.1.1, which no
+/// other launcher reaches: for such a name it is the address of the card that `choose_network_card`
+/// takes for "".
+/// @param resolved The addresses of the host as this machine resolves it, at least one.
+/// @param cards The network cards of this machine.
+/// @param may_be_reached Whether addresses that other machines reach are allowed.
+/// Errors: invalid_argument for an address that must not be reached, not_found for no such card.
 [[nodiscard]] expected<std::string> collecting_address(const host_port& at,
-                                                       const std::vector<std::string>& leads_to,
+                                                       const std::vector<std::string>& resolved,
                                                        std::span<const network_card> cards,
                                                        bool may_be_reached);
 
-/// Listens for launchers and hands over the lines that they send. A connection that does not speak
-/// as a launcher does is closed; one of another job is refused. Thread: that of the context.
+/// Listens for launchers and hands over the lines that they send. A connection with other bytes is
+/// closed; a launcher of another job is refused. Thread: that of the context.
 class output_collector {
 public:
   using duration = std::chrono::milliseconds;
 
-  /// At most so many connections at a time.
+  /// The most connections at a time.
   static constexpr size_t connections_max = 256;
 
-  /// How long one that has connected may take to greet.
+  /// The longest time between a connection and its greeting.
   static constexpr duration greeting_time_max{5'000};
 
   /// The launcher's reactions.
   struct events {
-    /// The number of a task from now on; nothing: there are too many tasks.
+    /// Gives the task a number; nothing: there are too many tasks.
     std::function<std::optional<size_t>(const launch_task&)> number_of;
     std::function<void(size_t task, int descriptor, std::span<const std::string> lines)> put;
     std::function<bool()> is_full;                     ///< Whether to `put` no more until `resume`.
-    std::function<void(const std::string& line)> tell; ///< Print a line of the launcher.
-    std::function<void()> on_over; ///< After `finish`, when no connection is left. Called once.
+    std::function<void(const std::string& line)> tell; ///< Prints a line of the launcher.
+    std::function<void()> on_over; ///< No connection is left after `finish`. Called once.
   };
 
-  /// @param job_id That senders must know; empty: they must have none.
+  /// @param job_id The id that senders must have; empty: they must have none.
   output_collector(boost::asio::io_context& context, std::string job_id, events events);
   output_collector(const output_collector&) = delete;
   output_collector& operator=(const output_collector&) = delete;
   ~output_collector();
 
-  /// Begins to listen. @param may_be_reached Whether addresses beyond this machine are allowed.
+  /// Begins to listen. @param may_be_reached As for `collecting_address`.
   /// Errors: as `collecting_address`; unavailable for an address that cannot be listened at;
   /// resource.
   [[nodiscard]] expected<void> listen(const host_port& at, bool may_be_reached);
 
-  /// Goes on to read after `is_full`.
+  /// Reads again after `is_full`.
   void resume();
 
-  /// Takes no new connections, and cuts off those that are left after `grace`, with a line. One
-  /// that could not send because of `is_full` is given as much time again, five times at most.
+  /// Accepts no more connections, and cuts off those that are left after `grace`, with a line. A
+  /// connection that `is_full` kept from sending gets as much time again, at most five times.
   void finish(duration grace);
 
 private:
@@ -77,7 +78,7 @@ private:
 
   void accept();
   void wait_for_ends(duration grace, int graces_left);
-  void drop(const std::shared_ptr<connection>& which);
+  void drop(const std::shared_ptr<connection>& ended);
 
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::steady_timer retry_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing lines, and taking them apart.
+// Writes and parses the lines between launchers.
 #include "tools/launch/output_protocol.hpp"
 
 #include "actors/net/host_port.hpp"
@@ -16,8 +16,8 @@ namespace {
 constexpr std::string_view greeting_begin = "troupe-output 1 ";
 constexpr std::string_view dropped_begin = "dropped ";
 
-tl::unexpected<error> no_such_line(std::string_view what) {
-  return fail(errc::invalid_argument, fmt::format("this is no {} of a launcher", what));
+tl::unexpected<error> no_such_line(std::string_view kind) {
+  return fail(errc::invalid_argument, fmt::format("this is no {} of a launcher", kind));
 }
 
 } // namespace

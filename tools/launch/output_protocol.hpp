@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The protocol between launchers: lines of text over TCP, that a person could type.
+// The protocol between launchers: lines of text over TCP, which a person could type.
 //
 //   sender     troupe-output 1 worker:1 JOB     which task it has started, of which job
 //   collector  ok                               or: refused REASON, and the end
@@ -21,22 +21,22 @@
 
 namespace troupe {
 
-/// The longest line between launchers, with its end: a piece of a task's line and the words before
-/// it. Units: bytes.
+/// The longest line between launchers: the words before a piece of a task's line, and the piece.
+/// Units: bytes.
 constexpr size_t output_line_bytes_max = line_splitter::line_bytes_max + 3;
 
-/// No first line, and no answer, is longer. Units: bytes.
+/// The longest first line, and the longest answer. Units: bytes.
 constexpr size_t output_greeting_bytes_max = 256;
 
-/// The first line.
+/// The first line of a sender.
 struct output_greeting {
   launch_task task;   ///< Without a port.
-  std::string job_id; ///< Empty: it was given none.
+  std::string job_id; ///< Empty: the sender was given none.
 
   bool operator==(const output_greeting&) const = default;
 };
 
-/// A line after it: a line of the task, or the number of lines that were dropped.
+/// A later line of a sender: a line of the task, or the number of lines that were dropped.
 struct output_line {
   int descriptor = 0; ///< 1 or 2; 0 for lines that were dropped.
   std::string text;   ///< Without an end.
@@ -45,7 +45,7 @@ struct output_line {
   bool operator==(const output_line&) const = default;
 };
 
-/// With their ends. @pre `line.text` has no '\n' in it.
+/// A line as it is sent, with its '\n'. @pre `line.text` has no '\n' in it.
 [[nodiscard]] std::string written(const output_greeting& greeting);
 [[nodiscard]] std::string written(const output_line& line);
 

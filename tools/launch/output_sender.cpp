@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dialing, greeting, sending.
+// Dials the other launcher, greets it and sends lines.
 #include "tools/launch/output_sender.hpp"
 
 #include "messages/assert.hpp"
@@ -25,11 +25,11 @@ constexpr std::chrono::milliseconds redial_pause{500};
 constexpr std::chrono::seconds silence_max{5};
 constexpr std::chrono::seconds answer_time_max{10};
 
-// Bytes that each line counts beside its letters: the number of empty lines is limited, too.
-constexpr size_t frame_bytes_beside = 64;
+// Bytes that count for each line beside its letters, so that empty lines are limited, too.
+constexpr size_t sent_line_overhead_bytes = 64;
 
 size_t size_of(const output_line& line) {
-  return line.text.size() + frame_bytes_beside;
+  return line.text.size() + sent_line_overhead_bytes;
 }
 
 } // namespace
@@ -44,12 +44,12 @@ output_sender::output_sender(asio::io_context& context, host_port to, output_gre
 void output_sender::start() {
   deadline_.expires_after(dial_time_max);
   deadline_.async_wait([this](error_code cancelled) {
-    if (!cancelled && phase_ == phase::dialing) give_up(why_not_yet_);
+    if (!cancelled && phase_ == phase::dialing) give_up(dial_failure_);
   });
   resolve();
 }
 
-// A question to a name server cannot be broken off: the end of this process would wait for it.
+// A query to a name server cannot be cancelled: the end of this process would wait for it.
 void output_sender::resolve() {
   tell_if_silent();
   auto on_resolved = [this](error_code failed, tcp::resolver::results_type found) {
@@ -69,9 +69,9 @@ void output_sender::dial() {
   });
 }
 
-// Where packets are dropped, the kernel tries for minutes before it says so.
+// Where packets are dropped, the kernel tries for minutes before it reports a failure.
 void output_sender::tell_if_silent() {
-  why_not_yet_ = "it does not answer";
+  dial_failure_ = "it does not answer";
   retry_.expires_after(silence_max);
   retry_.async_wait([this](error_code cancelled) {
     if (!cancelled && phase_ == phase::dialing) tell_once();
@@ -79,13 +79,13 @@ void output_sender::tell_if_silent() {
 }
 
 void output_sender::tell_once() {
-  if (!std::exchange(has_told_why_, true))
+  if (!std::exchange(has_told_failure_, true))
     events_.tell(
-      fmt::format("no launcher at {} yet ({}); lines wait for it", to_string(to_), why_not_yet_));
+      fmt::format("no launcher at {} yet ({}); lines wait for it", to_string(to_), dial_failure_));
 }
 
-void output_sender::dial_again(std::string why) {
-  why_not_yet_ = std::move(why);
+void output_sender::dial_again(std::string reason) {
+  dial_failure_ = std::move(reason);
   if (!is_finishing_) found_ = {}; // the host may have another address by now
   tell_once();
   retry_.expires_after(redial_pause);
@@ -133,9 +133,9 @@ void output_sender::on_answer() {
   send();
 }
 
-// The other launcher says nothing any more; but a read tells at once when it is gone.
+// The other launcher sends nothing more; but a read fails at once when that launcher is gone.
 void output_sender::watch() {
-  socket_.async_read_some(asio::buffer(heard_), [this](error_code failed, size_t) {
+  socket_.async_read_some(asio::buffer(ignored_bytes_), [this](error_code failed, size_t) {
     if (phase_ != phase::sending) return;
     failed ? give_up(failed == asio::error::eof ? "it has ended" : failed.message()) : watch();
   });
@@ -200,11 +200,11 @@ void output_sender::close() {
   events_.on_over();
 }
 
-void output_sender::give_up(const std::string& why) {
+void output_sender::give_up(const std::string& reason) {
   phase_ = phase::over; // first: the text may come back as a line
   events_.tell(
     fmt::format("no connection to the launcher at {} ({}); what {} writes is printed here",
-                to_string(to_), why, greeting_.task.name()));
+                to_string(to_), reason, greeting_.task.name()));
   for (const auto* lines : {&under_way_, &waiting_})
     for (const auto& line : *lines) {
       if (line.descriptor != 0)

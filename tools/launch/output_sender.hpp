@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A task's output on its way to the launcher that collects it.
+// Sends a task's output to the launcher that collects it.
 #pragma once
 
 #include "actors/net/host_port.hpp"
@@ -20,9 +20,9 @@
 namespace troupe {
 
 /// A task must not wait for a terminal of another machine. So lines wait in memory while the other
-/// launcher is dialed or slow; lines beyond `waiting_bytes_max` are dropped and counted, and the
-/// count is sent in their place. When there is no connection to hope for, the lines that wait are
-/// given back, and the sender takes no more. Thread: that of the context.
+/// launcher is dialed or slow. Lines beyond `waiting_bytes_max` are dropped and counted, and the
+/// count is sent in their place. When the connection fails, the lines that wait are given back, and
+/// the sender takes no more. Thread: that of the context.
 class output_sender {
 public:
   using duration = std::chrono::milliseconds;
@@ -35,22 +35,22 @@ public:
 
   /// The launcher's reactions.
   struct events {
-    std::function<void(const std::string& line)> tell; ///< Print a line of the launcher.
-    /// Print a line that the task wrote and that was not sent, or not to its end.
+    std::function<void(const std::string& line)> tell; ///< Prints a line of the launcher.
+    /// Prints a line of the task that was not sent, or not to its end.
     std::function<void(int descriptor, const std::string& text)> give_back;
-    std::function<void()> on_over; ///< All is sent, or given back. Called once.
+    std::function<void()> on_over; ///< All lines are sent, or given back. Called once.
   };
 
-  /// @param to Where the other launcher listens. @param greeting The first line.
+  /// @param to Where the other launcher listens. @param greeting The first line to send.
   output_sender(boost::asio::io_context& context, host_port to, output_greeting greeting,
                 events events);
   output_sender(const output_sender&) = delete;
   output_sender& operator=(const output_sender&) = delete;
 
-  /// Dials, again and again.
+  /// Begins to dial, and dials again after each failure.
   void start();
 
-  /// Whether lines are sent, or wait to be; if not, they are the caller's.
+  /// Whether the sender takes lines; if not, the caller prints them.
   [[nodiscard]] bool is_open() const { return phase_ != phase::over; }
 
   /// Takes lines of the task. @pre is_open()
@@ -64,7 +64,7 @@ private:
 
   void resolve();
   void dial();
-  void dial_again(std::string why);
+  void dial_again(std::string reason);
   void tell_if_silent();
   void tell_once();
   void greet();
@@ -73,7 +73,7 @@ private:
   void watch();
   void send();
   void close();
-  void give_up(const std::string& why);
+  void give_up(const std::string& reason);
 
   boost::asio::ip::tcp::resolver resolver_;
   boost::asio::ip::tcp::socket socket_;
@@ -84,10 +84,10 @@ private:
   output_greeting greeting_;
   events events_;
   phase phase_ = phase::dialing;
-  std::string why_not_yet_;
-  bool has_told_why_ = false;
+  std::string dial_failure_;
+  bool has_told_failure_ = false;
   std::string answer_;
-  std::array<char, 64> heard_{};
+  std::array<char, 64> ignored_bytes_{};
   std::vector<output_line> waiting_;
   std::vector<output_line> under_way_;
   std::string bytes_under_way_;

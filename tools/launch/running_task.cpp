@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading pipes, sending signals.
+// Reads the pipes of a process, and sends it signals.
 #include "tools/launch/running_task.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-constexpr size_t remembered_letters_max = 500;
+constexpr size_t error_line_bytes_max = 500;
 
 } // namespace
 
@@ -25,8 +25,8 @@ running_task::running_task(asio::io_context& context, task_outlet outlet,
                            std::function<void()> on_silent)
   : outlet_(std::move(outlet)),
     on_silent_(std::move(on_silent)), output_{.pipe = asio::posix::stream_descriptor{context},
-                                              .target = STDOUT_FILENO},
-    errors_{.pipe = asio::posix::stream_descriptor{context}, .target = STDERR_FILENO} {}
+                                              .descriptor = STDOUT_FILENO},
+    errors_{.pipe = asio::posix::stream_descriptor{context}, .descriptor = STDERR_FILENO} {}
 
 running_task::~running_task() {
   if (process_ == 0) return;
@@ -66,7 +66,8 @@ std::optional<task_end> running_task::look() {
 }
 
 bool running_task::is_stopped() const {
-  // "4711 (its name) T ...": see proc(5). Waiting would tell but once, and a debugger's stops, too.
+  // "4711 (its name) T ...": see proc(5). `waitid` would report a stop once only,
+  // and a debugger's stops, too.
   std::ifstream file{fmt::format("/proc/{}/stat", process_)};
   std::string line;
   std::getline(file, line);
@@ -117,19 +118,19 @@ void running_task::finish(source& from) {
 void running_task::put(source& from, const std::vector<std::string>& lines) {
   if (lines.empty()) return;
   for (const auto& line : lines) {
-    if (from.target != STDERR_FILENO) break;
-    last_errors_.push_back(line.substr(0, std::min(line.find('\n'), remembered_letters_max)));
+    if (from.descriptor != STDERR_FILENO) break;
+    last_errors_.push_back(line.substr(0, std::min(line.find('\n'), error_line_bytes_max)));
     if (last_errors_.size() > last_errors_max) last_errors_.pop_front();
   }
-  outlet_.put(from.target, lines);
-  put_into_log(from.target, lines);
+  outlet_.put(from.descriptor, lines);
+  put_into_log(from.descriptor, lines);
 }
 
-void running_task::put_into_log(int target, const std::vector<std::string>& lines) {
+void running_task::put_into_log(int descriptor, const std::vector<std::string>& lines) {
   if (!outlet_.log) return;
   // The other output must not go on a line that this one has begun.
-  std::string text = begun_by_ != 0 && begun_by_ != target ? "\n" : "";
-  begun_by_ = lines.back().back() == '\n' ? 0 : target;
+  std::string text = begun_by_ != 0 && begun_by_ != descriptor ? "\n" : "";
+  begun_by_ = lines.back().back() == '\n' ? 0 : descriptor;
   for (const auto& line : lines)
     text += line;
   auto written = outlet_.log->append(text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A task from its start to the last byte of its output.
+// Runs the process of a task, from its start to the last byte of its output.
 #pragma once
 
 #include "actors/recording/output_file.hpp"
@@ -21,24 +21,24 @@
 
 namespace troupe {
 
-/// Where a task's lines go.
+/// The receivers of a task's lines.
 struct task_outlet {
   /// Takes lines of STDOUT_FILENO or STDERR_FILENO; all but a piece of a long one end with '\n'.
-  std::function<void(int target, std::span<const std::string> lines)> put;
+  std::function<void(int descriptor, std::span<const std::string> lines)> put;
   std::function<bool()> is_full;                ///< Whether to `put` no more until `resume`.
   std::function<void(const std::string&)> tell; ///< Takes a line about the log.
-  std::optional<record_writer> log;             ///< Gets both outputs as they are.
+  std::optional<record_writer> log;             ///< Takes both outputs as they are.
 };
 
-/// A process has ended twice: when it is gone, and when no process is left that could write into
-/// its pipes, which may be one that it started. Until then its id is kept from being given to
-/// another, so that signals meet no other process. Thread: that of the context.
+/// A task has two ends: that of its process, and that of its pipes, into which a process that it
+/// started may still write. Until both have come, the process is not reaped, so that its id is not
+/// given to another process, which would get its signals. Thread: that of the context.
 class running_task {
 public:
-  /// How many lines `last_errors` has at most.
+  /// The most lines of `last_errors`.
   static constexpr size_t last_errors_max = 10;
 
-  /// @param on_silent Called when both its outputs are at their end.
+  /// @param on_silent Called when both outputs are at their end.
   running_task(boost::asio::io_context& context, task_outlet outlet,
                std::function<void()> on_silent);
   running_task(const running_task&) = delete;
@@ -47,7 +47,7 @@ public:
   /// Kills it if it is still there.
   ~running_task();
 
-  /// Errors: as `start_task`.
+  /// Starts the process. @param words, environment As for `start_task`. Errors: as `start_task`.
   [[nodiscard]] expected<void> start(std::span<const std::string> words,
                                      std::span<const std::string> environment);
 
@@ -66,7 +66,7 @@ public:
   /// Whether both outputs are at their end.
   [[nodiscard]] bool is_silent() const { return open_count_ == 0; }
 
-  /// Lets go of a process that has ended. @pre `look` said so.
+  /// Frees the id of a process that has ended. @pre `look` has returned its end.
   void reap();
 
   /// Stops reading its output.
@@ -75,7 +75,7 @@ public:
   /// Whether it waits for room at its outlet.
   [[nodiscard]] bool is_paused() const { return output_.is_paused || errors_.is_paused; }
 
-  /// Goes on to read after the outlet was full.
+  /// Reads again after the outlet was full.
   void resume();
 
   /// The last lines of standard error, without their ends.
@@ -84,7 +84,7 @@ public:
 private:
   struct source {
     boost::asio::posix::stream_descriptor pipe;
-    int target; // STDOUT_FILENO or STDERR_FILENO
+    int descriptor; // STDOUT_FILENO or STDERR_FILENO
     line_splitter lines;
     std::array<char, 16384> buffer;
     bool is_paused = false;
@@ -94,16 +94,16 @@ private:
   void on_read(source& from, boost::system::error_code failed, size_t count);
   void finish(source& from);
   void put(source& from, const std::vector<std::string>& lines);
-  void put_into_log(int target, const std::vector<std::string>& lines);
+  void put_into_log(int descriptor, const std::vector<std::string>& lines);
 
   task_outlet outlet_;
   std::function<void()> on_silent_;
-  pid_t process_ = 0; // 0: none that we have to care for
+  pid_t process_ = 0; // 0: not started, or reaped
   source output_;
   source errors_;
   int open_count_ = 0;
   std::deque<std::string> last_errors_;
-  int begun_by_ = 0; // the output that has begun a line in the log
+  int begun_by_ = 0; // the descriptor whose line in the log has no end yet; 0: none
 };
 
 } // namespace troupe

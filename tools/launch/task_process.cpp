@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fork and exec. posix_spawn, and so Boost.Process's portable part, knows no way to say that a
-// child shall not outlive its parent.
+// Starts a process by fork and exec: posix_spawn, and so Boost.Process's portable part, cannot make
+// a child end with its parent.
 #include "tools/launch/task_process.hpp"
 
 #include "tools/system/signal_watch.hpp"
@@ -52,14 +52,14 @@ private:
   bool is_open_ = false;
 };
 
-/// All that the child needs, made before the fork: between fork and exec it may not allocate.
+/// The needs of the child, made before the fork: between fork and exec it must not allocate.
 struct child_plan {
   std::vector<char*> words;
   std::vector<char*> environment;
   pid_t parent = 0;
   int output = -1;
   int errors = -1;
-  int report = -1; ///< Where it writes errno if it cannot become the program.
+  int report = -1; ///< The child writes errno here if it cannot become the program.
 };
 
 std::vector<char*> pointers(std::span<const std::string> texts) {
@@ -104,7 +104,7 @@ void forget_signal_handlers() {
   ::_exit(127);
 }
 
-/// Between its lifetime's begin and end, no signal interrupts this thread.
+/// Blocks all signals for this thread during its lifetime.
 class without_signals {
 public:
   without_signals() {
@@ -128,7 +128,7 @@ tl::unexpected<error> cannot_start(const std::string& program, int problem) {
   return fail(code, fmt::format("cannot start {}: {}{}", program, std::strerror(problem), limit));
 }
 
-// The pipe ends without a word when exec has closed it.
+// The errno that the child has reported; 0: exec has closed the pipe.
 int problem_of(int report) {
   int problem = 0;
   ssize_t count = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process that belongs to this one: its group, its pipes, and no life beyond ours.
+// Starts a program that ends with this process, in a process group of its own.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-/// A program that was started. The caller reads from the descriptors, and closes them.
+/// A program that was started. The caller closes the descriptors.
 struct task_process {
   pid_t id = 0;    ///< Also the id of its process group, to which its children belong.
   int output = -1; ///< Reads its standard output.

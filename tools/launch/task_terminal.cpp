@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names before lines.
+// Puts names before lines, and prints folded lines when they are due.
 #include "tools/launch/task_terminal.hpp"
 
 #include "tools/system/terminal.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tasks' output, at the launcher's own outputs.
+// Prints the tasks' lines to the launcher's own outputs, behind the names of the tasks.
 #pragma once
 
 #include "tools/launch/line_folder.hpp"
@@ -26,7 +26,7 @@ public:
   task_terminal(boost::asio::io_context& context, std::vector<launch_task> tasks, fold_choice fold,
                 std::function<void()> on_room, std::function<void()> on_closed);
 
-  /// The number of a task that may be known already; nothing: there are too many.
+  /// The number of a task, which is added if it is new; nothing: there are too many tasks.
   [[nodiscard]] std::optional<size_t> number_of(const launch_task& task);
 
   /// Prints lines of a task, now or within `line_folder::wait_max`.
@@ -39,7 +39,7 @@ public:
   /// Prints text as it is to standard error, after all that was put before.
   void print(std::string text);
 
-  /// Prints all lines that wait for others like them.
+  /// Prints all lines that wait for the same line of other tasks.
   void flush();
 
   /// Whether the caller should wait for `on_room`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tasks, TF_CONFIG and the environment, as texts.
+// Writes names of tasks, TF_CONFIG and environments.
 #include "tools/launch/tasks.hpp"
 
 #include "actors/net/host_port.hpp"
@@ -44,6 +44,11 @@ expected<launch_task> parse_task_name(std::string_view text) {
   return launch_task{.type = std::string{type}, .index = static_cast<uint32_t>(*index)};
 }
 
+bool is_worker_but_no_chief(std::span<const launch_task> tasks, const launch_task& task) {
+  return task.type == "worker"
+         && (task.index > 0 || std::ranges::count(tasks, "chief", &launch_task::type) > 0);
+}
+
 std::string task_ranges(std::span<const launch_task> tasks, std::vector<size_t> numbers) {
   // Tasks of other launchers are numbered as they came.
   std::ranges::sort(numbers, {}, [&](size_t number) {
@@ -53,11 +58,11 @@ std::string task_ranges(std::span<const launch_task> tasks, std::vector<size_t> 
   std::string text;
   for (size_t first = 0, end = 0; first < numbers.size(); first = end) {
     const auto& task = tasks[numbers[first]];
-    auto goes_on = [&](size_t at) {
-      const auto& other = tasks[numbers[at]];
-      return other.type == task.type && other.index == task.index + (at - first);
+    auto continues_range = [&](size_t at) {
+      const auto& next = tasks[numbers[at]];
+      return next.type == task.type && next.index == task.index + (at - first);
     };
-    for (end = first + 1; end < numbers.size() && goes_on(end);)
+    for (end = first + 1; end < numbers.size() && continues_range(end);)
       ++end;
     auto is_same_type = first > 0 && tasks[numbers[first - 1]].type == task.type;
     if (is_same_type)

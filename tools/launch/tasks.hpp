@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tasks of a job that `troupe launch` starts, and their environments.
+// The tasks of a job that `troupe launch` starts, and their environment variables.
 #pragma once
 
 #include "tools/launch/command_line.hpp"
@@ -18,20 +18,24 @@ struct launch_task {
   uint32_t index = 0;
   uint16_t port = 0; ///< On 127.0.0.1, for the task to listen at; 0: the task knows from elsewhere.
 
-  /// As in "worker:2".
+  /// Its name in lines: "worker:2".
   [[nodiscard]] std::string name() const;
 
-  /// Name of its file below --log-dir: "worker-2.log".
+  /// The name of its file below --log-dir: "worker-2.log".
   [[nodiscard]] std::string log_name() const;
 
   bool operator==(const launch_task&) const = default;
 };
 
-/// A task by its name, "worker:1"; "chief" alone is chief:0.
+/// Reads a task's name: "worker:1", or "chief" for chief:0.
 /// Errors: invalid_argument.
 [[nodiscard]] expected<launch_task> parse_task_name(std::string_view text);
 
-/// Names of several tasks, in the order of all: "chief:0 worker:0-3,7".
+/// Whether a task is a worker that does not lead the job, as worker 0 does if there is no chief.
+[[nodiscard]] bool is_worker_but_no_chief(std::span<const launch_task> tasks,
+                                          const launch_task& task);
+
+/// Names several tasks, in the order of `tasks`: "chief:0 worker:0-3,7".
 /// @param numbers Positions in `tasks`, each once.
 [[nodiscard]] std::string task_ranges(std::span<const launch_task> tasks,
                                       std::vector<size_t> numbers);

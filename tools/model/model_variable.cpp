@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drawing the values that a model begins with.
+// Draws the values of variables before the first step.
 #include "tools/model/model_variable.hpp"
 
 #include "kernels/tensor/random.hpp"

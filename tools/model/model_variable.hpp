@@ -11,13 +11,13 @@
 
 namespace troupe {
 
-/// A variable of a model: f32 everywhere.
+/// A variable of a model, of f32.
 struct model_variable {
   std::string name;
   shape extents;
-  double deviation = 0;   ///< It begins with normal values of this deviation around 0; or
-  float constant = 0;     ///< with this value everywhere, if the deviation is 0.
-  std::string drawn_as{}; ///< Names the normal values' draws.
+  double deviation = 0;   ///< The first values are normal around 0 with this deviation.
+  float constant = 0;     ///< The first value of all elements, if the deviation is 0.
+  std::string drawn_as{}; ///< Names the draws of the normal values.
 };
 
 /// A variable before the first step.
@@ -30,7 +30,7 @@ struct initial_variable {
 [[nodiscard]] std::vector<initial_variable>
 initial_values(std::span<const model_variable> variables, uint64_t seed);
 
-/// Elements of all variables.
+/// The number of elements of all variables.
 [[nodiscard]] int64_t element_count(std::span<const model_variable> variables);
 
 } // namespace troupe

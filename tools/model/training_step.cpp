@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step itself, and how little there is to it.
+// Reads variables, computes gradients with or without a loss scale, and applies them.
 #include "tools/model/training_step.hpp"
 
 #include "strategies/optimizers/loss_scale.hpp"
@@ -11,7 +11,7 @@ namespace troupe {
 
 namespace {
 
-// Keeps no value that it reads: an owner changes a variable in place if no reader holds it.
+// Holds no value of a variable at its end: an owner changes one in place if no reader holds it.
 task<step_on_stream> compute_batch(replica_context& context, batch_work compute,
                                    std::vector<variable> variables, product_precision precision,
                                    std::optional<double> loss_scale = {}) {
@@ -19,8 +19,8 @@ task<step_on_stream> compute_batch(replica_context& context, batch_work compute,
   auto values = co_await reading;
   const batch_draws draws{context.random("batch"), context.random("dropout")};
   auto work = [compute = std::move(compute), values = std::move(values), draws, precision,
-               loss_scale](std::stop_token stop, compute_stream& on) {
-    return compute(on, values, draws,
+               loss_scale](std::stop_token stop, compute_stream& stream) {
+    return compute(stream, values, draws,
                    {.stop = std::move(stop), .precision = precision, .loss_scale = loss_scale});
   };
   auto computing = context.compute(std::move(work));
@@ -30,7 +30,7 @@ task<step_on_stream> compute_batch(replica_context& context, batch_work compute,
 
 constexpr const char* kept_scale = "loss scale";
 
-// With the largest scale that leaves the gradients finite, or a smaller one.
+// Computes a batch with a loss scale that leaves the gradients finite.
 task<step_on_stream> compute_scaled_batch(replica_context& context, batch_work compute,
                                           std::vector<variable> variables,
                                           product_precision precision) {

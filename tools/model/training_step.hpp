@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step of a replica of `troupe train`, whatever it learns.
+// The step of a replica of `troupe train`, for every model.
 #pragma once
 
 #include "actors/gpu/step_on_stream.hpp"
@@ -20,21 +20,20 @@ struct batch_draws {
   random_key dropout;
 };
 
-/// Draws a batch and differentiates its loss. Called by the computing threads of all replicas at
-/// once, with the precision that the step was given.
-/// Errors: in what is returned.
-using batch_work
-  = std::function<expected<step_on_stream>(compute_stream& on, std::span<const tensor> variables,
-                                           const batch_draws& draws, const differentiation& how)>;
+/// Draws a batch and differentiates its loss. Thread: the computing threads of all replicas call it
+/// at once. Errors: in the result.
+using batch_work = std::function<expected<step_on_stream>(
+  compute_stream& stream, std::span<const tensor> variables, const batch_draws& draws,
+  const differentiation& settings)>;
 
-/// Reads the variables, has their gradients computed for a batch of its own on the replica's
-/// device, and hands them to the optimizer.
+/// Makes a step that reads the variables, computes their gradients for the replica's own batch on
+/// its device, and hands them to the optimizer.
 /// @param examples Examples in a batch.
-/// @param variables In the order that the work expects.
+/// @param variables In the order that the work takes.
 /// @param precision Precision of matrix products. With f16, each replica has a dynamic
 /// `loss_scale`, which checkpoints hold. If a gradient is not finite, the replica computes its
-/// batch again with half the scale, and hands on none before. It throws `failure` with
-/// failed_precondition, if a scale of 1 does not help.
+/// batch again with half the scale before it hands on any gradient. If a scale of 1 does not help,
+/// the step throws `failure` with failed_precondition.
 [[nodiscard]] step_function training_step(batch_work work, uint32_t examples,
                                           job_optimizer optimizer, std::vector<variable> variables,
                                           product_precision precision = product_precision::full);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of clusters and servers with their ranges and descriptions.
+// The options of clusters and servers, with their ranges and descriptions.
 #include "tools/options/cluster_arguments.hpp"
 
 #include "actors/net/host_port.hpp"
@@ -12,7 +12,7 @@ namespace troupe {
 namespace {
 
 option_value window_value(uint64_t& bytes) {
-  constexpr option_range mib{.low = 0, .high = 1 << 20, .above_low = true};
+  constexpr auto mib = above(0, 1 << 20);
   return unwritten(single_value( // the default depends on the machine
     bytes, toml_form::number, "MiB " + to_string(mib),
     [mib](std::string_view text) -> std::optional<uint64_t> {
@@ -73,7 +73,7 @@ void add_options(command_options& all, server_options& options) {
   all.add_flag("--insecure-network", options.insecure_network,
                "listen beyond this machine even without TLS");
   all.add("--start-deadline", "SECONDS", "how long tasks wait for each other",
-          seconds_value(options.start_deadline, {.low = 0, .high = 86'400, .above_low = true}));
+          seconds_value(options.start_deadline, above(0, 86'400)));
   all.add("--window", "MIB",
           "how much of what one other task has sent may wait here; must be more than it sends "
           "in a step",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options that tell a command its cluster, and how a process speaks to the others of its job.
+// Options that describe a cluster, and how a process speaks to the others of its job.
 #pragma once
 
 #include "strategies/cluster/cluster_flags.hpp"
@@ -8,11 +8,11 @@
 
 namespace troupe {
 
-/// Describes the options of a cluster. @param options Gets the values; must outlive `all`.
+/// Adds the options of a cluster. @param options Gets the values; must outlive `all`.
 void add_options(command_options& all, cluster_options& options);
 
-/// Describes how a process speaks to others; to be settled once the values are stored.
-/// @param options Gets the values; must outlive `all`.
+/// Adds the options of how a process speaks to others. `settle` completes the values once they are
+/// stored. @param options Gets the values; must outlive `all`.
 void add_options(command_options& all, server_options& options);
 
 /// Leaves TLS out if no file of it is given.

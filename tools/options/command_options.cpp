@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options described to CLI11, and its answers in our words.
+// Adding options to CLI11, and putting its help and errors into our words.
 #include "tools/options/command_options.hpp"
 
 #include "tools/options/help.hpp"
@@ -29,10 +29,9 @@ std::string option_help(const CLI::Option& option) {
 }
 
 bool has_empty_text(const described_option& option) {
-  return option.words->count() > 0 && option.words->results().back().empty();
+  return option.cli_option->count() > 0 && option.cli_option->results().back().empty();
 }
 
-// The help of CLI11 in our layout.
 std::string command_help(const CLI::App& app) {
   auto text = app.get_description();
   for (const auto& group : app.get_groups()) {
@@ -65,12 +64,12 @@ void command_options::begin_group(const std::string& heading, bool in_files, std
 
 void command_options::add(const std::string& names, const std::string& argument,
                           const std::string& help, option_value value, std::string when_empty) {
-  auto* words = app_->add_option(names, CLI::callback_t{}, help);
+  auto* option = app_->add_option(names, CLI::callback_t{}, help);
   const auto standard = fmt::format("{}", fmt::join(value.texts(), " "));
-  words->take_all()->option_text(argument)->default_str(standard.empty() ? when_empty : standard);
-  const auto& names_in_full = words->get_lnames();
-  options_.push_back({names_in_full.empty() ? names : names_in_full.front(), section_,
-                      std::move(when_empty), in_files_, std::move(value), words});
+  option->take_all()->option_text(argument)->default_str(standard.empty() ? when_empty : standard);
+  const auto& long_names = option->get_lnames();
+  options_.push_back({long_names.empty() ? names : long_names.front(), section_,
+                      std::move(when_empty), in_files_, std::move(value), option});
 }
 
 void command_options::add_flag(const std::string& names, bool& place, const std::string& help) {
@@ -78,11 +77,11 @@ void command_options::add_flag(const std::string& names, bool& place, const std:
 }
 
 void command_options::hide(std::string_view key) {
-  find(key)->words->group("");
+  find(key)->cli_option->group("");
 }
 
 void command_options::show_default(std::string_view key, const std::string& text) {
-  find(key)->words->default_str(text);
+  find(key)->cli_option->default_str(text);
 }
 
 void command_options::add_help() {
@@ -95,25 +94,26 @@ expected<std::string> command_options::parse(int argument_count, const char* con
   } catch (const CLI::CallForHelp&) {
     return app_->help();
   } catch (const CLI::ArgumentMismatch& problem) {
-    const std::string what = problem.what();
-    const auto name = what.substr(0, what.find(':'));
+    const std::string message = problem.what();
+    const auto name = message.substr(0, message.find(':'));
     const auto* option = app_->get_option_no_throw(name);
     return misuse((option == nullptr ? name : all_names(*option)) + " needs a value");
   } catch (const CLI::ParseError& problem) {
     return misuse(problem.what());
   }
   for (const auto& option : options_) // a variable of the shell may not be set
-    if (option.words->nonpositional() && has_empty_text(option))
-      return misuse(all_names(*option.words) + " needs a value");
+    if (option.cli_option->nonpositional() && has_empty_text(option))
+      return misuse(all_names(*option.cli_option) + " needs a value");
   if (const auto extra = app_->remaining(); !extra.empty())
-    return misuse(unexpected_word(extra.front()));
+    return misuse(unexpected_argument(extra.front()));
   return std::string{};
 }
 
 expected<void> command_options::store_given() {
   for (const auto& option : options_) {
-    if (option.words->count() == 0 || has_empty_text(option)) continue;
-    auto stored = store(option, option.words->results(), {option_origin::source::command_line, ""});
+    if (option.cli_option->count() == 0 || has_empty_text(option)) continue;
+    auto stored
+      = store(option, option.cli_option->results(), {option_origin::source::command_line, ""});
     if (!stored) return stored;
   }
   return {};
@@ -130,7 +130,7 @@ expected<void> command_options::store(const described_option& option,
   const bool is_of_file = origin.from == option_origin::source::file;
   origins_.insert_or_assign(option.key, std::move(origin));
   return option.value.store(texts).map_error([&](const error& reason) {
-    const auto name = is_of_file ? spelling(origins_, option.key) : all_names(*option.words);
+    const auto name = is_of_file ? spelling(origins_, option.key) : all_names(*option.cli_option);
     return error{reason.code, name + reason.message};
   });
 }
@@ -147,20 +147,19 @@ const described_option* command_options::find(std::string_view key) const {
 
 std::string command_options::given(std::string_view key) const {
   const auto* option = find(key);
-  return option->words->count() == 0 ? std::string{} : option->words->results().back();
+  return option->cli_option->count() == 0 ? std::string{} : option->cli_option->results().back();
 }
 
-std::string command_options::unexpected_word(std::string word) const {
-  if (word.empty() || word[0] != '-')
-    return fmt::format("unexpected argument '{}': {}", word, sample_);
-  word = word.substr(0, word.find('='));
+std::string command_options::unexpected_argument(std::string argument) const {
+  if (!argument.starts_with('-'))
+    return fmt::format("unexpected argument '{}': {}", argument, sample_);
+  argument.resize(std::min(argument.find('='), argument.size()));
   std::vector<std::string_view> names;
   for (const auto* option : app_->get_options())
     names.insert(names.end(), option->get_lnames().begin(), option->get_lnames().end());
-  const auto letters
-    = std::string_view{word}.substr(std::min(word.find_first_not_of('-'), word.size()));
-  return fmt::format("unknown option '{}'; the nearest known one is '--{}'", word,
-                     nearest_name(letters, names));
+  const auto dashes = std::min(argument.find_first_not_of('-'), argument.size());
+  return fmt::format("unknown option '{}'; the nearest known one is '--{}'", argument,
+                     nearest_name(std::string_view{argument}.substr(dashes), names));
 }
 
 } // namespace troupe

@@ -24,12 +24,12 @@ struct described_option {
   std::string when_empty; ///< Says what holds without a value.
   bool in_files = false;  ///< Whether a file may give it a value.
   option_value value;
-  CLI::Option* words = nullptr; ///< The option on the command line.
+  CLI::Option* cli_option = nullptr; ///< The option on the command line.
 };
 
 /// CLI11 takes the words of a command line apart and holds names, groups and descriptions. This
-/// class adds how values are read and written, so that messages, files and help agree: an unknown
-/// option is answered with the nearest one, and a wrong value with the place where it stands.
+/// class adds how values are read and written, so that messages, files and help agree. An error
+/// about an unknown option names the nearest one; an error about a value names its place.
 class command_options {
 public:
   /// @param introduction Begins the help. @param sample How a value is given, for a word that
@@ -57,7 +57,7 @@ public:
   /// Leaves an option out of the help; the command still reads it.
   void hide(std::string_view key);
 
-  /// Shows another default of an option in the help.
+  /// Replaces the default that the help shows for an option.
   void show_default(std::string_view key, const std::string& text);
 
   /// Describes --help, as the last option.
@@ -75,15 +75,15 @@ public:
   /// `parse`, and then `store_given` unless the help was asked for.
   [[nodiscard]] expected<std::string> read(int argument_count, const char* const* arguments);
 
-  /// Stores the value of one option and notes where it comes from. Errors: as its `store`; the
-  /// message begins with all names of the option, or with its place in a file and its name there.
+  /// Stores the value of one option and notes its origin. Errors: as of its `store`; the message
+  /// begins with all names of the option, or with its place in a file and its name there.
   [[nodiscard]] expected<void> store(const described_option& option,
                                      const option_value::text_list& texts, option_origin origin);
 
-  /// Takes the value of an option away, and where it comes from.
+  /// Takes the value of an option away, and its origin.
   void forget(std::string_view key);
 
-  /// The options with values, as they were described.
+  /// The options with values, in the order in which they were added.
   [[nodiscard]] const std::vector<described_option>& options() const { return options_; }
 
   /// The option of that name; null if there is none.
@@ -92,11 +92,11 @@ public:
   /// The last text that the command line gives for an option; empty: it gives none.
   [[nodiscard]] std::string given(std::string_view key) const;
 
-  /// Where each value was set; a value that nothing has set is not listed.
+  /// The origin of each value that was set; the others are not listed.
   [[nodiscard]] const option_origins& origins() const { return origins_; }
 
 private:
-  [[nodiscard]] std::string unexpected_word(std::string word) const;
+  [[nodiscard]] std::string unexpected_argument(std::string argument) const;
 
   std::unique_ptr<CLI::App> app_;
   std::string sample_;
@@ -106,17 +106,16 @@ private:
   std::string section_;
 };
 
-/// Gives an option the value that it has if it is not set.
-/// @param options Has a function `add_options(command_options&, Options&)` that describes it.
+/// Gives an option its default value. @param options Has an `add_options` for its type.
 template <class Options>
 void reset(std::string_view key, Options& options) {
-  Options standard;
-  command_options from;
-  command_options to;
-  add_options(from, standard);
-  add_options(to, options);
-  static_cast<void>(to.find(key)->value.store(
-    from.find(key)->value.texts())); // never refused: the text is the option's own default
+  Options defaults;
+  command_options source;
+  command_options target;
+  add_options(source, defaults);
+  add_options(target, options);
+  static_cast<void>(target.find(key)->value.store(
+    source.find(key)->value.texts())); // never refused: the text is the option's own default
 }
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walking a parsed TOML file, key by key, against the options of a command.
+// Compares a parsed TOML file, key by key, with the options of a command.
 #include "tools/options/config_file.hpp"
 
 #include "messages/printable.hpp"
@@ -24,6 +24,7 @@ constexpr uint64_t file_bytes_max = uint64_t{1} << 20;
 
 using text_list = option_value::text_list;
 
+/// Stores the values of a file, table by table.
 struct reader {
   const std::string& path;
   command_options& options;
@@ -70,14 +71,13 @@ std::optional<std::string> number_text(const toml::node& node) {
   return std::nullopt;
 }
 
-// Text, number or truth.
 std::optional<std::string> any_text(const toml::node& node) {
   if (const auto* text = node.as_string()) return text->get();
   if (const auto* flag = node.as_boolean()) return flag->get() ? "on" : "off";
   return number_text(node);
 }
 
-// The texts that stand for a node, if it is of the TOML type that the option wants.
+// The texts of a node, as the option's `store` takes them; nothing if its TOML type is wrong.
 std::optional<text_list> texts_of(const toml::node& node, toml_form form) {
   if (form == toml_form::whole_numbers || form == toml_form::texts) {
     if (!node.is_array()) return std::nullopt;
@@ -97,7 +97,6 @@ std::optional<text_list> texts_of(const toml::node& node, toml_form form) {
   return text ? std::optional{text_list{std::move(*text)}} : std::nullopt;
 }
 
-// The type that the file has to give a value, for the message about a wrong one.
 std::string_view type_name(toml_form form) {
   constexpr std::string_view names[]
     = {"a text in quotes", "a number", "a list of whole numbers, such as [256, 128]",
@@ -161,23 +160,23 @@ std::string with_blanks(std::string_view list) {
   return result;
 }
 
-expected<void> read_with(std::string_view toml, reader reading) {
+expected<void> read_with(std::string_view toml, reader reader) {
   try {
-    return reading.read(toml::parse(toml, reading.path), "");
+    return reader.read(toml::parse(toml, reader.path), "");
   } catch (const toml::parse_error& problem) {
     return misuse(
-      fmt::format("{}:{}: {}", reading.path, problem.source().begin.line, problem.description()));
+      fmt::format("{}:{}: {}", reader.path, problem.source().begin.line, problem.description()));
   }
 }
 
-// Half of a file that `config_text` has written would leave the other half its defaults. Files of
-// earlier versions promise no last line.
+// Half of a file of `config_text` would leave the options of the other half at their defaults.
+// Files of earlier versions promise no last line.
 bool is_cut(std::string_view text) {
   if (!text.starts_with(program_line_begin)) return false;
-  const auto first = text.substr(0, text.find('\n'));
-  const auto promises_end = first.find(end_promise) != std::string_view::npos;
-  return first.size() == text.size()
-         || (promises_end && text.find(end_line, first.size()) == std::string_view::npos);
+  const auto first_line = text.substr(0, text.find('\n'));
+  const auto promises_end = first_line.find(end_promise) != std::string_view::npos;
+  return first_line.size() == text.size()
+         || (promises_end && text.find(end_line, first_line.size()) == std::string_view::npos);
 }
 
 expected<std::string> content_of(const std::string& path, std::string_view option) {
@@ -240,7 +239,7 @@ std::string config_text(const command_options& all, const option_origins& origin
                         const config_style& style) {
   auto text = fmt::format("{0}{1}`; read back by: {1} --config FILE{2}{3}\n", program_line_begin,
                           style.program, end_promise, end_line);
-  std::string sections; // Tables come last in TOML: all lines behind a heading belong to it.
+  std::string tables; // They come last in TOML: all lines behind a heading belong to it.
   std::string_view section;
   for (const auto& option : all.options()) {
     if (!option.in_files || (style.is_left_out && style.is_left_out(option.key))) continue;
@@ -252,11 +251,11 @@ std::string config_text(const command_options& all, const option_origins& origin
         fmt::format("{}{} = {}", option.key == style.commented ? "# " : "", option.key, value),
         printable(describe(origin_of(origins, option.key))));
     if (!option.section.empty() && option.section != section)
-      sections += fmt::format("\n[{}]\n", option.section);
+      tables += fmt::format("\n[{}]\n", option.section);
     section = option.section;
-    (option.section.empty() ? text : sections) += line;
+    (option.section.empty() ? text : tables) += line;
   }
-  return fmt::format("{}{}\n{}\n", text, sections, end_line);
+  return fmt::format("{}{}\n{}\n", text, tables, end_line);
 }
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of help, and refusals.
+// Lays out help, and prints errors.
 #include "tools/options/help.hpp"
 
 #include <cstdio>

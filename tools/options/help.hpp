@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a program lays out its help, refuses and answers.
+// Prints what a command says before it runs, or instead: help, errors, output that failed.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -13,13 +13,12 @@
 
 namespace troupe {
 
-/// Says on the standard error output why a program ends. @param program Begins the line: "troupe
-/// train".
+/// Prints why a program ends, to standard error. @param program Begins the line: "troupe train".
 /// @returns `code`, for `main`.
 int refuse(std::string_view program, const error& reason, exit_code code = exit_code::usage);
 
 /// Prints the text that a command line asks for instead of a run, or the error in it.
-/// @returns The exit code of the process; nothing if the command is to go on.
+/// @returns The exit code of the process; nothing if the command goes on.
 template <class Command>
 [[nodiscard]] std::optional<int> answered(std::string_view program,
                                           const expected<Command>& command) {

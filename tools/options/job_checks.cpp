@@ -101,7 +101,7 @@ expected<void> check_slow(const job_options& options, const option_origins& orig
   return {};
 }
 
-// Whether an option names GPUs. Whether they are there is asked when the job is about to begin.
+// Whether an option names GPUs. The job looks for them when it begins.
 expected<bool> names_gpus(const job_options& options, const std::string& name,
                           const std::string& value) {
   auto devices = read_devices(value);
@@ -114,23 +114,22 @@ expected<bool> names_gpus(const job_options& options, const std::string& name,
 }
 
 expected<void> check_device(const job_options& options, const option_origins& origins) {
-  auto named = names_gpus(options, spelling(origins, "device"), options.device);
-  return named ? expected<void>{} : tl::unexpected<error>(named.error());
+  return names_gpus(options, spelling(origins, "device"), options.device).map([](bool) {});
 }
 
 expected<void> check_variable_device(const job_options& options, const option_origins& origins) {
   if (options.variable_device.empty()) return {};
   const auto name = spelling(origins, "variable-device");
-  auto named = names_gpus(options, name, options.variable_device);
-  if (!named) return tl::unexpected<error>(named.error());
-  const auto holding = read_devices(options.variable_device);
-  if (replicas_meet(options.strategy) && holding->size() > 1
-      && holding != read_devices(options.device))
+  const auto is_on_gpus = names_gpus(options, name, options.variable_device);
+  if (!is_on_gpus) return tl::unexpected<error>(is_on_gpus.error());
+  const auto devices = read_devices(options.variable_device);
+  if (replicas_meet(options.strategy) && devices->size() > 1
+      && devices != read_devices(options.device))
     return misuse(fmt::format("{} {}: with --strategy {} the variables of a process lie on one "
                               "GPU, or with a copy on each where replicas compute: name one, or "
                               "those of --device",
                               name, options.variable_device, to_string(options.strategy)));
-  if (*named && options.replicate_owners > 1)
+  if (*is_on_gpus && options.replicate_owners > 1)
     return misuse(fmt::format("{} {}: variables that two parameter servers hold lie in the host's "
                               "memory: take cpu, or --replicate-owners 1",
                               name, options.variable_device));
@@ -153,26 +152,22 @@ expected<void> check_metrics(const job_options& options, const option_origins& o
   return misuse("--metrics-address has no meaning without --metrics-port: give both");
 }
 
-// Real time is measured, not drawn.
 expected<void> check_virtual_time(const job_options& options, const option_origins& origins) {
-  auto misses = [&](std::string_view key) {
+  auto refuse_in_real_time = [&](std::string_view key) {
     return misuse(fmt::format("{} has no meaning in real time: leave it out, or take --world "
                               "virtual",
                               spelling(origins, key)));
   };
   if (options.world == world_kind::threads) {
-    if (!options.compute.empty()) return misses("compute");
-    if (options.arithmetic == arithmetic_kind::skipped) return misses("arithmetic");
+    if (!options.compute.empty()) return refuse_in_real_time("compute");
+    if (options.arithmetic == arithmetic_kind::skipped) return refuse_in_real_time("arithmetic");
   }
   if (options.compute.empty()) return {};
   const auto name = spelling(origins, "compute");
   auto compute = distribution::parse(options.compute);
   if (!compute)
     return fail(compute.error().code, fmt::format("{}: {}", name, compute.error().message));
-  if (auto last = compute->last_named_replica(); last && *last >= options.replicas)
-    return misuse(fmt::format("{}: {} speaks of replica {}, but there are {}: 0 to {}", name,
-                              compute->text(), *last, options.replicas, options.replicas - 1));
-  return {};
+  return check_named_nodes(name, *compute, options.replicas);
 }
 
 std::string_view why_without_meaning(std::string_view option) {
@@ -207,6 +202,14 @@ void fit(job_options& options, const option_origins& origins, uint64_t workers) 
   if (origins.contains("aggregate") || traits_of(options.policy).keeps_pace()) return;
   options.aggregate
     = replicas_meet(options.strategy) ? workers : std::max<uint64_t>(1, workers - 1);
+}
+
+expected<void> check_named_nodes(std::string_view option, const distribution& times, uint64_t count,
+                                 std::string_view kind) {
+  auto last = times.last_named_replica();
+  if (!last || *last < count) return {};
+  return misuse(fmt::format("{}: {} speaks of {} {}, but there are {}: 0 to {}", option,
+                            times.text(), kind, *last, count, count - 1));
 }
 
 expected<void> check(const job_options& options, const option_origins& origins) {

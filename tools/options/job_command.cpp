@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order in which sources of options count.
+// Reads the options of a job from command line and files, and completes them.
 #include "tools/options/job_command.hpp"
 
 #include "tools/options/cluster_arguments.hpp"

@@ -16,8 +16,8 @@ namespace troupe {
 /// The options of a command line that files may not hold.
 struct job_command {
   option_origins origins;
-  cluster_options cluster;   ///< Not of the run's configuration: it may go on elsewhere.
-  server_options server;     ///< Not of it either; its `replicas` are those of the job's options.
+  cluster_options cluster;   ///< No part of the run's configuration: it may go on elsewhere.
+  server_options server;     ///< No part of it either; its `replicas` are those of `job_options`.
   std::string config;        ///< The file that --config names; empty: none.
   bool dumps_config = false; ///< Whether --dump-config was given.
   /// If not empty, the user asked for a text (--help, --dump-config): print it on standard output
@@ -25,22 +25,22 @@ struct job_command {
   std::string answer;
 };
 
-/// Options of a program that runs a job, without any yet: its help ends with signals and exit
+/// Options of a program that runs a job: none yet, and a help that ends with signals and exit
 /// codes.
 /// @param introduction, sample As `command_options` takes them.
 [[nodiscard]] command_options options_of_job(std::string introduction, std::string sample);
 
-/// Describes cluster, server, files and help behind the options that `all` has, and reads the
-/// arguments and the file that --config names, or that of the run that --resume names. For each
-/// option, the command line beats the file, and the file beats the default.
+/// Adds the options of cluster, server, files and help to those of `all`. Reads the arguments, and
+/// the file that --config names or that of the run that --resume names. For each option, the
+/// command line beats the file, and the file beats the default.
 /// @param command Gets the values; must outlive `all`.
 /// Errors: invalid_argument, not_found; the line names the culprit.
 [[nodiscard]] expected<void> read_job_command(command_options& all, job_command& command,
                                               int argument_count, const char* const* arguments);
 
 /// Sets the options that follow from the strategy, and those of the server that follow from the
-/// cluster. Called before `check`, once the values are stored. Errors: as `fit_strategy`, and as
-/// `settle` of a server.
+/// cluster. Comes after the values are stored, and before `check`. Errors: as `fit_strategy`, and
+/// as `settle` of a server.
 [[nodiscard]] expected<void> settle(job_command& command, job_options& options);
 
 } // namespace troupe

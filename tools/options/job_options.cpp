@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of a job with their ranges and descriptions.
+// The options of a job, with their ranges and descriptions.
 #include "tools/options/job_options.hpp"
 
 #include "tools/options/command_options.hpp"
@@ -28,18 +28,19 @@ constexpr std::array<std::string_view, 2> world_names{"threads", "virtual"};
 constexpr std::array<std::string_view, 2> arithmetic_names{"done", "skipped"};
 constexpr std::array<std::string_view, 2> loss_names{"go_on", "stop"};
 
-// Where a chief takes the first gradients; and where processes make every step together.
-constexpr std::array<std::string_view, 12> of_one_strategy{
+// First those of a job in which a chief takes the first gradients, then those of one in which
+// processes make every step together.
+constexpr std::array<std::string_view, 12> options_of_one_strategy{
   "aggregate",     "policy",        "backups",      "curvature",      "initial-tokens",
   "slack",         "on-loss",       "min-replicas", "rejoin-timeout", "replicate-owners",
   "communication", "check-replicas"};
-constexpr size_t of_processes_that_meet = 2; ///< The last ones.
+constexpr size_t multi_worker_option_count = 2; ///< The last ones.
 
 constexpr option_range replica_counts{1, 100'000};
 constexpr option_range counts{0, 1e9};
 constexpr option_range counts_from_1{1, 1e9};
 constexpr option_range slow_factors{1, 1e6};
-constexpr option_range seeds{0, 9.2e18}; // The greatest fits into a TOML integer.
+constexpr option_range seeds{0, 9.2e18}; // the greatest fits into a TOML integer
 
 option_value slow_value(std::vector<slow_replica>& place) {
   auto read = [](std::string_view text) -> std::optional<slow_replica> {
@@ -207,11 +208,10 @@ void add_run_options(command_options& all, job_options& options) {
 }
 
 std::span<const std::string_view> without_meaning(strategy_kind strategy) {
-  const std::span all{of_one_strategy};
-  if (strategy == strategy_kind::parameter_server) return all.last(of_processes_that_meet);
-  return strategy == strategy_kind::multi_worker_mirrored
-           ? all.first(all.size() - of_processes_that_meet)
-           : all;
+  const std::span all{options_of_one_strategy};
+  if (strategy == strategy_kind::parameter_server) return all.last(multi_worker_option_count);
+  if (strategy == strategy_kind::mirrored) return all;
+  return all.first(all.size() - multi_worker_option_count);
 }
 
 sync_options sync_of(const job_options& options) {

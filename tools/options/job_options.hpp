@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of a job, whatever it trains, with the defaults, as one plain struct and as
-// options.
+// The options that every job has: their defaults, as one plain struct, and as options.
 #pragma once
 
 #include "actors/policies/sync_options.hpp"
@@ -104,32 +103,32 @@ struct job_options {
   uint64_t min_replicas = 0;
   double rejoin_timeout_seconds = 0; ///< How long a lost worker is waited for.
   uint64_t replicate_owners = 1;     ///< Parameter servers that hold each variable.
-  uint64_t timeline_bytes = job_defaults::timeline_bytes; ///< That timeline.json may have.
-  uint64_t ledger_bytes = job_defaults::ledger_bytes;     ///< That ledger.csv may have.
-  std::optional<uint64_t>
-    metrics_port; ///< Where the running job can be looked at; 0: any that is free.
+  uint64_t timeline_bytes = job_defaults::timeline_bytes; ///< Largest size of timeline.json.
+  uint64_t ledger_bytes = job_defaults::ledger_bytes;     ///< Largest size of ledger.csv.
+  /// The port on which the running job shows itself; 0: any free one; nothing: none.
+  std::optional<uint64_t> metrics_port;
   std::string metrics_address = "127.0.0.1";
-  double observe_period_seconds = 1; ///< How often other processes are looked at; 0: never.
+  double observe_period_seconds = 1; ///< How often the chief asks other processes; 0: never.
 
   bool operator==(const job_options&) const = default;
 };
 
-/// Describes the options of a job alone, in the groups of the functions below.
-/// @param options Gets the values that are stored, here and below; must outlive `all`.
+/// Adds the options of a job, in the groups of the functions below.
+/// @param options Gets the values, here and below; must outlive `all`.
 void add_options(command_options& all, job_options& options);
 
-/// Describes the strategy, its replicas, and the policy for late ones: the group "Replicas".
+/// Adds the group "Replicas": the strategy, its replicas, and the policy for late ones.
 void add_replica_options(command_options& all, job_options& options);
 
-/// Describes --seed and --evaluate-every, to the present group.
+/// Adds --seed and --evaluate-every to the present group.
 void add_seed_options(command_options& all, job_options& options);
 
-/// Describes the files of a run, and how it goes: the groups "Checkpoints" and "Run".
+/// Adds the groups "Checkpoints" and "Run".
 void add_run_options(command_options& all, job_options& options);
 
-/// The options that say nothing under the strategy that was chosen: where replicas meet, there are
-/// no backups, no late gradients, and no replica can be done without; where they do not meet over
-/// processes, these do not communicate.
+/// The options that have no meaning under a strategy. Where replicas meet, there are no backups, no
+/// late gradients, and no replica can be done without. Where replicas of several processes do not
+/// meet, their processes do not communicate.
 [[nodiscard]] std::span<const std::string_view> without_meaning(strategy_kind strategy);
 
 /// How gradients are aggregated.

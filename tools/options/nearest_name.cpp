@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Edit distance by rows.
+// The edit distance of two names, row by row.
 #include "tools/options/nearest_name.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -30,15 +29,9 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string_view nearest_name(std::string_view unknown, std::span<const std::string_view> names) {
-  std::string_view nearest;
-  size_t least = std::numeric_limits<size_t>::max();
-  for (std::string_view name : names) {
-    const size_t distance = edit_distance(unknown, name);
-    if (distance >= least) continue;
-    least = distance;
-    nearest = name;
-  }
-  return nearest;
+  const auto nearest = std::ranges::min_element(
+    names, {}, [&](std::string_view name) { return edit_distance(unknown, name); });
+  return nearest == names.end() ? std::string_view{} : *nearest;
 }
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where each option got its value from, so that messages and dumps can say so.
+// The origin of each option's value, for messages and dumps.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ struct option_origin {
 /// Origins by option key; an option that is not listed has its default.
 using option_origins = std::map<std::string, option_origin, std::less<>>;
 
-/// Where the option got its value from.
+/// The origin of an option's value.
 [[nodiscard]] option_origin origin_of(const option_origins& origins, std::string_view key);
 
 /// "default", "run.toml:3" or "command line".
 [[nodiscard]] std::string describe(const option_origin& origin);
 
-/// How to name the option to the user: as he spelt it, "run.toml:3: batch" or "--batch".
+/// The option as the user spelt it, for messages: "run.toml:3: batch" or "--batch".
 [[nodiscard]] std::string spelling(const option_origins& origins, std::string_view key);
 
 } // namespace troupe

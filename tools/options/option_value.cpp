@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parsing and printing the values of options.
+// Reads numbers and texts, and describes ranges.
 #include "tools/options/option_value.hpp"
 
 #include "actors/recording/readable.hpp"
@@ -10,7 +10,7 @@ namespace troupe {
 
 namespace {
 
-// A long double holds every whole number of 64 bits; a double does not.
+// A long double holds every whole number of 64 bits, which a double does not.
 bool accepts(const option_range& range, long double number) {
   const bool high_enough = range.above_low ? number > range.low : number >= range.low;
   const bool low_enough = range.below_high ? number < range.high : number <= range.high;
@@ -74,16 +74,9 @@ option_value whole_numbers_value(std::vector<int64_t>& place, option_range range
     }
     return numbers;
   };
-  auto value = single_value(place, toml_form::whole_numbers,
-                            fmt::format("whole numbers {}, separated by commas", to_string(range)),
-                            read, [](const auto&) { return std::string{}; });
-  value.texts = [&place] {
-    std::string all;
-    for (const auto number : place)
-      all += fmt::format("{}{}", all.empty() ? "" : ",", number);
-    return all.empty() ? option_value::text_list{} : option_value::text_list{all};
-  };
-  return value;
+  return single_value(place, toml_form::whole_numbers,
+                      fmt::format("whole numbers {}, separated by commas", to_string(range)), read,
+                      [](const auto& all) { return fmt::format("{}", fmt::join(all, ",")); });
 }
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of options as texts: the same rules for the command line and for files.
+// Reads values of options from texts, and writes them: alike on command lines and in files.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -7,7 +7,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstdint>
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <functional>
 #include <optional>
 #include <span>
@@ -19,7 +19,7 @@
 
 namespace troupe {
 
-/// An invalid_argument whose line names the wrong option and how to mend it.
+/// An invalid_argument. @param line Names the wrong option and how to mend it.
 [[nodiscard]] inline tl::unexpected<error> misuse(std::string line) {
   return fail(errc::invalid_argument, std::move(line));
 }
@@ -171,11 +171,8 @@ template <class Duration>
 /// must outlive the value.
 template <class T>
 [[nodiscard]] option_value choice_value(T& place, std::span<const std::string_view> names) {
-  std::string all;
-  for (auto name : names)
-    all += fmt::format("{}{}", all.empty() ? "" : ", ", name);
   return single_value(
-    place, toml_form::text, "one of " + all,
+    place, toml_form::text, fmt::format("one of {}", fmt::join(names, ", ")),
     [names](std::string_view text) {
       for (size_t i = 0; i < names.size(); ++i)
         if (names[i] == text) return std::optional{i};

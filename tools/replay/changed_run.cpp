@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaying a run, as it was and changed.
+// Replays a run, as it was and changed, and predicts the changed one.
 #include "tools/replay/changed_run.hpp"
 
+#include "actors/recording/seconds.hpp"
 #include "messages/failure.hpp"
 #include "simulation/on_threads.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <numbers>
+#include <span>
 #include <thread>
 
 namespace troupe {
@@ -23,11 +24,10 @@ constexpr size_t resampled_runs = 20;
 replayed_steps steps_of(const recorded_run& run, const replay_options& options) {
   auto report = simulate(replay_of(run, options));
   replayed_steps steps{.drop_fraction = report.drop_fraction(),
-                       .wasted_replica_seconds
-                       = std::chrono::duration<double>(report.wasted).count(),
+                       .wasted_replica_seconds = seconds(report.wasted),
                        .stalled = report.stalled};
   for (auto time : report.step_times)
-    steps.seconds.push_back(std::chrono::duration<double>(time).count());
+    steps.seconds.push_back(seconds(time));
   return steps;
 }
 
@@ -43,41 +43,40 @@ sync_options changed_sync(const run_folder& folder, const replay_change& change)
   return sync;
 }
 
-// The change in other runs that this one might have been. They differ by chance, and by the times
-// that were estimated; a real run differs by chance as much again.
+// Resampled runs with the change differ by chance, and by the times that were estimated. A real run
+// differs by chance as much again.
 std::optional<interval_estimate> prediction_of(const run_folder& folder,
                                                const replay_options& options, double mean) {
   if (folder.run.step_count() < 2 * resampled_blocks) return std::nullopt;
   std::vector<double> means(resampled_runs);
   for_each_on_threads(means.size(), std::max(1U, std::thread::hardware_concurrency()),
                       [&](size_t i) {
-                        auto again = resampled(folder.run, folder.seed + i);
-                        means[i] = estimate_of(steps_of(again, options).seconds).mean;
+                        auto run = resampled(folder.run, folder.seed + i);
+                        means[i] = estimate_of(steps_of(run, options).seconds).mean;
                       });
   auto error = estimate_of(means).standard_error * std::sqrt(static_cast<double>(means.size()));
   if (!std::isfinite(error)) return std::nullopt;
-  auto half = student_quantile(resampled_blocks - 1) * std::numbers::sqrt2 * error;
-  return interval_estimate{mean, error, std::max(0.0, mean - half), mean + half, means.size()};
+  auto half_width = student_quantile(resampled_blocks - 1) * std::numbers::sqrt2 * error;
+  return interval_estimate{mean, error, std::max(0.0, mean - half_width), mean + half_width,
+                           means.size()};
 }
 
-double difference_of_halves(const std::vector<double>& seconds) {
-  auto half = static_cast<ptrdiff_t>(seconds.size() / 2);
-  std::vector<double> first{seconds.begin(), seconds.begin() + half};
-  std::vector<double> second{seconds.begin() + half, seconds.end()};
-  auto whole = estimate_of(seconds).mean;
-  return (estimate_of(second).mean - estimate_of(first).mean) / whole;
+double difference_of_halves(std::span<const double> seconds) {
+  auto half = seconds.size() / 2;
+  auto difference = estimate_of(seconds.subspan(half)).mean - estimate_of(seconds.first(half)).mean;
+  return difference / estimate_of(seconds).mean;
 }
 
 } // namespace
 
 std::string option_text(const replay_change& change) {
-  std::vector<std::string> words;
-  if (change.replicas) words.push_back(fmt::format("--replicas {}", *change.replicas));
-  if (change.aggregate) words.push_back(fmt::format("--aggregate {}", *change.aggregate));
-  if (change.policy) words.push_back(fmt::format("--policy {}", to_string(*change.policy)));
+  std::vector<std::string> options;
+  if (change.replicas) options.push_back(fmt::format("--replicas {}", *change.replicas));
+  if (change.aggregate) options.push_back(fmt::format("--aggregate {}", *change.aggregate));
+  if (change.policy) options.push_back(fmt::format("--policy {}", to_string(*change.policy)));
   if (!change.repaired.empty())
-    words.push_back(fmt::format("--repair {}", fmt::join(change.repaired, ",")));
-  return fmt::format("{}", fmt::join(words, " "));
+    options.push_back(fmt::format("--repair {}", fmt::join(change.repaired, ",")));
+  return fmt::format("{}", fmt::join(options, " "));
 }
 
 replay_report replay(const run_folder& folder, const replay_change& change) {
@@ -96,7 +95,7 @@ replay_report replay(const run_folder& folder, const replay_change& change) {
                                   folder.ledger, why)}};
   }
   report.error = error_of(report.recorded, report.unchanged.seconds);
-  report.halves = difference_of_halves(report.recorded);
+  report.difference_of_halves = difference_of_halves(report.recorded);
   if (change.is_none()) return report;
   replay_options options{
     .sync = report.changed_sync, .repaired = change.repaired, .seed = folder.seed};

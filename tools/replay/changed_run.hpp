@@ -14,10 +14,10 @@ namespace troupe {
 
 /// Changes to the recorded run.
 struct replay_change {
-  std::optional<uint64_t> replicas; ///< Nothing, here and below: as the run was.
+  std::optional<uint64_t> replicas; ///< Nothing, here and below: as in the run.
   std::optional<uint64_t> aggregate;
   std::optional<sync_policy> policy;
-  std::vector<uint32_t> repaired;
+  std::vector<uint32_t> repaired; ///< Replicas that take as long as a typical one.
 
   [[nodiscard]] bool is_none() const {
     return !replicas && !aggregate && !policy && repaired.empty();
@@ -42,16 +42,17 @@ struct replay_report {
   std::vector<double> recorded; ///< Seconds of each step.
   replayed_steps unchanged;
   replay_error error;
-  double halves = 0; ///< Mean step of the second half less that of the first, over that of all.
+  /// Mean step of the second half less that of the first, over that of all.
+  double difference_of_halves = 0;
   std::optional<replayed_steps> changed;
   /// The mean step time of another run with the change; nothing if there are too few steps, or if
-  /// what is replayed is a lower bound.
+  /// the replay is a lower bound.
   std::optional<interval_estimate> prediction;
   /// The mean step time if no cut computation took longer than the longest completed one; nothing
   /// if none is drawn longer.
   std::optional<double> at_least;
   cut_estimate cut; ///< The changed replay's, without repaired replicas.
-  /// A step waits for replicas of which the run does not say how long they take.
+  /// Whether a step waits for replicas of which the run does not say how long they take.
   bool is_lower_bound = false;
 };
 

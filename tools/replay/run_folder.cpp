@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From config.toml and ledger.csv to a run that can be replayed.
+// Reads config.toml and ledger.csv, and makes of them a run that can be replayed.
 #include "tools/replay/run_folder.hpp"
 
 #include "tools/options/command_options.hpp"

@@ -12,9 +12,9 @@
 
 namespace troupe {
 
-/// A run as its folder tells of it.
+/// A run, as config.toml and ledger.csv describe it.
 struct run_folder {
-  std::string ledger; ///< Its file, for error messages.
+  std::string ledger; ///< Path of the ledger, for error messages.
   recorded_run run;
   sync_options sync;
   uint64_t seed = 0;
@@ -23,9 +23,9 @@ struct run_folder {
 /// Reads the config.toml of a run. Errors: not_found, invalid_argument.
 [[nodiscard]] expected<job_options> read_run_options(const std::string& path);
 
-/// A run with these options and this ledger. @param name The ledger's; begins error messages.
-/// Errors: malformed, if the ledger tells of more replicas; failed_precondition, if the number of
-/// backups was chosen anew for every step; as `read_ledger`.
+/// The run with these options and this ledger. @param name The ledger's; begins error messages.
+/// Errors: malformed, if the ledger has more replicas than the options; failed_precondition, if the
+/// number of backups was chosen anew for every step; as `read_ledger`.
 [[nodiscard]] expected<run_folder> run_of(const job_options& options, std::string_view ledger,
                                           const std::string& name);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command `troupe report`: which run, and where the page goes.
+// The command `troupe report`: reads its arguments, and writes the page of a run.
 #include "tools/report/command.hpp"
 
 #include "actors/recording/readable.hpp"
@@ -61,9 +61,9 @@ int report_command_main(int argument_count, const char* const* arguments) {
     = options->output.empty() ? folder / report_name : std::filesystem::path{options->output};
   auto report = write_report(folder, page);
   if (!report) {
-    auto is_full = report.error().code == errc::resource;
+    auto is_unwritable = report.error().code == errc::resource;
     return refuse("troupe report", report.error(),
-                  is_full ? exit_code::user_error : exit_code::usage);
+                  is_unwritable ? exit_code::user_error : exit_code::usage);
   }
   fmt::print("{}: {} steps, {} KB; open it in a browser\n", report->path.string(),
              readable::count(report->step_count), (report->bytes + 999) / 1000);

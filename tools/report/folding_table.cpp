@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adding to a table, and folding it.
+// Adds values to a table, and folds it.
 #include "tools/report/folding_table.hpp"
 
 #include "messages/assert.hpp"
@@ -8,14 +8,6 @@
 #include <utility>
 
 namespace troupe {
-
-namespace {
-
-folding_table::cell sum_of(const folding_table::cell& one, const folding_table::cell& other) {
-  return {one.sum + other.sum, one.count + other.count};
-}
-
-} // namespace
 
 void folding_axis::reach(uint64_t number) {
   TROUPE_ASSERT(fits(number), number, width_, cells_max_);
@@ -29,40 +21,27 @@ void folding_axis::fold() {
 
 void folding_table::make_room(uint64_t row, uint64_t column) {
   while (!rows_.fits(row))
-    fold_rows();
+    fold(rows_);
   while (!columns_.fits(column))
-    fold_columns();
+    fold(columns_);
   rows_.reach(row);
   columns_.reach(column);
 }
 
 void folding_table::add(uint64_t row, uint64_t column, double value) {
   make_room(row, column);
-  auto& place = cell_at(rows_.cell_of(row), columns_.cell_of(column));
-  place.sum += value;
-  ++place.count;
+  cell_at(rows_.cell_of(row), columns_.cell_of(column)).add(value);
 }
 
-void folding_table::fold_rows() {
-  const auto count = rows_.count();
-  for (size_t row = 0; row < count; ++row)
-    for (size_t column = 0; column < columns_.count(); ++column) {
-      auto moved = std::exchange(cell_at(row, column), {});
-      auto& place = cell_at(row / 2, column);
-      place = row % 2 == 0 ? moved : sum_of(place, moved);
-    }
-  rows_.fold();
-}
-
-void folding_table::fold_columns() {
-  const auto count = columns_.count();
+void folding_table::fold(folding_axis& axis) {
+  const size_t row_divisor = &axis == &rows_ ? 2 : 1;
+  const size_t column_divisor = &axis == &columns_ ? 2 : 1;
   for (size_t row = 0; row < rows_.count(); ++row)
-    for (size_t column = 0; column < count; ++column) {
-      auto moved = std::exchange(cell_at(row, column), {});
-      auto& place = cell_at(row, column / 2);
-      place = column % 2 == 0 ? moved : sum_of(place, moved);
+    for (size_t column = 0; column < columns_.count(); ++column) {
+      const auto moved = std::exchange(cell_at(row, column), {});
+      cell_at(row / row_divisor, column / column_divisor) += moved;
     }
-  columns_.fold();
+  axis.fold();
 }
 
 } // namespace troupe

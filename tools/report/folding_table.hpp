@@ -4,18 +4,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace troupe {
 
-/// Numbers from 0 on, told apart in a bounded number of cells: a cell stands for one number, then
-/// for two, four, eight, as many as it takes.
+/// Numbers from 0 on in a bounded number of cells: a cell stands for one number, then for two,
+/// four, eight, as many as it takes.
 class folding_axis {
 public:
   /// @pre cells_max > 1.
   explicit folding_axis(size_t cells_max) : cells_max_(cells_max) {}
 
-  /// How many numbers a cell stands for.
+  /// The count of numbers that a cell stands for.
   [[nodiscard]] uint64_t width() const { return width_; }
 
   /// Cells up to that of the largest number so far.
@@ -28,10 +29,10 @@ public:
 
   [[nodiscard]] bool fits(uint64_t number) const { return number / width_ < cells_max_; }
 
-  /// Takes in a number that fits.
+  /// Extends the cells to that of a number. @pre It fits.
   void reach(uint64_t number);
 
-  /// Two cells become one.
+  /// Joins each two cells.
   void fold();
 
 private:
@@ -40,13 +41,27 @@ private:
   size_t count_ = 0;
 };
 
-/// A sum over values that were added at a row and a column, in memory that depends on neither: both
-/// are folding axes. Thread: one owner at a time.
+/// Sums of values by row and column, in memory that depends on neither: both are folding axes.
+/// Thread: one owner at a time.
 class folding_table {
 public:
   struct cell {
     double sum = 0;
     uint64_t count = 0; ///< Values in it.
+
+    void add(double value) { *this += {value, 1}; }
+
+    cell& operator+=(const cell& other) {
+      sum += other.sum;
+      count += other.count;
+      return *this;
+    }
+
+    /// NaN if there is no value.
+    [[nodiscard]] double mean() const {
+      return count > 0 ? sum / static_cast<double>(count)
+                       : std::numeric_limits<double>::quiet_NaN();
+    }
   };
 
   folding_table(size_t rows_max, size_t columns_max)
@@ -68,8 +83,7 @@ public:
   }
 
 private:
-  void fold_rows();
-  void fold_columns();
+  void fold(folding_axis& axis);
 
   cell& cell_at(size_t row, size_t column) { return cells_[row * columns_.cells_max() + column]; }
 

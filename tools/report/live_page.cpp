@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Showing a run while it goes on.
+// Collects a run's steps under a lock, and writes the page from a copy.
 #include "tools/report/live_page.hpp"
 
 #include "tools/report/report.hpp"
@@ -15,8 +15,8 @@ namespace {
 constexpr std::chrono::seconds between_replays{20};
 constexpr std::chrono::seconds before_first_answers{5}; // the ledger reaches the disk that late
 
-// Threads that the calling one starts, as replays do, are so, too. Where it is not permitted, they
-// run as all others.
+// Gives this thread, and those that it starts for replays, only time that no other wants; where
+// that is not permitted, changes nothing.
 void take_only_idle_time() {
   const sched_param plain{};
   static_cast<void>(sched_setscheduler(0, SCHED_IDLE, &plain));
@@ -53,21 +53,20 @@ live_page::shown_text live_page::text() {
   shown_version_ = version_;
   const auto folder = folder_;
   const auto view = view_;
-  const auto now = phase_;
+  const auto phase_now = phase_;
   lock.unlock();
-  if (now == phase::running) replay_now_and_then(folder, view);
+  if (phase_now == phase::running) replay_now_and_then(folder, view);
   auto heading = heading_of(folder, view, measure_, options_);
-  heading.is_live = now != phase::over;
-  if (now == phase::running)
+  heading.is_live = phase_now != phase::over;
+  if (phase_now == phase::running)
     heading.state = view.step_count() > 0 ? "running" : "about to begin";
   else
-    heading.state = now == phase::ending ? "over, its report is being written" : "over";
+    heading.state = phase_now == phase::ending ? "over, its report is being written" : "over";
   shown_
     = std::make_shared<const std::string>(run_json(view, heading, answers_ ? &*answers_ : nullptr));
   return shown_;
 }
 
-// @returns Whether there are new ones.
 bool live_page::take_answers() {
   if (!replay_.valid() || replay_.wait_for(std::chrono::seconds{0}) != std::future_status::ready)
     return false;

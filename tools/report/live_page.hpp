@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page of a run that goes on, for a browser.
+// Serves the page of a run to browsers while the run goes on.
 #pragma once
 
 #include "actors/observing/http.hpp"
@@ -22,26 +22,26 @@
 
 namespace troupe {
 
-/// A run can be looked at before it has written its report. A live page answers
+/// Users look at a run before it has written its report. A live page answers
 ///
 /// | path    | with                                                               |
 /// |---------|--------------------------------------------------------------------|
 /// | /       | the page as it is now, which asks for /events by itself            |
 /// | /events | news: the page's content, whenever it is asked for and has changed |
 ///
-/// While a browser looks, the end of the ledger is replayed now and then by a thread that gets only
-/// time that nothing else wants. Thread: any; the run is told of a step in microseconds, and waits
-/// for neither writing nor replays.
+/// While a browser looks, a thread replays the end of the ledger now and then, in time that nothing
+/// else wants. Thread: any. The run adds a step in microseconds, and waits for neither writing nor
+/// replays.
 class live_page final : public session_hook {
 public:
   /// @param measure The column of the run's evaluations. @param options The run's.
   live_page(std::string_view measure, job_options options)
     : measure_(measure), options_(std::move(options)) {}
 
-  /// Stops a replay that is going on, and waits for it.
+  /// Stops the present replay, and waits for it.
   ~live_page() override;
 
-  /// Names the folder of the run, where its ledger is. Before the job begins.
+  /// Sets the folder of the run, with its ledger. @pre The job has not begun.
   void open(const std::filesystem::path& folder);
 
   // ---- for the server's thread ----
@@ -49,7 +49,7 @@ public:
   /// As `http_server::handler`.
   [[nodiscard]] http_answer answer(const std::string& path);
 
-  /// Where the page looks for news. They refer to the page.
+  /// The source of the page's news. It refers to this object.
   [[nodiscard]] http_news news();
 
   // ---- for the run ----
@@ -59,10 +59,10 @@ public:
   /// Training is over; the run's files are not whole yet.
   void end(const job_report& report) override;
 
-  /// The variables were evaluated as they were after `step`.
+  /// Adds an evaluation of the variables as they were after `step`.
   void on_evaluation(uint64_t step, double quality);
 
-  /// Adds a notice: a line that the run printed beside its progress.
+  /// Adds a line that the run printed beside its progress.
   void keep_notice(std::string_view line);
 
   /// The run is over. @param report The content of its report, as `run_json`; empty: none.
@@ -75,7 +75,10 @@ private:
   enum class phase : uint8_t { running, ending, over };
 
   [[nodiscard]] shown_text text();
+
+  /// @returns Whether there are new answers.
   [[nodiscard]] bool take_answers();
+
   void replay_now_and_then(const std::filesystem::path& folder, const run_view& view);
 
   const std::string measure_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the folder of a run to its page.
+// Makes the page of a run from its folder.
 #include "tools/report/report.hpp"
 
 #include "actors/recording/output_file.hpp"
@@ -10,7 +10,6 @@
 #include <chrono>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <numbers>
 #include <utility>
 
 namespace troupe {
@@ -29,19 +28,20 @@ std::string setup_of(const run_view& view, const std::optional<job_options>& opt
                                                         : to_string(options->policy)};
 }
 
-// The options of a run that counts epochs do not tell its last step, but its last words do:
+// The options of a run that counts epochs do not say its last step, but its last notice does:
 // "asked to stop after step 40 of 100".
-bool says_early_end(const run_files& files) {
-  const auto words = fmt::format(" after step {} of ", files.last_step);
+bool has_notice_of_early_end(const run_files& files) {
+  const auto part = fmt::format(" after step {} of ", files.last_step);
   return std::ranges::any_of(files.view.notices(), [&](const run_notice& notice) {
-    return notice.text.find(words) != std::string::npos;
+    return notice.text.find(part) != std::string::npos;
   });
 }
 
 std::string state_of(const run_files& files, const std::optional<job_options>& options) {
   if (!options) return "simulated";
   if (!files.is_over) return "not finished: it was killed, or still runs";
-  auto is_short = options->steps ? files.last_step < *options->steps : says_early_end(files);
+  auto is_short
+    = options->steps ? files.last_step < *options->steps : has_notice_of_early_end(files);
   std::string text = is_short ? "ended before its last step" : "finished";
   if (files.view.last().step < files.last_step)
     text += fmt::format("; its ledger ends with step {}", files.view.last().step);
@@ -49,8 +49,8 @@ std::string state_of(const run_files& files, const std::optional<job_options>& o
 }
 
 const quality_measure* measure_named(std::string_view column) {
-  for (const auto* one : {&quality_measures::bits_per_byte, &quality_measures::error_rate})
-    if (one->column == column) return one;
+  for (const auto* measure : {&quality_measures::bits_per_byte, &quality_measures::error_rate})
+    if (measure->column == column) return measure;
   return nullptr;
 }
 
@@ -71,18 +71,18 @@ std::string page_of(std::string_view run_json) {
 run_heading heading_of(const std::filesystem::path& folder, const run_view& view,
                        std::string_view measure, const std::optional<job_options>& options) {
   std::error_code ignored;
-  auto whole = std::filesystem::weakly_canonical(folder, ignored);
-  run_heading heading{.name = whole.filename().string(),
+  auto path = std::filesystem::weakly_canonical(folder, ignored);
+  run_heading heading{.name = path.filename().string(),
                       .written = fmt::format("{:%Y-%m-%d %H:%M:%S} UTC",
                                              fmt::gmtime(std::chrono::system_clock::to_time_t(
                                                std::chrono::system_clock::now()))),
                       .setup = setup_of(view, options),
                       .measure = std::string{measure}};
   if (options) heading.step_count = options->steps;
-  if (const auto* known = measure_named(measure)) {
-    heading.measure = known->words;
-    heading.loss_unit = known->loss_unit;
-    heading.loss_scale = 1 / std::numbers::ln2; // recorded in nats
+  if (const auto* quality = measure_named(measure)) {
+    heading.measure = quality->words;
+    heading.loss_unit = quality->loss_unit;
+    heading.loss_scale = 1 / quality->nats;
   }
   return heading;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// report.html: a run on one page, which needs no network and no server.
+// Writes report.html: a run on one page, which needs no network and no server.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -18,12 +18,12 @@ namespace troupe {
 /// The file in the folder of a run.
 inline constexpr std::string_view report_name = "report.html";
 
-/// The page around the result of `run_json`. It is one file with all that it needs.
+/// The page with the result of `run_json` in it: one file with all that it needs.
 [[nodiscard]] std::string page_of(std::string_view run_json);
 
 /// The heading of a run, but for its state.
 /// @param measure The column of its evaluations: "bits_per_byte"; empty: there are none.
-/// @param options The options in its config.toml; nothing: it was simulated.
+/// @param options The options of its config.toml; nothing: it was simulated.
 [[nodiscard]] run_heading heading_of(const std::filesystem::path& folder, const run_view& view,
                                      std::string_view measure,
                                      const std::optional<job_options>& options);
@@ -37,14 +37,14 @@ struct written_report {
 };
 
 /// Reads the folder of a run and writes its page. A folder without config.toml is a simulated run.
-/// @param is_wanted Asked before each replay; false: the page has those that were made until then.
+/// @param is_wanted Asked before each replay; false: the page has only those made until then.
 /// Cost: reads all of the ledger; replays its end, which takes seconds.
 /// Errors: as `read_run_files`; invalid_argument, if config.toml is none; resource.
 [[nodiscard]] expected<written_report> write_report(const std::filesystem::path& folder,
                                                     const std::filesystem::path& page,
                                                     const std::function<bool()>& is_wanted = {});
 
-/// The page's texts as one: page.html with style.css and the scripts in it.
+/// page.html with style.css and the scripts in it.
 extern const std::string_view page_template;
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the tables of a run folder to step records.
+// Makes step records of the tables in a run folder.
 #include "tools/report/run_files.hpp"
 
 #include "actors/recording/evaluation_file.hpp"
@@ -21,8 +21,8 @@ namespace troupe {
 
 namespace {
 
-/// The lines of a file that is read a block at a time. A last line without an end was cut off: it
-/// is none.
+/// Reads the lines of a file, a block at a time. A last line without an end was cut off and does
+/// not count.
 class line_reader {
 public:
   static constexpr size_t block_bytes = size_t{1} << 20;
@@ -53,9 +53,9 @@ public:
   /// Whether bytes follow the last line end.
   [[nodiscard]] bool has_rest() const { return used_ < text_.size(); }
 
-  /// The error of the line that was read last. @param what "not a line of a ledger".
-  [[nodiscard]] tl::unexpected<error> wrong(std::string_view what) const {
-    return fail(errc::malformed, fmt::format("{}:{}: {}", file_.name(), number_, what));
+  /// The error of the line that was read last. @param message "not a line of a ledger".
+  [[nodiscard]] tl::unexpected<error> malformed(std::string_view message) const {
+    return fail(errc::malformed, fmt::format("{}:{}: {}", file_.name(), number_, message));
   }
 
 private:
@@ -77,7 +77,7 @@ expected<std::optional<line_reader>> open_table(const std::filesystem::path& pat
   if (!first) return tl::unexpected<error>(first.error());
   header.remove_suffix(1); // its line end
   if (*first && **first != header)
-    return lines.wrong(fmt::format("another first line than '{}' as every run has it", header));
+    return lines.malformed(fmt::format("another first line than '{}' as every run has it", header));
   return lines;
 }
 
@@ -113,15 +113,15 @@ std::optional<metrics_line> metrics_line_of(std::string_view line) {
   auto took = number_of<double>(fields[9]);
   auto apply = number_of<double>(fields[10]);
   if (!step || !ended || !live || !needed || !took || !apply) return std::nullopt;
-  auto is_a_time = [](double seconds) { return std::abs(seconds) < seconds_max; }; // no NaN is
-  if (!is_a_time(*ended) || !is_a_time(*took) || !is_a_time(*apply)) return std::nullopt;
+  auto is_time = [](double seconds) { return std::abs(seconds) < seconds_max; }; // false for NaN
+  if (!is_time(*ended) || !is_time(*took) || !is_time(*apply)) return std::nullopt;
   auto time = [](double seconds) {
     return std::chrono::round<job_time>(std::chrono::duration<double>{seconds});
   };
   return metrics_line{*step, time(*ended - *took), time(*ended), time(*apply), *live, *needed};
 }
 
-/// Steps of a ledger, with the columns that metrics.csv adds.
+/// Reads the steps of a ledger, with the columns that metrics.csv adds.
 class step_reader {
 public:
   step_reader(line_reader ledger, std::optional<line_reader> metrics, run_view& view)
@@ -134,7 +134,7 @@ public:
       if (!*text && ledger_.has_rest()) return {}; // the last step is not whole
       if (!*text) return finish_step();
       auto line = read_ledger_line(**text);
-      if (!line || line->step < step_.step) return ledger_.wrong("not a line of a ledger");
+      if (!line || line->step < step_.step) return ledger_.malformed("not a line of a ledger");
       if (line->step > step_.step)
         if (auto done = finish_step(); !done) return done;
       step_.step = line->step;
@@ -173,39 +173,39 @@ private:
     }
   }
 
-  // Metrics.csv has the chief's own times; those of a ledger are also of clocks of other machines.
-  // A step without an accepted gradient is whole only if metrics.csv has it.
+  // The times in metrics.csv are those of the chief's clock; a ledger also has times of other
+  // machines' clocks. A step without an accepted gradient is whole only if metrics.csv has it.
   expected<void> finish_step() {
-    auto made = std::exchange(step_, {});
-    if (made.step == 0) return {};
-    auto metrics = metrics_of(made.step);
+    auto step = std::exchange(step_, {});
+    if (step.step == 0) return {};
+    auto metrics = metrics_of(step.step);
     if (!metrics) return tl::unexpected<error>(metrics.error());
-    if (!*metrics && made.accepted.empty()) return {};
+    if (!*metrics && step.accepted.empty()) return {};
     if (*metrics) {
-      made.began = (*metrics)->began;
-      made.ended = (*metrics)->ended;
-      made.apply = (*metrics)->apply;
+      step.began = (*metrics)->began;
+      step.ended = (*metrics)->ended;
+      step.apply = (*metrics)->apply;
       live_ = (*metrics)->live;
       needed_ = (*metrics)->needed;
     } else {
-      made.began = ended_;
+      step.began = ended_;
     }
-    made.live = live_;
-    made.needed = needed_ > 0 ? needed_ : static_cast<uint32_t>(made.accepted.size());
-    ended_ = made.ended;
-    last_ = made.step;
-    view_.add(made);
+    step.live = live_;
+    step.needed = needed_ > 0 ? needed_ : static_cast<uint32_t>(step.accepted.size());
+    ended_ = step.ended;
+    last_ = step.step;
+    view_.add(step);
     return {};
   }
 
-  // A step between two others that has no line in the ledger: no gradient came.
-  void add_empty(const metrics_line& of) {
-    if (last_ == 0 || of.step <= last_) return;
-    view_.add({.step = of.step,
-               .began = of.began,
-               .ended = of.ended,
-               .needed = of.needed,
-               .live = of.live});
+  // Adds a step between two others that has no line in the ledger: no gradient came.
+  void add_empty(const metrics_line& step) {
+    if (last_ == 0 || step.step <= last_) return;
+    view_.add({.step = step.step,
+               .began = step.began,
+               .ended = step.ended,
+               .needed = step.needed,
+               .live = step.live});
   }
 
   expected<std::optional<metrics_line>> metrics_of(uint64_t step) {
@@ -215,7 +215,7 @@ private:
       if (!text) return tl::unexpected<error>(text.error());
       if (!*text) return std::nullopt;
       metrics_line_ = metrics_line_of(**text);
-      if (!metrics_line_) return metrics_->wrong("not a line about a step");
+      if (!metrics_line_) return metrics_->malformed("not a line about a step");
     }
     if (!metrics_line_ || metrics_line_->step != step) return std::nullopt;
     return metrics_line_;
@@ -227,7 +227,7 @@ private:
   step_record step_;
   std::optional<metrics_line> metrics_line_;
   uint64_t last_ = 0; ///< The step that was added last.
-  job_time ended_{0}; ///< When it did.
+  job_time ended_{0}; ///< Its end.
   uint32_t live_ = 0;
   uint32_t needed_ = 0;
 };
@@ -268,13 +268,13 @@ expected<void> read_evaluations(const std::filesystem::path& path, run_files& fi
   if (!*text) return {};
   files.measure = std::string{fields_of<3>(**text)[2]};
   if (evaluation_file::header(files.measure) != fmt::format("{}\n", **text))
-    return lines.wrong("not the first line of a table of evaluations");
+    return lines.malformed("not the first line of a table of evaluations");
   for (text = lines.next(); text && *text; text = lines.next()) {
     auto fields = fields_of<3>(**text);
     auto step = number_of<uint64_t>(fields[0]);
     auto value = number_of<double>(fields[2]);
     if (!step || (!value && !fields[2].empty()))
-      return lines.wrong("not a line about an evaluation");
+      return lines.malformed("not a line about an evaluation");
     if (value) files.view.add_evaluation(*step, *value);
   }
   return text ? expected<void>{} : tl::unexpected<error>(text.error());
@@ -288,7 +288,7 @@ expected<void> read_notices(const std::filesystem::path& path, run_files& files)
     if (!text) return tl::unexpected<error>(text.error());
     if (!*text) break;
     auto line = read_notice_line(**text);
-    if (!line) return (*lines)->wrong("not a line about a notice");
+    if (!line) return (*lines)->malformed("not a line about a notice");
     files.view.add_notice({line->step, std::move(line->text)});
   }
   return {};

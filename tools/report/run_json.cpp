@@ -10,7 +10,9 @@
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace troupe {
 
@@ -36,9 +38,10 @@ std::string shortened(const std::string& text) {
 // [first step, mean, least, greatest] of every stretch.
 json series_json(const step_series& series, double scale = 1) {
   auto points = json::array();
-  for (const auto& one : series.stretches())
-    points.push_back({one.first_step, rounded(scale * one.sum / static_cast<double>(one.count)),
-                      rounded(scale * one.least), rounded(scale * one.greatest)});
+  for (const auto& stretch : series.stretches())
+    points.push_back({stretch.first_step,
+                      rounded(scale * stretch.sum / static_cast<double>(stretch.count)),
+                      rounded(scale * stretch.least), rounded(scale * stretch.greatest)});
   return {{"width", series.width()}, {"points", std::move(points)}};
 }
 
@@ -63,7 +66,7 @@ json table_json(const folding_table& table, const Value& value) {
 json slow_down_json(const folding_table::cell& cell) {
   if (cell.count == 0) return 0;
   constexpr double most = 1e6;
-  return std::lround(100 * std::min(cell.sum / static_cast<double>(cell.count), most));
+  return std::lround(100 * std::min(cell.mean(), most));
 }
 
 json step_seconds_json(const run_view& view) {
@@ -99,8 +102,7 @@ json rows_json(const run_view& view) {
           {"seconds", std::move(times)}};
 }
 
-// Whether steps use less than half as many of a replica's gradients as they would of one like any
-// other.
+// Whether steps use less than half as many of a replica's gradients as if all replicas were alike.
 bool is_left_out(const run_view& view, const replica_summary& sum) {
   constexpr uint64_t gradients_min = 20; // of fewer, chance alone may leave out many
   const auto gradients = sum.accepted + sum.stale + sum.cancelled;
@@ -111,11 +113,11 @@ bool is_left_out(const run_view& view, const replica_summary& sum) {
 }
 
 json replica_json(const run_view& view, uint32_t number, const replica_summary& replica) {
-  auto how = health_of(view, number);
+  auto [health, words] = health_of(view, number);
   constexpr std::string_view names[] = {"well", "slow", "silent"};
   return {{"replica", number},
-          {"health", names[static_cast<size_t>(how.health)]},
-          {"words", how.words},
+          {"health", names[static_cast<size_t>(health)]},
+          {"words", words},
           {"gradients", gradients_json(replica)},
           {"staleness_max", replica.staleness_max},
           {"slow_down", rounded(view.slow_downs().mean_of(number), 3)},
@@ -125,16 +127,13 @@ json replica_json(const run_view& view, uint32_t number, const replica_summary& 
           {"last_step", view.last_steps()[number]}};
 }
 
-// All replicas, or those that most should be looked at.
+// All replicas, or those that need attention most.
 json replicas_json(const run_view& view) {
   std::vector<std::pair<uint32_t, replica_summary>> lines{view.totals().replicas().begin(),
                                                           view.totals().replicas().end()};
   if (lines.size() > replica_lines_max) {
-    std::ranges::stable_sort(lines, [](const auto& one, const auto& other) {
-      return one.second.held_up > other.second.held_up;
-    });
-    std::ranges::stable_sort(lines, [&](const auto& one, const auto& other) {
-      return health_of(view, one.first).health > health_of(view, other.first).health;
+    std::ranges::stable_sort(lines, std::greater{}, [&](const auto& line) {
+      return std::pair{health_of(view, line.first).health, line.second.held_up};
     });
     lines.resize(replica_lines_max);
     std::ranges::sort(lines, {}, [](const auto& line) { return line.first; });
@@ -207,18 +206,18 @@ health_of_replica health_of(const run_view& view, uint32_t replica) {
   const auto& sum = view.totals().replicas().at(replica);
   const auto gradients = sum.accepted + sum.stale + sum.cancelled;
   const auto last = view.last_steps()[replica];
-  const auto silent = view.last().step - last;
-  // Its gradients came so many steps apart on average; many times that is no chance any more.
+  const auto silent_steps = view.last().step - last;
+  // Many times the mean distance of its gradients is no chance any more.
   constexpr uint64_t many = 10;
-  if (silent > many * std::max<uint64_t>(1, (last - view.first_step()) / gradients))
+  if (silent_steps > many * std::max<uint64_t>(1, (last - view.first_step()) / gradients))
     return {replica_health::silent,
             fmt::format("nothing came of it after step {}", readable::count(last))};
-  // A gradient that is cancelled never shows how long it would have taken: where most of them are,
+  // Nothing says how long a cancelled gradient would have taken: where most of them are cancelled,
   // the mean is that of the fast ones.
   const auto slow_down = view.slow_downs().mean_of(replica);
   const auto left_out = is_left_out(view, sum);
-  const auto is_hidden = left_out && 2 * sum.cancelled > gradients;
-  if (slow_down >= slow_from && !is_hidden)
+  const auto is_mostly_cancelled = left_out && 2 * sum.cancelled > gradients;
+  if (slow_down >= slow_from && !is_mostly_cancelled)
     return {replica_health::slow,
             fmt::format("takes {:.1f} times as long as the others", slow_down)};
   if (left_out)
@@ -232,9 +231,8 @@ std::vector<uint32_t> slow_replicas(const run_view& view) {
   std::vector<uint32_t> slow;
   for (const auto& [number, replica] : view.totals().replicas())
     if (health_of(view, number).health == replica_health::slow) slow.push_back(number);
-  std::ranges::stable_sort(slow, [&](uint32_t one, uint32_t other) {
-    return view.slow_downs().mean_of(one) > view.slow_downs().mean_of(other);
-  });
+  std::ranges::stable_sort(slow, std::greater{},
+                           [&](uint32_t replica) { return view.slow_downs().mean_of(replica); });
   return slow;
 }
 
@@ -259,7 +257,7 @@ std::string run_json(const run_view& view, const run_heading& heading,
   run["what_if"] = answers != nullptr ? what_if_json(*answers) : json{};
   run["notices"] = notices_json(view);
   auto text = run.dump(-1, ' ', false, json::error_handler_t::replace);
-  // Only texts have this letter, and a text may have it escaped.
+  // This letter occurs in texts only, where it may be escaped.
   std::string safe;
   for (char letter : text)
     letter == '<' ? safe += "\\u003c" : safe += letter;

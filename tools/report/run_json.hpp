@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run as the page reads it.
+// Writes a run as the JSON that its page reads, and judges its replicas.
 #pragma once
 
 #include "tools/report/run_view.hpp"
@@ -19,23 +19,23 @@ struct run_heading {
   std::string state;    ///< In words: "finished", "not finished: it was killed, or goes on".
   bool is_live = false; ///< Whether a server has news of the run.
   std::string setup;    ///< "4 replicas, 3 gradients a step, tensorflow"
-  std::optional<uint64_t> step_count; ///< Steps that were asked for.
+  std::optional<uint64_t> step_count; ///< Steps that the options ask for.
   std::string loss_unit;              ///< "bits/byte"; empty: the trainer's own.
   double loss_scale = 1;              ///< Factor from recorded losses to that unit.
   std::string measure;                ///< Unit of the evaluations, in words: "bits per byte".
 };
 
-/// Whether a replica does as the others do.
+/// Whether a replica keeps up with the others.
 enum class replica_health : uint8_t { well, slow, silent };
 
-/// How a replica does, in words.
+/// Whether a replica keeps up, and why not.
 struct health_of_replica {
   replica_health health = replica_health::well;
   std::string words; ///< "takes 5.0 times as long as the others"
 };
 
-/// A replica is slow if it takes so many times as long as the others, or if steps use less than
-/// half as many of its gradients as of the usual replica's.
+/// A replica is slow if it takes at least so many times as long as the others, or if steps use less
+/// than half as many of its gradients as of the usual replica's.
 constexpr double slow_from = 1.3;
 
 /// @pre There was a gradient of the replica.
@@ -46,11 +46,11 @@ constexpr double slow_from = 1.3;
 
 /// Everything that the page shows, as one JSON object. It has at most `run_json_bytes_max` bytes,
 /// however long the run and however many its replicas, and no letters that would end a script.
-/// @param answers Nothing, if they are not there yet.
+/// @param answers Null if there are none yet.
 [[nodiscard]] std::string run_json(const run_view& view, const run_heading& heading,
                                    const what_if_table* answers);
 
-/// Bytes of a result of `run_json` at most.
+/// The largest size of a result of `run_json`.
 constexpr size_t run_json_bytes_max = size_t{600} << 10;
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adding up the steps of a run.
+// Adds the steps of a run to curves, tables and totals.
 #include "tools/report/run_view.hpp"
 
 #include "actors/recording/seconds.hpp"
@@ -42,19 +42,19 @@ void run_view::add_notice(run_notice notice) {
 
 void run_view::add_gradients(const step_record& step) {
   for (const auto* part : {&step.accepted, &step.stale, &step.cancelled})
-    for (const auto& one : *part) {
-      if (one.replica >= last_steps_.size()) last_steps_.resize(one.replica + 1);
-      last_steps_[one.replica] = step.step;
+    for (const auto& gradient : *part) {
+      if (gradient.replica >= last_steps_.size()) last_steps_.resize(gradient.replica + 1);
+      last_steps_[gradient.replica] = step.step;
     }
   // All tables have the same rows, whether or not a step has waited for a replica.
   if (!last_steps_.empty()) arrivals_.make_room(last_steps_.size() - 1, 0);
   if (!last_steps_.empty()) waits_.make_room(last_steps_.size() - 1, last_steps_.size() - 1);
   const auto* last = completing_contribution(step);
   for (size_t k = 0; k < step.accepted.size(); ++k) {
-    const auto& one = step.accepted[k];
-    arrivals_.add(one.replica, k, 1);
-    if (one.replica != last->replica)
-      waits_.add(one.replica, last->replica, seconds(waited_for_completion(step, one)));
+    const auto& gradient = step.accepted[k];
+    arrivals_.add(gradient.replica, k, 1);
+    if (gradient.replica != last->replica)
+      waits_.add(gradient.replica, last->replica, seconds(waited_for_completion(step, gradient)));
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The content of a run's page, added up step by step in bounded memory.
+// Adds up the content of a run's page, step by step, in bounded memory.
 #pragma once
 
 #include "actors/recording/records.hpp"
@@ -22,7 +22,7 @@ struct run_notice {
   std::string text;
 };
 
-/// Everything that the page draws, of a run that goes on as of one that is over: both are told step
+/// Everything that the page draws, of a run that goes on or of one that is over: both add it step
 /// by step. Its memory does not grow with the number of steps, and hardly with that of replicas.
 /// Thread: one owner at a time.
 class run_view {
@@ -35,8 +35,8 @@ public:
   /// Adds a step. @pre Steps come in ascending order.
   void add(const step_record& step);
 
-  /// The held-out data were evaluated. @param value In the measure of the run; one that is not
-  /// finite counts for nothing.
+  /// Adds an evaluation of the held-out data. @param value In the measure of the run; one that is
+  /// not finite counts for nothing.
   void add_evaluation(uint64_t step, double value);
 
   void add_notice(run_notice notice);
@@ -44,7 +44,7 @@ public:
   /// Updates that were made before the first step that was added.
   [[nodiscard]] uint64_t first_step() const { return first_step_; }
 
-  /// When the first of them began, on the job's clock.
+  /// When the first added step began, on the job's clock.
   [[nodiscard]] job_time began() const { return began_; }
 
   [[nodiscard]] uint64_t step_count() const { return totals_.step_times().count(); }
@@ -71,10 +71,10 @@ public:
   /// [replica][k]: how often its gradient was the k-th that a step took, counted from 0.
   [[nodiscard]] const folding_table& arrivals() const { return arrivals_; }
 
-  /// [replica][replica]: seconds that the one waited for the other to complete a step.
+  /// [replica][other]: seconds that the replica waited for the other to complete a step.
   [[nodiscard]] const folding_table& waits() const { return waits_; }
 
-  /// [replica]: the last step that any gradient of it is part of, or came too late for; 0: none.
+  /// [replica]: the last step that a gradient of it is part of, or came too late for; 0: none.
   [[nodiscard]] const std::vector<uint64_t>& last_steps() const { return last_steps_; }
 
   [[nodiscard]] const std::deque<run_notice>& notices() const { return notices_; }

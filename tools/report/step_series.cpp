@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adding values to a curve.
+// Adds values to a curve, and joins its stretches.
 #include "tools/report/step_series.hpp"
 
 #include <algorithm>
@@ -28,15 +28,15 @@ void step_series::add(uint64_t step, double value) {
 void step_series::fold() {
   width_ *= 2;
   std::vector<stretch> folded;
-  for (const auto& one : stretches_) {
-    auto first_step = one.first_step - one.first_step % width_;
+  for (const auto& stretch : stretches_) {
+    auto first_step = stretch.first_step - stretch.first_step % width_;
     if (folded.empty() || folded.back().first_step < first_step)
       folded.push_back({.first_step = first_step});
     auto& last = folded.back();
-    last.count += one.count;
-    last.sum += one.sum;
-    last.least = std::min(last.least, one.least);
-    last.greatest = std::max(last.greatest, one.greatest);
+    last.count += stretch.count;
+    last.sum += stretch.sum;
+    last.least = std::min(last.least, stretch.least);
+    last.greatest = std::max(last.greatest, stretch.greatest);
   }
   stretches_ = std::move(folded);
 }

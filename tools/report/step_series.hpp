@@ -14,7 +14,7 @@ namespace troupe {
 /// Thread: one owner at a time.
 class step_series {
 public:
-  /// Stretches at most.
+  /// The most stretches.
   static constexpr size_t stretches_max = 512;
 
   /// Values of some steps in a row.
@@ -33,7 +33,7 @@ public:
   /// Stretches with a value, in order.
   [[nodiscard]] const std::vector<stretch>& stretches() const { return stretches_; }
 
-  /// Steps that a stretch stands for.
+  /// The count of steps that a stretch stands for.
   [[nodiscard]] uint64_t width() const { return width_; }
 
 private:

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comparing the gradients of a step with each other.
+// Compares the gradients of a step with each other.
 #include "tools/report/straggler_map.hpp"
 
 #include "actors/recording/seconds.hpp"
 
 #include <algorithm>
 #include <array>
-#include <limits>
+#include <span>
+#include <utility>
 
 namespace troupe {
 
@@ -17,8 +18,7 @@ bool is_timed(const contribution& gradient) {
   return gradient.compute > job_time{0};
 }
 
-// The middle one of several times, or the mean of the two in the middle. Puts them into another
-// order.
+// The middle one of several times, or the mean of the two in the middle. Reorders them.
 double median_of(std::vector<double>& times) {
   auto middle = times.begin() + static_cast<ptrdiff_t>(times.size() / 2);
   std::ranges::nth_element(times, middle);
@@ -30,13 +30,10 @@ double median_of(std::vector<double>& times) {
 
 void straggler_map::add(uint64_t index, const step_record& step) {
   if (index >= first_index_ + table_.columns().width()) {
-    close_stretch(table_);
-    totals_.resize(replicas_.size());
-    for (size_t replica = 0; replica < replicas_.size(); ++replica) {
-      totals_[replica].sum += replicas_[replica].sum;
-      totals_[replica].count += replicas_[replica].count;
-    }
-    replicas_.assign(replicas_.size(), {});
+    add_open_stretch(table_);
+    closed_.resize(open_.size());
+    for (size_t replica = 0; replica < open_.size(); ++replica)
+      closed_[replica] += std::exchange(open_[replica], {});
     first_index_ = index;
   }
   const std::array parts{&step.accepted, &step.stale, &step.cancelled};
@@ -49,38 +46,34 @@ void straggler_map::add(uint64_t index, const step_record& step) {
   for (const auto* part : parts)
     for (const auto& gradient : *part) {
       if (!is_timed(gradient)) continue;
-      if (gradient.replica >= replicas_.size()) replicas_.resize(gradient.replica + 1);
-      replicas_[gradient.replica].sum += seconds(gradient.compute) / median;
-      ++replicas_[gradient.replica].count;
+      if (gradient.replica >= open_.size()) open_.resize(gradient.replica + 1);
+      open_[gradient.replica].add(seconds(gradient.compute) / median);
     }
 }
 
 folding_table straggler_map::table() const {
   auto result = table_;
-  close_stretch(result);
+  add_open_stretch(result);
   return result;
 }
 
 double straggler_map::mean_of(uint32_t replica) const {
-  mean all;
-  for (const auto* part : {&totals_, &replicas_})
-    if (replica < part->size())
-      all = {all.sum + (*part)[replica].sum, all.count + (*part)[replica].count};
-  return all.count > 0 ? all.sum / static_cast<double>(all.count)
-                       : std::numeric_limits<double>::quiet_NaN();
+  folding_table::cell all;
+  for (const auto* part : {&closed_, &open_})
+    if (replica < part->size()) all += (*part)[replica];
+  return all.mean();
 }
 
-void straggler_map::close_stretch(folding_table& into) const {
-  if (replicas_.empty()) return;
-  into.make_room(replicas_.size() - 1, first_index_);
-  const auto width = into.rows().width();
-  for (size_t first = 0; first < replicas_.size(); first += width) {
+void straggler_map::add_open_stretch(folding_table& table) const {
+  if (open_.empty()) return;
+  table.make_room(open_.size() - 1, first_index_);
+  const auto width = table.rows().width();
+  for (size_t first = 0; first < open_.size(); first += width) {
+    const auto count = std::min<size_t>(width, open_.size() - first);
     double slowest = 0;
-    for (size_t replica = first; replica < std::min<size_t>(first + width, replicas_.size());
-         ++replica)
-      if (const auto& one = replicas_[replica]; one.count > 0)
-        slowest = std::max(slowest, one.sum / static_cast<double>(one.count));
-    if (slowest > 0) into.add(first, first_index_, slowest);
+    for (const auto& replica : std::span{open_}.subspan(first, count))
+      if (replica.count > 0) slowest = std::max(slowest, replica.mean());
+    if (slowest > 0) table.add(first, first_index_, slowest);
   }
 }
 

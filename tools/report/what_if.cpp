@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choosing changes, and replaying a ledger with them.
+// Chooses changes, and replays the end of a ledger with each.
 #include "tools/report/what_if.hpp"
 
 #include "actors/recording/input_file.hpp"
@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t repaired_max = 2; // replicas that get a row of their own
 
-std::string in_words(const replay_change& change, uint64_t replicas) {
+std::string change_text(const replay_change& change, uint64_t replicas) {
   if (change.policy) return fmt::format("policy {}", to_string(*change.policy));
   if (change.replicas) return fmt::format("{} replicas", *change.replicas);
   if (change.aggregate && *change.aggregate == replicas) return "wait for all replicas";
@@ -29,7 +29,7 @@ std::string in_words(const replay_change& change, uint64_t replicas) {
 what_if_answer answer_of(const run_folder& run, const replay_change& change) {
   auto report = replay(run, change);
   const auto& changed = *report.changed;
-  what_if_answer answer{.change = in_words(change, run.sync.total_num_replicas),
+  what_if_answer answer{.change = change_text(change, run.sync.total_num_replicas),
                         .option = option_text(change),
                         .needed = report.changed_sync.replicas_to_aggregate,
                         .mean_step_seconds = estimate_of(changed.seconds).mean,
@@ -39,7 +39,7 @@ what_if_answer answer_of(const run_folder& run, const replay_change& change) {
   return answer;
 }
 
-// Where the first step begins of which no line is cut off.
+// The place of the first step of which no line is cut off.
 size_t first_whole_step(std::string_view text) {
   auto begin = text.find('\n') + 1;
   auto step_at = [&](size_t at) { return text.substr(at, text.find(',', at) - at); };
@@ -71,11 +71,9 @@ std::vector<replay_change> changes_worth_asking(const job_options& options,
   if (!replicas_meet(options.strategy)) {
     const auto all = options.replicas;
     const auto needed = options.aggregate;
-    std::set<uint64_t> others;
-    for (auto other : {needed - 1, needed + 1, all - 1, all})
-      if (other >= 1 && other <= all && other != needed) others.insert(other);
-    for (auto other : others)
-      changes.push_back({.aggregate = other});
+    for (auto aggregate : std::set{needed - 1, needed + 1, all - 1, all})
+      if (aggregate >= 1 && aggregate <= all && aggregate != needed)
+        changes.push_back({.aggregate = aggregate});
     changes.push_back({.replicas = all + 1});
     for (auto policy : policies_that(&policy_traits::is_synchronous))
       if (policy != options.policy && needed < all) changes.push_back({.policy = policy});

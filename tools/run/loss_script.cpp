@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gnuplot script of loss.svg.
+// Writes the gnuplot script of loss.svg.
 #include "tools/run/plots.hpp"
 
 #include <algorithm>
@@ -86,17 +86,14 @@ std::string line(const plot_baseline& baseline) {
 } // namespace
 
 std::string loss_script(const quality_measure& measure, std::vector<plot_baseline> baselines) {
-  std::sort(baselines.begin(), baselines.end(),
-            [](const auto& left, const auto& right) { return left.value > right.value; });
+  std::ranges::sort(baselines, std::ranges::greater{}, &plot_baseline::value);
   std::string labels;
   std::string lines;
-  bool footnote = false;
   for (const auto& baseline : baselines) {
     labels += label(baseline);
     lines += line(baseline);
-    footnote = footnote || baseline.after_training;
   }
-  if (footnote)
+  if (std::ranges::any_of(baselines, &plot_baseline::after_training))
     labels += "set label \"* after reading the training text\" at screen 0.985, screen 0.025 right "
               "textcolor rgb \"#555555\" font \",11\"\n";
   return fmt::format("{}{}{}{}{}{}\n", beginning, names(measure), preparation, labels, curves,

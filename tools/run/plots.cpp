@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing the scripts, and starting gnuplot.
+// Writes the gnuplot scripts of a run, and runs them.
 #include "tools/run/plots.hpp"
 
 #include "actors/recording/output_file.hpp"
@@ -16,12 +16,12 @@ namespace {
 constexpr std::string_view loss_script_name = "loss.gp";
 constexpr std::string_view steps_script_name = "steps.gp";
 
-std::vector<std::string_view> scripts_of(plots_of what) {
-  if (what == plots_of::steps) return {steps_script_name};
+std::vector<std::string_view> scripts_of(plots_of plots) {
+  if (plots == plots_of::steps) return {steps_script_name};
   return {loss_script_name, steps_script_name};
 }
 
-// gnuplot answers 0 also if the disk is full.
+// gnuplot's exit code is 0 even if the disk is full.
 expected<void> check_picture(std::filesystem::path picture) {
   picture.replace_extension(".svg");
   std::ifstream file{picture, std::ios::binary | std::ios::ate};
@@ -34,13 +34,13 @@ expected<void> check_picture(std::filesystem::path picture) {
                                           picture.native()));
 }
 
-// A word as the shell takes it back whole.
+// A word in quotes, so that the shell takes it as one.
 std::string shell_quoted(const std::string& word) {
   const auto is_plain = [](char letter) {
     return std::isalnum(static_cast<unsigned char>(letter)) != 0
            || std::string_view{"-_./"}.find(letter) != std::string_view::npos;
   };
-  if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return word;
+  if (!word.empty() && std::ranges::all_of(word, is_plain)) return word;
   std::string quoted{'\''};
   for (char letter : word) {
     if (letter == '\'')
@@ -61,19 +61,19 @@ expected<void> write_plot_scripts(const std::filesystem::path& folder,
   return done;
 }
 
-expected<void> draw_plots(const std::filesystem::path& folder, plots_of what) {
+expected<void> draw_plots(const std::filesystem::path& folder, plots_of plots) {
+  const auto scripts = scripts_of(plots);
   std::vector<std::string> words{"gnuplot"};
-  for (auto script : scripts_of(what))
-    words.emplace_back(script);
+  words.insert(words.end(), scripts.begin(), scripts.end());
   auto drawn = run({std::move(words), folder});
-  for (auto script : scripts_of(what))
+  for (auto script : scripts)
     if (drawn) drawn = check_picture(folder / script);
   return drawn;
 }
 
-std::string plot_command(const std::filesystem::path& folder, plots_of what) {
+std::string plot_command(const std::filesystem::path& folder, plots_of plots) {
   return fmt::format("cd {} && gnuplot {}", shell_quoted(folder.native()),
-                     fmt::join(scripts_of(what), " "));
+                     fmt::join(scripts_of(plots), " "));
 }
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// loss.svg and steps.svg: a run at one glance.
+// Draws the plots of a run: loss.svg and steps.svg.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -25,8 +25,8 @@ struct plot_baseline {
                                       std::vector<plot_baseline> baselines);
 
 /// The gnuplot script that draws steps.svg from metrics.csv and replicas.csv in the folder it is
-/// run in: time of each step and its distribution, and by replica the verdicts on its gradients and
-/// the use of its time.
+/// run in: the time of each step and its distribution; for each replica, the verdicts on its
+/// gradients and the use of its time.
 [[nodiscard]] std::string steps_script();
 
 /// Writes loss.gp and steps.gp into the folder of a run.
@@ -35,17 +35,17 @@ struct plot_baseline {
                                                 const quality_measure& measure,
                                                 std::vector<plot_baseline> baselines);
 
-/// The plots of a run: a trainer need not report losses.
+/// The plots of a run. A trainer that reports no losses has only that of the steps.
 enum class plots_of : uint8_t { losses_and_steps, steps };
 
 /// Runs gnuplot on the scripts in `folder`.
-/// Errors: `not_found` if there is no gnuplot on this machine, `resource` if it has not written all
-/// of a picture, else as `run` of child_process.hpp; print `plot_command` then.
+/// Errors: `not_found` if this machine has no gnuplot, `resource` if it has not written all of a
+/// picture, else as `run` of child_process.hpp. The caller prints `plot_command` then.
 [[nodiscard]] expected<void> draw_plots(const std::filesystem::path& folder,
-                                        plots_of what = plots_of::losses_and_steps);
+                                        plots_of plots = plots_of::losses_and_steps);
 
-/// The shell command that draws the plots of `folder`.
+/// The shell command that draws the plots in `folder`.
 [[nodiscard]] std::string plot_command(const std::filesystem::path& folder,
-                                       plots_of what = plots_of::losses_and_steps);
+                                       plots_of plots = plots_of::losses_and_steps);
 
 } // namespace troupe

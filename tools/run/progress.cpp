@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Composing the progress line.
+// Composes the progress line.
 #include "tools/run/progress.hpp"
 
 #include "actors/recording/readable.hpp"
@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 constexpr job_time terminal_interval = 100ms;
 constexpr job_time plain_interval = 5s;
-constexpr uint64_t plain_lines = 10; // That a run is divided into, if it is quick.
+constexpr uint64_t plain_lines = 10; // of a quick run
 
 constexpr std::string_view clear_line = "\r\x1b[K";
 
@@ -23,7 +23,7 @@ bool is_last(const progress_sample& sample) {
   return sample.step_count > 0 && sample.step >= sample.step_count;
 }
 
-// Whether the trainer reports losses and examples: one with examples is shown even if it is NaN.
+// Whether the trainer reports losses and examples: a NaN is shown if there are examples.
 bool has_reports(const progress_sample& sample) {
   return !std::isnan(sample.loss) || sample.examples_per_second != 0;
 }
@@ -42,18 +42,18 @@ std::string position_text(const progress_sample& sample) {
 
 std::string joined_by_blanks(const std::vector<std::string>& pieces) {
   std::string text;
-  for (const auto& one : pieces) {
-    if (!text.empty() && !one.empty()) text += "  ";
-    text += one;
+  for (const auto& piece : pieces) {
+    if (!text.empty() && !piece.empty()) text += "  ";
+    text += piece;
   }
   return text;
 }
 
 std::string fitted(std::vector<std::string> pieces, size_t width) {
   auto text = joined_by_blanks(pieces);
-  for (piece one : expendable) {
+  for (auto dropped_piece : expendable) {
     if (text.size() <= width) break;
-    pieces[one].clear();
+    pieces[dropped_piece].clear();
     text = joined_by_blanks(pieces);
   }
   return text.substr(0, width);

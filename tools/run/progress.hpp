@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The line that tells how far a run is.
+// The text of the line that shows the progress of a run.
 #pragma once
 
 #include "actors/recording/records.hpp"
@@ -14,35 +14,36 @@
 
 namespace troupe {
 
-/// Where a run stands.
+/// The progress of a run at one moment.
 struct progress_sample {
   uint64_t step = 0;
   uint64_t step_count = 0;                                ///< Steps of the whole run; 0 if unknown.
   double loss = std::numeric_limits<double>::quiet_NaN(); ///< In `progress_options::loss_unit`.
-  /// 0, and no loss: the trainer reports none.
+  /// 0, without a loss: the trainer reports neither.
   double examples_per_second = std::numeric_limits<double>::quiet_NaN();
   uint32_t live = 0;
   uint32_t needed = 0;
   uint64_t dropped = 0; ///< Gradients that were stale or cancelled, so far.
 };
 
-/// How to show it.
+/// Settings of the progress line.
 struct progress_options {
   bool terminal = false; ///< One line, rewritten in place; else plain lines, as for a log file.
-  size_t width
-    = 80; ///< Letters in a line. A line that wraps cannot be rewritten, so less is shown.
+  /// Letters in a line of the terminal. A longer text is shortened, since it could not be
+  /// rewritten.
+  size_t width = 80;
   std::string loss_unit; ///< Stands after the loss: "bits/byte".
 };
 
-/// Makes the texts of the progress line when they are due. It writes nothing and reads no clock:
-/// times come in, texts go out, for the caller to write to one stream. A terminal gets at most ten
-/// lines a second; any other stream one line at the first step, then for each tenth of the run or
-/// each five seconds, whichever comes first, and one at the last step. Thread: one owner at a time.
+/// Makes the texts of the progress line when they are due. Reads no clock and writes nothing: the
+/// caller passes times, and writes the texts to one stream. A terminal gets at most ten lines a
+/// second. Any other stream gets a line at the first step, then for each tenth of the run or each
+/// five seconds, whichever comes first, and one at the last step. Thread: one at a time.
 class progress {
 public:
   explicit progress(progress_options options) : options_(std::move(options)) {}
 
-  /// The text to write now; empty if none is due.
+  /// The text to write now; empty: none is due.
   [[nodiscard]] std::string update(const progress_sample& sample, job_time now);
 
   /// The text that puts a line of its own (without line end) above the progress line.
@@ -62,9 +63,9 @@ private:
   [[nodiscard]] std::string remaining(const progress_sample& sample, job_time now) const;
 
   progress_options options_;
-  std::optional<shown> first_; // The first sample: the rate is measured from there.
-  shown last_;                 // The last sample that was shown.
-  std::string open_line_;      // On a terminal: the text of the line that can be rewritten.
+  std::optional<shown> first_; // the first sample, from which the rate is measured
+  shown last_;                 // the last sample that was shown
+  std::string open_line_;      // on a terminal: the line to rewrite
 };
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Step records as samples of progress.
+// Turns step records into samples of progress.
 #include "tools/run/progress_hook.hpp"
 
 #include "actors/recording/step_figures.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The progress line of a job on standard error.
+// The hook that shows the progress of a job on standard error.
 #pragma once
 
 #include "actors/recording/records.hpp"
@@ -14,9 +14,9 @@
 
 namespace troupe {
 
-/// A job that says nothing looks like one that hangs. This keeps a line on standard error: step,
-/// loss, speed, replicas, and the time that is left; on a terminal it is rewritten in place.
-/// Thread: any; calls wait for each other.
+/// A job that prints nothing looks like one that hangs. This hook shows the step, the loss, the
+/// speed, the replicas, and the time that is left in a line on standard error, which is rewritten
+/// in place on a terminal. Thread: any; calls wait for each other.
 class progress_hook final : public session_hook {
 public:
   /// @param measure Says how losses are shown.
@@ -26,13 +26,13 @@ public:
   void after_step(const session_control& session, const step_record& step) override;
   void end(const job_report& report) override;
 
-  /// A line for people, above the progress line; kept, too.
+  /// Prints a line above the progress line, and keeps it.
   void say(std::string_view line);
 
-  /// A line for people that is not kept.
+  /// Prints a line above the progress line.
   void show(std::string_view line);
 
-  /// Has `keep` told of all lines that are said from now on. Thread of `keep`: any.
+  /// Keeps all lines of `say` by this function from now on. Thread of `keep`: any.
   void keep_by(std::function<void(std::string_view line)> keep);
 
   /// Ends the progress line, so that what is printed next begins on a new one.

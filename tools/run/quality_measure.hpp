@@ -7,7 +7,7 @@
 
 namespace troupe {
 
-/// A measure of a model on held-out data: lower is better.
+/// A measure of a model on held-out data; lower values are better.
 struct quality_measure {
   std::string_view column;     ///< In evaluations.csv and in event files: "bits_per_byte".
   std::string_view held_out;   ///< The data that are evaluated: "held-out text".

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counting attempts, and naming their folders.
+// Counts attempts, and names their folders.
 #include "tools/run/restart.hpp"
 
+#include "tools/options/restart_limit.hpp"
 #include "tools/run/run_directory.hpp"
 
 #include <charconv>
@@ -16,20 +17,19 @@ namespace fs = std::filesystem;
 
 constexpr const char* own_counter = "TROUPE_RESTART_COUNT";
 constexpr const char* torchrun_counter = "TORCHELASTIC_RESTART_COUNT";
-constexpr uint32_t restarts_max = 1'000'000; // as of `troupe launch --restart`; each has a folder
 
 // torchrun sets its counter without restarts, too, and gives the attempts of a job no common name.
-bool is_counted_by_torchrun(const std::string& asked_for, const environment_reader& environment) {
-  return !asked_for.empty() && environment("TORCHELASTIC_MAX_RESTARTS").value_or("0") != "0";
+bool is_counted_by_torchrun(const std::string& run_dir, const environment_reader& environment) {
+  return !run_dir.empty() && environment("TORCHELASTIC_MAX_RESTARTS").value_or("0") != "0";
 }
 
 // How often the job was started before, by a launcher that starts failed jobs again; nothing if
 // there is no such launcher.
-expected<std::optional<uint32_t>> restart_count(const std::string& asked_for,
+expected<std::optional<uint32_t>> restart_count(const std::string& run_dir,
                                                 const environment_reader& environment) {
   const auto* counter = own_counter;
   auto text = environment(own_counter);
-  if (!text && is_counted_by_torchrun(asked_for, environment)) {
+  if (!text && is_counted_by_torchrun(run_dir, environment)) {
     counter = torchrun_counter;
     text = environment(torchrun_counter);
   }
@@ -49,12 +49,12 @@ std::string attempt_folder(const std::string& base, uint32_t restarts) {
   return restarts == 0 ? base : fmt::format("{}-{}", base, uint64_t{restarts} + 1);
 }
 
-// The run folder of the job, if none was asked for: the same in every attempt.
-std::string restartable_folder(const environment_reader& environment) {
+// The run folder of a job without --run-dir: the same in every attempt.
+std::string default_folder(const environment_reader& environment) {
   return "runs/job-" + environment("TROUPE_JOB_ID").value_or("0");
 }
 
-// Which attempt after the first a folder is for, by the name of it; 0 if for none.
+// The number of the attempt after the first that a folder's name belongs to; 0: none.
 uint64_t later_attempt(std::string_view name, const std::string& first) {
   if (!name.starts_with(first + "-")) return 0;
   name.remove_prefix(first.size() + 1);
@@ -81,13 +81,15 @@ expected<void> check_later_attempts(const std::string& base) {
 
 } // namespace
 
-expected<attempt_folders> find_attempt(const std::string& asked_for, bool is_watched,
+expected<attempt_folders> find_attempt(const std::string& run_dir, bool is_watched,
                                        const environment_reader& environment) {
-  auto restarts = restart_count(asked_for, environment);
+  auto restarts = restart_count(run_dir, environment);
   if (!restarts) return tl::unexpected<error>(restarts.error());
   auto is_named = is_watched && environment("TROUPE_JOB_ID");
-  if (!*restarts && !is_named) return attempt_folders{.own = asked_for};
-  auto base = asked_for.empty() ? restartable_folder(environment) : asked_for;
+  if (!*restarts && !is_named) return attempt_folders{.own = run_dir};
+  auto base = run_dir.empty() ? default_folder(environment) : run_dir;
+  while (base.size() > 1 && base.ends_with('/')) // else "run/-2" would lie in "run/"
+    base.pop_back();
   attempt_folders folders{.own = attempt_folder(base, restarts->value_or(0))};
   for (auto earlier = restarts->value_or(0); earlier-- > 0;)
     folders.earlier.push_back(attempt_folder(base, earlier));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folders of a job's attempts, when a launcher starts it again after a failure.
+// Finds the folders of a job's attempts, where a launcher starts it again after a failure.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -16,16 +16,16 @@ struct attempt_folders {
   std::vector<std::string> earlier; ///< The newest first.
 };
 
-/// The folders of this attempt, as a launcher counts them that starts failed jobs again: that of
-/// the first is `asked_for`, or named after the job; that of the second has a -2 behind it. Without
-/// such a launcher there is no other attempt.
-/// @param asked_for --run-dir; may be empty.
-/// @param is_watched Whether an evaluator is to find it: then it is named after the job, too.
-/// @param environment Has TROUPE_RESTART_COUNT; else, under a torchrun with restarts and if a
-/// folder is asked for, TORCHELASTIC_RESTART_COUNT. Errors: invalid_argument if the count is no
-/// number; failed_precondition if this is the first attempt, and an earlier job has left files in
-/// the folder of a later one.
-[[nodiscard]] expected<attempt_folders> find_attempt(const std::string& asked_for, bool is_watched,
+/// Finds the folders of this attempt and of those before it, as a launcher counts them that starts
+/// failed jobs again. The folder of the first attempt is `run_dir`, or named after the job; that of
+/// the second ends with -2. Without such a launcher there is one attempt.
+/// @param run_dir As --run-dir says; may be empty.
+/// @param is_watched Whether an evaluator looks for the folder: then it has the job's name, too.
+/// @param environment Has TROUPE_RESTART_COUNT; else, under a torchrun with restarts and if there
+/// is a `run_dir`, TORCHELASTIC_RESTART_COUNT. Errors: invalid_argument if the count is no number;
+/// failed_precondition if this is the first attempt, and an earlier job has left files in the
+/// folder of a later one.
+[[nodiscard]] expected<attempt_folders> find_attempt(const std::string& run_dir, bool is_watched,
                                                      const environment_reader& environment);
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checking and making the folder of a run.
+// Checks and makes the folder of a run.
 #include "tools/run/run_directory.hpp"
 
 #include "actors/recording/output_file.hpp"
@@ -38,7 +38,7 @@ expected<void> check_existing(const fs::path& path, const fs::file_status& statu
   return {};
 }
 
-// The nearest folder above a path that does not exist must let us make it.
+// Whether the nearest existing folder above a path lets us make the path.
 expected<void> check_parent(const fs::path& path) {
   std::error_code ignored;
   auto parent = fs::absolute(path, ignored).lexically_normal();
@@ -71,8 +71,8 @@ std::string dated_name(std::chrono::system_clock::time_point now, int attempt) {
   return attempt == 1 ? name : fmt::format("{}-{}", name, attempt);
 }
 
-// The option of a line of config.toml that is not UTF-8. A line ends with a remark that says where
-// its value comes from: from a file of options, perhaps.
+// The option of a line of config.toml that is not UTF-8. If only the remark at the end of the line
+// is not, which says where the value comes from, the name of the option file is to blame.
 std::string_view option_of(std::string_view line) {
   if (is_utf8(line.substr(0, line.rfind("  # ")))) return "config";
   if (line.starts_with("# ")) line.remove_prefix(2);
@@ -106,16 +106,16 @@ expected<void> run_directory::check(const fs::path& path) {
 expected<run_directory> run_directory::create(const fs::path& path, std::string_view config) {
   if (auto done = check(path); !done) return tl::unexpected(done.error());
   if (auto done = check_config(config); !done) return tl::unexpected(done.error());
-  const auto made = first_missing(path);
+  const auto new_folder = first_missing(path);
   std::error_code problem;
   fs::create_directories(path, problem);
   expected<void> done;
   if (problem) done = refuse(errc::resource, path, "cannot be made: " + problem.message());
   run_directory directory{path};
-  directory.is_new_ = !made.empty();
+  directory.is_new_ = !new_folder.empty();
   if (done) done = replace_file(directory.config(), config);
   if (done) return directory;
-  if (!made.empty()) fs::remove_all(made, problem);
+  if (!new_folder.empty()) fs::remove_all(new_folder, problem);
   return tl::unexpected(done.error());
 }
 

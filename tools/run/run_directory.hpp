@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folder that holds everything a run leaves behind.
+// Makes the folder of a run, and names the files in it.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -12,8 +12,8 @@
 
 namespace troupe {
 
-/// One folder per run, with fixed names inside, so that scripts and people find things. A folder
-/// that holds anything is refused: results are never overwritten by a slip.
+/// Each run has a folder with fixed names inside, so that scripts and people find its files. A
+/// folder that holds anything is refused, so that no results are overwritten by mistake.
 class run_directory {
 public:
   /// Whether `create` would work, without writing anything.
@@ -25,23 +25,23 @@ public:
   /// Errors: `invalid_argument`, naming the option of the first line that is not.
   [[nodiscard]] static expected<void> check_config(std::string_view config);
 
-  /// Makes the folder and puts `config` into it as config.toml. If that fails, what was made is
-  /// removed again. Errors: as `check` and `check_config`; `resource` if the disk fails or is full.
+  /// Makes the folder and writes `config` into it as config.toml. If that fails, it removes the
+  /// folders that it made. Errors: as `check` and `check_config`; `resource` if the disk fails.
   [[nodiscard]] static expected<run_directory> create(const std::filesystem::path& path,
                                                       std::string_view config);
 
-  /// The same in a new folder under `base`, named after the time (UTC), as in 2026-11-21-020641; a
-  /// second run of the same second gets a "-2" after it.
+  /// Makes a new folder under `base`, named after the time (UTC), as in 2026-11-21-020641; a second
+  /// run of the same second gets a "-2" after it. Errors: as `create`.
   [[nodiscard]] static expected<run_directory>
   create_dated(const std::filesystem::path& base, std::chrono::system_clock::time_point now,
                std::string_view config);
 
-  /// The folder of a run, for its names alone; it need not be there.
+  /// Names the files in a folder, which need not exist.
   [[nodiscard]] static run_directory at(std::filesystem::path path) {
     return run_directory{std::move(path)};
   }
 
-  /// Removes all files of a run that never began, and the folder, if `create` made it.
+  /// Removes all files of a run that never began, and the folder if `create` made it.
   void take_back() const;
 
   /// The folder itself.
@@ -82,14 +82,14 @@ public:
   /// Whether a run has begun in a folder; it may be that of another job.
   [[nodiscard]] static bool is_begun(const std::filesystem::path& path);
 
-  /// Whether it is over, its last checkpoint saved. A run that was killed never is.
+  /// Whether the run is over, its last checkpoint saved. A run that was killed never is.
   [[nodiscard]] static bool is_over(const std::filesystem::path& path);
 
 private:
   explicit run_directory(std::filesystem::path path) : path_(std::move(path)) {}
 
   std::filesystem::path path_;
-  bool is_new_ = true; ///< It was not there before.
+  bool is_new_ = true; ///< Whether `create` made the folder.
 };
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passing each record on to every file.
+// Passes each record on to every file.
 #include "tools/run/run_folder_hook.hpp"
 
 #include "actors/recording/replica_table.hpp"
@@ -22,14 +22,6 @@ namespace {
 
 constexpr std::chrono::seconds unflushed_max{5};
 
-// The host, and the time at which a job began that has run for `began` until now.
-event_origin here_and_now(job_time began) {
-  std::string host(HOST_NAME_MAX + 1, '\0');
-  if (::gethostname(host.data(), HOST_NAME_MAX) != 0) host = "localhost";
-  using clock = std::chrono::system_clock;
-  return {clock::now() - std::chrono::duration_cast<clock::duration>(began), host.c_str()};
-}
-
 std::vector<std::string> tracks_of(const strategy& strategy) {
   std::vector<std::string> tracks{"chief"};
   for (uint32_t i = 0; i < strategy.num_replicas_in_sync(); ++i)
@@ -41,11 +33,18 @@ std::vector<std::string> tracks_of(const strategy& strategy) {
 
 } // namespace
 
+event_origin curve_origin(job_time elapsed) {
+  std::string host(HOST_NAME_MAX + 1, '\0');
+  if (::gethostname(host.data(), HOST_NAME_MAX) != 0) host = "localhost";
+  using clock = std::chrono::system_clock;
+  return {clock::now() - std::chrono::duration_cast<clock::duration>(elapsed), host.c_str()};
+}
+
 run_folder_hook::files run_folder_hook::create(const strategy& strategy,
                                                const std::filesystem::path& folder,
                                                const run_folder_options& options) {
-  std::error_code told_by_the_first_file;
-  std::filesystem::create_directories(folder, told_by_the_first_file);
+  std::error_code ignored; // the first file reports it
+  std::filesystem::create_directories(folder, ignored);
   const auto names = run_directory::at(folder);
   return {value_or_throw(metrics_file::create(names.metrics())),
           value_or_throw(evaluation_file::create(names.evaluations(), options.measure.column)),
@@ -55,7 +54,7 @@ run_folder_hook::files run_folder_hook::create(const strategy& strategy,
                                                {.job = options.program,
                                                 .tracks = tracks_of(strategy),
                                                 .file_bytes_max = options.timeline_bytes_max})),
-          value_or_throw(event_file::create(folder, here_and_now(options.began)))};
+          value_or_throw(event_file::create(folder, curve_origin(options.began)))};
 }
 
 run_folder_hook::run_folder_hook(const strategy& strategy, const std::filesystem::path& folder,
@@ -69,11 +68,11 @@ void run_folder_hook::after_step(const session_control&, const step_record& step
   summary_.add(step);
   has_losses_ = has_losses_ || std::isfinite(mean_loss(step));
   keep_computing_times(step);
-  tell_once(files_.metrics.append(step));
-  tell_once(files_.ledger.append(step));
+  warn_once(files_.metrics.append(step));
+  warn_once(files_.ledger.append(step));
   write_curves(step);
-  tell_once(files_.timeline.append(step.step, events_.events_of(step)));
-  flush_now_and_then();
+  warn_once(files_.timeline.append(step.step, events_.events_of(step)));
+  flush_if_due();
 }
 
 void run_folder_hook::end(const job_report&) {
@@ -82,43 +81,43 @@ void run_folder_hook::end(const job_report&) {
 
 void run_folder_hook::on_evaluation(uint64_t step, job_time when, double quality) {
   std::lock_guard guard{mutex_};
-  tell_once(files_.evaluations.append(step, when, quality));
+  warn_once(files_.evaluations.append(step, when, quality));
   const auto name = fmt::format("evaluation/{}", options_.measure.column);
-  const event_scalar curve[] = {{name, quality}};
-  tell_once(files_.curves.add(step, when, curve));
+  const event_scalar point[] = {{name, quality}};
+  warn_once(files_.curves.add(step, when, point));
 }
 
 void run_folder_hook::keep_notice(std::string_view line) {
   std::lock_guard guard{mutex_};
-  tell_once(files_.notices.append(last_step_, line));
+  warn_once(files_.notices.append(last_step_, line));
 }
 
 void run_folder_hook::finish() {
   std::lock_guard guard{mutex_};
-  tell_once(files_.metrics.flush());
-  tell_once(files_.evaluations.flush());
-  tell_once(files_.ledger.flush());
-  tell_once(files_.timeline.flush());
-  tell_once(files_.curves.flush());
-  tell_once(write_replica_table(run_directory::at(folder_).replicas(), summary_));
+  warn_once(files_.metrics.flush());
+  warn_once(files_.evaluations.flush());
+  warn_once(files_.ledger.flush());
+  warn_once(files_.timeline.flush());
+  warn_once(files_.curves.flush());
+  warn_once(write_replica_table(run_directory::at(folder_).replicas(), summary_));
 }
 
 // Blocks of lines fill slowly where steps take long.
-void run_folder_hook::flush_now_and_then() {
+void run_folder_hook::flush_if_due() {
   auto now = std::chrono::steady_clock::now();
   if (now - flushed_ < unflushed_max) return;
   flushed_ = now;
-  tell_once(files_.metrics.flush());
-  tell_once(files_.evaluations.flush());
-  tell_once(files_.ledger.flush());
+  warn_once(files_.metrics.flush());
+  warn_once(files_.evaluations.flush());
+  warn_once(files_.ledger.flush());
 }
 
 void run_folder_hook::write_curves(const step_record& step) {
   if (!event_file::has_points(step.step)) return;
-  tell_once(files_.curves.append(step));
+  warn_once(files_.curves.append(step));
   if (!options_.learning_rate) return;
   const event_scalar rate[] = {{"learning_rate", options_.learning_rate(step.step)}};
-  tell_once(files_.curves.add(step.step, step.ended, rate));
+  warn_once(files_.curves.add(step.step, step.ended, rate));
 }
 
 void run_folder_hook::keep_computing_times(const step_record& step) {
@@ -132,8 +131,9 @@ void run_folder_hook::keep_computing_times(const step_record& step) {
     }
 }
 
-void run_folder_hook::tell_once(const expected<void>& written) {
-  if (written || !told_.insert(written.error().message).second || !options_.on_warning) return;
+void run_folder_hook::warn_once(const expected<void>& written) {
+  if (written || !reported_failures_.insert(written.error().message).second || !options_.on_warning)
+    return;
   options_.on_warning(fmt::format("{}; the run goes on without it", written.error().message));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files that a run leaves behind.
+// The hook that writes the files of a run.
 #pragma once
 
 #include "actors/recording/evaluation_file.hpp"
@@ -28,25 +28,28 @@ namespace troupe {
 
 class strategy;
 
+/// The origin of a curve that this host begins to write now. @param elapsed The job's clock now.
+[[nodiscard]] event_origin curve_origin(job_time elapsed);
+
 /// Settings of a run's files.
 struct run_folder_options {
   std::string program = "troupe"; ///< Named in the timeline.
   uint64_t timeline_bytes_max = job_defaults::timeline_bytes;
   uint64_t ledger_bytes_max = job_defaults::ledger_bytes;
-  job_time began{0}; ///< The job's clock at the beginning: more than 0 if it was resumed.
+  job_time began{0}; ///< The job's clock at the beginning: more than 0 if the job was resumed.
   quality_measure measure = quality_measures::loss;
-  /// Learning rate of the update that leads to a step, for its curve; empty: there is none.
+  /// Learning rate of the update that leads to a step, for its curve; empty: there is no curve.
   std::function<double(uint64_t step)> learning_rate{};
-  std::function<void(const std::string&)> on_warning{}; ///< Told once of each file that has failed.
+  std::function<void(const std::string&)> on_warning{}; ///< Called once for each file that fails.
 };
 
-/// After a job has ended, its files are all that is left of it. This writes metrics.csv,
+/// After a job has ended, its files are all that is left of it. This hook writes metrics.csv,
 /// evaluations.csv, ledger.csv, notices.csv, timeline.json and the curves for TensorBoard while the
-/// job runs, replicas.csv when it ends, and adds up the summary. Records are on the disk some
+/// job runs, and replicas.csv when it ends, and adds up the summary. Records are on the disk some
 /// seconds later, so a process that is killed loses no more than these.
 ///
-/// A full disk must not end a training that has run for hours: the first failure of a file is told
-/// once, and its file ends there. Thread: any; calls wait for each other.
+/// A full disk must not end a training that has run for hours: a warning reports the first failure
+/// of a file, which ends there. Thread: any; calls wait for each other.
 class run_folder_hook final : public session_hook {
 public:
   /// Creates the files. @param strategy Has all its variables: they name the tracks of the
@@ -60,13 +63,13 @@ public:
   /// Finishes.
   void end(const job_report& report) override;
 
-  /// The variables were evaluated as they were after `step`. Also after the end.
+  /// Writes the result of evaluating the variables after `step`. Also after the end.
   void on_evaluation(uint64_t step, job_time when, double quality);
 
-  /// Keeps a line that the run printed beside its progress. Also after the end, before `finish`.
+  /// Writes a line that the run has printed. Also after the end, before `finish`.
   void keep_notice(std::string_view line);
 
-  /// Brings everything to the disk, and writes replicas.csv: then the run is over.
+  /// Writes everything to the disk, and then replicas.csv, which says that the run is over.
   void finish();
 
   /// Totals so far. @pre The run is over.
@@ -98,8 +101,8 @@ private:
                                     const run_folder_options& options);
   void write_curves(const step_record& step);
   void keep_computing_times(const step_record& step);
-  void tell_once(const expected<void>& written);
-  void flush_now_and_then();
+  void warn_once(const expected<void>& written);
+  void flush_if_due();
 
   std::mutex mutex_;
   std::filesystem::path folder_;
@@ -111,7 +114,7 @@ private:
   uint64_t last_step_ = 0;
   std::chrono::steady_clock::time_point flushed_;
   bool has_losses_ = false;
-  std::set<std::string> told_; ///< Failures.
+  std::set<std::string> reported_failures_;
 };
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gnuplot script of steps.svg.
+// Writes the gnuplot script of steps.svg.
 #include "tools/run/plots.hpp"
 
 namespace troupe {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asking the simulator for the number of backups, and putting the answer into words.
+// Has the simulator try numbers of backups and policies, and puts the answer into words.
 #include "tools/sim/advise.hpp"
 
 #include "messages/failure.hpp"
@@ -11,11 +11,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <fmt/format.h>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -24,6 +24,14 @@ namespace troupe {
 namespace {
 
 using json = nlohmann::ordered_json;
+
+// The synchronous policies, those without left-over tokens first.
+std::vector<sync_policy> policies_with_backups() {
+  auto policies = policies_that(&policy_traits::is_synchronous);
+  std::ranges::stable_partition(
+    policies, [](sync_policy policy) { return !traits_of(policy).counts_tokens(); });
+  return policies;
+}
 
 std::string advise_introduction() {
   const auto about_policies = fmt::format(
@@ -40,8 +48,8 @@ std::string advise_introduction() {
          + wrapped(about_policies, 0, 80);
 }
 
-// The help shows what advise does without an option, which is not what `troupe sim` does.
-void fit_help(command_options& all) {
+// The help shows the defaults of advise, which are not those of `troupe sim`.
+void adapt_help(command_options& all) {
   for (const auto* key : {"sweep", "ledger", "steps-csv"})
     all.hide(key);
   all.show_default("policy", names_of(policies_with_backups(), " and "));
@@ -52,12 +60,8 @@ bool is_given(const sim_command& command, std::string_view key) {
   return command.origins.contains(key);
 }
 
-std::string percent(double share) {
-  return fmt::format("{:.1f} %", 100 * std::abs(share));
-}
-
 // "45.9 % less [44.1 to 47.7 %]"
-std::string change(const interval_estimate& difference) {
+std::string difference_text(const interval_estimate& difference) {
   auto ends = std::minmax({std::abs(difference.low), std::abs(difference.high)});
   if (difference.low <= 0 && difference.high >= 0)
     return fmt::format("{:+.1f} % [{:+.1f} to {:+.1f} %]", 100 * difference.mean,
@@ -71,8 +75,8 @@ std::string backups(uint32_t count) {
                      count == 1 ? "" : "s");
 }
 
-std::string candidate_text(const advice_candidate& one) {
-  return fmt::format("{} with {}", to_string(one.policy), backups(one.backups));
+std::string candidate_text(const advice_candidate& candidate) {
+  return fmt::format("{} with {}", to_string(candidate.policy), backups(candidate.backups));
 }
 
 // The quantity that backups save.
@@ -83,52 +87,48 @@ std::string_view effort(const advice_question& question) {
 // ---- parts of the answer ----
 
 std::string headline(const advice_report& report) {
-  const auto& best = report.found.tried[report.found.best];
-  const auto& least = report.found.tried[report.found.baseline];
+  const auto& best = report.best();
+  const auto& baseline = report.baseline();
   if (report.found.is_worth_it())
     return fmt::format("advice     {}: a step takes the first {} of {} gradients\n",
                        candidate_text(best), best.needed, best.replicas);
-  if (least.backups > 0)
-    return fmt::format("advice     no more backups than the {} that are dead\n", least.backups);
+  if (baseline.backups > 0)
+    return fmt::format("advice     no more backups than the {} that are dead\n", baseline.backups);
   if (report.question.buys)
-    return fmt::format("advice     buy none: take {} replicas, and wait for all\n", least.replicas);
-  if (least.replicas == 1) return "advice     none: one replica waits for no other\n";
-  return fmt::format("advice     none: wait for all {} replicas\n", least.replicas);
+    return fmt::format("advice     buy none: take {} replicas, and wait for all\n",
+                       baseline.replicas);
+  if (baseline.replicas == 1) return "advice     none: one replica waits for no other\n";
+  return fmt::format("advice     none: wait for all {} replicas\n", baseline.replicas);
 }
 
-std::string reference(const advice_report& report) {
-  const auto& least = report.found.tried[report.found.baseline];
-  return fmt::format("waiting for all {}{}", least.needed,
-                     least.backups == 0 ? "" : " that are there");
+std::string reasons_against(const advice_report& report) {
+  auto best_with_more = report.found.best_with_more();
+  if (!best_with_more) return "because    no more could be tried\n";
+  if (report.baseline().report.step_time.max == 0) return "because    no step takes any time\n";
+  const auto& other = report.found.tried[*best_with_more];
+  const auto& difference = other.difference;
+  if (std::isnan(difference.low))
+    return "because    the steps are too few to tell what others would change; raise --steps\n";
+  auto is_sure = difference.low > 0 || difference.high < 0;
+  return fmt::format("because    the best of the others, {}, changes {} by {:+.1f} % [{:+.1f} to "
+                     "{:+.1f} %]{}\n",
+                     candidate_text(other), effort(report.question).substr(3),
+                     100 * difference.mean, 100 * difference.low, 100 * difference.high,
+                     is_sure ? "" : ", which may be chance");
 }
 
 std::string savings(const advice_report& report) {
-  const auto& best = report.found.tried[report.found.best];
-  const auto& least = report.found.tried[report.found.baseline];
-  if (!report.found.is_worth_it()) {
-    auto other = report.found.best_with_more();
-    if (!other) return "because    no more could be tried\n";
-    const auto& one = report.found.tried[*other];
-    auto mean = one.difference.mean;
-    auto low = one.difference.low;
-    auto high = one.difference.high;
-    if (least.report.step_time.max == 0) return "because    no step takes any time\n";
-    if (std::isnan(low))
-      return "because    the steps are too few to tell what others would change; raise --steps\n";
-    auto sure = low > 0 || high < 0;
-    return fmt::format("because    the best of the others, {}, changes {} by {:+.1f} % [{:+.1f} to "
-                       "{:+.1f} %]{}\n",
-                       candidate_text(one), effort(report.question).substr(3), 100 * mean,
-                       100 * low, 100 * high, sure ? "" : ", which may be chance");
-  }
-  auto text
-    = fmt::format("saves      {} {} [{:.1f} to {:.1f} %], against {}\n",
-                  percent(best.difference.mean), effort(report.question),
-                  -100 * best.difference.high, -100 * best.difference.low, reference(report));
+  if (!report.found.is_worth_it()) return reasons_against(report);
+  const auto& best = report.best();
+  const auto& baseline = report.baseline();
+  auto text = fmt::format("saves      {} {} [{:.1f} to {:.1f} %], against waiting for all {}{}\n",
+                          percent(best.difference.mean), effort(report.question),
+                          -100 * best.difference.high, -100 * best.difference.low, baseline.needed,
+                          baseline.backups == 0 ? "" : " that are there");
   text += fmt::format("           a step takes {:#.4g} s instead of {:#.4g} s; 1 of 100 takes "
                       "more than {:#.4g} s instead of {:#.4g} s\n",
-                      best.report.step_time.mean, least.report.step_time.mean,
-                      best.report.step_time.p99, least.report.step_time.p99);
+                      best.report.step_time.mean, baseline.report.step_time.mean,
+                      best.report.step_time.p99, baseline.report.step_time.p99);
   if (report.question.buys) {
     text += fmt::format("           the goal is there after {} {} time, with {} more replicas\n",
                         percent(1 - best.time), best.time < 1 ? "less" : "more",
@@ -145,14 +145,13 @@ std::string savings(const advice_report& report) {
 
 std::string costs(const advice_report& report) {
   if (!report.found.is_worth_it()) return {};
-  const auto& best = report.found.tried[report.found.best];
-  const auto& work = best.report;
+  const auto& figures = report.best().report;
   auto text = fmt::format(
     "costs      {} of all gradients are dropped, {} of the replicas' time is computed "
     "in vain\n",
-    percent(work.drop_fraction()),
-    percent(work.wasted_replica_seconds / work.live_replica_seconds));
-  if (traits_of(best.policy).cancels())
+    percent(figures.drop_fraction()),
+    percent(figures.wasted_replica_seconds / figures.live_replica_seconds));
+  if (traits_of(report.best().policy).cancels())
     text += "           computing has to end early when it is told to\n";
   if (report.hardly_heard > 0) {
     text
@@ -168,9 +167,9 @@ std::string alternatives(const advice_report& report) {
   if (!report.found.is_worth_it()) return text;
   for (auto index : report.found.best_of_policy) {
     if (index == report.found.best) continue;
-    const auto& one = report.found.tried[index];
+    const auto& candidate = report.found.tried[index];
     text += fmt::format("{}{}: {}\n", text.empty() ? "else       " : "           ",
-                        candidate_text(one), change(one.difference));
+                        candidate_text(candidate), difference_text(candidate.difference));
   }
   return text;
 }
@@ -178,25 +177,23 @@ std::string alternatives(const advice_report& report) {
 // A week of the best, and of the baseline, on nodes that fail.
 std::string failures_text(const sim_command& command, const advice_report& report) {
   if (!command.mtbf_hours) return {};
-  goodput_command usual;
-  usual.mtbf_hours = *command.mtbf_hours;
-  auto week_of = [&](const advice_candidate& one) {
-    const auto model = usual.model(one.needed, one.backups);
-    auto row = goodput_row_of(model, {}, usual.days * 24 * 3600, affordable_runs(usual, model),
+  goodput_command goodput;
+  goodput.mtbf_hours = *command.mtbf_hours;
+  auto week_of = [&](const advice_candidate& candidate) {
+    const auto model = goodput.model(candidate.needed, candidate.backups);
+    auto row = goodput_row_of(model, {}, goodput.days * 24 * 3600, affordable_runs(goodput, model),
                               report.question.base.seed);
     return fmt::format("a job with {} stops {:.2f} times a week, {:.2f} % of it is useful work",
-                       backups(one.backups), row.stops, 100 * row.useful);
+                       backups(candidate.backups), row.stops, 100 * row.useful);
   };
-  const auto& best = report.found.tried[report.found.best];
-  const auto& least = report.found.tried[report.found.baseline];
   auto text = fmt::format("failures   if a node fails every {:g} h: {}\n", *command.mtbf_hours,
-                          week_of(least));
-  if (report.found.is_worth_it()) text += fmt::format("           {}\n", week_of(best));
+                          week_of(report.baseline()));
+  if (report.found.is_worth_it()) text += fmt::format("           {}\n", week_of(report.best()));
   return text
          + fmt::format(
            "           (a restart takes {:g} s, a checkpoint {:g} s at the best interval; "
            "troupe sim goodput takes other numbers)\n",
-           usual.restart, usual.checkpoint_cost);
+           goodput.restart, goodput.checkpoint_cost);
 }
 
 // The other options that were given.
@@ -210,9 +207,9 @@ std::string other_options(const sim_command& command) {
 }
 
 std::string trace_note(const advice_report& report) {
-  const auto& best = report.found.tried[report.found.best].report;
-  if (!best.trace || !best.trace->is_exceeded) return {};
-  return fmt::format("           {}\n", trace_text(*best.trace, best));
+  const auto& figures = report.best().report;
+  if (!figures.trace || !figures.trace->is_exceeded) return {};
+  return fmt::format("           {}\n", trace_text(*figures.trace, figures));
 }
 
 std::string assumptions(const sim_command& command, const advice_report& report) {
@@ -226,25 +223,21 @@ std::string assumptions(const sim_command& command, const advice_report& report)
          + trace_note(report) + other_options(command);
 }
 
-json candidate_json(const advice_candidate& one) {
-  return {
-    {"policy", to_string(one.policy)},
-    {"backups", one.backups},
-    {"aggregate", one.needed},
-    {"replicas", one.replicas},
-    {"step_seconds", one.report.step_time.mean},
-    {"relative_time", one.time},
-    {"relative_cost", one.cost},
-    {"difference",
-     {{"mean", one.difference.mean}, {"low", one.difference.low}, {"high", one.difference.high}}},
-    {"drop_fraction", one.report.drop_fraction()},
-    {"wasted_replica_seconds", one.report.wasted_replica_seconds}};
+json candidate_json(const advice_candidate& candidate) {
+  return {{"policy", to_string(candidate.policy)},
+          {"backups", candidate.backups},
+          {"aggregate", candidate.needed},
+          {"replicas", candidate.replicas},
+          {"step_seconds", candidate.report.step_time.mean},
+          {"relative_time", candidate.time},
+          {"relative_cost", candidate.cost},
+          {"difference", interval_json(candidate.difference)},
+          {"drop_fraction", candidate.report.drop_fraction()},
+          {"wasted_replica_seconds", candidate.report.wasted_replica_seconds}};
 }
 
 uint32_t hardly_heard_of(const std::vector<uint64_t>& accepted, uint32_t dead) {
-  uint64_t sum = 0;
-  for (auto count : accepted)
-    sum += count;
+  auto sum = std::accumulate(accepted.begin(), accepted.end(), uint64_t{0});
   auto live = accepted.size() - dead;
   auto heard
     = std::ranges::count_if(accepted, [&](uint64_t count) { return 2 * count * live >= sum; });
@@ -252,68 +245,61 @@ uint32_t hardly_heard_of(const std::vector<uint64_t>& accepted, uint32_t dead) {
 }
 
 expected<void> write(const sim_command& command, const advice_report& report) {
-  if (command.json != "-") fmt::print("{}", advice_text(command, report));
-  if (!command.plots.empty()) {
-    auto drawn = command;
-    drawn.sweep.key = report.question.buys ? "replicas" : "aggregate";
-    auto told = write_sim_plots(drawn, report.rows);
-    if (!told) return tl::unexpected<error>(told.error());
-    fmt::print(command.json == "-" ? stderr : stdout, "{}", *told);
-  }
-  if (command.json.empty()) return {};
-  return write_json(command.json, advice_json(command, report));
+  auto as_sweep = command;
+  as_sweep.sweep.key = report.question.buys ? "replicas" : "aggregate";
+  report_forms forms{.text = [&] { return advice_text(command, report); },
+                     .json = [&] { return advice_json(command, report); }};
+  if (!command.plots.empty()) forms.plots = [&] { return write_sim_plots(as_sweep, report.rows); };
+  return write_report(command.json, forms);
+}
+
+// Refuses options that have no meaning for advise.
+expected<void> check_options(const sim_command& command) {
+  if (!command.sweep.key.empty())
+    return misuse("--sweep: advise chooses by itself what to try; leave it out");
+  if (!command.ledger.empty() || !command.steps_csv.empty())
+    return misuse(fmt::format("--{}: advise makes many runs, and the file is of one; leave it out",
+                              command.ledger.empty() ? "steps-csv" : "ledger"));
+  if (command.options.aggregate == dynamic_aggregate)
+    return misuse("--aggregate dynamic: advise is about a fixed number of backups; give one, or "
+                  "leave it out");
+  if (command.options.aggregate && is_given(command, "replicas"))
+    return misuse(
+      "give --replicas, and ask how many of them are to be backups; or --aggregate, and "
+      "ask how many to buy");
+  return {};
 }
 
 } // namespace
-
-std::vector<sync_policy> policies_with_backups() {
-  auto policies = policies_that(&policy_traits::is_synchronous);
-  std::ranges::stable_partition(
-    policies, [](sync_policy policy) { return !traits_of(policy).counts_tokens(); });
-  return policies;
-}
 
 expected<sim_command> parse_advise_options(int argument_count, const char* const* arguments) {
   std::optional<double> mtbf;
   auto command = parse_sim_options(
     argument_count, arguments, advise_introduction(), [&](command_options& all) {
-      fit_help(all);
+      adapt_help(all);
       all.add("--mtbf", "HOURS",
               "mean time between failures of one node: say also what backups save of a week by "
               "taking the place of nodes that fail",
-              real_value(mtbf, {.low = 0, .high = real_max, .above_low = true}), "not asked");
+              real_value(mtbf, above(0, real_max)), "not asked");
     });
   if (command) command->mtbf_hours = mtbf;
   return command;
 }
 
 expected<advice_question> question_of(const sim_command& command) {
-  if (!command.sweep.key.empty())
-    return misuse("--sweep: advise chooses by itself what to try; leave it out");
-  if (!command.ledger.empty() || !command.steps_csv.empty())
-    return misuse(fmt::format("--{}: advise makes many runs, and the file is of one; leave it out",
-                              command.ledger.empty() ? "steps-csv" : "ledger"));
+  if (auto valid = check_options(command); !valid) return tl::unexpected<error>(valid.error());
   auto options = command.options;
-  if (options.aggregate == dynamic_aggregate) {
-    return misuse("--aggregate dynamic: advise is about a fixed number of backups; give one, or "
-                  "leave it out");
-  }
   bool buys = options.aggregate.has_value();
-  if (buys && is_given(command, "replicas")) {
-    return misuse(
-      "give --replicas, and ask how many of them are to be backups; or --aggregate, and "
-      "ask how many to buy");
-  }
   if (buys) options.replicas = *options.aggregate;
   auto policies = policies_with_backups();
-  std::vector<sim_options> asked{options};
+  std::vector<sim_options> rows{options};
   if (!is_given(command, "policy")) {
-    asked.clear();
+    rows.clear();
     for (auto policy : policies)
-      asked.emplace_back(options).policy = to_string(policy);
-    options = asked.front();
+      rows.emplace_back(options).policy = to_string(policy);
+    options = rows.front();
   }
-  if (auto used = check_uses(asked); !used) return tl::unexpected<error>(used.error());
+  if (auto used = check_uses(rows); !used) return tl::unexpected<error>(used.error());
   auto base = experiment_of(options);
   if (!base) return tl::unexpected<error>(base.error());
   if (options.policy == "sync" || options.policy == local_sgd_name || base->collective) {
@@ -323,8 +309,8 @@ expected<advice_question> question_of(const sim_command& command) {
                               names_of(policies_that(&policy_traits::is_synchronous))));
   }
   auto mtbf = command.mtbf_hours.value_or(real_max);
-  if (auto rare = check_mtbf(base->sync.total_num_replicas, mtbf, goodput_command{}.days); !rare)
-    return tl::unexpected<error>(rare.error());
+  if (auto valid = check_mtbf(base->sync.total_num_replicas, mtbf, goodput_command{}.days); !valid)
+    return tl::unexpected<error>(valid.error());
   if (is_given(command, "policy")) policies = {base->sync.policy};
   if (traits_of(policies.front()).is_asynchronous()) {
     return misuse(fmt::format("--policy {}: advise is about those that have backups: {}",
@@ -335,16 +321,17 @@ expected<advice_question> question_of(const sim_command& command) {
 }
 
 advice_report advise(const sim_command& command, const advice_question& question) {
-  std::map<std::pair<sync_policy, uint32_t>, sim_row> rows;
-  std::map<std::pair<sync_policy, uint32_t>, std::vector<uint64_t>> contributions;
+  using policy_and_backups = std::pair<sync_policy, uint32_t>;
+  std::map<policy_and_backups, sim_row> rows;
+  std::map<policy_and_backups, std::vector<uint64_t>> contributions; // of each replica
   std::mutex mutex;
-  auto run_one = [&](const experiment& what) {
-    auto key
-      = std::pair{what.sync.policy, what.sync.total_num_replicas - what.sync.replicas_to_aggregate};
-    std::vector<uint64_t> accepted(what.sync.total_num_replicas);
+  auto run_candidate = [&](const experiment& candidate) {
+    const auto& sync = candidate.sync;
+    policy_and_backups key{sync.policy, sync.total_num_replicas - sync.replicas_to_aggregate};
+    std::vector<uint64_t> accepted(sync.total_num_replicas);
     std::optional<run_profile> profile;
-    if (!command.plots.empty()) profile.emplace(what, false);
-    auto watched = what;
+    if (!command.plots.empty()) profile.emplace(candidate, false);
+    auto watched = candidate;
     watched.hashes = false;
     watched.on_step = [&](const step_record& step) {
       for (const auto& gradient : step.accepted)
@@ -355,19 +342,19 @@ advice_report advise(const sim_command& command, const advice_question& question
     std::lock_guard guard{mutex};
     contributions[key] = std::move(accepted);
     if (!profile) return report;
-    sim_row row{.options = command.options, .what = what, .report = report};
-    row.options.policy = to_string(what.sync.policy);
-    row.options.replicas = what.sync.total_num_replicas;
-    row.options.aggregate = what.sync.replicas_to_aggregate;
+    sim_row row{.options = command.options, .experiment = candidate, .report = report};
+    row.options.policy = to_string(sync.policy);
+    row.options.replicas = sync.total_num_replicas;
+    row.options.aggregate = sync.replicas_to_aggregate;
     row.profile = profile->figures();
     rows.emplace(key, std::move(row));
     return report;
   };
-  auto found = advise(question, run_one);
+  auto found = advise(question, run_candidate);
   if (!found)
     throw failure{{errc::stalled, "no number of backups that was tried makes all its steps"}};
   advice_report report{question, std::move(*found)};
-  const auto& best = report.found.tried[report.found.best];
+  const auto& best = report.best();
   report.hardly_heard
     = hardly_heard_of(contributions[{best.policy, best.backups}], question.base.dead);
   for (auto& [key, row] : rows)
@@ -391,12 +378,12 @@ std::string advice_json(const sim_command& command, const advice_report& report)
               {"iterations", command.iterations.text()},
               {"compute", command.options.compute},
               {"seed", report.question.base.seed},
-              {"baseline", candidate_json(report.found.tried[report.found.baseline])},
-              {"best", candidate_json(report.found.tried[report.found.best])},
+              {"baseline", candidate_json(report.baseline())},
+              {"best", candidate_json(report.best())},
               {"hardly_heard", report.hardly_heard},
               {"tried", json::array()}};
-  for (const auto& one : report.found.tried)
-    result["tried"].push_back(candidate_json(one));
+  for (const auto& candidate : report.found.tried)
+    result["tried"].push_back(candidate_json(candidate));
   return json_text(result);
 }
 
@@ -405,17 +392,16 @@ int advise_command_main(int argument_count, const char* const* arguments) {
   if (auto code = answered("troupe sim advise", command)) return *code;
   auto question = question_of(*command);
   if (!question) return refuse("troupe sim advise", question.error());
-  auto place = check_json(command->json);
-  if (place) place = make_plots_folder(command->plots);
-  if (!place) return refuse("troupe sim advise", place.error());
+  if (auto outputs = check_outputs(command->json, command->plots); !outputs)
+    return refuse("troupe sim advise", outputs.error());
   try {
     auto report = advise(*command, *question);
     if (auto written = write(*command, report); !written)
       return refuse("troupe sim advise", written.error(), exit_code::user_error);
   } catch (const failure& failed) {
-    auto stalled = failed.reason().code == errc::stalled;
+    auto is_stalled = failed.reason().code == errc::stalled;
     return refuse("troupe sim advise", failed.reason(),
-                  stalled ? exit_code::stalled : exit_code::usage);
+                  is_stalled ? exit_code::stalled : exit_code::usage);
   }
   return static_cast<int>(exit_code::finished);
 }

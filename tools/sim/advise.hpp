@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `troupe sim advise`: how many backups, under which policy, and what that saves, in words.
+// `troupe sim advise`: finds the best number of backups and policy, and says what they save.
 #pragma once
 
 #include "simulation/reports/advice.hpp"
@@ -17,24 +17,25 @@ struct advice_report {
   advice found;
   std::vector<sim_row> rows; ///< Everything that was tried under the best policy, for plots.
   uint32_t hardly_heard = 0; ///< Replicas of the best that give less than half of their share.
-};
 
-/// The synchronous policies, those without left-over tokens first; advise tries all of them unless
-/// --policy names one.
-[[nodiscard]] std::vector<sync_policy> policies_with_backups();
+  [[nodiscard]] const advice_candidate& best() const { return found.tried[found.best]; }
+
+  [[nodiscard]] const advice_candidate& baseline() const { return found.tried[found.baseline]; }
+};
 
 /// Reads the command line of `troupe sim advise`. Errors: as `parse_sim_options`.
 [[nodiscard]] expected<sim_command> parse_advise_options(int argument_count,
                                                          const char* const* arguments);
 
-/// The question that options ask: with --aggregate, how many replicas to buy; else, how many of the
-/// replicas are to be backups. Errors: invalid_argument, naming the option.
+/// The question of a command line: with --aggregate, how many replicas to buy; else, how many of
+/// the replicas are to be backups. Errors: invalid_argument, naming the option.
 [[nodiscard]] expected<advice_question> question_of(const sim_command& command);
 
-/// Answers it. Errors: throws `failure`, as `advise`; stalled, if nothing makes its steps.
+/// Answers a question by simulation. Errors: throws `failure`, as `advise`; stalled, if no
+/// candidate makes its steps.
 [[nodiscard]] advice_report advise(const sim_command& command, const advice_question& question);
 
-/// In words, and as one JSON object.
+/// The answer in words, and as one JSON object.
 [[nodiscard]] std::string advice_text(const sim_command& command, const advice_report& report);
 [[nodiscard]] std::string advice_json(const sim_command& command, const advice_report& report);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command `troupe sim`: check every row, simulate them, report.
+// The command `troupe sim`: checks the experiments of all rows, runs them and reports.
 #include "tools/sim/command.hpp"
 
 #include "kernels/tensor/huge_pages.hpp"
@@ -17,84 +17,85 @@
 #include "tools/sim/step_files.hpp"
 
 #include <algorithm>
-#include <cstdio>
-#include <fmt/format.h>
 #include <string_view>
+#include <utility>
 
 namespace troupe {
 
 namespace {
 
-// A sweep must not fail in its last row after minutes.
-expected<std::vector<sim_row>> prepare(const sim_command& command) {
+/// A word behind `troupe sim`, and its command.
+struct subcommand {
+  std::string_view name;
+  int (*main)(int argument_count, const char* const* arguments);
+};
+
+constexpr subcommand subcommands[] = {{"advise", advise_command_main},
+                                      {"fit", fit_command_main},
+                                      {"goodput", goodput_command_main},
+                                      {"replay", replay_command_main}};
+
+// Makes all rows before the first simulation: a sweep must not fail in its last row after minutes.
+expected<std::vector<sim_row>> rows_of(const sim_command& command) {
   std::vector<sim_row> rows;
   auto all = command.rows();
   if (auto used = check_uses(all); !used) return tl::unexpected<error>(used.error());
   for (auto& options : all) {
-    auto what = experiment_of(options);
-    if (!what) return tl::unexpected<error>(what.error());
-    what->hashes = !command.json.empty(); // tables have none
-    rows.push_back({.options = std::move(options), .what = std::move(*what)});
+    auto experiment = experiment_of(options);
+    if (!experiment) return tl::unexpected<error>(experiment.error());
+    experiment->hashes = !command.json.empty(); // tables have none
+    rows.push_back({.options = std::move(options), .experiment = std::move(*experiment)});
   }
   return rows;
 }
 
-// Collecting for plots takes time and memory, so only if they are asked for.
-void simulate_one(sim_row& row, step_files& files, bool with_profile, bool with_spans) {
-  auto what = row.what;
-  if (!files.is_empty()) what.on_step = [&](const step_record& step) { files.add(step); };
-  if (!with_profile) {
-    row.report = run(what);
-    return;
-  }
-  run_profile profile{row.what, with_spans};
-  what.on_step = [&](const step_record& step) {
-    files.add(step);
-    profile.add(step);
-  };
-  if (with_spans) what.on_delivery = [&](const delivery& came) { profile.add(came); };
-  row.report = run(what);
-  row.profile = profile.figures();
+// Collects for files and plots only if there are any, since that takes time and memory.
+void simulate(sim_row& row, step_files& files, bool with_profile, bool with_spans) {
+  auto experiment = row.experiment;
+  std::optional<run_profile> profile;
+  if (with_profile) profile.emplace(experiment, with_spans);
+  if (with_profile || !files.is_empty())
+    experiment.on_step = [&](const step_record& step) {
+      files.add(step);
+      if (profile) profile->add(step);
+    };
+  if (with_profile && with_spans)
+    experiment.on_delivery = [&](const delivery& delivery) { profile->add(delivery); };
+  row.report = run(experiment);
+  if (profile) row.profile = profile->figures();
 }
 
 void simulate(const sim_command& command, std::vector<sim_row>& rows, step_files& files) {
   // Either rows or the runs of a row go side by side.
   const auto& first = rows.front();
-  auto threads = first.what.runs > 1 ? 1 : first.what.threads;
+  auto threads = first.experiment.runs > 1 ? 1 : first.experiment.threads;
   for_each_on_threads(rows.size(), threads, [&](size_t i) {
-    simulate_one(rows[i], files, !command.plots.empty(), rows.size() == 1);
+    simulate(rows[i], files, !command.plots.empty(), rows.size() == 1);
   });
   for (auto& row : rows)
     if (&row != &first) row.difference = step_time_difference(row.report, first.report);
 }
 
 expected<void> write(const sim_command& command, const std::vector<sim_row>& rows) {
-  if (command.json != "-") fmt::print("{}", sim_table(command, rows));
-  if (!command.plots.empty()) {
-    auto told = write_sim_plots(command, rows);
-    if (!told) return tl::unexpected<error>(told.error());
-    fmt::print(command.json == "-" ? stderr : stdout, "{}", *told);
-  }
-  if (command.json.empty()) return {};
-  return write_json(command.json, sim_json(command, rows));
+  report_forms report{.text = [&] { return sim_table(command, rows); },
+                      .json = [&] { return sim_json(command, rows); }};
+  if (!command.plots.empty()) report.plots = [&] { return write_sim_plots(command, rows); };
+  return write_report(command.json, report);
 }
 
 } // namespace
 
 int sim_command_main(int argument_count, const char* const* arguments) {
   prefer_huge_pages();
-  auto word = std::string_view{argument_count > 1 ? arguments[1] : ""};
-  if (word == "advise") return advise_command_main(argument_count - 1, arguments + 1);
-  if (word == "fit") return fit_command_main(argument_count - 1, arguments + 1);
-  if (word == "goodput") return goodput_command_main(argument_count - 1, arguments + 1);
-  if (word == "replay") return replay_command_main(argument_count - 1, arguments + 1);
+  for (const auto& subcommand : subcommands)
+    if (argument_count > 1 && arguments[1] == subcommand.name)
+      return subcommand.main(argument_count - 1, arguments + 1);
   auto command = parse_sim_options(argument_count, arguments);
   if (auto code = answered("troupe sim", command)) return *code;
-  auto rows = prepare(*command);
+  auto rows = rows_of(*command);
   if (!rows) return refuse("troupe sim", rows.error());
-  auto place = check_json(command->json);
-  if (place) place = make_plots_folder(command->plots);
-  if (!place) return refuse("troupe sim", place.error());
+  if (auto outputs = check_outputs(command->json, command->plots); !outputs)
+    return refuse("troupe sim", outputs.error());
   auto files = step_files::create(*command);
   if (!files) return refuse("troupe sim", files.error());
   try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading flags, scenario files and sweeps.
+// Reads options, scenario files and sweeps.
 #include "tools/sim/command_line.hpp"
 
 #include "simulation/distributions/distribution_family.hpp"
@@ -19,6 +19,7 @@ constexpr size_t sweep_rows_max = 10'000;
 
 // ---- sweeps ----
 
+// The parts between separators outside of parentheses.
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts(1);
   int depth = 0;
@@ -33,7 +34,7 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return parts;
 }
 
-// "90:100" or "10:100:10", or one value after the other: "50,dynamic".
+// The values of a range, "90:100" or "10:100:10", or of a list: "50,dynamic".
 expected<std::vector<std::string>> values_of(std::string_view text) {
   auto parts = split(text, ':');
   if (parts.size() == 1) return split(text, ',');
@@ -44,7 +45,7 @@ expected<std::vector<std::string>> values_of(std::string_view text) {
     return misuse(fmt::format("'{}' is no range, such as 90:100 or 10:100:10", text));
   if (*low > *high)
     return misuse(fmt::format("'{}' begins above its end; write {}:{}", text, *high, *low));
-  auto steps = (*high - *low) / *step; // values but the first
+  auto steps = (*high - *low) / *step; // one less than values
   if (steps >= sweep_rows_max)
     return misuse(fmt::format("'{}' has {} values; {} are the most: take a larger step", text,
                               static_cast<double>(steps) + 1, sweep_rows_max));
@@ -52,6 +53,34 @@ expected<std::vector<std::string>> values_of(std::string_view text) {
   for (uint64_t i = 0; i <= steps; ++i)
     values.push_back(std::to_string(*low + i * *step));
   return values;
+}
+
+// Reads "aggregate=90:100", "replicas=10:100:10" or "policy=cancel,latest_token".
+expected<sim_sweep> parse_sweep(std::string_view text) {
+  auto equals = text.find('=');
+  if (equals == std::string_view::npos)
+    return misuse(fmt::format("'{}' is no NAME=VALUES, such as aggregate=90:100", text));
+  sim_sweep sweep{.key = std::string{text.substr(0, equals)}};
+  sim_options scratch;
+  command_options all;
+  add_options(all, scratch);
+  const auto* swept_option = all.find(sweep.key);
+  if (swept_option == nullptr) {
+    std::vector<std::string_view> keys;
+    for (const auto& option : all.options())
+      keys.push_back(option.key);
+    return misuse(fmt::format("no option '{}'; the nearest known one is '{}'", sweep.key,
+                              nearest_name(sweep.key, keys)));
+  }
+  auto values = values_of(text.substr(equals + 1));
+  if (!values) return tl::unexpected<error>(values.error());
+  sweep.values = std::move(*values);
+  if (sweep.values.size() > sweep_rows_max)
+    return misuse(fmt::format("{} values; {} are the most", sweep.values.size(), sweep_rows_max));
+  for (const auto& value : sweep.values)
+    if (auto done = swept_option->value.store({value}); !done)
+      return misuse(sweep.key + done.error().message);
+  return sweep;
 }
 
 expected<void> store_sweeps(const option_value::text_list& texts, sim_command& command) {
@@ -63,9 +92,9 @@ expected<void> store_sweeps(const option_value::text_list& texts, sim_command& c
                   "time",
                   texts.size()));
   for (const auto& text : texts) {
-    auto read = parse_sweep(text);
-    if (!read) return misuse(": " + read.error().message);
-    (command.sweep.key.empty() ? command.sweep : command.across) = std::move(*read);
+    auto sweep = parse_sweep(text);
+    if (!sweep) return misuse(": " + sweep.error().message);
+    (command.sweep.key.empty() ? command.sweep : command.across) = std::move(*sweep);
   }
   if (command.across.key.empty()) return {};
   if (command.across.key == command.sweep.key)
@@ -85,19 +114,19 @@ option_value sweep_value(sim_command& command) {
      toml_form::any});
 }
 
-// The rows that one more swept option makes of each.
+// Each row once for each value of the sweep.
 std::vector<sim_options> swept(const std::vector<sim_options>& rows, const sim_sweep& sweep) {
   if (sweep.key.empty()) return rows;
-  sim_options row;
+  sim_options swept_row;
   command_options all;
-  add_options(all, row);
+  add_options(all, swept_row);
   const auto* option = all.find(sweep.key);
   std::vector<sim_options> result;
-  for (const auto& one : rows)
+  for (const auto& row : rows)
     for (const auto& value : sweep.values) {
-      row = one;
+      swept_row = row;
       static_cast<void>(option->value.store({value})); // was checked
-      result.push_back(row);
+      result.push_back(swept_row);
     }
   return result;
 }
@@ -107,8 +136,8 @@ expected<void> take_faults(const toml::node& value, const std::string& path, sim
   if (list == nullptr || !list->is_homogeneous<toml::table>())
     return misuse(fmt::format("{}:{}: faults are tables, each under [[fault]]", path,
                               value.source().begin.line));
-  for (const auto& one : *list) {
-    auto planned = read_fault(*one.as_table(), path);
+  for (const auto& table : *list) {
+    auto planned = read_fault(*table.as_table(), path);
     if (!planned) return tl::unexpected<error>(planned.error());
     command.options.fault_list.push_back(std::move(*planned));
   }
@@ -156,33 +185,6 @@ std::vector<sim_options> sim_command::rows() const {
   return swept(swept({options}, sweep), across);
 }
 
-expected<sim_sweep> parse_sweep(std::string_view text) {
-  auto equals = text.find('=');
-  if (equals == std::string_view::npos)
-    return misuse(fmt::format("'{}' is no NAME=VALUES, such as aggregate=90:100", text));
-  sim_sweep sweep{.key = std::string{text.substr(0, equals)}};
-  sim_options scratch;
-  command_options all;
-  add_options(all, scratch);
-  const auto* option = all.find(sweep.key);
-  if (option == nullptr) {
-    std::vector<std::string_view> keys;
-    for (const auto& known : all.options())
-      keys.push_back(known.key);
-    return misuse(fmt::format("no option '{}'; the nearest known one is '{}'", sweep.key,
-                              nearest_name(sweep.key, keys)));
-  }
-  auto listed = values_of(text.substr(equals + 1));
-  if (!listed) return tl::unexpected<error>(listed.error());
-  sweep.values = std::move(*listed);
-  if (sweep.values.size() > sweep_rows_max)
-    return misuse(fmt::format("{} values; {} are the most", sweep.values.size(), sweep_rows_max));
-  for (const auto& value : sweep.values)
-    if (auto done = option->value.store({value}); !done)
-      return misuse(sweep.key + done.error().message);
-  return sweep;
-}
-
 void add_options(command_options& all, sim_command& command) {
   add_options(all, command.options);
   all.begin_group("Report", true);
@@ -216,12 +218,12 @@ other_key faults_key(const std::string& path, sim_command& command) {
 
 expected<sim_command> parse_sim_options(int argument_count, const char* const* arguments,
                                         const std::string& introduction,
-                                        const std::function<void(command_options&)>& fit_help) {
+                                        const std::function<void(command_options&)>& adapt_help) {
   sim_command command;
   command_options all{introduction, "values follow their option, as in --steps 1000",
                       distributions_text() + "\n" + sim_exit_codes_text(true)};
   add_options(all, command);
-  if (fit_help) fit_help(all);
+  if (adapt_help) adapt_help(all);
   std::string scenario;
   all.begin_group("Files and help"); // those that files may not hold
   all.add("--scenario", "FILE", "TOML file with options", text_value(scenario));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of `troupe sim`: flags, a scenario file, a sweep.
+// Reads the command line of `troupe sim`: options, a scenario file, sweeps.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -9,28 +9,27 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace troupe {
 
 struct other_key;
 
-/// One option that takes several values, a row of the report for each.
+/// An option that takes several values, with a row of the report for each.
 struct sim_sweep {
   std::string key; ///< Its name; empty: there is but one row.
   std::vector<std::string> values;
 };
 
-/// A command line that makes sense.
+/// The command line, as parsed.
 struct sim_command {
   sim_options options;
   sim_sweep sweep;
-  sim_sweep across; ///< A second swept option: rows are a grid, its values within those of `sweep`.
-  std::string ledger;               ///< File for a line for each gradient; empty: none.
+  sim_sweep across;   ///< A second sweep: rows are a grid, with its values within those of `sweep`.
+  std::string ledger; ///< File for a line for each gradient; empty: none.
   std::string steps_csv;            ///< File for a line for each step; empty: none.
   std::string json;                 ///< File for the report, "-" for standard output; empty: none.
-  std::string plots;                ///< Folder for pictures and what they show; empty: none.
+  std::string plots;                ///< Folder for pictures and their numbers; empty: none.
   iteration_curve iterations;       ///< Steps that the model needs, by the gradients of each.
   option_origins origins;           ///< Where each value that the user gave comes from.
   std::optional<double> mtbf_hours; ///< A node's mean time between failures; for advise alone.
@@ -43,24 +42,19 @@ struct sim_command {
 /// Begins the help of `troupe sim`.
 extern const char* const sim_introduction;
 
-/// Ends the help. @param may_stall Whether the command answers if a simulated job stalls.
+/// Ends the help. @param may_stall Whether the exit code says that a simulated job stalled.
 [[nodiscard]] std::string sim_exit_codes_text(bool may_stall);
 
 /// Reads the command line, and the scenario that it names; the command line overrides it.
-/// @param introduction Begins the help. @param fit_help Changes what the help shows of options.
+/// @param introduction Begins the help. @param adapt_help Changes the help's options and defaults.
 /// Errors: invalid_argument or not_found, in a line that names the culprit.
 [[nodiscard]] expected<sim_command>
 parse_sim_options(int argument_count, const char* const* arguments,
                   const std::string& introduction = sim_introduction,
-                  const std::function<void(command_options&)>& fit_help = {});
+                  const std::function<void(command_options&)>& adapt_help = {});
 
-/// Reads "aggregate=90:100", "replicas=10:100:10" or "policy=cancel,latest_token": whole numbers
-/// from the first to the last, or values with commas between them that are in no parentheses.
-/// Errors: invalid_argument.
-[[nodiscard]] expected<sim_sweep> parse_sweep(std::string_view text);
-
-/// Describes what may stand in a scenario: the simulation's options, and `sweep`, `json`, `plots`
-/// and `iterations`. @param command Gets the values; must outlive `all`.
+/// Adds the options that a scenario may hold: the simulation's, and those of its report.
+/// @param command Gets the values; must outlive `all`.
 void add_options(command_options& all, sim_command& command);
 
 /// The key of a scenario that is no option: [[fault]], the planned faults. @param path Begins every

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading a trace, and telling what it is made of.
+// Reads a trace, fits distributions to it, and reports the best.
 #include "tools/sim/fit.hpp"
 
 #include "actors/recording/readable.hpp"
@@ -12,8 +12,6 @@
 #include "tools/sim/report.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -33,25 +31,26 @@ constexpr const char* fit_introduction
     "TRACE is a CSV file: a line for each step and a column for each replica, with or\n"
     "without headings and an index; or the columns step,replica,seconds.\n";
 
-// Beyond this distance, a simulation with the fit is one of another cluster.
+// Beyond this distance, a simulation with the fit is like one of another cluster.
 constexpr double distance_max = 0.05;
 
 constexpr size_t listed_max = 10;
 
-std::string listed(std::string_view what, const std::string& line, bool is_first) {
-  return fmt::format("{:<11}{}\n", is_first ? what : "", line);
+// A line of a list, of which the first has the heading.
+std::string listed(std::string_view heading, const std::string& line, bool is_first) {
+  return fmt::format("{:<11}{}\n", is_first ? heading : "", line);
 }
 
 std::string table_of(const std::vector<family_fit>& families, size_t time_count) {
   size_t width = 12;
-  for (const auto& one : families)
-    width = std::max(width, one.expression.size());
+  for (const auto& family : families)
+    width = std::max(width, family.expression.size());
   auto text = fmt::format("\n{:<{}}  log likelihood a time  BIC - the best  distance\n",
                           "distribution", width);
-  for (const auto& one : families)
-    text += fmt::format("{:<{}}  {:>21.4f}  {:>14.1f}  {:>8.3f}\n", one.expression, width,
-                        one.log_likelihood / static_cast<double>(time_count),
-                        one.criterion - families.front().criterion, one.distance);
+  for (const auto& family : families)
+    text += fmt::format("{:<{}}  {:>21.4f}  {:>14.1f}  {:>8.3f}\n", family.expression, width,
+                        family.log_likelihood / static_cast<double>(time_count),
+                        family.criterion - families.front().criterion, family.distance);
   return text + "\n";
 }
 
@@ -59,11 +58,11 @@ std::string slow_text(const trace_fit& fit) {
   if (fit.slow.empty()) return listed("slow", "no replica is slow for good", true);
   std::string text;
   for (size_t i = 0; i < fit.slow.size() && i < listed_max; ++i) {
-    const auto& one = fit.slow[i];
+    const auto& slow = fit.slow[i];
     text += listed("slow",
                    fmt::format("replica {}: {:#.3g} times as long as a typical one, {:#.4g} s "
                                "instead of {:#.4g} s",
-                               one.replica, one.factor, one.median_seconds, fit.median_seconds),
+                               slow.replica, slow.factor, slow.median_seconds, fit.median_seconds),
                    i == 0);
   }
   if (fit.slow.size() > listed_max)
@@ -71,10 +70,11 @@ std::string slow_text(const trace_fit& fit) {
   return text;
 }
 
-std::string period_text(const slow_period& one, bool is_of_all) {
-  auto of = is_of_all ? std::string{"all replicas"} : fmt::format("replica {}", one.replica);
-  return fmt::format("{}: {} draws from draw {} on, {:#.4g} s", of, one.draw_count, one.first_draw,
-                     one.seconds);
+std::string period_text(const slow_period& period, bool is_of_all) {
+  auto replicas
+    = is_of_all ? std::string{"all replicas"} : fmt::format("replica {}", period.replica);
+  return fmt::format("{}: {} draws from draw {} on, {:#.4g} s", replicas, period.draw_count,
+                     period.first_draw, period.seconds);
 }
 
 std::string periods_text(const trace_fit& fit) {
@@ -99,18 +99,13 @@ std::string periods_text(const trace_fit& fit) {
 
 json periods_json(const slow_periods& periods, bool is_of_all) {
   json list = json::array();
-  for (const auto& one : periods.list) {
-    json of_one{
-      {"first_draw", one.first_draw}, {"draws", one.draw_count}, {"seconds", one.seconds}};
-    if (!is_of_all) of_one["replica"] = one.replica;
-    list.push_back(std::move(of_one));
+  for (const auto& period : periods.list) {
+    json entry{
+      {"first_draw", period.first_draw}, {"draws", period.draw_count}, {"seconds", period.seconds}};
+    if (!is_of_all) entry["replica"] = period.replica;
+    list.push_back(std::move(entry));
   }
   return {{"factor", periods.factor}, {"seconds", periods.seconds()}, {"list", std::move(list)}};
-}
-
-// A single time has no density.
-json finite(double value) {
-  return std::isfinite(value) ? json(value) : json(nullptr);
 }
 
 // Steps of the trace and of its fit; nothing for a fit beyond the times that are simulated.
@@ -121,17 +116,12 @@ std::optional<step_comparison> steps_of(const trace_table& table, const trace_fi
 }
 
 expected<void> write(const fit_command& command, const trace_table& table, const trace_fit& fit) {
-  if (command.json != "-") fmt::print("{}", fit_text(command, table, fit));
-  if (!command.plots.empty()) {
-    auto told = write_plots(command.plots, {fit_plot(command.trace, fit)});
-    if (!told) return tl::unexpected<error>(told.error());
-    fmt::print(command.json == "-" ? stderr : stdout, "{}", *told);
-  }
-  if (command.json.empty()) return {};
-  return write_json(command.json, fit_json(command, table, fit));
+  report_forms report{.text = [&] { return fit_text(command, table, fit); },
+                      .json = [&] { return fit_json(command, table, fit); }};
+  if (!command.plots.empty())
+    report.plots = [&] { return write_plots(command.plots, {fit_plot(command.trace, fit)}); };
+  return write_report(command.json, report);
 }
-
-} // namespace
 
 expected<fit_command> parse_fit_options(int argument_count, const char* const* arguments) {
   fit_command command;
@@ -149,6 +139,8 @@ expected<fit_command> parse_fit_options(int argument_count, const char* const* a
   if (!command.answer.empty() || !command.trace.empty()) return command;
   return misuse("which trace? Give its file: troupe sim fit times.csv");
 }
+
+} // namespace
 
 std::string fit_text(const fit_command& command, const trace_table& table, const trace_fit& fit) {
   sorted_values usual{fit.usual};
@@ -203,14 +195,14 @@ std::string fit_json(const fit_command& command, const trace_table& table, const
     result["step_of_all"] = {{"measured", steps->measured_seconds},
                              {"fitted", steps->fitted_seconds},
                              {"is_different", steps->is_different}};
-  for (const auto& one : fit.families)
-    result["families"].push_back({{"expression", one.expression},
-                                  {"log_likelihood", finite(one.log_likelihood)},
-                                  {"criterion", finite(one.criterion)},
-                                  {"distance", one.distance}});
-  for (const auto& one : fit.slow)
+  for (const auto& family : fit.families)
+    result["families"].push_back({{"expression", family.expression},
+                                  {"log_likelihood", family.log_likelihood},
+                                  {"criterion", family.criterion},
+                                  {"distance", family.distance}});
+  for (const auto& slow : fit.slow)
     result["slow_replicas"].push_back(
-      {{"replica", one.replica}, {"factor", one.factor}, {"median", one.median_seconds}});
+      {{"replica", slow.replica}, {"factor", slow.factor}, {"median", slow.median_seconds}});
   return json_text(result);
 }
 
@@ -219,9 +211,8 @@ int fit_command_main(int argument_count, const char* const* arguments) {
   if (auto code = answered("troupe sim fit", command)) return *code;
   auto table = load_trace_table(command->trace);
   if (!table) return refuse("troupe sim fit", table.error());
-  auto place = check_json(command->json);
-  if (place) place = make_plots_folder(command->plots);
-  if (!place) return refuse("troupe sim fit", place.error());
+  if (auto outputs = check_outputs(command->json, command->plots); !outputs)
+    return refuse("troupe sim fit", outputs.error());
   if (auto written = write(*command, *table, fit_trace(*table)); !written)
     return refuse("troupe sim fit", written.error(), exit_code::user_error);
   return static_cast<int>(exit_code::finished);

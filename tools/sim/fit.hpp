@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `troupe sim fit TRACE`: which distribution do measured computing times have?
+// `troupe sim fit TRACE`: finds the distribution that measured computing times have.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -13,16 +13,11 @@ namespace troupe {
 struct fit_command {
   std::string trace;  ///< The file.
   std::string json;   ///< File for the report, "-" for standard output; empty: none.
-  std::string plots;  ///< Folder for the picture and what it shows; empty: none.
+  std::string plots;  ///< Folder for the picture and its numbers; empty: none.
   std::string answer; ///< To be printed instead, if not empty.
 };
 
-/// Reads the command line. @param arguments `arguments[0]` is "fit".
-/// Errors: invalid_argument, in a line that names the culprit.
-[[nodiscard]] expected<fit_command> parse_fit_options(int argument_count,
-                                                      const char* const* arguments);
-
-/// In words, and as one JSON object.
+/// The report in words, and as one JSON object.
 [[nodiscard]] std::string fit_text(const fit_command& command, const trace_table& table,
                                    const trace_fit& fit);
 [[nodiscard]] std::string fit_json(const fit_command& command, const trace_table& table,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failures, checkpoints and backups of a job, as a table.
+// Reads options and the checkpoints of a run, draws failures, and reports useful work.
 #include "tools/sim/goodput.hpp"
 
 #include "strategies/jobs/exit_codes.hpp"
@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -26,7 +25,7 @@ using json = nlohmann::ordered_json;
 
 constexpr double hour = 3600;
 constexpr double day = 24 * hour;
-constexpr double failures_max = 2e7; // that are drawn for one row
+constexpr double failures_max = 2e7; // drawn for one row
 constexpr uint64_t metrics_bytes_max = uint64_t{1} << 30;
 
 constexpr const char* goodput_introduction
@@ -72,9 +71,48 @@ double median_of(std::vector<double> values) {
   return sorted_values{std::move(values)}.quantile(0.5);
 }
 
+/// The checkpoints of a run of `troupe train`.
+struct recorded_checkpoints {
+  double every = 0; ///< Seconds of work between two, on average.
+  double cost = 0;  ///< By how much the step after one takes longer than others, in the median.
+};
+
+// Errors: failed_precondition if the run is too short to have a checkpoint with steps behind it.
+expected<recorded_checkpoints> read_checkpoints(const std::string& run_dir) {
+  auto folder = std::filesystem::path{run_dir};
+  job_options options;
+  command_options all;
+  add_options(all, options);
+  auto config = read_known_options((folder / "config.toml").string(), "--run", all);
+  if (!config) return tl::unexpected<error>(config.error());
+  auto path = (folder / "metrics.csv").string();
+  auto steps = read_steps(path);
+  if (!steps) return tl::unexpected<error>(steps.error());
+  std::vector<double> behind_checkpoints;
+  std::vector<double> other_steps;
+  for (size_t i = 1; i < steps->size(); ++i) {
+    auto before = (*steps)[i - 1];
+    auto is_behind = options.checkpoint_every > 0 && before.step % options.checkpoint_every == 0;
+    (is_behind ? behind_checkpoints : other_steps).push_back((*steps)[i].seconds - before.seconds);
+  }
+  if (behind_checkpoints.empty() || other_steps.empty())
+    return fail(errc::failed_precondition,
+                fmt::format("--run: {} has no step behind a checkpoint; give --checkpoint-cost and "
+                            "--checkpoint-every instead",
+                            path));
+  auto usual = median_of(other_steps);
+  if (!(usual > 0))
+    return fail(errc::failed_precondition,
+                fmt::format("--run: the steps of {} take no time; give --checkpoint-cost and "
+                            "--checkpoint-every instead",
+                            path));
+  return recorded_checkpoints{.every = usual * static_cast<double>(options.checkpoint_every),
+                              .cost = std::max(0.0, median_of(behind_checkpoints) - usual)};
+}
+
 // ---- the report ----
 
-// "-" if there was no stop that would tell.
+// "-" if there was no stop.
 std::string if_stopped(const goodput_row& row, double value, int digits) {
   return row.stops > 0 ? fmt::format("{:.{}f}", value, digits) : "-";
 }
@@ -107,51 +145,77 @@ std::string comparison(std::span<const goodput_row> rows) {
     best.model.backups == most.model.backups ? "; more were not tried" : "");
 }
 
-template <class Function>
-std::string for_each_number(const std::vector<goodput_row>& rows, const Function& function) {
+std::string comparisons(std::span<const goodput_row> rows) {
   std::string text;
-  for (size_t first = 0; first < rows.size();) {
-    auto end = first;
-    while (end < rows.size() && rows[end].model.nodes == rows[first].model.nodes)
-      ++end;
-    text += function(std::span{rows}.subspan(first, end - first));
-    first = end;
+  while (!rows.empty()) {
+    auto is_other = [&](const goodput_row& row) { return row.model.nodes != rows[0].model.nodes; };
+    auto count = static_cast<size_t>(std::ranges::find_if(rows, is_other) - rows.begin());
+    text += comparison(rows.first(count));
+    rows = rows.subspan(count);
   }
   return text;
 }
 
-expected<void> check(const goodput_command& command) {
-  if (command.nodes.empty()) return misuse("--nodes needs at least one number");
-  if (command.backups.empty()) return misuse("--backups needs at least one number");
-  return check_mtbf(
-    static_cast<double>(std::ranges::max(command.nodes) + std::ranges::max(command.backups)),
-    command.mtbf_hours, command.days);
+std::string goodput_text(const goodput_command& command, const std::vector<goodput_row>& rows) {
+  auto text
+    = fmt::format("{:g} days; a node fails every {:g} h and is back after {:g} s; a stop "
+                  "is detected after {:g} s, a restart takes {:g} s, a checkpoint {:.4g} s\n"
+                  "\n"
+                  "  nodes  backups    stops  stopped h  interval s  Young s   Daly s  "
+                  "useful h  useful %    Daly %  of all %\n",
+                  command.days, command.mtbf_hours, command.node_return, command.detection,
+                  command.restart, command.checkpoint_cost);
+  for (const auto& row : rows)
+    text += row_text(row, command.days);
+  return text
+         + "\n"
+           "stopped h: work until a stop, on average. Useful is work that was not lost and is no "
+           "checkpoint; of\n"
+           "all: over the time of all nodes, backups included. Daly %: what his closed form says "
+           "of this interval.\n"
+         + comparisons(rows);
 }
 
-} // namespace
-
-expected<void> check_mtbf(double nodes, double mtbf_hours, double days) {
-  if (nodes * days * day / (mtbf_hours * hour) <= failures_max) return {};
-  return misuse(fmt::format("--mtbf: {:.0f} nodes that fail every {:g} h fail more than {:g} times "
-                            "in {:g} days; no job comes to work there, give more hours",
-                            nodes, mtbf_hours, failures_max, days));
+std::string goodput_json(const goodput_command& command, const std::vector<goodput_row>& rows) {
+  json result{{"days", command.days},
+              {"mtbf_hours", command.mtbf_hours},
+              {"node_return", command.node_return},
+              {"detection", command.detection},
+              {"restart", command.restart},
+              {"checkpoint_cost", command.checkpoint_cost},
+              {"seed", command.seed},
+              {"rows", json::array()}};
+  for (const auto& row : rows) {
+    json entry{{"nodes", row.model.nodes},
+               {"backups", row.model.backups},
+               {"stops", row.stops},
+               {"seconds_to_stop", nullptr},
+               {"interval", row.interval},
+               {"young_interval", nullptr},
+               {"daly_interval", nullptr},
+               {"useful", row.useful},
+               {"useful_of_all", row.useful_of_all()},
+               {"closed_form", nullptr}};
+    if (row.stops > 0) {
+      entry["seconds_to_stop"] = row.mean_time;
+      entry["young_interval"] = row.young;
+      entry["daly_interval"] = row.daly;
+    }
+    if (row.closed_form) entry["closed_form"] = *row.closed_form;
+    result["rows"].push_back(std::move(entry));
+  }
+  return json_text(result);
 }
 
-uint64_t affordable_runs(const goodput_command& command, const failure_model& model) {
-  auto failures = (model.nodes + model.backups) * command.days * day / model.node_mtbf;
-  auto most = std::max(1.0, failures_max / std::max(1.0, failures));
-  return std::min(command.runs, static_cast<uint64_t>(std::min(most, 1e9)));
+expected<void> write(const goodput_command& command, const std::vector<goodput_row>& rows) {
+  report_forms report{.text = [&] { return goodput_text(command, rows); },
+                      .json = [&] { return goodput_json(command, rows); }};
+  if (!command.plots.empty())
+    report.plots = [&] { return write_plots(command.plots, {goodput_plot(command, rows)}); };
+  return write_report(command.json, report);
 }
 
-failure_model goodput_command::model(double needed, uint32_t more) const {
-  return {.nodes = needed,
-          .backups = more,
-          .node_mtbf = mtbf_hours * hour,
-          .node_return = node_return,
-          .detection = detection,
-          .restart = restart,
-          .checkpoint_cost = checkpoint_cost};
-}
+// ---- the command line ----
 
 expected<goodput_command> parse_goodput_options(int argument_count, const char* const* arguments) {
   goodput_command command;
@@ -163,7 +227,7 @@ expected<goodput_command> parse_goodput_options(int argument_count, const char* 
   all.add("--backups", "N,N,...", "how many compute beside them",
           whole_numbers_value(command.backups, {0, 1e5}));
   all.add("--mtbf", "HOURS", "mean time between failures of one node",
-          real_value(command.mtbf_hours, {.low = 0, .high = 1e9, .above_low = true}));
+          real_value(command.mtbf_hours, above(0, 1e9)));
   all.add("--return", "SECONDS",
           "after how long a node that failed computes again, if it is a backup",
           real_value(command.node_return, seconds_range));
@@ -174,12 +238,12 @@ expected<goodput_command> parse_goodput_options(int argument_count, const char* 
   all.add("--checkpoint-cost", "SECONDS", "for how long the job stands still for a checkpoint",
           real_value(cost, seconds_range), "30, or as in the run of --run");
   all.add("--checkpoint-every", "SECONDS", "work between two checkpoints",
-          real_value(command.checkpoint_every, {.low = 0, .high = 1e9, .above_low = true}),
+          real_value(command.checkpoint_every, above(0, 1e9)),
           "the best for each row, or as in the run of --run");
   all.add("--run", "DIR", "take cost and interval of checkpoints from a run of troupe train",
           text_value(command.run_dir));
   all.add("--days", "DAYS", "how long the job is looked at",
-          real_value(command.days, {.low = 0, .high = 1e5, .above_low = true}));
+          real_value(command.days, above(0, 1e5)));
   all.add("--runs", "N", "how many times, each with other failures",
           whole_value(command.runs, {1, 1e6}));
   all.add("--seed", "N", "of all draws", whole_value(command.seed, {0, 1e15}));
@@ -201,8 +265,33 @@ expected<goodput_command> parse_goodput_options(int argument_count, const char* 
   command.checkpoint_cost = cost.value_or(command.checkpoint_cost);
   std::ranges::sort(command.nodes);
   std::ranges::sort(command.backups);
-  if (auto good = check(command); !good) return tl::unexpected<error>(good.error());
-  return command;
+  auto most_nodes = static_cast<double>(command.nodes.back() + command.backups.back());
+  return check_mtbf(most_nodes, command.mtbf_hours, command.days).map([&] { return command; });
+}
+
+} // namespace
+
+expected<void> check_mtbf(double nodes, double mtbf_hours, double days) {
+  if (nodes * days * day / (mtbf_hours * hour) <= failures_max) return {};
+  return misuse(fmt::format("--mtbf: {:.0f} nodes that fail every {:g} h fail more than {:g} times "
+                            "in {:g} days; no job comes to work there, give more hours",
+                            nodes, mtbf_hours, failures_max, days));
+}
+
+uint64_t affordable_runs(const goodput_command& command, const failure_model& model) {
+  auto failures = (model.nodes + model.backups) * command.days * day / model.node_mtbf;
+  auto runs_max = std::max(1.0, failures_max / std::max(1.0, failures));
+  return std::min(command.runs, static_cast<uint64_t>(std::min(runs_max, 1e9)));
+}
+
+failure_model goodput_command::model(double needed, uint32_t backup_count) const {
+  return {.nodes = needed,
+          .backups = backup_count,
+          .node_mtbf = mtbf_hours * hour,
+          .node_return = node_return,
+          .detection = detection,
+          .restart = restart,
+          .checkpoint_cost = checkpoint_cost};
 }
 
 goodput_row goodput_row_of(const failure_model& model, std::optional<double> interval,
@@ -230,105 +319,13 @@ std::vector<goodput_row> goodput_rows(const goodput_command& command) {
   return rows;
 }
 
-std::string goodput_text(const goodput_command& command, const std::vector<goodput_row>& rows) {
-  auto text
-    = fmt::format("{:g} days; a node fails every {:g} h and is back after {:g} s; a stop "
-                  "is detected after {:g} s, a restart takes {:g} s, a checkpoint {:.4g} s\n"
-                  "\n"
-                  "  nodes  backups    stops  stopped h  interval s  Young s   Daly s  "
-                  "useful h  useful %    Daly %  of all %\n",
-                  command.days, command.mtbf_hours, command.node_return, command.detection,
-                  command.restart, command.checkpoint_cost);
-  for (const auto& row : rows)
-    text += row_text(row, command.days);
-  return text
-         + "\n"
-           "stopped h: work until a stop, on average. Useful is work that was not lost and is no "
-           "checkpoint; of\n"
-           "all: over the time of all nodes, backups included. Daly %: what his closed form says "
-           "of this interval.\n"
-         + for_each_number(rows, comparison);
-}
-
-std::string goodput_json(const goodput_command& command, const std::vector<goodput_row>& rows) {
-  json result{{"days", command.days},
-              {"mtbf_hours", command.mtbf_hours},
-              {"node_return", command.node_return},
-              {"detection", command.detection},
-              {"restart", command.restart},
-              {"checkpoint_cost", command.checkpoint_cost},
-              {"seed", command.seed},
-              {"rows", json::array()}};
-  for (const auto& row : rows) {
-    json of_row{{"nodes", row.model.nodes},
-                {"backups", row.model.backups},
-                {"stops", row.stops},
-                {"seconds_to_stop", nullptr},
-                {"interval", row.interval},
-                {"young_interval", nullptr},
-                {"daly_interval", nullptr},
-                {"useful", row.useful},
-                {"useful_of_all", row.useful_of_all()},
-                {"closed_form", nullptr}};
-    if (row.stops > 0) {
-      of_row["seconds_to_stop"] = row.mean_time;
-      of_row["young_interval"] = row.young;
-      of_row["daly_interval"] = row.daly;
-    }
-    if (row.closed_form) of_row["closed_form"] = *row.closed_form;
-    result["rows"].push_back(std::move(of_row));
-  }
-  return json_text(result);
-}
-
-expected<recorded_checkpoints> read_checkpoints(const std::string& run_dir) {
-  auto folder = std::filesystem::path{run_dir};
-  job_options options;
-  command_options all;
-  add_options(all, options);
-  auto config = read_known_options((folder / "config.toml").string(), "--run", all);
-  if (!config) return tl::unexpected<error>(config.error());
-  auto path = (folder / "metrics.csv").string();
-  auto steps = read_steps(path);
-  if (!steps) return tl::unexpected<error>(steps.error());
-  std::vector<double> behind_checkpoints;
-  std::vector<double> others;
-  for (size_t i = 1; i < steps->size(); ++i) {
-    auto before = (*steps)[i - 1];
-    auto is_behind = options.checkpoint_every > 0 && before.step % options.checkpoint_every == 0;
-    (is_behind ? behind_checkpoints : others).push_back((*steps)[i].seconds - before.seconds);
-  }
-  if (behind_checkpoints.empty() || others.empty())
-    return fail(errc::failed_precondition,
-                fmt::format("--run: {} has no step behind a checkpoint; give --checkpoint-cost and "
-                            "--checkpoint-every instead",
-                            path));
-  auto usual = median_of(others);
-  if (!(usual > 0))
-    return fail(errc::failed_precondition,
-                fmt::format("--run: the steps of {} take no time; give --checkpoint-cost and "
-                            "--checkpoint-every instead",
-                            path));
-  return recorded_checkpoints{.every = usual * static_cast<double>(options.checkpoint_every),
-                              .cost = std::max(0.0, median_of(behind_checkpoints) - usual)};
-}
-
 int goodput_command_main(int argument_count, const char* const* arguments) {
   auto command = parse_goodput_options(argument_count, arguments);
   if (auto code = answered("troupe sim goodput", command)) return *code;
-  auto place = check_json(command->json);
-  if (place) place = make_plots_folder(command->plots);
-  if (!place) return refuse("troupe sim goodput", place.error());
-  auto rows = goodput_rows(*command);
-  if (command->json != "-") fmt::print("{}", goodput_text(*command, rows));
-  if (!command->plots.empty()) {
-    auto told = write_plots(command->plots, {goodput_plot(*command, rows)});
-    if (!told) return refuse("troupe sim goodput", told.error(), exit_code::user_error);
-    fmt::print(command->json == "-" ? stderr : stdout, "{}", *told);
-  }
-  if (!command->json.empty())
-    if (auto written = write_json(command->json, goodput_json(*command, rows)); !written)
-      return refuse("troupe sim goodput", written.error(), exit_code::user_error);
+  if (auto outputs = check_outputs(command->json, command->plots); !outputs)
+    return refuse("troupe sim goodput", outputs.error());
+  if (auto written = write(*command, goodput_rows(*command)); !written)
+    return refuse("troupe sim goodput", written.error(), exit_code::user_error);
   return static_cast<int>(exit_code::finished);
 }
 

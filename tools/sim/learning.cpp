@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options into a task, its optimizer and its data.
+// Makes a task, its optimizer and its data of options.
 #include "tools/sim/learning.hpp"
 
 #include "actors/training/optimizer_settings.hpp"
@@ -23,17 +23,17 @@ constexpr std::string_view language = "language";
 constexpr std::string_view usual_optimizer = rules::sgd::name;
 constexpr double logistic_learning_rate = 0.5;
 constexpr uint64_t usual_batch = 32;
-constexpr uint64_t usual_points = 50;
+constexpr uint64_t usual_evaluations = 50;
 constexpr uint64_t text_bytes_max = uint64_t{1} << 26;
 
 using learning_function = std::function<learning_options(uint64_t)>;
 
-expected<void> check_unused(const sim_options& options) {
-  constexpr std::array<std::string_view, 8> of_learning{
+expected<void> check_without_learning(const sim_options& options) {
+  constexpr std::array<std::string_view, 8> options_of_learning{
     "optimizer", "learning-rate",  "batch",       "data",
     "text",      "evaluate-every", "target-loss", "curvature"};
   for (const auto& [key, text] : option_texts(options))
-    if (std::ranges::count(of_learning, key) > 0)
+    if (std::ranges::count(options_of_learning, key) > 0)
       return misuse(
         fmt::format("--{} has no meaning where nothing is learnt; leave it out, or take "
                     "--train logistic or language",
@@ -41,7 +41,7 @@ expected<void> check_unused(const sim_options& options) {
   return {};
 }
 
-expected<void> check_used(const sim_options& options) {
+expected<void> check_learning(const sim_options& options) {
   if (options.train != logistic && options.train != language)
     return misuse(
       fmt::format("--train: nothing called '{}' can be learnt; there are logistic and language",
@@ -94,28 +94,30 @@ expected<std::shared_ptr<const std::string>> text_of(const sim_options& options)
   auto path = options.text.empty() ? std::string{train_defaults::text} : options.text;
   auto text = file_content(path, text_bytes_max);
   if (!text) return fail(text.error().code, "--text: " + text.error().message);
-  auto shared = std::make_shared<const std::string>(std::move(*text));
-  if (auto task = language_of(options, shared, 0); !task)
+  auto shared_text = std::make_shared<const std::string>(std::move(*text));
+  if (auto task = language_of(options, shared_text, 0); !task)
     return misuse("--text: " + task.error().message);
-  return shared;
+  return shared_text;
 }
 
 } // namespace
 
 expected<learning_function> learning_of(const sim_options& options) {
-  if (options.train.empty()) return check_unused(options).map([] { return learning_function{}; });
-  if (auto fits = check_used(options); !fits) return tl::unexpected<error>(fits.error());
+  if (options.train.empty())
+    return check_without_learning(options).map([] { return learning_function{}; });
+  if (auto valid = check_learning(options); !valid) return tl::unexpected<error>(valid.error());
   auto plan = plan_of(options);
   if (!plan) return tl::unexpected<error>(plan.error());
   auto text = text_of(options);
   if (!text) return tl::unexpected<error>(text.error());
-  auto every = options.evaluate_every.value_or(std::max<uint64_t>(options.steps / usual_points, 1));
-  return [options, plan = *plan, text = *text, every](uint64_t seed) {
+  auto evaluate_every
+    = options.evaluate_every.value_or(std::max<uint64_t>(options.steps / usual_evaluations, 1));
+  return [options, plan = *plan, text = *text, evaluate_every](uint64_t seed) {
     auto task
       = text ? value_or_throw(language_of(options, text, seed)) : logistic_of(options, seed);
     return learning_options{.task = std::make_shared<const learning_task>(std::move(task)),
                             .plan = plan,
-                            .evaluate_every = every};
+                            .evaluate_every = evaluate_every};
   };
 }
 

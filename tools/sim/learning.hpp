@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The learning problems of `troupe sim --train`.
+// Makes the learning problems of `troupe sim --train`.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-/// The task that the run of a seed learns; empty, if the options ask for nothing to be learnt.
+/// The task that the run of a seed learns; empty without --train.
 /// Errors: invalid_argument and not_found, naming the option and how to mend it.
 [[nodiscard]] expected<std::function<learning_options(uint64_t seed)>>
 learning_of(const sim_options& options);

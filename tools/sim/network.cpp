@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading sizes, times and faults.
+// Reads sizes, times and faults, and refuses those that make no sense together.
 #include "tools/sim/network.hpp"
 
 #include "actors/recording/seconds.hpp"
+#include "tools/options/job_checks.hpp"
 #include "tools/options/nearest_name.hpp"
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -33,9 +35,10 @@ constexpr std::array<unit, 8> byte_units{{{"", 1},
 constexpr std::array<unit, 3> time_units{{{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}};
 constexpr double bytes_max = 1e15;
 constexpr double events_in_step_max = 1e6;     // some seconds to simulate
-constexpr uint64_t other_draws = 0x6c696e6b73; // computing times and latencies must not be one
+constexpr uint64_t other_draws = 0x6c696e6b73; // latencies must differ from computing times
+constexpr option_range non_negatives{0, std::numeric_limits<double>::infinity()};
 
-// A number and its unit.
+// The number before one of the units, times the unit's factor.
 template <size_t Count>
 std::optional<double> quantity_of(std::string_view text, const std::array<unit, Count>& units) {
   double number = 0;
@@ -45,10 +48,6 @@ std::optional<double> quantity_of(std::string_view text, const std::array<unit, 
   for (auto [name, factor] : units)
     if (text == name) return number * factor;
   return std::nullopt;
-}
-
-std::optional<double> unitless(std::string_view text) {
-  return quantity_of(text, std::array<unit, 1>{{{"", 1}}});
 }
 
 job_time time_of(double seconds) {
@@ -63,25 +62,59 @@ expected<double> bytes_of(std::string_view option, std::string_view text) {
     fmt::format("--{} must be a number of bytes such as 100MB, not '{}'", option, text));
 }
 
-// "70us" is a time; whatever has no such unit is an expression.
-expected<distribution> times_of(std::string_view option, std::string_view text) {
-  auto expression = std::string{text};
-  if (auto seconds = quantity_of(text, time_units)) expression = fmt::format("{}", *seconds);
-  auto parsed = distribution::parse(expression);
-  if (!parsed) return misuse(fmt::format("--{}: {}", option, parsed.error().message));
-  return parsed;
+/// The speed of network cards, and the bytes that they move for a replica in a step.
+struct traffic {
+  double bytes_per_second = 0; ///< 0: without limit.
+  double model_bytes = 0;
+  double gradient_bytes = 0;
+};
+
+expected<traffic> traffic_of(const sim_options& options, uint64_t variable_bytes) {
+  auto speed = bytes_of("bandwidth", options.bandwidth);
+  auto model = bytes_of("model-bytes", options.model_bytes);
+  if (options.model_bytes.empty()) model = static_cast<double>(variable_bytes);
+  auto gradient
+    = options.gradient_bytes.empty() ? model : bytes_of("gradient-bytes", options.gradient_bytes);
+  for (const auto* size : {&speed, &model, &gradient})
+    if (!*size) return tl::unexpected<error>(size->error());
+  auto bytes = *model + *gradient;
+  if (!options.bandwidth.empty() && *speed == 0)
+    return misuse("--bandwidth is 0: nothing would ever arrive; leave it out for no limit");
+  if (*speed == 0 && bytes > 0)
+    return misuse(
+      "--model-bytes and --gradient-bytes take no time without --bandwidth; say how many "
+      "bytes a card moves in a second, as in --bandwidth 1GB");
+  if (*speed > 0 && bytes == 0)
+    return misuse(
+      "--bandwidth changes nothing where nothing is moved; say what a replica reads, as "
+      "in --model-bytes 100MB, or leave it out");
+  auto seconds_of_all = *speed > 0 ? bytes * static_cast<double>(options.replicas) / *speed : 0;
+  if (seconds_of_all > real_max)
+    return misuse(
+      fmt::format("--bandwidth {} takes {:.2g} s to move the bytes of all replicas, and "
+                  "{:g} s are the most; raise it, or lower --model-bytes",
+                  options.bandwidth, seconds_of_all, real_max));
+  return traffic{*speed, *model, *gradient};
 }
 
-// "{3, 4}*10": two nodes and a factor.
-expected<std::optional<slow_link>> slow_link_of(const sim_options& options) {
-  std::string_view text = options.slow_link;
-  if (text.empty() || options.policy != all_reduce_name) return std::nullopt;
-  if (options.network.empty() && options.bandwidth.empty())
-    return misuse("--slow-link changes nothing where messages take no time; say how long they "
-                  "take, as in --bandwidth 1GB or --network 1ms");
+// The times of an option: "70us", or an expression; nothing if it is not given.
+// @param kind, count The nodes that an expression may name.
+expected<std::optional<distribution>> times_of(std::string_view option, const std::string& text,
+                                               std::string_view kind, uint64_t count) {
+  if (text.empty()) return std::nullopt;
+  auto seconds = quantity_of(text, time_units);
+  auto times = distribution::parse(seconds ? fmt::format("{}", *seconds) : text);
+  if (!times) return misuse(fmt::format("--{}: {}", option, times.error().message));
+  auto valid = check_named_nodes(fmt::format("--{}", option), *times, count, kind);
+  if (!valid) return tl::unexpected<error>(valid.error());
+  return *times;
+}
+
+// Reads "{3, 4}*10": two nodes and a factor.
+std::optional<slow_link> parse_slow_link(std::string_view text) {
   slow_link link;
-  auto read = [&text](auto& into) {
-    auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), into);
+  auto read = [&text](auto& number) {
+    auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
     text.remove_prefix(static_cast<size_t>(end - text.data()));
     return problem == std::errc{};
   };
@@ -93,11 +126,21 @@ expected<std::optional<slow_link>> slow_link_of(const sim_options& options) {
   };
   auto is_read = skip('{') && read(link.one) && skip(',') && read(link.other) && skip('}')
                  && skip('*') && read(link.factor) && text.empty();
-  if (!is_read || link.one == link.other || !(link.factor >= 1 && link.factor <= real_max))
-    return misuse(fmt::format("--slow-link must be two nodes and by how much their link is slower, "
-                              "such as '{{3, 4}}*10', not '{}'",
-                              options.slow_link));
-  return link;
+  auto is_slow_link
+    = is_read && link.one != link.other && link.factor >= 1 && link.factor <= real_max;
+  return is_slow_link ? std::optional{link} : std::nullopt;
+}
+
+expected<std::optional<slow_link>> slow_link_of(const sim_options& options) {
+  if (options.slow_link.empty() || options.policy != all_reduce_name) return std::nullopt;
+  if (options.network.empty() && options.bandwidth.empty())
+    return misuse("--slow-link changes nothing where messages take no time; say how long they "
+                  "take, as in --bandwidth 1GB or --network 1ms");
+  auto link = parse_slow_link(options.slow_link);
+  if (link) return link;
+  return misuse(fmt::format("--slow-link must be two nodes and by how much their link is slower, "
+                            "such as '{{3, 4}}*10', not '{}'",
+                            options.slow_link));
 }
 
 bool has_network(const sim_options& options) {
@@ -107,41 +150,45 @@ bool has_network(const sim_options& options) {
 
 // ---- faults ----
 
-// "1000/20": two times in seconds; the second may be left out.
+// The readers below store a value if the text has one, and return whether it has.
+
+// "1000/20": a time in seconds above 0, and a number that may be left out.
 bool read_pair(std::string_view text, char separator, job_time& first, double& second) {
   auto cut = text.find(separator);
-  auto left = unitless(text.substr(0, cut));
-  auto right
-    = cut == std::string_view::npos ? std::optional{second} : unitless(text.substr(cut + 1));
-  if (!left || !right || *left <= 0) return false;
+  auto left = real_of(text.substr(0, cut), non_negatives);
+  auto right = cut == std::string_view::npos ? std::optional{second}
+                                             : real_of(text.substr(cut + 1), non_negatives);
+  if (!left || !right) return false;
   first = time_of(*left);
   second = *right;
   return first > job_time{0};
 }
 
 bool read_times(std::string_view text, job_time& first, job_time& second) {
-  auto other = std::chrono::duration<double>(second).count();
-  if (!read_pair(text, '/', first, other)) return false;
-  second = time_of(other);
+  auto second_seconds = seconds(second);
+  if (!read_pair(text, '/', first, second_seconds)) return false;
+  second = time_of(second_seconds);
   return true;
 }
 
-bool read_probability(std::string_view text, double& into) {
-  auto value = unitless(text);
-  if (!value || *value > 1) return false;
-  into = *value;
-  return true;
-}
-
-bool read_time(std::string_view text, job_time& into) {
-  auto value = unitless(text);
-  if (value) into = time_of(*value);
+template <class Value, class Target>
+bool store(const std::optional<Value>& value, Target& target) {
+  if (value) target = *value;
   return value.has_value();
 }
 
-bool read_count(std::string_view text, uint32_t& into) {
-  auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), into);
-  return problem == std::errc{} && end == text.data() + text.size();
+bool read_probability(std::string_view text, double& probability) {
+  return store(real_of(text, {0, 1}), probability);
+}
+
+bool read_time(std::string_view text, job_time& time) {
+  auto seconds = real_of(text, non_negatives);
+  if (seconds) time = time_of(*seconds);
+  return seconds.has_value();
+}
+
+bool read_count(std::string_view text, uint32_t& count) {
+  return store(number_of<uint32_t>(text), count);
 }
 
 bool read_rate(std::string_view name, std::string_view value, fault_rates& rates,
@@ -161,7 +208,7 @@ bool read_rate(std::string_view name, std::string_view value, fault_rates& rates
   return size == rates.wave_size;
 }
 
-// Names an option that would change nothing; empty if there is none.
+// Why a part of the list would change nothing; empty if there is no such part.
 std::string without_effect(const fault_rates& rates) {
   auto crashes = rates.crash_mean + rates.wave_mean > job_time{0};
   if (rates.freeze_mean > job_time{0} && rates.thaw_mean == job_time{0})
@@ -169,17 +216,18 @@ std::string without_effect(const fault_rates& rates) {
   if (rates.permanent > 0 && crashes && rates.return_mean == job_time{0})
     return "permanent is a share of crashes, of which nobody returns; say after how long one does, "
            "as in crash=1000/20";
-  std::pair<bool, std::string_view> of_crashes[] = {{rates.permanent > 0, "permanent"},
-                                                    {rates.down_max > 0, "down"},
-                                                    {rates.warm_up > job_time{0}, "warm-up"}};
-  for (auto [is_given, name] : of_crashes)
+  std::pair<bool, std::string_view> crash_options[] = {{rates.permanent > 0, "permanent"},
+                                                       {rates.down_max > 0, "down"},
+                                                       {rates.warm_up > job_time{0}, "warm-up"}};
+  for (auto [is_given, name] : crash_options)
     if (is_given && !crashes)
       return fmt::format("{} is about crashes, and there are none; add them, as in crash=1000/20",
                          name);
   return {};
 }
 
-// The median of some draws, since not every distribution has a mean.
+// How long a replica computes for a gradient: the median of some draws, since not every
+// distribution has a mean.
 double gradient_seconds(const sim_options& options, const distribution& compute) {
   auto times = compute.times(options.seed);
   std::array<job_time, 101> drawn;
@@ -191,11 +239,11 @@ double gradient_seconds(const sim_options& options, const distribution& compute)
 }
 
 // "replica 3-9" are seven nodes.
-bool read_nodes(std::string_view text, std::vector<std::string>& into) {
+bool read_nodes(std::string_view text, std::vector<std::string>& nodes) {
   auto blank = text.rfind(' ');
   auto dash = text.rfind('-');
   if (blank == std::string_view::npos || dash == std::string_view::npos || dash < blank) {
-    into.emplace_back(text);
+    nodes.emplace_back(text);
     return true;
   }
   uint32_t first = 0;
@@ -205,43 +253,36 @@ bool read_nodes(std::string_view text, std::vector<std::string>& into) {
       || !read_count(text.substr(dash + 1), last) || last < first || last > nodes_max)
     return false;
   for (auto number = first; number <= last; ++number)
-    into.push_back(fmt::format("{} {}", text.substr(0, blank), number));
+    nodes.push_back(fmt::format("{} {}", text.substr(0, blank), number));
   return true;
 }
 
-bool read_nodes(const toml::node& value, std::vector<std::string>& into) {
-  if (const auto* text = value.as_string()) return read_nodes(text->get(), into);
+bool read_nodes(const toml::node& value, std::vector<std::string>& nodes) {
+  if (const auto* text = value.as_string()) return read_nodes(text->get(), nodes);
   const auto* list = value.as_array();
   if (list == nullptr || list->empty()) return false;
-  for (const auto& one : *list)
-    if (!one.is_string() || !read_nodes(one.as_string()->get(), into)) return false;
-  return true;
+  return std::ranges::all_of(*list, [&](const toml::node& element) {
+    return element.is_string() && read_nodes(element.as_string()->get(), nodes);
+  });
 }
 
-bool read_how(const toml::node& value, fault& into) {
-  auto how = value.value_or(std::string{});
-  into.how = how == "shape" ? corruption::wrong_shape : corruption::not_a_number;
-  return how == "shape" || how == "nan";
+bool read_corruption(const toml::node& value, corruption& how) {
+  auto name = value.value_or(std::string{});
+  how = name == "shape" ? corruption::wrong_shape : corruption::not_a_number;
+  return name == "shape" || name == "nan";
 }
 
-template <class T, class To>
-bool read_as(const toml::node& value, To& into) {
-  auto read = value.value<T>();
-  if (read) into = *read;
-  return read.has_value();
-}
-
-bool read_seconds(const toml::node& value, job_time& into) {
+bool read_seconds(const toml::node& value, job_time& time) {
   auto seconds = value.value<double>();
-  if (seconds) into = time_of(*seconds);
+  if (seconds) time = time_of(*seconds);
   return seconds && *seconds >= 0;
 }
 
 /// A key of a fault in a scenario file.
 struct fault_key {
   std::string_view name;
-  std::optional<fault_kind> kind; ///< The only one that it has a meaning for.
-  std::string_view values;
+  std::optional<fault_kind> kind; ///< The only kind for which it has a meaning; nothing: all have.
+  std::string_view values;        ///< For error messages.
 };
 
 constexpr std::array<fault_key, 14> fault_keys{{
@@ -268,83 +309,53 @@ std::string_view nearest_key(std::string_view name) {
   return nearest_name(name, names);
 }
 
-bool read_key(std::string_view key, const toml::node& value, fault& into) {
-  if (key == "at") return read_seconds(value, into.at);
-  if (key == "for") return read_seconds(value, into.lasts) && into.lasts > job_time{0};
+bool read_key(std::string_view key, const toml::node& value, fault& fault) {
+  if (key == "at") return read_seconds(value, fault.at);
+  if (key == "for") return read_seconds(value, fault.lasts) && fault.lasts > job_time{0};
   if (key == "kind") return true; // read first
-  if (key == "who") return read_nodes(value, into.who);
-  if (key == "other") return read_nodes(value, into.other);
-  if (key == "one-way") return read_as<bool>(value, into.one_way);
-  if (key == "factor") return read_as<double>(value, into.factor);
-  if (key == "ahead") return read_seconds(value, into.ahead);
-  if (key == "rate") return read_as<double>(value, into.rate);
-  if (key == "message") return read_as<std::string>(value, into.message);
-  if (key == "lost") return read_as<double>(value, into.probabilities.lost);
-  if (key == "doubled") return read_as<double>(value, into.probabilities.duplicated);
-  if (key == "late") return read_as<double>(value, into.probabilities.reordered);
-  return read_how(value, into);
+  if (key == "who") return read_nodes(value, fault.who);
+  if (key == "other") return read_nodes(value, fault.other);
+  if (key == "one-way") return store(value.value<bool>(), fault.one_way);
+  if (key == "factor") return store(value.value<double>(), fault.factor);
+  if (key == "ahead") return read_seconds(value, fault.ahead);
+  if (key == "rate") return store(value.value<double>(), fault.rate);
+  if (key == "message") return store(value.value<std::string>(), fault.message);
+  if (key == "lost") return store(value.value<double>(), fault.probabilities.lost);
+  if (key == "doubled") return store(value.value<double>(), fault.probabilities.duplicated);
+  if (key == "late") return store(value.value<double>(), fault.probabilities.reordered);
+  return read_corruption(value, fault.how);
 }
 
 } // namespace
 
 expected<std::function<network_options(uint64_t)>> network_of(const sim_options& options,
                                                               uint64_t variable_bytes) {
-  network_options network{.owners = static_cast<uint32_t>(options.owners.value_or(1))};
-  auto speed = bytes_of("bandwidth", options.bandwidth);
-  auto model = bytes_of("model-bytes", options.model_bytes);
-  if (options.model_bytes.empty()) model = static_cast<double>(variable_bytes);
-  auto gradient
-    = options.gradient_bytes.empty() ? model : bytes_of("gradient-bytes", options.gradient_bytes);
-  for (const auto* size : {&speed, &model, &gradient})
-    if (!*size) return tl::unexpected<error>(size->error());
-  if (!options.bandwidth.empty() && *speed == 0)
-    return misuse("--bandwidth is 0: nothing would ever arrive; leave it out for no limit");
-  if (*speed == 0 && *model + *gradient > 0)
-    return misuse(
-      "--model-bytes and --gradient-bytes take no time without --bandwidth; say how many "
-      "bytes a card moves in a second, as in --bandwidth 1GB");
-  if (*speed > 0 && *model + *gradient == 0)
-    return misuse(
-      "--bandwidth changes nothing where nothing is moved; say what a replica reads, as "
-      "in --model-bytes 100MB, or leave it out");
-  auto crowd = static_cast<double>(options.replicas);
-  if (*speed > 0 && (*model + *gradient) * crowd / *speed > real_max)
-    return misuse(
-      fmt::format("--bandwidth {} takes {:.2g} s to move the bytes of all replicas, and "
-                  "{:g} s are the most; raise it, or lower --model-bytes",
-                  options.bandwidth, (*model + *gradient) * crowd / *speed, real_max));
+  auto traffic = traffic_of(options, variable_bytes);
+  if (!traffic) return tl::unexpected<error>(traffic.error());
   auto slowed = slow_link_of(options);
   if (!slowed) return tl::unexpected<error>(slowed.error());
+  auto owners = static_cast<uint32_t>(options.owners.value_or(1));
+  auto latency = times_of("network", options.network, "replica", options.replicas);
+  if (!latency) return tl::unexpected<error>(latency.error());
+  auto service = times_of("service", options.service, "owner", owners);
+  if (!service) return tl::unexpected<error>(service.error());
+  if (!has_network(options)) return std::function<network_options(uint64_t)>{};
+  network_options network{.owners = owners};
   network.slowed = *slowed;
-  network.bytes_per_second = *speed;
+  network.bytes_per_second = traffic->bytes_per_second;
   if (options.silence_timeout) network.silence_timeout = time_of(*options.silence_timeout);
   // A replica without parameter servers reads no model: its size is but that of a gradient.
-  if (options.policy != all_reduce_name) network.model_bytes = static_cast<uint64_t>(*model);
-  network.gradient_bytes = static_cast<uint64_t>(*gradient);
-  std::optional<distribution> latency;
-  std::optional<distribution> service;
-  for (auto [name, text, into] : {std::tuple{"network", &options.network, &latency},
-                                  std::tuple{"service", &options.service, &service}}) {
-    if (text->empty()) continue;
-    auto times = times_of(name, *text);
-    if (!times) return tl::unexpected<error>(times.error());
-    auto is_service = into == &service;
-    auto there = is_service ? network.owners : static_cast<uint32_t>(options.replicas);
-    if (auto named = times->last_named_replica(); named && *named >= there)
-      return misuse(fmt::format("--{}: {} speaks of {} {}, but there are {}: 0 to {}", name,
-                                times->text(), is_service ? "owner" : "replica", *named, there,
-                                there - 1));
-    *into = std::move(*times);
-  }
-  if (!has_network(options)) return std::function<network_options(uint64_t)>{};
-  return [network, latency, service](uint64_t seed) {
-    auto of_run = network;
+  if (options.policy != all_reduce_name)
+    network.model_bytes = static_cast<uint64_t>(traffic->model_bytes);
+  network.gradient_bytes = static_cast<uint64_t>(traffic->gradient_bytes);
+  return [network, latency = *latency, service = *service](uint64_t seed) {
+    auto seeded = network;
     if (latency)
-      of_run.latency = [times = latency->times(seed ^ other_draws)](const passage& goes) {
-        return times(goes.end, goes.count);
+      seeded.latency = [times = latency->times(seed ^ other_draws)](const passage& passage) {
+        return times(passage.end, passage.count);
       };
-    if (service) of_run.service = service->times(~seed ^ other_draws);
-    return of_run;
+    if (service) seeded.service = service->times(~seed ^ other_draws);
+    return seeded;
   };
 }
 
@@ -356,9 +367,8 @@ expected<fault_plan> parse_fault_rates(std::string_view text) {
                                                    "permanent", "warm-up"};
   std::set<std::string_view> given;
   while (!text.empty()) {
-    auto comma = text.find(',');
-    auto entry = text.substr(0, comma);
-    text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
+    auto entry = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(entry.size() + 1, text.size()));
     auto equals = std::min(entry.find('='), entry.size());
     auto name = entry.substr(0, equals);
     if (std::ranges::count(names, name) == 0)
@@ -377,7 +387,7 @@ expected<fault_plan> parse_fault_rates(std::string_view text) {
                                 "leave it out if none returns, as in crash=1000",
                                 entry));
   }
-  if (auto idle = without_effect(plan.rates); !idle.empty()) return misuse(idle);
+  if (auto reason = without_effect(plan.rates); !reason.empty()) return misuse(reason);
   if (messages.probabilities.lost + messages.probabilities.duplicated
         + messages.probabilities.reordered
       > 0)
@@ -389,16 +399,14 @@ expected<faults_and_repeats> faults_of(const sim_options& options) {
   auto plan = parse_fault_rates(options.faults);
   auto replicas = static_cast<uint32_t>(options.replicas);
   auto owners = static_cast<uint32_t>(options.owners.value_or(1));
-  expected<void> drawn;
-  if (plan) drawn = plan->validate(replicas, owners);
-  if (!plan || !drawn)
-    return misuse("--faults: " + (plan ? drawn.error().message : plan.error().message));
+  if (auto valid = plan ? plan->validate(replicas, owners) : expected<void>{}; !valid)
+    plan = tl::unexpected<error>(valid.error());
+  if (!plan) return misuse("--faults: " + plan.error().message);
   plan->faults.insert(plan->faults.end(), options.fault_list.begin(), options.fault_list.end());
   if (auto valid = plan->validate(replicas, owners); !valid)
     return tl::unexpected<error>(valid.error());
   auto takes_no_time = options.network.empty() && options.bandwidth.empty();
-  auto is_slow = [](const fault& one) { return one.kind == fault_kind::slow; };
-  if (takes_no_time && std::ranges::any_of(plan->faults, is_slow))
+  if (takes_no_time && std::ranges::count(plan->faults, fault_kind::slow, &fault::kind) > 0)
     return misuse("a fault of the kind 'slow' changes nothing where messages take no time; say how "
                   "long they take, as in --network 1ms");
   auto ask_again = options.ask_again.value_or(plan->loses_messages() ? 1 : 0);
@@ -425,15 +433,14 @@ expected<void> check_event_counts(const sim_options& options, const distribution
 
 expected<fault> read_fault(const toml::table& table, std::string_view path) {
   fault result;
-  auto refuse_at = [path](const toml::node& where, std::string_view line) {
-    return misuse(fmt::format("{}:{}: {}", path, where.source().begin.line, line));
+  auto refuse_at = [path](const toml::node& node, std::string_view message) {
+    return misuse(fmt::format("{}:{}: {}", path, node.source().begin.line, message));
   };
   const auto* kind = table.get("kind");
   if (kind == nullptr) return refuse_at(table, "a fault has no 'kind', such as \"crash\"");
-  if (auto known = parse_fault_kind(kind->value_or(std::string{})); !known)
-    return refuse_at(*kind, known.error().message);
-  else
-    result.kind = *known;
+  auto parsed_kind = parse_fault_kind(kind->value_or(std::string{}));
+  if (!parsed_kind) return refuse_at(*kind, parsed_kind.error().message);
+  result.kind = *parsed_kind;
   for (const auto& [name, value] : table) {
     const auto* key = std::ranges::find(fault_keys, name.str(), &fault_key::name);
     if (key == fault_keys.end())

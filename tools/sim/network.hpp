@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Networks and faults, as options and scenario files name them.
+// Reads the networks and faults of options and scenario files.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -14,22 +14,22 @@
 namespace troupe {
 
 /// The network in the run of a seed; empty, if the options ask for none.
-/// @param variable_bytes The size of the learnt model or of a preset's, unless options give it; 0:
-/// it is unknown.
+/// @param variable_bytes The size of the learnt model, or of the preset's; 0: unknown. Options
+/// override it.
 /// Errors: invalid_argument, naming the option and how to mend it.
 [[nodiscard]] expected<std::function<network_options(uint64_t seed)>>
 network_of(const sim_options& options, uint64_t variable_bytes = 0);
 
-/// The faults, and how often replicas ask again.
+/// The faults, and the time after which replicas repeat a request.
 struct faults_and_repeats {
   fault_plan plan;
   job_time ask_again_after{0};
 };
 
-/// Errors: as `network_of`.
+/// The faults that options and scenario file ask for. Errors: as `network_of`.
 [[nodiscard]] expected<faults_and_repeats> faults_of(const sim_options& options);
 
-/// Refuses faults and repeats that are so many that the simulation of a step would not end.
+/// Refuses so many faults and repeats that the simulation of a step would not end.
 /// @param compute How long replicas compute. Errors: as `network_of`.
 [[nodiscard]] expected<void> check_event_counts(const sim_options& options,
                                                 const distribution& compute,
@@ -40,7 +40,7 @@ struct faults_and_repeats {
 /// Errors: invalid_argument.
 [[nodiscard]] expected<fault_plan> parse_fault_rates(std::string_view text);
 
-/// Reads a `[[fault]]` of a scenario file: `at`, `kind`, `who`, and what that kind has besides:
+/// Reads a `[[fault]]` of a scenario file: `at`, `kind`, `who`, and the keys of that kind:
 /// `for`, `other`, `one-way`, `factor`, `ahead`, `rate`, `message`, `lost`, `doubled`, `late`,
 /// `how`. Nodes are "replica 3", "replica 3-9", "ps 0" or "chief". Errors: invalid_argument, with
 /// `path` and the line; a key that has no meaning for that kind is one.

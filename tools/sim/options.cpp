@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of `troupe sim` with their ranges and descriptions, and what they mean together.
+// The options of `troupe sim`, with their ranges and descriptions, and the experiment of them all.
 #include "tools/sim/options.hpp"
 
 #include "simulation/collective_clock.hpp"
 #include "simulation/distributions/distribution_preset.hpp"
+#include "tools/options/job_checks.hpp"
 #include "tools/sim/learning.hpp"
 #include "tools/sim/network.hpp"
 
@@ -26,13 +27,16 @@ constexpr double threads_max = 1024;
 
 constexpr std::string_view dynamic_word = "dynamic";
 
-/// A name that only the simulator knows: a policy, and what goes with it.
+// The value of --collective for sums within hosts first, then between them.
+constexpr std::string_view two_level_name = "two_level";
+
+/// A policy name that only the simulator knows.
 struct shorthand {
   std::string_view name;
   sync_policy policy;
   std::optional<uint64_t> aggregate; ///< Nothing: all replicas.
   bool is_fixed;                     ///< No other number of gradients makes sense.
-  std::string_view why;
+  std::string_view why;              ///< Why not.
 };
 
 // Where all replicas are needed, none is late for a step: the synchronous policies do not differ.
@@ -44,8 +48,17 @@ constexpr shorthand shorthands[] = {
   {all_reduce_name, sync_policy::latest_token, std::nullopt, true, "a step waits for all"},
 };
 
+// Options that only one policy knows.
+constexpr std::pair<std::string_view, std::string_view> options_of_one_policy[]
+  = {{"slack", "ssp"},
+     {"local-steps", local_sgd_name},
+     {"averaging-time", local_sgd_name},
+     {"collective", all_reduce_name},
+     {"replicas-per-host", all_reduce_name},
+     {"slow-link", all_reduce_name}};
+
 // "tensorflow, latest_token, cancel"
-std::string in_a_row(bool (policy_traits::*is_true)() const) {
+std::string listed_policies(bool (policy_traits::*is_true)() const) {
   return names_of(policies_that(is_true), ", ");
 }
 
@@ -69,9 +82,11 @@ option_value aggregate_value(std::optional<uint64_t>& place) {
     });
 }
 
-// Adds options that a file may give as a number or as a text: both 0.5 and "resnet-50" are times.
+/// Adds options that a file may give as a number or as a text: both 0.5 and "resnet-50" are times.
 struct lenient_options {
   command_options& all;
+
+  void begin_group(const char* heading) { all.begin_group(heading, true); }
 
   void add(const char* name, const char* argument, const std::string& help, option_value value,
            const char* when_empty = "") {
@@ -81,7 +96,7 @@ struct lenient_options {
 };
 
 void add_job_options(lenient_options all, sim_options& options) {
-  all.all.begin_group("Replicas and policy", true);
+  all.begin_group("Replicas and policy");
   all.add("--replicas", "N", "replicas that compute",
           whole_value(options.replicas, sim_replica_counts));
   all.add(
@@ -100,7 +115,8 @@ void add_job_options(lenient_options all, sim_options& options) {
             "{}; local_sgd averages replicas that train by themselves; all_reduce: no parameter "
             "servers, all wait for the sum of all",
             names_of(policies_that(&policy_traits::is_synchronous)),
-            in_a_row(&policy_traits::gathers_stale), in_a_row(&policy_traits::keeps_pace)),
+            listed_policies(&policy_traits::gathers_stale),
+            listed_policies(&policy_traits::keeps_pace)),
           text_or_none_value(options.policy));
   all.add(
     "--distinct", "on|off",
@@ -131,7 +147,7 @@ void add_job_options(lenient_options all, sim_options& options) {
 }
 
 void add_network_options(lenient_options all, sim_options& options) {
-  all.all.begin_group("Network and faults", true);
+  all.begin_group("Network and faults");
   all.add("--network", "DIST", "how long a message between two nodes is on its way, in seconds",
           text_or_none_value(options.network), "no time");
   all.add("--bandwidth", "BYTES",
@@ -168,7 +184,7 @@ void add_network_options(lenient_options all, sim_options& options) {
 }
 
 void add_learning_options(lenient_options all, sim_options& options) {
-  all.all.begin_group("What is learnt", true);
+  all.begin_group("What is learnt");
   all.add("--train", "NAME",
           "learn something in virtual time: logistic (a regression on data that are drawn) or "
           "language (the model of troupe train, made small)",
@@ -196,7 +212,7 @@ void add_learning_options(lenient_options all, sim_options& options) {
 }
 
 void add_run_options(lenient_options all, sim_options& options) {
-  all.all.begin_group("How long, and how often", true);
+  all.begin_group("How long, and how often");
   all.add("--steps", "N", "updates to make in a run", whole_value(options.steps, step_counts));
   all.add("--warm-up", "N", "of these, the first ones that step times leave out",
           whole_value(options.warm_up, {0, steps_max}), "a twentieth");
@@ -216,50 +232,50 @@ expected<std::optional<collective_algorithm>> collective_of(const sim_options& o
   if (options.policy != all_reduce_name) return std::nullopt;
   if (options.collective.empty() || options.collective == two_level_name)
     return collective_algorithm::ring;
-  auto known = parse_collective_algorithm(options.collective);
-  if (!known)
-    return misuse(fmt::format("--collective: {}, {}", known.error().message, two_level_name));
-  return *known;
+  auto algorithm = parse_collective_algorithm(options.collective);
+  if (!algorithm)
+    return misuse(fmt::format("--collective: {}, {}", algorithm.error().message, two_level_name));
+  return *algorithm;
 }
 
 expected<uint32_t> replicas_per_host_of(const sim_options& options) {
-  auto of_host = options.replicas_per_host;
+  auto replicas = options.replicas_per_host;
   if (options.policy != all_reduce_name) return 1;
   if (options.collective != two_level_name) {
-    if (!of_host) return 1;
+    if (!replicas) return 1;
     return misuse(fmt::format("--replicas-per-host has no meaning without hosts; leave it out, or "
                               "take --collective {}",
                               two_level_name));
   }
-  if (!of_host)
+  if (!replicas)
     return misuse(fmt::format("--collective {} needs to know the hosts; say how many replicas each "
                               "has, as in --replicas-per-host 8",
                               two_level_name));
-  if (options.replicas % *of_host != 0)
+  if (options.replicas % *replicas != 0)
     return misuse(fmt::format("--replicas-per-host {} is no divisor of {} replicas; give one that "
                               "is, or other --replicas",
-                              *of_host, options.replicas));
-  return static_cast<uint32_t>(*of_host);
+                              *replicas, options.replicas));
+  return static_cast<uint32_t>(*replicas);
 }
 
-// A link is between nodes that there are.
-expected<void> check_slow_link(const experiment& what) {
-  if (!what.network || !what.collective) return {};
-  auto link = what.network(what.seed).slowed;
-  auto hosts = what.sync.total_num_replicas / what.replicas_per_host;
+// Refuses a link between nodes that are not there.
+expected<void> check_slow_link(const experiment& experiment) {
+  if (!experiment.network || !experiment.collective) return {};
+  auto link = experiment.network(experiment.seed).slowed;
+  auto hosts = experiment.sync.total_num_replicas / experiment.replicas_per_host;
   if (!link || std::max(link->one, link->other) < hosts) return {};
   return misuse(fmt::format("--slow-link is between {} and {}, but there are {}: 0 to {}",
                             link->one, link->other, hosts, hosts - 1));
 }
 
-expected<void> check_engine(const experiment& what) {
-  auto reason = what.collective ? reason_against_collectives(what) : "";
+expected<void> check_engine(const experiment& experiment) {
+  auto reason = experiment.collective ? reason_against_collectives(experiment) : "";
   if (!reason.empty())
     return misuse(
       fmt::format("--policy {} is simulated without {}; leave that out, or take another "
                   "policy",
                   all_reduce_name, reason));
-  reason = what.engine == simulation_engine::direct ? reason_for_actors(what) : "";
+  reason = experiment.engine == simulation_engine::direct ? reason_for_actors(experiment) : "";
   if (!reason.empty())
     return misuse(fmt::format("--engine direct cannot simulate {}; leave that out, or take "
                               "--engine actors",
@@ -285,41 +301,43 @@ const shorthand* find_shorthand(std::string_view policy) {
 }
 
 expected<sync_policy> policy_of(const sim_options& options) {
-  if (const auto* known = find_shorthand(options.policy)) return known->policy;
+  if (const auto* shorthand = find_shorthand(options.policy)) return shorthand->policy;
   auto policy = parse_sync_policy(options.policy);
   if (policy) return policy;
   return misuse(fmt::format("--policy: no policy '{}'; there are {}, sync, async, {}, {} and {}",
-                            options.policy, in_a_row(&policy_traits::is_synchronous),
-                            in_a_row(&policy_traits::is_asynchronous), local_sgd_name,
+                            options.policy, listed_policies(&policy_traits::is_synchronous),
+                            listed_policies(&policy_traits::is_asynchronous), local_sgd_name,
                             all_reduce_name));
 }
 
 expected<uint64_t> needed_of(const sim_options& options) {
-  const auto* known = find_shorthand(options.policy);
-  auto usual = known != nullptr && known->aggregate ? *known->aggregate : options.replicas;
+  const auto* shorthand = find_shorthand(options.policy);
+  auto usual
+    = shorthand == nullptr ? options.replicas : shorthand->aggregate.value_or(options.replicas);
   auto needed = options.aggregate.value_or(usual);
   auto is_dynamic = needed == dynamic_aggregate;
-  if (is_dynamic && known != nullptr)
+  if (is_dynamic && shorthand != nullptr)
     return misuse(fmt::format("--aggregate dynamic has no meaning under {}; take --policy {}",
-                              known->name, adapting_policies()));
+                              shorthand->name, adapting_policies()));
   if (is_dynamic) return options.replicas;
-  return known != nullptr && known->is_fixed ? usual : needed; // other rows may use what was said
+  return shorthand != nullptr && shorthand->is_fixed ? usual : needed; // other rows may use it
 }
 
+// Refuses a number of gradients that no row can use.
 expected<void> check_aggregate(std::span<const sim_options> rows) {
   auto is_free = [](const sim_options& row) {
-    const auto* known = find_shorthand(row.policy);
-    return known == nullptr || !known->is_fixed;
+    const auto* shorthand = find_shorthand(row.policy);
+    return shorthand == nullptr || !shorthand->is_fixed;
   };
   if (std::ranges::any_of(rows, is_free)) return {};
   for (const auto& row : rows) {
-    const auto* known = find_shorthand(row.policy);
-    auto usual = known->aggregate.value_or(row.replicas);
+    const auto* shorthand = find_shorthand(row.policy);
+    auto usual = shorthand->aggregate.value_or(row.replicas);
     if (row.aggregate == dynamic_aggregate) continue; // refused by `needed_of`
     if (row.aggregate.value_or(usual) != usual)
       return misuse(fmt::format("--aggregate is {} with {} replicas, but under {} {}; leave it "
                                 "out, or choose another policy",
-                                *row.aggregate, row.replicas, known->name, known->why));
+                                *row.aggregate, row.replicas, shorthand->name, shorthand->why));
   }
   return {};
 }
@@ -339,13 +357,14 @@ dynamic_backups dynamic_of(const sim_options& options) {
           .curvature = options.curvature.value_or(0)};
 }
 
-// The first step takes a gradient of each replica, and further ones for tokens.
+// Refuses fewer tokens than the first step needs: it takes one gradient of each replica, and the
+// others for tokens.
 expected<void> check_initial_tokens(const sync_options& sync) {
-  auto is_more = traits_of(sync.policy).counts_tokens() && !sync.one_gradient_per_replica
-                 && sync.initial_tokens >= 0
-                 && sync.replicas_to_aggregate > sync.total_num_replicas;
-  auto tokens = is_more ? sync.replicas_to_aggregate - sync.total_num_replicas : 0;
-  if (!is_more || sync.initial_tokens >= tokens) return {};
+  auto needs_tokens = traits_of(sync.policy).counts_tokens() && !sync.one_gradient_per_replica
+                      && sync.initial_tokens >= 0
+                      && sync.replicas_to_aggregate > sync.total_num_replicas;
+  auto tokens = needs_tokens ? sync.replicas_to_aggregate - sync.total_num_replicas : 0;
+  if (!needs_tokens || sync.initial_tokens >= tokens) return {};
   return misuse(fmt::format("--initial-tokens is {}, but the first step needs {} beside the {} "
                             "replicas for its {} gradients; raise it, or leave it out",
                             sync.initial_tokens, tokens, sync.total_num_replicas,
@@ -372,18 +391,8 @@ expected<sync_options> sync_of(const sim_options& options) {
   return sync;
 }
 
-} // namespace
-
-void add_options(command_options& all, sim_options& options) {
-  add_job_options({all}, options);
-  add_network_options({all}, options);
-  add_learning_options({all}, options);
-  add_run_options({all}, options);
-}
-
-namespace {
-
-// Describing the options takes longer than writing them, which a report does for every row.
+/// Options with their names. Adding them takes longer than writing them, which a report does for
+/// every row.
 struct named_options {
   named_options() { add_options(all, values); }
 
@@ -392,12 +401,48 @@ struct named_options {
 };
 
 const command_options& by_name(const sim_options& options) {
-  thread_local named_options one;
-  one.values = options;
-  return one.all;
+  thread_local named_options named;
+  named.values = options;
+  return named.all;
+}
+
+// The bytes that a card moves unless an option says how many.
+uint64_t variable_bytes(const sim_options& options,
+                        const std::function<learning_options(uint64_t)>& learning) {
+  if (options.bandwidth.empty()) return 0;
+  if (!learning) {
+    const auto* preset = find_distribution_preset(options.compute);
+    return preset == nullptr ? 0 : static_cast<uint64_t>(preset->model_bytes);
+  }
+  uint64_t bytes = 0;
+  auto learnt = learning(options.seed);
+  for (const auto& [name, value] : learnt.task->variables)
+    bytes += value.bytes();
+  return bytes;
+}
+
+expected<uint64_t> warm_up_of(const sim_options& options) {
+  auto warm_up = options.warm_up.value_or(std::min((options.steps + 19) / 20, options.steps - 1));
+  if (warm_up < options.steps) return warm_up;
+  return misuse(fmt::format("--warm-up leaves out {} steps of {}; lower it, or make more --steps",
+                            warm_up, options.steps));
+}
+
+expected<distribution> compute_of(const sim_options& options) {
+  auto compute = distribution::parse(options.compute);
+  if (!compute)
+    return fail(compute.error().code, fmt::format("--compute: {}", compute.error().message));
+  return check_named_nodes("--compute", *compute, options.replicas).map([&] { return *compute; });
 }
 
 } // namespace
+
+void add_options(command_options& all, sim_options& options) {
+  add_job_options({all}, options);
+  add_network_options({all}, options);
+  add_learning_options({all}, options);
+  add_run_options({all}, options);
+}
 
 std::vector<std::pair<std::string, std::string>> option_texts(const sim_options& options) {
   std::vector<std::pair<std::string, std::string>> result;
@@ -415,30 +460,14 @@ std::string value_text(std::string_view key, const sim_options& options) {
 expected<void> check_uses(std::span<const sim_options> rows) {
   const auto& first = rows.front();
   auto no_row = [&](auto uses) { return std::ranges::none_of(rows, uses); };
-  auto without_policy = [&](std::string_view policy) {
-    return no_row([&](const sim_options& row) { return row.policy == policy; });
-  };
-  auto is_fixed = no_row([](const sim_options& row) { return row.aggregate == dynamic_aggregate; });
-  auto of_policy = [&](std::string_view option, std::string_view policy) {
+  auto refuse_without_policy = [&](std::string_view option, std::string_view policy) {
     return misuse(fmt::format("--{} has no meaning under {}; leave it out, or take --policy {}",
                               option, first.policy, policy));
   };
-  auto of_dynamic = [&](std::string_view option) {
-    return misuse(fmt::format("--{} has no meaning where a step needs a fixed number of gradients; "
-                              "leave it out, or take --aggregate dynamic",
-                              option));
-  };
-  if (first.slack && without_policy("ssp")) return of_policy("slack", "ssp");
-  if (first.local_steps && without_policy(local_sgd_name))
-    return of_policy("local-steps", local_sgd_name);
-  if (first.averaging_time && without_policy(local_sgd_name))
-    return of_policy("averaging-time", local_sgd_name);
-  if (!first.collective.empty() && without_policy(all_reduce_name))
-    return of_policy("collective", all_reduce_name);
-  if (first.replicas_per_host && without_policy(all_reduce_name))
-    return of_policy("replicas-per-host", all_reduce_name);
-  if (!first.slow_link.empty() && without_policy(all_reduce_name))
-    return of_policy("slow-link", all_reduce_name);
+  for (auto [option, policy] : options_of_one_policy)
+    if (!value_text(option, first).empty()
+        && std::ranges::count(rows, policy, &sim_options::policy) == 0)
+      return refuse_without_policy(option, policy);
   if (auto used = check_aggregate(rows); !used) return used;
   auto reads_models = [](const sim_options& row) { return row.policy != all_reduce_name; };
   if (!first.model_bytes.empty() && !first.gradient_bytes.empty() && no_row(reads_models))
@@ -460,28 +489,16 @@ expected<void> check_uses(std::span<const sim_options> rows) {
     return policy && traits_of(*policy).counts_tokens();
   };
   if (first.initial_tokens && no_row(counts_tokens))
-    return of_policy("initial-tokens", to_string(sync_policy::tensorflow));
-  if (first.gain_power && is_fixed) return of_dynamic("gain-power");
-  if (first.curvature && is_fixed) return of_dynamic("curvature");
+    return refuse_without_policy("initial-tokens", to_string(sync_policy::tensorflow));
+  auto is_dynamic = [](const sim_options& row) { return row.aggregate == dynamic_aggregate; };
+  for (std::string_view option : {"gain-power", "curvature"})
+    if (!value_text(option, first).empty() && no_row(is_dynamic))
+      return misuse(
+        fmt::format("--{} has no meaning where a step needs a fixed number of gradients; leave it "
+                    "out, or take --aggregate dynamic",
+                    option));
   return {};
 }
-
-namespace {
-
-// The bytes that a card has to move unless an option says how many.
-uint64_t variable_bytes(const sim_options& options,
-                        const std::function<learning_options(uint64_t)>& learning) {
-  uint64_t bytes = 0;
-  const auto* preset = find_distribution_preset(options.compute);
-  if (options.bandwidth.empty()) return bytes;
-  if (!learning) return preset == nullptr ? bytes : static_cast<uint64_t>(preset->model_bytes);
-  auto learnt = learning(options.seed);
-  for (const auto& [name, value] : learnt.task->variables)
-    bytes += value.bytes();
-  return bytes;
-}
-
-} // namespace
 
 expected<experiment> experiment_of(const sim_options& options) {
   auto sync = sync_of(options);
@@ -489,52 +506,46 @@ expected<experiment> experiment_of(const sim_options& options) {
   if (options.dead > options.replicas)
     return misuse(fmt::format("--dead is {}, but there are {} replicas; lower it", options.dead,
                               options.replicas));
-  auto warm_up = options.warm_up.value_or(std::min((options.steps + 19) / 20, options.steps - 1));
-  if (warm_up >= options.steps)
-    return misuse(fmt::format("--warm-up leaves out {} steps of {}; lower it, or make more --steps",
-                              warm_up, options.steps));
-  auto compute = distribution::parse(options.compute);
-  if (!compute)
-    return fail(compute.error().code, fmt::format("--compute: {}", compute.error().message));
-  if (auto named = compute->last_named_replica(); named && *named >= options.replicas)
-    return misuse(fmt::format("--compute: {} speaks of replica {}, but there are {}: 0 to {}",
-                              compute->text(), *named, options.replicas, options.replicas - 1));
+  auto warm_up = warm_up_of(options);
+  if (!warm_up) return tl::unexpected<error>(warm_up.error());
+  auto compute = compute_of(options);
+  if (!compute) return tl::unexpected<error>(compute.error());
   auto learning = learning_of(options);
   if (!learning) return tl::unexpected<error>(learning.error());
   auto network = network_of(options, variable_bytes(options, *learning));
   if (!network) return tl::unexpected<error>(network.error());
   auto faults = faults_of(options);
   if (!faults) return tl::unexpected<error>(faults.error());
-  if (auto few = check_event_counts(options, *compute, faults->plan.rates); !few)
-    return tl::unexpected<error>(few.error());
+  if (auto valid = check_event_counts(options, *compute, faults->plan.rates); !valid)
+    return tl::unexpected<error>(valid.error());
   sync->require_finite = faults->plan.corrupts();
   auto collective = collective_of(options);
   if (!collective) return tl::unexpected<error>(collective.error());
-  auto of_host = replicas_per_host_of(options);
-  if (!of_host) return tl::unexpected<error>(of_host.error());
+  auto replicas_per_host = replicas_per_host_of(options);
+  if (!replicas_per_host) return tl::unexpected<error>(replicas_per_host.error());
   auto engine = engine_of(options);
   if (!engine) return tl::unexpected<error>(engine.error());
-  experiment what{.sync = *sync,
-                  .compute = *compute,
-                  .steps = options.steps,
-                  .warm_up = warm_up,
-                  .dead = static_cast<uint32_t>(options.dead),
-                  .local_sgd = local_sgd_of(options),
-                  .network = std::move(*network),
-                  .collective = *collective,
-                  .replicas_per_host = *of_host,
-                  .faults = std::move(faults->plan),
-                  .ask_again_after = faults->ask_again_after,
-                  .learning = std::move(*learning),
-                  .target_loss
-                  = options.target_loss.value_or(std::numeric_limits<double>::quiet_NaN()),
-                  .seed = options.seed,
-                  .runs = options.runs,
-                  .engine = *engine,
-                  .threads = threads_of(options)};
-  if (auto done = check_slow_link(what); !done) return tl::unexpected<error>(done.error());
-  if (auto done = check_engine(what); !done) return tl::unexpected<error>(done.error());
-  return what;
+  experiment result{.sync = *sync,
+                    .compute = *compute,
+                    .steps = options.steps,
+                    .warm_up = *warm_up,
+                    .dead = static_cast<uint32_t>(options.dead),
+                    .local_sgd = local_sgd_of(options),
+                    .network = std::move(*network),
+                    .collective = *collective,
+                    .replicas_per_host = *replicas_per_host,
+                    .faults = std::move(faults->plan),
+                    .ask_again_after = faults->ask_again_after,
+                    .learning = std::move(*learning),
+                    .target_loss
+                    = options.target_loss.value_or(std::numeric_limits<double>::quiet_NaN()),
+                    .seed = options.seed,
+                    .runs = options.runs,
+                    .engine = *engine,
+                    .threads = threads_of(options)};
+  auto valid = check_slow_link(result).and_then([&] { return check_engine(result); });
+  if (!valid) return tl::unexpected<error>(valid.error());
+  return result;
 }
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of `troupe sim`: once, for flags, files, sweeps, help and reports.
+// The options of `troupe sim`, and the experiment that they describe.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -19,18 +19,16 @@ namespace troupe {
 /// The number of gradients that stands for "dynamic": chosen anew for every step.
 inline constexpr uint64_t dynamic_aggregate = 0;
 
-/// The value of --policy for a job without parameter servers.
+/// The values of --policy for jobs without parameter servers, and for replicas that train by
+/// themselves between averages.
 inline constexpr std::string_view all_reduce_name = "all_reduce";
 inline constexpr std::string_view local_sgd_name = "local_sgd";
 
-/// The value of --collective for sums within hosts first, and between them then.
-inline constexpr std::string_view two_level_name = "two_level";
-
-/// A simulation, as the user says it.
+/// A simulation, as the user describes it.
 struct sim_options {
   uint64_t replicas = 100;
-  std::optional<uint64_t>
-    aggregate; ///< Nothing: all replicas; `dynamic_aggregate`: as it seems best.
+  /// Nothing: all replicas; `dynamic_aggregate`: the best number for each step.
+  std::optional<uint64_t> aggregate;
   std::optional<double> gain_power; ///< With `dynamic_aggregate`; nothing: 1.
   std::string policy = "tensorflow";
   std::string distinct = "off";
@@ -42,8 +40,8 @@ struct sim_options {
   std::optional<uint64_t> replicas_per_host; ///< With two_level alone, which needs it.
   uint64_t dead = 0;
   std::string compute = "chen2016-like";
-  std::string train;                      ///< Empty: nothing is learnt, and what follows is empty.
-  std::string optimizer;                  ///< Empty: sgd.
+  std::string train;     ///< Empty: nothing is learnt, and the options up to `curvature` are empty.
+  std::string optimizer; ///< Empty: sgd.
   std::optional<double> learning_rate;    ///< Nothing: one that suits most runs.
   std::optional<uint64_t> batch;          ///< Examples in a gradient; nothing: 32.
   std::string data;                       ///< "own" or "same"; empty: the latter.
@@ -73,11 +71,11 @@ struct sim_options {
 /// The largest value of an option that need not be a whole number.
 inline constexpr double real_max = 1e9;
 
-/// Describes the options, all of which can be swept over and stand in files. @param options Gets
-/// the values; must outlive `all`.
+/// Adds the options, all of which can be swept and stand in files.
+/// @param options Gets the values; must outlive `all`.
 void add_options(command_options& all, sim_options& options);
 
-/// Each option that has a value, by name, and the value as the user would spell it; in the order of
+/// Name and value of each option that has a value, as the user would spell them, in the order of
 /// `--help`.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>>
 option_texts(const sim_options& options);
@@ -85,12 +83,12 @@ option_texts(const sim_options& options);
 /// The value of one option as the user would spell it; empty if it has none.
 [[nodiscard]] std::string value_text(std::string_view key, const sim_options& options);
 
-/// Refuses options for which no row of a report has a use: a sweep over policies may have some that
-/// only one of them knows. @param rows At least one.
+/// Refuses options for which no row of a report has a use: a sweep over policies may have options
+/// that only one of them knows. @param rows At least one.
 /// Errors: invalid_argument, naming the option and how to mend it.
 [[nodiscard]] expected<void> check_uses(std::span<const sim_options> rows);
 
-/// The experiment that the options mean together.
+/// The experiment that the options describe together.
 /// Errors: invalid_argument, naming the option and how to mend it.
 [[nodiscard]] expected<experiment> experiment_of(const sim_options& options);
 

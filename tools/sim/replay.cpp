@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A replay as a command, and what it says in words and as JSON.
+// Reads the command line, and reports a replay in words and as JSON.
 #include "tools/sim/replay.hpp"
 
+#include "actors/recording/seconds.hpp"
 #include "messages/failure.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/options/command_options.hpp"
@@ -10,7 +11,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -47,7 +47,7 @@ option_value repair_value(std::vector<uint32_t>& place) {
   return unwritten({store, {}});
 }
 
-// A prediction in shares of what the recorded steps took.
+// A prediction less the mean of the recorded steps, as a share of it.
 interval_estimate difference_of(const interval_estimate& prediction, double recorded) {
   auto share = [recorded](double seconds) { return seconds / recorded - 1; };
   return {share(prediction.mean), prediction.standard_error / recorded, share(prediction.low),
@@ -56,10 +56,10 @@ interval_estimate difference_of(const interval_estimate& prediction, double reco
 
 // ---- reports ----
 
-// A replay that makes the same steps again proves nothing; one that does not, proves a limit.
-constexpr double error_worth_telling = 0.0005;
+// From this error of the unchanged replay on, the report says that predictions are no better.
+constexpr double noted_error = 0.0005;
 
-std::string described(const sync_options& sync) {
+std::string sync_text(const sync_options& sync) {
   return fmt::format("{} replicas, {} gradients a step, {}", sync.total_num_replicas,
                      sync.replicas_to_aggregate, to_string(sync.policy));
 }
@@ -71,20 +71,16 @@ std::string figures(const std::vector<double>& seconds) {
                      sorted.quantile(1));
 }
 
-std::string share(double value) {
-  return fmt::format("{:.1f} %", 100 * std::abs(value));
-}
-
 std::string difference_text(const interval_estimate& difference) {
   if (difference.low <= 0 && difference.high >= 0)
     return fmt::format(
       "no difference that could be told from chance: {:+.1f} % [{:+.1f} %, {:+.1f} "
       "%]",
       100 * difference.mean, 100 * difference.low, 100 * difference.high);
-  auto less = difference.mean < 0;
   auto ends = std::minmax({std::abs(difference.low), std::abs(difference.high)});
-  return fmt::format("a step takes {} {} [{} to {}]", share(difference.mean),
-                     less ? "less" : "longer", share(ends.first), share(ends.second));
+  return fmt::format("a step takes {} {} [{} to {}]", percent(difference.mean),
+                     difference.mean < 0 ? "less" : "longer", percent(ends.first),
+                     percent(ends.second));
 }
 
 json steps_json(const std::vector<double>& seconds) {
@@ -102,7 +98,7 @@ json sync_json(const sync_options& sync) {
           {"policy", to_string(sync.policy)}};
 }
 
-// The estimates for gradients that were told to stop, and what cannot be known of them.
+// Says how the times of cancelled gradients are estimated, and for which replicas they cannot be.
 std::string cut_text(const replay_report& report) {
   const auto& cut = report.cut;
   if (cut.cut == 0) return {};
@@ -124,19 +120,8 @@ std::string cut_text(const replay_report& report) {
 json cut_json(const cut_estimate& cut) {
   return {{"cut", cut.cut},
           {"beyond", cut.beyond},
-          {"longest_completed", std::chrono::duration<double>(cut.longest).count()},
+          {"longest_completed", seconds(cut.longest)},
           {"unknown_replicas", cut.unknown}};
-}
-
-json interval_json(const interval_estimate& interval) {
-  return {{"mean", interval.mean}, {"low", interval.low}, {"high", interval.high}};
-}
-
-expected<void> write(const replay_command& command, const run_folder& folder,
-                     const replay_report& report) {
-  if (command.json != "-") fmt::print("{}", replay_text(command, folder, report));
-  if (command.json.empty()) return {};
-  return write_json(command.json, replay_json(command, report));
 }
 
 } // namespace
@@ -170,22 +155,22 @@ std::string replay_text(const replay_command& command, const run_folder& folder,
                         const replay_report& report) {
   auto text = fmt::format("recorded   {}: {} steps, {}\n"
                           "           {}\n",
-                          command.run_dir, report.recorded.size(), described(report.recorded_sync),
+                          command.run_dir, report.recorded.size(), sync_text(report.recorded_sync),
                           figures(report.recorded));
   if (report.recorded.size() > 1)
     text
       += fmt::format("           its second half differs from its first by {:+.1f} % of the mean "
                      "step: so much runs differ at least\n",
-                     100 * report.halves);
+                     100 * report.difference_of_halves);
   text += fmt::format("replayed   as it was: {}\n", figures(report.unchanged.seconds));
-  if (std::abs(report.error.mean_step) >= error_worth_telling)
+  if (std::abs(report.error.mean_step) >= noted_error)
     text += fmt::format("           off by {:+.1f} % in the mean; of single steps by {} in the "
                         "median, {} at p90: predictions are no better\n",
-                        100 * report.error.mean_step, share(report.error.median),
-                        share(report.error.p90));
+                        100 * report.error.mean_step, percent(report.error.median),
+                        percent(report.error.p90));
   if (report.changed) {
     text
-      += fmt::format("with       {}: {}\n", option_text(command), described(report.changed_sync));
+      += fmt::format("with       {}: {}\n", option_text(command), sync_text(report.changed_sync));
     if (!report.changed->seconds.empty())
       text += fmt::format("           {}\n", figures(report.changed->seconds));
     if (report.prediction) {
@@ -219,7 +204,7 @@ std::string replay_json(const replay_command& command, const replay_report& repo
                {{"mean_step", report.error.mean_step},
                 {"step_p50", report.error.median},
                 {"step_p90", report.error.p90}}},
-              {"halves", report.halves},
+              {"halves", report.difference_of_halves},
               {"changed", nullptr},
               {"prediction", nullptr},
               {"difference", nullptr},
@@ -248,14 +233,16 @@ int replay_command_main(int argument_count, const char* const* arguments) {
   if (auto code = answered("troupe sim replay", command)) return *code;
   auto folder = read_run_folder(command->run_dir);
   if (!folder) return refuse("troupe sim replay", folder.error());
-  if (auto place = check_json(command->json); !place)
-    return refuse("troupe sim replay", place.error());
+  if (auto outputs = check_outputs(command->json); !outputs)
+    return refuse("troupe sim replay", outputs.error());
   try {
     auto report = replay(*folder, *command);
-    if (auto written = write(*command, *folder, report); !written)
-      return refuse("troupe sim replay", written.error(), exit_code::user_error);
-    auto stalled = report.changed && report.changed->stalled;
-    return static_cast<int>(stalled ? exit_code::stalled : exit_code::finished);
+    auto written
+      = write_report(command->json, {.text = [&] { return replay_text(*command, *folder, report); },
+                                     .json = [&] { return replay_json(*command, report); }});
+    if (!written) return refuse("troupe sim replay", written.error(), exit_code::user_error);
+    auto is_stalled = report.changed && report.changed->stalled;
+    return static_cast<int>(is_stalled ? exit_code::stalled : exit_code::finished);
   } catch (const failure& failed) {
     return refuse("troupe sim replay", failed.reason());
   }

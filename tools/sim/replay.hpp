@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `troupe sim replay RUN_DIR`: what would that run have taken with one thing changed?
+// `troupe sim replay RUN_DIR`: estimates how long a run would have taken with one thing changed.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -21,7 +21,7 @@ struct replay_command : replay_change {
 [[nodiscard]] expected<replay_command> parse_replay_options(int argument_count,
                                                             const char* const* arguments);
 
-/// In words, and as one JSON object.
+/// The report in words, and as one JSON object.
 [[nodiscard]] std::string replay_text(const replay_command& command, const run_folder& folder,
                                       const replay_report& report);
 [[nodiscard]] std::string replay_json(const replay_command& command, const replay_report& report);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Printing what was simulated.
+// Lays out the results of simulations as a table and as JSON, and writes them.
 #include "tools/sim/report.hpp"
 
 #include "actors/recording/output_file.hpp"
@@ -12,7 +12,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -22,35 +22,36 @@ namespace troupe {
 namespace {
 
 using json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
 
 // ---- for programs ----
 
-// A fault, by the keys of a scenario file.
-json planned_json(const fault& one) {
-  json result{{"kind", to_string(one.kind)},
-              {"at", seconds(one.at)},
-              {"for", seconds(one.lasts)},
-              {"who", one.who}};
-  switch (one.kind) {
+// A planned fault, by the keys of a scenario file.
+json fault_json(const fault& planned) {
+  json result{{"kind", to_string(planned.kind)},
+              {"at", seconds(planned.at)},
+              {"for", seconds(planned.lasts)},
+              {"who", planned.who}};
+  switch (planned.kind) {
   case fault_kind::partition:
-    result["other"] = one.other;
-    result["one_way"] = one.one_way;
+    result["other"] = planned.other;
+    result["one_way"] = planned.one_way;
     break;
   case fault_kind::slow:
-    result["factor"] = one.factor;
+    result["factor"] = planned.factor;
     break;
   case fault_kind::skew:
-    result["ahead"] = seconds(one.ahead);
-    result["rate"] = one.rate;
+    result["ahead"] = seconds(planned.ahead);
+    result["rate"] = planned.rate;
     break;
   case fault_kind::messages:
-    result["message"] = one.message;
-    result["lost"] = one.probabilities.lost;
-    result["doubled"] = one.probabilities.duplicated;
-    result["late"] = one.probabilities.reordered;
+    result["message"] = planned.message;
+    result["lost"] = planned.probabilities.lost;
+    result["doubled"] = planned.probabilities.duplicated;
+    result["late"] = planned.probabilities.reordered;
     break;
   case fault_kind::corrupt:
-    result["how"] = one.how == corruption::wrong_shape ? "shape" : "nan";
+    result["how"] = planned.how == corruption::wrong_shape ? "shape" : "nan";
     break;
   case fault_kind::crash:
   case fault_kind::crash_with_token:
@@ -61,39 +62,33 @@ json planned_json(const fault& one) {
   return result;
 }
 
-json planned_json(const std::vector<fault>& faults) {
-  json result = json::array();
-  for (const auto& one : faults)
-    result.push_back(planned_json(one));
-  return result;
-}
-
 json scenario_json(const sim_row& row) {
-  const auto& sync = row.what.sync;
+  const auto& experiment = row.experiment;
+  const auto& sync = experiment.sync;
   json result{{"replicas", sync.total_num_replicas},
               {"aggregate", sync.replicas_to_aggregate},
               {"dynamic", sync.dynamic.has_value()},
               {"policy", row.options.policy},
               {"distinct", sync.one_gradient_per_replica},
               {"slack", sync.slack},
-              {"local_steps", row.what.local_sgd.local_steps},
-              {"averaging_time", seconds(row.what.local_sgd.averaging_time)},
+              {"local_steps", experiment.local_sgd.local_steps},
+              {"averaging_time", seconds(experiment.local_sgd.averaging_time)},
               {"initial_tokens", sync.first_tokens()},
-              {"dead", row.what.dead},
-              {"compute", row.what.compute.text()},
+              {"dead", experiment.dead},
+              {"compute", experiment.compute.text()},
               {"compute_mean", nullptr},
-              {"steps", row.what.steps},
-              {"warm_up", row.what.warm_up},
-              {"runs", row.what.runs}};
-  if (auto mean = row.what.compute.mean(); mean && std::isfinite(*mean))
-    result["compute_mean"] = *mean;
+              {"steps", experiment.steps},
+              {"warm_up", experiment.warm_up},
+              {"runs", experiment.runs}};
+  if (auto mean = experiment.compute.mean()) result["compute_mean"] = *mean;
   // The other options, as they were given.
   for (auto& [name, value] : option_texts(row.options)) {
     std::ranges::replace(name, '-', '_');
     if (name != "seed" && name != "threads" && name != "engine" && !result.contains(name))
       result[name] = value;
   }
-  if (!row.options.fault_list.empty()) result["fault"] = planned_json(row.options.fault_list);
+  for (const auto& planned : row.options.fault_list)
+    result["fault"].push_back(fault_json(planned));
   return result;
 }
 
@@ -122,28 +117,23 @@ json histogram_json(const std::map<uint64_t, uint64_t>& counts) {
   return result;
 }
 
-// Null for a number that does not exist.
-json existing(double value) {
-  return std::isfinite(value) ? json(value) : json(nullptr);
-}
-
 json range_json(const quantile_range& range) {
-  return {existing(range.low), existing(range.high)};
+  return {range.low, range.high};
 }
 
-json learning_json(const learning_figures& learnt, const experiment& what) {
+json learning_json(const learning_figures& learnt, double target_loss) {
   json curve = json::array();
   for (const auto& point : learnt.curve)
     curve.push_back({{"step", point.step},
                      {"seconds", point.seconds},
-                     {"loss", existing(point.loss)},
-                     {"slow_loss", existing(point.slow_loss)},
-                     {"fast_loss", existing(point.fast_loss)}});
-  return {{"loss", existing(learnt.loss)},
-          {"slow_loss", existing(learnt.slow_loss)},
-          {"fast_loss", existing(learnt.fast_loss)},
-          {"target_loss", existing(what.target_loss)},
-          {"seconds_to_target", existing(learnt.seconds_to_target)},
+                     {"loss", point.loss},
+                     {"slow_loss", point.slow_loss},
+                     {"fast_loss", point.fast_loss}});
+  return {{"loss", learnt.loss},
+          {"slow_loss", learnt.slow_loss},
+          {"fast_loss", learnt.fast_loss},
+          {"target_loss", target_loss},
+          {"seconds_to_target", learnt.seconds_to_target},
           {"curve", std::move(curve)}};
 }
 
@@ -159,7 +149,7 @@ json row_json(const sim_row& row) {
   const auto& time = report.step_time;
   json result{
     {"scenario", scenario_json(row)},
-    {"seed", row.what.seed},
+    {"seed", row.experiment.seed},
     {"step_time",
      {{"mean", time.mean},
       {"standard_error", time.standard_error},
@@ -194,7 +184,7 @@ json row_json(const sim_row& row) {
     {"stalled", nullptr},
     {"difference", nullptr}};
   if (report.trace) result["trace"] = trace_json(*report.trace);
-  if (report.learnt) result["learning"] = learning_json(*report.learnt, row.what);
+  if (report.learnt) result["learning"] = learning_json(*report.learnt, row.experiment.target_loss);
   if (report.stalled) result["stalled"] = stall_json(*report.stalled);
   if (row.difference) result["difference"] = difference_json(*row.difference);
   return result;
@@ -202,45 +192,38 @@ json row_json(const sim_row& row) {
 
 // ---- for people ----
 
-/// Cells in columns that are as wide as they must be.
-class table {
-public:
-  void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
-
-  [[nodiscard]] std::string text() const {
-    std::vector<size_t> widths;
-    for (const auto& row : rows_)
-      for (size_t i = 0; i < row.size(); ++i) {
-        widths.resize(std::max(widths.size(), i + 1));
-        widths[i] = std::max(widths[i], row[i].size());
-      }
-    std::string text;
-    for (const auto& row : rows_) {
-      for (size_t i = 0; i < row.size(); ++i)
-        text += fmt::format("{}{:>{}}", i == 0 ? "" : "  ", row[i], widths[i]);
-      text += '\n';
+// Rows of cells, in columns that are as wide as they must be.
+std::string table_text(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> widths;
+  for (const auto& row : rows)
+    for (size_t i = 0; i < row.size(); ++i) {
+      widths.resize(std::max(widths.size(), i + 1));
+      widths[i] = std::max(widths[i], row[i].size());
     }
-    return text;
+  std::string text;
+  for (const auto& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i)
+      text += fmt::format("{}{:>{}}", i == 0 ? "" : "  ", row[i], widths[i]);
+    text += '\n';
   }
-
-private:
-  std::vector<std::vector<std::string>> rows_;
-};
+  return text;
+}
 
 std::string number(double value) {
   return std::isfinite(value) ? fmt::format("{:#.5g}", value) : "-";
 }
 
-// Where quantiles lie in 95 of 100 cases; "-": too few steps to tell.
+// The intervals of quantiles; "-": too few steps.
 std::string quantile_line(const sim_row& row) {
   const auto& time = row.report.step_time;
   if (std::isnan(row.report.half_width())) return {};
-  auto one = [](std::string_view name, double value, const quantile_range& range) {
+  auto quantile = [](std::string_view name, double value, const quantile_range& range) {
     return fmt::format("{} {} [{}, {}]", name, number(value), number(range.low),
                        number(range.high));
   };
-  return fmt::format("in 95 of 100 cases: {}, {}, {}\n", one("p50", time.p50, time.p50_range),
-                     one("p90", time.p90, time.p90_range), one("p99", time.p99, time.p99_range));
+  return fmt::format("in 95 of 100 cases: {}, {}, {}\n", quantile("p50", time.p50, time.p50_range),
+                     quantile("p90", time.p90, time.p90_range),
+                     quantile("p99", time.p99, time.p99_range));
 }
 
 std::string difference_text(const sim_row& row) {
@@ -269,7 +252,7 @@ std::vector<std::string> cells_of(const sim_row& row) {
           number(wasted_percent(row))};
 }
 
-// Only where a row of the table has learnt something.
+// Adds the figures of a row that has learnt something, "-" for another.
 void add_learnt(const sim_row& row, std::vector<std::string>& cells) {
   constexpr auto none = std::numeric_limits<double>::quiet_NaN();
   auto learnt = row.report.learnt.value_or(learning_figures{none, none, none, none, {}});
@@ -285,7 +268,7 @@ std::string headline(const sim_command& command, const sim_row& first) {
   return line + "\n";
 }
 
-// The values that tell this row from the others: one of each swept option.
+// The row's value of each swept option.
 std::vector<std::string> values_of(const sim_command& command, const sim_row& row) {
   std::vector<std::string> values;
   for (const auto& key : {command.sweep.key, command.across.key})
@@ -293,17 +276,19 @@ std::vector<std::string> values_of(const sim_command& command, const sim_row& ro
   return values;
 }
 
-// Beyond the last N that was tried, there may be a better one. @returns A line, or nothing.
+// Says if the best N is the last one of the sweep, beyond which there may be a better one.
 std::string edge_remark(const sim_command& command, const std::vector<sim_row>& rows) {
-  auto is_whole = [](const sim_row& row) { return !row.report.stalled && !row.what.sync.dynamic; };
+  auto is_whole
+    = [](const sim_row& row) { return !row.report.stalled && !row.experiment.sync.dynamic; };
   if (command.sweep.key != "aggregate" || !command.across.key.empty() || rows.size() < 2
       || !std::ranges::all_of(rows, is_whole))
     return {};
-  auto needed = [](const sim_row& row) { return row.what.sync.replicas_to_aggregate; };
+  auto needed = [](const sim_row& row) { return row.experiment.sync.replicas_to_aggregate; };
   auto best = std::ranges::max_element(
     rows, {}, [](const sim_row& row) { return row.report.gradients_per_second(); });
   auto [fewest, most] = std::ranges::minmax(rows, {}, needed);
-  auto at_most = needed(*best) == needed(most) && needed(most) < best->what.sync.total_num_replicas;
+  auto at_most
+    = needed(*best) == needed(most) && needed(most) < best->experiment.sync.total_num_replicas;
   auto at_fewest = needed(*best) == needed(fewest) && needed(fewest) > 1;
   if (!at_most && !at_fewest) return {};
   return fmt::format("most gradients a second: aggregate {}, at the edge of the sweep: {} may give "
@@ -311,7 +296,7 @@ std::string edge_remark(const sim_command& command, const std::vector<sim_row>& 
                      needed(*best), at_most ? "a larger one" : "a smaller one");
 }
 
-std::string footline(const std::vector<sim_row>& rows) {
+std::string footer(const std::vector<sim_row>& rows) {
   uint64_t events = 0;
   double wall = 0;
   double virtual_seconds = 0;
@@ -325,12 +310,12 @@ std::string footline(const std::vector<sim_row>& rows) {
     readable::count(static_cast<uint64_t>(static_cast<double>(events) / wall)), virtual_seconds);
 }
 
-// A single run whose steps depend on each other for long, and whose mean is not known well.
+// Says if the steps of a single run depend on each other for long, and its mean is not known well.
 std::string dependence_remark(const sim_row& row) {
   constexpr double well = 0.01;
   auto error = error_of(row.report.batches);
   auto stretches = error.freedom + 1;
-  if (row.what.runs > 1 || !error.is_dependent || stretches >= batch_count / 2
+  if (row.experiment.runs > 1 || !error.is_dependent || stretches >= batch_count / 2
       || row.report.half_width() <= well * row.report.step_time.mean)
     return {};
   return fmt::format("slow periods outlast a twentieth of the run: its interval is that of {} "
@@ -343,7 +328,7 @@ std::string remarks(const sim_command& command, const std::vector<sim_row>& rows
   for (const auto& row : rows) {
     auto name = row_name(command, row);
     auto prefix = name.empty() ? "" : row_column(command) + " " + name + ": ";
-    if (row.what.sync.dynamic)
+    if (row.experiment.sync.dynamic)
       text += fmt::format("{}steps waited for {:.1f} gradients, on average\n", prefix,
                           row.report.mean_needed());
     if (row.report.stalled)
@@ -352,19 +337,42 @@ std::string remarks(const sim_command& command, const std::vector<sim_row>& rows
       text += fmt::format("{}{}\n", prefix, trace_text(*row.report.trace, row.report));
     if (auto remark = dependence_remark(row); !remark.empty())
       text += fmt::format("{}{}\n", prefix, remark);
-    if (auto mean = row.what.compute.mean(); mean && std::isinf(*mean))
+    if (auto mean = row.experiment.compute.mean(); mean && std::isinf(*mean))
       text += fmt::format("{}the computing times have no mean: look at the median\n", prefix);
   }
   return text;
 }
 
+// ---- files ----
+
+expected<void> check_json_file(const std::string& file) {
+  if (file.empty() || file == "-") return {};
+  fs::path path{file};
+  std::error_code unknown;
+  if (fs::is_directory(path, unknown))
+    return fail(errc::resource, fmt::format("--json: {} is a folder; name a file", file));
+  if (!fs::exists(path, unknown)) path = path.parent_path() / ".";
+  if (::access(path.c_str(), W_OK) == 0) return {};
+  return fail(errc::resource,
+              fmt::format("--json: cannot write {}: {}", file, std::strerror(errno)));
+}
+
+expected<void> make_plots_folder(const std::string& folder) {
+  if (folder.empty()) return {};
+  std::error_code problem;
+  fs::create_directories(folder, problem);
+  if (problem)
+    return fail(errc::resource,
+                fmt::format("--plots {}: cannot be made: {}", folder, problem.message()));
+  if (::access(folder.c_str(), W_OK) == 0) return {};
+  return fail(errc::resource,
+              fmt::format("--plots {}: cannot write there: {}", folder, std::strerror(errno)));
+}
+
 } // namespace
 
 std::string row_name(const sim_command& command, const sim_row& row) {
-  std::string name;
-  for (auto& value : values_of(command, row))
-    name += (name.empty() ? "" : ", ") + value;
-  return name;
+  return fmt::format("{}", fmt::join(values_of(command, row), ", "));
 }
 
 std::string row_column(const sim_command& command) {
@@ -389,43 +397,17 @@ std::string sim_json(const sim_command& command, const std::vector<sim_row>& row
   json result{{"sweep", command.sweep.key}, {"rows", json::array()}};
   if (is_grid) result["sweep"] = {command.sweep.key, command.across.key};
   for (const auto& row : rows) {
-    json of_row{{"value", row_name(command, row)}};
-    if (is_grid) of_row["value"] = values_of(command, row);
-    of_row.update(row_json(row));
-    result["rows"].push_back(std::move(of_row));
+    json entry{{"value", row_name(command, row)}};
+    if (is_grid) entry["value"] = values_of(command, row);
+    entry.update(row_json(row));
+    result["rows"].push_back(std::move(entry));
   }
   return json_text(result);
 }
 
-std::string json_text(const json& report) {
-  return report.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
-}
-
-expected<void> check_json(const std::string& file) {
-  if (file.empty() || file == "-") return {};
-  std::filesystem::path path{file};
-  std::error_code unknown;
-  if (std::filesystem::is_directory(path, unknown))
-    return fail(errc::resource, fmt::format("--json: {} is a folder; name a file", file));
-  if (!std::filesystem::exists(path, unknown)) path = path.parent_path() / ".";
-  if (::access(path.c_str(), W_OK) == 0) return {};
-  return fail(errc::resource,
-              fmt::format("--json: cannot write {}: {}", file, std::strerror(errno)));
-}
-
-expected<void> write_json(const std::string& file, const std::string& report) {
-  if (file == "-") {
-    fmt::print("{}", report);
-    return {};
-  }
-  return replace_file(file, report).map_error([](const error& reason) {
-    return error{reason.code, "--json: " + reason.message};
-  });
-}
-
 std::string sim_table(const sim_command& command, const std::vector<sim_row>& rows) {
   bool swept = !command.sweep.key.empty();
-  table lines;
+  std::vector<std::vector<std::string>> table;
   std::vector<std::string> heading{"step s", "+-95%",  "p50",       "p90",         "p99",
                                    "max",    "drop %", "updates/s", "gradients/s", "wasted %"};
   auto learns
@@ -438,7 +420,7 @@ std::string sim_table(const sim_command& command, const std::vector<sim_row>& ro
     heading.insert(heading.begin(), command.sweep.key);
     heading.push_back(fmt::format("step s - that of {}", row_name(command, rows.front())));
   }
-  lines.add(std::move(heading));
+  table.push_back(std::move(heading));
   for (const auto& row : rows) {
     auto cells = cells_of(row);
     if (learns) add_learnt(row, cells);
@@ -447,11 +429,42 @@ std::string sim_table(const sim_command& command, const std::vector<sim_row>& ro
       cells.insert(cells.begin(), names.begin(), names.end());
       cells.push_back(difference_text(row));
     }
-    lines.add(std::move(cells));
+    table.push_back(std::move(cells));
   }
-  return headline(command, rows.front()) + "\n" + lines.text() + "\n"
+  return headline(command, rows.front()) + "\n" + table_text(table) + "\n"
          + (rows.size() == 1 ? quantile_line(rows.front()) : "") + edge_remark(command, rows)
-         + remarks(command, rows) + footline(rows);
+         + remarks(command, rows) + footer(rows);
+}
+
+std::string percent(double share) {
+  return fmt::format("{:.1f} %", 100 * std::abs(share));
+}
+
+json interval_json(const interval_estimate& interval) {
+  return {{"mean", interval.mean}, {"low", interval.low}, {"high", interval.high}};
+}
+
+std::string json_text(const json& report) {
+  return report.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+expected<void> check_outputs(const std::string& json_file, const std::string& plots_folder) {
+  return check_json_file(json_file).and_then([&] { return make_plots_folder(plots_folder); });
+}
+
+expected<void> write_report(const std::string& json_file, const report_forms& report) {
+  const bool is_json_printed = json_file == "-";
+  if (!is_json_printed) fmt::print("{}", report.text());
+  if (report.plots) {
+    auto lines = report.plots();
+    if (!lines) return tl::unexpected<error>(lines.error());
+    fmt::print(is_json_printed ? stderr : stdout, "{}", *lines);
+  }
+  if (is_json_printed) fmt::print("{}", report.json());
+  if (is_json_printed || json_file.empty()) return {};
+  return replace_file(json_file, report.json()).map_error([](const error& reason) {
+    return error{reason.code, "--json: " + reason.message};
+  });
 }
 
 } // namespace troupe

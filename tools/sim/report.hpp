@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The findings of `troupe sim`, for people and for programs.
+// The results of `troupe sim`, as a table and as JSON, and where they go.
 #pragma once
 
 #include "simulation/experiment.hpp"
 #include "simulation/reports/run_profile.hpp"
 #include "tools/sim/command_line.hpp"
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -13,44 +14,58 @@
 
 namespace troupe {
 
-/// One experiment and what came of it.
+/// One experiment and its results.
 struct sim_row {
   sim_options options;
-  experiment what;
+  troupe::experiment experiment; ///< As the options describe it.
   experiment_report report;
   std::optional<interval_estimate> difference; ///< Step time less that of the first row.
   std::optional<profile_figures> profile;      ///< For plots.
 };
 
-/// The values that tell this row from the others, "cancel, 96" in a grid; empty if there is but
-/// one.
+/// The values of the swept options in this row, "cancel, 96" in a grid; empty without a sweep.
 [[nodiscard]] std::string row_name(const sim_command& command, const sim_row& row);
 
-/// The options of which `row_name` gives the values: "policy, aggregate"; "name" if there is but
-/// one row.
+/// The options of which `row_name` gives the values: "policy, aggregate"; "name" without a sweep.
 [[nodiscard]] std::string row_column(const sim_command& command);
 
 /// The draws beyond a trace's times, in words.
 [[nodiscard]] std::string trace_text(const trace_use& use, const experiment_report& report);
 
 /// The report as one JSON object: of the row, or with `sweep` and an array `rows` of such. In a
-/// grid `sweep` and the `value` of each row are pairs. Times are in seconds; what does not exist is
-/// null.
+/// grid `sweep` and the `value` of each row are pairs. Times are in seconds; a value that does not
+/// exist is null.
 [[nodiscard]] std::string sim_json(const sim_command& command, const std::vector<sim_row>& rows);
 
-/// A report as indented lines. Bytes that are no UTF-8, which the name of a file may hold, become
-/// U+FFFD.
+/// The report as a table, with the options in a line above.
+[[nodiscard]] std::string sim_table(const sim_command& command, const std::vector<sim_row>& rows);
+
+/// "45.9 %", without a sign.
+[[nodiscard]] std::string percent(double share);
+
+/// Mean and ends of an interval as a JSON object.
+[[nodiscard]] nlohmann::ordered_json interval_json(const interval_estimate& interval);
+
+/// A report as indented lines. Numbers that are not finite become null; bytes that are no UTF-8,
+/// which the name of a file may hold, become U+FFFD.
 [[nodiscard]] std::string json_text(const nlohmann::ordered_json& report);
 
-/// Looks, before minutes of simulation, whether a report can be written to the file; it may be "-",
-/// or empty for none. Errors: resource, naming the file.
-[[nodiscard]] expected<void> check_json(const std::string& file);
+/// The forms of a command's report.
+struct report_forms {
+  std::function<std::string()> text;
+  std::function<std::string()> json;
+  std::function<expected<std::string>()> plots; ///< Draws, and gives lines about it; may be empty.
+};
 
-/// Writes a report to the file, or to the standard output if that is "-".
-/// Errors: resource, naming the file.
-[[nodiscard]] expected<void> write_json(const std::string& file, const std::string& report);
+/// Looks, before minutes of simulation, whether a report can be written.
+/// @param json_file May be "-", or empty for none. @param plots_folder Made, unless it is there or
+/// the name is empty. Errors: resource, naming file or folder.
+[[nodiscard]] expected<void> check_outputs(const std::string& json_file,
+                                           const std::string& plots_folder = {});
 
-/// The report as a table, with a line above that says what was simulated.
-[[nodiscard]] std::string sim_table(const sim_command& command, const std::vector<sim_row>& rows);
+/// Prints the report and draws its plots, then writes its JSON to the file. For "-", the JSON goes
+/// to standard output instead of the text, and lines about plots to standard error.
+/// Errors: resource, naming the file; as `plots`.
+[[nodiscard]] expected<void> write_report(const std::string& json_file, const report_forms& report);
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing each step of a simulation to files.
+// Creates the files, and writes each step of a simulation to them.
 #include "tools/sim/step_files.hpp"
 
 #include <filesystem>
@@ -12,33 +12,27 @@ namespace troupe {
 namespace {
 
 template <class File>
-expected<std::optional<File>> created(const std::string& option, const std::string& path) {
+expected<std::optional<File>> create_file(const std::string& option, const std::string& path) {
   if (path.empty()) return std::optional<File>{};
-  std::error_code ignored; // the file says what is wrong
+  std::error_code ignored; // creating the file then fails, too
   std::filesystem::create_directories(std::filesystem::path{path}.parent_path(), ignored);
   auto file = File::create(path);
   if (!file) return fail(file.error().code, fmt::format("--{}: {}", option, file.error().message));
   return std::optional<File>{std::move(*file)};
 }
 
-// The file that a path names, however the path is spelt.
-std::filesystem::path named(const std::string& path) {
+// One path for all spellings of it.
+std::filesystem::path canonical(const std::string& path) {
   std::error_code failed;
-  auto found = std::filesystem::weakly_canonical(std::filesystem::absolute(path, failed), failed);
-  return failed ? std::filesystem::path{path} : found;
+  auto result = std::filesystem::weakly_canonical(std::filesystem::absolute(path, failed), failed);
+  return failed ? std::filesystem::path{path} : result;
 }
 
 expected<void> check_apart(std::string_view option, const std::string& path,
                            std::string_view other_option, const std::string& other_path) {
-  if (path.empty() || other_path.empty() || named(path) != named(other_path)) return {};
+  if (path.empty() || other_path.empty() || canonical(path) != canonical(other_path)) return {};
   return misuse(fmt::format("--{} {} and --{} {} are one file; name two", option, path,
                             other_option, other_path));
-}
-
-// A file remembers its first error, and `flush` tells it.
-template <class File>
-void append(std::optional<File>& file, const step_record& step) {
-  if (file) static_cast<void>(file->append(step));
 }
 
 } // namespace
@@ -56,18 +50,19 @@ expected<step_files> step_files::create(const sim_command& command) {
                            check_apart("json", command.json, "steps-csv", command.steps_csv)})
     if (!done) return tl::unexpected<error>(done.error());
   step_files files;
-  auto ledger = created<ledger_file>("ledger", command.ledger);
+  auto ledger = create_file<ledger_file>("ledger", command.ledger);
   if (!ledger) return tl::unexpected<error>(ledger.error());
   files.ledger_ = std::move(*ledger);
-  auto steps = created<metrics_file>("steps-csv", command.steps_csv);
+  auto steps = create_file<metrics_file>("steps-csv", command.steps_csv);
   if (!steps) return tl::unexpected<error>(steps.error());
   files.steps_ = std::move(*steps);
   return files;
 }
 
+// A file keeps its first error, which `flush` returns.
 void step_files::add(const step_record& step) {
-  append(ledger_, step);
-  append(steps_, step);
+  if (ledger_) static_cast<void>(ledger_->append(step));
+  if (steps_) static_cast<void>(steps_->append(step));
 }
 
 expected<void> step_files::flush() {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `troupe sim --ledger FILE --steps-csv FILE`: what a simulated run leaves behind, as a real one
-// does.
+// Writes the files of `troupe sim --ledger FILE --steps-csv FILE`, as a real run does.
 #pragma once
 
 #include "actors/recording/ledger_file.hpp"
@@ -11,20 +10,20 @@
 
 namespace troupe {
 
-/// The files that a command asks for. They are created before the simulation, so that minutes of it
+/// The files that a command asks for. `create` comes before the simulation, so that minutes of it
 /// are not lost to a wrong name.
 class step_files {
 public:
-  /// Errors: invalid_argument, for a sweep or several runs, which no such file can tell apart, and
+  /// Errors: invalid_argument, for a sweep or several runs, since a file is of one run, and
   /// for two options that name one file; resource, naming the file.
   [[nodiscard]] static expected<step_files> create(const sim_command& command);
 
   [[nodiscard]] bool is_empty() const { return !ledger_ && !steps_; }
 
-  /// Takes in a step. An error is kept for `flush`.
+  /// Adds a line for the step, or for each of its gradients. `flush` returns an error of it.
   void add(const step_record& step);
 
-  /// Brings all lines to the files. Errors: resource, naming the file.
+  /// Writes all lines to the files. Errors: resource, naming the file.
   [[nodiscard]] expected<void> flush();
 
 private:

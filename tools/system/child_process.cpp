@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// posix_spawn and a patient wait.
+// Starts a child by posix_spawn, and waits for its end.
 #include "tools/system/child_process.hpp"
 
 #include "tools/system/signal_watch.hpp"
@@ -18,7 +18,7 @@ namespace troupe {
 
 namespace {
 
-// Attributes and file actions of a child, freed at the end.
+// Attributes and file actions of a child, freed by the destructor.
 struct spawn_settings {
   spawn_settings() {
     posix_spawn_file_actions_init(&actions);
@@ -68,7 +68,7 @@ expected<pid_t> start(const child_command& command) {
               fmt::format("cannot start {}: {}", command.words[0], std::strerror(refused)));
 }
 
-// Waits until the child has ended; kills it when the timeout is over. The answer is waitpid's.
+// Waits for the child's end; kills it when the timeout is over. @returns The status of waitpid.
 int wait_for(pid_t child, std::chrono::milliseconds timeout, bool& killed) {
   constexpr std::chrono::milliseconds pause{5};
   int status = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs another program and waits for it, but not for ever.
+// Runs another program, and waits for it until a timeout.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -15,13 +15,12 @@ namespace troupe {
 struct child_command {
   std::vector<std::string> words;            ///< The program, looked up in PATH, and its arguments.
   std::filesystem::path folder;              ///< Where it runs.
-  std::chrono::milliseconds timeout{30'000}; ///< After this it is killed.
+  std::chrono::milliseconds timeout{30'000}; ///< The program is killed after it.
 };
 
-/// Runs the program with its output thrown away, in a process group of its own, so that a Ctrl-C
-/// meant for us does not reach it. Errors: `not_found` if there is no such program,
-/// `deadline_exceeded` if it had to be killed, `resource` if it could not be started or ended with
-/// anything but 0.
+/// Runs the program without output, in a process group of its own, which a Ctrl-C for this process
+/// does not reach. Errors: `not_found` if there is no such program, `deadline_exceeded` if it was
+/// killed, `resource` if it could not be started or did not end with 0.
 [[nodiscard]] expected<void> run(const child_command& command);
 
 } // namespace troupe

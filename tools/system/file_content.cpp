@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading a file by system calls, which say why they fail.
+// Reads a file by system calls, which give reasons for failures.
 #include "tools/system/file_content.hpp"
 
 #include <cerrno>

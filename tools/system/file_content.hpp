@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a whole file, or says in one line why not.
+// Reads a whole file.
 #pragma once
 
 #include "messages/errc.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nothing about a field is sure.
+// Looks up fields that may be missing or of another type.
 #include "tools/system/json_fields.hpp"
 
 #include "messages/printable.hpp"

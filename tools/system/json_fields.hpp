@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fields of JSON objects that another program has written.
+// Reads fields of JSON objects that another program has written.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace troupe {
 
-/// The text at a key, as `printable`; empty if there is none.
+/// The text at a key, made `printable`; empty if there is none.
 [[nodiscard]] std::string text_at(const nlohmann::json& object, const char* key);
 
-/// The number at a key; nothing if there is none. From -1e9 to 1e9: greater ones are cut.
+/// The number at a key, clamped to [-1e9, 1e9]; nothing if there is none.
 [[nodiscard]] std::optional<double> number_at(const nlohmann::json& object, const char* key);
 
 /// The whole number at a key; nothing if there is none, or it is negative.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a signal handler to a thread that may do something about it.
+// Passes signals from a handler to a thread, which reacts to them.
 #include "tools/system/signal_watch.hpp"
 
 #include "messages/assert.hpp"
@@ -20,7 +20,7 @@ constexpr std::array watched{SIGINT, SIGTERM, SIGUSR1};
 // A terminal and a launcher that passes signals on both send the same Ctrl-C.
 constexpr auto echo_time = std::chrono::milliseconds{500};
 
-constexpr int no_more_signals = 0; // written into the pipe to end the thread
+constexpr int no_more_signals = 0; // ends the thread
 std::array<int, 2> pipe_ends{-1, -1};
 
 void pass_on(int number) {
@@ -35,7 +35,7 @@ void put_back(int number, struct sigaction former) {
 
   ::sigaction(number, nullptr, &now);
   if (now.sa_handler != pass_on) return; // the program has set one of its own meanwhile
-  // To ask for a look must not end the process.
+  // A user who asks for a flight record too late must not end the process.
   if (number == SIGUSR1 && former.sa_handler == SIG_DFL) former.sa_handler = SIG_IGN;
   ::sigaction(number, &former, nullptr);
 }

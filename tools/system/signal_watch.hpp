@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ctrl-C and SIGTERM as a stop token, SIGUSR1 as a call.
+// Turns Ctrl-C and SIGTERM into a stop token, and SIGUSR1 into a call.
 #pragma once
 
 #include <array>
@@ -24,7 +24,8 @@ void ignore_write_signals();
 /// waits at its other end: the first signal asks for a clean end, a later one ends the process at
 /// once. (Blocking the signals would not do: a library may have started threads before main.)
 ///
-/// It ends with the handlers that the program had before, or has set meanwhile. One at a time.
+/// The destructor restores the handlers that the program had before, unless it has set others
+/// meanwhile. One at a time.
 class signal_watch {
 public:
   signal_watch();
@@ -32,11 +33,11 @@ public:
   signal_watch(const signal_watch&) = delete;
   signal_watch& operator=(const signal_watch&) = delete;
 
-  /// Stops with the first signal.
+  /// Is asked to stop by the first signal.
   [[nodiscard]] std::stop_token token() const { return source_.get_token(); }
 
-  /// Sets the action of SIGUSR1, which is called on a thread of its own; empty: none. When this
-  /// returns, the former action is not under way any more. Thread: any but that one.
+  /// Sets the action of SIGUSR1, which the watch calls on its own thread; empty: none. When this
+  /// returns, the former action does not run any more. Thread: any but the watch's.
   void on_user_signal(std::function<void()> action);
 
   /// The signal that ends the process; 0 if none came.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors 0, 1 and 2.
+// Opens descriptors 0, 1 and 2, writes to them, and remembers a failure.
 #include "tools/system/standard_streams.hpp"
 
 #include <atomic>
@@ -12,7 +12,7 @@ namespace troupe {
 
 namespace {
 
-// A stream tells once that it could not write, and not why.
+// A stream reports a failed write once, and without the reason.
 std::atomic<int> output_error{0};
 
 } // namespace
@@ -24,8 +24,8 @@ void open_standard_streams() {
 }
 
 void write_if_possible(std::FILE* stream, std::string_view text) {
-  auto is_taken = std::fwrite(text.data(), 1, text.size(), stream) == text.size();
-  auto is_written = std::fflush(stream) == 0 && is_taken;
+  auto is_buffered = std::fwrite(text.data(), 1, text.size(), stream) == text.size();
+  auto is_written = std::fflush(stream) == 0 && is_buffered;
   if (!is_written && stream == stdout) output_error = errno;
 }
 

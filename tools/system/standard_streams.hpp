@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The standard streams of a process: before it opens anything, and where they are full.
+// Opens the standard streams of a process, and writes to them even if the disk is full.
 #pragma once
 
 #include <cstdio>
@@ -9,15 +9,15 @@
 
 namespace troupe {
 
-/// Gives each standard stream that is closed, as by `>&-` of a shell, the null device: the next
-/// descriptor that is opened would be taken for it, and get its text.
+/// Connects each closed standard stream, as by `>&-` of a shell, to the null device. Else the next
+/// file that is opened would become the stream, and get its text.
 void open_standard_streams();
 
-/// Writes at once, so that a process that is killed later has said it. A text that cannot be
-/// written is passed over: a job goes on where the disk with its log is full.
+/// Writes a text and flushes it, so that a process that is killed later has written it. Ignores a
+/// text that cannot be written: a job goes on when the disk with its log is full.
 void write_if_possible(std::FILE* stream, std::string_view text);
 
-/// As `fmt::print`, by `write_if_possible`.
+/// Formats a text, as `fmt::print`, and writes it by `write_if_possible`.
 template <class... Arguments>
 void print_if_possible(std::FILE* stream, fmt::format_string<Arguments...> format,
                        Arguments&&... arguments) {

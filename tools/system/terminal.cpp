@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asking the terminal.
+// Asks the system for the kind and the size of a terminal.
 #include "tools/system/terminal.hpp"
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command `troupe top`: ask, draw, wait, again.
+// The command `troupe top`: asks a job for its state again and again, and draws it.
 #include "tools/top/command.hpp"
 
 #include "actors/observing/http_client.hpp"
@@ -11,7 +11,6 @@
 #include "tools/top/view.hpp"
 
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -46,15 +45,15 @@ constexpr const char* top_exit_codes
 
 /// The arguments of `troupe top`, as parsed.
 struct top_options {
-  std::string endpoint;
-  std::string host;
+  std::string endpoint; ///< "host:port" or "[::1]:port".
+  std::string host;     ///< Without brackets.
   std::string port;
   double period_seconds = 1;
   bool once = false;
   std::string answer; ///< To be printed instead, if not empty.
 };
 
-// "host:port", "[::1]:port", and the address of the page.
+// Takes host and port out of the endpoint, which may be the address of the job's page.
 bool split_endpoint(top_options& options) {
   constexpr std::string_view scheme = "http://";
   if (options.endpoint.starts_with(scheme)) options.endpoint.erase(0, scheme.size());
@@ -66,10 +65,7 @@ bool split_endpoint(top_options& options) {
   options.port = options.endpoint.substr(colon + 1);
   if (options.host.front() == '[' && options.host.back() == ']')
     options.host = options.host.substr(1, options.host.size() - 2);
-  uint16_t port = 0;
-  const auto* end = options.port.data() + options.port.size();
-  auto [behind, failed] = std::from_chars(options.port.data(), end, port);
-  return !options.host.empty() && failed == std::errc{} && behind == end && port > 0;
+  return !options.host.empty() && number_of<uint16_t>(options.port).value_or(0) > 0;
 }
 
 expected<top_options> parse(int argument_count, const char* const* arguments) {
@@ -106,7 +102,7 @@ expected<std::string> ask(const top_options& options, const std::string& path) {
               fmt::format("{} answered with status {}", options.endpoint, reply->status));
 }
 
-expected<top_sample> look(const top_options& options) {
+expected<top_sample> take_sample(const top_options& options) {
   auto metrics = ask(options, "/metrics");
   if (!metrics) return tl::unexpected<error>(metrics.error());
   auto actors = ask(options, "/actors");
@@ -119,10 +115,10 @@ exit_code code_of(const error& reason) {
   return is_gone ? exit_code::lost_peer : exit_code::user_error;
 }
 
-volatile std::sig_atomic_t asked_to_end = 0;
+volatile std::sig_atomic_t end_requested = 0;
 
-void end_soon(int) {
-  asked_to_end = 1;
+void request_end(int) {
+  end_requested = 1;
 }
 
 void write_out(const std::string& text) {
@@ -130,18 +126,18 @@ void write_out(const std::string& text) {
   std::fflush(stdout);
 }
 
-/// The terminal as a page that is drawn anew and takes single keys; as it was before, afterwards.
+/// Makes the terminal a page that is drawn anew and takes single keys. Restores it in the end.
 class screen {
 public:
   screen() {
-    is_keyboard_ = tcgetattr(STDIN_FILENO, &before_) == 0;
-    auto keys = before_;
-    keys.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);
-    if (is_keyboard_) tcsetattr(STDIN_FILENO, TCSANOW, &keys);
+    has_keyboard_ = tcgetattr(STDIN_FILENO, &original_) == 0;
+    auto single_keys = original_;
+    single_keys.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);
+    if (has_keyboard_) tcsetattr(STDIN_FILENO, TCSANOW, &single_keys);
 
     struct sigaction action {};
 
-    action.sa_handler = end_soon; // without SA_RESTART: the wait for a key ends
+    action.sa_handler = request_end; // without SA_RESTART: the wait for a key ends
     for (int number : {SIGINT, SIGTERM, SIGHUP})
       sigaction(number, &action, nullptr);
     write_out("\x1b[?1049h\x1b[?25l");
@@ -149,13 +145,13 @@ public:
 
   ~screen() {
     write_out("\x1b[?25h\x1b[?1049l");
-    if (is_keyboard_) tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+    if (has_keyboard_) tcsetattr(STDIN_FILENO, TCSANOW, &original_);
   }
 
   screen(const screen&) = delete;
   screen& operator=(const screen&) = delete;
 
-  // Every line is cleared to its end, then all below: nothing flickers.
+  // Clears each line behind its text, not the whole page before: nothing flickers.
   void draw(const std::string& page) {
     std::string text = "\x1b[H";
     for (char letter : page)
@@ -163,11 +159,11 @@ public:
     write_out(text + "\x1b[J");
   }
 
-  /// Waits for a key that ends the show. @returns Whether one came in time, or a signal.
-  [[nodiscard]] bool is_over_within(double seconds) const {
+  /// Waits for a key or a signal that ends the command. @returns Whether one came in time.
+  [[nodiscard]] bool ends_within(double seconds) const {
     auto end = steady::now() + std::chrono::duration<double>(seconds);
-    pollfd keyboard{.fd = is_keyboard_ ? STDIN_FILENO : -1, .events = POLLIN};
-    while (asked_to_end == 0) {
+    pollfd keyboard{.fd = has_keyboard_ ? STDIN_FILENO : -1, .events = POLLIN};
+    while (end_requested == 0) {
       auto left = std::chrono::ceil<std::chrono::milliseconds>(end - steady::now()).count();
       if (left <= 0) return false;
       if (poll(&keyboard, 1, static_cast<int>(left)) <= 0) continue;
@@ -180,8 +176,8 @@ public:
   }
 
 private:
-  termios before_{};
-  bool is_keyboard_ = false;
+  termios original_{};
+  bool has_keyboard_ = false;
 };
 
 // The last line stays free, or the terminal would scroll.
@@ -189,25 +185,25 @@ top_window window() {
   return {.width = terminal_width(STDOUT_FILENO), .height = terminal_height(STDOUT_FILENO) - 1};
 }
 
-/// Draws until the user ends it. @returns Why it ended, if the user did not.
+/// Draws until the user ends it. @returns The error that ended it instead.
 std::optional<error> show(const top_options& options, top_sample now) {
   screen page;
-  auto seen = steady::now();
-  std::optional<double> speed;
+  auto sampled_at = steady::now();
+  std::optional<double> steps_per_second;
   while (true) {
-    page.draw(top_page(options.endpoint, now, speed, window()));
-    if (page.is_over_within(options.period_seconds)) return std::nullopt;
-    auto next = look(options);
+    page.draw(top_page(options.endpoint, now, steps_per_second, window()));
+    if (page.ends_within(options.period_seconds)) return std::nullopt;
+    auto next = take_sample(options);
     if (!next) return next.error();
-    auto passed = std::chrono::duration<double>(steady::now() - seen).count();
-    speed = (next->step - now.step) / passed;
-    seen = steady::now();
+    auto passed = std::chrono::duration<double>(steady::now() - sampled_at).count();
+    steps_per_second = (next->step - now.step) / passed;
+    sampled_at = steady::now();
     now = std::move(*next);
   }
 }
 
 int run(const top_options& options) {
-  auto first = look(options);
+  auto first = take_sample(options);
   if (!first) return refuse("troupe top", first.error(), code_of(first.error()));
   if (options.once || !is_terminal(STDOUT_FILENO)) {
     write_out(top_page(options.endpoint, *first, std::nullopt, {.width = 1000}));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading what a job serves, and laying it out.
+// Reads the metrics and actors that a job serves, and lays them out as a page.
 #include "tools/top/view.hpp"
 
 #include "actors/recording/readable.hpp"
@@ -19,8 +19,8 @@ namespace troupe {
 
 namespace {
 
-// The value of the sample that is spelled so; nothing if there is none. Prometheus writes "NaN",
-// "+Inf" and numbers.
+// The value of the sample with that name and these labels; nothing if there is none. Prometheus
+// writes "NaN", "+Inf" and numbers.
 std::optional<double> sample(std::string_view metrics, std::string_view name) {
   while (!metrics.empty()) {
     auto line = metrics.substr(0, metrics.find('\n'));
@@ -35,41 +35,41 @@ std::optional<double> sample(std::string_view metrics, std::string_view name) {
   return std::nullopt;
 }
 
-/// A sample of a family with one label.
-struct labelled_sample {
-  std::string label; ///< Its value.
+/// A sample about a task.
+struct task_sample {
+  std::string task;
   double value = 0;
 };
 
-// Only for labels without escapes, as those of tasks are.
-std::vector<labelled_sample> samples(std::string_view metrics, std::string_view family) {
-  std::vector<labelled_sample> all;
+// The samples of a family with the label `task`, whose values have no escapes.
+std::vector<task_sample> task_samples(std::string_view metrics, std::string_view family) {
+  std::vector<task_sample> all;
   auto begin = fmt::format("\n{}{{task=\"", family);
   for (auto at = metrics.find(begin); at != std::string_view::npos;
        at = metrics.find(begin, at + 1)) {
-    auto label = metrics.substr(at + begin.size());
-    label = label.substr(0, label.find('"'));
-    auto name = metrics.substr(at + 1, begin.size() - 1 + label.size() + 2);
+    auto task = metrics.substr(at + begin.size());
+    task = task.substr(0, task.find('"'));
+    auto name = metrics.substr(at + 1, begin.size() - 1 + task.size() + 2);
     auto line = metrics.substr(at + 1, metrics.find('\n', at + 1) - at - 1);
-    all.push_back({printable(std::string{label}), sample(line, name).value_or(0)});
+    all.push_back({printable(std::string{task}), sample(line, name).value_or(0)});
   }
   return all;
 }
 
-// The job asks its processes for reports every second: a report is old after this time.
+// The job asks its processes for reports every second.
 constexpr double silent_after_seconds = 5;
 
-void read_tasks(std::string_view metrics, top_sample& into) {
+void read_tasks(std::string_view metrics, top_sample& now) {
   std::map<std::string, double> ages;
-  for (const auto& [task, age] : samples(metrics, "troupe_task_report_age_seconds"))
+  for (const auto& [task, age] : task_samples(metrics, "troupe_task_report_age_seconds"))
     ages[task] = age;
-  auto tasks = samples(metrics, "troupe_task_up");
-  into.tasks = tasks.size();
-  for (const auto& [task, is_up] : tasks) {
-    top_task one{.name = task, .is_lost = is_up == 0, .age_seconds = {}};
-    if (auto age = ages.find(task); age != ages.end()) one.age_seconds = age->second;
-    if (one.is_lost || one.age_seconds.value_or(silent_after_seconds) >= silent_after_seconds)
-      into.silent.push_back(std::move(one));
+  auto tasks = task_samples(metrics, "troupe_task_up");
+  now.tasks = tasks.size();
+  for (const auto& [name, is_up] : tasks) {
+    top_task task{.name = name, .is_lost = is_up == 0, .age_seconds = {}};
+    if (auto age = ages.find(name); age != ages.end()) task.age_seconds = age->second;
+    if (task.is_lost || task.age_seconds.value_or(silent_after_seconds) >= silent_after_seconds)
+      now.silent.push_back(std::move(task));
   }
 }
 
@@ -90,12 +90,10 @@ top_actor actor_of(const nlohmann::json& json) {
   return actor;
 }
 
-bool comes_before(const top_actor& one, const top_actor& other) {
-  auto place = [](const top_actor& actor) {
-    return std::tuple{actor.state == "ended", ~actor.mailbox_depth, actor.state != "computing",
-                      actor.name};
-  };
-  return place(one) < place(other);
+// Rows come in ascending order of it.
+auto rank_of(const top_actor& actor) {
+  return std::tuple{actor.state == "ended", ~actor.mailbox_depth, actor.state != "computing",
+                    actor.name};
 }
 
 std::string fitted(std::string text, size_t width) {
@@ -112,12 +110,12 @@ std::string first_lines(std::string page, size_t count) {
   return page;
 }
 
-std::string duration_text(double in_seconds) {
-  auto time = std::chrono::duration<double>(std::clamp(in_seconds, 0.0, 1e9));
+std::string duration_text(double seconds) {
+  auto time = std::chrono::duration<double>(std::clamp(seconds, 0.0, 1e9));
   return readable::duration(std::chrono::duration_cast<job_time>(time));
 }
 
-/// The widths of columns that depend on what stands in them.
+/// The widths of columns that depend on their content.
 struct top_widths {
   size_t name = 5;
   size_t task = 0; ///< 0: there is no such column.
@@ -148,7 +146,7 @@ std::string row(const top_task& task) {
                      duration_text(*task.age_seconds));
 }
 
-// A few stand for all, or actors would have no room.
+// The first few, so that actors have room.
 std::vector<std::string> rows(const std::vector<top_task>& silent) {
   constexpr size_t shown_max = 5;
   auto shown = silent.size() > shown_max ? shown_max - 1 : silent.size();
@@ -169,11 +167,11 @@ std::string loss(const top_sample& now) {
   return std::isnan(now.loss) ? "-" : fmt::format("{:.4g}", now.loss);
 }
 
-uint64_t whole(double number) {
-  return number > 0 && number < 1e18 ? static_cast<uint64_t>(number) : 0;
+uint64_t count_of(double value) {
+  return value > 0 && value < 1e18 ? static_cast<uint64_t>(value) : 0;
 }
 
-// Names get a third of a narrow window, tasks a sixth.
+// Names get at most a third of the window, tasks a sixth.
 top_widths widths_of(const std::vector<top_actor>& actors, size_t window_width) {
   top_widths widths;
   for (const auto& actor : actors) {
@@ -205,7 +203,7 @@ expected<top_sample> read_top_sample(std::string_view metrics, std::string_view 
   read_tasks(metrics, now);
   for (const auto& json : list)
     if (json.is_object()) now.actors.push_back(actor_of(json));
-  std::ranges::sort(now.actors, comes_before);
+  std::ranges::sort(now.actors, {}, rank_of);
   return now;
 }
 
@@ -213,15 +211,15 @@ std::string top_page(std::string_view endpoint, const top_sample& now,
                      std::optional<double> steps_per_second, top_window window) {
   auto page
     = fitted(fmt::format("troupe top {}  step {}  {} steps/s  loss {}  live {}/{}", endpoint,
-                         readable::count(whole(now.step)), speed(now, steps_per_second), loss(now),
-                         whole(now.live), whole(now.needed)),
+                         readable::count(count_of(now.step)), speed(now, steps_per_second),
+                         loss(now), count_of(now.live), count_of(now.needed)),
              window.width);
   auto processes = now.tasks > 0 ? fmt::format(" of {} tasks", now.tasks) : "";
-  page
-    += fitted(fmt::format("gradients: {} accepted, {} stale, {} cancelled; {} actors{}",
-                          readable::count(whole(now.accepted)), readable::count(whole(now.stale)),
-                          readable::count(whole(now.cancelled)), now.actors.size(), processes),
-              window.width);
+  page += fitted(
+    fmt::format("gradients: {} accepted, {} stale, {} cancelled; {} actors{}",
+                readable::count(count_of(now.accepted)), readable::count(count_of(now.stale)),
+                readable::count(count_of(now.cancelled)), now.actors.size(), processes),
+    window.width);
   auto silent = rows(now.silent);
   for (const auto& text : silent)
     page += fitted(text, window.width);

@@ -13,7 +13,7 @@
 
 namespace troupe {
 
-/// An actor in a row.
+/// An actor, a row of the page.
 struct top_actor {
   std::string name;
   std::string task; ///< Empty, if the job has but one process.
@@ -33,7 +33,7 @@ struct top_task {
   std::optional<double> age_seconds; ///< Age of its last report; nothing if it never reported.
 };
 
-/// A job at some moment.
+/// A job at one moment.
 struct top_sample {
   double step = 0;
   double loss = std::numeric_limits<double>::quiet_NaN();
@@ -44,25 +44,25 @@ struct top_sample {
   double cancelled = 0;
   double mean_step_seconds = 0; ///< Since the job began; 0 if no step is over.
   size_t tasks = 0;             ///< Processes; 0 if the job has but one.
-  std::vector<top_task> silent;
+  std::vector<top_task> silent; ///< The tasks that are lost, or have not reported for long.
   std::vector<top_actor> actors;
 };
 
-/// Reads what a job serves at /metrics and /actors. Control characters in names are taken out: they
-/// come from elsewhere, and go to a terminal.
-/// Errors: malformed, if it is not what a job of ours serves.
+/// Reads what a job serves at /metrics and /actors. Control characters in names become '?', since
+/// names come from elsewhere and go to a terminal.
+/// Errors: malformed, if no job of Troupe serves such texts.
 [[nodiscard]] expected<top_sample> read_top_sample(std::string_view metrics,
                                                    std::string_view actors);
 
-/// How much room there is.
+/// The size of the terminal.
 struct top_window {
   size_t width = 80;
   size_t height = std::numeric_limits<size_t>::max(); ///< Lines; rows that do not fit are left out.
 };
 
-/// The page: a heading, the processes that are lost or silent, and a row for each actor; the
-/// fullest mailboxes come first, then actors that compute, those that ended last. @param
-/// steps_per_second What was measured; nothing: the mean since the job began.
+/// The page: a heading, the processes that are lost or silent, and a row for each actor. The
+/// fullest mailboxes come first, then actors that compute; those that ended come last.
+/// @param steps_per_second The measured speed; nothing: the mean since the job began.
 [[nodiscard]] std::string top_page(std::string_view endpoint, const top_sample& now,
                                    std::optional<double> steps_per_second, top_window window);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules between options.
+// The rules between options of `troupe train`.
 #include "tools/train/checks.hpp"
 
 #include "actors/training/optimizer_settings.hpp"
@@ -85,19 +85,19 @@ expected<void> settle(train_options& options, const option_origins& origins) {
 }
 
 expected<void> fit_learned(train_options& options, option_origins& origins) {
-  const auto* why = options.learn == learned_kind::language
-                      ? "where a language is learnt: leave it out, or take --learn images"
-                      : "where images are learnt: leave it out, or take --learn language";
+  const auto* advice = options.learn == learned_kind::language
+                         ? "where a language is learnt: leave it out, or take --learn images"
+                         : "where images are learnt: leave it out, or take --learn language";
   for (const auto name : without_meaning(options.learn))
-    if (auto done = drop(name, "learn", why, options, origins); !done) return done;
+    if (auto done = drop(name, "learn", advice, options, origins); !done) return done;
   return {};
 }
 
 expected<void> fit_model(train_options& options, option_origins& origins) {
-  auto why = fmt::format("for a {}: leave it out, or choose the other --model",
-                         to_string(options.model.kind));
+  auto advice = fmt::format("for a {}: leave it out, or choose the other --model",
+                            to_string(options.model.kind));
   for (const auto name : without_meaning(options.model.kind))
-    if (auto done = drop(name, "model", why, options, origins); !done) return done;
+    if (auto done = drop(name, "model", advice, options, origins); !done) return done;
   return {};
 }
 
@@ -109,8 +109,8 @@ expected<void> check_warm_up(const train_options& options, const option_origins&
 }
 
 expected<void> check(const train_options& options, const option_origins& origins) {
-  const job_options& of_the_job = options;
-  if (auto done = check(of_the_job, origins); !done) return done;
+  const job_options& job = options;
+  if (auto done = check(job, origins); !done) return done;
   for (auto* rule : {check_optimizer, check_given_steps, check_hidden, check_heads, check_images})
     if (auto done = rule(options, origins); !done) return done;
   return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether options that are each fine by themselves make sense together.
+// Checks that options of `troupe train`, each valid alone, make sense together.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -8,24 +8,21 @@
 
 namespace troupe {
 
-/// Fills in what follows from other options: the length of the run, the learning rate, and what
-/// suits a transformer, or images.
-/// Errors: `invalid_argument` if both --steps and --epochs were given at the same place; otherwise
-/// the one from the stronger source holds.
+/// Fills in defaults that depend on other options: the length of the run, the learning rate, and
+/// settings that suit a transformer, or images. Given both --steps and --epochs, it keeps the one
+/// from the stronger source. Errors: `invalid_argument` if both come from the same source.
 [[nodiscard]] expected<void> settle(train_options& options, const option_origins& origins);
 
-/// Refuses options that have no meaning for what is learnt; one that comes from a weaker source
-/// than that choice is forgotten instead.
-/// Errors: `invalid_argument`; the line names the option and what is learnt.
+/// Refuses options that have no meaning for what --learn chooses, but for those from a weaker
+/// source, which it resets. Errors: `invalid_argument`; the line names the option and the choice.
 [[nodiscard]] expected<void> fit_learned(train_options& options, option_origins& origins);
 
-/// Refuses options that have no meaning for the model that was chosen; one that comes from a weaker
-/// source than the model is forgotten instead.
-/// Errors: `invalid_argument`; the line names the option and the model.
+/// Refuses options that have no meaning for what --model chooses, but for those from a weaker
+/// source, which it resets. Errors: `invalid_argument`; the line names the option and the model.
 [[nodiscard]] expected<void> fit_model(train_options& options, option_origins& origins);
 
-/// Checks that the warm-up leaves steps for training. @param steps Steps of the run; with --epochs,
-/// its data tells them.
+/// Checks that the warm-up leaves steps for training. @param steps Steps of the run, which with
+/// --epochs depend on the data.
 /// Errors: `invalid_argument`.
 [[nodiscard]] expected<void> check_warm_up(const train_options& options,
                                            const option_origins& origins, uint64_t steps);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command `troupe train`: a job, and what it learns.
+// Makes a job that trains the model of the options on their data.
 #include "tools/train/command.hpp"
 
 #include "messages/failure.hpp"
@@ -33,7 +33,7 @@ std::string announcement_of(const train_options& options, const learning_problem
   return lines;
 }
 
-// The problem as a job needs it. @param options, problem Outlive the job.
+// The parts of a job that depend on the problem. @param options, problem Outlive the job.
 job_subject subject_of(const train_options& options, const learning_problem& problem) {
   return {.announcement = announcement_of(options, problem),
           .steps = step_count(options, problem),
@@ -78,10 +78,10 @@ int train_command_main(int argument_count, const char* const* arguments) {
   if (auto fits = check_warm_up(options, command->origins, subject.steps); !fits)
     return refuse("troupe train", fits.error());
   if (job.is_chief()) {
-    auto others = problem->compare();
-    if (!others) return refuse("troupe train", others.error());
-    subject.others = std::move(others->lines);
-    subject.baselines = std::move(others->baselines);
+    auto simple_methods = problem->compare();
+    if (!simple_methods) return refuse("troupe train", simple_methods.error());
+    subject.others = std::move(simple_methods->lines);
+    subject.baselines = std::move(simple_methods->baselines);
   }
   job.describe(std::move(subject));
   return job.run([&] { train_model(job, options, *problem); });

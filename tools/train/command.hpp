@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `troupe train`: from the command line to the exit code.
+// The command `troupe train`.
 #pragma once
 
 namespace troupe {

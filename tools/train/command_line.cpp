@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of a run, and the order in which sources of options count.
+// Reads options, and checks them in the order in which they depend on each other.
 #include "tools/train/command_line.hpp"
 
 #include "tools/job/job_cluster.hpp"

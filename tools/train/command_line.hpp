@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of `troupe train`: from argv to checked options.
+// Reads the command line of `troupe train` into checked options.
 #pragma once
 
 #include "messages/errc.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compressing into a scratch buffer, because only the compressed size is wanted.
+// Compresses into a scratch buffer, because only the compressed size is needed.
 #include "tools/train/compressed_size.hpp"
 
 #include <algorithm>
@@ -23,8 +23,7 @@ tl::unexpected<error> failed_compression(std::string_view compressor, int code) 
 } // namespace
 
 expected<uint64_t> gzip_bytes(std::string_view text) {
-  constexpr int gzip_framing
-    = 16; // Added to the size of the window, asks for gzip's header and trailer.
+  constexpr int gzip_framing = 16; // beside the window's size: asks for gzip's header and trailer
   constexpr int memory_level = 8;
   z_stream stream{};
   const int begun = deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, MAX_WBITS + gzip_framing,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The language model and its text, and the image model and its images, as learning problems.
+// Makes learning problems of language models with texts, and of image models with images.
 #include "tools/train/learning_problem.hpp"
 
 #include "kernels/tensor/crc32c.hpp"
@@ -46,28 +46,30 @@ learning_problem problem_of(const train_options& options,
   const auto model = options.model;
   const auto training = corpus->training();
   auto compute = language_step({model, options.batch, training});
-  return {.model = language_model_of(options),
-          .data = {.kind = "text",
-                   .note = "troupe.text",
-                   .option = "--text",
-                   .place = options.text,
-                   .sizes = fmt::format("{} bytes to train on, {} held out", training.size(),
-                                        corpus->held_out().size()),
-                   .fingerprint = fingerprint_of(corpus->whole())},
-          .measure = quality_measures::bits_per_byte,
-          .pass_guesses = training.size(),
-          .example_guesses = static_cast<uint64_t>(guesses_per_example(model)),
-          .work = [corpus, compute = std::move(compute)](
-                    compute_stream& on, std::span<const tensor> variables, const batch_draws& draws,
-                    const differentiation& how) { return compute(on, variables, draws, how); },
-          .evaluate =
-            [model, corpus](std::span<const tensor> variables) {
-              return bits_per_byte(model, variables, corpus->whole(), corpus->training().size());
-            },
-          .compare = [corpus] { return compare_with_compressors(*corpus); }};
+  return {
+    .model = language_model_of(options),
+    .data = {.kind = "text",
+             .note = "troupe.text",
+             .option = "--text",
+             .place = options.text,
+             .sizes = fmt::format("{} bytes to train on, {} held out", training.size(),
+                                  corpus->held_out().size()),
+             .fingerprint = fingerprint_of(corpus->whole())},
+    .measure = quality_measures::bits_per_byte,
+    .pass_guesses = training.size(),
+    .example_guesses = static_cast<uint64_t>(guesses_per_example(model)),
+    .work
+    = [corpus, compute = std::move(compute)](
+        compute_stream& stream, std::span<const tensor> variables, const batch_draws& draws,
+        const differentiation& settings) { return compute(stream, variables, draws, settings); },
+    .evaluate =
+      [model, corpus](std::span<const tensor> variables) {
+        return bits_per_byte(model, variables, corpus->whole(), corpus->training().size());
+      },
+    .compare = [corpus] { return compare_with_compressors(*corpus); }};
 }
 
-// The most frequent class of what is held out, and how often it is another one.
+// The error rate of naming the most frequent class for each held-out image.
 comparison compare_with_one_class(const labelled_images& held_out) {
   std::array<size_t, 256> counts{};
   for (auto label : held_out.labels)
@@ -80,35 +82,35 @@ comparison compare_with_one_class(const labelled_images& held_out) {
 
 learning_problem problem_of(const train_options& options, const image_model& model,
                             const std::shared_ptr<const image_set>& images) {
-  return {
-    .model = {model.describe(), variables_of(model)},
-    .data = {.kind = "image set",
-             .note = "troupe.images",
-             .option = "--data",
-             .place = options.data,
-             .sizes = fmt::format("{} images to train on, {} held out", images->training.size(),
-                                  images->held_out.size()),
-             .fingerprint = fingerprint(*images)},
-    .measure = quality_measures::error_rate,
-    .pass_guesses = images->training.size(),
-    .work =
-      [model, images, batch = options.batch](compute_stream& on, std::span<const tensor> variables,
-                                             const batch_draws& draws, const differentiation& how) {
-        auto drawn = draw_images(images->training, batch, draws.examples);
-        return differentiate_on(on, model, variables, drawn, how);
-      },
-    .evaluate =
-      [model, images](std::span<const tensor> variables) {
-        return error_rate(model, variables, images->held_out);
-      },
-    .compare
-    = [images]() -> expected<comparison> { return compare_with_one_class(images->held_out); }};
+  return {.model = {model.describe(), variables_of(model)},
+          .data = {.kind = "image set",
+                   .note = "troupe.images",
+                   .option = "--data",
+                   .place = options.data,
+                   .sizes = fmt::format("{} images to train on, {} held out",
+                                        images->training.size(), images->held_out.size()),
+                   .fingerprint = fingerprint(*images)},
+          .measure = quality_measures::error_rate,
+          .pass_guesses = images->training.size(),
+          .work =
+            [model, images,
+             batch = options.batch](compute_stream& stream, std::span<const tensor> variables,
+                                    const batch_draws& draws, const differentiation& settings) {
+              auto drawn = draw_images(images->training, batch, draws.examples);
+              return differentiate_on(stream, model, variables, drawn, settings);
+            },
+          .evaluate =
+            [model, images](std::span<const tensor> variables) {
+              return error_rate(model, variables, images->held_out);
+            },
+          .compare = [images]() -> expected<comparison> {
+            return compare_with_one_class(images->held_out);
+          }};
 }
 
 expected<learning_problem> load_image_problem(const train_options& options) {
-  auto named = [](const error& why) { return error{why.code, "--data: " + why.message}; };
   auto images = load_images(options.data);
-  if (!images) return tl::unexpected(named(images.error()));
+  if (!images) return fail(images.error().code, "--data: " + images.error().message);
   const image_model model{options.images, static_cast<int64_t>(images->training.height),
                           static_cast<int64_t>(images->training.width),
                           static_cast<int64_t>(images->classes)};

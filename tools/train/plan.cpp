@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names and numbers of options as those of a plan.
+// Turns options into a schedule and an optimizer with its settings.
 #include "tools/train/plan.hpp"
 
 #include "actors/training/optimizer_settings.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options into what every update does.
+// Makes the update plan that the options of `troupe train` describe.
 #pragma once
 
 #include "kernels/updates/update_plan.hpp"
@@ -7,7 +7,7 @@
 
 namespace troupe {
 
-/// The optimizer with its settings, and the course of its learning rate over so many steps.
+/// The optimizer with its settings, and the schedule of its learning rate over so many steps.
 /// Errors: as `to_plan`.
 [[nodiscard]] expected<update_plan> plan_of(const train_options& options, uint64_t steps);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command `troupe sample`: find the model, and have it write.
+// Finds the model of a run, and prints the text that it writes.
 #include "tools/train/sample_command.hpp"
 
 #include "strategies/jobs/exit_codes.hpp"
@@ -8,12 +8,12 @@
 #include "tools/options/command_options.hpp"
 #include "tools/options/config_file.hpp"
 #include "tools/options/help.hpp"
+#include "tools/run/run_directory.hpp"
 #include "tools/train/learning_problem.hpp"
 #include "tools/train/saved_job.hpp"
 #include "tools/train/train_options.hpp"
 
 #include <cstdio>
-#include <filesystem>
 #include <string>
 
 namespace troupe {
@@ -37,19 +37,19 @@ constexpr const char* sample_exit_codes
 struct sample_options {
   std::string run;
   std::string prompt;
-  sampling how{.bytes = 500};
-  std::string answer; ///< To be printed instead, if not empty.
+  sampling settings{.bytes = 500};
+  std::string answer; ///< A text to print instead; empty: none.
 };
 
 expected<sample_options> parse_sample_options(int argument_count, const char* const* arguments) {
   sample_options options;
   command_options all{sample_introduction, "one run is sampled at a time", sample_exit_codes};
   all.add("run", "", "", text_value(options.run));
-  all.add("--bytes", "COUNT", "bytes to print", whole_value(options.how.bytes, {0, 1e9}));
+  all.add("--bytes", "COUNT", "bytes to print", whole_value(options.settings.bytes, {0, 1e9}));
   all.add("--temperature", "NUMBER",
           "below 1, likely bytes become likelier, and above 1 less so; 0: always the likeliest",
-          real_value(options.how.temperature, {0, 100}));
-  all.add("--seed", "NUMBER", "of the draws", whole_value(options.how.seed, {0, 9.2e18}));
+          real_value(options.settings.temperature, {0, 100}));
+  all.add("--seed", "NUMBER", "of the draws", whole_value(options.settings.seed, {0, 9.2e18}));
   all.add("--prompt", "TEXT", "what the text begins with", text_value(options.prompt), "none");
   all.add_help();
   auto answer = all.read(argument_count, arguments);
@@ -70,9 +70,9 @@ int print_sample(const sample_options& options, const train_options& run) {
   auto values = model_in(*found, language_model_of(run));
   if (!values) return refuse("troupe sample", values.error(), exit_code::bad_checkpoint);
   std::fwrite(options.prompt.data(), 1, options.prompt.size(), stdout);
-  auto how = options.how;
-  how.prompt = options.prompt;
-  auto done = sample_text(run.model, *values, how, print_byte);
+  auto settings = options.settings;
+  settings.prompt = options.prompt;
+  auto done = sample_text(run.model, *values, settings, print_byte);
   print_byte('\n');
   if (!done) return refuse("troupe sample", done.error(), exit_code::bad_checkpoint);
   return static_cast<int>(exit_code::finished);
@@ -86,12 +86,12 @@ int sample_command_main(int argument_count, const char* const* arguments) {
   train_options run;
   command_options all;
   add_options(all, run);
-  auto config = std::filesystem::path{options->run} / "config.toml";
-  if (auto whose = program_of_config(config); !whose.empty() && whose != "troupe train")
+  auto config = run_directory::at(options->run).config();
+  if (auto program = program_of_config(config); !program.empty() && program != "troupe train")
     return refuse("troupe sample",
                   misuse(fmt::format("{}: that is a run of {}, and only language models of troupe "
                                      "train write text",
-                                     config.string(), whose))
+                                     config.string(), program))
                     .value());
   if (auto read = read_config_file(config.string(), "RUN", all); !read)
     return refuse("troupe sample", read.error());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command `troupe sample`: text that the model of a run writes.
+// The command `troupe sample`, which prints text that the model of a run writes.
 #pragma once
 
 namespace troupe {

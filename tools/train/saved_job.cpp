@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding a run's newest checkpoint, and judging whether it is of this job.
+// Compares checkpoints with the model, the data and the options of a job.
 #include "tools/train/saved_job.hpp"
 
-#include "messages/failure.hpp"
-#include "strategies/jobs/checkpoint_saver_hook.hpp"
-#include "tools/run/run_directory.hpp"
-
 #include <algorithm>
-#include <cstdio>
 #include <fmt/format.h>
 
 namespace troupe {
@@ -26,7 +21,7 @@ constexpr const char* model_note = "troupe.model";
 constexpr const char* leave_options = "leave the model's options as they were; if you gave none, "
                                       "the config.toml of that run is damaged";
 
-// The model that a checkpoint says it is of, if that is another one.
+// The model that a checkpoint names, if that is another one.
 std::optional<std::string> other_model(const found_checkpoint& found, const learned_model& model) {
   auto note = found.notes.find(model_note);
   if (note == found.notes.end() || note->second == model.description) return std::nullopt;
@@ -35,36 +30,37 @@ std::optional<std::string> other_model(const found_checkpoint& found, const lear
 
 // The saved state of a model's variable; null if it was saved with another shape or element type,
 // or not at all.
-const variable_snapshot* saved_variable(const job_snapshot& saved, const model_variable& wanted) {
-  auto found = std::ranges::find(saved.variables, wanted.name, &variable_snapshot::name);
+const variable_snapshot* saved_variable(const job_snapshot& saved, const model_variable& variable) {
+  auto found = std::ranges::find(saved.variables, variable.name, &variable_snapshot::name);
   if (found == saved.variables.end()) return nullptr;
   const auto& value = found->state.value;
-  return value.type() == dtype::f32 && value.extents() == wanted.extents ? &*found : nullptr;
+  return value.type() == dtype::f32 && value.extents() == variable.extents ? &*found : nullptr;
 }
 
 // "shape [2, 3] of f32, but [3] of f64 in the checkpoint".
-std::string difference(const job_snapshot& saved, const model_variable& wanted) {
-  auto found = std::ranges::find(saved.variables, wanted.name, &variable_snapshot::name);
+std::string difference(const job_snapshot& saved, const model_variable& variable) {
+  auto found = std::ranges::find(saved.variables, variable.name, &variable_snapshot::name);
   auto there = found == saved.variables.end()
                  ? "is not"
                  : fmt::format("{} of {}", to_string(found->state.value.extents()),
                                to_string(found->state.value.type()));
-  return fmt::format("shape {} of {} here, but {} in the checkpoint", to_string(wanted.extents),
+  return fmt::format("shape {} of {} here, but {} in the checkpoint", to_string(variable.extents),
                      to_string(dtype::f32), there);
 }
 
-// Whether what the options ask for is what is in the checkpoint.
+// Whether a checkpoint has the seed, the variables and the optimizer that the options ask for.
 expected<void> check_saved(const train_options& options, const learned_model& model,
                            const job_snapshot& saved) {
   if (saved.seed != options.seed)
     return fail(errc::failed_precondition,
                 fmt::format("its checkpoints are of seed {}, not {}; leave --seed as it was",
                             saved.seed, options.seed));
-  for (const auto& wanted : model.variables) {
-    const auto* found = saved_variable(saved, wanted);
+  for (const auto& variable : model.variables) {
+    const auto* found = saved_variable(saved, variable);
     if (found == nullptr)
-      return fail(errc::failed_precondition, fmt::format("variable '{}' has {}; {}", wanted.name,
-                                                         difference(saved, wanted), leave_options));
+      return fail(errc::failed_precondition,
+                  fmt::format("variable '{}' has {}; {}", variable.name,
+                              difference(saved, variable), leave_options));
     if (found->state.optimizer != options.optimizer)
       return fail(errc::failed_precondition,
                   fmt::format("its checkpoints were made with the optimizer {}, not {}",
@@ -86,12 +82,12 @@ expected<std::vector<tensor>> model_in(const found_checkpoint& found, const lear
                             "options of the model",
                             *other, model.description));
   std::vector<tensor> values;
-  for (const auto& wanted : model.variables) {
-    const auto* saved = saved_variable(found.snapshot, wanted);
+  for (const auto& variable : model.variables) {
+    const auto* saved = saved_variable(found.snapshot, variable);
     if (saved == nullptr)
       return fail(errc::failed_precondition,
                   fmt::format("variable '{}' has {}; give all tasks the same options of the model",
-                              wanted.name, difference(found.snapshot, wanted)));
+                              variable.name, difference(found.snapshot, variable)));
     values.push_back(saved->state.value);
   }
   return values;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model and notes in a run's checkpoints, and whether another run can go on with them.
+// Reads the model and the notes in a run's checkpoints, and decides whether a job can use them.
 #pragma once
 
 #include "actors/interfaces/job_snapshot.hpp"
@@ -13,7 +13,7 @@
 
 namespace troupe {
 
-/// The notes in a run's checkpoints: the fingerprint of its data and its model's description.
+/// The notes of a run's checkpoints: the fingerprint of its data, and its model's description.
 [[nodiscard]] std::map<std::string, std::string> notes_of(const learning_problem& problem);
 
 /// The model's variables in a checkpoint, in the model's order.
@@ -21,7 +21,7 @@ namespace troupe {
 [[nodiscard]] expected<std::vector<tensor>> model_in(const found_checkpoint& found,
                                                      const learned_model& model);
 
-/// Whether a checkpoint is of a run of this problem, for its evaluator.
+/// Whether an evaluator of this problem can evaluate a checkpoint.
 /// Errors: failed_precondition if it is of other data or of another model.
 [[nodiscard]] expected<void> can_evaluate(const found_checkpoint& found,
                                           const learning_problem& problem);

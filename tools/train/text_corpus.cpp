@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading, splitting and measuring a text.
+// Reads and splits a text, and measures how well compressors do on it.
 #include "tools/train/text_corpus.hpp"
 
 #include "tools/system/file_content.hpp"
 #include "tools/train/compressed_size.hpp"
 #include "tools/train/train_options.hpp"
 
-#include <array>
 #include <cmath>
 #include <filesystem>
 #include <fmt/format.h>
@@ -68,21 +67,6 @@ expected<text_corpus> text_corpus::load(const corpus_options& options) {
                             options.part_bytes_min));
   }
   return text_corpus{std::move(*text), training};
-}
-
-text_statistics statistics_of(std::string_view text) {
-  std::array<uint64_t, 256> counts{};
-  for (char letter : text)
-    ++counts[static_cast<unsigned char>(letter)];
-  text_statistics result;
-  result.bytes = text.size();
-  for (uint64_t count : counts) {
-    if (count == 0) continue;
-    ++result.distinct_bytes;
-    const double share = static_cast<double>(count) / static_cast<double>(text.size());
-    result.entropy -= share * std::log2(share);
-  }
-  return result;
 }
 
 expected<compression_baselines> compress(const text_corpus& corpus) {

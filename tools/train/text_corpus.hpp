@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text that is learned, in two parts: one to train on, one to be judged by.
+// The text that a model learns, in two parts: one to train on, and one to evaluate on.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -51,17 +51,6 @@ private:
   uint64_t training_bytes_ = 0;
 };
 
-/// Figures of a text that come from counting its bytes.
-struct text_statistics {
-  uint64_t bytes = 0;
-  uint64_t distinct_bytes = 0;
-  /// Size under an ideal code by the frequency of single bytes. Units: bits per byte.
-  double entropy = 0;
-};
-
-/// Counts the bytes of a text. Cost: one pass.
-[[nodiscard]] text_statistics statistics_of(std::string_view text);
-
 /// Compressed sizes of the held-out text. Units: bits per byte of that text.
 struct compression_baselines {
   double gzip = 0; ///< `gzip -9` of the held-out text alone.
@@ -73,10 +62,10 @@ struct compression_baselines {
   std::optional<double> xz_after_training;
 };
 
-/// Texts over this size are not compressed as a whole; it would take longer than many a run.
+/// Larger texts are not compressed as a whole, which would take longer than many a run.
 inline constexpr uint64_t baseline_bytes_max = uint64_t{64} << 20;
 
-/// Compresses in this process; nothing is written.
+/// Compresses the held-out text, alone and after the training text, in this process.
 /// Cost: see `gzip_bytes` and `xz_bytes`; 30 ms for the default text.
 /// Errors: `resource`.
 [[nodiscard]] expected<compression_baselines> compress(const text_corpus& corpus);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of `troupe train` with their ranges and descriptions.
+// Describes the options of `troupe train`, with their ranges and help.
 #include "tools/train/train_options.hpp"
 
 #include "tools/options/command_options.hpp"
@@ -36,7 +36,7 @@ constexpr option_range extents{1, language_model_extent_max};
 constexpr option_range image_extents{1, image_model_extent_max};
 constexpr option_range counts{0, 1e9};
 constexpr option_range counts_from_1{1, 1e9};
-constexpr option_range shares_forgotten{.low = 0, .high = 1, .below_high = true};
+constexpr option_range dropout_rates{.low = 0, .high = 1, .below_high = true};
 
 option_value setting_value(std::vector<optimizer_setting>& place) {
   auto read = [](std::string_view text) -> std::optional<optimizer_setting> {
@@ -49,7 +49,7 @@ option_value setting_value(std::vector<optimizer_setting>& place) {
     [](const optimizer_setting& set) { return fmt::format("{}={}", set.name, set.value); });
 }
 
-// The optimizers, under the names that they have everywhere.
+// The optimizers by the names of their rules.
 option_value optimizer_value(std::string_view& place) {
   return single_value(
     place, toml_form::text, fmt::format("one of {}", fmt::join(choice_names<update_rule>(), ", ")),
@@ -159,12 +159,12 @@ void add_model_options(command_options& all, language_model_config& model) {
           "a third more time; the results are the same",
           choice_value(model.recompute, switch_names));
   all.add("--embedding-dropout", "SHARE", "perceptron: dropout rate of the embedding, in training",
-          real_value(model.embedding_dropout, shares_forgotten));
+          real_value(model.embedding_dropout, dropout_rates));
   all.add("--hidden-dropout", "SHARE",
           fmt::format("dropout rate of each layer's output, in training; default of a "
                       "transformer: {}",
                       transformer.hidden_dropout),
-          real_value(model.hidden_dropout, shares_forgotten));
+          real_value(model.hidden_dropout, dropout_rates));
 }
 
 } // namespace

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that `troupe train` can be told, with the defaults, as one plain struct and as
-// options.
+// The options of `troupe train` with their defaults, as a plain struct and as a command line's.
 #pragma once
 
 #include "kernels/updates/update_rules.hpp"
@@ -55,8 +54,7 @@ struct train_options : job_options {
   std::string text{train_defaults::text};
   double held_out = 0.1; ///< Share of the text, at its end, that is kept for evaluation.
 
-  /// As many guesses each as the training text has bytes. Exactly one of `steps` and this has a
-  /// value.
+  /// Passes over the training data. Either `steps` or this has a value.
   std::optional<uint64_t> epochs;
   uint64_t batch = train_defaults::batch;                 ///< Examples per replica and gradient.
   std::string_view optimizer = train_defaults::optimizer; ///< One of `choice_names<update_rule>()`.
@@ -74,8 +72,8 @@ struct train_options : job_options {
   bool operator==(const train_options&) const = default;
 };
 
-/// The learning rate that suits most runs with these options: for a transformer and for images, a
-/// tenth of the perceptron's.
+/// The learning rate that suits most runs with these options. Transformers and images take a tenth
+/// of the perceptron's.
 [[nodiscard]] constexpr double default_learning_rate(const train_options& options) {
   const auto is_deep
     = options.learn == learned_kind::images || options.model.kind == model_kind::transformer;
@@ -86,16 +84,16 @@ struct train_options : job_options {
 /// stored; must outlive `all`.
 void add_options(command_options& all, train_options& options);
 
-/// The options that say nothing of the model that was chosen: those of the other one.
+/// The options that have no meaning for this model: those of the other one.
 [[nodiscard]] std::span<const std::string_view> without_meaning(model_kind model);
 
-/// The options that say nothing where this is learnt: those of what else can be.
+/// The options that have no meaning where this is learnt: those of the other kind.
 [[nodiscard]] std::span<const std::string_view> without_meaning(learned_kind learned);
 
-/// All options that have a meaning for what is learnt, strategy and model as a TOML file that reads
-/// back, with a note beside each where it came from. Options without a value are comments, and so
-/// is the run's folder if `with_run_dir` is false: a file that names a used folder could start no
-/// second run.
+/// Writes all options that have a meaning for the kind, the strategy and the model as a TOML file
+/// that can be read back. A remark beside each says where it came from. Options without a value are
+/// comments. So is the run's folder if `with_run_dir` is false: a file that names a used folder
+/// could start no second run.
 [[nodiscard]] std::string config_text(const train_options& options, const option_origins& origins,
                                       bool with_run_dir = true);
 

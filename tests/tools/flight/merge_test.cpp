@@ -42,7 +42,7 @@ std::string refusal_of(std::string_view text) {
 } // namespace
 
 TEST_SUITE("tools/flight/merge") {
-  TEST_CASE("what a job writes is read again") {
+  TEST_CASE("the record that a job writes is read again") {
     auto task = record("worker:0", 1, actor_doing::computing, 7, 12500ms);
     CHECK(task.task == "worker:0");
     CHECK(task.reason == "SIGUSR1");

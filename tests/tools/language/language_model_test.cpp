@@ -208,7 +208,7 @@ TEST_SUITE("tools/language/language_model") {
           == errc::cancelled);
   }
 
-  TEST_CASE("what does not fit is refused by name") {
+  TEST_CASE("variables of another model, and an empty text, are refused by name") {
     auto values = values_of(initial_values(variables_of(small), 1));
     auto batch = batch_at(small, pangram, 0, 5);
     auto few = std::span(values).first(4);

@@ -214,7 +214,7 @@ TEST_SUITE("tools/language/transformer") {
     CHECK(repeated(200).substr(13, 90) == text);
   }
 
-  TEST_CASE("what is sampled depends on the seed, and a temperature of 0 draws nothing") {
+  TEST_CASE("a sampled text depends on the seed, and a temperature of 0 draws nothing") {
     auto sample = [](double temperature, uint64_t seed) {
       return sampled(trained(), {.bytes = 40, .temperature = temperature, .seed = seed});
     };
@@ -245,7 +245,7 @@ TEST_SUITE("tools/language/transformer") {
     CHECK(refused.error().message.find("its training has diverged") != std::string::npos);
   }
 
-  TEST_CASE("what does not fit is refused by name") {
+  TEST_CASE("variables of another model, and values out of range, are refused by name") {
     auto values = values_of(initial_values(variables_of(tiny), 1));
     auto few = std::span(values).first(27);
     constexpr auto line = "the language model has 28 variables, not 27";

@@ -27,15 +27,20 @@ numbers drawn(const std::vector<launch_task>& tasks, uint64_t seed, size_t count
   return all;
 }
 
+std::string described(const std::vector<launch_task>& tasks, const std::string& words) {
+  return kill_choice::among(tasks, words, 1).value().described(tasks);
+}
+
 } // namespace
 
 TEST_SUITE("tools/launch/kill_choice") {
   TEST_CASE("spares the chief and tasks that are no workers, unless they are named") {
-    CHECK(kill_choice::among(plain, "", 1)->tasks() == numbers{1, 2});
-    CHECK(kill_choice::among(full, "", 1)->tasks() == numbers{1, 2});
-    CHECK(kill_choice::among(plain, "worker", 1)->tasks() == numbers{0, 1, 2});
-    CHECK(kill_choice::among(full, "ps,chief,worker:1,ps:0", 1)->tasks() == numbers{0, 2, 3});
-    CHECK(kill_choice::among(full, "evaluator", 1)->tasks() == numbers{4});
+    CHECK(described(plain, "") == "one of worker:1-2, with --kill-seed 1");
+    CHECK(described(full, "") == "one of worker:0-1, with --kill-seed 1");
+    CHECK(described(plain, "worker") == "one of worker:0-2, with --kill-seed 1");
+    CHECK(described(full, "ps,chief,worker:1,ps:0")
+          == "one of chief:0 worker:1 ps:0, with --kill-seed 1");
+    CHECK(described(full, "evaluator") == "one of evaluator:0, with --kill-seed 1");
   }
 
   TEST_CASE("draws all that it may, and the same with the same seed") {

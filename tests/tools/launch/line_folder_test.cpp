@@ -51,7 +51,7 @@ TEST_SUITE("tools/launch/line_folder") {
     CHECK(folder.take(at(0ms)) == lines{{1, "a\n", {0}}, {1, "a\n", {0}}});
   }
 
-  TEST_CASE("what a task says twice stands there twice") {
+  TEST_CASE("a line that a task writes twice is printed twice") {
     line_folder folder{3};
     for (size_t task : {0, 1, 0, 1, 0})
       folder.add(task, 1, "again\n", at(0ms));
@@ -59,7 +59,7 @@ TEST_SUITE("tools/launch/line_folder") {
           == lines{{1, "again\n", {0, 1}}, {1, "again\n", {0, 1}}, {1, "again\n", {0}}});
   }
 
-  TEST_CASE("what a task said before comes before the line that it joins") {
+  TEST_CASE("earlier lines of a task come before the line that it joins") {
     line_folder folder{3};
     folder.add(0, 1, "b\n", at(0ms));
     folder.add(1, 1, "a\n", at(100ms));
@@ -81,7 +81,7 @@ TEST_SUITE("tools/launch/line_folder") {
     CHECK(folder.take_all() == lines{{1, "a\n", {1, 2}}, {1, "b\n", {0, 1, 2}}, {1, "a\n", {0}}});
   }
 
-  TEST_CASE("whatever tasks say, no line is lost, and those of a task keep their order") {
+  TEST_CASE("no line is lost, and the lines of a task keep their order") {
     std::minstd_rand draw{7};
     for (int round = 0; round < 200; ++round) {
       line_folder folder{4};

@@ -174,7 +174,7 @@ TEST_SUITE("tools/launch/outcome") {
     CHECK(outcome.on_end(2, killed, 20s) == reaction::end_others);
   }
 
-  TEST_CASE("what fails for want of a worker is one restart with it") {
+  TEST_CASE("failures because a worker is missing are one restart with it") {
     launch_outcome outcome{job_tasks(), 10s, 1};
     CHECK(outcome.on_end(2, killed, 1s) == reaction::start_again);
     outcome.on_start(2);
@@ -394,7 +394,7 @@ TEST_SUITE("tools/launch/outcome") {
     CHECK_FALSE(outcome.restarts());
   }
 
-  TEST_CASE("what a job says of itself counts until all are started again") {
+  TEST_CASE("a job's notice counts until all tasks are started again") {
     launch_outcome outcome{job_tasks(), 10s, 1};
     outcome.on_spared({.workers = true});
     CHECK(outcome.on_end(0, killed, 1s) == reaction::restart);

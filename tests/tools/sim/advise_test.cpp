@@ -132,7 +132,7 @@ TEST_SUITE("tools/sim/advise") {
     CHECK(refusal({"--replicas", "4", "--collective", "ring"}).starts_with("--collective has no"));
   }
 
-  TEST_CASE("what never makes its steps is told") {
+  TEST_CASE("a job that never makes its steps is reported as stalled") {
     auto command = parsed({"--replicas", "3", "--dead", "3", "--steps", "40"});
     CHECK_THROWS_AS(static_cast<void>(advise(command, *question_of(command))), failure);
   }

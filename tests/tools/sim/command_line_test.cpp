@@ -57,7 +57,7 @@ TEST_SUITE("tools/sim/command_line") {
     CHECK(parsed({}).rows().size() == 1);
   }
 
-  TEST_CASE("takes what it is told") {
+  TEST_CASE("stores the values of all options") {
     auto what = meant({"--replicas", "16", "--aggregate=14", "--policy", "cancel", "--dead", "2",
                        "--compute", "1+exponential(1)", "--steps", "30", "--seed", "7", "--runs",
                        "3", "--warm-up", "0"});
@@ -233,7 +233,7 @@ TEST_SUITE("tools/sim/command_line") {
     CHECK(experiment_of(rows[1])->sync.slack == 3);
   }
 
-  TEST_CASE("what is to be learnt has options of its own") {
+  TEST_CASE("a learning job has options of its own") {
     auto what
       = meant({"--train", "logistic", "--target-loss", "0.5", "--steps", "200", "--replicas", "4",
                "--data", "own", "--learning-rate", "0.25", "--seed", "3"});

@@ -105,7 +105,7 @@ TEST_SUITE("tools/sim/network") {
              "most; raise it, or lower --model-bytes");
   }
 
-  TEST_CASE("what is learnt says how many bytes its variables have") {
+  TEST_CASE("the learnt model says how many bytes its variables have") {
     auto made = network_of({.bandwidth = "1GB"}, 404);
     REQUIRE(made);
     CHECK((*made)(7).model_bytes == 404);
@@ -233,7 +233,7 @@ rate = 1.01
     CHECK(faults_of(*read));
   }
 
-  TEST_CASE("what a kind of fault does not know is refused, by its line") {
+  TEST_CASE("a key that a kind of fault does not know is refused, by its line") {
     auto refused = [](const std::string& kind, const std::string& entry) {
       return file_refusal(fmt::format("[[fault]]\nkind = \"{}\"\n{}", kind, entry));
     };

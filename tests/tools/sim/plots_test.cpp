@@ -31,11 +31,11 @@ std::vector<sim_row> simulated(const sim_command& command) {
   for (auto& options : command.rows()) {
     auto what = experiment_of(options);
     REQUIRE(what);
-    rows.push_back({.options = std::move(options), .what = std::move(*what)});
+    rows.push_back({.options = std::move(options), .experiment = std::move(*what)});
   }
   for (auto& row : rows) {
-    run_profile profile{row.what, rows.size() == 1};
-    auto what = row.what;
+    run_profile profile{row.experiment, rows.size() == 1};
+    auto what = row.experiment;
     what.on_step = [&](const step_record& step) { profile.add(step); };
     row.report = run(what);
     row.profile = profile.figures();
@@ -139,7 +139,7 @@ TEST_SUITE("tools/sim/plots") {
     CHECK(line_count(plot_named(plots, "contributions").csv) == 9);
   }
 
-  TEST_CASE("what is learnt has a line for each row, or for each kind of data") {
+  TEST_CASE("losses have a line for each row, or for each kind of data") {
     auto command = parsed({"--replicas", "4", "--steps", "40", "--train", "logistic", "--policy",
                            "latest_token", "--sweep", "aggregate=3,4,dynamic"});
     auto plots = sim_plots(command, simulated(command));
@@ -222,7 +222,7 @@ TEST_SUITE("tools/sim/plots") {
     auto command = parsed({"--replicas", "4", "--aggregate", "3", "--steps", "30", "--plots",
                            path.c_str(), "--compute", "exponential(0.1)"});
     auto rows = simulated(command);
-    REQUIRE(make_plots_folder(path));
+    REQUIRE(check_outputs("", path));
     auto told = write_sim_plots(command, rows);
     REQUIRE_MESSAGE(told, (told ? "" : told.error().message));
     CHECK(told->find("not drawn: backups: needs --sweep") != std::string::npos);
@@ -242,7 +242,7 @@ TEST_SUITE("tools/sim/plots") {
     auto file = (folder / "file").string();
     std::ofstream{file} << "x";
     auto path = file + "/plots";
-    auto refused = make_plots_folder(path);
+    auto refused = check_outputs("", path);
     REQUIRE_FALSE(refused);
     CHECK(refused.error().message.find("--plots " + path + ": cannot be made") == 0);
   }

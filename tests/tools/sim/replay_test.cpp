@@ -107,7 +107,7 @@ TEST_SUITE("tools/sim/replay") {
     REQUIRE(report.prediction);
     CHECK(report.prediction->mean == doctest::Approx(1));
     CHECK(report.prediction->low == doctest::Approx(1)); // nothing varies
-    CHECK(report.halves == 0);
+    CHECK(report.difference_of_halves == 0);
     auto text = replay_text(command, *run, report);
     CHECK(text.find("off by") == std::string::npos);
     CHECK(text.find("takes 1.000 to 1.000 s a step") != std::string::npos);

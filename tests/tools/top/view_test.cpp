@@ -92,7 +92,7 @@ TEST_SUITE("tools/top/view") {
     CHECK(page.find("worker:4") == std::string::npos);
   }
 
-  TEST_CASE("what was measured stands for the mean speed") {
+  TEST_CASE("a measured speed is shown instead of the mean speed") {
     auto now = read_top_sample(metrics, "[]");
     REQUIRE(now);
     CHECK(top_page("x", *now, 3.25, {}).find("3.25 steps/s") != std::string::npos);
@@ -127,7 +127,7 @@ TEST_SUITE("tools/top/view") {
     CHECK(now->actors[0].mailbox_depth == 0);
   }
 
-  TEST_CASE("what is no job of ours is refused") {
+  TEST_CASE("answers of another program are refused") {
     CHECK(!read_top_sample("", "[]"));
     CHECK(!read_top_sample("<html>", "[]"));
     CHECK(!read_top_sample("troupe_global_steps 4\n", "[]"));

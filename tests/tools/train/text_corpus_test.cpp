@@ -59,16 +59,6 @@ TEST_SUITE("tools/train/text_corpus") {
     CHECK(message_of({path}).find("pass any file with --text FILE") != std::string::npos);
   }
 
-  TEST_CASE("counts bytes and their entropy") {
-    const auto uniform = statistics_of("abcdabcd");
-    CHECK(uniform.bytes == 8);
-    CHECK(uniform.distinct_bytes == 4);
-    CHECK(uniform.entropy == doctest::Approx(2.0));
-    CHECK(statistics_of("aaaa").entropy == doctest::Approx(0.0));
-    CHECK(statistics_of("").distinct_bytes == 0);
-    CHECK(statistics_of("\xff\xfe").distinct_bytes == 2);
-  }
-
   TEST_CASE("measures the compressors on the held-out text, with and without the training text") {
     test::scratch_folder folder;
     const std::string sentence = "a sentence that comes again, word by word. ";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The picture of a trace and of what fits it.
+// Draws a trace, and the distributions that fit it best.
 #pragma once
 
 #include "simulation/fitting/trace_fit.hpp"
@@ -9,8 +9,8 @@
 
 namespace troupe {
 
-/// The share of usual times that are no longer: measured, and of the two best fits; with the
-/// longest tenth apart.
+/// The cumulative distribution of usual times, as measured and as fitted by the two best families,
+/// with the longest tenth in a panel of its own.
 [[nodiscard]] sim_plot fit_plot(const std::string& trace, const trace_fit& fit);
 
 } // namespace troupe

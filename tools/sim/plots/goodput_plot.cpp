@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Useful work by backups.
+// The curves of useful work by backups, as a gnuplot script.
 #include "tools/sim/plots/goodput_plot.hpp"
 
 #include "actors/recording/csv.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The picture of what failures leave of a job's time.
+// Draws how much of a job's time is useful work, by its backups.
 #pragma once
 
 #include "tools/sim/goodput.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two options at once: which pair of values brings the model to its goal first.
+// The heat map of two swept options: which pair of values brings the model to its goal first.
 #include "actors/recording/csv.hpp"
 #include "tools/sim/plots/plot_list.hpp"
 
@@ -17,7 +17,8 @@ using csv::field;
 constexpr size_t labelled_cells_max = 240;
 constexpr size_t tic_letters_max = 16;
 
-/// The time to the goal in each cell, that of the best being 1; NaN where a row made no steps.
+/// The time to the goal in each cell, over that of the best; NaN where a row did not make its
+/// steps.
 struct grid_times {
   std::vector<double> relative; ///< In the order of the rows.
   size_t best = 0;
@@ -41,7 +42,7 @@ expected<grid_times> times_of(const sim_command& command, const sim_rows& rows) 
   auto shortest = *best;
   if (shortest == 0)
     return fail(errc::out_of_range,
-                takes_no_time(rows) ? std::string{no_time}
+                takes_no_time(rows) ? no_time
                                     : "the steps of the best row take no time, of which no time is "
                                       "a multiple");
   for (double& time : times.relative)
@@ -49,7 +50,7 @@ expected<grid_times> times_of(const sim_command& command, const sim_rows& rows) 
   return times;
 }
 
-// Values of an option at their places along an axis.
+// The line that names the values of an option along an axis.
 std::string named_tics(std::string_view axis, const std::vector<std::string>& values) {
   constexpr size_t tics_max = 20;
   auto every = (values.size() + tics_max - 1) / tics_max;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loss, by virtual time.
+// The plot of the loss by virtual time.
 #include "actors/recording/csv.hpp"
 #include "tools/sim/plots/plot_list.hpp"
 
@@ -31,15 +31,15 @@ std::string loss_table(const sim_command& command, const sim_rows& rows) {
   return text;
 }
 
-/// One line of the picture.
+/// A line of the picture.
 struct loss_line {
   size_t row = 0;
-  int column = 5;
+  int column = 5; ///< Its column of loss.csv.
   std::string colour;
   std::string title;
 };
 
-// A single run also shows what was learnt of the data of slow replicas, and of the others.
+// A single run also shows the losses of the data of slow replicas, and of the others.
 std::vector<loss_line> lines_of(const sim_command& command, const sim_rows& rows) {
   std::vector<size_t> learnt;
   for (size_t i = 0; i < rows.size(); ++i)
@@ -64,7 +64,7 @@ sim_plot loss_plot(const sim_command& command, const sim_rows& rows) {
   double end = 0;
   for (const auto& line : lines)
     end = std::max(end, rows[line.row].report.learnt->curve.back().seconds);
-  if (end == 0) return {.name = "loss", .why_not = std::string{no_time}};
+  if (end == 0) return {.name = "loss", .why_not = no_time};
   auto unit = unit_for(end);
   const auto& first = rows[lines.front().row];
   auto script = plot_beginning(
@@ -77,7 +77,7 @@ set xrange [0:*]
 set key at screen 0.97, screen 0.83 right top Right samplen 1.5 spacing 1.15 opaque
 )gnuplot",
                         unit.name);
-  if (auto target = first.what.target_loss; std::isfinite(target)) {
+  if (auto target = first.experiment.target_loss; std::isfinite(target)) {
     script
       += fmt::format("set arrow from graph 0, first {0} to graph 1, first {0} nohead lw 1 dt 2 lc "
                      "rgb \"#d1410c\" back\n"

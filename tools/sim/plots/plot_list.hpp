@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pictures there are.
+// Declares all pictures of simulations.
 #pragma once
 
 #include "tools/sim/plots/plot_style.hpp"
@@ -16,7 +16,7 @@ using sim_rows = std::vector<sim_row>;
 /// When the k-th gradient of a step came: mean, median, and where most of them are.
 [[nodiscard]] sim_plot arrivals_plot(const sim_command& command, const sim_rows& rows);
 
-/// Step time by backups, and what a machine gains by them.
+/// Step time and speed-up by backups.
 [[nodiscard]] sim_plot backups_plot(const sim_command& command, const sim_rows& rows);
 
 /// Time to the goal by the gradients of a step.
@@ -40,10 +40,10 @@ using sim_rows = std::vector<sim_row>;
 /// The states of replicas over time.
 [[nodiscard]] sim_plot timeline_plot(const sim_command& command, const sim_rows& rows);
 
-/// Which replicas were slow when.
+/// How many times as long as usual each replica took, over the steps.
 [[nodiscard]] sim_plot slow_down_plot(const sim_command& command, const sim_rows& rows);
 
-/// All of them, those that this run does not allow with the reason.
+/// All pictures; `why_not` of each that the rows do not allow says why.
 [[nodiscard]] std::vector<sim_plot> sim_plots(const sim_command& command, const sim_rows& rows);
 
 } // namespace troupe

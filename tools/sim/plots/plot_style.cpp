@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Headings, colours and captions of plots.
+// Makes the beginnings, colours, captions and tics of plots.
 #include "tools/sim/plots/plot_style.hpp"
 
 #include "actors/recording/csv.hpp"
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 namespace troupe {
@@ -20,7 +20,7 @@ constexpr size_t caption_part_max = 60; // letters of an expression for computin
 constexpr size_t line_name_max = 14; // letters, beside a picture
 
 std::string needed_text(const sim_row& row) {
-  const auto& sync = row.what.sync;
+  const auto& sync = row.experiment.sync;
   return sync.dynamic ? "N dynamic" : fmt::format("N = {}", sync.replicas_to_aggregate);
 }
 
@@ -28,7 +28,7 @@ bool begins_letter(char byte) {
   return (static_cast<unsigned char>(byte) & 0xc0) != 0x80;
 }
 
-// The place at which a letter of UTF-8 text begins; its end, if it has no more.
+// The place at which a letter of a UTF-8 text begins; the text's end if it has fewer.
 size_t place_of_letter(std::string_view text, size_t letter) {
   size_t at = 0;
   while (at < text.size() && (!begins_letter(text[at]) || letter-- > 0))
@@ -36,7 +36,7 @@ size_t place_of_letter(std::string_view text, size_t letter) {
   return at;
 }
 
-// Scripts, their strings and lines of numbers end at the end of a line.
+// A line end would end a string of a script, or a row of a table.
 std::string in_one_line(std::string_view text) {
   std::string line{text};
   for (char& letter : line)
@@ -135,21 +135,18 @@ std::string caption_of(const sim_command& command, std::span<const sim_row> rows
   auto is_swept
     = [&](std::string_view key) { return command.sweep.key == key || command.across.key == key; };
   std::vector<std::string> parts;
-  const auto& sync = row.what.sync;
+  const auto& sync = row.experiment.sync;
   if (!is_swept("replicas")) parts.push_back(fmt::format("n = {}", sync.total_num_replicas));
-  auto is_alike = [&](const sim_row& one) { return needed_text(one) == needed_text(row); };
+  auto is_alike = [&](const sim_row& other) { return needed_text(other) == needed_text(row); };
   if (!is_swept("aggregate") && std::ranges::all_of(rows, is_alike))
     parts.push_back(needed_text(row));
   if (!is_swept("policy")) parts.push_back("policy " + row.options.policy);
   if (!is_swept("compute"))
     parts.push_back("computing " + shortened(row.options.compute, caption_part_max, "..."));
-  if (row.what.dead > 0 && !is_swept("dead"))
-    parts.push_back(fmt::format("{} dead", row.what.dead));
-  if (!is_swept("seed")) parts.push_back(fmt::format("seed {}", row.what.seed));
-  std::string caption;
-  for (const auto& part : parts)
-    caption += (caption.empty() ? "" : ",  ") + part;
-  return caption;
+  if (row.experiment.dead > 0 && !is_swept("dead"))
+    parts.push_back(fmt::format("{} dead", row.experiment.dead));
+  if (!is_swept("seed")) parts.push_back(fmt::format("seed {}", row.experiment.seed));
+  return fmt::format("{}", fmt::join(parts, ",  "));
 }
 
 bool takes_no_time(std::span<const sim_row> rows) {
@@ -189,6 +186,28 @@ std::string logarithmic_tics(double low, double high) {
   }
   if (tics.find(',') != std::string::npos) return tics;
   return fmt::format("{:.2g}, {:.2g}, {:.2g}", low, std::sqrt(low * high), high);
+}
+
+std::string tail_panel_beginning(const tail_panel& panel) {
+  return fmt::format(R"gnuplot(
+unset label
+unset key
+set lmargin at screen {0:.2f}
+set rmargin at screen 0.97
+set bmargin at screen 0.1286
+set tmargin at screen {1:.2f}
+set label "The longest tenth, %" at graph 0, graph {2} left font ",11" textcolor rgb "#444444"
+set tics font ",10"
+set logscale x
+unset xlabel
+unset ylabel
+set xrange [{3:.6g}:{4:.6g}]
+set yrange [90:100]
+set ytics 90,5,100
+set xtics ({5})
+)gnuplot",
+                     panel.left, panel.top, panel.label_height, panel.low, panel.high,
+                     logarithmic_tics(panel.low, panel.high));
 }
 
 time_unit unit_for(double seconds) {

@@ -21,13 +21,13 @@ constexpr size_t timeline_replicas_max = 40;
 constexpr size_t timeline_gradients_max = 12; // of each replica
 constexpr size_t marked_steps_max = 30;
 
-constexpr std::string_view one_row_only = "shows one run: leave out --sweep";
+constexpr const char* one_row_only = "shows one run: leave out --sweep";
 
 // ---- contributions ----
 
-constexpr size_t single_replicas_max = 200; // that can be told apart in a picture
+constexpr size_t single_replicas_max = 200; // bars that can be told apart
 
-// The line of each replica: by its number, or, if they are many, from the one that gave least on.
+// Replicas by number, or, if they are many, from the one that gave least on.
 std::vector<size_t> contribution_order(const std::vector<replica_work>& replicas) {
   std::vector<size_t> order(replicas.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -40,25 +40,22 @@ std::string contributions_table(const std::vector<replica_work>& replicas) {
   std::string text = "line,replica,accepted,stale,cancelled,useful_seconds,wasted_seconds\n";
   size_t line = 0;
   for (auto i : contribution_order(replicas)) {
-    const auto& one = replicas[i];
-    text += csv::line({std::to_string(line++), std::to_string(i), std::to_string(one.accepted),
-                       std::to_string(one.stale), std::to_string(one.cancelled),
-                       field(one.useful_seconds), field(one.wasted_seconds)});
+    const auto& work = replicas[i];
+    text += csv::line({std::to_string(line++), std::to_string(i), std::to_string(work.accepted),
+                       std::to_string(work.stale), std::to_string(work.cancelled),
+                       field(work.useful_seconds), field(work.wasted_seconds)});
   }
   return text;
 }
 
 // ---- timeline ----
 
-/// Some replicas of a run, and where each has its line, from the top down.
+/// Some replicas of a run, in the order of their lines from the top down.
 class chosen_replicas {
 public:
-  chosen_replicas(const std::vector<replica_work>& replicas,
-                  const std::vector<replica_span>& spans) {
-    std::set<uint32_t> chosen;
-    if (replicas.size() > timeline_replicas_max) choose_some(replicas, spans, chosen);
-    for (uint32_t i = 0; i < replicas.size(); ++i)
-      if (replicas.size() <= timeline_replicas_max || chosen.contains(i)) shown_.push_back(i);
+  chosen_replicas(size_t count, const std::vector<replica_span>& spans) : shown_(count) {
+    std::iota(shown_.begin(), shown_.end(), 0U);
+    if (count > timeline_replicas_max) choose_some(spans);
   }
 
   [[nodiscard]] const std::vector<uint32_t>& all() const { return shown_; }
@@ -73,32 +70,31 @@ public:
   [[nodiscard]] size_t late_count() const { return late_count_; }
 
 private:
-  // Half of the lines for those that lost most in these steps, the rest evenly from all.
-  void choose_some(const std::vector<replica_work>& replicas,
-                   const std::vector<replica_span>& spans, std::set<uint32_t>& chosen) {
-    std::vector<job_time> lost(replicas.size());
+  // Half of the lines are for those that lost most in these steps, the rest evenly from all.
+  void choose_some(const std::vector<replica_span>& spans) {
+    auto count = shown_.size();
+    std::vector<job_time> lost(count);
     for (const auto& span : spans)
       if (span.what != kind::accepted && span.what != kind::waiting)
         lost[span.replica] += span.end - span.start;
-    std::vector<uint32_t> order(replicas.size());
-    for (uint32_t i = 0; i < order.size(); ++i)
-      order[i] = i;
-    std::ranges::stable_sort(order, std::greater{}, [&](uint32_t i) { return lost[i]; });
-    for (auto i : order) {
+    std::ranges::stable_sort(shown_, std::greater{}, [&](uint32_t i) { return lost[i]; });
+    std::set<uint32_t> chosen;
+    for (auto i : shown_) {
       if (chosen.size() >= timeline_replicas_max / 2 || lost[i] == job_time{0}) break;
       chosen.insert(i);
     }
     late_count_ = chosen.size();
-    auto others = timeline_replicas_max - chosen.size();
-    for (size_t i = 0; i < others; ++i)
-      chosen.insert(static_cast<uint32_t>(i * replicas.size() / others));
+    auto evenly_chosen = timeline_replicas_max - chosen.size();
+    for (size_t i = 0; i < evenly_chosen; ++i)
+      chosen.insert(static_cast<uint32_t>(i * count / evenly_chosen));
+    shown_.assign(chosen.begin(), chosen.end());
   }
 
   std::vector<uint32_t> shown_;
   size_t late_count_ = 0;
 };
 
-// Only what is drawn; the JSON file has all replicas.
+// Only the drawn spans; timeline.json has all replicas.
 std::string timeline_table(const std::vector<replica_span>& spans, const chosen_replicas& chosen,
                            job_time end) {
   std::string text = "line,replica,kind,start_seconds,end_seconds,step,what\n";
@@ -128,9 +124,9 @@ std::string step_marks(const std::vector<job_time>& bounds, size_t count, uint64
                          "lw 1 lc rgb \"#333333\" front\n",
                          seconds(bounds[i]));
   }
-  auto whole = seconds(bounds[count] - bounds[0]);
+  auto shown_seconds = seconds(bounds[count] - bounds[0]);
   for (size_t i = 0; i < count; ++i) {
-    if (seconds(bounds[i + 1] - bounds[i]) > 0.03 * whole)
+    if (seconds(bounds[i + 1] - bounds[i]) > 0.03 * shown_seconds)
       tics += fmt::format("{}'{}' {:.9g}", tics.empty() ? "" : ", ", first_step + i,
                           seconds(bounds[i] + bounds[i + 1]) / 2);
   }
@@ -147,28 +143,28 @@ std::string replica_names(const std::vector<uint32_t>& replicas) {
 constexpr std::string_view kind_colours[]
   = {"#0b5394", "#e0810b", "#f3c669", "#9fc5a8", "#4f8f63", "#e3edf6", "#9a9a9a"};
 
-// Only what there is gets a name in the legend.
+// Only states that occur get a name in the legend.
 std::string timeline_boxes(const std::vector<replica_span>& spans, const chosen_replicas& chosen,
                            job_time begin, job_time end) {
   auto gap = 0.0012 * seconds(end - begin);
-  std::set<kind> present;
+  std::set<kind> states;
   for (const auto& span : spans)
-    if (chosen.line_of(span.replica) && span.start < end) present.insert(span.what);
+    if (chosen.line_of(span.replica) && span.start < end) states.insert(span.what);
   std::string plots;
-  for (auto what : present) {
-    auto number = static_cast<size_t>(what);
+  for (auto state : states) {
+    auto number = static_cast<size_t>(state);
     // A hair's breadth parts gradients that follow each other.
     plots += fmt::format("{}\"timeline.csv\" skip 1 using ($3 == {} ? $4 : NaN):1:4:"
                          "($5 - $4 > {:.3g} ? $5 - {:.3g} : $5):($1 - 0.38):($1 + 0.38) "
                          "with boxxyerror lc rgb \"{}\" title \"{}\"",
                          plots.empty() ? "plot " : ", \\\n     ", number, 2 * gap, gap,
-                         kind_colours[number], to_string(what));
+                         kind_colours[number], to_string(state));
   }
   return plots + "\n";
 }
 
-// A line for every stretch of steps in which a row shows the same: 0 where there was no
-// gradient, less where it was told to stop.
+// A line for every stretch of steps with the same value in a row: 0 where there was no gradient,
+// less where it was told to stop.
 std::string slow_down_table(const slow_down_map& map) {
   std::string text = "replica,first_step,last_step,slow_down\n";
   for (size_t y = 0; y < map.rows.size(); ++y) {
@@ -185,15 +181,15 @@ std::string slow_down_table(const slow_down_map& map) {
   return text;
 }
 
-// The key leaves out states that do not occur.
-std::string title_if(bool is_there, std::string_view name) {
-  return is_there ? fmt::format("title \"{}\"", name) : "notitle";
+// The legend leaves out verdicts that do not occur.
+std::string title_if(bool occurs, std::string_view name) {
+  return occurs ? fmt::format("title \"{}\"", name) : "notitle";
 }
 
 } // namespace
 
 sim_plot contributions_plot(const sim_command& command, const sim_rows& rows) {
-  if (rows.size() != 1) return {.name = "contributions", .why_not = std::string{one_row_only}};
+  if (rows.size() != 1) return {.name = "contributions", .why_not = one_row_only};
   const auto& replicas = rows[0].profile->replicas;
   const auto& work = rows[0].profile->work;
   if (work.accepted == 0)
@@ -227,23 +223,20 @@ plot "contributions.csv" skip 1 every every_so_many using 1:($3 + $4 + $5) with 
 }
 
 sim_plot timeline_plot(const sim_command& command, const sim_rows& rows) {
-  if (rows.size() != 1) return {.name = "timeline", .why_not = std::string{one_row_only}};
-  const auto& collected = rows[0].profile->spans;
-  if (collected->bounds().empty())
-    return {.name = "timeline", .why_not = "no step came after the warm-up"};
-  const auto& bounds = collected->bounds();
-  const auto& sync = rows[0].what.sync;
+  if (rows.size() != 1) return {.name = "timeline", .why_not = one_row_only};
+  const auto& spans = *rows[0].profile->spans;
+  const auto& bounds = spans.bounds();
+  if (bounds.empty()) return {.name = "timeline", .why_not = "no step came after the warm-up"};
+  const auto& sync = rows[0].experiment.sync;
   auto updates = std::max<size_t>(sync.total_num_replicas / sync.replicas_to_aggregate, 1);
   auto steps = std::min(timeline_gradients_max * updates, bounds.size() - 1);
   if (bounds[steps] == bounds[0])
     return {.name = "timeline",
-            .why_not = takes_no_time(rows) ? std::string{no_time}
-                                           : "the steps that it would show take no time"};
-  auto spans = collected->spans();
+            .why_not = takes_no_time(rows) ? no_time : "the steps that it would show take no time"};
   std::vector<replica_span> in_view;
-  std::ranges::copy_if(spans, std::back_inserter(in_view),
+  std::ranges::copy_if(spans.spans(), std::back_inserter(in_view),
                        [&](const replica_span& span) { return span.start < bounds[steps]; });
-  chosen_replicas chosen{rows[0].profile->replicas, in_view};
+  chosen_replicas chosen{rows[0].profile->replicas.size(), in_view};
   auto lines = chosen.all().size();
   auto height = static_cast<double>(184 + 14 * std::max<size_t>(lines, 6));
   auto script = plot_beginning(
@@ -253,7 +246,7 @@ sim_plot timeline_plot(const sim_command& command, const sim_rows& rows) {
      .width = 1080,
      .height = static_cast<int>(height)});
   script += replica_names(chosen.all());
-  script += step_marks(bounds, steps, collected->first_step());
+  script += step_marks(bounds, steps, spans.first_step());
   script += fmt::format(
     R"gnuplot(
 set rmargin at screen 0.975
@@ -274,9 +267,9 @@ set key at screen 0.52, screen {5:.4f} center horizontal Left reverse samplen 1 
 }
 
 sim_plot slow_down_plot(const sim_command& command, const sim_rows& rows) {
-  if (rows.size() != 1) return {.name = "slow-down", .why_not = std::string{one_row_only}};
+  if (rows.size() != 1) return {.name = "slow-down", .why_not = one_row_only};
   auto map = slow_down_of(*rows[0].profile->spans);
-  auto made = rows[0].what.steps - rows[0].what.warm_up;
+  auto timed_steps = rows[0].experiment.steps - rows[0].experiment.warm_up;
   if (map.rows.empty()) return {.name = "slow-down", .why_not = "no step came after the warm-up"};
   if (std::isnan(map.usual_seconds))
     return {.name = "slow-down", .why_not = "no gradient takes any time"};
@@ -322,7 +315,8 @@ plot "slow-down.csv" skip 1 using ($4 == 0 ? $2 : NaN):1:($2 - 0.5):($3 + 0.5):(
     static_cast<double>(map.rows.size() * map.replicas_per_row) - 0.5, -0.5, top,
     1 + (top - 1) * 0.3, 1 + (top - 1) * 0.65, map.replicas_per_row,
     has_cancelled ? "; violet: told to stop" : "",
-    map.rows[0].size() < made ? fmt::format(" ({} of {})", map.rows[0].size(), made) : "",
+    map.rows[0].size() < timed_steps ? fmt::format(" ({} of {})", map.rows[0].size(), timed_steps)
+                                     : "",
     whole_tics("y", map.rows.size() * map.replicas_per_row));
   return {"slow-down", slow_down_table(map), script};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making the pictures, one file after the other.
+// Writes numbers and scripts of all pictures, and has gnuplot draw them.
 #include "tools/sim/plots/sim_plots.hpp"
 
 #include "actors/recording/output_file.hpp"
@@ -8,10 +8,7 @@
 #include "tools/sim/plots/plot_list.hpp"
 #include "tools/system/child_process.hpp"
 
-#include <cerrno>
-#include <cstring>
 #include <fmt/format.h>
-#include <unistd.h>
 
 namespace troupe {
 
@@ -24,13 +21,13 @@ constexpr std::chrono::minutes gnuplot_timeout{2};
 
 constexpr uint64_t timeline_bytes_max = uint64_t{32} << 20;
 
-expected<void> write_timeline_json(const fs::path& path, const replica_spans& collected) {
+expected<void> write_timeline_json(const fs::path& path, const replica_spans& spans) {
   timeline_options options{.job = "troupe sim", .file_bytes_max = timeline_bytes_max};
-  for (uint32_t i = 0; i < collected.replica_count(); ++i)
+  for (uint32_t i = 0; i < spans.replica_count(); ++i)
     options.tracks.push_back(replica_track(i));
   auto file = timeline_file::create(path, options);
   if (!file) return tl::unexpected<error>(file.error());
-  for (const auto& span : collected.spans()) {
+  for (const auto& span : spans.spans()) {
     auto done = file->append({.actor = replica_track(span.replica),
                               .name = std::string{to_string(span.what)},
                               .start = span.start,
@@ -41,10 +38,10 @@ expected<void> write_timeline_json(const fs::path& path, const replica_spans& co
   return file->flush();
 }
 
-/// The pictures that were written, and those that could not be.
+/// The pictures of which numbers and scripts were written, and those that there are not.
 struct written_plots {
   std::vector<std::string> names;
-  std::string refused; ///< A line for each that there is not.
+  std::string refused; ///< A line for each picture that there is not.
 };
 
 expected<written_plots> write_all(const fs::path& folder, const std::vector<sim_plot>& plots) {
@@ -90,18 +87,6 @@ std::vector<sim_plot> sim_plots(const sim_command& command, const sim_rows& rows
           work_plot(command, rows),          staleness_plot(command, rows),
           contributions_plot(command, rows), timeline_plot(command, rows),
           slow_down_plot(command, rows)};
-}
-
-expected<void> make_plots_folder(const std::string& folder) {
-  if (folder.empty()) return {};
-  std::error_code problem;
-  fs::create_directories(folder, problem);
-  if (problem)
-    return fail(errc::resource,
-                fmt::format("--plots {}: cannot be made: {}", folder, problem.message()));
-  if (::access(folder.c_str(), W_OK) == 0) return {};
-  return fail(errc::resource,
-              fmt::format("--plots {}: cannot write there: {}", folder, std::strerror(errno)));
 }
 
 expected<std::string> write_plots(const std::string& folder, const std::vector<sim_plot>& plots) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Distributions of step times, and of the arrivals within a step.
+// Plots of step times, and of the arrivals of gradients within a step.
 #include "actors/recording/csv.hpp"
 #include "tools/sim/plots/plot_list.hpp"
 
@@ -12,7 +12,7 @@ namespace {
 
 using csv::field;
 
-// Rows that made steps, and of these those that get a line.
+// The rows that made steps, or so many of them as get a line.
 std::vector<size_t> drawn_rows(const sim_rows& rows) {
   std::vector<size_t> with_steps;
   for (size_t i = 0; i < rows.size(); ++i)
@@ -23,12 +23,12 @@ std::vector<size_t> drawn_rows(const sim_rows& rows) {
   return drawn;
 }
 
-std::string some_of(size_t drawn, size_t all) {
+std::string row_remark(size_t drawn, size_t all) {
   return drawn == all ? "" : fmt::format(" ({} of {} rows)", drawn, all);
 }
 
-// A row's points in a table of all rows.
-std::string only(size_t row, double per_second, std::string_view x, std::string_view y) {
+// Selects a row's points from the table of all rows. An empty x or y is the fourth column, a time.
+std::string points_of(size_t row, double per_second, std::string_view x, std::string_view y) {
   return fmt::format("using ($1 == {} ? ({}) : NaN):({})", row,
                      x.empty() ? fmt::format("{} * $4", per_second) : std::string{x},
                      y.empty() ? fmt::format("{} * $4", per_second) : std::string{y});
@@ -46,19 +46,21 @@ std::string step_time_table(const sim_command& command, const sim_rows& rows) {
   return text;
 }
 
-std::string marks(const sim_rows& rows, const std::vector<size_t>& drawn, const time_unit& unit) {
+std::string quantile_marks(const sim_rows& rows, const std::vector<size_t>& drawn,
+                           const time_unit& unit) {
   std::string points;
   for (size_t i = 0; i < drawn.size(); ++i) {
     const auto& time = rows[drawn[i]].report.step_time;
-    const std::pair<double, double> at[] = {{time.p50, 0.5}, {time.p90, 0.9}, {time.p99, 0.99}};
-    for (auto [seconds, share] : at)
+    const std::pair<double, double> marks[] = {{time.p50, 0.5}, {time.p90, 0.9}, {time.p99, 0.99}};
+    for (auto [seconds, share] : marks)
       points += fmt::format("{:.6g},{},{}\n", unit.per_second * seconds, 100 * share, i);
   }
   return "$marks << END\n" + points + "END\n";
 }
 
 std::string step_time_curves(const sim_command& command, const sim_rows& rows,
-                             const std::vector<size_t>& drawn, const time_unit& unit, bool titles) {
+                             const std::vector<size_t>& drawn, const time_unit& unit,
+                             bool with_titles) {
   std::string plots;
   for (size_t i = 0; i < drawn.size(); ++i) {
     const auto& row = rows[drawn[i]];
@@ -66,8 +68,8 @@ std::string step_time_curves(const sim_command& command, const sim_rows& rows,
                              unit.per_second * row.report.step_time.max, unit.name);
     plots += fmt::format(
       "{}\"step-time.csv\" skip 1 {} with steps lw 2 lc rgb \"{}\" {}",
-      i == 0 ? "plot " : ", \\\n     ", only(drawn[i], unit.per_second, "", "100 * $3"),
-      line_colour(i, drawn.size()), titles ? "title " + gnuplot_text(title) : "notitle");
+      i == 0 ? "plot " : ", \\\n     ", points_of(drawn[i], unit.per_second, "", "100 * $3"),
+      line_colour(i, drawn.size()), with_titles ? "title " + gnuplot_text(title) : "notitle");
   }
   for (size_t i = 0; i < drawn.size(); ++i) {
     plots += fmt::format(", \\\n     $marks using ($3 == {} ? $1 : NaN):2 with points pt 7 ps 0.5 "
@@ -92,11 +94,11 @@ std::string arrivals_table(const sim_command& command, const sim_rows& rows) {
   for (size_t i = 0; i < rows.size(); ++i) {
     const auto& arrivals = rows[i].profile->arrivals;
     for (size_t k = 0; k < arrivals.size(); ++k) {
-      const auto& one = arrivals[k];
       if (!is_shown(k, arrivals.size())) continue;
+      const auto& arrival = arrivals[k];
       text += csv::line({std::to_string(i), name_field(row_name(command, rows[i])),
-                         std::to_string(one.k), field(one.mean), field(one.p10), field(one.p50),
-                         field(one.p90)});
+                         std::to_string(arrival.k), field(arrival.mean), field(arrival.p10),
+                         field(arrival.p50), field(arrival.p90)});
     }
   }
   return text;
@@ -114,11 +116,12 @@ std::string arrival_lines(const sim_command& command, const sim_rows& rows,
     auto colour = line_colour(i, drawn.size());
     auto name = drawn.size() == 1 ? "mean" : line_name(command, rows[drawn[i]]);
     auto median = fmt::format("{} * $6", unit.per_second);
-    plots += fmt::format("{}\"arrivals.csv\" skip 1 {} with lines lw 2 lc rgb \"{}\" title {}, \\\n"
-                         "     \"\" skip 1 {} with lines lw 1.5 dt 3 lc rgb \"{}\" {}",
-                         i == 0 ? "" : ", \\\n     ", only(drawn[i], unit.per_second, "$3", ""),
-                         colour, gnuplot_text(name), only(drawn[i], unit.per_second, "$3", median),
-                         colour, drawn.size() == 1 ? "title \"median\"" : "notitle");
+    plots
+      += fmt::format("{}\"arrivals.csv\" skip 1 {} with lines lw 2 lc rgb \"{}\" title {}, \\\n"
+                     "     \"\" skip 1 {} with lines lw 1.5 dt 3 lc rgb \"{}\" {}",
+                     i == 0 ? "" : ", \\\n     ", points_of(drawn[i], unit.per_second, "$3", ""),
+                     colour, gnuplot_text(name), points_of(drawn[i], unit.per_second, "$3", median),
+                     colour, drawn.size() == 1 ? "title \"median\"" : "notitle");
   }
   return plots + "\n";
 }
@@ -139,14 +142,14 @@ sim_plot step_time_plot(const sim_command& command, const sim_rows& rows) {
     shortest = std::min(shortest, time.p90);
     least = std::min(least, rows[i].profile->step_p10);
   }
-  if (longest == 0) return {.name = "step-time", .why_not = std::string{no_time}};
-  if (shortest == 0) end = 1.05 * longest; // most take none, which no logarithm shows
+  if (longest == 0) return {.name = "step-time", .why_not = no_time};
+  if (shortest == 0) end = 1.05 * longest; // most take no time: a logarithmic panel shows none
   auto unit = unit_for(end);
   auto script = plot_beginning(
     {.name = "step-time",
-     .title = "Share of steps that took no longer" + some_of(drawn.size(), rows.size()),
+     .title = "Share of steps that took no longer" + row_remark(drawn.size(), rows.size()),
      .caption = caption_of(command, rows)});
-  script += marks(rows, drawn, unit);
+  script += quantile_marks(rows, drawn, unit);
   script += fmt::format(R"gnuplot(
 set multiplot
 set rmargin at screen 0.665
@@ -162,26 +165,11 @@ set label "dots: p50, p90 and p99" at screen 0.97, screen 0.907 right front text
   script += step_time_curves(command, rows, drawn, unit, true);
   if (shortest == 0 || longest <= 1.0001 * shortest)
     return {"step-time", step_time_table(command, rows), script + "unset multiplot\n"};
-  script
-    += fmt::format(R"gnuplot(
-unset label
-unset key
-set lmargin at screen 0.74
-set rmargin at screen 0.97
-set bmargin at screen 0.1286
-set tmargin at screen 0.40
-set label "The longest tenth, %" at graph 0, graph 1.1 left font ",11" textcolor rgb "#444444"
-set tics font ",10"
-set logscale x
-unset xlabel
-unset ylabel
-set xrange [{0:.6g}:{1:.6g}]
-set yrange [90:100]
-set ytics 90,5,100
-set xtics ({2})
-)gnuplot",
-                   unit.per_second * shortest, unit.per_second * 1.1 * longest,
-                   logarithmic_tics(unit.per_second * shortest, unit.per_second * 1.1 * longest));
+  script += tail_panel_beginning({.left = 0.74,
+                                  .top = 0.4,
+                                  .label_height = 1.1,
+                                  .low = unit.per_second * shortest,
+                                  .high = unit.per_second * 1.1 * longest});
   script += step_time_curves(command, rows, drawn, unit, false) + "unset multiplot\n";
   return {"step-time", step_time_table(command, rows), script};
 }
@@ -200,12 +188,12 @@ sim_plot arrivals_plot(const sim_command& command, const sim_rows& rows) {
   }
   if (top == 0)
     return {.name = "arrivals",
-            .why_not = takes_no_time(rows) ? std::string{no_time}
-                                           : "all gradients are there when their step begins"};
+            .why_not
+            = takes_no_time(rows) ? no_time : "all gradients are there when their step begins"};
   auto unit = unit_for(top);
   auto script = plot_beginning(
     {.name = "arrivals",
-     .title = "When the k-th gradient of a step is there" + some_of(drawn.size(), rows.size()),
+     .title = "When the k-th gradient of a step is there" + row_remark(drawn.size(), rows.size()),
      .caption = caption_of(command, rows)});
   script += fmt::format(R"gnuplot(
 set rmargin at screen {3}

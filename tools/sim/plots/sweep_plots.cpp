@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Costs and gains of backups, and the time when the model is there.
+// Plots of a sweep: costs and gains of backups, and the time until the model converges.
 #include "actors/recording/csv.hpp"
 #include "tools/sim/plots/plot_list.hpp"
 
@@ -15,24 +15,24 @@ namespace {
 
 using csv::field;
 
-// Why the rows of a sweep cannot stand along one axis; empty if nothing is.
+// Why the rows cannot stand along one axis; empty if they can.
 std::string why_no_axis(const sim_command& command) {
   if (!command.across.key.empty()) return "shows one sweep: leave out the second --sweep";
-  auto counts = command.sweep.key == "aggregate" || command.sweep.key == "replicas";
-  return counts ? "" : "needs --sweep aggregate=... or replicas=...";
+  auto has_axis = command.sweep.key == "aggregate" || command.sweep.key == "replicas";
+  return has_axis ? "" : "needs --sweep aggregate=... or replicas=...";
 }
 
 uint32_t backups_of(const sim_row& row) {
-  const auto& sync = row.what.sync;
+  const auto& sync = row.experiment.sync;
   return sync.total_num_replicas - std::min(sync.replicas_to_aggregate, sync.total_num_replicas);
 }
 
-// Where the number of backups changes from step to step, no place on an axis is right.
+// A row in which the number of backups changes from step to step has no place on an axis.
 bool is_shown(const sim_row& row) {
-  return !row.profile->step_times.empty() && !row.what.sync.dynamic;
+  return !row.profile->step_times.empty() && !row.experiment.sync.dynamic;
 }
 
-// A bar without length where no interval is known.
+// 0 where no interval is known: a bar without length.
 double interval_half(const experiment_report& report) {
   auto half = report.half_width();
   return std::isnan(half) ? 0 : half;
@@ -47,13 +47,13 @@ std::string_view edge_remark(bool is_at_edge) {
 bool can_go_on(const sim_rows& rows, double gradients) {
   uint32_t replicas = 0;
   for (const auto& row : rows)
-    replicas = std::max(replicas, row.what.sync.total_num_replicas);
+    replicas = std::max(replicas, row.experiment.sync.total_num_replicas);
   return gradients > 1 && gradients < replicas;
 }
 
 // ---- backups ----
 
-/// One row of the plot of backups.
+/// A row in the plot of backups.
 struct backup_point {
   const sim_row* row = nullptr;
   uint32_t backups = 0;
@@ -61,8 +61,9 @@ struct backup_point {
   double speed_up_of_median = 0;
 };
 
-// t(0) / t(b) * N / (N + b): what a replica does in a second, compared to one without backups. With
-// all N + b replicas the same in each row, N / (N + b) is the share of gradients that count.
+// The speed-up is t(0) / t(b) * N / (N + b): the work of a replica in a second, compared to that
+// without backups. If all rows have the same N + b replicas, N / (N + b) is the share of gradients
+// that count.
 std::vector<backup_point> backup_points(const sim_rows& rows) {
   std::vector<backup_point> points;
   for (const auto& row : rows)
@@ -71,13 +72,15 @@ std::vector<backup_point> backup_points(const sim_rows& rows) {
   if (points.empty()) return points;
   const auto& first = *points.front().row;
   auto share = [](const sim_row& row) {
-    return static_cast<double>(row.what.sync.replicas_to_aggregate)
-           / static_cast<double>(row.what.sync.total_num_replicas);
+    return static_cast<double>(row.experiment.sync.replicas_to_aggregate)
+           / static_cast<double>(row.experiment.sync.total_num_replicas);
   };
   for (auto& point : points) {
-    auto part = share(*point.row) / share(first);
-    point.speed_up = first.report.step_time.mean / point.row->report.step_time.mean * part;
-    point.speed_up_of_median = first.profile->step_p50 / point.row->profile->step_p50 * part;
+    auto relative_share = share(*point.row) / share(first);
+    point.speed_up
+      = first.report.step_time.mean / point.row->report.step_time.mean * relative_share;
+    point.speed_up_of_median
+      = first.profile->step_p50 / point.row->profile->step_p50 * relative_share;
   }
   return points;
 }
@@ -88,12 +91,12 @@ std::string backup_table(const std::vector<backup_point>& points) {
                      "normalised_speed_up_of_median\n";
   for (const auto& point : points) {
     const auto& [row, backups, speed_up, of_median] = point;
-    text
-      += csv::line({std::to_string(backups), std::to_string(row->what.sync.replicas_to_aggregate),
-                    std::to_string(row->what.sync.total_num_replicas),
-                    field(row->profile->step_p10), field(row->profile->step_p50),
-                    field(row->profile->step_p90), field(row->report.step_time.mean),
-                    field(interval_half(row->report)), field(speed_up), field(of_median)});
+    text += csv::line({std::to_string(backups),
+                       std::to_string(row->experiment.sync.replicas_to_aggregate),
+                       std::to_string(row->experiment.sync.total_num_replicas),
+                       field(row->profile->step_p10), field(row->profile->step_p50),
+                       field(row->profile->step_p90), field(row->report.step_time.mean),
+                       field(interval_half(row->report)), field(speed_up), field(of_median)});
   }
   return text;
 }
@@ -143,10 +146,10 @@ set label "best: b = {5}, {6:.3f} times{10}" at first {5}, graph 0.06 {7} offset
 
 // ---- convergence ----
 
-/// One row of the plot of convergence.
+/// A row in the plot of convergence.
 struct goal_point {
   double gradients = 0;
-  double seconds = 0; ///< Or in terms of the curve, if it has no unit.
+  double seconds = 0; ///< Without unit if the curve of iterations has none.
   double error = 0;
 };
 
@@ -154,7 +157,7 @@ expected<std::vector<goal_point>> goal_points(const sim_command& command, const 
   std::vector<goal_point> points;
   for (const auto& row : rows) {
     if (!is_shown(row)) continue;
-    auto gradients = static_cast<double>(row.what.sync.replicas_to_aggregate);
+    auto gradients = static_cast<double>(row.experiment.sync.replicas_to_aggregate);
     auto steps = command.iterations.steps(gradients);
     if (!steps) {
       return fail(errc::out_of_range,
@@ -169,7 +172,7 @@ expected<std::vector<goal_point>> goal_points(const sim_command& command, const 
   return points;
 }
 
-// A curve such as 1/N says only how numbers of steps compare.
+// Whether the curve says only how numbers of steps compare, as 1/N does.
 bool is_relative(const sim_command& command, const std::vector<goal_point>& points) {
   return *command.iterations.steps(points.back().gradients) < 10;
 }
@@ -187,8 +190,8 @@ std::string convergence_script(const sim_command& command, const sim_rows& rows,
     = plot_beginning({.name = "convergence",
                       .title = "Time to converge, if steps go as " + command.iterations.text(),
                       .caption = caption_of(command, rows)});
-  auto what = relative ? fmt::format("time, that of N = {} is 1", points.back().gradients)
-                       : "time, " + unit.name;
+  auto axis_title = relative ? fmt::format("time, that of N = {} is 1", points.back().gradients)
+                             : "time, " + unit.name;
   auto on_the_right = 2 * best->gradients > points.front().gradients + points.back().gradients;
   script += fmt::format(
     R"gnuplot(
@@ -203,7 +206,7 @@ set label "best: N = {3}, time {4}{8}" at first {3}, graph 0.93 {5} offset {6},0
 plot "convergence.csv" skip 1 using 1:({7:.9g} * $2):({7:.9g} * $3) with yerrorbars pt 7 ps 0.3 lw 1 lc rgb "#6fa8dc" notitle, \
      "" skip 1 using 1:({7:.9g} * $2) with linespoints pt 7 ps 0.6 lw 2 lc rgb "#0b5394" notitle
 )gnuplot",
-    gnuplot_text(what), std::max(0.0, height(best->seconds - 0.25 * (top - best->seconds))),
+    gnuplot_text(axis_title), std::max(0.0, height(best->seconds - 0.25 * (top - best->seconds))),
     height(top + 0.08 * (top - best->seconds)), best->gradients,
     relative ? fmt::format("{:.3f}", height(best->seconds))
              : fmt::format("{:.4g} {}", height(best->seconds), unit.name),
@@ -217,7 +220,7 @@ plot "convergence.csv" skip 1 using 1:({7:.9g} * $2):({7:.9g} * $3) with yerrorb
 
 sim_plot backups_plot(const sim_command& command, const sim_rows& rows) {
   if (auto why = why_no_axis(command); !why.empty()) return {.name = "backups", .why_not = why};
-  if (takes_no_time(rows)) return {.name = "backups", .why_not = std::string{no_time}};
+  if (takes_no_time(rows)) return {.name = "backups", .why_not = no_time};
   auto points = backup_points(rows);
   if (points.size() < 2)
     return {.name = "backups", .why_not = "needs two rows that made steps with a fixed N"};
@@ -228,7 +231,7 @@ sim_plot backups_plot(const sim_command& command, const sim_rows& rows) {
 
 sim_plot convergence_plot(const sim_command& command, const sim_rows& rows) {
   if (auto why = why_no_axis(command); !why.empty()) return {.name = "convergence", .why_not = why};
-  if (takes_no_time(rows)) return {.name = "convergence", .why_not = std::string{no_time}};
+  if (takes_no_time(rows)) return {.name = "convergence", .why_not = no_time};
   auto points = goal_points(command, rows);
   if (!points) return {.name = "convergence", .why_not = points.error().message};
   if (points->size() < 2)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ends of gradients, the replicas' time, and the staleness of gradients.
+// Plots of the fates of gradients, of the replicas' time, and of the staleness of gradients.
 #include "actors/recording/csv.hpp"
 #include "tools/sim/plots/plot_list.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <map>
 #include <span>
 
 namespace troupe {
@@ -36,7 +37,7 @@ std::string work_table(const sim_command& command, const sim_rows& rows) {
   return text;
 }
 
-// Not more names below bars than can be read; aslant, where they would run into each other.
+// The names below bars: no more than can be read, and aslant where they would run into each other.
 std::string bar_names(const sim_command& command, const sim_rows& rows) {
   constexpr size_t names_max = 12;
   constexpr size_t letters_max = 52; // side by side, blanks between names included
@@ -54,23 +55,23 @@ std::string bar_names(const sim_command& command, const sim_rows& rows) {
                      names, is_aslant ? "set bmargin at screen 0.29\n" : "");
 }
 
-/// One part of a bar: the columns of work.csv below and with it, and how it looks.
+/// A part of a bar.
 struct bar_part {
-  std::string_view columns;
+  std::string_view columns; ///< The sum of the columns of work.csv up to this part.
   std::string_view colour;
   std::string_view title;
-  bool is_there;
+  bool occurs;
 };
 
 // Bars are stacked by drawing the sum of all parts first, and shorter sums over it.
-std::string bars(std::span<const bar_part> parts, std::string_view whole, double factor) {
+std::string bars(std::span<const bar_part> parts, std::string_view divisor, double factor) {
   std::string plots;
   for (const auto& part : parts) {
-    if (part.is_there) {
+    if (part.occurs) {
       plots
         += fmt::format("{} skip 1 using 1:({} * ({}) / ({})) with boxes lc rgb \"{}\" title \"{}\"",
                        plots.empty() ? "plot \"work.csv\"" : ", \\\n     \"\"", factor,
-                       part.columns, whole, part.colour, part.title);
+                       part.columns, divisor, part.colour, part.title);
     }
   }
   return plots + "\n";
@@ -108,17 +109,22 @@ std::string cost_panel(const work_totals& all, const time_unit& unit) {
 
 // ---- staleness ----
 
+double sum_of(const std::map<uint64_t, uint64_t>& counts) {
+  double sum = 0;
+  for (auto [staleness, count] : counts)
+    sum += static_cast<double>(count);
+  return sum;
+}
+
 std::string staleness_table(const sim_command& command, const sim_rows& rows) {
   auto text
     = fmt::format("row,{},staleness_steps,gradients,share_percent\n", field(row_column(command)));
   for (size_t i = 0; i < rows.size(); ++i) {
-    double all = 0;
-    for (auto [staleness, count] : rows[i].report.staleness_counts)
-      all += static_cast<double>(count);
+    auto sum = sum_of(rows[i].report.staleness_counts);
     for (auto [staleness, count] : rows[i].report.staleness_counts)
       text += csv::line({std::to_string(i), name_field(row_name(command, rows[i])),
                          std::to_string(staleness), std::to_string(count),
-                         field(100 * static_cast<double>(count) / all)});
+                         field(100 * static_cast<double>(count) / sum)});
   }
   return text;
 }
@@ -127,11 +133,9 @@ std::string staleness_table(const sim_command& command, const sim_rows& rows) {
 double smallest_share(const sim_rows& rows) {
   double smallest = 100;
   for (const auto& row : rows) {
-    double all = 0;
+    auto sum = sum_of(row.report.staleness_counts);
     for (auto [staleness, count] : row.report.staleness_counts)
-      all += static_cast<double>(count);
-    for (auto [staleness, count] : row.report.staleness_counts)
-      smallest = std::min(smallest, 100 * static_cast<double>(count) / all);
+      smallest = std::min(smallest, 100 * static_cast<double>(count) / sum);
   }
   return smallest;
 }
@@ -145,8 +149,7 @@ sim_plot work_plot(const sim_command& command, const sim_rows& rows) {
       most = std::max(most, row.profile->work.replica_seconds_per_accepted());
   if (most == 0)
     return {.name = "work",
-            .why_not
-            = takes_no_time(rows) ? std::string{no_time} : "no gradient counted after the warm-up"};
+            .why_not = takes_no_time(rows) ? no_time : "no gradient counted after the warm-up"};
   auto unit = unit_for(most);
   auto script = plot_beginning({.name = "work",
                                 .title = "Work and waste",
