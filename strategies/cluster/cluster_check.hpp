@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a description of a cluster can be true, and how to mend it.
+// Checks of the description of a cluster, and how to mend it.
 #pragma once
 
 #include "strategies/cluster/declared_cluster.hpp"
@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-/// A description, with all that is wrong with it.
+/// A description of a cluster, with all findings about it.
 struct checked_cluster {
   /// Every finding mended, by guesses where there is a choice; as declared if nothing was found.
   declared_cluster mended;

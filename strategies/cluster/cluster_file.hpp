@@ -21,7 +21,7 @@ namespace troupe {
 ///     type = "worker"
 ///     index = 1
 ///
-/// @param findings Gets one, with its line, for everything that is not so.
+/// @param findings Gets one, with its line, for each entry that is otherwise.
 [[nodiscard]] declared_cluster declared_by_file(const std::string& path,
                                                 std::vector<cluster_finding>& findings);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tasks a cluster has, and where each of them listens.
+// The tasks of a cluster, and their addresses.
 #pragma once
 
 #include "messages/errc.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cluster as it was described, before any look whether it makes sense.
+// A cluster as it was described, not yet checked.
 #pragma once
 
 #include "strategies/cluster/cluster_spec.hpp"
@@ -20,7 +20,7 @@ enum class cluster_syntax : uint8_t {
 
 /// A cluster and which of its tasks this process is.
 struct declared_cluster {
-  std::string source; ///< Where that is said: "TF_CONFIG", "Slurm", "--cluster", a file.
+  std::string source; ///< Where it was described: "TF_CONFIG", "Slurm", "--cluster", a file.
   cluster_syntax syntax = cluster_syntax::launcher;
   cluster_spec spec;
   std::optional<std::string> task_type;
@@ -29,7 +29,7 @@ struct declared_cluster {
   bool addresses_may_be_empty = false;
 };
 
-/// Something about it that a person should know.
+/// A fact about a described cluster that a person should know.
 struct cluster_finding {
   enum class severity : uint8_t {
     note,    ///< It works; it may not be what was meant.

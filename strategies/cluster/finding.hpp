@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An actor of another process that is being looked for.
+// The search for an actor of another process.
 #pragma once
 
 #include "actors/net/finder.hpp"
@@ -20,22 +20,22 @@ namespace troupe {
 template <class Handle>
 class finding {
 public:
-  finding(world& world, finder_actor finder, find_actor what)
-    : world_(&world), finder_(std::move(finder)), what_(std::move(what)) {}
+  finding(world& world, finder_actor finder, find_actor search)
+    : world_(&world), finder_(std::move(finder)), search_(std::move(search)) {}
 
   /// For a coroutine: what it awaits.
   /// @param asker The coroutine's `replica_context` or `activity`.
   /// @returns An awaitable of `expected<Handle>`. Errors: as `finder`.
   template <class Asker>
   [[nodiscard]] auto by(Asker& asker) const {
-    return converted{asker.template request<found_actor>(finder_, what_),
+    return converted{asker.template request<found_actor>(finder_, search_),
                      [](const expected<found_actor>& found) { return found.map(handle_of); }};
   }
 
   /// For a thread that runs no actor: waits.
   /// Errors: as `finder` and `ask`.
   [[nodiscard]] expected<Handle> wait() const {
-    return ask<found_actor>(*world_, finder_, what_).map(handle_of);
+    return ask<found_actor>(*world_, finder_, search_).map(handle_of);
   }
 
 private:
@@ -43,7 +43,7 @@ private:
 
   world* world_;
   finder_actor finder_;
-  find_actor what_;
+  find_actor search_;
 };
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Common to all launchers: they count processes, and know nothing of jobs.
+// Tasks for the processes of a launcher, which counts processes and knows nothing of jobs.
 #pragma once
 
 #include "strategies/cluster/cluster_resolver.hpp"

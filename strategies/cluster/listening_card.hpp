@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// On which network card a task of a cluster listens.
+// The network card that a task of a cluster listens on.
 #pragma once
 
 #include "strategies/cluster/environment.hpp"

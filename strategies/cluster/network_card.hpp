@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of a machine's network cards to listen on.
+// The network cards of a machine, and the choice of one to listen on.
 #pragma once
 
 #include "messages/errc.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding out which cluster this process is part of.
+// The cluster that this process is part of, asked from all sources that may know it.
 #pragma once
 
 #include "strategies/cluster/cluster_flags.hpp"

@@ -32,7 +32,7 @@ struct resolved_cluster {
   /// chief without an address: this process.
   std::vector<cluster_task> tasks;
   std::optional<size_t> own;        ///< This process in `tasks`; nothing only if `has_problem`.
-  std::string source;               ///< Where it is said: "TF_CONFIG"; empty: nowhere.
+  std::string source;               ///< Where it is described: "TF_CONFIG"; empty: nowhere.
   std::vector<std::string> ignored; ///< Other sources that said something, too.
   std::vector<cluster_finding> findings;
   /// An example in the source's own syntax, if there is a problem, or a note about how it could be

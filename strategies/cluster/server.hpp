@@ -44,7 +44,7 @@ struct server_options {
   /// Told what is wrong but can go on, in one line. Thread: one of its own.
   std::function<void(const std::string&)> on_warning{};
 
-  /// Asked to stop, the server waits for no process: what waits throws `failure`, with `cancelled`.
+  /// Asked to stop, the server waits for no process: calls that wait throw `failure`, `cancelled`.
   std::stop_token stop{};
 };
 
@@ -111,8 +111,7 @@ public:
   template <class Handle>
   [[nodiscard]] finding<Handle> find(const std::string& task, const std::string& name,
                                      std::optional<job_time> deadline = {}) {
-    auto what = search_for(task, name, deadline);
-    return {world_, finder_, std::move(what)};
+    return {world_, finder_, search_for(task, name, deadline)};
   }
 
   /// Lets other processes have actors made here: see `spawn_group`.
@@ -130,7 +129,7 @@ public:
     return life;
   }
 
-  /// The name under which `offer` publishes what makes actors of a kind.
+  /// The name under which `offer` publishes the maker of a kind of actors.
   [[nodiscard]] static std::string name_of_maker(const std::string& kind) {
     return "maker of " + kind;
   }

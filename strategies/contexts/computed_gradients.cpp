@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a loss on a tape to the gradients of variables.
+// Computes the gradients of a loss, on the tape of the host or on a device.
 #include "strategies/contexts/computed_gradients.hpp"
 
 namespace troupe {
 
 namespace {
 
-// On a tape of the host, each gradient when it is final.
-double differentiate(const loss_function& loss, const std::vector<variable>& variables,
-                     const std::vector<tensor>& values, const gradient_taker& take,
-                     const std::stop_token& stop) {
-  tape on{stop, {}, loss.precision()};
+// On a tape of the host, which hands out each gradient when it is final.
+double differentiate_on_host(const loss_function& loss, const std::vector<variable>& variables,
+                             const std::vector<tensor>& values, const gradient_taker& take,
+                             const std::stop_token& stop) {
+  tape tape{stop, {}, loss.precision()};
   std::vector<expression> parameters;
   for (const auto& value : values)
-    parameters.push_back(on.parameter(value));
-  auto result = loss(on, parameters);
-  auto value = nats_of(value_or_throw(on.value(result)));
+    parameters.push_back(tape.parameter(value));
+  auto result = loss(tape, parameters);
+  auto value = nats_of(value_or_throw(tape.value(result)));
   auto ready = [&](size_t i, const gradient& final) { take(variables[i], final); };
-  value_or_throw(on.gradients(result, parameters, ready));
+  value_or_throw(tape.gradients(result, parameters, ready));
   return value;
 }
 
 // Gradients on a device cannot be looked at before the stream is done. Rows come to the host, where
 // they are made the arrays that they are rows of.
-double differentiate_there(const loss_function& loss, const std::vector<variable>& variables,
-                           const std::vector<tensor>& values, const gradient_taker& take,
-                           const std::stop_token& stop, compute_stream& on) {
-  auto computed = value_or_throw(loss.differentiate(on, values, stop));
+double differentiate_on_device(const loss_function& loss, const std::vector<variable>& variables,
+                               const std::vector<tensor>& values, const gradient_taker& take,
+                               const std::stop_token& stop, compute_stream& stream) {
+  auto computed = value_or_throw(loss.differentiate(stream, values, stop));
   for (auto& gradient : computed.gradients)
     if (auto* rows = std::get_if<indexed_slices>(&gradient))
-      rows->values = value_or_throw(on.to_host(rows->values));
-  value_or_throw(on.wait());
+      rows->values = value_or_throw(stream.to_host(rows->values));
+  value_or_throw(stream.wait());
   for (size_t i = variables.size(); i > 0; --i)
     take(variables[i - 1], computed.gradients[i - 1]);
   return nats_of(computed.loss);
@@ -38,16 +38,16 @@ double differentiate_there(const loss_function& loss, const std::vector<variable
 
 } // namespace
 
-expected<step_on_stream> loss_function::differentiate(compute_stream& on,
+expected<step_on_stream> loss_function::differentiate(compute_stream& stream,
                                                       std::span<const tensor> variables,
                                                       const std::stop_token& stop,
                                                       double scale) const {
-  const differentiation how{stop, precision_, scale};
-  if (on.where().kind == device_kind::cpu)
-    return differentiate_with(cpu::context{}, on, variables, how, on_host_);
-  if (on_gpu_) return differentiate_on_gpu(on, variables, how, on_gpu_);
+  const differentiation settings{stop, precision_, scale};
+  if (stream.where().kind == device_kind::cpu)
+    return differentiate_with(cpu::context{}, stream, variables, settings, on_host_);
+  if (on_gpu_) return differentiate_on_gpu(stream, variables, settings, on_gpu_);
   return fail(errc::failed_precondition,
-              "the replica computes on " + to_string(on.where())
+              "the replica computes on " + to_string(stream.where())
                 + ", and its loss is written for a tape of the CPU: have it take any tape (auto& "
                   "t), and Troupe built with GPU support");
 }
@@ -57,8 +57,8 @@ task<computed_gradients> compute_gradients(replica_context& context, loss_functi
   auto reading = context.read_on_device(variables);
   auto values = co_await reading;
   auto work = [loss = std::move(loss), values = std::move(values),
-               grad_loss](const std::stop_token& stop, compute_stream& on) {
-    return value_or_throw(loss.differentiate(on, values, stop, grad_loss));
+               grad_loss](const std::stop_token& stop, compute_stream& stream) {
+    return value_or_throw(loss.differentiate(stream, values, stop, grad_loss));
   };
   auto computing = context.compute(std::move(work));
   auto done = co_await computing;
@@ -73,10 +73,10 @@ task<double> compute_gradients(replica_context& context, loss_function loss,
   auto reading = context.read_on_device(variables);
   auto values = co_await reading;
   auto work = [loss, variables, values = std::move(values), take](const std::stop_token& stop,
-                                                                  compute_stream& on) {
-    return on.where().kind == device_kind::cpu
-             ? differentiate(loss, variables, values, take, stop)
-             : differentiate_there(loss, variables, values, take, stop, on);
+                                                                  compute_stream& stream) {
+    return stream.where().kind == device_kind::cpu
+             ? differentiate_on_host(loss, variables, values, take, stop)
+             : differentiate_on_device(loss, variables, values, take, stop, stream);
   };
   auto computing = context.compute(std::move(work));
   auto value = co_await computing;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of a loss, computed on a replica.
+// Computes gradients of a loss on a replica.
 #pragma once
 
 #include "actors/gpu/differentiate.hpp"
@@ -58,14 +58,14 @@ public:
   }
 
   /// Writes the loss down on a tape of the host.
-  expression operator()(tape& on, std::span<const expression> variables) const {
-    return on_host_(on, variables);
+  expression operator()(tape& tape, std::span<const expression> variables) const {
+    return on_host_(tape, variables);
   }
 
   /// The loss and its gradients by the variables, on the device of a stream.
   /// Errors: as `differentiate_with`; failed_precondition, if the stream is a GPU's, and the loss
   /// is not for its tape.
-  [[nodiscard]] expected<step_on_stream> differentiate(compute_stream& on,
+  [[nodiscard]] expected<step_on_stream> differentiate(compute_stream& stream,
                                                        std::span<const tensor> variables,
                                                        const std::stop_token& stop,
                                                        double scale = 1) const;
@@ -89,7 +89,7 @@ private:
                                                          double grad_loss = 1);
 
 /// A function that is told of each final gradient. Thread: a computing one.
-using gradient_taker = std::function<void(const variable& of, const gradient& final)>;
+using gradient_taker = std::function<void(const variable& variable, const gradient& final)>;
 
 /// Computes the same gradients, and hands each out as soon as it is final, the last layers first. A
 /// GPU hands them out once all are final: where their variables lie, but rows on the host.

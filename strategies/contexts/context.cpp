@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entering and leaving contexts, and refusing calls in the wrong one.
+// Enters and leaves contexts, and refuses calls in the wrong one.
 #include "strategies/contexts/context.hpp"
 
 #include "actors/world/activity.hpp"
-#include "messages/failure.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/contexts/default_strategy.hpp"
 #include "strategies/contexts/replica_context.hpp"
 #include "strategies/contexts/strategy.hpp"
@@ -56,10 +56,10 @@ bool has_strategy() {
 
 strategy& get_strategy() {
   if (auto* owner = context_stack::current().top().owner; owner != nullptr) return *owner;
-  if (auto* standing_by = default_strategy::instance(); standing_by != nullptr) return *standing_by;
-  throw failure{{errc::failed_precondition,
-                 "get_strategy was called outside every scope, and there is no default strategy; "
-                 "enter a scope, or make a default_strategy"}};
+  if (auto* fallback = default_strategy::instance(); fallback != nullptr) return *fallback;
+  throw_failure(errc::failed_precondition,
+                "get_strategy was called outside every scope, and there is no default strategy; "
+                "enter a scope, or make a default_strategy");
 }
 
 bool in_cross_replica_context() {
@@ -88,20 +88,19 @@ void experimental_set_strategy(strategy* chosen) {
 }
 
 void context_stack::leave(uint64_t number) {
-  auto left = std::ranges::find(frames_, number, &context_frame::number);
-  frames_.erase(left, frames_.end());
+  frames_.erase(std::ranges::find(frames_, number, &context_frame::number), frames_.end());
 }
 
 strategy_scope::strategy_scope(strategy& entered)
   : strategy_(entered), stack_(&context_stack::current()) {
-  auto around = stack_->top();
-  if (around.kind == context_kind::replica || around.kind == context_kind::computing
-      || around.kind == context_kind::closure)
+  auto current = stack_->top();
+  if (current.kind == context_kind::replica || current.kind == context_kind::computing
+      || current.kind == context_kind::closure)
     refuse_context(
       fmt::format("scope was called in {}, but needs the cross-replica context; enter the "
                   "scope around `run`",
-                  describe(around)));
-  if (around.owner != nullptr && around.owner != &entered)
+                  describe(current)));
+  if (current.owner != nullptr && current.owner != &entered)
     refuse_context(
       &entered == default_strategy::instance()
         ? "Must not nest tf.distribute.Strategy scopes: the default strategy's scope was "
@@ -110,8 +109,8 @@ strategy_scope::strategy_scope(strategy& entered)
           "of another strategy; leave that one first");
   number_ = stack_->push({.kind = context_kind::cross_replica,
                           .owner = &entered,
-                          .component = around.component,
-                          .beside = around.beside});
+                          .component = current.component,
+                          .beside = current.beside});
 }
 
 strategy_scope::~strategy_scope() {
@@ -131,21 +130,21 @@ void strategy_scope::exit() {
 namespace context_check {
 
 void cross_replica(std::string_view call, const strategy& owner) {
-  auto at = context_stack::current().top();
-  if (at.kind == context_kind::default_replica) return;
-  if (at.owner != &owner && at.owner != nullptr)
+  auto frame = context_stack::current().top();
+  if (frame.kind == context_kind::default_replica) return;
+  if (frame.owner != &owner && frame.owner != nullptr)
     refuse_context(fmt::format("{} was called in {} of another strategy. Mixing different "
                                "tf.distribute.Strategy objects; leave the other scope first",
-                               call, describe(at)));
-  if (at.kind == context_kind::closure)
+                               call, describe(frame)));
+  if (frame.kind == context_kind::closure)
     refuse_context(
       fmt::format("{} was called in {}; call it where all processes do, before they serve", call,
-                  describe(at)));
-  if (!is_cross_replica(at.kind))
+                  describe(frame)));
+  if (!is_cross_replica(frame.kind))
     refuse_context(
       fmt::format("{} was called in {}. Method requires being in cross-replica context, use "
                   "get_replica_context().merge_call()",
-                  call, describe(at)));
+                  call, describe(frame)));
 }
 
 void blocking(std::string_view call, const strategy& owner, std::string_view awaited) {
@@ -158,25 +157,25 @@ void blocking(std::string_view call, const strategy& owner, std::string_view awa
                   call, describe(stack.top()), awaited));
 }
 
-void waiting(std::string_view call, std::string_view mend) {
+void waiting(std::string_view call, std::string_view remedy) {
   const auto& stack = context_stack::current();
   if (stack.may_block() && stack.top().kind != context_kind::computing) return;
   refuse_context(
-    fmt::format("{} was called in {}, but it blocks; {}", call, describe(stack.top()), mend));
+    fmt::format("{} was called in {}, but it blocks; {}", call, describe(stack.top()), remedy));
 }
 
-void replica(std::string_view call, const replica_context& of) {
-  auto at = context_stack::current().top();
-  if (at.replica == &of) return;
-  if (at.kind == context_kind::replica)
+void replica(std::string_view call, const replica_context& context) {
+  auto frame = context_stack::current().top();
+  if (frame.replica == &context) return;
+  if (frame.kind == context_kind::replica)
     refuse_context(
       fmt::format("{} was called for replica {} in {}. Mismatching ReplicaContext; use the "
                   "context that your function was given",
-                  call, of.replica_id_in_sync_group(), describe(at)));
+                  call, context.replica_id_in_sync_group(), describe(frame)));
   refuse_context(
     fmt::format("{} was called in {}, but needs the replica context of replica {}; call it in "
                 "the function that `run` runs",
-                call, describe(at), of.replica_id_in_sync_group()));
+                call, describe(frame), context.replica_id_in_sync_group()));
 }
 
 } // namespace context_check

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which context a call is made: a replica's, the cross-replica one, an update's.
+// The context of a call: that of a replica, of all replicas, of an update, or none of these.
 #pragma once
 
 #include <cstdint>
@@ -59,8 +59,6 @@ public:
 
   /// Leaves a context, and all that were entered in it. Does nothing if it was left before.
   void leave(uint64_t number);
-
-  [[nodiscard]] const std::vector<context_frame>& frames() const { return frames_; }
 
   /// Whether this is the stack of a thread, where a call may block. A coroutine may not block.
   [[nodiscard]] bool may_block() const { return may_block_; }
@@ -202,11 +200,11 @@ inline void blocking(std::string_view call, const strategy& owner) {
 }
 
 /// For a call that blocks, and means the same in every context.
-/// @param mend The call to make instead.
-void waiting(std::string_view call, std::string_view mend);
+/// @param remedy The call to make instead.
+void waiting(std::string_view call, std::string_view remedy);
 
 /// For a call of a replica: its own replica context.
-void replica(std::string_view call, const replica_context& of);
+void replica(std::string_view call, const replica_context& context);
 
 } // namespace context_check
 

@@ -3,7 +3,7 @@
 #include "strategies/contexts/cross_replica_context.hpp"
 
 #include "kernels/tensor/crc32c.hpp"
-#include "messages/failure.hpp"
+#include "messages/throw_failure.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/replica_group.hpp"
 #include "strategies/contexts/strategy.hpp"
@@ -18,17 +18,17 @@ namespace troupe {
 namespace {
 
 // Where each replica's value lies.
-device_values on_devices(const strategy& of, const distributed_value<gradient>& value) {
-  return {value.local_results(), of.layout().worker_devices};
+device_values on_devices(const strategy& strategy, const distributed_value<gradient>& value) {
+  return {value.local_results(), strategy.layout().worker_devices};
 }
 
 // A value that is one for all replicas is its own mean, and has no sum.
 std::optional<gradient> reduced_as_it_is(reduce_op op, const distributed_value<gradient>& value,
-                                         const strategy& of) {
-  if (!value.is_mirrored() || !is_one_for_all(value.size(), of.layout().group.get()))
+                                         const strategy& strategy) {
+  if (!value.is_mirrored() || !is_one_for_all(value.size(), strategy.layout().group.get()))
     return std::nullopt;
-  reduce_scope over{.replicas = of.num_replicas_in_sync()};
-  return as_gradient(reduce_leaves(op, flatten(value), over)().front());
+  reduce_scope scope{.replicas = strategy.num_replicas_in_sync()};
+  return as_gradient(reduce_leaves(op, flatten(value), scope)().front());
 }
 
 // Ends the replicas of a run inside a merge function if the outer run is given up.
@@ -50,10 +50,10 @@ struct nested_run {
 variable_operand operand_for_all(const variable& target, variable_operand operand) {
   auto mirrored = [&](const auto& value) -> variable_operand {
     if (!value.is_mirrored())
-      throw failure{{errc::type_mismatch,
-                     fmt::format("Expected value to be mirrored across replicas: variable '{}' "
-                                 "would get another value for each; reduce it first",
-                                 target.name())}};
+      throw_failure(errc::type_mismatch,
+                    "Expected value to be mirrored across replicas: variable '{}' would get "
+                    "another value for each; reduce it first",
+                    target.name());
     return value.primary();
   };
   if (const auto* value = std::get_if<distributed_value<tensor>>(&operand)) return mirrored(*value);
@@ -65,13 +65,11 @@ variable_operand operand_for_all(const variable& target, variable_operand operan
 } // namespace
 
 task<tensor> update_context::read(variable source) {
-  auto reading = read_copy(activity_, source, component_of(source, component_));
-  auto value = co_await reading;
-  co_return value;
+  return read_copy(activity_, source, component_of(source, component_));
 }
 
-task<tensor> update_context::apply(variable target, change how, variable_operand operand) {
-  check_made_by(name_of_assign(how), strategy_, target);
+task<tensor> update_context::apply(variable target, change operation, variable_operand operand) {
+  check_made_by(name_of_assign(operation), strategy_, target);
   auto taker = taker_of(component_, target.copies(), strategy_.num_local_replicas());
   if (const auto* value = std::get_if<distributed_value<tensor>>(&operand)) {
     operand = tensor{value->select(taker)};
@@ -82,14 +80,14 @@ task<tensor> update_context::apply(variable target, change how, variable_operand
     auto value = co_await reading;
     operand = value;
   }
-  auto changing
-    = change_copy(activity_, target, component_of(target, component_), how, std::move(operand));
+  auto changing = change_copy(activity_, target, component_of(target, component_), operation,
+                              std::move(operand));
   auto value = co_await changing;
   co_return value;
 }
 
-cross_replica_context::cross_replica_context(troupe::strategy& of, activity& activity)
-  : strategy_(of), activity_(activity), reducer_(of.site_of_reductions(), activity) {}
+cross_replica_context::cross_replica_context(troupe::strategy& strategy, activity& activity)
+  : strategy_(strategy), activity_(activity), reducer_(strategy.site_of_reductions(), activity) {}
 
 uint32_t cross_replica_context::num_replicas_in_sync() const {
   return strategy_.num_replicas_in_sync();
@@ -123,8 +121,8 @@ task<distributed_value<tensor>>
 cross_replica_context::gather_brought(std::vector<tensor> parts, int64_t axis,
                                       communication_options options) {
   auto takers = parts.size();
-  reduction_call how{.what = "all_gather", .options = options};
-  auto gathering = reducer_.gather(std::move(how), std::move(parts), axis);
+  reduction_call call{.name = "all_gather", .options = options};
+  auto gathering = reducer_.gather(std::move(call), std::move(parts), axis);
   auto gathered = co_await gathering;
   if (gathered.size() < takers)
     co_return distributed_value<tensor>::mirrored(gathered.front(), takers);
@@ -136,44 +134,39 @@ task<void> cross_replica_context::bring_to_host(std::vector<tensor*> arrays) {
 }
 
 task<tensor> cross_replica_context::read(variable source) {
-  auto is_kept_apart = source.synchronization() == variable_synchronization::on_read;
-  auto has_whole = source.aggregation() != variable_aggregation::none;
-  if (group() != nullptr && is_kept_apart && has_whole) {
-    auto combining = read_over_processes(std::move(source));
-    auto combined = co_await combining;
-    co_return combined;
-  }
-  auto reading = read_copy(activity_, source, whole_variable);
-  auto value = co_await reading;
-  co_return value;
+  auto has_own_copies = source.synchronization() == variable_synchronization::on_read;
+  auto is_aggregated = source.aggregation() != variable_aggregation::none;
+  if (group() != nullptr && has_own_copies && is_aggregated)
+    return read_over_processes(std::move(source));
+  return read_copy(activity_, source, whole_variable);
 }
 
 task<tensor> cross_replica_context::read_over_processes(variable source) {
-  leaf_group copies;
   auto reading = read_copies(activity_, source);
-  auto here = co_await reading;
-  copies.parts.assign(here.begin(), here.end());
-  reduction_call how{fmt::format("read of variable '{}'", source.name())};
+  auto copies = co_await reading;
+  leaf_group group{.parts = {copies.begin(), copies.end()}};
+  reduction_call call{fmt::format("read of variable '{}'", source.name())};
   if (source.aggregation() == variable_aggregation::only_first_replica) {
-    auto sharing = reducer_.broadcast(std::move(how), copies.parts.front());
+    auto sharing = reducer_.broadcast(std::move(call), group.parts.front());
     auto first = co_await sharing;
     co_return std::get<tensor>(first);
   }
-  how.op = to_reduce_op(source.aggregation());
-  auto combining = reducer_.reduce(std::move(how), {copies}, 1);
+  call.op = to_reduce_op(source.aggregation());
+  auto combining = reducer_.reduce(std::move(call), {group}, 1);
   auto combined = co_await combining;
   co_return std::get<tensor>(combined.front().front());
 }
 
-task<tensor> cross_replica_context::apply(variable target, change how, variable_operand operand) {
-  check_made_by(name_of_assign(how), strategy_, target);
+task<tensor> cross_replica_context::apply(variable target, change operation,
+                                          variable_operand operand) {
+  check_made_by(name_of_assign(operation), strategy_, target);
   operand = operand_for_all(target, std::move(operand));
   if (const auto* from = std::get_if<variable>(&operand)) {
     auto reading = read(*from);
     auto value = co_await reading;
     operand = value;
   }
-  auto changing = change_copy(activity_, target, whole_variable, how, std::move(operand));
+  auto changing = change_copy(activity_, target, whole_variable, operation, std::move(operand));
   auto value = co_await changing;
   co_return value;
 }
@@ -184,10 +177,10 @@ cross_replica_context::reduce_to(reduce_op op, distributed_value<gradient> value
   auto count = to.devices().size();
   if (auto as_it_is = reduced_as_it_is(op, value, strategy_))
     co_return distributed_value<gradient>::mirrored(std::move(*as_it_is), count);
-  std::vector<replica_gradients> given;
-  given.push_back({.values = on_devices(strategy_, value), .to = std::move(to)});
-  reduction_call how{.what = describe_reduction("reduce_to", op), .op = op, .options = options};
-  auto reducing = reducer_.reduce_gradients(std::move(how), std::move(given));
+  std::vector<replica_gradients> gradients;
+  gradients.push_back({.values = on_devices(strategy_, value), .to = std::move(to)});
+  reduction_call call{.name = describe_reduction("reduce_to", op), .op = op, .options = options};
+  auto reducing = reducer_.reduce_gradients(std::move(call), std::move(gradients));
   auto reduced = co_await reducing;
   co_return distributed_value<gradient>::mirrored(std::move(reduced.front().front()), count);
 }
@@ -206,7 +199,7 @@ task<std::vector<distributed_value<gradient>>> cross_replica_context::batch_redu
   reduce_op op, std::vector<std::pair<distributed_value<gradient>, destinations>> values,
   communication_options options) {
   std::vector<distributed_value<gradient>> results(values.size());
-  std::vector<replica_gradients> given;
+  std::vector<replica_gradients> gradients;
   std::vector<size_t> places;
   for (size_t i = 0; i < values.size(); ++i) {
     const auto& [value, to] = values[i];
@@ -214,14 +207,14 @@ task<std::vector<distributed_value<gradient>>> cross_replica_context::batch_redu
       results[i] = distributed_value<gradient>::mirrored(std::move(*as_it_is), to.devices().size());
       continue;
     }
-    given.push_back({.name = fmt::format("value {}", places.size()),
-                     .values = on_devices(strategy_, value),
-                     .to = to});
+    gradients.push_back({.name = fmt::format("value {}", places.size()),
+                         .values = on_devices(strategy_, value),
+                         .to = to});
     places.push_back(i);
   }
-  reduction_call how{
-    .what = describe_reduction("batch_reduce_to", op), .op = op, .options = options};
-  auto reducing = reducer_.reduce_gradients(std::move(how), std::move(given));
+  reduction_call call{
+    .name = describe_reduction("batch_reduce_to", op), .op = op, .options = options};
+  auto reducing = reducer_.reduce_gradients(std::move(call), std::move(gradients));
   auto reduced = co_await reducing;
   for (size_t i = 0; i < places.size(); ++i)
     results[places[i]] = distributed_value<gradient>::mirrored(
@@ -238,10 +231,9 @@ void cross_replica_context::check_alike(std::span<const reduce_op> ops) const {
   auto first = strategy_.first_local_replica();
   for (size_t i = 1; i < ops.size(); ++i)
     if (ops[i] != ops[0])
-      throw failure{{errc::failed_precondition,
-                     fmt::format("replica {} reduces by {}, replica {} by {}; all replicas have to "
-                                 "reduce alike",
-                                 first + i, to_string(ops[i]), first, to_string(ops[0]))}};
+      throw_failure(errc::failed_precondition,
+                    "replica {} reduces by {}, replica {} by {}; all replicas have to reduce alike",
+                    first + i, to_string(ops[i]), first, to_string(ops[0]));
 }
 
 std::string cross_replica_context::describe_reduction(std::string_view call, reduce_op op,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The context of a merge function: all replicas at once.
+// The contexts of merge functions, for all replicas at once, and of updates, for one copy.
 #pragma once
 
 #include "strategies/contexts/context.hpp"
@@ -21,8 +21,8 @@ namespace troupe {
 /// concern that copy alone.
 class update_context final : public variable_access {
 public:
-  update_context(const troupe::strategy& of, activity& activity, uint32_t component)
-    : strategy_(of), activity_(activity), component_(component) {}
+  update_context(const troupe::strategy& strategy, activity& activity, uint32_t component)
+    : strategy_(strategy), activity_(activity), component_(component) {}
 
   /// The index of the copy.
   [[nodiscard]] uint32_t replica_id() const { return component_; }
@@ -30,7 +30,8 @@ public:
   [[nodiscard]] task<tensor> read(variable source) override;
 
 protected:
-  [[nodiscard]] task<tensor> apply(variable target, change how, variable_operand operand) override;
+  [[nodiscard]] task<tensor> apply(variable target, change operation,
+                                   variable_operand operand) override;
 
 private:
   const troupe::strategy& strategy_;
@@ -44,7 +45,7 @@ private:
 /// Thread: only the function that it was given to.
 class cross_replica_context final : public variable_access {
 public:
-  cross_replica_context(troupe::strategy& of, activity& activity);
+  cross_replica_context(troupe::strategy& strategy, activity& activity);
 
   [[nodiscard]] troupe::strategy& strategy() const { return strategy_; }
 
@@ -62,8 +63,8 @@ public:
   [[nodiscard]] auto reduce(reduce_op op, T value,
                             std::optional<std::vector<int64_t>> axes = std::nullopt)
     -> task<unflattened_t<T>> {
-    reduction_call how{describe_reduction("reduce", op, compared(value)), op, std::move(axes)};
-    auto reducing = reducer_.reduce(std::move(how), flatten(value), 1);
+    reduction_call call{describe_reduction("reduce", op, compared(value)), op, std::move(axes)};
+    auto reducing = reducer_.reduce(std::move(call), flatten(value), 1);
     auto leaves = co_await reducing;
     co_return unflatten(leaves.front(), value);
   }
@@ -171,14 +172,14 @@ public:
   reduce_brought(std::vector<reduce_op> ops, std::vector<std::shared_ptr<const T>> brought,
                  communication_options options) {
     std::vector<const T*> values;
-    for (const auto& each : brought)
-      values.push_back(each.get());
+    for (const auto& value : brought)
+      values.push_back(value.get());
     check_alike(ops);
     auto op = ops.front();
-    reduction_call how{.what = describe_reduction("all_reduce", op, compared(*values.front())),
-                       .op = op,
-                       .options = std::move(options)};
-    auto reducing = reducer_.reduce(std::move(how), flatten_all(values), brought.size());
+    reduction_call call{.name = describe_reduction("all_reduce", op, compared(*values.front())),
+                        .op = op,
+                        .options = std::move(options)};
+    auto reducing = reducer_.reduce(std::move(call), flatten_all(values), brought.size());
     auto of_replicas = co_await reducing;
     if (of_replicas.size() == 1)
       co_return distributed_value<T>::mirrored(unflatten(of_replicas.front(), *values.front()),
@@ -193,7 +194,8 @@ public:
   [[nodiscard]] task<void> bring_to_host(std::vector<tensor*> arrays);
 
 protected:
-  [[nodiscard]] task<tensor> apply(variable target, change how, variable_operand operand) override;
+  [[nodiscard]] task<tensor> apply(variable target, change operation,
+                                   variable_operand operand) override;
 
 private:
   void check_alike(std::span<const reduce_op> ops) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The strategy of code that has chosen none.
+// The strategy that code runs under if it has chosen none.
 #pragma once
 
 #include "strategies/contexts/strategy.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts as numbers: first their lengths, then their letters.
+// Gathers texts as numbers: the length of each, then its letters.
 #include "strategies/contexts/gathered_texts.hpp"
 
 #include "messages/throw_failure.hpp"
@@ -19,13 +19,13 @@ tensor numbers_of(const std::string& text) {
   return result;
 }
 
-std::vector<std::string> texts_of(const tensor& all, const std::string& what) {
+std::vector<std::string> texts_of(const tensor& all, const std::string& name) {
   std::vector<std::string> texts;
   auto numbers = all.values<int64_t>();
   while (!numbers.empty()) {
     auto length = numbers[0];
     if (length < 0 || static_cast<size_t>(length) >= numbers.size())
-      throw_failure(errc::malformed, "{}: a text is longer than what has come", what);
+      throw_failure(errc::malformed, "{}: a text is longer than what has come", name);
     auto letters = numbers.subspan(1, static_cast<size_t>(length));
     auto& text = texts.emplace_back();
     for (auto letter : letters)
@@ -37,18 +37,18 @@ std::vector<std::string> texts_of(const tensor& all, const std::string& what) {
 
 } // namespace
 
-std::vector<std::string> gather_texts(strategy& strategy, const std::string& what,
+std::vector<std::string> gather_texts(strategy& strategy, const std::string& name,
                                       const std::string& own) {
   context_check::blocking("gather_texts", strategy);
   const auto& group = strategy.layout().group;
   if (!group) return {own};
-  auto mine = numbers_of(own);
-  auto all = strategy.cross_replica([mine, what](cross_replica_context& context) {
-    return context.reducing().gather_rows(what, {mine});
+  auto numbers = numbers_of(own);
+  auto all = strategy.cross_replica([numbers, name](cross_replica_context& context) {
+    return context.reducing().gather_rows(name, {numbers});
   });
-  auto texts = texts_of(all.front(), what);
+  auto texts = texts_of(all.front(), name);
   if (texts.size() != group->size)
-    throw_failure(errc::malformed, "{}: {} texts have come from {} processes", what, texts.size(),
+    throw_failure(errc::malformed, "{}: {} texts have come from {} processes", name, texts.size(),
                   group->size);
   return texts;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filling buckets on computing threads, and waiting for them in a merge function.
+// Fills buckets on computing threads, sends full ones, and waits for their sums.
 #include "strategies/contexts/gradient_buckets.hpp"
 
 #include "kernels/math/cast.hpp"
@@ -30,71 +30,74 @@ std::vector<std::vector<size_t>> layout_of(const std::vector<variable>& variable
   std::vector<std::vector<size_t>> buckets;
   size_t filled = 0;
   for (auto i = variables.size(); i-- > 0;) {
-    const auto& one = variables[i];
+    const auto& variable = variables[i];
     auto is_full = filled > bytes_per_bucket;
-    if (buckets.empty() || is_full || variables[buckets.back().back()].type() != one.type()) {
+    if (buckets.empty() || is_full || variables[buckets.back().back()].type() != variable.type()) {
       buckets.emplace_back();
       filled = 0;
     }
     buckets.back().push_back(i);
-    filled += static_cast<size_t>(one.extents().element_count()) * element_bytes(one.type());
+    filled
+      += static_cast<size_t>(variable.extents().element_count()) * element_bytes(variable.type());
   }
   return buckets;
 }
 
-void check_extents(const variable& of, const shape& gradient) {
-  if (gradient != of.extents())
+void check_extents(const variable& variable, const shape& gradient) {
+  if (gradient != variable.extents())
     throw_failure(errc::invalid_argument, "a gradient of variable '{}' has shape {}, not {}",
-                  of.name(), to_string(gradient), to_string(of.extents()));
+                  variable.name(), to_string(gradient), to_string(variable.extents()));
 }
 
-tensor widened(const variable& of, const tensor& values) {
+tensor widened(const variable& variable, const tensor& values) {
   check_row_major(values);
-  if (values.type() == of.type()) return values.contiguous();
-  if (!widens_to(values.type(), of.type()))
+  if (values.type() == variable.type()) return values.contiguous();
+  if (!widens_to(values.type(), variable.type()))
     throw_failure(errc::type_mismatch,
-                  "a gradient of variable '{}' is {}, which does not widen to {}", of.name(),
-                  to_string(values.type()), to_string(of.type()));
+                  "a gradient of variable '{}' is {}, which does not widen to {}", variable.name(),
+                  to_string(values.type()), to_string(variable.type()));
   check_on_host(values);
-  return cast(values, of.type());
+  return cast(values, variable.type());
 }
 
-// The whole array of a gradient that is given as rows.
-tensor spread(const variable& of, const indexed_slices& given) {
-  check_on_host(given);
-  auto rows = std::get<indexed_slices>(completed(given, of.extents()));
-  check_extents(of, rows.dense_extents);
-  auto row_count = of.extents().rank() == 0 ? 0 : of.extents()[0];
-  auto width = row_count == 0 ? 0 : of.extents().element_count() / row_count;
+// The array that the rows of a gradient are rows of.
+tensor array_of_rows(const variable& variable, const indexed_slices& slices) {
+  check_on_host(slices);
+  auto rows = std::get<indexed_slices>(completed(slices, variable.extents()));
+  check_extents(variable, rows.dense_extents);
+  auto row_count = variable.extents().rank() == 0 ? 0 : variable.extents()[0];
+  auto width = row_count == 0 ? 0 : variable.extents().element_count() / row_count;
   auto numbers = rows.indices.element_count();
   if (rows.indices.type() != dtype::i64 || rows.values.element_count() != numbers * width)
     throw_failure(
       errc::invalid_argument,
       "a gradient of variable '{}' has {} numbers of rows, and {} numbers for rows of {}",
-      of.name(), numbers, rows.values.element_count(), width);
+      variable.name(), numbers, rows.values.element_count(), width);
   auto indices = rows.indices.contiguous();
-  auto which = indices.values<int64_t>();
-  if (auto outside = cpu::find_outside({}, which, row_count); outside < which.size())
+  auto row_numbers = indices.values<int64_t>();
+  if (auto outside = cpu::find_outside({}, row_numbers, row_count); outside < row_numbers.size())
     throw_failure(errc::invalid_argument, "a gradient of variable '{}' has row {}; there are {}",
-                  of.name(), which[outside], row_count);
-  if (of.type() != dtype::f32 && of.type() != dtype::f64)
+                  variable.name(), row_numbers[outside], row_count);
+  if (variable.type() != dtype::f32 && variable.type() != dtype::f64)
     throw_failure(errc::type_mismatch,
-                  "variable '{}' is {}; rows are gradients of f32 and f64 alone", of.name(),
-                  to_string(of.type()));
-  auto values = widened(of, rows.values);
-  auto whole = zeros(of.extents(), of.type());
+                  "variable '{}' is {}; rows are gradients of f32 and f64 alone", variable.name(),
+                  to_string(variable.type()));
+  auto values = widened(variable, rows.values);
+  auto array = zeros(variable.extents(), variable.type());
   auto add = [&]<class T>(T) {
-    cpu::embedding_gradient<T>({}, values.values<T>(), which, whole.mutable_values<T>());
+    cpu::embedding_gradient<T>({}, values.values<T>(), row_numbers, array.mutable_values<T>());
   };
-  of.type() == dtype::f64 ? add(double{}) : add(float{});
-  return whole;
+  variable.type() == dtype::f64 ? add(double{}) : add(float{});
+  return array;
 }
 
-tensor whole(const variable& of, const gradient& given) {
-  if (const auto* rows = std::get_if<indexed_slices>(&given)) return spread(of, *rows);
-  const auto& dense = std::get<tensor>(given);
-  check_extents(of, dense.extents());
-  return widened(of, dense);
+// A gradient as an array in the dtype of its variable.
+tensor array_of(const variable& variable, const gradient& gradient) {
+  if (const auto* rows = std::get_if<indexed_slices>(&gradient))
+    return array_of_rows(variable, *rows);
+  const auto& dense = std::get<tensor>(gradient);
+  check_extents(variable, dense.extents());
+  return widened(variable, dense);
 }
 
 } // namespace
@@ -116,13 +119,13 @@ struct gradient_buckets::shared_state {
   std::vector<std::vector<tensor>> sums; ///< By variable: one, or one for each of its places.
   size_t left = 0;                       ///< Buckets that have left.
   size_t settled = 0;                    ///< Buckets that have their sums, or have failed.
-  std::optional<error> wrong;
+  std::optional<error> first_error;
   replica_actor waiting; ///< The replica to wake; null while none waits.
 
-  shared_state(strategy& of, std::vector<variable> given, size_t bytes_per_bucket)
-    : owner(of), variables(std::move(given)), positions(positions_of(variables)),
+  shared_state(strategy& strategy, std::vector<variable> trained, size_t bytes_per_bucket)
+    : owner(strategy), variables(std::move(trained)), positions(positions_of(variables)),
       buckets(layout_of(variables, bytes_per_bucket)), bucket_of(variables.size()),
-      replicas(of.num_local_replicas()) {
+      replicas(strategy.num_local_replicas()) {
     for (size_t bucket = 0; bucket < buckets.size(); ++bucket)
       for (auto i : buckets[bucket])
         bucket_of[i] = bucket;
@@ -144,28 +147,48 @@ struct gradient_buckets::shared_state {
       missing.push_back(bucket.size() * replicas);
     left = 0;
     settled = 0;
-    wrong.reset();
+    first_error.reset();
     waiting = nullptr;
   }
 
-  [[nodiscard]] size_t index_of(const variable& wanted) const {
-    auto found = positions.find(wanted);
+  [[nodiscard]] size_t index_of(const variable& variable) const {
+    auto found = positions.find(variable);
     if (found == positions.end())
       throw_failure(errc::invalid_argument, "variable '{}' is in none of the gradient buckets",
-                    wanted.name());
+                    variable.name());
     return found->second;
   }
 
   // @returns Whether the gradient was the last that its bucket lacked.
   bool put(size_t index, uint32_t replica, tensor gradient) {
     std::lock_guard guard{mutex};
-    auto& at = gradients[index][replica];
-    if (at)
+    auto& kept = gradients[index][replica];
+    if (kept)
       throw_failure(errc::failed_precondition,
                     "the gradient of variable '{}' of replica {} is ready twice",
                     variables[index].name(), owner.first_local_replica() + replica);
-    at = std::move(gradient);
+    kept = std::move(gradient);
     return --missing[bucket_of[index]] == 0;
+  }
+
+  // Refuses a step that lacks a gradient.
+  void check_complete() {
+    std::lock_guard guard{mutex};
+    for (size_t i = 0; i < variables.size(); ++i)
+      for (uint32_t replica = 0; replica < replicas; ++replica)
+        if (!gradients[i][replica])
+          throw_failure(
+            errc::failed_precondition,
+            "the gradient of variable '{}' of replica {} is not ready; mark it before `reduced`",
+            variables[i].name(), owner.first_local_replica() + replica);
+  }
+
+  // Whether some buckets are not settled yet; then the last one wakes `replica`.
+  [[nodiscard]] bool must_wait(const replica_actor& replica) {
+    std::lock_guard guard{mutex};
+    if (settled == buckets.size()) return false;
+    waiting = replica;
+    return true;
   }
 
   // The next bucket that is full, if all before it have left. A bucket with gradients on devices
@@ -197,12 +220,12 @@ struct gradient_buckets::shared_state {
         if (!are_reduced_on_devices(parts, group(), {}))
           for (auto& gradient : gradients[i])
             result.for_the_host.push_back(&*gradient);
-        const auto& of = variables[i];
+        const auto& variable = variables[i];
         result.values.push_back(
-          {.name = of.name(),
+          {.name = variable.name(),
            .values = {{parts.begin(), parts.end()}, owner.layout().worker_devices},
-           .of = {{of.type(), of.extents()}},
-           .places = of.places()});
+           .variable = {{variable.type(), variable.extents()}},
+           .places = variable.places()});
       }
     return result;
   }
@@ -223,34 +246,36 @@ struct gradient_buckets::shared_state {
   static void leave(const std::shared_ptr<shared_state>& state, bool have_met);
 
   // Sends the buckets that waited until all replicas have met.
-  static task<void> leave_devices(std::shared_ptr<shared_state> state, cross_replica_context& all);
+  static task<void> leave_devices(std::shared_ptr<shared_state> state,
+                                  cross_replica_context& context);
 
   // Whether some replica left its gradient of a variable on a device. @pre `mutex` is held.
   [[nodiscard]] bool has_devices(size_t i) const {
-    return std::ranges::any_of(gradients[i],
-                               [](const auto& one) { return one && is_on_device(*one); });
+    return std::ranges::any_of(
+      gradients[i], [](const auto& gradient) { return gradient && is_on_device(*gradient); });
   }
 
   // Notes the sums of a bucket over all replicas. @returns Functions that return the sums later.
-  // @param with The exchange with other processes; null: there are none.
-  [[nodiscard]] std::vector<pending<tensor>> sums_of(size_t bucket, process_exchange* with) {
+  // @param exchange With other processes; null: there are none.
+  [[nodiscard]] std::vector<pending<tensor>> sums_of(size_t bucket, process_exchange* exchange) {
     std::lock_guard guard{mutex};
-    std::vector<pending<tensor>> made;
+    std::vector<pending<tensor>> pending_sums;
     for (auto i : buckets[bucket]) {
       std::vector<tensor> contributions;
       for (auto& gradient : gradients[i])
         contributions.push_back(std::move(*std::exchange(gradient, tensor{})));
-      made.push_back(reduce_arrays(reduce_op::sum, contributions, with, variables[i].name()));
+      pending_sums.push_back(
+        reduce_arrays(reduce_op::sum, contributions, exchange, variables[i].name()));
     }
-    return made;
+    return pending_sums;
   }
 
   // Keeps the sums of a bucket. @param failed Why there are none.
-  void settle(size_t bucket, const std::vector<pending<tensor>>& made,
+  void settle(size_t bucket, const std::vector<pending<tensor>>& pending_sums,
               std::optional<error> failed = {}) {
     std::vector<std::vector<tensor>> results;
-    for (size_t i = 0; i < made.size() && !failed; ++i)
-      results.push_back({made[i]()});
+    for (size_t i = 0; i < pending_sums.size() && !failed; ++i)
+      results.push_back({pending_sums[i]()});
     settle(bucket, results, failed);
   }
 
@@ -259,7 +284,7 @@ struct gradient_buckets::shared_state {
     std::lock_guard guard{mutex};
     for (size_t i = 0; i < results.size(); ++i)
       sums[buckets[bucket][i]] = results[i];
-    if (failed && !wrong) wrong = failed;
+    if (failed && !first_error) first_error = failed;
     if (++settled == buckets.size() && waiting)
       caf::anon_send(std::exchange(waiting, nullptr), wake{});
   }
@@ -271,8 +296,8 @@ struct gradient_buckets::shared_state {
     std::vector<std::vector<gradient_and_variable>> by_replica(replicas);
     for (uint32_t replica = 0; replica < replicas; ++replica)
       for (size_t i = 0; i < variables.size(); ++i) {
-        auto where = gradients[i][replica]->device();
-        auto found = std::ranges::find(sums[i], where, &tensor::device);
+        auto place = gradients[i][replica]->device();
+        auto found = std::ranges::find(sums[i], place, &tensor::device);
         by_replica[replica].push_back(
           {found == sums[i].end() ? sums[i].front() : *found, variables[i]});
       }
@@ -321,8 +346,8 @@ caf::behavior carry(caf::event_based_actor* self, communicator_actor communicato
             bucket->results[i] = sum.value;
             bucket->on_answer();
           },
-          [bucket](const caf::error& why) {
-            if (!bucket->failed) bucket->failed = from_caf(why);
+          [bucket](const caf::error& reason) {
+            if (!bucket->failed) bucket->failed = from_caf(reason);
             bucket->on_answer();
           });
   }};
@@ -353,16 +378,16 @@ void gradient_buckets::shared_state::leave(const std::shared_ptr<shared_state>& 
 }
 
 task<void> gradient_buckets::shared_state::leave_devices(std::shared_ptr<shared_state> state,
-                                                         cross_replica_context& all) {
+                                                         cross_replica_context& context) {
   auto rest = state->rest();
   if (!rest.is_on_devices) co_return;
   if (state->group() != nullptr) {
-    auto bringing = all.bring_to_host(std::move(rest.for_the_host));
+    auto bringing = context.bring_to_host(std::move(rest.for_the_host));
     co_await bringing;
     leave(state, true);
     co_return;
   }
-  auto reducing = all.reducing().reduce_gradients({"gradient"}, std::move(rest.values));
+  auto reducing = context.reducing().reduce_gradients({"gradient"}, std::move(rest.values));
   auto sums = co_await reducing;
   state->settle_rest(sums);
 }
@@ -372,20 +397,20 @@ struct gradient_buckets::marker::place {
   uint32_t replica;
 };
 
-gradient_buckets::gradient_buckets(strategy& of, std::vector<variable> variables,
+gradient_buckets::gradient_buckets(strategy& strategy, std::vector<variable> variables,
                                    size_t bytes_per_bucket) {
   if (variables.empty())
     throw_failure(errc::invalid_argument, "gradient buckets of no variables; give those to train");
   std::unordered_set<variable> seen;
-  for (const auto& one : variables) {
-    check_made_by("gradient_buckets", of, one);
-    if (!seen.insert(one).second)
-      throw_failure(errc::invalid_argument, "variable '{}' is given twice", one.name());
+  for (const auto& variable : variables) {
+    check_made_by("gradient_buckets", strategy, variable);
+    if (!seen.insert(variable).second)
+      throw_failure(errc::invalid_argument, "variable '{}' is given twice", variable.name());
   }
-  state_ = std::make_shared<shared_state>(of, std::move(variables), bytes_per_bucket);
+  state_ = std::make_shared<shared_state>(strategy, std::move(variables), bytes_per_bucket);
   if (const auto* group = state_->group()) {
-    state_->courier = of.world().system().spawn(carry, group->communicator);
-    of.world().introduce(state_->courier.id(), "gradient buckets");
+    state_->courier = strategy.world().system().spawn(carry, group->communicator);
+    strategy.world().introduce(state_->courier.id(), "gradient buckets");
   }
 }
 
@@ -416,44 +441,29 @@ gradient_buckets::marker gradient_buckets::begin(replica_context& context) const
   return marker{std::make_shared<const marker::place>(marker::place{state_, replica})};
 }
 
-void gradient_buckets::marker::ready(const variable& of, const gradient& gradient) const {
+void gradient_buckets::marker::ready(const variable& variable, const gradient& gradient) const {
   const auto& state = place_->state;
-  auto index = state->index_of(of);
-  if (state->put(index, place_->replica, whole(of, gradient))) shared_state::leave(state, false);
+  auto index = state->index_of(variable);
+  if (state->put(index, place_->replica, array_of(variable, gradient)))
+    shared_state::leave(state, false);
 }
 
 task<std::vector<gradient_and_variable>> gradient_buckets::reduced(replica_context& context) const {
-  auto collect = [state = state_](cross_replica_context& all)
+  auto collect = [state = state_](cross_replica_context& context)
     -> task<std::shared_ptr<const std::vector<std::vector<gradient_and_variable>>>> {
-    auto must_wait = false;
-    {
-      std::lock_guard guard{state->mutex};
-      for (size_t i = 0; i < state->variables.size(); ++i)
-        for (uint32_t replica = 0; replica < state->replicas; ++replica)
-          if (!state->gradients[i][replica])
-            throw_failure(
-              errc::failed_precondition,
-              "the gradient of variable '{}' of replica {} is not ready; mark it before "
-              "`reduced`",
-              state->variables[i].name(), state->owner.first_local_replica() + replica);
-    }
-    auto leaving = shared_state::leave_devices(state, all);
+    state->check_complete();
+    auto leaving = shared_state::leave_devices(state, context);
     co_await leaving;
-    {
-      std::lock_guard guard{state->mutex};
-      must_wait = state->settled < state->buckets.size();
-      if (must_wait) state->waiting = all.host().handle();
-    }
-    if (must_wait) {
-      auto sleeping = all.host().woken();
+    if (state->must_wait(context.host().handle())) {
+      auto sleeping = context.host().woken();
       co_await sleeping;
     }
     auto results = std::make_shared<std::vector<std::vector<gradient_and_variable>>>();
     std::lock_guard guard{state->mutex};
-    auto wrong = state->wrong;
-    if (!wrong) *results = state->results();
+    auto error = state->first_error;
+    if (!error) *results = state->results();
     state->clear();
-    if (wrong) throw failure{*wrong};
+    if (error) throw failure{*error};
     co_return results;
   };
   auto replica = context.replica_id_in_sync_group() - state_->owner.first_local_replica();

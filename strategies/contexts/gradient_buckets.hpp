@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients that are combined while others are still computed.
+// Buckets of gradients, which are combined while other gradients are still computed.
 #pragma once
 
 #include "strategies/contexts/computed_gradients.hpp"
@@ -41,11 +41,12 @@ namespace troupe {
 /// A cheap value; copies mean the same buckets. Thread: any.
 class gradient_buckets {
 public:
-  /// @param variables The variables in the order of a forward pass. @param of Outlives the buckets.
+  /// @param variables The variables in the order of a forward pass. @param strategy Outlives the
+  /// buckets.
   /// @param bytes_per_bucket A bucket is full once it is larger. Buckets hold one dtype each.
   /// Errors: throws `failure` with invalid_argument for no variables, one twice, or one of another
   /// strategy.
-  gradient_buckets(strategy& of, std::vector<variable> variables,
+  gradient_buckets(strategy& strategy, std::vector<variable> variables,
                    size_t bytes_per_bucket = size_t{4} << 20);
 
   // A move copies, so that a handle that was moved from still means the same.
@@ -72,13 +73,13 @@ public:
     /// Errors: throws `failure`: invalid_argument for a variable that is in no bucket, another
     /// shape, or row numbers out of range; type_mismatch for a dtype that does not widen to the
     /// variable's; failed_precondition for a gradient that is ready already.
-    void ready(const variable& of, const gradient& gradient) const;
+    void ready(const variable& variable, const gradient& gradient) const;
 
   private:
     friend class gradient_buckets;
     struct place;
 
-    explicit marker(std::shared_ptr<const place> where) : place_(std::move(where)) {}
+    explicit marker(std::shared_ptr<const place> place) : place_(std::move(place)) {}
 
     std::shared_ptr<const place> place_;
   };
@@ -90,7 +91,7 @@ public:
   /// Waits for all buckets: a merge_call, which all replicas have to make.
   /// @returns The sums over all replicas of all processes, in the order of the variables.
   /// Errors: as `merge_call`; throws `failure`: failed_precondition if a gradient is not ready; as
-  /// `cross_replica_context::exchanged`.
+  /// `reducer`.
   [[nodiscard]] task<std::vector<gradient_and_variable>> reduced(replica_context& context) const;
 
 private:

@@ -18,10 +18,10 @@ indexed_slices with_wide_indices(indexed_slices slices) {
   return slices;
 }
 
-gradient completed(gradient of, const shape& extents) {
-  auto* given = std::get_if<indexed_slices>(&of);
-  if (given == nullptr) return of;
-  auto slices = with_wide_indices(std::move(*given));
+gradient completed(gradient given, const shape& extents) {
+  auto* rows = std::get_if<indexed_slices>(&given);
+  if (rows == nullptr) return given;
+  auto slices = with_wide_indices(std::move(*rows));
   if (slices.dense_extents.rank() == 0) slices.dense_extents = extents;
   return slices;
 }

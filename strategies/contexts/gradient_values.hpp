@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers of a gradient, dense or sparse, and the same gradient with other numbers, or with
-// all that its variable's owner wants to know.
+// Reads and replaces the elements of gradients, dense or sparse, and completes sparse ones.
 #pragma once
 
 #include "kernels/tensor/elements.hpp"
@@ -15,9 +14,9 @@ namespace troupe {
 
 /// The elements of a gradient, or of its rows. Errors: throws `failure` with type_mismatch if they
 /// are not floating, failed_precondition if they lie on a device.
-[[nodiscard]] inline const tensor& values_of(const gradient& of) {
-  const auto* dense = std::get_if<tensor>(&of);
-  const auto& values = dense != nullptr ? *dense : std::get<indexed_slices>(of).values;
+[[nodiscard]] inline const tensor& values_of(const gradient& gradient) {
+  const auto* dense = std::get_if<tensor>(&gradient);
+  const auto& values = dense != nullptr ? *dense : std::get<indexed_slices>(gradient).values;
   if (!is_floating(values.type()))
     throw failure{{errc::type_mismatch, "a gradient is " + std::string{to_string(values.type())}
                                           + "; only floating ones can be scaled or clipped"}};
@@ -26,9 +25,9 @@ namespace troupe {
 }
 
 /// The same gradient with other elements.
-[[nodiscard]] inline gradient with_values(const gradient& of, tensor values) {
-  if (std::holds_alternative<tensor>(of)) return values;
-  auto slices = std::get<indexed_slices>(of);
+[[nodiscard]] inline gradient with_values(const gradient& original, tensor values) {
+  if (std::holds_alternative<tensor>(original)) return values;
+  auto slices = std::get<indexed_slices>(original);
   slices.values = std::move(values);
   return slices;
 }
@@ -40,7 +39,7 @@ namespace troupe {
 /// i64, and rows without dense extents get those of the variable.
 /// @param extents The variable's extents. Cost: a pass over the row numbers, if they are i32.
 /// Errors: throws `failure` with invalid_argument for row numbers that lie on a device.
-[[nodiscard]] gradient completed(gradient of, const shape& extents);
+[[nodiscard]] gradient completed(gradient given, const shape& extents);
 
 /// `function(x)` for every element x, worked out in double and rounded to `type`.
 template <class Function>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failover clients for a viewer, and the directory's view of a job.
+// Spawns failover clients, tells the directory of jobs, and offers owners again.
 #include "strategies/contexts/owner_replication.hpp"
 
 #include "actors/training/variable_owner.hpp"
@@ -27,8 +27,8 @@ struct ended_together {
   }
 };
 
-std::string owner_name(const variable& of, size_t place) {
-  return fmt::format("{}owner {}", place_prefixes[place], of.name());
+std::string owner_name(const variable& variable, size_t place) {
+  return fmt::format("{}owner {}", place_prefixes[place], variable.name());
 }
 
 std::array<actor_search, 2> holders_of(const std::string& name, const std::string& viewer,
@@ -65,11 +65,11 @@ failover_client_actor spawn_failover_client(const strategy& strategy, const std:
   config.owners = holders_of("owner " + name, viewer, placement);
   config.start_deadline = placement.start_deadline();
   config.directory = find_directory(strategy, viewer);
-  auto introduced = fmt::format("failover client of {} for {}", name, viewer);
-  auto speaks = strategy.world().system().spawn(failover_client, std::move(config));
-  strategy.world().introduce(speaks.id(), introduced);
-  placement.stand_beside(viewer, caf::actor_cast<caf::strong_actor_ptr>(speaks));
-  return speaks;
+  auto client_name = fmt::format("failover client of {} for {}", name, viewer);
+  auto client = strategy.world().system().spawn(failover_client, std::move(config));
+  strategy.world().introduce(client.id(), client_name);
+  placement.stand_beside(viewer, caf::actor_cast<caf::strong_actor_ptr>(client));
+  return client;
 }
 
 job_actors actors_seen_from(const std::string& viewer, const strategy& strategy,
@@ -79,24 +79,24 @@ job_actors actors_seen_from(const std::string& viewer, const strategy& strategy,
   auto seen = actors;
   seen.tokens = value_or_throw(placement.find<token_queue_actor>(viewer, "token queue"));
   seen.owners.clear();
-  auto together = std::make_shared<ended_together>();
-  auto may_ask_again = closes_steps ? job_time{0} : actors.ask_again_after; // no take counts once
+  auto clients = std::make_shared<ended_together>();
+  auto ask_again_after = closes_steps ? job_time{0} : actors.ask_again_after; // no take counts once
   for (size_t i = 0; i < seen.variables.size(); ++i) {
     const auto& variable = seen.variables[i];
-    auto gradients = holders_of("accumulator " + variable.name(), viewer, placement);
-    auto speaks = spawn_failover_client(strategy, viewer,
+    auto accumulators = holders_of("accumulator " + variable.name(), viewer, placement);
+    auto client = spawn_failover_client(strategy, viewer,
                                         {.variable = static_cast<uint32_t>(variable.index()),
                                          .name = variable.name(),
-                                         .accumulators = std::move(gradients),
+                                         .accumulators = std::move(accumulators),
                                          .closes_steps = closes_steps,
                                          .first_step = seen.first_step,
                                          .asynchronous = seen.asynchronous,
-                                         .ask_again_after = may_ask_again});
-    together->actors.push_back(caf::actor_cast<caf::actor>(speaks));
-    seen.accumulators[i] = speaks;
-    seen.owners.push_back(speaks);
+                                         .ask_again_after = ask_again_after});
+    clients->actors.push_back(caf::actor_cast<caf::actor>(client));
+    seen.accumulators[i] = client;
+    seen.owners.push_back(client);
   }
-  seen.failover_clients = std::move(together);
+  seen.failover_clients = std::move(clients);
   return seen;
 }
 
@@ -105,16 +105,16 @@ void tell_directory(const strategy& strategy, const owners_watcher_actor& watche
   caf::anon_send(find_directory(strategy, directory_name), watch_job{watcher});
 }
 
-void offer_again(const strategy& strategy, const variable& of, size_t place,
-                 const replicated_owner_actor& who, bool is_known) {
+void offer_again(const strategy& strategy, const variable& variable, size_t place,
+                 const replicated_owner_actor& owner, bool is_known) {
   auto& placement = *strategy.layout().placement;
-  auto own = owner_name(of, place);
-  auto other = owner_name(of, 1 - place);
+  auto own = owner_name(variable, place);
+  auto other = owner_name(variable, 1 - place);
   auto found = placement.find<replicated_owner_actor>(own, other);
   if (!found && !is_known) return; // lost already: with it a new life has lost all there was
-  come_back told{
+  come_back offer{
     .other = value_or_throw(std::move(found)), .is_mirrors = place == 1, .is_known = is_known};
-  caf::anon_send(who, std::move(told));
+  caf::anon_send(owner, std::move(offer));
 }
 
 void offer_all_again(const strategy& strategy, bool is_known) {
@@ -144,8 +144,8 @@ void bring_back(strategy& strategy, uint32_t process, const accumulator_maker& c
       strategy.returned_.push_back(caf::actor_cast<caf::actor>(owner));
       world.introduce(owner.id(), name);
       placement.put(name, owner);
-      auto collects = collect ? collect(variable, place, owner) : caf::actor{};
-      if (collects) strategy.returned_.push_back(collects);
+      auto accumulator = collect ? collect(variable, place, owner) : caf::actor{};
+      if (accumulator) strategy.returned_.push_back(accumulator);
       offer_again(strategy, variable, place, owner);
     }
 }

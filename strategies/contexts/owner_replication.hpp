@@ -48,8 +48,8 @@ void tell_directory(const strategy& strategy, const owners_watcher_actor& watche
 /// holds its variable now. @param place 0 = it stands in the owner's place, 1 = in the mirror's.
 /// @param is_known Whether this is known to be a new life; else only the directory knows.
 /// Errors: throws `failure`, as `placement::see`.
-void offer_again(const strategy& strategy, const variable& of, size_t place,
-                 const replicated_owner_actor& who, bool is_known = true);
+void offer_again(const strategy& strategy, const variable& variable, size_t place,
+                 const replicated_owner_actor& owner, bool is_known = true);
 
 /// As `offer_again`, for all owners and mirrors of this process. Does nothing if owners are not
 /// replicated.
@@ -57,7 +57,7 @@ void offer_all_again(const strategy& strategy, bool is_known = true);
 
 /// Spawns the accumulator of an owner, which holds a variable in a place; null if there is none.
 using accumulator_maker
-  = std::function<caf::actor(const variable& of, size_t place, const replicated_owner_actor&)>;
+  = std::function<caf::actor(const variable&, size_t place, const replicated_owner_actor&)>;
 
 /// For jobs where one process plays all: spawns the actors again that held variables in a process
 /// that was lost and is there again, and has them offer themselves.

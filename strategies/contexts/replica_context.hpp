@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The replica that runs a step function, as that function sees it.
+// The context of a step function: the calls that it makes for its replica.
 #pragma once
 
 #include "actors/replication/request_session.hpp"
@@ -28,6 +28,10 @@
 namespace troupe {
 
 struct job_actors;
+
+/// A value that a replica brings to a reduction. Each counts, even if all are the same.
+template <class T>
+using brought_value = std::shared_ptr<const T>;
 
 /// Whether work that a replica computes is for its device, not for the computing threads.
 template <class Work>
@@ -62,8 +66,8 @@ public:
     std::shared_ptr<replicas_at_work> at_work; ///< Which of them are at work. Null in a run.
   };
 
-  replica_context(activity& activity, place where)
-    : activity_(activity), place_(std::move(where)) {}
+  replica_context(activity& activity, place place)
+    : activity_(activity), place_(std::move(place)) {}
 
   replica_context(const replica_context&) = delete;
   replica_context& operator=(const replica_context&) = delete;
@@ -121,14 +125,14 @@ public:
   /// leaf: arrays, sparse rows, numbers. A value counts once for each replica that gives it.
   /// @param options In each process, the options of its first replica count.
   /// Errors: as `merge_call`; throws `failure` in every replica if values do not fit together, or
-  /// as `cross_replica_context::exchanged`.
+  /// as `reducer`.
   template <class T>
   [[nodiscard]] task<T> all_reduce(reduce_op op, T value, communication_options options = {});
 
   /// The values of all replicas behind each other along `axis`, where their extents may differ.
   /// @param options As for `all_reduce`.
   /// Errors: as `merge_call`; `failure` as `cross_device_ops::gather`, and as
-  /// `cross_replica_context::exchanged`.
+  /// `reducer`.
   [[nodiscard]] task<tensor> all_gather(tensor value, int64_t axis,
                                         communication_options options = {});
 
@@ -155,8 +159,8 @@ public:
   template <class Function, class... Arguments>
   [[nodiscard]] auto update(variable target, Function function, Arguments... arguments) {
     auto updating
-      = [target, function](cross_replica_context& all, regrouped_t<Arguments>... regrouped) {
-          return all.update(target, function, std::move(regrouped)...);
+      = [target, function](cross_replica_context& context, regrouped_t<Arguments>... regrouped) {
+          return context.update(target, function, std::move(regrouped)...);
         };
     return merge_call(std::move(updating), std::move(arguments)...);
   }
@@ -202,7 +206,8 @@ public:
   }
 
 protected:
-  [[nodiscard]] task<tensor> apply(variable target, change how, variable_operand operand) override;
+  [[nodiscard]] task<tensor> apply(variable target, change operation,
+                                   variable_operand operand) override;
 
 private:
   friend class replica_step;
@@ -211,14 +216,19 @@ private:
 
   void settle(const work_outcome& outcome);
 
-  /// Makes a change in a job. @param wanted The change, without a number.
-  [[nodiscard]] task<tensor> change_once(variable target, msg<wire::ChangeVariable> wanted);
+  /// Makes a change of a variable in a step of a job.
+  [[nodiscard]] task<tensor> apply_in_job(variable target, change operation,
+                                          variable_operand operand);
+
+  /// Asks the owner for a change in a job, which counts once. @param message The change, without a
+  /// number.
+  [[nodiscard]] task<tensor> change_once(variable target, msg<wire::ChangeVariable> message);
 
   [[nodiscard]] task<std::vector<tensor>> read_for(std::vector<variable> variables,
                                                    troupe::device computes_on);
 
   /// Values on a device that bundles hold, left where they lie, by the index of the variable.
-  [[nodiscard]] task<std::map<size_t, tensor>> read_bundles(troupe::device where);
+  [[nodiscard]] task<std::map<size_t, tensor>> read_bundles(troupe::device device);
 
   /// The actor to ask for a variable: in a job, as this replica knows it.
   [[nodiscard]] const variable_owner_actor& owner_of(const variable& source) const;
@@ -229,10 +239,6 @@ private:
 
   /// Tells the others the result of replica 0's merge function.
   void announce(merge_result merged);
-
-  /// A value that a replica brings to a reduction: each counts, even if all are the same.
-  template <class T>
-  using brought = std::shared_ptr<const T>;
 
   activity& activity_;
   place place_;
@@ -251,17 +257,17 @@ template <class Work>
 task<computed_by<Work>> replica_context::compute(Work work) {
   check_given("compute", work);
   if constexpr (computes_on_device<Work>) {
-    auto there = hand_over<std::stop_token, compute_stream&>(place_.owner, std::move(work));
-    auto computing = activity_.compute_on_device(std::move(there.run));
+    auto handed = hand_over<std::stop_token, compute_stream&>(place_.owner, std::move(work));
+    auto computing = activity_.compute_on_device(std::move(handed.run));
     auto outcome = co_await computing;
     settle(outcome);
-    co_return there.take();
+    co_return handed.take();
   } else {
-    auto there = hand_over<std::stop_token>(place_.owner, std::move(work));
-    auto computing = activity_.compute(std::move(there.run));
+    auto handed = hand_over<std::stop_token>(place_.owner, std::move(work));
+    auto computing = activity_.compute(std::move(handed.run));
     auto outcome = co_await computing;
     settle(outcome);
-    co_return there.take();
+    co_return handed.take();
   }
 }
 
@@ -274,13 +280,13 @@ auto replica_context::merge_call(Merge merge, Arguments... arguments)
   check_given("merge_call", merge);
   merge_site site{&typeid(Merge)};
   if constexpr (std::is_pointer_v<Merge>) site.address = reinterpret_cast<const void*>(merge);
-  auto mine = std::make_shared<nest_type>(std::move(arguments)...);
-  site.structure = structure_of(*mine);
+  auto own = std::make_shared<nest_type>(std::move(arguments)...);
+  site.structure = structure_of(*own);
   std::shared_ptr<void> woken;
   if (place_.replicas == 1) {
-    woken = std::make_shared<gathered_arguments>(1, std::move(mine));
+    woken = std::make_shared<gathered_arguments>(1, std::move(own));
   } else {
-    arrive(std::move(site), std::move(mine));
+    arrive(std::move(site), std::move(own));
     auto sleeping = activity_.woken();
     woken = co_await sleeping;
   }
@@ -306,13 +312,11 @@ auto replica_context::merge_call(Merge merge, Arguments... arguments)
 template <class T>
 task<T> replica_context::all_reduce(reduce_op op, T value, communication_options options) {
   auto reduce = [options](cross_replica_context& context, const distributed_value<reduce_op>& ops,
-                          const distributed_value<brought<T>>& all) {
-    return context.reduce_brought(ops.local_results(), all.local_results(), options);
+                          const distributed_value<brought_value<T>>& values) {
+    return context.reduce_brought(ops.local_results(), values.local_results(), options);
   };
-  auto mine = std::make_shared<const T>(std::move(value));
-  auto reducing = merge_call(reduce, op, brought<T>{std::move(mine)});
-  auto result = co_await reducing;
-  co_return result;
+  auto own = std::make_shared<const T>(std::move(value));
+  return merge_call(reduce, op, brought_value<T>{std::move(own)});
 }
 
 } // namespace troupe

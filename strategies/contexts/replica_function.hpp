@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of users, plain or coroutines, as the non-template part of the library runs them.
+// Hides the types of users' functions, plain or coroutines, from code that is no template.
 #pragma once
 
 #include "actors/training/rendezvous.hpp"
@@ -48,14 +48,14 @@ struct awaited<task<T>> {
 /// Refuses an empty `std::function` where it is given: a call of it would not say which one it is.
 /// Errors: throws `failure` with invalid_argument.
 template <class Signature>
-void check_given(const char* which, const std::function<Signature>& function) {
+void check_given(const char* call, const std::function<Signature>& function) {
   if (!function)
-    throw failure{{errc::invalid_argument, std::string{which} + " was given an empty function"}};
+    throw failure{{errc::invalid_argument, std::string{call} + " was given an empty function"}};
 }
 
-/// Other functions are there.
+/// Functions of other types are never empty.
 template <class Function>
-void check_given(const char* /*which*/, const Function& /*function*/) {}
+void check_given(const char* /*call*/, const Function& /*function*/) {}
 
 /// The type of the result of `Function`, called with a context and arguments, and awaited if it is
 /// a coroutine; `std::monostate` if it returns nothing.

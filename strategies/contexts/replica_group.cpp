@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of a replica in a run, from its context to its departure.
+// Spawns the replicas of a run, and runs their functions.
 #include "strategies/contexts/replica_group.hpp"
 
 #include "actors/training/replica.hpp"
@@ -12,7 +12,9 @@ namespace troupe {
 
 namespace {
 
-task<void> live(activity& activity, replica_context::place place, replica_body body, uint64_t run) {
+// @param run The number of the run, which is the iteration of its replicas.
+task<void> run_body(activity& activity, replica_context::place place, replica_body body,
+                    uint64_t run) {
   activity.restore({.iteration = run});
   context_stack stack;
   activity.set_surroundings(&stack);
@@ -45,27 +47,28 @@ void replica_group::kill() const {
   caf::anon_send_exit(meeting, caf::exit_reason::kill);
 }
 
-replica_group start_replicas(strategy& of, std::vector<replica_body> bodies,
+replica_group start_replicas(strategy& strategy, std::vector<replica_body> bodies,
                              std::function<void(run_outcome)> on_over) {
-  auto& system = of.world().system();
+  auto& system = strategy.world().system();
   auto count = static_cast<uint32_t>(bodies.size());
   replica_group group;
-  group.meeting
-    = system.spawn(rendezvous, rendezvous_config{count, std::move(on_over), of.layout().deadline,
-                                                 of.first_local_replica()});
-  of.world().introduce(group.meeting.id(), "rendezvous");
+  group.meeting = system.spawn(rendezvous, rendezvous_config{count, std::move(on_over),
+                                                             strategy.layout().deadline,
+                                                             strategy.first_local_replica()});
+  strategy.world().introduce(group.meeting.id(), "rendezvous");
   group.replicas.reserve(count);
-  auto run = of.count_run();
+  auto run = strategy.count_run();
   for (uint32_t i = 0; i < count; ++i) {
-    auto in_sync_group = of.first_local_replica() + i;
-    replica_config config{.index = in_sync_group, .world = &of.world()};
-    config.processor = of.devices().processor_of(i);
-    replica_context::place place{i, count, nullptr, &of, group.meeting, of.first_local_replica()};
+    auto index = strategy.first_local_replica() + i;
+    replica_config config{.index = index, .world = &strategy.world()};
+    config.processor = strategy.devices().processor_of(i);
+    replica_context::place place{i,         count,         nullptr,
+                                 &strategy, group.meeting, strategy.first_local_replica()};
     config.body = [place, body = std::move(bodies[i]), run](activity& activity) {
-      return live(activity, place, body, run);
+      return run_body(activity, place, body, run);
     };
     group.replicas.push_back(system.spawn(replica, std::move(config)));
-    of.world().introduce(group.replicas.back().id(), "replica " + std::to_string(in_sync_group));
+    strategy.world().introduce(group.replicas.back().id(), "replica " + std::to_string(index));
   }
   return group;
 }

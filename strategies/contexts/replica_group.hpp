@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The replicas of one run, and where they meet.
+// The actors of one run: its replicas, and the rendezvous where they meet.
 #pragma once
 
 #include "actors/training/rendezvous.hpp"
@@ -27,7 +27,7 @@ struct replica_group {
 /// Spawns the replicas of a run.
 /// @param bodies The function of each replica.
 /// @param on_over Told once, by the rendezvous, when all have returned.
-replica_group start_replicas(strategy& of, std::vector<replica_body> bodies,
+replica_group start_replicas(strategy& strategy, std::vector<replica_body> bodies,
                              std::function<void(run_outcome)> on_over);
 
 } // namespace troupe

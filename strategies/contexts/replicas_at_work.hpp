@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which replicas of a process are at work.
+// Knows which replicas of a process are at work.
 #pragma once
 
 #include <algorithm>

@@ -113,7 +113,7 @@ public:
   /// control characters, or the options do not go together; type_mismatch if the dtype is f16 or
   /// bf16; limit_exceeded for more than `limits::rank_max` dimensions; wrong_context inside a
   /// replica or another strategy's scope; as `placement::see`, if the variable is held by another
-  /// process that is not there in time; as `cross_replica_context::exchanged`, if processes do not
+  /// process that is not there in time; as `reducer`, if processes do not
   /// make the same variables.
   variable make_variable(std::string name, const tensor& initial,
                          const variable_options& options = {});
@@ -136,7 +136,8 @@ public:
   /// The value of a variable as it is now: an immutable view of the owner's memory. If it is
   /// synchronised on read, the value that its aggregation makes of all copies.
   /// Errors: throws `failure`: unavailable if the owner is gone; wrong_context in a coroutine, or
-  /// in work that it computes; as `variable_access`.
+  /// in work that it computes; invalid_argument for a variable of another world; as
+  /// `variable_access`.
   [[nodiscard]] tensor read(const variable& source);
 
   // As `variable_access` in the cross-replica context.
@@ -229,7 +230,7 @@ public:
 
   /// The copies that the replicas of this process have of a variable, in their order; its value
   /// alone, where they share it. Errors: as `run` and `read`.
-  [[nodiscard]] std::vector<tensor> experimental_local_results(const variable& of);
+  [[nodiscard]] std::vector<tensor> experimental_local_results(const variable& variable);
 
   /// A value for each replica, made by `function(value_context)`.
   template <class Function>
@@ -341,18 +342,23 @@ private:
                       const variable_options& options) const;
   [[nodiscard]] static std::string describe_variable(const std::string& name,
                                                      const variable_options& options);
+  [[nodiscard]] std::shared_ptr<variable::data>
+  new_variable(std::string name, const tensor& initial, const variable_options& options) const;
   variable add_variable(std::string name, const tensor& initial, const variable_options& options);
 
   [[nodiscard]] run_outcome run_on_replicas(std::vector<replica_body> bodies);
   [[nodiscard]] std::shared_ptr<void> run_cross_replica(cross_replica_body body);
   void show_presence();
   void open_directory();
+  [[nodiscard]] distributed_value<tensor> copies_of(std::string_view call, const variable& source);
   [[nodiscard]] std::vector<processor> places_of(uint32_t owner);
   [[nodiscard]] bool enter_owner(const std::string& owner_name, const variable_form& form);
-  [[nodiscard]] replicated_owner_actor spawn_owner(variable::data& of, const std::string& name,
+  void spawn_actors(variable::data& made, const tensor& initial);
+  [[nodiscard]] replicated_owner_actor spawn_owner(variable::data& made, const std::string& name,
                                                    variable_owner_config config);
-  [[nodiscard]] variable_owner_actor spawn_cache(variable::data& of, const std::string& owner_name);
-  void replicate(variable::data& of, variable_owner_config config);
+  [[nodiscard]] variable_owner_actor spawn_cache(variable::data& made,
+                                                 const std::string& owner_name);
+  void replicate(variable::data& made, variable_owner_config config);
   void let_go();
   void leave_group(bool waits);
   [[nodiscard]] job_time timeout() const;
@@ -369,8 +375,7 @@ private:
   std::atomic<uint64_t> failed_runs_{0};
   std::weak_ptr<closure_service> coordinated_by_; ///< At most one coordinator at a time.
   directory_actor directory_; ///< Set where the chief stands, if owners are replicated; else null.
-  std::vector<caf::actor>
-    returned_;          ///< Actors of replicated owners in a new life; see `bring_back`.
+  std::vector<caf::actor> returned_; ///< Replicated owners in a new life; see `bring_back`.
   caf::actor presence_; ///< Lives as long as the chief's process needs variables of others.
 };
 

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The extended calls of a strategy, each waiting for its twin in the cross-replica context.
+// The extended calls of a strategy. Most wait for the same call of the cross-replica context.
 #include "strategies/contexts/strategy_extended.hpp"
 
-#include "messages/failure.hpp"
+#include "messages/throw_failure.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
 
 namespace troupe {
 
 namespace {
 
-const strategy_layout& with_devices(const strategy_layout& layout, std::string_view asked) {
+const strategy_layout& with_devices(const strategy_layout& layout, std::string_view call) {
   if (!layout.has_devices)
-    throw failure{{errc::failed_precondition,
-                   fmt::format("{} of the {} strategy was asked for, which has none; ask a "
-                               "strategy that has devices",
-                               asked, layout.name)}};
+    throw_failure(
+      errc::failed_precondition,
+      "{} of the {} strategy was asked for, which has none; ask a strategy that has devices", call,
+      layout.name);
   return layout;
 }
 
@@ -60,30 +59,26 @@ strategy_extended::non_slot_devices(std::span<const variable> variables) const {
   if (layout.mirrors_variables || layout.parameter_devices == layout.worker_devices)
     return layout.worker_devices;
   if (variables.empty())
-    throw failure{{errc::invalid_argument,
-                   "non_slot_devices of no variables; give those that the state belongs to"}};
+    throw_failure(errc::invalid_argument,
+                  "non_slot_devices of no variables; give those that the state belongs to");
   return std::ranges::min_element(variables, {}, &variable::name)->devices();
 }
 
 context_guard strategy_extended::colocate_vars_with(const variable& beside) const {
-  auto at = context_stack::current().top();
-  if (at.owner != &strategy_)
-    throw failure{{errc::wrong_context,
-                   fmt::format("colocate_vars_with was called in {}. Need to be inside \"with "
-                               "strategy.scope()\"; enter the scope first",
-                               describe(at))}};
-  if (!variable_created_in_scope(beside))
-    throw failure{{errc::invalid_argument,
-                   fmt::format("colocate_vars_with was called for variable '{}', which another "
-                               "strategy made; use a variable of this one",
-                               beside.name())}};
-  at.beside = beside.index();
-  at.is_set = false;
-  return context_guard{at};
+  auto frame = context_stack::current().top();
+  if (frame.owner != &strategy_)
+    throw_failure(errc::wrong_context,
+                  "colocate_vars_with was called in {}. Need to be inside \"with "
+                  "strategy.scope()\"; enter the scope first",
+                  describe(frame));
+  check_made_by("colocate_vars_with", strategy_, beside);
+  frame.beside = beside.index();
+  frame.is_set = false;
+  return context_guard{frame};
 }
 
-bool strategy_extended::variable_created_in_scope(const variable& asked) const {
-  return &asked.owner_strategy() == &strategy_;
+bool strategy_extended::variable_created_in_scope(const variable& variable) const {
+  return &variable.owner_strategy() == &strategy_;
 }
 
 std::span<const std::string> strategy_extended::worker_devices() const {

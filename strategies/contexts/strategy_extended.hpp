@@ -20,7 +20,7 @@ namespace troupe {
 /// Thread: the strategy's.
 class strategy_extended {
 public:
-  explicit strategy_extended(strategy& of) : strategy_(of) {}
+  explicit strategy_extended(strategy& strategy) : strategy_(strategy) {}
 
   strategy_extended(const strategy_extended&) = delete;
   strategy_extended& operator=(const strategy_extended&) = delete;
@@ -76,13 +76,13 @@ public:
   [[nodiscard]] context_guard colocate_vars_with(const variable& beside) const;
 
   /// Whether this strategy made the variable.
-  [[nodiscard]] bool variable_created_in_scope(const variable& asked) const;
+  [[nodiscard]] bool variable_created_in_scope(const variable& variable) const;
 
   /// The value of a variable as the cross-replica context sees it.
   [[nodiscard]] tensor read_var(const variable& source) { return strategy_.read(source); }
 
   /// The variable that a handle is part of: here every handle is to a whole variable.
-  [[nodiscard]] const variable& value_container(const variable& of) const { return of; }
+  [[nodiscard]] const variable& value_container(const variable& handle) const { return handle; }
 
   // Errors of both: throw `failure` with failed_precondition for the default strategy.
 

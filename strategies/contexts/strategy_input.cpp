@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Distributing datasets over the replicas of a strategy.
+// Distributes datasets over the replicas of a strategy.
 #include "strategies/contexts/strategy_input.hpp"
 
-#include "messages/failure.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/contexts/strategy.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
 
 namespace troupe {
 
 namespace {
 
-input_distribution distribution_for(const strategy& of, const input_options& options) {
-  input_distribution how{.options = options};
-  how.context.num_replicas_in_sync = of.num_replicas_in_sync();
-  if (const auto& group = of.layout().group) {
-    how.context.num_input_pipelines = group->size;
-    how.context.input_pipeline_id = group->rank;
+input_distribution distribution_for(const strategy& strategy, const input_options& options) {
+  input_distribution distribution{.options = options};
+  distribution.context.num_replicas_in_sync = strategy.num_replicas_in_sync();
+  if (const auto& group = strategy.layout().group) {
+    distribution.context.num_input_pipelines = group->size;
+    distribution.context.input_pipeline_id = group->rank;
   }
-  how.elsewhere
-    = [world = &of.world()](std::function<void()> work) { world->submit_io(std::move(work)); };
-  return how;
+  distribution.elsewhere = [world = &strategy.world()](std::function<void()> work) {
+    world->submit_io(std::move(work));
+  };
+  return distribution;
 }
 
 constexpr int64_t numbers_each = 4;
@@ -47,19 +47,19 @@ std::vector<pipeline_extent> to_extents(const tensor& gathered) {
 
 // Each process has made a dataset of its own, and all end together. An error in one of them is
 // thrown by all.
-void end_with_others(strategy& of, distributed_dataset& mine) {
-  auto own = to_tensor(mine.extent());
-  auto gathered = of.cross_replica([own](cross_replica_context& context) {
+void end_with_others(strategy& strategy, distributed_dataset& dataset) {
+  auto own = to_tensor(dataset.extent());
+  auto gathered = strategy.cross_replica([own](cross_replica_context& context) {
     return context.reducing().gather_rows("distribute_datasets_from_function", {own});
   });
-  auto all = to_extents(gathered.front());
-  mine.end_with(all);
-  auto empty = std::ranges::find(all, false, &pipeline_extent::has_elements);
-  if (empty == all.end() || mine.steps() == 0) return;
-  throw failure{{errc::invalid_argument,
-                 fmt::format("the dataset of {} has no elements, so the shape of a batch "
-                             "without rows is not known there; give each process at least one",
-                             of.layout().group->names[static_cast<size_t>(empty - all.begin())])}};
+  auto extents = to_extents(gathered.front());
+  dataset.end_with(extents);
+  auto empty = std::ranges::find(extents, false, &pipeline_extent::has_elements);
+  if (empty == extents.end() || dataset.steps() == 0) return;
+  throw_failure(errc::invalid_argument,
+                "the dataset of {} has no elements, so the shape of a batch without rows is not "
+                "known there; give each process at least one",
+                strategy.layout().group->names[static_cast<size_t>(empty - extents.begin())]);
 }
 
 } // namespace
@@ -85,9 +85,9 @@ strategy_dataset strategy::experimental_distribute_dataset(const dataset& global
                                                            const input_options& options,
                                                            auto_shard_policy policy) {
   context_check::cross_replica("experimental_distribute_dataset", *this);
-  auto how = distribution_for(*this, options);
-  how.policy = policy;
-  return {*this, distribute(global_batches, how)};
+  auto distribution = distribution_for(*this, options);
+  distribution.policy = policy;
+  return {*this, distribute(global_batches, distribution)};
 }
 
 strategy_dataset strategy::distribute_datasets_from_function(
@@ -95,16 +95,16 @@ strategy_dataset strategy::distribute_datasets_from_function(
   context_check::cross_replica("distribute_datasets_from_function", *this);
   if (options.replication_mode == input_replication_mode::per_replica
       && !layout_.makes_input_per_replica)
-    throw failure{{errc::unimplemented,
-                   fmt::format("a {} strategy does not call the function for each replica; use the "
-                               "mode per_worker, or a mirrored strategy",
-                               layout_.name)}};
+    throw_failure(errc::unimplemented,
+                  "a {} strategy does not call the function for each replica; use the mode "
+                  "per_worker, or a mirrored strategy",
+                  layout_.name);
   if (!layout_.group)
     return {*this, distribute_from_function(make, distribution_for(*this, options))};
   context_check::blocking("distribute_datasets_from_function", *this, "nothing there");
-  auto mine = distribute_from_function(make, distribution_for(*this, options));
-  end_with_others(*this, mine);
-  return {*this, mine};
+  auto elements = distribute_from_function(make, distribution_for(*this, options));
+  end_with_others(*this, elements);
+  return {*this, elements};
 }
 
 } // namespace troupe

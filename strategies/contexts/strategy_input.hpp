@@ -19,8 +19,8 @@ class strategy_iterator;
 /// outlives it.
 class strategy_dataset {
 public:
-  strategy_dataset(strategy& of, distributed_dataset elements)
-    : strategy_(&of), elements_(std::move(elements)) {}
+  strategy_dataset(strategy& strategy, distributed_dataset elements)
+    : strategy_(&strategy), elements_(std::move(elements)) {}
 
   /// Steps in one pass, or `dataset::infinite`.
   [[nodiscard]] uint64_t steps() const { return elements_.steps(); }
@@ -48,9 +48,9 @@ private:
 class strategy_iterator {
 public:
   /// @param next_pass The number of the dataset's next pass.
-  strategy_iterator(strategy& of, distributed_iterator elements,
+  strategy_iterator(strategy& strategy, distributed_iterator elements,
                     std::shared_ptr<uint64_t> next_pass)
-    : strategy_(&of), elements_(std::move(elements)), next_pass_(std::move(next_pass)) {}
+    : strategy_(&strategy), elements_(std::move(elements)), next_pass_(std::move(next_pass)) {}
 
   /// The elements of the next step; nothing after the last.
   /// Errors: throws `failure`: wrong_context in a replica; as `distributed_iterator::next`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refuses the layouts that make no strategy.
+// Refuses layouts that no strategy can have.
 #include "actors/world/compute_device.hpp"
 #include "messages/throw_failure.hpp"
 #include "strategies/contexts/owner_replication.hpp"

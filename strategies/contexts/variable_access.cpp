@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operands of all replicas become one operand, which travels to the owner.
+// Aggregates the operands of replicas to one operand, and sends it to the owner of the variable.
 #include "strategies/contexts/variable_access.hpp"
 
-#include "messages/failure.hpp"
 #include "messages/tensor_message.hpp"
+#include "messages/throw_failure.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/gradient_values.hpp"
 #include "strategies/contexts/strategy.hpp"
@@ -25,10 +25,10 @@ tensor value_of(expected<msg<wire::VariableSnapshot>> answer) {
 double exact_number(long double integer) {
   auto nearest = static_cast<double>(integer);
   if (nearest == integer) return nearest;
-  throw failure{{errc::invalid_argument,
-                 fmt::format("a variable cannot be changed by the number {:.0f}, which would "
-                             "become {:.0f}; give a tensor of i64",
-                             integer, nearest)}};
+  throw_failure(errc::invalid_argument,
+                "a variable cannot be changed by the number {:.0f}, which would become {:.0f}; "
+                "give a tensor of i64",
+                integer, nearest);
 }
 
 namespace {
@@ -52,12 +52,12 @@ bool is_number(const variable_operand& operand) {
 }
 
 // The numbers of the replicas of all processes.
-task<std::vector<double>> numbers_everywhere(const reducer& by, std::string what,
+task<std::vector<double>> numbers_everywhere(const reducer& reducer, std::string call_name,
                                              std::vector<variable_operand> numbers) {
   auto own = filled(dtype::f64, {static_cast<int64_t>(numbers.size())}, 0);
   for (size_t i = 0; i < numbers.size(); ++i)
     own.mutable_values<double>()[i] = std::get<double>(numbers[i]);
-  auto gathering = by.gather_rows(std::move(what), std::vector<tensor>{std::move(own)});
+  auto gathering = reducer.gather_rows(std::move(call_name), std::vector<tensor>{std::move(own)});
   auto gathered = co_await gathering;
   auto all = gathered.front().values<double>();
   co_return std::vector<double>(all.begin(), all.end());
@@ -73,15 +73,14 @@ bool is_dense(const variable_operand& operand) {
 }
 
 // One and the same value is its own mean; counted several times, only 0 stays the same.
-void check_one_for_all(const variable& target, change how, const variable_operand& value) {
+void check_one_for_all(const variable& target, change operation, const variable_operand& value) {
   if (target.aggregation() == variable_aggregation::mean || is_zero(value)) return;
-  throw failure{
-    {errc::invalid_argument,
-     fmt::format("A non-DistributedValues value cannot be reduced with the given reduce op "
-                 "ReduceOp.SUM: all {} replicas call {} of variable '{}' with one and the same "
-                 "value; give each a tensor of its own, or choose another aggregation",
-                 target.owner_strategy().num_replicas_in_sync(), name_of_assign(how),
-                 target.name())}};
+  throw_failure(errc::invalid_argument,
+                "A non-DistributedValues value cannot be reduced with the given reduce op "
+                "ReduceOp.SUM: all {} replicas call {} of variable '{}' with one and the same "
+                "value; give each a tensor of its own, or choose another aggregation",
+                target.owner_strategy().num_replicas_in_sync(), name_of_assign(operation),
+                target.name());
 }
 
 leaf as_leaf(const variable_operand& operand) {
@@ -107,22 +106,21 @@ void check_number(const variable& target, double number) {
   auto bound = target.type() == dtype::i32 ? 0x1p31 : 0x1p63;
   auto cut = std::trunc(number);
   if (cut >= -bound && cut < bound) return;
-  throw failure{
-    {errc::invalid_argument, fmt::format("variable '{}' is {}, which cannot be {}", target.name(),
-                                         to_string(target.type()), number)}};
+  throw_failure(errc::invalid_argument, "variable '{}' is {}, which cannot be {}", target.name(),
+                to_string(target.type()), number);
 }
 
 // Whether operands are reduced, because they are not one value for all replicas. Whether processes
 // ask each other depends on the kinds of their operands, never on values, which may differ between
 // processes: all have to make the same collectives.
-task<bool> are_to_reduce(const reducer& by, variable target, std::string what,
+task<bool> are_to_reduce(const reducer& reducer, variable target, std::string call_name,
                          std::vector<variable_operand> operands) {
   auto mode = target.aggregation();
   if (mode == variable_aggregation::only_first_replica) co_return false;
-  if (by.group() == nullptr) co_return !are_one(operands);
+  if (reducer.group() == nullptr) co_return !are_one(operands);
   if (!std::ranges::all_of(operands, is_number))
     co_return mode == variable_aggregation::mean || !are_one(operands);
-  auto gathering = numbers_everywhere(by, std::move(what), std::move(operands));
+  auto gathering = numbers_everywhere(reducer, std::move(call_name), std::move(operands));
   auto numbers = co_await gathering;
   auto is_first = [&](double number) { return number == numbers.front(); };
   if (std::ranges::all_of(numbers, is_first)) co_return false;
@@ -136,10 +134,10 @@ task<bool> are_to_reduce(const reducer& by, variable target, std::string what,
 reduce_op to_reduce_op(variable_aggregation mode) {
   if (mode == variable_aggregation::sum) return reduce_op::sum;
   if (mode == variable_aggregation::mean) return reduce_op::mean;
-  throw failure{{errc::invalid_argument,
-                 fmt::format("Could not convert from `tf.VariableAggregation` {} to a reduction; "
-                             "SUM and MEAN are reductions",
-                             to_string(mode))}};
+  throw_failure(errc::invalid_argument,
+                "Could not convert from `tf.VariableAggregation` {} to a reduction; SUM and MEAN "
+                "are reductions",
+                to_string(mode));
 }
 
 std::string_view to_string(variable_synchronization mode) {
@@ -152,36 +150,45 @@ std::string_view to_string(variable_aggregation mode) {
   return names[static_cast<size_t>(mode)];
 }
 
-task<tensor> variable_access::change_array(variable target, change how, variable_operand operand) {
+task<tensor> variable_access::change_array(variable target, change operation,
+                                           variable_operand operand) {
   if (has_rows(operand))
-    throw failure{
-      {errc::type_mismatch, fmt::format("{} of variable '{}' was given rows; scatter them by {}",
-                                        name_of_assign(how), target.name(), name_of_scatter(how))}};
-  return apply(std::move(target), how, std::move(operand));
+    throw_failure(errc::type_mismatch, "{} of variable '{}' was given rows; scatter them by {}",
+                  name_of_assign(operation), target.name(), name_of_scatter(operation));
+  return apply(std::move(target), operation, std::move(operand));
 }
 
-task<tensor> variable_access::change_rows(variable target, change how, variable_operand operand) {
+task<tensor> variable_access::change_rows(variable target, change operation,
+                                          variable_operand operand) {
   if (!has_rows(operand))
-    throw failure{{errc::type_mismatch,
-                   fmt::format("{} of variable '{}' takes indexed_slices; {} takes arrays and "
-                               "numbers",
-                               name_of_scatter(how), target.name(), name_of_assign(how))}};
-  return apply(std::move(target), how, std::move(operand));
+    throw_failure(errc::type_mismatch,
+                  "{} of variable '{}' takes indexed_slices; {} takes arrays and numbers",
+                  name_of_scatter(operation), target.name(), name_of_assign(operation));
+  return apply(std::move(target), operation, std::move(operand));
 }
 
 void check_made_by(std::string_view call, const strategy& expected, const variable& target) {
   if (&target.owner_strategy() == &expected) return;
-  throw failure{{errc::invalid_argument,
-                 fmt::format("{} was called for variable '{}', which another strategy made; use a "
-                             "variable of this one",
-                             call, target.name())}};
+  throw_failure(
+    errc::invalid_argument,
+    "{} was called for variable '{}', which another strategy made; use a variable of this one",
+    call, target.name());
+}
+
+void check_same_world(std::string_view call, const strategy& strategy, const variable& variable) {
+  const auto& owner = variable.owner();
+  if (!owner || &owner.home_system() == &strategy.world().system()) return;
+  throw_failure(errc::invalid_argument,
+                "{} was called for variable '{}', which a strategy of another world made; use a "
+                "variable of this one",
+                call, variable.name());
 }
 
 gradient to_change(const variable& target, const variable_operand& operand) {
-  if (const auto* number = std::get_if<double>(&operand); number != nullptr)
+  if (const auto* number = std::get_if<double>(&operand)) {
     check_number(target, *number);
-  if (const auto* number = std::get_if<double>(&operand))
     return filled(target.type(), target.extents(), *number);
+  }
   if (const auto* dense = std::get_if<tensor>(&operand)) {
     check_on_host(*dense);
     return *dense;
@@ -224,46 +231,46 @@ task<std::vector<tensor>> read_copies(activity& activity, variable source) {
   co_return copies;
 }
 
-task<tensor> change_copy(activity& activity, variable target, int32_t component, change how,
+task<tensor> change_copy(activity& activity, variable target, int32_t component, change operation,
                          variable_operand operand) {
   auto bringing = bring_to_host(activity, target.owner_strategy().devices(), arrays_in(operand));
   co_await bringing;
   auto message
-    = make_change_variable(static_cast<uint8_t>(how), to_change(target, operand), component);
+    = make_change_variable(static_cast<uint8_t>(operation), to_change(target, operand), component);
   auto changing = activity.request<msg<wire::VariableSnapshot>>(target.owner(), std::move(message));
   co_return value_of(co_await changing);
 }
 
-task<variable_operand> aggregate(const reducer& by, variable target, change how,
+task<variable_operand> aggregate(const reducer& reducer, variable target, change operation,
                                  std::vector<variable_operand> operands) {
   auto mode = target.aggregation();
-  reduction_call asked{fmt::format("{} of {}", name_of_assign(how), target.name())};
-  auto comparing = are_to_reduce(by, target, asked.what, operands);
+  reduction_call call{fmt::format("{} of {}", name_of_assign(operation), target.name())};
+  auto comparing = are_to_reduce(reducer, target, call.name, operands);
   auto is_reduced = co_await comparing;
   if (!is_reduced || !std::ranges::all_of(operands, is_dense)) {
     std::vector<tensor*> arrays;
-    for (auto& one : operands)
-      std::ranges::copy(arrays_in(one), std::back_inserter(arrays));
-    auto bringing = by.bring_to_host(std::move(arrays));
+    for (auto& operand : operands)
+      std::ranges::copy(arrays_in(operand), std::back_inserter(arrays));
+    auto bringing = reducer.bring_to_host(std::move(arrays));
     co_await bringing;
   }
   if (mode == variable_aggregation::only_first_replica) {
     auto own = as_leaf(operands.front());
-    auto sharing = by.broadcast(std::move(asked), std::move(own));
+    auto sharing = reducer.broadcast(std::move(call), std::move(own));
     auto first = co_await sharing;
     co_return as_operand(first);
   }
-  if (by.group() == nullptr && operands.size() == 1) co_return operands.front();
+  if (reducer.group() == nullptr && operands.size() == 1) co_return operands.front();
   if (!is_reduced) {
-    check_one_for_all(target, how, operands.front());
+    check_one_for_all(target, operation, operands.front());
     co_return operands.front();
   }
   leaf_group group{.is_gradient = true};
   for (const auto& operand : operands)
     group.parts.push_back(is_dense(operand) ? as_leaf(operand)
                                             : troupe::as_leaf(to_change(target, operand)));
-  asked.op = to_reduce_op(mode);
-  auto reducing = by.reduce(std::move(asked), {group}, 1);
+  call.op = to_reduce_op(mode);
+  auto reducing = reducer.reduce(std::move(call), {group}, 1);
   auto reduced = co_await reducing;
   co_return as_operand(reduced.front().front());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading and changing variables: the same calls in every context, each with its own meaning.
+// The calls that read and change variables; each context gives them a meaning of its own.
 #pragma once
 
 #include "actors/world/activity.hpp"
@@ -31,7 +31,7 @@ struct variable_operand : std::variant<double, tensor, distributed_value<tensor>
 };
 
 /// The array in the memory of an owner's answer.
-/// Errors: throws `failure` if the answer is one.
+/// Errors: throws `failure` with the error of the answer.
 [[nodiscard]] tensor value_of(expected<msg<wire::VariableSnapshot>> answer);
 
 /// The calls on variables that all contexts have. Their effect depends on the context:
@@ -107,17 +107,24 @@ protected:
   variable_access(const variable_access&) = default;
   variable_access& operator=(const variable_access&) = default;
 
-  [[nodiscard]] virtual task<tensor> apply(variable target, change how, variable_operand operand)
+  [[nodiscard]] virtual task<tensor> apply(variable target, change operation,
+                                           variable_operand operand)
     = 0;
 
 private:
-  [[nodiscard]] task<tensor> change_array(variable target, change how, variable_operand operand);
-  [[nodiscard]] task<tensor> change_rows(variable target, change how, variable_operand operand);
+  [[nodiscard]] task<tensor> change_array(variable target, change operation,
+                                          variable_operand operand);
+  [[nodiscard]] task<tensor> change_rows(variable target, change operation,
+                                         variable_operand operand);
 };
 
 /// Refuses a change, or a gradient, of a variable that another strategy made.
 /// Errors: throws `failure` with invalid_argument; the line names call and variable.
 void check_made_by(std::string_view call, const strategy& expected, const variable& target);
+
+/// Refuses a variable of another world, whose actors this world cannot ask.
+/// Errors: throws `failure` with invalid_argument; the line names call and variable.
+void check_same_world(std::string_view call, const strategy& strategy, const variable& variable);
 
 /// The index of a replica's own copy, or of an update's; `whole_variable` where all share it.
 [[nodiscard]] int32_t component_of(const variable& target, uint32_t replica);
@@ -133,7 +140,7 @@ void check_made_by(std::string_view call, const strategy& expected, const variab
 /// Has a variable's owner change one copy or all, and waits. @returns The new value.
 /// @param operand Neither a distributed value nor a variable.
 [[nodiscard]] task<tensor> change_copy(activity& activity, variable target, int32_t component,
-                                       change how, variable_operand operand);
+                                       change operation, variable_operand operand);
 
 /// The reduction that an aggregation stands for.
 /// Errors: throws `failure` with invalid_argument for NONE and ONLY_FIRST_REPLICA.
@@ -149,7 +156,8 @@ void check_made_by(std::string_view call, const strategy& expected, const variab
 /// @returns The operand for all; an array that devices have reduced lies on one of them.
 /// Errors: throws `failure` as `reducer`; invalid_argument for one and the same value from all
 /// replicas under SUM, which would be counted several times; 0 may be.
-[[nodiscard]] task<variable_operand> aggregate(const reducer& by, variable target, change how,
+[[nodiscard]] task<variable_operand> aggregate(const reducer& reducer, variable target,
+                                               change operation,
                                                std::vector<variable_operand> operands);
 
 /// The operand as one array or some rows: a number becomes an array like the variable.

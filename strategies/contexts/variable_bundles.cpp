@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Borrowing variables of owners, and giving them to bundles.
+// Borrows variables from their owners, and gives them to bundles.
 #include "strategies/contexts/variable_bundles.hpp"
 
 #include "actors/world/ask.hpp"
@@ -13,23 +13,23 @@
 
 namespace troupe {
 
-std::vector<lent_variables> lent_together(strategy& of, std::span<const variable> among) {
-  std::vector<lent_variables> found;
-  for (size_t i = 0; i < among.size(); ++i)
-    for (auto where : among[i].places()) {
-      if (where.kind == device_kind::cpu) continue;
+std::vector<lent_variables> lent_together(strategy& strategy, std::span<const variable> variables) {
+  std::vector<lent_variables> groups;
+  for (size_t i = 0; i < variables.size(); ++i)
+    for (auto place : variables[i].places()) {
+      if (place.kind == device_kind::cpu) continue;
       auto lent = value_or_throw(
-        ask<lent_variable>(of.world(), among[i].owners_here()[0], lend_variable{where}));
-      auto together = std::ranges::find_if(found, [&lent](const lent_variables& others) {
-        return others.owner == lent.device && others.stream == lent.stream;
+        ask<lent_variable>(strategy.world(), variables[i].owners_here()[0], lend_variable{place}));
+      auto found = std::ranges::find_if(groups, [&lent](const lent_variables& group) {
+        return group.owner == lent.device && group.stream == lent.stream;
       });
-      if (together == found.end())
-        together = found.insert(found.end(), {lent.device, lent.stream, where, {}, {}});
-      together->positions.push_back(i);
-      together->variables.push_back(std::move(lent.variable));
+      if (found == groups.end())
+        found = groups.insert(groups.end(), {lent.device, lent.stream, place, {}, {}});
+      found->positions.push_back(i);
+      found->variables.push_back(std::move(lent.variable));
     }
-  std::erase_if(found, [](const lent_variables& one) { return one.positions.size() < 2; });
-  return found;
+  std::erase_if(groups, [](const lent_variables& group) { return group.positions.size() < 2; });
+  return groups;
 }
 
 void variable_bundles::make() {
@@ -46,10 +46,11 @@ void variable_bundles::make() {
     auto holder = world.system().spawn(
       variable_bundle, bundle_config{name, lent.variables, lent.owner, lent.stream, &world});
     world.introduce(holder.id(), "bundle of " + name);
-    auto& made = bundles_.emplace_back(bundle_of_variables{.holder = holder, .where = lent.where});
+    auto& bundle
+      = bundles_.emplace_back(bundle_of_variables{.holder = holder, .where = lent.where});
     for (auto position : lent.positions) {
       caf::anon_send(trained[position].owners_here()[0], use_bundle{holder});
-      made.variables.push_back(trained[position].index());
+      bundle.variables.push_back(trained[position].index());
     }
   }
 }

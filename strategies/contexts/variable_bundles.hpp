@@ -28,15 +28,15 @@ struct lent_variables {
 /// Groups the variables that lie on one stream; a variable that is alone there is left out. A
 /// variable with copies on several devices is in a group of each.
 /// @pre Their owners stand in this process. Cost: a request for each, one after the other.
-[[nodiscard]] std::vector<lent_variables> lent_together(strategy& of,
-                                                        std::span<const variable> among);
+[[nodiscard]] std::vector<lent_variables> lent_together(strategy& strategy,
+                                                        std::span<const variable> variables);
 
 /// The bundles of a strategy for runs, where replicas meet. A job with a chief has its own.
 ///
 /// Thread: that of the strategy; replicas of a run may read.
 class variable_bundles {
 public:
-  explicit variable_bundles(strategy& of) : strategy_(of) {}
+  explicit variable_bundles(strategy& strategy) : strategy_(strategy) {}
 
   variable_bundles(const variable_bundles&) = delete;
   variable_bundles& operator=(const variable_bundles&) = delete;

@@ -23,18 +23,18 @@ namespace troupe {
 
 class closure_context;
 
-/// While it lives, the first read of a variable is the value of all further ones in this call,
-/// whatever changes the variable meanwhile.
+/// While it lives, all reads of a variable in this call give the value of the first one, whatever
+/// changes the variable meanwhile.
 class variable_read_cache {
 public:
-  /// @param of Outlives it. Errors: throws `failure` with invalid_argument inside another one.
-  explicit variable_read_cache(closure_context& of);
+  /// @param context Outlives it. Errors: throws `failure` with invalid_argument inside another one.
+  explicit variable_read_cache(closure_context& context);
   ~variable_read_cache();
   variable_read_cache(const variable_read_cache&) = delete;
   variable_read_cache& operator=(const variable_read_cache&) = delete;
 
 private:
-  closure_context& of_;
+  closure_context& context_;
 };
 
 /// A scheduled function reads variables, computes, and changes variables, while other workers do

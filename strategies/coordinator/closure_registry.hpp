@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions and inputs that all processes know by the same names, and what one worker made of them.
+// The functions and inputs that all processes know by the same names, and the inputs of one worker.
 #pragma once
 
 #include "actors/world/task.hpp"
@@ -21,8 +21,8 @@ namespace troupe {
 
 class worker_room;
 
-/// C++ code does not travel. Each process registers the same functions, and the same makers of what
-/// each worker is to have one of; messages say which is meant. Thread: any.
+/// C++ code does not travel. Each process registers the same functions, and the same makers of the
+/// resources that each worker has one of; messages name them. Thread: any.
 class closure_registry {
 public:
   using function = std::function<task<std::vector<closure_value>>(
@@ -57,24 +57,24 @@ private:
 /// worker that is started again has a new room. Thread: one at a time.
 class worker_room {
 public:
-  worker_room(std::shared_ptr<const closure_registry> registry, input_context where)
-    : registry_(std::move(registry)), where_(where) {}
+  worker_room(std::shared_ptr<const closure_registry> registry, input_context context)
+    : registry_(std::move(registry)), context_(context) {}
 
   /// Errors: throws `failure`: of what the maker threw, each time; as `closure_registry::find`.
   template <class T>
-  [[nodiscard]] T& get(const worker_resource& which) {
-    return *std::static_pointer_cast<T>(find(which, typeid(T)));
+  [[nodiscard]] T& get(const worker_resource& resource) {
+    return *std::static_pointer_cast<T>(find(resource, typeid(T)));
   }
 
   /// Forgets all instances but these, and those with the number 0.
   void keep(capnp::List<uint32_t>::Reader instances);
 
 private:
-  [[nodiscard]] std::shared_ptr<void> find(const worker_resource& which,
+  [[nodiscard]] std::shared_ptr<void> find(const worker_resource& resource,
                                            const std::type_info& type);
 
   std::shared_ptr<const closure_registry> registry_;
-  input_context where_;
+  input_context context_;
   std::map<std::pair<uint32_t, uint32_t>, expected<std::shared_ptr<void>>> made_;
 };
 

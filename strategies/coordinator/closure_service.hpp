@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by all handles of one coordinator: its actors that stand here, and how they are spoken
-// to.
+// The part of a coordinator that stands in this process; all its handles here share it.
 #pragma once
 
 #include "actors/coordinator/coordinator.hpp"
@@ -85,8 +84,9 @@ public:
   /// Errors: throws `failure` with wrong_context.
   void check_call(std::string_view call) const;
 
-  /// Refuses what belongs to another coordinator. Errors: throws `failure` with invalid_argument.
-  void check_own(const closure_service* of, std::string_view what) const;
+  /// Refuses a function or an input of another coordinator. @param name Names it in the error.
+  /// Errors: throws `failure` with invalid_argument.
+  void check_own(const closure_service* owner, std::string_view name) const;
 
 private:
   using owner_list = std::vector<variable_owner_actor>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the process that leads waits for closures.
+// The wait for closures in the process that leads, and its deadline.
 #pragma once
 
 #include "actors/coordinator/coordinator.hpp"

@@ -100,10 +100,11 @@ public:
   /// @param make `T make(const input_context&)`.
   template <class Make>
   [[nodiscard]] auto create_per_worker_resource(Make make) {
+    check_given("create_per_worker_resource", make);
     using type = std::invoke_result_t<Make&, const input_context&>;
     auto number
-      = service_->registry().add({[make = std::move(make)](const input_context& where) mutable {
-                                    return std::make_shared<type>(make(where));
+      = service_->registry().add({[make = std::move(make)](const input_context& context) mutable {
+                                    return std::make_shared<type>(make(context));
                                   },
                                   &typeid(type)});
     return per_worker_resource<type>{service_.get(), {number, 0}};
@@ -162,10 +163,10 @@ public:
 
 private:
   template <class Parameter, class Argument>
-  [[nodiscard]] closure_argument argument(const Argument& given) const {
+  [[nodiscard]] closure_argument argument(const Argument& nest) const {
     using value_type = written_t<Parameter>;
     auto leaves_for = [&](uint32_t worker) {
-      return leaves_of<value_type>(part_of(given, {service_.get(), worker}));
+      return leaves_of<value_type>(part_of(nest, {service_.get(), worker}));
     };
     if constexpr (!differs_between_workers<Argument>) {
       return leaves_for(0);

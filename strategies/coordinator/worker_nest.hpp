@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One worker's part of an argument: of what each worker has of its own, anywhere in a nest.
+// One worker's part of an argument: its own values and resources, anywhere in a nest.
 #pragma once
 
 #include "strategies/coordinator/closure_service.hpp"
@@ -46,37 +46,37 @@ struct worker_part {
 namespace detail {
 
 template <class T>
-own_of_worker<T> own_of(const per_worker_resource<T>& given, const worker_part& whose) {
-  whose.of->check_own(given.of(), "an input");
-  return {given.which()};
+own_of_worker<T> own_of(const per_worker_resource<T>& resource, const worker_part& part) {
+  part.of->check_own(resource.of(), "an input");
+  return {resource.which()};
 }
 
 } // namespace detail
 
 template <class T>
-concept is_worker_resource = requires(const T& value, const worker_part& whose) {
-  detail::own_of(value, whose);
+concept is_worker_resource = requires(const T& value, const worker_part& part) {
+  detail::own_of(value, part);
 };
 
 namespace detail {
 
 /// A leaf is the same for all workers, but for values of each, and what each has of its own.
 struct part_of_worker {
-  worker_part whose;
+  worker_part part;
 
   template <class T>
   auto operator()(const std::vector<const T*>& value) {
     if constexpr (is_worker_resource<T>)
-      return own_of(*value.front(), whose);
+      return own_of(*value.front(), part);
     else
       return *value.front();
   }
 
   template <class T>
   auto operator()(const std::vector<const per_worker_values<T>*>& value) {
-    const auto& given = value.front()->values;
-    whose.check_one_for_each(given.size());
-    return map_nest(*this, given[whose.worker]);
+    const auto& values = value.front()->values;
+    part.check_one_for_each(values.size());
+    return map_nest(*this, values[part.worker]);
   }
 };
 
@@ -104,8 +104,8 @@ template <class T>
 using worker_part_t = zipped_t<detail::part_of_worker, const T>;
 
 template <class T>
-[[nodiscard]] worker_part_t<T> part_of(const T& nest, const worker_part& whose) {
-  return map_nest(detail::part_of_worker{whose}, nest);
+[[nodiscard]] worker_part_t<T> part_of(const T& nest, const worker_part& part) {
+  return map_nest(detail::part_of_worker{part}, nest);
 }
 
 /// Whether there are values for each worker in a nest.

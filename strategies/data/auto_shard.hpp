@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which part of a dataset each of several pipelines reads.
+// The part of a dataset that each of several pipelines reads.
 #pragma once
 
 #include "strategies/data/dataset.hpp"
@@ -36,12 +36,13 @@ enum class auto_shard_policy : int8_t {
 /// `legacy_rebatch` in as many pieces as there are replicas, so that the pieces of a batch go to
 /// all of them.
 /// @param replicas In all pipelines together.
-/// @param told Gets why `automatic` has taken elements, if it has; null: it is not asked for.
+/// @param by_elements Gets the reason why `automatic` has taken elements, if it has; may be null.
 /// Errors: throws `failure`: invalid_argument if there is no such pipeline, and by elements if
 /// there are fewer than pipelines, unless there is none; not_found by files if no files are read,
 /// or a stage hides them (`automatic` then takes elements instead). Source: TensorFlow,
 /// `core/grappler/optimizers/data/auto_shard.cc`.
 [[nodiscard]] dataset auto_shard(const dataset& all, auto_shard_policy policy, uint64_t pipelines,
-                                 uint64_t pipeline, uint64_t replicas, std::string* told = nullptr);
+                                 uint64_t pipeline, uint64_t replicas,
+                                 std::string* by_elements = nullptr);
 
 } // namespace troupe

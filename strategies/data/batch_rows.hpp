@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which batch a row lies, without reading a batch.
+// Finds the batch that a row lies in, without reading a batch.
 #pragma once
 
 #include "strategies/data/dataset.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code of users where elements are made.
+// Calls of users' functions that make elements.
 #pragma once
 
 #include "messages/failure.hpp"
@@ -14,7 +14,7 @@ namespace troupe {
 /// The name of a reader in errors, where it throws.
 inline constexpr std::string_view reader_name = "dataset: a reader";
 
-/// The code of a user may throw; no exception goes further than here.
+/// The element that a user's function returns; what it throws becomes an error.
 /// @param name Names the function in errors: the subject of "threw".
 template <class Function>
 [[nodiscard]] expected<element> called(std::string_view name, const Function& function) {

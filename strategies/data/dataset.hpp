@@ -113,6 +113,7 @@ public:
 
   /// Reads up to `count` elements ahead by means of `elsewhere`, one at a time and in order; what
   /// comes out is the same. Without an executor nothing is read ahead.
+  /// Errors: invalid_argument for a negative number.
   [[nodiscard]] dataset prefetch(uint64_t count, executor elsewhere = {}) const;
 
   /// An iterator at the first element. @param pass Over the data, of which each has other orders

@@ -71,6 +71,11 @@ inline constexpr int64_t unknown_batch_size = -1;
 /// elements of the right shape to put there.
 [[nodiscard]] bool has_fixed_extents(const dataset& elements);
 
+/// The records of a file; one reader reads them for all iterators.
+/// @param gives_examples As `dataset_stage::gives_examples`.
+[[nodiscard]] dataset records_of_file(uint64_t size, element_reader read,
+                                      bool gives_examples = true);
+
 /// So many elements, so many times: `dataset::infinite` if no number holds them.
 [[nodiscard]] inline uint64_t saturated_product(uint64_t a, uint64_t b) {
   return a != 0 && b > dataset::infinite / a ? dataset::infinite : a * b;

@@ -17,14 +17,6 @@ namespace troupe {
 
 class distributed_iterator;
 
-/// In every step a pipeline gives one element to each of its R replicas: replica r gets element
-/// k R + r in step k.
-///
-/// At the end there may be elements for some replicas only, and all must make the step together. If
-/// batches may be smaller than others, the rest get a batch without rows; if not, nothing has the
-/// right shape, and the step is left out. So it is with a dataset without end. All pipelines of a
-/// job take the same number of steps: as many as the longest needs, or as the shortest has.
-///
 /// The length of one pipeline, by which all pipelines agree on the end of a pass.
 struct pipeline_extent {
   bool has_partial_steps = false; ///< Whether its batches may be smaller than others.
@@ -33,6 +25,14 @@ struct pipeline_extent {
   uint64_t whole_steps = 0; ///< With an element for each replica; or `dataset::infinite`.
 };
 
+/// In every step a pipeline gives one element to each of its R replicas: replica r gets element
+/// k R + r in step k.
+///
+/// At the end there may be elements for some replicas only, and all must make the step together. If
+/// batches may be smaller than others, the rest get a batch without rows; if not, nothing has the
+/// right shape, and the step is left out. So it is with a dataset without end. All pipelines of a
+/// job take the same number of steps: as many as the longest needs, or as the shortest has.
+///
 /// A cheap value, as a dataset. Thread: any.
 class distributed_dataset {
 public:
@@ -104,7 +104,7 @@ private:
 
   distributed_dataset source_;
   std::vector<dataset_iterator> pipelines_;
-  std::optional<element> without_rows_; ///< For the replicas that nothing is left for.
+  std::optional<element> without_rows_; ///< For replicas that no element is left for.
   uint64_t pass_;
   uint64_t delivered_ = 0;
 };
@@ -120,12 +120,12 @@ struct input_distribution {
 /// This pipeline's part of a dataset of **global** batches: in each step all replicas
 /// together take as many rows as one of them has. If there is more than one replica, batches are
 /// cut (`rebatch`, or `legacy_rebatch` if their size is not known); then pipelines divide the
-/// dataset (`auto_shard`), and as many elements as there are replicas are read ahead. Errors:
-/// throws `failure`: as `check`, `rebatch` and `auto_shard`; `unimplemented` for the mode
+/// dataset (`auto_shard`), and as many elements as there are replicas are read ahead.
+/// Errors: throws `failure`: as `check`, `rebatch` and `auto_shard`; `unimplemented` for the mode
 /// `per_replica`.
 /// Source: TensorFlow, `Strategy.experimental_distribute_dataset`.
 [[nodiscard]] distributed_dataset distribute(const dataset& global_batches,
-                                             const input_distribution& how = {});
+                                             const input_distribution& distribution = {});
 
 /// Distributes the dataset that `make` returns for this pipeline. `make` has divided the data and
 /// made batches for single **replicas** already, so nothing is cut or divided. In the mode
@@ -138,7 +138,7 @@ struct input_distribution {
 /// Source: TensorFlow, `Strategy.distribute_datasets_from_function`.
 [[nodiscard]] distributed_dataset
 distribute_from_function(const std::function<dataset(const input_context&)>& make,
-                         const input_distribution& how = {});
+                         const input_distribution& distribution = {});
 
 /// Lets the pipelines of a job take the same number of steps; `distribute` has done so.
 void end_together(std::vector<distributed_dataset>& parts);

@@ -27,4 +27,8 @@ struct element {
 /// @pre There is at least one element.
 [[nodiscard]] expected<element> stack(std::span<const element> elements);
 
+/// Tensor `index` of each element, one behind the other, as a tensor of shape `extents`.
+/// @pre They have the same type, and `extents` holds the elements of all.
+[[nodiscard]] tensor in_sequence(std::span<const element> elements, size_t index, shape extents);
+
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cutting batches by rows, and joining them.
+// Cuts batches by rows, and joins them.
 #pragma once
 
 #include "strategies/data/element.hpp"

@@ -8,10 +8,10 @@
 
 namespace troupe {
 
-/// The caller of the function that makes a dataset.
+/// How often the function that makes a dataset is called.
 enum class input_replication_mode : uint8_t {
-  per_worker,  ///< Each pipeline once; its replicas take turns with the elements.
-  per_replica, ///< Each replica once, and has its elements for itself.
+  per_worker,  ///< Once for each pipeline; its replicas take turns with the elements.
+  per_replica, ///< Once for each replica, which has its elements for itself.
 };
 
 /// Source: TensorFlow, `tf.distribute.InputOptions`. The names of devices mean nothing to a CPU;
@@ -21,8 +21,8 @@ struct input_options {
   input_replication_mode replication_mode = input_replication_mode::per_worker;
   bool place_dataset_on_device = false; ///< The pipeline itself runs there.
   uint32_t per_replica_buffer_size = 1; ///< Elements read ahead for each replica.
-  /// Told what is allowed but costs: that every pipeline reads everything. Without it, standard
-  /// error is told, once in a process.
+  /// Told that every pipeline reads everything, which is allowed but costs; empty: a line on
+  /// standard error, once in a process.
   std::function<void(const std::string&)> on_warning = {};
 };
 

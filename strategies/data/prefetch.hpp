@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading elements before they are asked for.
+// Reads elements ahead, before an iterator asks for them.
 #pragma once
 
 #include "strategies/data/dataset.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the records of a file lie.
+// The places of the records in a file.
 #pragma once
 
 #include "actors/recording/input_file.hpp"

@@ -18,12 +18,12 @@ namespace troupe {
 template <class Element>
 using rounded_first = std::conditional_t<std::is_same_v<Element, double>, double, float>;
 
+/// How the bits of a number are read.
+enum class number_kind : uint8_t { floating, integer, natural };
+
 /// How a file stores the numbers of an array.
 struct stored_numbers {
-  /// How the bits of a number are read.
-  enum class kind : uint8_t { floating, integer, natural };
-
-  kind what = kind::floating;
+  number_kind kind = number_kind::floating;
   uint8_t bytes = 4; ///< Size of one number.
   bool is_big_endian = false;
 };

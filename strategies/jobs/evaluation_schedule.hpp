@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which checkpoint an evaluator takes next, and when there is none to wait for any more.
+// The choice of the checkpoint that an evaluator takes next, and the end of its waiting.
 #pragma once
 
 #include "actors/recording/records.hpp"

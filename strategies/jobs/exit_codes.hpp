@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trainer's answer to the shell, and to any program that started it.
+// The exit codes of a trainer.
 #pragma once
 
 #include "actors/interfaces/job_report.hpp"
@@ -11,7 +11,7 @@
 namespace troupe {
 
 /// Schedulers and scripts see nothing of a job but this number, so each stands for one reaction of
-/// theirs. `troupe` answers so, and so does a program whose `main` returns it:
+/// theirs. `troupe` ends with one, and so does a program if its `main` returns it:
 /// `static_cast<int>(exit_code_of(report))`, or `exit_code_of(failed.reason().code)` for a
 /// `failure` that it caught.
 enum class exit_code : uint8_t {

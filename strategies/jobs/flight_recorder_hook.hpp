@@ -33,7 +33,7 @@ public:
 
   void begin(session_plan& plan) override;
   void after_create_session(const session_control& session) override;
-  void on_trouble(const std::string& what) override;
+  void on_trouble(const std::string& trouble) override;
   void on_flight_records(const flight_records& records) override;
   void end(const job_report& report) override;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hooks of a job, told in order.
+// The hooks of a job, called in order.
 #pragma once
 
 #include "strategies/optimizers/session_hook.hpp"
@@ -23,15 +23,15 @@ public:
   void begin(session_plan& plan);
 
   /// Calls a function that the job was given, as if it were a hook's.
-  /// @param what Names the function in errors: "on_step".
-  void call(const char* what, const std::function<void()>& function);
+  /// @param name Names the function in errors: "on_step".
+  void call(const char* name, const std::function<void()>& function);
 
   void after_create_session();
   void on_open_step(const open_step& step);
   void after_step(const step_record& step);
   [[nodiscard]] bool wants_snapshot(uint64_t step, job_time now, bool last);
   void after_snapshot(const job_snapshot& snapshot);
-  void on_trouble(const std::string& what);
+  void on_trouble(const std::string& trouble);
   void on_flight_records(const flight_records& records);
   void end(const job_report& report);
 
@@ -42,7 +42,7 @@ private:
   template <class Function>
   void tell_each(const Function& tell);
 
-  void remember(const char* what, error reason);
+  void remember(const char* name, error reason);
 
   std::vector<std::shared_ptr<session_hook>> hooks_;
   session_control control_;

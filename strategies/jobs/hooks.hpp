@@ -35,8 +35,8 @@ private:
 class logging_hook final : public session_hook {
 public:
   /// @param every_steps 0 = only the end. @param say Told one line at a time.
-  logging_hook(uint64_t every_steps, std::function<void(const std::string&)> say)
-    : every_steps_(every_steps), say_(std::move(say)) {}
+  /// Errors: throws `failure` with invalid_argument if `say` is empty.
+  logging_hook(uint64_t every_steps, std::function<void(const std::string&)> say);
 
   void after_step(const session_control& session, const step_record& step) override;
   void end(const job_report& report) override;
@@ -81,8 +81,8 @@ private:
 class profile_window_hook final : public session_hook {
 public:
   /// @param first The first global step to show. @param last The last one.
-  profile_window_hook(uint64_t first, uint64_t last, std::function<void(const step_record&)> show)
-    : first_(first), last_(last), show_(std::move(show)) {}
+  /// Errors: throws `failure` with invalid_argument if `show` is empty.
+  profile_window_hook(uint64_t first, uint64_t last, std::function<void(const step_record&)> show);
 
   void after_step(const session_control& session, const step_record& step) override;
 

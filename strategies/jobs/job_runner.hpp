@@ -81,7 +81,7 @@ private:
   /// @returns Updates made before.
   [[nodiscard]] virtual uint64_t restore() = 0;
 
-  /// Spawns what of the job stands in this process. @param plan As hooks have left it.
+  /// Spawns the part of the job that stands in this process. @param plan As hooks have left it.
   virtual void prepare(const session_plan& plan) = 0;
 
   /// Waits until the job is over; then no actor refers to the caller's functions any more.
@@ -114,8 +114,8 @@ private:
                                        const session_function& session,
                                        const training_options& options);
 
-/// Runs what of a job with a chief stands in another process. The report has no more than step and
-/// reason. @pre The strategy has a placement that does not lead.
+/// Runs the part of a job with a chief that stands in another process. The report has no more than
+/// step and reason. @pre The strategy has a placement that does not lead.
 /// Errors: in the report: as `train`; unavailable, if the process of the chief is gone, naming
 /// it and the last step that was heard of. Throws `failure`, as `placement::see`.
 [[nodiscard]] job_report run_as_member(strategy& strategy, const sync_replicas_optimizer& optimizer,

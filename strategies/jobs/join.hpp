@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replicas whose inputs are not of one length.
+// Replicas with inputs of different lengths.
 #pragma once
 
 #include "strategies/contexts/computed_gradients.hpp"
@@ -19,8 +19,8 @@ struct joined_step {
   bool has_input = false;  ///< Whether this one does.
 };
 
-/// Replicas have to make the same calls, so one whose own input ends earlier must not leave: the
-/// others would wait for it. It joins them instead, in steps without input, until none has any.
+/// Replicas have to make the same calls, so one must not leave when its own input ends: the others
+/// would wait for it. It joins them instead, in steps without input, until none has any.
 /// Distributed datasets end together by themselves; this is for inputs of one's own.
 ///
 ///     auto step = [=](replica_context& context, joined_step now,
@@ -40,10 +40,13 @@ struct joined_step {
 /// last one. @param step `task<void> step(replica_context&, joined_step, std::optional<Input>)`.
 /// Cost: beside what `step` does, an all_reduce of one number in each step, and one at the end.
 /// @returns Steps made: as many as the longest input has.
-/// Errors: as `replica_context::all_reduce`; rethrows what `next` and `step` throw.
+/// Errors: throws `failure` with invalid_argument for an empty function; as
+/// `replica_context::all_reduce`; rethrows what `next` and `step` throw.
 /// Source: torch.distributed.algorithms.Join.
 template <class Next, class Step>
 [[nodiscard]] task<uint64_t> join(replica_context& context, Next next, Step step) {
+  check_given("join", next);
+  check_given("join", step);
   uint64_t steps = 0;
   auto input = next();
   while (true) {
@@ -60,6 +63,7 @@ template <class Next, class Step>
 }
 
 /// Gradients that change nothing.
-[[nodiscard]] std::vector<gradient_and_variable> zero_gradients(std::span<const variable> of);
+[[nodiscard]] std::vector<gradient_and_variable>
+zero_gradients(std::span<const variable> variables);
 
 } // namespace troupe

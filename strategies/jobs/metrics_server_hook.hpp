@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,10 +46,12 @@ public:
   void end(const job_report& report) override;
 
 private:
+  using page_writer
+    = std::string (*)(const job_figures& job, std::span<const task_sight> tasks, job_time now);
+
   [[nodiscard]] std::vector<task_sight> look() const; ///< With the lock held.
   [[nodiscard]] http_answer answer(const std::string& path);
-  [[nodiscard]] std::string metrics();
-  [[nodiscard]] std::string actors();
+  [[nodiscard]] std::string page(page_writer write);
 
   http_server::handler others_;
   world* world_ = nullptr;

@@ -30,7 +30,8 @@ public:
   observed_tasks& operator=(const observed_tasks&) = delete;
 
   /// Has a process looked at from now on. May outlast this object.
-  [[nodiscard]] std::function<void(uint32_t number, const task_reporter_actor& who)> adder() const;
+  [[nodiscard]] std::function<void(uint32_t number, const task_reporter_actor& reporter)>
+  adder() const;
 
   /// Hooks see the processes, and may have flight records collected.
   void show(session_plan& plan) const;

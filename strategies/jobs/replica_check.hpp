@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether processes that update their copies of the variables alike still have the same.
+// A check that processes, which update their copies of the variables alike, hold the same.
 #pragma once
 
 #include "kernels/tensor/tensor.hpp"

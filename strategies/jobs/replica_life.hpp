@@ -65,7 +65,7 @@ public:
   void kill() const;
 
 private:
-  replica_surroundings with_;
+  replica_surroundings surroundings_;
   std::shared_ptr<const replica_script> script_;
   std::vector<replica_site> sites_;
   std::vector<replica_actor> spawned_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Giving owners what a snapshot holds of them.
+// Puts a job back to where a snapshot has it.
 #pragma once
 
 #include "actors/interfaces/job_snapshot.hpp"

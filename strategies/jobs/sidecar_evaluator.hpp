@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluating a job's checkpoints in a process beside it.
+// The evaluation of a job's checkpoints in a process beside it.
 #pragma once
 
 #include "actors/world/world.hpp"
@@ -60,7 +60,8 @@ struct sidecar_report {
 /// last checkpoint, evaluates the newest only, and waits for ever.
 class sidecar_evaluator {
 public:
-  /// Errors: throws `failure` with invalid_argument without a folder or a function.
+  /// Errors: throws `failure` with invalid_argument without a folder or a function, and if
+  /// `poll_every` is not positive.
   sidecar_evaluator(world& world, sidecar_evaluator_options options);
 
   /// Evaluates one checkpoint after the other, and returns when there will be no more.

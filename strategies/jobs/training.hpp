@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training from the outside: one call makes all actors of a job and waits for its end.
+// `train`: one call that makes all actors of a training job, and waits for its end.
 #pragma once
 
 #include "actors/interfaces/job_report.hpp"
@@ -120,15 +120,15 @@ struct training_options {
 /// @returns How the job ended; variables hold what they had been trained to.
 /// Errors: in the report: stalled and deadline_exceeded, naming what is missing; user_code, if a
 /// replica threw and too few were left; what a hook threw. Throws `failure` with invalid_argument
-/// if there are no variables to train, replicas are not as many as the optimizer's, `steps` is 0,
-/// a hook is null, a function of the evaluation is empty, or `min_replicas` does not go with the
-/// optimizer's options; failed_precondition if `resume` is of another job, or hooks leave the job
-/// without a chief.
+/// if `step` or a function of the evaluation is empty, there are no variables to train, replicas
+/// are not as many as the optimizer's, `steps` is 0, a hook is null, or `min_replicas` does not go
+/// with the optimizer's options; failed_precondition if `resume` is of another job, or hooks leave
+/// the job without a chief.
 job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
                  const step_function& step, const training_options& options);
 
-/// `train` with replicas that do more than one step after another. A replica whose function
-/// returns before `should_stop` has left the job.
+/// `train` with replicas that do more than one step after another. A replica has left the job if
+/// its function returns before `should_stop`.
 job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
                  const session_function& session, const training_options& options);
 
@@ -148,8 +148,8 @@ job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
 /// @returns How the job ended; variables hold what they had been trained to.
 /// Errors: in the report: as `strategy::run`, then this process has left the others (see
 /// `strategy::leave_others`); as `check_replicas`, in all processes; what a hook threw. Throws
-/// `failure` with invalid_argument if there are no variables or steps, a hook is null, a function
-/// of the evaluation is empty, or for an option that means nothing here: `dead_replicas`,
+/// `failure` with invalid_argument if `step` or a function of the evaluation is empty, there are no
+/// variables or steps, a hook is null, or for an option that means nothing here: `dead_replicas`,
 /// `ask_again_after`, `min_replicas`, `rejoin_timeout`, `stops_on_loss`; unimplemented for a
 /// strategy that does not `run`; failed_precondition if `resume` is of another seed; as
 /// `spread_snapshot` and `restore_snapshot`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A replica on each device, all variables in one place.
+// A strategy with a replica on each device, and all variables in one place.
 #pragma once
 
 #include "strategies/contexts/strategy.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layouts of the strategies of one process.
+// Lays out the strategies of one process.
 #include "messages/failure.hpp"
 #include "messages/throw_failure.hpp"
 #include "strategies/contexts/default_strategy.hpp"
@@ -45,8 +45,8 @@ strategy_layout layout_of(central_storage_options options) {
   return layout;
 }
 
-strategy_layout layout_of_one(std::string name, std::string device, const gpu_source& gpus,
-                              std::vector<std::shared_ptr<compute_device>> variable_devices) {
+strategy_layout one_device_layout(std::string name, std::string device, const gpu_source& gpus,
+                                  std::vector<std::shared_ptr<compute_device>> variable_devices) {
   auto devices = canonical_devices({std::move(device)});
   strategy_layout layout{.name = std::move(name),
                          .worker_devices = devices,
@@ -58,7 +58,7 @@ strategy_layout layout_of_one(std::string name, std::string device, const gpu_so
 }
 
 strategy_layout layout_of_default() {
-  auto layout = layout_of_one("default", "cpu:0", {}, {});
+  auto layout = one_device_layout("default", "cpu:0", {}, {});
   layout.has_devices = false;
   return layout;
 }
@@ -107,15 +107,15 @@ central_storage_strategy::central_storage_strategy(troupe::world& world,
 one_device_strategy::one_device_strategy(
   troupe::world& world, std::string device, const gpu_source& gpus,
   std::vector<std::shared_ptr<compute_device>> variable_devices)
-  : strategy(world,
-             layout_of_one("one_device", std::move(device), gpus, std::move(variable_devices))) {}
+  : strategy(
+    world, one_device_layout("one_device", std::move(device), gpus, std::move(variable_devices))) {}
 
 default_strategy::default_strategy(troupe::world& world) : strategy(world, layout_of_default()) {
   default_strategy* none = nullptr;
   if (!the_default_strategy.compare_exchange_strong(none, this))
-    throw failure{{errc::failed_precondition,
-                   "there is a default strategy already, and there can be but one; use "
-                   "get_strategy()"}};
+    throw_failure(
+      errc::failed_precondition,
+      "there is a default strategy already, and there can be but one; use get_strategy()");
 }
 
 default_strategy::~default_strategy() {

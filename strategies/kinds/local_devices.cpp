@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counting GPUs as resolvers do.
+// Lists the GPUs that this process may use.
 #include "strategies/kinds/local_devices.hpp"
 
 #include "strategies/cluster/resolvers/slurm_resolver.hpp"

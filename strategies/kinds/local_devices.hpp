@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The devices of this machine, for programs that name none.
+// Lists the devices of this machine, for programs that name none.
 #pragma once
 
 #include "strategies/cluster/environment.hpp"

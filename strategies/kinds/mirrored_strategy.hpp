@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A replica on each device, a copy of every variable beside it.
+// A strategy with a replica on each device, and a copy of every variable beside it.
 #pragma once
 
 #include "strategies/contexts/strategy.hpp"

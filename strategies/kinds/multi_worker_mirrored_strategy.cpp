@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins a process to the others, and lays out its strategy.
+// Joins the other processes, and lays out the strategy of this one.
 #include "strategies/kinds/multi_worker_mirrored_strategy.hpp"
 
 #include "actors/collective/collective_group.hpp"
@@ -25,12 +25,12 @@ std::pair<communicator_actor, uint32_t> join(world& world, const options_type& o
                                  .names = options.workers,
                                  .deadline = options.deadline};
   auto members = value_or_throw(join_collective_group(world, *options.placement, group));
-  auto is_here = [](const communicator_actor& one) { return static_cast<bool>(one); };
+  auto is_here = [](const communicator_actor& member) { return static_cast<bool>(member); };
   auto here = std::ranges::count_if(members, is_here);
   auto found = std::ranges::find_if(members, is_here);
   if (here == 1) return {*found, static_cast<uint32_t>(found - members.begin())};
-  for (const auto& one : members)
-    if (one) caf::anon_send_exit(one, caf::exit_reason::user_shutdown);
+  for (const auto& member : members)
+    if (member) caf::anon_send_exit(member, caf::exit_reason::user_shutdown);
   throw_failure(
     errc::invalid_argument,
     "{} of the {} workers of a multi_worker_mirrored strategy stand in this process; make it "
@@ -155,10 +155,10 @@ void multi_worker_mirrored_strategy::check_replicas() {
   auto compare = [](cross_replica_context& context) {
     tensor nothing{dtype::i64, {1}};
     nothing.mutable_values<int64_t>()[0] = 0;
-    auto what = fmt::format("{} with {} replicas each, {}", context.strategy().layout().name,
+    auto name = fmt::format("{} with {} replicas each, {}", context.strategy().layout().name,
                             context.group()->replicas_each,
                             context.group()->fixed_order ? "in fixed order" : "in any order");
-    return context.reducing().share_first(what, nothing);
+    return context.reducing().share_first(name, nothing);
   };
   try {
     static_cast<void>(cross_replica(compare));

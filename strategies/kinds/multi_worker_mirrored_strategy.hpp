@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replicas in several processes, which make every step together: each process has copies of all
-// variables.
+// A strategy of several processes, each with replicas and copies of all variables.
 #pragma once
 
 #include "strategies/contexts/strategy.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything on one device.
+// A strategy with one replica and all variables on one device.
 #pragma once
 
 #include "strategies/contexts/strategy.hpp"

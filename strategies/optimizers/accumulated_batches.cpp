@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of a batch, and its sum with the batches before it.
+// Checks the gradients of a batch, and adds them to those of the batches before.
 #include "strategies/optimizers/accumulated_batches.hpp"
 
 #include "messages/throw_failure.hpp"
@@ -11,34 +11,35 @@ namespace troupe {
 
 namespace {
 
-const tensor& array_in(const gradient& given) {
-  const auto* rows = std::get_if<indexed_slices>(&given);
-  return rows == nullptr ? std::get<tensor>(given) : rows->values;
+const tensor& array_in(const gradient& gradient) {
+  const auto* rows = std::get_if<indexed_slices>(&gradient);
+  return rows == nullptr ? std::get<tensor>(gradient) : rows->values;
 }
 
-void check_shape(const variable& of, const gradient& given) {
-  const auto* rows = std::get_if<indexed_slices>(&given);
-  const auto& extents = rows == nullptr ? array_in(given).extents() : rows->dense_extents;
-  if (extents != of.extents())
+void check_shape(const variable& variable, const gradient& gradient) {
+  const auto* rows = std::get_if<indexed_slices>(&gradient);
+  const auto& extents = rows == nullptr ? array_in(gradient).extents() : rows->dense_extents;
+  if (extents != variable.extents())
     throw_failure(errc::invalid_argument,
-                  "Shape mismatch: variable '{}' has shape {}, its gradient's {} {}", of.name(),
-                  to_string(of.extents()), rows == nullptr ? "is" : "dense shape is",
-                  to_string(extents));
+                  "Shape mismatch: variable '{}' has shape {}, its gradient's {} {}",
+                  variable.name(), to_string(variable.extents()),
+                  rows == nullptr ? "is" : "dense shape is", to_string(extents));
 }
 
-void check_kind(const variable& of, const gradient& given, const gradient& before) {
-  if (given.index() != before.index())
+void check_kind(const variable& variable, const gradient& gradient,
+                const troupe::gradient& before) {
+  if (gradient.index() != before.index())
     throw_failure(errc::type_mismatch,
                   "the gradient of variable '{}' is dense in one batch and sparse in another; all "
                   "batches of an update need gradients of one kind",
-                  of.name());
-  auto type = array_in(given).type();
+                  variable.name());
+  auto type = array_in(gradient).type();
   auto type_before = array_in(before).type();
   if (type != type_before)
     throw_failure(errc::type_mismatch,
                   "the gradient of variable '{}' is {} in one batch and {} in the next; all "
                   "batches of an update need gradients of one dtype",
-                  of.name(), to_string(type_before), to_string(type));
+                  variable.name(), to_string(type_before), to_string(type));
 }
 
 gradient sum_of(const gradient& first, const gradient& second) {
@@ -48,7 +49,7 @@ gradient sum_of(const gradient& first, const gradient& second) {
 
 } // namespace
 
-accumulated_batches::sums& accumulated_batches::of(uint32_t replica) {
+accumulated_batches::sums& accumulated_batches::sums_of(uint32_t replica) {
   std::lock_guard guard{mutex_};
   return by_replica_[replica]; // stays where it is
 }
@@ -57,7 +58,7 @@ std::optional<std::vector<gradient_and_variable>>
 accumulated_batches::add(uint32_t replica, std::vector<gradient_and_variable> gradients,
                          uint64_t failed_runs) {
   if (count_ == 1) return gradients;
-  auto& so_far = of(replica);
+  auto& so_far = sums_of(replica);
   if (so_far.failed_runs != failed_runs) so_far = {.failed_runs = failed_runs};
   for (const auto& [gradient, variable] : gradients) {
     check_shape(variable, gradient);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradients of several batches, summed before they make one update.
+// Sums the gradients of several batches before they make one update.
 #pragma once
 
 #include "strategies/contexts/computed_gradients.hpp"
@@ -38,7 +38,7 @@ private:
     uint64_t failed_runs = 0;
   };
 
-  [[nodiscard]] sums& of(uint32_t replica);
+  [[nodiscard]] sums& sums_of(uint32_t replica);
 
   uint32_t count_;
   std::mutex mutex_; ///< Guards the map; its elements belong to one replica each.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clipping a replica's gradients before it pushes them, in the terms of tf.clip_by_*.
+// Clips the gradients of a replica before it pushes them, in the terms of tf.clip_by_*.
 #pragma once
 
 #include "kernels/tensor/tensor.hpp"
@@ -18,12 +18,12 @@ namespace troupe {
 
 /// Each element, or the nearer of the limits if it lies outside them; NaN stays NaN.
 /// Source: tf.clip_by_value.
-[[nodiscard]] gradient clip_by_value(const gradient& of, double low, double high);
+[[nodiscard]] gradient clip_by_value(const gradient& gradient, double low, double high);
 
 /// The gradient, or the same direction with a norm of `norm_max` if its own is larger. An element
 /// that is NaN makes all NaN; an infinite element makes finite ones 0, and others NaN. Source:
 /// tf.clip_by_norm.
-[[nodiscard]] gradient clip_by_norm(const gradient& of, double norm_max);
+[[nodiscard]] gradient clip_by_norm(const gradient& gradient, double norm_max);
 
 /// The Euclidean norm of all elements of all gradients together. Source: tf.linalg.global_norm.
 [[nodiscard]] double global_norm(const std::vector<gradient>& gradients);

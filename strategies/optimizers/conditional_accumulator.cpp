@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accumulators for users, and the actors behind them.
+// Spawns the actor of a conditional accumulator, and asks it.
 #include "strategies/optimizers/conditional_accumulator.hpp"
 
 #include "actors/training/accumulator.hpp"
@@ -11,7 +11,6 @@
 #include "strategies/contexts/gradient_values.hpp"
 #include "strategies/reduce/on_host.hpp"
 
-#include <fmt/format.h>
 #include <limits>
 #include <string_view>
 
@@ -19,8 +18,8 @@ namespace troupe {
 
 namespace {
 
-// The mend of a call that blocks a step function.
-constexpr std::string_view without_context
+// The remedy for a call that blocks a step function.
+constexpr std::string_view awaited_instead
   = "await the one that takes the context that your function was given";
 
 msg<wire::PushGradient> make_push(const gradient& value, uint64_t local_step) {
@@ -34,15 +33,16 @@ verdict verdict_of(expected<msg<wire::PushReply>> reply) {
 
 aggregated_gradient aggregate_of(expected<msg<wire::Aggregate>> reply) {
   auto aggregate = value_or_throw(std::move(reply));
-  auto said = aggregate.reader();
-  return {*read_gradient(said.getGradient(), aggregate.owner()), said.getCount(), said.getStep()};
+  auto reader = aggregate.reader();
+  return {*read_gradient(reader.getGradient(), aggregate.owner()), reader.getCount(),
+          reader.getStep()};
 }
 
 accumulator_config to_config(troupe::world& world, const accumulator_options& options,
-                             accumulator_form::layout holds) {
+                             accumulator_form::layout layout) {
   accumulator_config config;
   config.world = &world;
-  config.form = accumulator_form{options.name, options.type, holds, options.shape};
+  config.form = accumulator_form{options.name, options.type, layout, options.shape};
   config.how = options.reduction_type;
   return config;
 }
@@ -67,8 +67,8 @@ uint32_t count_of(expected<msg<wire::AccumulatorStatus>> reply) {
 /// The actor, which ends with it.
 class conditional_accumulator_base::spawned {
 public:
-  spawned(troupe::world& in, const accumulator_options& options, accumulator_form::layout holds)
-    : world(in), actor(in.system().spawn(accumulator, to_config(in, options, holds))) {}
+  spawned(troupe::world& world, const accumulator_options& options, accumulator_form::layout layout)
+    : world(world), actor(world.system().spawn(accumulator, to_config(world, options, layout))) {}
 
   spawned(const spawned&) = delete;
   spawned& operator=(const spawned&) = delete;
@@ -81,16 +81,15 @@ public:
 
 conditional_accumulator_base::conditional_accumulator_base(troupe::world& world,
                                                            const accumulator_options& options,
-                                                           accumulator_form::layout holds) {
+                                                           accumulator_form::layout layout) {
   if (!is_floating(options.type))
-    throw failure{
-      {errc::type_mismatch, fmt::format("accumulator '{}': {} has no mean; use a floating dtype",
-                                        options.name, to_string(options.type))}};
-  spawned_ = std::make_shared<spawned>(world, options, holds);
+    throw_failure(errc::type_mismatch, "accumulator '{}': {} has no mean; use a floating dtype",
+                  options.name, to_string(options.type));
+  spawned_ = std::make_shared<spawned>(world, options, layout);
 }
 
 uint32_t conditional_accumulator_base::num_accumulated() {
-  context_check::waiting("num_accumulated", without_context);
+  context_check::waiting("num_accumulated", awaited_instead);
   return count_of(
     ask<msg<wire::AccumulatorStatus>>(spawned_->world, spawned_->actor, make_read_accumulator()));
 }
@@ -106,7 +105,7 @@ void conditional_accumulator_base::set_global_step(uint64_t step) {
 }
 
 verdict conditional_accumulator_base::apply(const gradient& value, uint64_t local_step) {
-  context_check::waiting("apply_grad", without_context);
+  context_check::waiting("apply_grad", awaited_instead);
   return verdict_of(
     ask<msg<wire::PushReply>>(spawned_->world, spawned_->actor, make_push(value, local_step)));
 }
@@ -120,7 +119,7 @@ task<verdict> conditional_accumulator_base::apply(replica_context& context, grad
 
 aggregated_gradient conditional_accumulator_base::take(int64_t num_required,
                                                        const std::stop_token& stop) {
-  context_check::waiting("take_grad", without_context);
+  context_check::waiting("take_grad", awaited_instead);
   auto required = positive_count(num_required);
   auto tell = [to = spawned_->actor](caf::event_based_actor* asker) {
     asker->send(to, make_cancel_takes());

@@ -57,7 +57,7 @@ public:
 
 protected:
   conditional_accumulator_base(troupe::world& world, const accumulator_options& options,
-                               accumulator_form::layout holds);
+                               accumulator_form::layout layout);
 
   [[nodiscard]] verdict apply(const gradient& value, uint64_t local_step);
   [[nodiscard]] task<verdict> apply(replica_context& context, gradient value, uint64_t local_step);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a loss scale moves, and gradients without it.
+// Moves a loss scale, and divides gradients by it.
 #include "strategies/optimizers/loss_scale.hpp"
 
 #include "kernels/math/reduce.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/contexts/gradient_values.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
 
 namespace troupe {
 
@@ -17,8 +17,8 @@ constexpr double scale_min = 1;
 
 void check_option(const char* name, double value, bool is_fine, const char* range) {
   if (!is_fine || !std::isfinite(value))
-    throw failure{{errc::invalid_argument,
-                   fmt::format("loss scale: {} is {}: it must be {}", name, value, range)}};
+    throw_failure(errc::invalid_argument, "loss scale: {} is {}: it must be {}", name, value,
+                  range);
 }
 
 void check_scale(double scale) {
@@ -48,11 +48,11 @@ loss_scale loss_scale::dynamic(loss_scale_options options) {
 loss_scale::unscaled loss_scale::unscale(const std::vector<gradient>& gradients) const {
   unscaled result{{}, all_finite(gradients)};
   result.gradients.reserve(gradients.size());
-  for (const auto& one : gradients) {
-    const auto& values = values_of(one);
+  for (const auto& gradient : gradients) {
+    const auto& values = values_of(gradient);
     auto wide = values.type() == dtype::f64 ? dtype::f64 : dtype::f32;
     auto divide = [scale = state_.scale](double x) { return x / scale; };
-    result.gradients.push_back(with_values(one, transformed(values, wide, divide)));
+    result.gradients.push_back(with_values(gradient, transformed(values, wide, divide)));
   }
   return result;
 }
@@ -90,14 +90,14 @@ loss_scale_state to_loss_scale_state(const tensor& kept) {
     if (numbers[1] >= 0 && numbers[1] <= steps_max)
       return {numbers[0], static_cast<uint64_t>(numbers[1])};
   }
-  throw failure{{errc::invalid_argument,
-                 fmt::format("loss scale: what was kept, {} of {}, is no scale and its steps",
-                             to_string(kept.extents()), to_string(kept.type()))}};
+  throw_failure(errc::invalid_argument,
+                "loss scale: what was kept, {} of {}, is no scale and its steps",
+                to_string(kept.extents()), to_string(kept.type()));
 }
 
 bool all_finite(const std::vector<gradient>& gradients) {
-  return std::ranges::all_of(gradients, [](const gradient& one) {
-    return cpu::count_non_finite({}, elements{values_of(one).contiguous()}) == 0;
+  return std::ranges::all_of(gradients, [](const gradient& gradient) {
+    return cpu::count_non_finite({}, elements{values_of(gradient).contiguous()}) == 0;
   });
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the gradients of all replicas to the owners' passes.
+// Combines the gradients of all replicas, and has owners and bundles make the updates.
 #include "strategies/optimizers/optimizer.hpp"
 
 #include "actors/training/gradient_check.hpp"
@@ -32,9 +32,9 @@ namespace {
 struct addressed_push {
   variable target;
   msg<wire::PushGradient> push;
-  std::optional<gradient> there{}; ///< On a device where the owner does not take it.
-  std::vector<msg<wire::PushGradient>>
-    beside{}; ///< The same on the target's other places, without the first.
+  std::optional<gradient> elsewhere{}; ///< On a device where the owner does not take it.
+  /// The same on the target's other places, without the first.
+  std::vector<msg<wire::PushGradient>> beside{};
 
   // The message for the part of the target that lies at a place.
   [[nodiscard]] const msg<wire::PushGradient>& push_at(device place) const {
@@ -46,17 +46,17 @@ struct addressed_push {
 
 // Whether a gradient lies on a device where its owner does not take it. A variable with several
 // places takes none from a device, since each place needs its own.
-bool lies_elsewhere(gradient of, const variable& target) {
-  return std::ranges::any_of(arrays_in(of), [&](const tensor* array) {
+bool lies_elsewhere(gradient gradient, const variable& target) {
+  return std::ranges::any_of(arrays_in(gradient), [&](const tensor* array) {
     return is_on_device(*array)
            && (target.places().size() > 1 || !is_taken_there(*array, target.place()));
   });
 }
 
 /// The gradients that a replica brings to the merge_call.
-using brought_pushes = std::shared_ptr<const std::vector<addressed_push>>;
+using replica_pushes = std::shared_ptr<const std::vector<addressed_push>>;
 
-brought_pushes make_pushes(uint32_t replica, const std::vector<gradient_and_variable>& gradients) {
+replica_pushes make_pushes(uint32_t replica, const std::vector<gradient_and_variable>& gradients) {
   auto pushes = std::make_shared<std::vector<addressed_push>>();
   for (const auto& [gradient, variable] : gradients)
     if (lies_elsewhere(gradient, variable))
@@ -66,19 +66,20 @@ brought_pushes make_pushes(uint32_t replica, const std::vector<gradient_and_vari
   return pushes;
 }
 
-bool are_on_devices(const std::vector<brought_pushes>& all) {
-  auto is_there = [](const addressed_push& one) { return one.there.has_value(); };
-  return std::ranges::any_of(
-    all, [&](const auto& brought) { return std::ranges::any_of(*brought, is_there); });
+bool lie_elsewhere(const std::vector<replica_pushes>& by_replica) {
+  return std::ranges::any_of(by_replica, [](const replica_pushes& pushes) {
+    return std::ranges::any_of(*pushes,
+                               [](const auto& push) { return push.elsewhere.has_value(); });
+  });
 }
 
-void check_same_variables(const std::vector<brought_pushes>& all, uint32_t first_replica) {
-  const auto& first = *all.front();
+void check_same_variables(const std::vector<replica_pushes>& by_replica, uint32_t first_replica) {
+  const auto& first = *by_replica.front();
   auto name_in = [](const std::vector<addressed_push>& pushes, size_t at) {
     return at < pushes.size() ? fmt::format("that of '{}'", pushes[at].target.name()) : "none";
   };
-  for (size_t i = 1; i < all.size(); ++i) {
-    const auto& other = *all[i];
+  for (size_t i = 1; i < by_replica.size(); ++i) {
+    const auto& other = *by_replica[i];
     auto [differs, from]
       = std::ranges::mismatch(other, first, {}, &addressed_push::target, &addressed_push::target);
     if (differs == other.end() && from == first.end()) continue;
@@ -92,14 +93,13 @@ void check_same_variables(const std::vector<brought_pushes>& all, uint32_t first
 
 // A gradient where it lies: in its message, or on a device.
 gradient gradient_of(const addressed_push& addressed) {
-  if (addressed.there) return *addressed.there;
-  auto given = read_gradient(addressed.push.reader().getGradient(), addressed.push.owner());
-  return *given;
+  if (addressed.elsewhere) return *addressed.elsewhere;
+  return *read_gradient(addressed.push.reader().getGradient(), addressed.push.owner());
 }
 
 // One gradient for each variable, as if a single replica had brought it.
 // @param sums For each variable, one sum, or one for each of its places.
-brought_pushes pushes_of_one(const brought_pushes& targets,
+replica_pushes pushes_of_one(const replica_pushes& targets,
                              const std::vector<std::vector<gradient>>& sums) {
   auto pushes = std::make_shared<std::vector<addressed_push>>();
   for (size_t i = 0; i < sums.size(); ++i) {
@@ -116,8 +116,8 @@ brought_pushes pushes_of_one(const brought_pushes& targets,
 struct update_requests {
   std::vector<std::pair<variable_owner_actor, msg<wire::ApplyUpdate>>> alone;
   std::vector<std::pair<bundle_actor, apply_bundle>> bundled;
-  std::vector<size_t> which_alone;                ///< Positions of targets.
-  std::vector<std::vector<size_t>> which_bundled; ///< Positions of the targets of each bundle.
+  std::vector<size_t> positions_alone;                ///< The position of each target.
+  std::vector<std::vector<size_t>> positions_bundled; ///< The positions of each bundle's targets.
 };
 
 // The position of a variable's only gradient among the targets; nothing, if it has several.
@@ -130,84 +130,103 @@ target_positions positions_of_targets(const std::vector<addressed_push>& targets
   return positions;
 }
 
-// Adds an update of a bundle's variables, unless one of them has no gradient, or several.
-// @param variables The strategy's variables.
-// @param of_targets The positions of targets.
-// @param left By position: whether a target is in no bundle yet. Clears it for the bundle's
-// targets.
-void take_bundle(update_requests& to, const bundle_of_variables& bundle,
-                 std::span<const variable> variables, const target_positions& of_targets,
-                 const std::vector<brought_pushes>& all, uint32_t divisor, bool holds,
-                 std::vector<bool>& left) {
-  std::vector<size_t> positions;
-  for (auto index : bundle.variables) {
-    auto found = of_targets.find(variables[index]);
-    if (found == of_targets.end() || !found->second) return;
-    positions.push_back(*found->second);
-  }
-  apply_bundle update{.divisor = divisor, .hold = holds};
-  for (const auto& brought : all) {
-    auto& pushed = update.gradients.emplace_back();
-    for (auto position : positions) {
-      const auto& one = (*brought)[position];
-      const auto& push = one.push_at(bundle.where);
-      value_or_throw(check_gradient(one.target.form(), push.reader().getGradient()));
-      pushed.gradients.push_back(push);
-      left[position] = false;
+/// Makes an update of each target out of the gradients that replicas bring.
+class update_maker {
+public:
+  /// @param holds Whether updates wait for their release.
+  update_maker(const std::vector<replica_pushes>& by_replica, uint32_t divisor, bool holds)
+    : by_replica_(by_replica), divisor_(divisor), holds_(holds),
+      is_left_(by_replica.front()->size(), true) {}
+
+  /// Makes an update of a bundle's variables, unless one of them has no gradient, or several.
+  /// @param variables The strategy's variables.
+  void add_bundle(const bundle_of_variables& bundle, std::span<const variable> variables,
+                  const target_positions& of_targets) {
+    std::vector<size_t> positions;
+    for (auto index : bundle.variables) {
+      auto found = of_targets.find(variables[index]);
+      if (found == of_targets.end() || !found->second) return;
+      positions.push_back(*found->second);
     }
+    apply_bundle update{.divisor = divisor_, .hold = holds_};
+    for (const auto& pushes : by_replica_) {
+      auto& pushed = update.gradients.emplace_back();
+      for (auto position : positions) {
+        const auto& addressed = (*pushes)[position];
+        const auto& push = addressed.push_at(bundle.where);
+        value_or_throw(check_gradient(addressed.target.form(), push.reader().getGradient()));
+        pushed.gradients.push_back(push);
+        is_left_[position] = false;
+      }
+    }
+    made_.bundled.emplace_back(bundle.holder, std::move(update));
+    made_.positions_bundled.push_back(std::move(positions));
   }
-  to.bundled.emplace_back(bundle.holder, std::move(update));
-  to.which_bundled.push_back(std::move(positions));
-}
+
+  /// Makes an update of each target that is in no bundle.
+  /// @returns All updates.
+  [[nodiscard]] update_requests finish() {
+    for (size_t i = 0; i < is_left_.size(); ++i)
+      if (is_left_[i]) add_alone(i);
+    return std::move(made_);
+  }
+
+private:
+  void add_alone(size_t position) {
+    const auto& target = (*by_replica_.front())[position];
+    std::vector<msg<wire::PushGradient>> gradients;
+    for (const auto& pushes : by_replica_)
+      gradients.push_back((*pushes)[position].push);
+    const auto& beside = target.beside;
+    gradients.insert(gradients.end(), beside.begin(), beside.end());
+    for (const auto& push : gradients) // before any owner has made its update
+      value_or_throw(check_gradient(target.target.form(), push.reader().getGradient()));
+    auto update = beside.empty() ? make_apply_update(0, divisor_, gradients, holds_)
+                                 : make_apply_update_beside(divisor_, gradients, holds_);
+    made_.alone.emplace_back(target.target.owner(), std::move(update));
+    made_.positions_alone.push_back(position);
+  }
+
+  const std::vector<replica_pushes>& by_replica_;
+  uint32_t divisor_;
+  bool holds_;
+  std::vector<bool> is_left_; ///< By position: whether a target is in no update yet.
+  update_requests made_;
+};
 
 // @param holds Whether updates wait for their release.
 // @param meeting The strategy of replicas that have met; null: none have.
-update_requests make_updates(const std::vector<brought_pushes>& all, uint32_t divisor, bool holds,
-                             strategy* meeting) {
-  update_requests made;
-  const auto& targets = *all.front();
-  std::vector<bool> left(targets.size(), true);
+update_requests make_updates(const std::vector<replica_pushes>& by_replica, uint32_t divisor,
+                             bool holds, strategy* meeting) {
+  update_maker maker{by_replica, divisor, holds};
   if (meeting != nullptr && !meeting->bundles().all().empty()) {
-    auto of_targets = positions_of_targets(targets);
+    auto of_targets = positions_of_targets(*by_replica.front());
     for (const auto& bundle : meeting->bundles().all())
-      take_bundle(made, bundle, meeting->variables(), of_targets, all, divisor, holds, left);
+      maker.add_bundle(bundle, meeting->variables(), of_targets);
   }
-  for (size_t i = 0; i < targets.size(); ++i) {
-    if (!left[i]) continue;
-    std::vector<msg<wire::PushGradient>> pushes;
-    for (const auto& brought : all)
-      pushes.push_back((*brought)[i].push);
-    const auto& beside = targets[i].beside;
-    pushes.insert(pushes.end(), beside.begin(), beside.end());
-    for (const auto& push : pushes) // before any owner has made its update
-      value_or_throw(check_gradient(targets[i].target.form(), push.reader().getGradient()));
-    auto update = beside.empty() ? make_apply_update(0, divisor, pushes, holds)
-                                 : make_apply_update_beside(divisor, pushes, holds);
-    made.alone.emplace_back(targets[i].target.owner(), std::move(update));
-    made.which_alone.push_back(i);
-  }
-  return made;
+  return maker.finish();
 }
 
 // Gradients as a user has given them, completed by what may be left out.
-std::vector<gradient_and_variable> taken(std::string_view call, const strategy& by,
+std::vector<gradient_and_variable> taken(std::string_view call, const strategy& strategy,
                                          std::vector<gradient_and_variable> given) {
   if (given.empty())
     throw_failure(errc::invalid_argument,
                   "No gradients provided for any variable: {} got no gradient", call);
   for (auto& [gradient, variable] : given) {
-    check_made_by(call, by, variable);
+    check_made_by(call, strategy, variable);
     gradient = completed(std::move(gradient), variable.extents());
   }
   return given;
 }
 
-void check_no_accumulation(const optimizer_options& options, std::string_view which) {
+// @param kind The gradients that cannot be accumulated: "that are reduced already".
+void check_no_accumulation(const optimizer_options& options, std::string_view kind) {
   if (options.accumulation_steps != 1)
     throw_failure(errc::failed_precondition,
                   "an optimizer that accumulates {} batches cannot apply gradients {}; call "
                   "apply_gradients with those of single batches",
-                  options.accumulation_steps, which);
+                  options.accumulation_steps, kind);
 }
 
 } // namespace
@@ -216,13 +235,13 @@ struct optimizer::shared_state {
   update_plan plan;
   optimizer_options options;
 
-  /// An owner that knows what an update does, and the teller that told it.
+  /// An owner that was told of this optimizer, and the sender that told it.
   using told_owner = std::pair<caf::actor_addr, uint32_t>;
 
   /// Orders by the actor itself: an actor of another world may have an equal address.
   struct by_identity {
-    bool operator()(const told_owner& one, const told_owner& other) const {
-      return std::pair{one.first.get(), one.second} < std::pair{other.first.get(), other.second};
+    bool operator()(const told_owner& left, const told_owner& right) const {
+      return std::pair{left.first.get(), left.second} < std::pair{right.first.get(), right.second};
     }
   };
 
@@ -230,22 +249,22 @@ struct optimizer::shared_state {
   /// The owners that were told of this optimizer. Replica 0 tells them for all replicas, but each
   /// worker for itself: its messages may come before another's. As long as an address is kept, no
   /// new actor gets the memory of the old one.
-  std::set<told_owner, by_identity> ready;
+  std::set<told_owner, by_identity> told;
 
   accumulated_batches batches; ///< Under a lock of their own.
 
-  shared_state(update_plan its_plan, optimizer_options its_options)
-    : plan(std::move(its_plan)), options(its_options), batches(options.accumulation_steps) {}
+  shared_state(update_plan plan, optimizer_options options)
+    : plan(std::move(plan)), options(options), batches(options.accumulation_steps) {}
 
   // Tells owners that do not know, or were told of another optimizer since.
-  task<void> use(activity& host, uint32_t teller, const std::vector<addressed_push>& targets) {
+  task<void> use(activity& host, uint32_t sender, const std::vector<addressed_push>& targets) {
     std::vector<std::pair<variable_owner_actor, msg<wire::UseOptimizer>>> requests;
     {
       std::lock_guard guard{mutex};
-      for (const auto& to : targets) {
-        auto was_last = to.target.note_optimizer(this);
-        if (ready.insert({to.target.owner().address(), teller}).second || !was_last)
-          requests.emplace_back(to.target.owner(), make_use_optimizer(to_settings(plan)));
+      for (const auto& [target, push, elsewhere, beside] : targets) {
+        auto was_last = target.note_optimizer(this);
+        if (told.insert({target.owner().address(), sender}).second || !was_last)
+          requests.emplace_back(target.owner(), make_use_optimizer(to_settings(plan)));
       }
     }
     auto asking = host.request_all<msg<wire::OptimizerInUse>>(std::move(requests));
@@ -257,40 +276,42 @@ struct optimizer::shared_state {
   // Sums the gradients of all replicas of all processes: one for each variable, where its owner
   // takes it.
   // @param contributors As for `apply_together`: processes that give another number are refused.
-  static task<brought_pushes> combine(cross_replica_context& cross, std::vector<brought_pushes> all,
+  static task<replica_pushes> combine(cross_replica_context& context,
+                                      std::vector<replica_pushes> by_replica,
                                       std::optional<uint32_t> contributors) {
-    auto targets = all.front();
+    auto targets = by_replica.front();
     std::vector<replica_gradients> values;
     for (size_t i = 0; i < targets->size(); ++i) {
       const auto& target = (*targets)[i].target;
-      device_values brought{{}, cross.strategy().layout().worker_devices};
-      for (const auto& of_replica : all)
-        brought.components.push_back(gradient_of((*of_replica)[i]));
+      device_values inputs{{}, context.strategy().layout().worker_devices};
+      for (const auto& pushes : by_replica)
+        inputs.components.push_back(gradient_of((*pushes)[i]));
       values.push_back({.name = target.name(),
-                        .values = std::move(brought),
-                        .of = {{target.type(), target.extents()}},
+                        .values = std::move(inputs),
+                        .variable = {{target.type(), target.extents()}},
                         .places = target.places()});
     }
-    all.clear();
-    reduction_call how{"gradient"};
-    if (contributors) how.what = fmt::format("gradient by {} contributors", *contributors);
-    auto combining = cross.reducing().reduce_gradients(std::move(how), std::move(values));
+    by_replica.clear();
+    reduction_call call{"gradient"};
+    if (contributors) call.name = fmt::format("gradient by {} contributors", *contributors);
+    auto combining = context.reducing().reduce_gradients(std::move(call), std::move(values));
     auto sums = co_await combining;
     co_return pushes_of_one(targets, sums);
   }
 
   // Brings gradients that are the same in all replicas to where owners take them.
-  static task<brought_pushes> bring(cross_replica_context& cross, std::vector<brought_pushes> all) {
-    auto targets = all.front();
-    std::vector<std::vector<gradient>> same(targets->size());
+  static task<replica_pushes> bring(cross_replica_context& context,
+                                    std::vector<replica_pushes> by_replica) {
+    auto targets = by_replica.front();
+    std::vector<std::vector<gradient>> copies(targets->size());
     std::vector<std::vector<device>> places;
-    for (size_t i = 0; i < same.size(); ++i) {
-      for (const auto& of_replica : all)
-        same[i].push_back(gradient_of((*of_replica)[i]));
+    for (size_t i = 0; i < copies.size(); ++i) {
+      for (const auto& pushes : by_replica)
+        copies[i].push_back(gradient_of((*pushes)[i]));
       places.push_back((*targets)[i].target.places());
     }
-    all.clear();
-    auto bringing = cross.reducing().bring(std::move(same), std::move(places));
+    by_replica.clear();
+    auto bringing = context.reducing().bring(std::move(copies), std::move(places));
     auto brought = co_await bringing;
     co_return pushes_of_one(targets, brought);
   }
@@ -299,17 +320,17 @@ struct optimizer::shared_state {
   // and all arrays, if batches are accumulated.
   task<std::vector<gradient_and_variable>> take(replica_context& context, std::string_view call,
                                                 std::vector<gradient_and_variable> given) const {
-    std::vector<tensor*> wanted;
+    std::vector<tensor*> arrays;
     for (auto& [gradient, variable] : given) {
       if (!lies_on_device(gradient)) continue;
       auto* rows = std::get_if<indexed_slices>(&gradient);
       if (options.accumulation_steps > 1)
-        std::ranges::copy(arrays_in(gradient), std::back_inserter(wanted));
+        std::ranges::copy(arrays_in(gradient), std::back_inserter(arrays));
       else if (rows != nullptr)
-        wanted.push_back(&rows->indices);
+        arrays.push_back(&rows->indices);
     }
-    if (!wanted.empty()) {
-      auto bringing = context.bring_to_host(std::move(wanted));
+    if (!arrays.empty()) {
+      auto bringing = context.bring_to_host(std::move(arrays));
       co_await bringing;
     }
     co_return taken(call, context.strategy(), std::move(given));
@@ -317,36 +338,36 @@ struct optimizer::shared_state {
 
   // Applies the gradients of replicas that have met. @param are_reduced Whether each replica brings
   // the sum of all. @param contributors The divisor of a mean; nothing: all replicas.
-  task<void> apply_together(cross_replica_context& cross, std::vector<brought_pushes> all,
+  task<void> apply_together(cross_replica_context& context, std::vector<replica_pushes> by_replica,
                             bool are_reduced, std::optional<uint32_t> contributors = {}) {
-    check_same_variables(all, cross.strategy().first_local_replica());
-    auto lie_elsewhere = are_on_devices(all);
-    if (are_reduced && !lie_elsewhere) all.resize(1);
-    if (lie_elsewhere || (!are_reduced && cross.group() != nullptr)) {
-      auto given = std::exchange(all, {});
-      auto gathering = are_reduced ? bring(cross, std::move(given))
-                                   : combine(cross, std::move(given), contributors);
+    check_same_variables(by_replica, context.strategy().first_local_replica());
+    auto are_elsewhere = lie_elsewhere(by_replica);
+    if (are_reduced && !are_elsewhere) by_replica.resize(1);
+    if (are_elsewhere || (!are_reduced && context.group() != nullptr)) {
+      auto inputs = std::exchange(by_replica, {});
+      auto gathering = are_reduced ? bring(context, std::move(inputs))
+                                   : combine(context, std::move(inputs), contributors);
       auto gathered = co_await gathering;
-      all.push_back(std::move(gathered));
+      by_replica.push_back(std::move(gathered));
     }
-    auto replicas = contributors.value_or(cross.num_replicas_in_sync());
-    auto applying = apply(cross.host(), std::move(all), replicas, 0, &cross.strategy());
+    auto replicas = contributors.value_or(context.num_replicas_in_sync());
+    auto applying = apply(context.host(), std::move(by_replica), replicas, 0, &context.strategy());
     co_await applying;
   }
 
   // @param replicas The number of replicas that the gradients come from.
-  // @param teller The replica or worker that tells owners of the optimizer.
+  // @param sender The replica or worker that tells owners of the optimizer.
   // @param meeting The strategy, where replicas have met.
-  task<void> apply(activity& host, std::vector<brought_pushes> all, uint32_t replicas,
-                   uint32_t teller = 0, strategy* meeting = nullptr) {
-    auto using_it = use(host, teller, *all.front());
-    co_await using_it;
+  task<void> apply(activity& host, std::vector<replica_pushes> by_replica, uint32_t replicas,
+                   uint32_t sender, strategy* meeting = nullptr) {
+    auto telling = use(host, sender, *by_replica.front());
+    co_await telling;
     auto divisor
       = (options.aggregation == reduce_op::mean ? replicas : 1) * options.accumulation_steps;
     auto holds = options.clip_global_norm > 0;
-    auto targets = all.front()->size();
-    auto updates = make_updates(all, divisor, holds, meeting);
-    all.clear();
+    auto targets = by_replica.front()->size();
+    auto updates = make_updates(by_replica, divisor, holds, meeting);
+    by_replica.clear();
     if (!holds) {
       auto applying = make_all(host, std::move(updates.bundled), std::move(updates.alone));
       co_await applying;
@@ -390,13 +411,13 @@ struct optimizer::shared_state {
     auto holding = make_all(host, std::move(updates.bundled), std::move(updates.alone));
     auto held = co_await holding;
     std::vector<double> squares(targets);
-    auto said = held.begin();
-    for (auto target : updates.which_alone)
-      squares[target] = (said++)->reader().getSquaredNorm();
-    for (const auto& positions : updates.which_bundled) {
-      auto each = (said++)->reader().getSquaredNorms();
-      for (uint32_t k = 0; k < each.size(); ++k)
-        squares[positions[k]] = each[k];
+    auto answer = held.begin();
+    for (auto position : updates.positions_alone)
+      squares[position] = (answer++)->reader().getSquaredNorm();
+    for (const auto& positions : updates.positions_bundled) {
+      auto norms = (answer++)->reader().getSquaredNorms();
+      for (uint32_t i = 0; i < norms.size(); ++i)
+        squares[positions[i]] = norms[i];
     }
     co_return std::accumulate(squares.begin(), squares.end(), 0.0);
   }
@@ -431,8 +452,8 @@ optimizer::apply_gradients(replica_context& context,
   auto failed = context.strategy().failed_runs();
   auto complete = state->batches.add(replica, std::move(gradients), failed);
   if (!complete) co_return false;
-  auto apply = [state](cross_replica_context& cross, distributed_value<brought_pushes> all) {
-    return state->apply_together(cross, all.local_results(), false);
+  auto apply = [state](cross_replica_context& cross, distributed_value<replica_pushes> pushes) {
+    return state->apply_together(cross, pushes.local_results(), false);
   };
   auto merging = context.merge_call(apply, make_pushes(replica, *complete));
   complete.reset(); // from here on the messages hold the gradients
@@ -451,7 +472,7 @@ task<void> optimizer::apply_gradients(replica_context& context,
                   contributors, context.num_replicas_in_sync());
   check_no_accumulation(state_->options, "that are of some replicas only");
   auto apply = [state = state_](cross_replica_context& cross, distributed_value<uint32_t> counts,
-                                distributed_value<brought_pushes> all) {
+                                distributed_value<replica_pushes> pushes) {
     auto count = counts.primary();
     for (auto other : counts.local_results())
       if (other != count)
@@ -460,7 +481,7 @@ task<void> optimizer::apply_gradients(replica_context& context,
           "replicas say that {} and that {} of them have brought gradients; all have to give "
           "the same number",
           count, other);
-    return state->apply_together(cross, all.local_results(), false, count);
+    return state->apply_together(cross, pushes.local_results(), false, count);
   };
   auto pushes = make_pushes(context.replica_id_in_sync_group(), gradients);
   gradients.clear(); // from here on the messages hold the gradients
@@ -484,7 +505,7 @@ optimizer::apply_gradients(closure_context& context,
   auto worker = context.worker_index();
   auto complete = state->batches.add(worker, std::move(gradients));
   if (!complete) co_return false;
-  std::vector<brought_pushes> pushes{make_pushes(worker, *complete)};
+  std::vector<replica_pushes> pushes{make_pushes(worker, *complete)};
   complete.reset(); // from here on the messages hold the gradients
   auto applying = state->apply(context.host(), std::move(pushes), 1, worker);
   co_await applying;
@@ -504,8 +525,8 @@ task<void> optimizer::apply_reduced_gradients(
   auto gradients = co_await taking;
   check_no_accumulation(state_->options, "that are reduced already");
   auto apply
-    = [state = state_](cross_replica_context& cross, distributed_value<brought_pushes> all) {
-        return state->apply_together(cross, all.local_results(), true);
+    = [state = state_](cross_replica_context& cross, distributed_value<replica_pushes> pushes) {
+        return state->apply_together(cross, pushes.local_results(), true);
       };
   auto pushes = make_pushes(context.replica_id_in_sync_group(), gradients);
   gradients.clear(); // from here on the messages hold the gradients
@@ -530,7 +551,8 @@ task<double> optimizer::minimize(replica_context& context, loss_function loss,
                                  gradient_buckets buckets) const {
   check_no_accumulation(state_->options, "that are reduced already");
   auto marker = buckets.begin(context);
-  auto take = [marker](const variable& of, const gradient& final) { marker.ready(of, final); };
+  auto take
+    = [marker](const variable& variable, const gradient& final) { marker.ready(variable, final); };
   auto computing = compute_gradients(context, std::move(loss), buckets.variables(), take);
   auto value = co_await computing;
   auto reducing = buckets.reduced(context);

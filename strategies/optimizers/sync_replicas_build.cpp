@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The chief's side of a synchronous job: its actors, and how it begins.
+// Builds the actors of a synchronous job, and configures its chief.
 #include "actors/training/optimizer_settings.hpp"
 #include "actors/training/token_queue.hpp"
 #include "actors/training/variable_bundle.hpp"
@@ -50,8 +50,8 @@ double only_rate_of(const update_plan& plan, const sync_options& options) {
            : 0;
 }
 
-std::string accumulator_name(const variable& of, size_t place) {
-  return fmt::format("{}accumulator {}", place_prefixes[place], of.name());
+std::string accumulator_name(const variable& variable, size_t place) {
+  return fmt::format("{}accumulator {}", place_prefixes[place], variable.name());
 }
 
 // Whether owners may lend their variables to bundles, in their own process. A step that needs the
@@ -90,11 +90,11 @@ public:
   template <class Handle, class Behavior, class Config>
   [[nodiscard]] Handle spawn(const std::string& name, Behavior behavior, Config config) {
     if (placement_ != nullptr && !value_or_throw(placement_->enter(name))) return {};
-    Handle lives = world_.system().spawn(behavior, std::move(config));
-    actors_.here.push_back(caf::actor_cast<caf::actor>(lives));
-    world_.introduce(lives.id(), name);
-    if (placement_ != nullptr) placement_->put(name, lives);
-    return lives;
+    Handle spawned = world_.system().spawn(behavior, std::move(config));
+    actors_.here.push_back(caf::actor_cast<caf::actor>(spawned));
+    world_.introduce(spawned.id(), name);
+    if (placement_ != nullptr) placement_->put(name, spawned);
+    return spawned;
   }
 
   /// Bundles variables. @param config For the accumulator of the first variable.
@@ -117,6 +117,20 @@ public:
     }
   }
 
+  /// Spawns the accumulator of a variable; if the variable is replicated, one in each place.
+  void add_accumulators(size_t position, accumulator_config config) {
+    const auto& variable = actors_.variables[position];
+    auto is_replicated = config.owner_is_replicated;
+    for (size_t place = 0; place < (is_replicated ? place_prefixes.size() : 1); ++place) {
+      if (is_replicated) config.owner = variable.owners_here()[place];
+      auto spawned
+        = spawn<bundle_accumulator_actor>(accumulator_name(variable, place), accumulator, config);
+      if (is_replicated && spawned)
+        caf::anon_send(variable.owners_here()[place], use_accumulator{spawned});
+      if (place == 0) actors_.accumulators[position] = std::move(spawned);
+    }
+  }
+
   /// Finds the accumulators that the chief needs and that stand elsewhere.
   void complete() {
     for (size_t i = 0; leads() && i < actors_.variables.size(); ++i)
@@ -133,31 +147,55 @@ private:
   bool is_complete_ = false;
 };
 
-variable_payload state_of(strategy& strategy, const variable& of) {
+// Refuses variables to average that the job does not train.
+void check_averaged(const average_choice& averages, std::span<const variable> trained) {
+  if (!averages.variable_averages) return;
+  for (const auto& averaged : averages.variables_to_average)
+    if (std::ranges::count(trained, averaged) == 0)
+      throw_failure(errc::invalid_argument,
+                    "variables_to_average has '{}', which this job does not train: an average is "
+                    "made of updates",
+                    averaged.name());
+}
+
+token_queue_config queue_config(const sync_options& options, uint64_t first_step,
+                                const std::optional<std::vector<uint64_t>>& tokens,
+                                const job_links& links) {
+  token_queue_config config{.policy = options.policy,
+                            .first_step = first_step,
+                            .replicas = options.total_num_replicas,
+                            .slack = options.slack,
+                            .remembers = links.ask_again_after > job_time{0},
+                            .watches = links.may_end};
+  if (tokens) { // those of this step are still to be put
+    config.first_step = std::max<uint64_t>(first_step, 1) - 1;
+    config.tokens = *tokens;
+  }
+  return config;
+}
+
+variable_payload state_of(strategy& strategy, const variable& variable) {
   context_check::waiting("get_slot", "look at slots when `train` has returned");
+  check_same_world("get_slot", strategy, variable);
   auto state = value_or_throw(
-    ask<msg<wire::VariableState>>(strategy.world(), of.owner(), make_read_state()));
+    ask<msg<wire::VariableState>>(strategy.world(), variable.owner(), make_read_state()));
   return read_state(state.reader(), state.owner());
 }
 
 } // namespace
 
-void job_actors::end() const {
-  for (const auto& actor : here)
-    caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
-}
-
 // A step that lacks the gradient of one variable could never end.
 void sync_replicas_optimizer::check_trained(const strategy& strategy,
                                             std::span<const variable> variables) {
   std::unordered_set<variable> seen;
-  for (const auto& one : variables) {
-    if (&one.owner_strategy() != &strategy)
+  for (const auto& variable : variables) {
+    if (&variable.owner_strategy() != &strategy)
       throw_failure(errc::invalid_argument,
-                    "variable '{}' is of another strategy; train those of this one", one.name());
-    if (!seen.insert(one).second)
+                    "variable '{}' is of another strategy; train those of this one",
+                    variable.name());
+    if (!seen.insert(variable).second)
       throw_failure(errc::invalid_argument, "variable '{}' is listed twice in variables",
-                    one.name());
+                    variable.name());
   }
 }
 
@@ -166,18 +204,13 @@ void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> va
                                     const std::optional<std::vector<uint64_t>>& tokens,
                                     job_links links) {
   if (variables.empty())
-    throw failure{
-      {errc::invalid_argument, "Must supply at least one variable: the job has none to train"}};
+    throw_failure(errc::invalid_argument,
+                  "Must supply at least one variable: the job has none to train");
   if (!global_step)
-    throw failure{{errc::invalid_argument,
-                   "Global step is required to check staleness: give the updates made so far"}};
+    throw_failure(errc::invalid_argument,
+                  "Global step is required to check staleness: give the updates made so far");
   check_trained(strategy, variables);
-  for (const auto& averaged : averages_->variables_to_average)
-    if (averages_->variable_averages && std::ranges::count(variables, averaged) == 0)
-      throw_failure(errc::invalid_argument,
-                    "variables_to_average has '{}', which this job does not train: an average is "
-                    "made of updates",
-                    averaged.name());
+  check_averaged(*averages_, variables);
   auto actors = std::make_shared<job_actors>();
   actor_builder builder{strategy, *actors};
   actors->first_step = *global_step;
@@ -190,18 +223,8 @@ void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> va
       static_cast<void>(value_or_throw(ask<msg<wire::OptimizerInUse>>(
         strategy.world(), variable.owner(), make_use_optimizer(to_settings(plan_for(variable))))));
     }
-  token_queue_config queue{.policy = options_.policy,
-                           .first_step = *global_step,
-                           .replicas = options_.total_num_replicas,
-                           .slack = options_.slack,
-                           .remembers = links.ask_again_after > job_time{0},
-                           .watches = links.may_end};
-  if (tokens) { // those of this step are still to be put
-    queue.first_step = std::max<uint64_t>(*global_step, 1) - 1;
-    queue.tokens = *tokens;
-  }
-  auto is_replicated = strategy.layout().owner_copies > 1;
-  actors->tokens = builder.spawn<token_queue_actor>("token queue", token_queue, queue);
+  actors->tokens = builder.spawn<token_queue_actor>(
+    "token queue", token_queue, queue_config(options_, *global_step, tokens, links));
   actors->variables = std::move(variables);
   actors->positions = positions_of(actors->variables);
   actors->accumulators.resize(actors->variables.size());
@@ -209,29 +232,20 @@ void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> va
   if (may_bundle(strategy, options_))
     for (const auto& lent : lent_together(strategy, actors->variables)) {
       const auto& first = actors->variables[lent.positions.front()];
-      builder.add_bundle(lent, collects(strategy, first, *global_step, links));
+      builder.add_bundle(lent, config_for(strategy, first, *global_step, links));
     }
-  for (size_t i = 0; i < actors->variables.size(); ++i) {
-    if (actors->bundle_of(i) != nullptr) continue;
-    const auto& variable = actors->variables[i];
-    auto config = collects(strategy, variable, *global_step, links);
-    for (size_t place = 0; place < (is_replicated ? 2 : 1); ++place) {
-      if (is_replicated) config.owner = variable.owners_here()[place];
-      auto spawned = builder.spawn<bundle_accumulator_actor>(accumulator_name(variable, place),
-                                                             accumulator, config);
-      if (is_replicated && spawned)
-        caf::anon_send(variable.owners_here()[place], use_accumulator{spawned});
-      if (place == 0) actors->accumulators[i] = std::move(spawned);
-    }
-  }
+  for (size_t i = 0; i < actors->variables.size(); ++i)
+    if (actors->bundle_of(i) == nullptr)
+      builder.add_accumulators(i, config_for(strategy, actors->variables[i], *global_step, links));
   builder.complete();
   *job_ = actors;
 }
 
-accumulator_config sync_replicas_optimizer::collects(const strategy& strategy, const variable& of,
-                                                     uint64_t first_step,
-                                                     const job_links& links) const {
-  accumulator_config config{of.form(), of.owner(), first_step, &strategy.world()};
+accumulator_config sync_replicas_optimizer::config_for(const strategy& strategy,
+                                                       const variable& variable,
+                                                       uint64_t first_step,
+                                                       const job_links& links) const {
+  accumulator_config config{variable.form(), variable.owner(), first_step, &strategy.world()};
   const auto& policy = traits_of(options_.policy);
   config.one_gradient_per_replica
     = options_.one_gradient_per_replica
@@ -241,30 +255,30 @@ accumulator_config sync_replicas_optimizer::collects(const strategy& strategy, c
   config.gradients_are_sums = options_.losses_are_sums;
   config.remembers = links.ask_again_after > job_time{0};
   config.owner_is_replicated = strategy.layout().owner_copies > 1;
-  config.place = of.place();
+  config.place = variable.place();
   return config;
 }
 
-caf::actor sync_replicas_optimizer::collect_again(const strategy& strategy, const variable& of,
-                                                  size_t place, const replicated_owner_actor& owner,
+caf::actor sync_replicas_optimizer::collect_again(const strategy& strategy,
+                                                  const variable& variable, size_t place,
+                                                  const replicated_owner_actor& owner,
                                                   const job_links& links) const {
-  auto config = collects(strategy, of, actors()->first_step, links);
+  auto config = config_for(strategy, variable, actors()->first_step, links);
   config.owner = owner;
-  auto name = accumulator_name(of, place);
-  auto lives = strategy.world().system().spawn(accumulator, std::move(config));
-  strategy.world().introduce(lives.id(), name);
-  strategy.layout().placement->put(name, lives);
-  caf::anon_send(owner, use_accumulator{lives});
-  return caf::actor_cast<caf::actor>(lives);
+  auto name = accumulator_name(variable, place);
+  auto spawned = strategy.world().system().spawn(accumulator, std::move(config));
+  strategy.world().introduce(spawned.id(), name);
+  strategy.layout().placement->put(name, spawned);
+  caf::anon_send(owner, use_accumulator{spawned});
+  return caf::actor_cast<caf::actor>(spawned);
 }
 
 std::shared_ptr<const job_actors> sync_replicas_optimizer::actors() const {
   if (!*job_)
-    throw failure{
-      {errc::failed_precondition,
-       fmt::format("optimizer '{}' has no job yet: call `build`, or `train`, which does; "
-                   "apply_gradients should be called before this",
-                   options_.name)}};
+    throw_failure(errc::failed_precondition,
+                  "optimizer '{}' has no job yet: call `build`, or `train`, which does; "
+                  "apply_gradients should be called before this",
+                  options_.name);
   return *job_;
 }
 
@@ -296,13 +310,12 @@ uint32_t sync_replicas_optimizer::get_init_tokens(int64_t num_tokens) const {
   if (num_tokens == -1) return options_.replicas_to_aggregate;
   auto needed = int64_t{options_.replicas_to_aggregate} - int64_t{options_.total_num_replicas};
   if (num_tokens < needed)
-    throw failure{{errc::invalid_argument,
-                   fmt::format("Too few tokens to finish the first step: {} (given) vs {} (needed)",
-                               num_tokens, needed)}};
+    throw_failure(errc::invalid_argument,
+                  "Too few tokens to finish the first step: {} (given) vs {} (needed)", num_tokens,
+                  needed);
   if (num_tokens > sync_options::initial_tokens_max)
-    throw failure{
-      {errc::invalid_argument, fmt::format("{} tokens at the start; {} are the most", num_tokens,
-                                           sync_options::initial_tokens_max)}};
+    throw_failure(errc::invalid_argument, "{} tokens at the start; {} are the most", num_tokens,
+                  sync_options::initial_tokens_max);
   return static_cast<uint32_t>(std::max<int64_t>(num_tokens, 0));
 }
 
@@ -316,9 +329,10 @@ std::vector<std::string> sync_replicas_optimizer::get_slot_names() const {
   return {names.begin(), names.end()};
 }
 
-std::optional<tensor> sync_replicas_optimizer::get_slot(strategy& strategy, const variable& of,
+std::optional<tensor> sync_replicas_optimizer::get_slot(strategy& strategy,
+                                                        const variable& variable,
                                                         const std::string& name) const {
-  auto state = state_of(strategy, of);
+  auto state = state_of(strategy, variable);
   for (auto& slot : state.slots)
     if (slot.name == name) return std::move(slot.value);
   return std::nullopt;

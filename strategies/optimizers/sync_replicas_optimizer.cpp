@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// A replica's side of a synchronous step: push, then wait for a token.
+// Pushes the gradients of a replica, and waits for the next token.
 #include "strategies/optimizers/sync_replicas_optimizer.hpp"
 
 #include "actors/policies/asynchronous_rule.hpp"
 #include "actors/training/accumulator.hpp"
 #include "actors/training/gradient_check.hpp"
 #include "messages/tensor_message.hpp"
+#include "messages/throw_failure.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/gradient_values.hpp"
 #include "strategies/contexts/job_actors.hpp"
 #include "strategies/reduce/on_host.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
 #include <iterator>
 #include <vector>
 
@@ -28,41 +28,40 @@ struct pushes_of_step {
   std::vector<std::pair<bundle_accumulator_actor, push_bundle>> bundled;
 };
 
-// @param given By position in the job; the gradients of the bundle are taken out.
-// @returns No gradients, if none is of the bundle.
+// @param gradients By position in the job; those of the bundle are taken out.
+// @returns Nothing, if none is of the bundle.
 std::optional<push_bundle> take_bundle(const job_actors& actors, const bundle_of_variables& bundle,
-                                       std::vector<msg<wire::PushGradient>>& given) {
+                                       std::vector<msg<wire::PushGradient>>& gradients) {
   push_bundle pushed;
   const variable* missing = nullptr;
   const variable* present = nullptr;
   for (auto position : bundle.variables) {
-    auto& gradient = given[position];
+    auto& gradient = gradients[position];
     (gradient.is_empty() ? missing : present) = &actors.variables[position];
     if (!gradient.is_empty()) pushed.gradients.push_back(std::move(gradient));
   }
   if (present == nullptr) return std::nullopt;
   if (missing == nullptr) return pushed;
-  throw failure{{errc::invalid_argument,
-                 fmt::format("apply_gradients got no gradient for variable '{}', which is updated "
-                             "together with '{}'; give those of a step in one call",
-                             missing->name(), present->name())}};
+  throw_failure(errc::invalid_argument,
+                "apply_gradients got no gradient for variable '{}', which is updated together with "
+                "'{}'; give those of a step in one call",
+                missing->name(), present->name());
 }
 
 pushes_of_step make_pushes(const job_actors& actors, const origin& from,
                            const std::vector<gradient_and_variable>& gradients) {
   if (gradients.empty())
-    throw failure{{errc::invalid_argument,
-                   "Must supply at least one variable: apply_gradients got no gradient"}};
+    throw_failure(errc::invalid_argument,
+                  "Must supply at least one variable: apply_gradients got no gradient");
   pushes_of_step pushes;
   std::vector<msg<wire::PushGradient>> of_bundles(actors.variables.size());
   std::vector<bool> given(actors.variables.size(), false);
   for (const auto& [gradient, variable] : gradients) {
     auto position = value_or_throw(actors.position_of(variable));
     if (given[position])
-      throw failure{{errc::invalid_argument,
-                     fmt::format("apply_gradients got two gradients for variable '{}'; give their "
-                                 "sum or mean",
-                                 variable.name())}};
+      throw_failure(errc::invalid_argument,
+                    "apply_gradients got two gradients for variable '{}'; give their sum or mean",
+                    variable.name());
     given[position] = true;
     auto message = make_push_gradient(from, completed(gradient, variable.extents()));
     value_or_throw(check_gradient(variable.form(), message.reader().getGradient())); // before any
@@ -78,20 +77,22 @@ pushes_of_step make_pushes(const job_actors& actors, const origin& from,
 }
 
 // @returns The replies, to bundles last.
-task<std::vector<expected<msg<wire::PushReply>>>> push_all(activity& by, pushes_of_step pushes) {
-  auto bundled = by.begin_requests<msg<wire::PushReply>>(std::move(pushes.bundled));
-  auto pushing = by.request_all<msg<wire::PushReply>>(std::move(pushes.alone));
+task<std::vector<expected<msg<wire::PushReply>>>> push_all(activity& activity,
+                                                           pushes_of_step pushes) {
+  auto bundled = activity.begin_requests<msg<wire::PushReply>>(std::move(pushes.bundled));
+  auto pushing = activity.request_all<msg<wire::PushReply>>(std::move(pushes.alone));
   auto replies = co_await pushing;
-  auto settling = by.settled(bundled);
+  auto settling = activity.settled(bundled);
   auto of_bundles = co_await settling;
   std::ranges::move(of_bundles, std::back_inserter(replies));
   co_return replies;
 }
 
 // @param is_looked_at Whether the host looks at all gradients on their way.
-std::vector<tensor*> arrays_for_host(std::vector<gradient_and_variable>& given, bool is_looked_at) {
+std::vector<tensor*> arrays_for_host(std::vector<gradient_and_variable>& gradients,
+                                     bool is_looked_at) {
   std::vector<tensor*> arrays;
-  for (auto& [gradient, variable] : given)
+  for (auto& [gradient, variable] : gradients)
     for (auto* array : arrays_in(gradient))
       if (is_on_device(*array) && (is_looked_at || !is_taken_there(*array, variable.place())))
         arrays.push_back(array);
@@ -99,8 +100,8 @@ std::vector<tensor*> arrays_for_host(std::vector<gradient_and_variable>& given, 
 }
 
 // Checks variables of this process; the accumulator of any other variable answers itself.
-void check_aggregates(const std::vector<gradient_and_variable>& given) {
-  for (const auto& [gradient, variable] : given)
+void check_aggregates(const std::vector<gradient_and_variable>& gradients) {
+  for (const auto& [gradient, variable] : gradients)
     value_or_throw(troupe::check_aggregates(variable.name(), variable.place()));
 }
 
@@ -116,6 +117,30 @@ std::function<void()> recall_of(const std::vector<push>& pushes) {
 
 bool was_recalled(const expected<msg<wire::PushReply>>& reply) {
   return !reply && reply.error().code == errc::cancelled;
+}
+
+/// The verdicts of accumulators on the gradients of a replica.
+struct push_verdicts {
+  uint64_t accepted = 0;            ///< Variables.
+  uint64_t stale = 0;               ///< Variables.
+  std::vector<uint64_t> next_steps; ///< That accumulators of an asynchronous job have answered.
+};
+
+// @param counts The numbers of variables, by reply.
+push_verdicts verdicts_of(std::vector<expected<msg<wire::PushReply>>> replies,
+                          const std::vector<size_t>& counts) {
+  push_verdicts verdicts;
+  for (size_t i = 0; i < replies.size(); ++i) {
+    if (was_recalled(replies[i])) {
+      verdicts.stale += counts[i];
+      continue;
+    }
+    auto judged = value_or_throw(std::move(replies[i]));
+    if (auto next = judged.reader().getNextStep(); next > 0) verdicts.next_steps.push_back(next);
+    auto is_accepted = judged.reader().getVerdict() == wire::Verdict::ACCEPTED;
+    (is_accepted ? verdicts.accepted : verdicts.stale) += counts[i];
+  }
+  return verdicts;
 }
 
 using await_list = std::vector<std::pair<accumulator_actor, msg<wire::AwaitAggregate>>>;
@@ -134,50 +159,6 @@ std::optional<gradient> gradient_of(const expected<msg<wire::Aggregate>>& aggreg
 }
 
 } // namespace
-
-expected<size_t> job_actors::position_of(const variable& trained) const {
-  if (auto found = positions.find(trained); found != positions.end()) return found->second;
-  return fail(errc::not_found,
-              fmt::format("this job does not train variable '{}'", trained.name()));
-}
-
-expected<accumulator_actor> job_actors::accumulator_of(const variable& trained) const {
-  return position_of(trained).map([this](size_t position) { return accumulators[position]; });
-}
-
-const bundle_of_variables* job_actors::bundle_of(size_t position) const {
-  auto found = std::ranges::find_if(bundles, [&](const bundle_of_variables& bundle) {
-    return std::ranges::binary_search(bundle.variables, position);
-  });
-  return found == bundles.end() ? nullptr : &*found;
-}
-
-const variable_owner_actor& job_actors::owner_of(const variable& trained) const {
-  auto found = positions.find(trained);
-  auto is_seen_otherwise = found != positions.end() && found->second < owners.size();
-  return is_seen_otherwise ? owners[found->second] : trained.owner();
-}
-
-job_actors job_actors::seen_from(const std::string& viewer, placement& placement) const {
-  auto seen = *this;
-  seen.tokens = value_or_throw(placement.find<token_queue_actor>(viewer, "token queue"));
-  for (size_t i = 0; i < variables.size(); ++i)
-    seen.accumulators[i] = value_or_throw(
-      placement.find<accumulator_actor>(viewer, "accumulator " + variables[i].name()));
-  seen.owners.clear();
-  for (const auto& variable : variables)
-    seen.owners.push_back(variable.is_here() ? value_or_throw(placement.find<variable_owner_actor>(
-                            viewer, "owner " + variable.name()))
-                                             : variable.owner());
-  return seen;
-}
-
-void job_actors::hear(uint64_t step) const {
-  if (!step_heard) return;
-  auto known = step_heard->load();
-  while (known < step && !step_heard->compare_exchange_weak(known, step)) {
-  }
-}
 
 sync_replicas_optimizer::sync_replicas_optimizer(update_rule rule, sync_options options,
                                                  learning_rate_schedule schedule)
@@ -239,20 +220,20 @@ sync_replicas_optimizer::apply_gradients(replica_context& context,
                                          std::vector<gradient_and_variable> gradients_and_variables,
                                          apply_options options) const {
   if (!context.place_.actors)
-    throw failure{{errc::wrong_context,
-                   "apply_gradients of a sync_replicas_optimizer needs a job, whose replicas take "
-                   "tokens; give the function to `train`, or use `optimizer` in a run"}};
+    throw_failure(errc::wrong_context,
+                  "apply_gradients of a sync_replicas_optimizer needs a job, whose replicas take "
+                  "tokens; give the function to `train`, or use `optimizer` in a run");
   const auto& actors = *context.place_.actors;
   if (options.read_aggregates) check_aggregates(gradients_and_variables);
-  if (auto brought = arrays_for_host(gradients_and_variables, options_.require_finite);
-      !brought.empty()) {
-    auto bringing = context.bring_to_host(std::move(brought));
+  if (auto arrays = arrays_for_host(gradients_and_variables, options_.require_finite);
+      !arrays.empty()) {
+    auto bringing = context.bring_to_host(std::move(arrays));
     co_await bringing;
   }
   auto pushes = make_pushes(actors, origin_of(context), gradients_and_variables);
   std::vector<size_t> counts(pushes.alone.size(), 1); // of variables, by reply
-  for (const auto& [collector, pushed] : pushes.bundled)
-    counts.push_back(pushed.gradients.size());
+  for (const auto& [collector, bundle] : pushes.bundled)
+    counts.push_back(bundle.gradients.size());
   gradients_and_variables.clear(); // from here on the messages hold the gradients
   context.has_token_ = false;
   // Asked before the push, so that the step cannot be over before the question is there.
@@ -265,19 +246,9 @@ sync_replicas_optimizer::apply_gradients(replica_context& context,
   auto pushing = push_all(context.activity_, std::move(pushes));
   auto replies = co_await pushing;
   context.activity_.when_cancelled({});
-  apply_outcome outcome;
-  std::vector<uint64_t> next_steps;
-  for (size_t i = 0; i < replies.size(); ++i) {
-    if (was_recalled(replies[i])) {
-      outcome.stale += counts[i];
-      continue;
-    }
-    auto judged = value_or_throw(std::move(replies[i]));
-    if (auto next = judged.reader().getNextStep(); next > 0) next_steps.push_back(next);
-    auto is_accepted = judged.reader().getVerdict() == wire::Verdict::ACCEPTED;
-    (is_accepted ? outcome.accepted : outcome.stale) += counts[i];
-  }
-  auto waiting = take_token(context, asynchronous_rule::join(options_.policy, next_steps));
+  auto verdicts = verdicts_of(std::move(replies), counts);
+  apply_outcome outcome{.accepted = verdicts.accepted, .stale = verdicts.stale};
+  auto waiting = take_token(context, asynchronous_rule::join(options_.policy, verdicts.next_steps));
   outcome.global_step = co_await waiting;
   if (!aggregates) co_return outcome;
   auto summing = context.activity_.settled(aggregates);

@@ -129,8 +129,8 @@ public:
 
   /// Spawns an accumulator again, as `build` made the first, after its owner or mirror has begun a
   /// new life. @param place 0 = it stands in the owner's place, 1 = in the mirror's.
-  [[nodiscard]] caf::actor collect_again(const strategy& strategy, const variable& of, size_t place,
-                                         const replicated_owner_actor& owner,
+  [[nodiscard]] caf::actor collect_again(const strategy& strategy, const variable& variable,
+                                         size_t place, const replicated_owner_actor& owner,
                                          const job_links& links) const;
 
   // ---- the chief's side ----
@@ -182,9 +182,9 @@ public:
   [[nodiscard]] std::vector<std::string> get_slot_names() const;
 
   /// An array that the optimizer keeps beside a variable, as it is now; nothing if none has that
-  /// name.
+  /// name. Errors: throws `failure` with invalid_argument for a variable of another world.
   /// Thread: the one that made the world.
-  [[nodiscard]] std::optional<tensor> get_slot(strategy& strategy, const variable& of,
+  [[nodiscard]] std::optional<tensor> get_slot(strategy& strategy, const variable& variable,
                                                const std::string& name) const;
 
   /// All arrays that the optimizer keeps: "weights/momentum". Tokens and local steps are not among
@@ -201,8 +201,8 @@ private:
 
   [[nodiscard]] static origin origin_of(const replica_context& context);
 
-  [[nodiscard]] accumulator_config collects(const strategy& strategy, const variable& of,
-                                            uint64_t first_step, const job_links& links) const;
+  [[nodiscard]] accumulator_config config_for(const strategy& strategy, const variable& variable,
+                                              uint64_t first_step, const job_links& links) const;
 
   std::shared_ptr<const update_plan> plan_; // shared, so that copies are cheap
   std::shared_ptr<const average_choice> averages_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices that are asked, and waited for.
+// Asks devices for sums, and waits for devices.
 #include "strategies/reduce/adding_devices.hpp"
 
 #include "actors/recording/seconds.hpp"
@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-bool adding_devices::take(std::span<const tensor> components, std::string_view operation) const {
+bool adding_devices::adds(std::span<const tensor> components, std::string_view operation) const {
   const auto& first = components.front();
   auto is_added = first.type() == dtype::f32 || first.type() == dtype::f64;
   if (devices_.empty() || !is_added || first.element_count() == 0) return false;
@@ -22,12 +22,6 @@ bool adding_devices::take(std::span<const tensor> components, std::string_view o
       operation, devices_.size(), components.size());
   return true;
 }
-
-namespace {
-
-constexpr auto between_looks = std::chrono::milliseconds{10}; // at a device that is waited for
-
-} // namespace
 
 tensor adding_devices::add(size_t device, std::span<const tensor> values) const {
   std::vector<tensor> there;
@@ -50,7 +44,7 @@ void adding_devices::wait_for(size_t device) const {
   auto is_done = done->get_future();
   value_or_throw(waited_for.notify(0, [done] { done->set_value(); }));
   for (auto until = clock::now() + deadline_; clock::now() < until;) {
-    if (is_done.wait_for(between_looks) == std::future_status::ready) return;
+    if (is_done.wait_for(poll_interval) == std::future_status::ready) return;
     if (auto lost = waited_for.loss())
       throw_failure(errc::unavailable, "{} is lost: {}", waited_for.name(), lost->message);
   }

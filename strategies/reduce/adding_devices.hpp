@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices of one process that add up what its replicas bring.
+// The devices of one process that add up the values of its replicas.
 #pragma once
 
 #include "actors/recording/records.hpp"
 #include "actors/world/compute_device.hpp"
 #include "messages/failure.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -14,6 +15,9 @@
 #include <vector>
 
 namespace troupe {
+
+/// The time between two looks at devices that are waited for.
+inline constexpr std::chrono::milliseconds poll_interval{10};
 
 /// The common part of reductions by devices. With n devices, component i belongs to device i mod n.
 /// The first stream of each device is for reductions alone.
@@ -35,7 +39,7 @@ public:
   /// Whether devices add such components: f32 and f64, if there is a device and something to add.
   /// @param operation The name of the operation, for the error. Errors: throws `failure` with
   /// invalid_argument for fewer components than devices.
-  [[nodiscard]] bool take(std::span<const tensor> components, std::string_view operation) const;
+  [[nodiscard]] bool adds(std::span<const tensor> components, std::string_view operation) const;
 
   /// v0 + v1 + ... on a device, wherever they lie. @param values At least one.
   /// Errors: throws `failure` as `compute_stream::sum`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations by their names, and by the devices.
+// Chooses cross-device operations by name, or by the devices.
 #include "strategies/reduce/cross_device_choice.hpp"
 
 #include "messages/throw_failure.hpp"
@@ -8,7 +8,6 @@
 #include "strategies/reduce/reduction_on_device.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 namespace troupe {
 
@@ -30,9 +29,9 @@ std::vector<std::string> gpus_of(std::span<const std::string> devices,
                                  std::span<const std::shared_ptr<compute_device>> computing) {
   if (are_gpus(devices)) return {devices.begin(), devices.end()};
   std::vector<std::string> names;
-  for (const auto& one : computing.first(std::min(computing.size(), devices.size())))
-    if (auto name = to_string(one->where());
-        one->where().kind == device_kind::cuda && std::ranges::count(names, name) == 0)
+  for (const auto& device : computing.first(std::min(computing.size(), devices.size())))
+    if (auto name = to_string(device->where());
+        device->where().kind == device_kind::cuda && std::ranges::count(names, name) == 0)
       names.push_back(std::move(name));
   return names;
 }
@@ -48,8 +47,7 @@ std::shared_ptr<const cross_device_ops> make_hierarchical(const std::vector<std:
 std::shared_ptr<const cross_device_ops>
 make_cross_device_ops(std::string_view name, const std::vector<std::string>& devices,
                       const gpu_source& gpus) {
-  std::string known{name};
-  std::ranges::transform(known, known.begin(), [](unsigned char c) { return std::tolower(c); });
+  auto known = lower_case(name);
   auto named = canonical_devices(devices);
   if (known == "reduction_to_one_device") return reduce_on_one_of(named, gpus);
   if (known == "all_reduce") return std::make_shared<all_reduce_ops>();

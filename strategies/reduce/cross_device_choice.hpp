@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which cross-device operations a strategy gets.
+// Makes the cross-device operations of a strategy, by name or by its devices.
 #pragma once
 
 #include "strategies/reduce/cross_device_ops.hpp"

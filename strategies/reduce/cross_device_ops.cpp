@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adding the components of values, in packs or one by one.
+// Adds the components of values, in packs or one by one.
 #include "strategies/reduce/cross_device_ops.hpp"
 
 #include "actors/world/compute_device.hpp"
@@ -14,26 +14,18 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <fmt/ranges.h>
 
 namespace troupe {
 
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string result{text};
-  std::ranges::transform(result, result.begin(), [](unsigned char c) { return std::tolower(c); });
-  return result;
-}
 
 bool is_sparse(const gradient& value) {
   return std::holds_alternative<indexed_slices>(value);
 }
 
 bool has_part_on_device(const device_values& value) {
-  return std::ranges::any_of(value.components, [](const gradient& one) {
-    const auto* dense = std::get_if<tensor>(&one);
+  return std::ranges::any_of(value.components, [](const gradient& component) {
+    const auto* dense = std::get_if<tensor>(&component);
     return dense != nullptr && is_on_device(*dense);
   });
 }
@@ -65,10 +57,6 @@ tensor reduce_dense(std::span<const tensor> components, double divisor) {
   return divided_sum(components, divisor);
 }
 
-double divisor_of(reduce_op op, size_t components) {
-  return op == reduce_op::mean ? static_cast<double>(components) : 1;
-}
-
 // ---- sparse ----
 
 tensor concatenate_rows(std::span<const tensor> parts) {
@@ -87,13 +75,6 @@ indexed_slices reduce_sparse(std::span<const gradient> components, double diviso
   if (divisor != 1) rows = reduce_dense({&rows, 1}, divisor);
   return {concatenate_rows(indices), rows,
           std::get<indexed_slices>(components.front()).dense_extents};
-}
-
-std::vector<tensor> dense_components(std::span<const gradient> components) {
-  std::vector<tensor> result;
-  for (const auto& component : components)
-    result.push_back(std::get<tensor>(component));
-  return result;
 }
 
 // ---- packs ----
@@ -166,7 +147,7 @@ struct packed_values {
 // @param num_packs 0: each value for itself. @param bytes_per_pack Not 0: counts in its place.
 std::vector<packed_values> in_packs(std::span<const device_values* const> values, int num_packs,
                                     int64_t bytes_per_pack) {
-  if (std::ranges::any_of(values, [](const auto* one) { return has_part_on_device(*one); })) {
+  if (std::ranges::any_of(values, [](const auto* value) { return has_part_on_device(*value); })) {
     num_packs = 0;
     bytes_per_pack = 0;
   }
@@ -190,10 +171,10 @@ std::vector<packed_values> in_packs(std::span<const device_values* const> values
 
 bool is_wanted_where_it_is(const device_values& value, const destinations& to) {
   auto from = value.devices;
-  auto wanted = to.devices();
+  auto destinations = to.devices();
   std::ranges::sort(from);
-  std::ranges::sort(wanted);
-  return from == wanted;
+  std::ranges::sort(destinations);
+  return from == destinations;
 }
 
 template <class T>
@@ -204,26 +185,37 @@ distributed_value<gradient> to_gradients(const distributed_value<T>& value) {
   return distributed_value<gradient>::per_replica({components.begin(), components.end()});
 }
 
-// Implementations may be a program's own.
-std::vector<gradient> checked(std::vector<gradient> results, size_t wanted, std::string_view name) {
-  if (results.size() != wanted)
+// Refuses results of operations, which may be a program's own, that are not one for each value.
+std::vector<gradient> checked(std::vector<gradient> results, size_t values, std::string_view name) {
+  if (results.size() != values)
     throw_failure(errc::user_code,
                   "the cross-device operations '{}' reduced {} values to {}; "
                   "return one for each",
-                  name, wanted, results.size());
+                  name, values, results.size());
   return results;
 }
 
 } // namespace
 
+std::vector<tensor> dense_components(std::span<const gradient> components) {
+  std::vector<tensor> arrays;
+  for (const auto& component : components)
+    arrays.push_back(std::get<tensor>(component));
+  return arrays;
+}
+
+void check_same_type(const tensor& value, size_t replica, const tensor& first,
+                     size_t first_replica) {
+  if (value.type() != first.type())
+    throw_failure(errc::type_mismatch, "replica {} has a value of {}, replica {} one of {}",
+                  replica, to_string(value.type()), first_replica, to_string(first.type()));
+}
+
 void check_alike(std::span<const tensor> components, uint32_t first_replica) {
   const auto& first = components.front();
   for (size_t i = 1; i < components.size(); ++i) {
     const auto& other = components[i];
-    if (other.type() != first.type())
-      throw_failure(errc::type_mismatch, "replica {} has a value of {}, replica {} one of {}",
-                    first_replica + i, to_string(other.type()), first_replica,
-                    to_string(first.type()));
+    check_same_type(other, first_replica + i, first, first_replica);
     if (other.extents() != first.extents())
       throw_failure(
         errc::invalid_argument,
@@ -259,7 +251,7 @@ std::string_view to_string(reduce_op op) {
 }
 
 reduce_op to_reduce_op(std::string_view name) {
-  if (auto known = lower(name); known == "sum" || known == "mean")
+  if (auto known = lower_case(name); known == "sum" || known == "mean")
     return known == "sum" ? reduce_op::sum : reduce_op::mean;
   throw_failure(errc::invalid_argument, "there is no reduction '{}'; there are SUM and MEAN", name);
 }
@@ -267,7 +259,7 @@ reduce_op to_reduce_op(std::string_view name) {
 communication_implementation to_communication_implementation(std::string_view name) {
   constexpr std::array<std::string_view, 5> names{"auto", "ring", "nccl", "halving_doubling",
                                                   "tree"};
-  auto found = std::ranges::find(names, lower(name));
+  auto found = std::ranges::find(names, lower_case(name));
   if (found == names.end())
     throw_failure(errc::invalid_argument,
                   "there is no communication implementation '{}'; there are AUTO, RING, NCCL, "
@@ -350,13 +342,13 @@ cross_device_ops::batch_reduce(reduce_op op,
   for (size_t i = 0; i < values.size(); ++i) {
     const auto& [value, to] = values[i];
     auto is_dense = !value.components.empty() && std::ranges::none_of(value.components, is_sparse);
-    const auto fits = together.empty() || value.devices == together.front()->devices;
-    const auto same_type
+    const auto has_same_devices = together.empty() || value.devices == together.front()->devices;
+    const auto has_same_type
       = is_dense
         && (together.empty()
             || std::get<tensor>(value.components.front()).type()
                  == std::get<tensor>(together.front()->components.front()).type());
-    if (is_dense && fits && same_type && is_wanted_where_it_is(value, to)) {
+    if (is_dense && has_same_devices && has_same_type && is_wanted_where_it_is(value, to)) {
       together.push_back(&value);
       places.push_back(i);
     } else if (is_dense && has_part_on_device(value)) {
@@ -396,9 +388,7 @@ size_t cross_device_ops::gathered_axis(std::span<const tensor> components, int64
   auto dims = first.extents().dims();
   for (size_t i = 0; i < components.size(); ++i) {
     auto other = components[i].extents().dims();
-    if (components[i].type() != first.type())
-      throw_failure(errc::type_mismatch, "replica {} has a value of {}, replica 0 one of {}", i,
-                    to_string(components[i].type()), to_string(first.type()));
+    check_same_type(components[i], i, first);
     if (other.size() != dims.size())
       throw_failure(
         errc::invalid_argument,
@@ -446,14 +436,15 @@ packed_all_reduce::batch_all_reduce(reduce_op op, std::span<const device_values*
   check_fit_together(values);
   auto batch = in_packs(values, num_packs_, options.bytes_per_pack);
   std::vector<std::vector<tensor>> packs;
-  for (const auto& some : batch)
-    std::ranges::move(some.packs(), std::back_inserter(packs));
+  for (const auto& sharing : batch)
+    std::ranges::move(sharing.packs(), std::back_inserter(packs));
   auto reduced = reduce_packs(op, packs);
   std::vector<gradient> results;
   std::span rest{std::as_const(reduced)};
-  for (const auto& some : batch) {
-    std::ranges::move(some.unpacked(rest.first(some.pack_count)), std::back_inserter(results));
-    rest = rest.subspan(some.pack_count);
+  for (const auto& sharing : batch) {
+    std::ranges::move(sharing.unpacked(rest.first(sharing.pack_count)),
+                      std::back_inserter(results));
+    rest = rest.subspan(sharing.pack_count);
   }
   return results;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How values of several devices become one: which device adds, in what packs.
+// Cross-device operations: the ways to reduce the values of several devices to one.
 #pragma once
 
 #include "kernels/tensor/tensor.hpp"
@@ -20,6 +20,11 @@ enum class reduce_op : uint8_t { sum, mean };
 
 /// "SUM", "MEAN".
 [[nodiscard]] std::string_view to_string(reduce_op op);
+
+/// The divisor of a sum of so many values: their number for a mean, else 1.
+[[nodiscard]] inline double divisor_of(reduce_op op, size_t values) {
+  return op == reduce_op::mean ? static_cast<double>(values) : 1;
+}
 
 /// The operation of that name, in any case.
 /// Errors: throws `failure` with invalid_argument.
@@ -61,7 +66,7 @@ public:
 
   destinations(std::string device) : destinations(std::vector<std::string>{std::move(device)}) {}
 
-  destinations(const variable& beside) : devices_(beside.devices()) {}
+  destinations(const variable& variable) : devices_(variable.devices()) {}
 
   /// Errors: throws `failure` with invalid_argument ("destinations can not be empty"), and as
   /// `canonical_devices`.
@@ -79,10 +84,18 @@ struct device_values {
   std::vector<std::string> devices; ///< The device of each component.
 };
 
+/// The arrays of components that are all dense.
+[[nodiscard]] std::vector<tensor> dense_components(std::span<const gradient> components);
+
 /// Arrays or rows of replicas, as reductions take them.
 [[nodiscard]] distributed_value<gradient> as_gradients(const distributed_value<tensor>& value);
 [[nodiscard]] distributed_value<gradient>
 as_gradients(const distributed_value<indexed_slices>& value);
+
+/// Refuses an array of a replica that has another dtype than the array of the first replica.
+/// Errors: throws `failure` with type_mismatch.
+void check_same_type(const tensor& value, size_t replica, const tensor& first,
+                     size_t first_replica = 0);
 
 /// Refuses arrays of several replicas that are not of one dtype and shape.
 /// @param first_replica The index of the first replica, for the error.

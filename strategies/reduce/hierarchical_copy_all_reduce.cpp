@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two roots, and what is added there.
+// Adds each half of the values onto its root, then the sums of both roots.
 #include "strategies/reduce/hierarchical_copy_all_reduce.hpp"
 
 #include "messages/throw_failure.hpp"
@@ -16,10 +16,10 @@ struct halves {
   std::span<const tensor> far;
 };
 
-halves halves_of(std::span<const tensor> values, size_t number) {
+halves halves_of(std::span<const tensor> values, size_t pack) {
   auto half = values.size() / 2;
   halves result{values.first(half), values.last(half)};
-  if (number % values.size() >= half) std::swap(result.near, result.far);
+  if (pack % values.size() >= half) std::swap(result.near, result.far);
   return result;
 }
 
@@ -41,7 +41,7 @@ hierarchical_copy_all_reduce::hierarchical_copy_all_reduce(
 
 // A device copies values from another one only once they are computed, so each level is waited for.
 tensor hierarchical_copy_all_reduce::sum_on_devices(std::span<const tensor> components,
-                                                    size_t number) const {
+                                                    size_t pack) const {
   std::lock_guard guard{mutex_};
   auto count = devices_.count();
   std::vector<tensor> sums;
@@ -49,8 +49,8 @@ tensor hierarchical_copy_all_reduce::sum_on_devices(std::span<const tensor> comp
     sums.push_back(devices_.add_own(i, components));
   for (size_t i = 0; i < count; ++i)
     devices_.wait_for(i);
-  auto root = number % count, other_root = (root + count / 2) % count;
-  auto [near, far] = halves_of(sums, number);
+  auto root = pack % count, other_root = (root + count / 2) % count;
+  auto [near, far] = halves_of(sums, pack);
   auto far_sum = devices_.add(other_root, far);
   const tensor both[] = {devices_.add(root, near), far_sum};
   devices_.wait_for(other_root);
@@ -69,16 +69,16 @@ hierarchical_copy_all_reduce::reduce_packs(reduce_op op,
 }
 
 tensor hierarchical_copy_all_reduce::reduce_pack(reduce_op op, std::span<const tensor> components,
-                                                 size_t number) const {
+                                                 size_t pack) const {
   check_even(components.size());
   check_alike(components);
-  auto divisor = op == reduce_op::mean ? static_cast<double>(components.size()) : 1;
-  if (!devices_.take(components, name())) {
-    auto [near, far] = halves_of(components, number);
+  auto divisor = divisor_of(op, components.size());
+  if (!devices_.adds(components, name())) {
+    auto [near, far] = halves_of(components, pack);
     const tensor roots[] = {divided_sum(near, 1), divided_sum(far, 1)};
     return divided_sum(roots, divisor);
   }
-  auto sum = sum_on_devices(components, number);
+  auto sum = sum_on_devices(components, pack);
   return divisor == 1 ? sum : divided_sum({&sum, 1}, divisor);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions in two levels.
+// Reductions in two levels: within each half of the devices, then between the halves.
 #pragma once
 
 #include "strategies/reduce/adding_devices.hpp"
@@ -45,8 +45,8 @@ protected:
 
 private:
   [[nodiscard]] tensor reduce_pack(reduce_op op, std::span<const tensor> components,
-                                   size_t number) const;
-  [[nodiscard]] tensor sum_on_devices(std::span<const tensor> components, size_t number) const;
+                                   size_t pack) const;
+  [[nodiscard]] tensor sum_on_devices(std::span<const tensor> components, size_t pack) const;
 
   adding_devices devices_{{}, {}};
   mutable std::mutex mutex_; ///< Devices are asked by one thread at a time.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests to devices, and the choice of the device.
+// Chooses the devices that are asked to copy and to combine arrays, and asks them.
 #include "strategies/reduce/input_arrays.hpp"
 
 #include "actors/world/activity.hpp"
@@ -23,43 +23,43 @@ template <class Item>
 using by_device = std::vector<std::pair<device, std::vector<Item>>>;
 
 template <class Item>
-std::vector<Item>& items_of(by_device<Item>& all, device where) {
-  auto found = std::ranges::find(all, where, [](const auto& one) { return one.first; });
-  if (found != all.end()) return found->second;
-  return all.emplace_back(where, std::vector<Item>{}).second;
+std::vector<Item>& items_of(by_device<Item>& requests, device where) {
+  auto found = std::ranges::find(requests, where, &std::pair<device, std::vector<Item>>::first);
+  if (found != requests.end()) return found->second;
+  return requests.emplace_back(where, std::vector<Item>{}).second;
 }
 
 // Calls `of_array(array, kind)` for the arrays of a leaf.
 template <class Leaf, class OfArray>
-void for_each_array(Leaf& of, const OfArray& of_array) {
-  if (auto* dense = std::get_if<tensor>(&of)) of_array(*dense, array_kind::dense);
-  if (auto* rows = std::get_if<indexed_slices>(&of)) {
+void for_each_array(Leaf& leaf, const OfArray& of_array) {
+  if (auto* dense = std::get_if<tensor>(&leaf)) of_array(*dense, array_kind::dense);
+  if (auto* rows = std::get_if<indexed_slices>(&leaf)) {
     of_array(rows->indices, array_kind::row_numbers);
     of_array(rows->values, array_kind::row_values);
   }
 }
 
-/// A copy that is asked for, and its takers.
-struct wanted_copy {
+/// A copy of an array, and the tensors that are replaced by it.
+struct array_copy {
   tensor from;
   device to;
   std::vector<tensor*> takers;
 };
 
 // Only the host could gather elements that lie with gaps between them, and it cannot look there.
-tensor copied(compute_stream& on, const tensor& from, device to) {
+tensor copied(compute_stream& stream, const tensor& from, device to) {
   if (from.element_count() == 0)
-    return is_device(to) ? value_or_throw(on.make(from.type(), from.extents()))
+    return is_device(to) ? value_or_throw(stream.make(from.type(), from.extents()))
                          : tensor{from.type(), from.extents()};
-  auto there = value_or_throw(on.to_device(from));
-  return is_device(to) ? there : value_or_throw(on.to_host(there));
+  auto there = value_or_throw(stream.to_device(from));
+  return is_device(to) ? there : value_or_throw(stream.to_host(there));
 }
 
-void add_copy(std::vector<wanted_copy>& copies, const array_move& move) {
-  auto is_it = [&](const wanted_copy& one) {
-    return one.to == move.to && is_same_object(one.from, *move.array);
+void add_copy(std::vector<array_copy>& copies, const array_move& move) {
+  auto is_same = [&](const array_copy& copy) {
+    return copy.to == move.to && is_same_object(copy.from, *move.array);
   };
-  auto found = std::ranges::find_if(copies, is_it);
+  auto found = std::ranges::find_if(copies, is_same);
   if (found == copies.end()) found = copies.insert(copies.end(), {*move.array, move.to, {}});
   found->takers.push_back(move.array);
 }
@@ -70,9 +70,9 @@ bool fit_along(const array_group& rows) {
   return std::ranges::all_of(rows.parts, [&](const tensor& other) {
     if (other.type() != first.type() || other.rank() != first.rank() || rows.axis >= other.rank())
       return false;
-    auto its = other.extents().dims(), dims = first.extents().dims();
-    its[rows.axis] = dims[rows.axis];
-    return its == dims;
+    auto other_dims = other.extents().dims(), dims = first.extents().dims();
+    other_dims[rows.axis] = dims[rows.axis];
+    return other_dims == dims;
   });
 }
 
@@ -90,17 +90,17 @@ bool is_for_a_device(const array_group& group) {
   return are_alike(group.parts) && adds_on_devices(first.type()) && first.element_count() > 0;
 }
 
-tensor combined(compute_stream& on, reduce_op op, const array_group& group) {
+tensor combined(compute_stream& stream, reduce_op op, const array_group& group) {
   std::vector<tensor> there;
   for (const auto& part : group.parts)
-    there.push_back(copied(on, part, on.where()));
-  auto divisor = op == reduce_op::mean ? static_cast<double>(there.size()) : 1;
+    there.push_back(copied(stream, part, stream.where()));
+  auto divisor = divisor_of(op, there.size());
   if (group.kind == array_kind::dense)
-    return there.size() == 1 ? there.front() : value_or_throw(on.sum(there, divisor));
-  auto rows = there.size() == 1 ? there.front() : value_or_throw(on.gather(there, group.axis));
+    return there.size() == 1 ? there.front() : value_or_throw(stream.sum(there, divisor));
+  auto rows = there.size() == 1 ? there.front() : value_or_throw(stream.gather(there, group.axis));
   auto is_divided
     = group.kind == array_kind::row_values && divisor != 1 && is_floating(rows.type());
-  return is_divided ? value_or_throw(on.sum({&rows, 1}, divisor)) : rows;
+  return is_divided ? value_or_throw(stream.sum({&rows, 1}, divisor)) : rows;
 }
 
 // The placeholder that the host combines in place of arrays that a device has combined.
@@ -109,8 +109,8 @@ tensor placeholder(const array_group& group) {
   return zeros(extents, group.parts.front().type());
 }
 
-// A device of the strategy that can be asked for arrays on `where`.
-device asked_for(const replica_devices& devices, device where) {
+// A device of the strategy that can be asked for arrays on `where`; the host, if there is none.
+device device_to_ask(const replica_devices& devices, device where) {
   return devices.at(where) ? where : devices.any_gpu().value_or(device{});
 }
 
@@ -123,23 +123,23 @@ processor stream_on(const activity& host, const replica_devices& devices, device
 } // namespace
 
 bool array_group::was_on_device() const {
-  return std::ranges::any_of(lay, is_device);
+  return std::ranges::any_of(devices, is_device);
 }
 
 bool input_arrays::is_on_devices() const {
   return is_even && std::ranges::any_of(groups, &array_group::was_on_device);
 }
 
-std::vector<tensor*> arrays_in(gradient& of) {
-  if (auto* dense = std::get_if<tensor>(&of)) return {dense};
-  auto& rows = std::get<indexed_slices>(of);
+std::vector<tensor*> arrays_in(gradient& value) {
+  if (auto* dense = std::get_if<tensor>(&value)) return {dense};
+  auto& rows = std::get<indexed_slices>(value);
   return {&rows.indices, &rows.values};
 }
 
-std::vector<tensor*> arrays_in(std::vector<gradient>& all) {
+std::vector<tensor*> arrays_in(std::vector<gradient>& gradients) {
   std::vector<tensor*> arrays;
-  for (auto& one : all)
-    std::ranges::copy(arrays_in(one), std::back_inserter(arrays));
+  for (auto& gradient : gradients)
+    std::ranges::copy(arrays_in(gradient), std::back_inserter(arrays));
   return arrays;
 }
 
@@ -151,10 +151,10 @@ input_arrays arrays_of(const std::vector<leaf_group>& leaves) {
       auto at = first;
       for_each_array(part, [&](const tensor& array, array_kind kind) {
         if (at == result.groups.size()) result.groups.push_back({kind, {}, {}});
-        auto& taken = result.groups[at++];
-        result.is_even &= taken.kind == kind;
-        taken.parts.push_back(array);
-        taken.lay.push_back(array.device());
+        auto& arrays = result.groups[at++];
+        result.is_even &= arrays.kind == kind;
+        arrays.parts.push_back(array);
+        arrays.devices.push_back(array.device());
       });
     }
     for (auto i = first; i < result.groups.size(); ++i) {
@@ -167,8 +167,8 @@ input_arrays arrays_of(const std::vector<leaf_group>& leaves) {
 
 input_arrays arrays_of(const std::vector<leaf>& leaves) {
   std::vector<leaf_group> groups;
-  for (const auto& one : leaves)
-    groups.push_back({{one}});
+  for (const auto& leaf : leaves)
+    groups.push_back({{leaf}});
   return arrays_of(groups);
 }
 
@@ -188,30 +188,31 @@ void put_back(std::vector<leaf_group>& leaves, const input_arrays& arrays) {
 
 void put_back(std::vector<leaf>& leaves, const input_arrays& arrays) {
   size_t next = 0;
-  for (auto& one : leaves)
-    for_each_array(one,
+  for (auto& leaf : leaves)
+    for_each_array(leaf,
                    [&](tensor& array, array_kind) { array = arrays.groups[next++].parts.front(); });
 }
 
 task<void> move_arrays(activity& host, const replica_devices& devices,
                        std::vector<array_move> moves) {
-  by_device<wanted_copy> asked;
+  by_device<array_copy> requests;
   for (const auto& move : moves) {
     const auto& array = *move.array;
     if (is_on_device(array) ? array.device() == move.to : !is_device(move.to)) continue;
     check_row_major(array);
-    auto where = asked_for(devices, is_device(move.to) ? move.to : array.device());
+    auto where = device_to_ask(devices, is_device(move.to) ? move.to : array.device());
     if (!is_device(where)) check_on_host(array); // no device can be asked
-    add_copy(items_of(asked, where), move);
+    add_copy(items_of(requests, where), move);
   }
-  for (auto& [where, copies] : asked) {
+  for (auto& [where, copies] : requests) {
     auto results = std::make_shared<std::vector<tensor>>();
-    auto work = [copies = copies, results](compute_stream& on) {
-      for (const auto& one : copies)
-        results->push_back(copied(on, one.from, is_device(one.to) ? on.where() : one.to));
+    auto work = [copies = copies, results](compute_stream& stream) {
+      for (const auto& copy : copies)
+        results->push_back(
+          copied(stream, copy.from, is_device(copy.to) ? stream.where() : copy.to));
     };
-    auto at = stream_on(host, devices, where);
-    auto copying = host.offload_to(at, "copies of arrays", std::move(work));
+    auto stream = stream_on(host, devices, where);
+    auto copying = host.offload_to(stream, "copies of arrays", std::move(work));
     co_await copying;
     for (size_t i = 0; i < copies.size(); ++i)
       for (auto* taker : copies[i].takers)
@@ -229,43 +230,43 @@ task<void> bring_to_host(activity& host, const replica_devices& devices,
 
 task<void> combine_on_devices(activity& host, const replica_devices& devices, reduce_op op,
                               input_arrays& arrays) {
-  by_device<array_group*> asked;
+  by_device<array_group*> requests;
   for (auto& group : arrays.groups) {
     if (!is_for_a_device(group)) continue;
     check_row_major(group.parts);
-    auto where = asked_for(devices, std::ranges::find_if(group.lay, is_device)[0]);
-    if (is_device(where)) items_of(asked, where).push_back(&group);
+    auto where = device_to_ask(devices, std::ranges::find_if(group.devices, is_device)[0]);
+    if (is_device(where)) items_of(requests, where).push_back(&group);
   }
-  for (auto& [where, groups] : asked) {
-    auto given = std::make_shared<std::vector<array_group>>();
+  for (auto& [where, groups] : requests) {
+    auto inputs = std::make_shared<std::vector<array_group>>();
     for (const auto* group : groups)
-      given->push_back(*group);
-    auto work = [given, op](compute_stream& on) {
-      for (auto& group : *given)
-        group.outcome = combined(on, op, group);
+      inputs->push_back(*group);
+    auto work = [inputs, op](compute_stream& stream) {
+      for (auto& group : *inputs)
+        group.outcome = combined(stream, op, group);
     };
-    auto at = stream_on(host, devices, where);
-    auto combining = host.offload_to(at, "a reduction", std::move(work));
+    auto stream = stream_on(host, devices, where);
+    auto combining = host.offload_to(stream, "a reduction", std::move(work));
     co_await combining;
     for (size_t i = 0; i < groups.size(); ++i) {
-      groups[i]->outcome = (*given)[i].outcome;
+      groups[i]->outcome = (*inputs)[i].outcome;
       std::ranges::fill(groups[i]->parts, placeholder(*groups[i]));
     }
   }
 }
 
 task<std::vector<input_arrays>> placed_for(activity& host, const replica_devices& devices,
-                                           const input_arrays& brought, input_arrays result,
+                                           const input_arrays& inputs, input_arrays result,
                                            size_t replicas) {
   for (size_t i = 0; i < result.groups.size(); ++i)
-    if (const auto& outcome = brought.groups[i].outcome) result.groups[i].parts = {*outcome};
+    if (const auto& outcome = inputs.groups[i].outcome) result.groups[i].parts = {*outcome};
   std::vector<input_arrays> placed(replicas, result);
   std::vector<array_move> moves;
   for (size_t replica = 0; replica < replicas; ++replica)
     for (size_t i = 0; i < result.groups.size(); ++i) {
-      const auto& group = brought.groups[i];
+      const auto& group = inputs.groups[i];
       if (!group.was_on_device()) continue;
-      auto to = group.lay[std::min(replica, group.lay.size() - 1)];
+      auto to = group.devices[std::min(replica, group.devices.size() - 1)];
       moves.push_back({&placed[replica].groups[i].parts.front(), to});
     }
   auto moving = move_arrays(host, devices, std::move(moves));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arrays that replicas bring, wherever they lie, and how arrays on devices are combined.
+// The arrays that replicas bring to a reduction, and how arrays on devices are moved and combined.
 #pragma once
 
 #include "actors/world/task.hpp"
@@ -29,9 +29,9 @@ enum class array_kind : uint8_t { dense, row_numbers, row_values, one_for_all };
 /// The arrays that replicas bring to one place of a nest.
 struct array_group {
   array_kind kind = array_kind::dense;
-  std::vector<tensor> parts; ///< By replica; one, if it is the same for all.
-  std::vector<device> lay;   ///< Where each part was when it was brought.
-  size_t axis = 0;           ///< The axis along which rows are laid behind each other.
+  std::vector<tensor> parts;   ///< By replica; one, if it is the same for all.
+  std::vector<device> devices; ///< Where each part lay when it was brought.
+  size_t axis = 0;             ///< The axis along which rows are laid behind each other.
   /// The result, if a device has combined the parts. Then the parts are placeholders, and so is the
   /// result of the host.
   std::optional<tensor> outcome{};
@@ -52,10 +52,10 @@ struct input_arrays {
 };
 
 /// The arrays of a gradient: one if it is dense, numbers and rows if it is sparse.
-[[nodiscard]] std::vector<tensor*> arrays_in(gradient& of);
+[[nodiscard]] std::vector<tensor*> arrays_in(gradient& value);
 
 /// The arrays of several gradients.
-[[nodiscard]] std::vector<tensor*> arrays_in(std::vector<gradient>& all);
+[[nodiscard]] std::vector<tensor*> arrays_in(std::vector<gradient>& gradients);
 
 /// The arrays in leaves, in their order; numbers have none.
 [[nodiscard]] input_arrays arrays_of(const std::vector<leaf_group>& leaves);
@@ -95,11 +95,11 @@ struct array_move {
                                             reduce_op op, input_arrays& arrays);
 
 /// The result of a reduction, for each replica, where its own array lay.
-/// @param brought The arrays that were reduced. @param result The host's result; its placeholders
+/// @param inputs The arrays that were reduced. @param result The host's result; its placeholders
 /// are replaced. @param replicas The number of replicas that get it. Errors: as `move_arrays`.
 [[nodiscard]] task<std::vector<input_arrays>> placed_for(activity& host,
                                                          const replica_devices& devices,
-                                                         const input_arrays& brought,
+                                                         const input_arrays& inputs,
                                                          input_arrays result, size_t replicas);
 
 } // namespace troupe

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names into devices.
+// Finds and opens devices by their names.
 #include "strategies/reduce/named_devices.hpp"
 
 #include "actors/world/compute_device.hpp"
 #include "messages/throw_failure.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <fmt/ranges.h>
 
 namespace troupe {
@@ -16,16 +17,22 @@ bool is_gpu(const std::string& name) {
   return name.starts_with("gpu:");
 }
 
-std::string canonical(const std::string& written) {
-  auto found = read_device(written);
+std::string canonical(const std::string& name) {
+  auto found = read_device(name);
   if (!found)
     throw_failure(
       errc::invalid_argument,
-      "there is no device '{}'; processors are cpu:0, cpu:1 and so on, GPUs gpu:0, gpu:1", written);
+      "there is no device '{}'; processors are cpu:0, cpu:1 and so on, GPUs gpu:0, gpu:1", name);
   return to_string(*found);
 }
 
 } // namespace
+
+std::string lower_case(std::string_view name) {
+  std::string result{name};
+  std::ranges::transform(result, result.begin(), [](unsigned char c) { return std::tolower(c); });
+  return result;
+}
 
 std::vector<std::string> canonical_devices(std::vector<std::string> names) {
   std::ranges::transform(names, names.begin(), canonical);

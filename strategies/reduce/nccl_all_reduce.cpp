@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices that are asked together, and waited for.
+// Asks all devices together for a reduction, and waits for them.
 #include "strategies/reduce/nccl_all_reduce.hpp"
 
 #include "actors/recording/seconds.hpp"
@@ -13,8 +13,6 @@
 namespace troupe {
 
 namespace {
-
-constexpr auto glance = std::chrono::milliseconds{10}; // between checks whether all are ready
 
 using clock = std::chrono::steady_clock;
 
@@ -31,45 +29,46 @@ nccl_all_reduce::nccl_all_reduce(std::vector<std::shared_ptr<compute_device>> de
   for (uint32_t rank = 0; rank < size; ++rank)
     participants_.push_back(value_or_throw(library->join(id, rank, size, devices_[rank])));
   auto until = clock::now() + deadline;
-  auto is_ready = [](const auto& one) { return value_or_throw(one->is_ready()); };
+  auto is_ready = [](const auto& participant) { return value_or_throw(participant->is_ready()); };
   while (!std::ranges::all_of(participants_, is_ready)) {
     if (clock::now() >= until)
       throw_failure(errc::deadline_exceeded, "{} devices have not come together in {:.1f} s", size,
                     seconds(deadline));
-    std::this_thread::sleep_for(glance);
+    std::this_thread::sleep_for(poll_interval);
   }
 }
 
-void nccl_all_reduce::add_pack(asked_packs& to, std::span<const tensor> components) const {
+void nccl_all_reduce::add_pack(device_packs& packs, std::span<const tensor> components) const {
   for (size_t i = 0; i < devices_.count(); ++i) {
     auto sum = devices_.add_own(i, components);
     // Values that were on the device already belong to the caller, and stay as they are.
     auto is_ours = std::ranges::none_of(
-      components, [&](const tensor& one) { return one.data() == sum.data(); });
+      components, [&](const tensor& component) { return component.data() == sum.data(); });
     auto output
       = is_ours ? sum : devices_.answer_of(i, devices_.stream(i).make(sum.type(), sum.extents()));
-    to.parts[i].push_back({collective_kind::all_reduce, sum, output});
+    packs.parts[i].push_back({collective_kind::all_reduce, sum, output});
   }
 }
 
-nccl_all_reduce::asked_packs
-nccl_all_reduce::added_own(std::span<const std::vector<tensor>> packs) const {
-  asked_packs asked;
-  asked.parts.resize(devices_.count());
+nccl_all_reduce::device_packs
+nccl_all_reduce::add_own(std::span<const std::vector<tensor>> packs) const {
+  device_packs added;
+  added.parts.resize(devices_.count());
   for (size_t i = 0; i < packs.size(); ++i)
-    if (devices_.take(packs[i], name())) {
-      add_pack(asked, packs[i]);
-      asked.which.push_back(i);
+    if (devices_.adds(packs[i], name())) {
+      add_pack(added, packs[i]);
+      added.positions.push_back(i);
     }
-  return asked;
+  return added;
 }
 
 // All devices are asked before the first one is waited for: none goes on without the others.
-void nccl_all_reduce::ask_devices(const asked_packs& packs, std::span<const tensor> on_host) const {
+void nccl_all_reduce::ask_devices(const device_packs& packs,
+                                  std::span<const tensor> on_host) const {
   for (size_t i = 0; i < devices_.count(); ++i)
     value_or_throw(participants_[i]->ask(packs.parts[i], devices_.stream(i)));
-  for (const auto& one : participants_)
-    value_or_throw(settle(*one, devices_.deadline()));
+  for (const auto& participant : participants_)
+    value_or_throw(settle(*participant, devices_.deadline()));
   for (size_t pack = 0; pack < on_host.size(); ++pack)
     value_or_throw(
       devices_.stream(0).copy_to_host(packs.parts.front()[pack].output, on_host[pack]));
@@ -79,13 +78,13 @@ void nccl_all_reduce::ask_devices(const asked_packs& packs, std::span<const tens
 
 // Allocates all memory before it asks the first device: a failure until then concerns no other.
 // @param on_host Where the first device copies the sums, by pack; empty: they stay.
-void nccl_all_reduce::all_reduce(const asked_packs& packs, std::span<const tensor> on_host) const {
-  if (packs.which.empty()) return;
+void nccl_all_reduce::all_reduce(const device_packs& packs, std::span<const tensor> on_host) const {
+  if (packs.positions.empty()) return;
   try {
     ask_devices(packs, on_host);
   } catch (...) {
-    for (const auto& one : participants_)
-      one->abort();
+    for (const auto& participant : participants_)
+      participant->abort();
     throw;
   }
 }
@@ -95,28 +94,28 @@ nccl_all_reduce::sums_on_devices(std::span<const std::vector<tensor>> values) co
   for (const auto& components : values)
     check_alike(components);
   std::lock_guard guard{mutex_};
-  auto asked = added_own(values);
-  all_reduce(asked);
+  auto added = add_own(values);
+  all_reduce(added);
   std::vector<std::vector<tensor>> sums(values.size());
-  for (size_t i = 0; i < asked.which.size(); ++i)
-    for (const auto& of_device : asked.parts)
-      sums[asked.which[i]].push_back(of_device[i].output);
+  for (size_t i = 0; i < added.positions.size(); ++i)
+    for (const auto& of_device : added.parts)
+      sums[added.positions[i]].push_back(of_device[i].output);
   return sums;
 }
 
 std::vector<tensor>
 nccl_all_reduce::reduce_packs(reduce_op op, std::span<const std::vector<tensor>> packs) const {
   std::lock_guard guard{mutex_};
-  auto asked = added_own(packs);
+  auto added = add_own(packs);
   std::vector<tensor> sums;
-  for (const auto& first : asked.parts.front())
+  for (const auto& first : added.parts.front())
     sums.push_back(devices_.answer_of(
       0, devices_.stream(0).make_on_host(first.output.type(), first.output.extents())));
-  all_reduce(asked, sums);
+  all_reduce(added, sums);
   std::vector<tensor> results;
   for (size_t i = 0, next = 0; i < packs.size(); ++i) {
-    auto is_sum = next < asked.which.size() && asked.which[next] == i;
-    auto divisor = op == reduce_op::mean ? static_cast<double>(packs[i].size()) : 1;
+    auto is_sum = next < added.positions.size() && added.positions[next] == i;
+    auto divisor = divisor_of(op, packs[i].size());
     if (!is_sum)
       results.push_back(reduce_arrays(op, packs[i]));
     else if (divisor == 1)

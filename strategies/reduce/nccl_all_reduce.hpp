@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions that devices of one process make among themselves.
+// Reductions between devices of one process by NCCL.
 #pragma once
 
 #include "actors/gpu/collective_library.hpp"
@@ -49,16 +49,16 @@ protected:
   reduce_packs(reduce_op op, std::span<const std::vector<tensor>> packs) const override;
 
 private:
-  /// Some packs, as devices are asked for them.
-  struct asked_packs {
-    std::vector<size_t> which;                         ///< Packs of the batch that devices add.
+  /// The packs of a batch that devices add, as they are asked for.
+  struct device_packs {
+    std::vector<size_t> positions;                     ///< Their positions in the batch.
     std::vector<std::vector<device_collective>> parts; ///< By device and pack.
   };
 
-  [[nodiscard]] asked_packs added_own(std::span<const std::vector<tensor>> packs) const;
-  void add_pack(asked_packs& to, std::span<const tensor> components) const;
-  void all_reduce(const asked_packs& packs, std::span<const tensor> on_host = {}) const;
-  void ask_devices(const asked_packs& packs, std::span<const tensor> on_host) const;
+  [[nodiscard]] device_packs add_own(std::span<const std::vector<tensor>> packs) const;
+  void add_pack(device_packs& packs, std::span<const tensor> components) const;
+  void all_reduce(const device_packs& packs, std::span<const tensor> on_host = {}) const;
+  void ask_devices(const device_packs& packs, std::span<const tensor> on_host) const;
 
   adding_devices devices_;
   std::shared_ptr<collective_library> library_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells values that the host may look at from values on devices.
+// Tells arrays in the host's memory from arrays on devices, and refuses those in the wrong place.
 #pragma once
 
 #include "kernels/tensor/tensor.hpp"

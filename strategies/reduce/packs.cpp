@@ -38,9 +38,9 @@ tensor laid_flat(std::span<const tensor> parts) {
 std::vector<tensor> cut(const tensor& flat, std::span<const shape> extents) {
   std::vector<tensor> parts;
   int64_t begin = 0;
-  for (const auto& one : extents) {
-    auto end = begin + one.element_count();
-    parts.push_back(flat.slice(begin, end).reshape(one));
+  for (const auto& shape : extents) {
+    auto end = begin + shape.element_count();
+    parts.push_back(flat.slice(begin, end).reshape(shape));
     begin = end;
   }
   return parts;

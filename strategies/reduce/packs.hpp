@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many arrays as one: a joint reduction costs less.
+// Packs: many small arrays laid behind each other, which are reduced as one.
 #pragma once
 
 #include "kernels/tensor/tensor.hpp"

@@ -22,25 +22,27 @@ bool is_narrow(dtype type) {
 
 // 16-bit values are added in f32, and rounded once, when all is done to them.
 pending<tensor> reduce_narrow(reduce_op op, std::span<const tensor> components,
-                              process_exchange& exchange, std::string_view of) {
+                              process_exchange& exchange, std::string_view value_name) {
   check_on_host(components);
   std::vector<tensor> wide;
   for (const auto& component : components)
     wide.push_back(cast(component, dtype::f32));
   auto type = components.front().type();
-  return [reduced = reduce_arrays(op, wide, &exchange, of), type] { return cast(reduced(), type); };
+  return [reduced = reduce_arrays(op, wide, &exchange, value_name), type] {
+    return cast(reduced(), type);
+  };
 }
 
 // The divisor of a sum to which each process contributes as many arrays as this one.
 double divisor_of(reduce_op op, size_t contributions, const process_exchange& exchange) {
-  return op == reduce_op::mean ? static_cast<double>(contributions) * exchange.group().size : 1;
+  return divisor_of(op, contributions * exchange.group().size);
 }
 
 pending<gradient> reduce_rows(reduce_op op, std::span<const gradient> components,
-                              process_exchange& exchange, std::string_view of) {
+                              process_exchange& exchange, std::string_view value_name) {
   auto here = std::get<indexed_slices>(reduce_components(reduce_op::sum, components));
-  auto rows
-    = fmt::format("rows of {}{}{}", to_string(here.dense_extents), of.empty() ? "" : ", ", of);
+  auto rows = fmt::format("rows of {}{}{}", to_string(here.dense_extents),
+                          value_name.empty() ? "" : ", ", value_name);
   auto indices = exchange.gather({&here.indices, 1}, rows);
   auto values = exchange.gather({&here.values, 1}, rows);
   auto divisor = divisor_of(op, components.size(), exchange);
@@ -86,14 +88,14 @@ std::vector<tensor> split(const tensor& flat, const tensor& extents) {
 
 } // namespace
 
-std::string process_exchange::name(std::string_view of) const {
-  return of.empty() ? what_ : fmt::format("{} of {}", what_, of);
+std::string process_exchange::call_name(std::string_view value_name) const {
+  return value_name.empty() ? name_ : fmt::format("{} of {}", name_, value_name);
 }
 
 pending<tensor> process_exchange::note(collective_kind kind, std::span<const tensor> contributions,
-                                       std::string_view of, double divisor) {
-  std::ranges::for_each(contributions, [](const tensor& one) { check_row_major(one); });
-  collective_call call{.kind = kind, .name = name(of)};
+                                       std::string_view value_name, double divisor) {
+  std::ranges::for_each(contributions, [](const tensor& array) { check_row_major(array); });
+  collective_call call{.kind = kind, .name = call_name(value_name)};
   for (const auto& contribution : contributions)
     call.contributions.push_back(contribution.contiguous());
   return note(std::move(call), divisor);
@@ -109,27 +111,30 @@ pending<tensor> process_exchange::note(collective_call call, double divisor) {
   };
 }
 
-pending<tensor> process_exchange::sum(std::span<const tensor> contributions, std::string_view of,
-                                      double divisor) {
+pending<tensor> process_exchange::sum(std::span<const tensor> contributions,
+                                      std::string_view value_name, double divisor) {
   check_alike(contributions, group_.first_replica());
-  return note(collective_kind::all_reduce, contributions, of, divisor);
+  return note(collective_kind::all_reduce, contributions, value_name, divisor);
 }
 
-pending<tensor> process_exchange::gather(std::span<const tensor> parts, std::string_view of) {
-  return note(collective_kind::all_gather, parts, of);
+pending<tensor> process_exchange::gather(std::span<const tensor> parts,
+                                         std::string_view value_name) {
+  return note(collective_kind::all_gather, parts, value_name);
 }
 
-pending<tensor> process_exchange::broadcast(const tensor& value, std::string_view of) {
-  return note(collective_kind::broadcast, {&value, 1}, of);
+pending<tensor> process_exchange::broadcast(const tensor& value, std::string_view value_name) {
+  return note(collective_kind::broadcast, {&value, 1}, value_name);
 }
 
 // A process that broadcasts a value is done when it has sent it. The barrier tells it if others
 // make another call, and none waits for that.
-pending<tensor> process_exchange::broadcast_to_all(const tensor& value, std::string_view of) {
-  auto result = broadcast(value, of);
-  static_cast<void>(note({.kind = collective_kind::barrier,
-                          .name = fmt::format("{} of {} {}", name(of), to_string(value.type()),
-                                              to_string(value.extents()))}));
+pending<tensor> process_exchange::broadcast_to_all(const tensor& value,
+                                                   std::string_view value_name) {
+  auto result = broadcast(value, value_name);
+  static_cast<void>(
+    note({.kind = collective_kind::barrier,
+          .name = fmt::format("{} of {} {}", call_name(value_name), to_string(value.type()),
+                              to_string(value.extents()))}));
   return result;
 }
 
@@ -154,7 +159,7 @@ void process_exchange::settle(const packed_calls& packed, const std::vector<tens
 }
 
 pending<tensor> reduce_arrays(reduce_op op, std::span<const tensor> components,
-                              process_exchange* exchange, std::string_view of) {
+                              process_exchange* exchange, std::string_view value_name) {
   if (components.empty()) throw_failure(errc::invalid_argument, "there is no value to reduce");
   if (exchange == nullptr)
     return [op, kept = std::vector<tensor>(components.begin(), components.end())] {
@@ -162,27 +167,25 @@ pending<tensor> reduce_arrays(reduce_op op, std::span<const tensor> components,
     };
   if (is_narrow(components.front().type())) {
     check_alike(components, exchange->group().first_replica());
-    return reduce_narrow(op, components, *exchange, of);
+    return reduce_narrow(op, components, *exchange, value_name);
   }
   auto divisor = divisor_of(op, components.size(), *exchange);
-  return [taken = exchange->sum(components, of, divisor), divisor] {
-    auto sum = taken();
+  return [pending_sum = exchange->sum(components, value_name, divisor), divisor] {
+    auto sum = pending_sum();
     return divisor == 1 || is_on_device(sum) ? sum : divided_sum({&sum, 1}, divisor);
   };
 }
 
 pending<gradient> reduce_components(reduce_op op, std::span<const gradient> components,
-                                    process_exchange* exchange, std::string_view of) {
+                                    process_exchange* exchange, std::string_view value_name) {
   if (exchange == nullptr)
     return [op, kept = std::vector<gradient>(components.begin(), components.end())] {
       return reduce_components(op, kept);
     };
   if (are_sparse(components, exchange->group().first_replica()))
-    return reduce_rows(op, components, *exchange, of);
-  std::vector<tensor> dense;
-  for (const auto& component : components)
-    dense.push_back(std::get<tensor>(component));
-  return [reduced = reduce_arrays(op, dense, exchange, of)] { return gradient{reduced()}; };
+    return reduce_rows(op, components, *exchange, value_name);
+  auto dense = dense_components(components);
+  return [reduced = reduce_arrays(op, dense, exchange, value_name)] { return gradient{reduced()}; };
 }
 
 // Parts may differ along `axis`, so each comes with its extents. All processes find parts that do
@@ -193,10 +196,10 @@ pending<tensor> gather_components(std::span<const tensor> components, int64_t ax
     return [axis, kept = std::vector<tensor>(components.begin(), components.end())] {
       return cross_device_ops::gather(kept, axis);
     };
-  auto like = [&](const tensor& other) {
+  auto fits = [&](const tensor& other) {
     return other.rank() == components.front().rank() && other.type() == components.front().type();
   };
-  if (!std::ranges::all_of(components, like))
+  if (!std::ranges::all_of(components, fits))
     static_cast<void>(cross_device_ops::gather(components, axis)); // refuses them
   std::vector<tensor> flat;
   std::vector<tensor> extents;

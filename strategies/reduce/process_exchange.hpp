@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions of values from several processes: noted down first, made at once, and worked
-// out when all results are there.
+// Reductions between processes: their collectives are noted first, and then made all at once.
 #pragma once
 
 #include "strategies/reduce/process_group.hpp"
@@ -28,32 +27,34 @@ using pending = std::function<T()>;
 /// Thread: one at a time.
 class process_exchange {
 public:
-  /// @param what The name of the call, for errors and to tell calls apart: "all_reduce SUM". The
+  /// @param name The name of the call, for errors and to tell calls apart: "all_reduce SUM". The
   /// same in all processes.
-  process_exchange(const process_group& group, std::string what)
-    : group_(group), what_(std::move(what)) {}
+  process_exchange(const process_group& group, std::string name)
+    : group_(group), name_(std::move(name)) {}
 
   [[nodiscard]] const process_group& group() const { return group_; }
 
   /// The sum of the contributions of all processes, in the order of replicas if that is fixed.
   /// Contributions may lie on devices if these make the sum, which stays there then.
-  /// @param of The name of the value, if there are several: "w" in "gradient of w".
+  /// @param value_name The name of the value, if there are several: "w" in "gradient of w".
   /// @param divisor The divisor of a sum that stays on a device; on the host the caller divides.
   /// Shape: contributions  any, alike; the same number in all processes
   /// Errors: throws `failure` as `check_alike`.
-  [[nodiscard]] pending<tensor> sum(std::span<const tensor> contributions, std::string_view of = {},
-                                    double divisor = 1);
+  [[nodiscard]] pending<tensor> sum(std::span<const tensor> contributions,
+                                    std::string_view value_name = {}, double divisor = 1);
 
   /// The parts of all processes behind each other along dimension 0, in the order of replicas.
   /// Shape: parts  [rows, ...], of any number of rows
-  [[nodiscard]] pending<tensor> gather(std::span<const tensor> parts, std::string_view of = {});
+  [[nodiscard]] pending<tensor> gather(std::span<const tensor> parts,
+                                       std::string_view value_name = {});
 
   /// The value of the first process, for all. Shape: the same everywhere.
-  [[nodiscard]] pending<tensor> broadcast(const tensor& value, std::string_view of = {});
+  [[nodiscard]] pending<tensor> broadcast(const tensor& value, std::string_view value_name = {});
 
   /// The value of the first process, for all. The first process also learns if another makes
   /// another call. Costs a barrier.
-  [[nodiscard]] pending<tensor> broadcast_to_all(const tensor& value, std::string_view of = {});
+  [[nodiscard]] pending<tensor> broadcast_to_all(const tensor& value,
+                                                 std::string_view value_name = {});
 
   /// Gives all calls that are noted their options, over those of the group. To be called before
   /// `packed`. Errors: throws `failure` as `troupe::prepare`; invalid_argument for an array on a
@@ -76,13 +77,13 @@ public:
   [[nodiscard]] const std::vector<double>& divisors() const { return divisors_; }
 
 private:
-  [[nodiscard]] std::string name(std::string_view of) const;
+  [[nodiscard]] std::string call_name(std::string_view value_name) const;
   pending<tensor> note(collective_kind kind, std::span<const tensor> contributions,
-                       std::string_view of, double divisor = 1);
+                       std::string_view value_name, double divisor = 1);
   pending<tensor> note(collective_call call, double divisor = 1);
 
   const process_group& group_;
-  std::string what_;
+  std::string name_;
   std::vector<collective_call> calls_;
   std::vector<double> divisors_;
   int64_t bytes_per_pack_ = 0;
@@ -95,13 +96,14 @@ private:
 /// As `reduce_arrays`; the arrays are kept until the result is asked for. Each of `components`
 /// counts, so that a process may bring only one.
 [[nodiscard]] pending<tensor> reduce_arrays(reduce_op op, std::span<const tensor> components,
-                                            process_exchange* exchange, std::string_view of = {});
+                                            process_exchange* exchange,
+                                            std::string_view value_name = {});
 
 /// As `reduce_components`.
 [[nodiscard]] pending<gradient> reduce_components(reduce_op op,
                                                   std::span<const gradient> components,
                                                   process_exchange* exchange,
-                                                  std::string_view of = {});
+                                                  std::string_view value_name = {});
 
 /// As `cross_device_ops::gather`.
 [[nodiscard]] pending<tensor> gather_components(std::span<const tensor> components, int64_t axis,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives with their options, and packs of them.
+// Gives collectives their options, and joins them in packs.
 #include "strategies/reduce/process_group.hpp"
 
 #include "actors/gpu/device_communicator.hpp"
@@ -131,16 +131,15 @@ packed_calls pack(const std::vector<collective_call>& calls, int64_t bytes_per_p
       result.members.push_back({i});
       continue;
     }
-    auto has_kind = [&](const auto& some) { return some.first == kind_of(calls[i]); };
-    auto found = std::ranges::find_if(alike, has_kind);
+    auto found = std::ranges::find(alike, kind_of(calls[i]), &decltype(alike)::value_type::first);
     if (found == alike.end()) found = alike.insert(alike.end(), {kind_of(calls[i]), {}});
     found->second.push_back(i);
   }
-  for (const auto& [kind, some] : alike) {
+  for (const auto& [kind, members] : alike) {
     std::vector<size_t> bytes;
-    for (auto member : some)
+    for (auto member : members)
       bytes.push_back(calls[member].contributions.front().bytes());
-    auto begin = some.begin();
+    auto begin = members.begin();
     for (auto count : pack_by_bytes(bytes, bytes_per_pack)) {
       auto end = begin + static_cast<ptrdiff_t>(count);
       result.members.emplace_back(begin, end);

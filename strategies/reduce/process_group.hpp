@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes that run replicas of one strategy together, as each of them knows them.
+// The group of processes that run replicas of one strategy, and the calls between them.
 #pragma once
 
 #include "actors/interfaces/interfaces.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reducing arrays over replicas and dimensions, rows and numbers over replicas.
+// Reduces arrays over replicas and dimensions; rows and numbers over replicas.
 #include "strategies/reduce/reduce_leaves.hpp"
 
 #include "kernels/tensor/change.hpp"
@@ -14,7 +14,7 @@ namespace troupe {
 
 namespace {
 
-// Which dimensions are summed over.
+// Which dimensions are summed scope.
 std::vector<bool> summed(const std::vector<int64_t>& axes, size_t rank) {
   std::vector<bool> result(rank);
   for (auto axis : axes) {
@@ -64,8 +64,9 @@ partial_sum sum_over(const tensor& value, const std::vector<int64_t>& axes) {
     auto to = result.sum.mutable_values<Sum>();
     auto numbers = from.values<T>();
     visit_places(value.extents(), is_summed, [&](size_t i, size_t place) {
-      if constexpr (std::is_integral_v<T>)
-        to[place] += numbers[i];
+      if constexpr (std::is_integral_v<T>) // wraps around, as other sums of integers
+        to[place]
+          = static_cast<Sum>(static_cast<uint64_t>(to[place]) + static_cast<uint64_t>(numbers[i]));
       else
         to[place] += widen<double>(numbers[i]);
     });
@@ -108,27 +109,25 @@ tensor number(int64_t value) {
 }
 
 // The replica of the first value that this process brings.
-uint32_t first_replica_of(const reduce_scope& over) {
-  return over.exchange == nullptr ? 0 : over.exchange->group().first_replica();
+uint32_t first_replica_of(const reduce_scope& scope) {
+  return scope.exchange == nullptr ? 0 : scope.exchange->group().first_replica();
 }
 
 // Each replica's sums are added in wide numbers, and narrowed once.
 pending<tensor> reduce_over_axes(reduce_op op, std::span<const tensor> values,
-                                 const reduce_scope& over) {
-  auto first = first_replica_of(over);
+                                 const reduce_scope& scope) {
+  auto first = first_replica_of(scope);
   for (size_t i = 1; i < values.size(); ++i)
-    if (values[i].type() != values[0].type())
-      throw_failure(errc::type_mismatch, "replica {} has a value of {}, replica {} one of {}",
-                    first + i, to_string(values[i].type()), first, to_string(values[0].type()));
+    check_same_type(values[i], first + i, values[0], first);
   std::vector<tensor> sums;
   std::vector<tensor> counts;
   for (const auto& value : values) {
-    auto part = sum_over(value, *over.axes);
+    auto part = sum_over(value, *scope.axes);
     sums.push_back(part.sum);
     counts.push_back(number(part.count));
   }
-  auto sum = reduce_arrays(reduce_op::sum, sums, over.exchange);
-  auto count = reduce_arrays(reduce_op::sum, counts, over.exchange);
+  auto sum = reduce_arrays(reduce_op::sum, sums, scope.exchange);
+  auto count = reduce_arrays(reduce_op::sum, counts, scope.exchange);
   return [op, type = values.front().type(), sum, count] {
     auto total = sum();
     if (op == reduce_op::sum) return narrowed(total, type);
@@ -154,17 +153,17 @@ bool is_number(const leaf& value) {
   return std::holds_alternative<double>(value) || std::holds_alternative<int64_t>(value);
 }
 
-pending<leaf> reduce_one_for_all(reduce_op op, const leaf& value, const reduce_scope& over) {
+pending<leaf> reduce_one_for_all(reduce_op op, const leaf& value, const reduce_scope& scope) {
   auto reduced = value;
-  if (const auto* dense = std::get_if<tensor>(&value); dense != nullptr && over.axes)
-    reduced = reduce_over_axes(op, {dense, 1}, {.axes = over.axes})();
-  if (op == reduce_op::sum && over.replicas > 1 && !is_zero(value))
+  if (const auto* dense = std::get_if<tensor>(&value); dense != nullptr && scope.axes)
+    reduced = reduce_over_axes(op, {dense, 1}, {.axes = scope.axes})();
+  if (op == reduce_op::sum && scope.replicas > 1 && !is_zero(value))
     throw_failure(
       errc::invalid_argument,
       "A non-DistributedValues value cannot be reduced with the given reduce op "
       "ReduceOp.SUM: it is one value for all {} replicas, and would be counted {} times; "
       "reduce its MEAN, or give each replica its own",
-      over.replicas, over.replicas);
+      scope.replicas, scope.replicas);
   return [reduced] { return reduced; };
 }
 
@@ -175,7 +174,7 @@ tensor as_array(const leaf& value) {
 }
 
 pending<leaf> reduce_numbers(reduce_op op, const std::vector<leaf>& values,
-                             const reduce_scope& over) {
+                             const reduce_scope& scope) {
   auto are_integers = std::holds_alternative<int64_t>(values.front());
   if (op == reduce_op::mean && are_integers)
     throw_failure(errc::invalid_argument,
@@ -183,39 +182,39 @@ pending<leaf> reduce_numbers(reduce_op op, const std::vector<leaf>& values,
   std::vector<tensor> arrays;
   for (const auto& value : values)
     arrays.push_back(as_array(value));
-  return [reduced = reduce_arrays(op, arrays, over.exchange), are_integers]() -> leaf {
+  return [reduced = reduce_arrays(op, arrays, scope.exchange), are_integers]() -> leaf {
     auto value = reduced();
     if (are_integers) return value.values<int64_t>()[0];
     return value.values<double>()[0];
   };
 }
 
-pending<leaf> reduce_leaf(reduce_op op, const leaf_group& group, const reduce_scope& over) {
+pending<leaf> reduce_leaf(reduce_op op, const leaf_group& group, const reduce_scope& scope) {
   const auto& first = group.parts.front();
-  if (over.axes && group.is_gradient)
+  if (scope.axes && group.is_gradient)
     throw_failure(errc::invalid_argument, "a gradient is reduced as a whole; leave out the axis");
-  if (over.axes && !over.axes->empty() && is_number(first))
+  if (scope.axes && !scope.axes->empty() && is_number(first))
     throw_failure(errc::invalid_argument, "`axis` = {} out of range for `value` with rank 0",
-                  over.axes->front());
+                  scope.axes->front());
   // An array that each process has one of is a contribution of each process.
   auto one_for_all
     = group.owner == leaf_owner::caller
-        ? over.exchange == nullptr || is_number(first)
+        ? scope.exchange == nullptr || is_number(first)
         : group.owner == leaf_owner::all_devices
             && is_one_for_all(group.devices,
-                              over.exchange == nullptr ? nullptr : &over.exchange->group());
-  if (one_for_all) return reduce_one_for_all(op, first, over);
-  if (is_number(first)) return reduce_numbers(op, group.parts, over);
-  if (over.axes) {
+                              scope.exchange == nullptr ? nullptr : &scope.exchange->group());
+  if (one_for_all) return reduce_one_for_all(op, first, scope);
+  if (is_number(first)) return reduce_numbers(op, group.parts, scope);
+  if (scope.axes) {
     std::vector<tensor> arrays;
     for (const auto& part : group.parts)
       arrays.push_back(std::get<tensor>(part));
-    auto reduced = reduce_over_axes(op, arrays, over);
+    auto reduced = reduce_over_axes(op, arrays, scope);
     return [reduced]() -> leaf { return reduced(); };
   }
   auto gradients = gradients_in(group);
-  static_cast<void>(are_sparse(gradients, first_replica_of(over))); // refuses some of each kind
-  auto reduced = reduce_components(op, gradients, over.exchange);
+  static_cast<void>(are_sparse(gradients, first_replica_of(scope))); // refuses some of each kind
+  auto reduced = reduce_components(op, gradients, scope.exchange);
   return [reduced] { return as_leaf(reduced()); };
 }
 
@@ -226,11 +225,11 @@ bool is_one_for_all(size_t devices, const process_group* group) {
 }
 
 pending<std::vector<leaf>> reduce_leaves(reduce_op op, const std::vector<leaf_group>& groups,
-                                         const reduce_scope& over) {
+                                         const reduce_scope& scope) {
   std::vector<pending<leaf>> each;
   each.reserve(groups.size());
   for (const auto& group : groups)
-    each.push_back(reduce_leaf(op, group, over));
+    each.push_back(reduce_leaf(op, group, scope));
   return [each = std::move(each)] {
     std::vector<leaf> leaves;
     leaves.reserve(each.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reducing the values of replicas, leaf by leaf.
+// Reduces the nested values of replicas, leaf by leaf.
 #pragma once
 
 #include "strategies/reduce/cross_device_ops.hpp"
@@ -34,6 +34,6 @@ struct reduce_scope {
 /// Errors: throws `failure` as `reduce_components`; invalid_argument for an axis out of range, and
 /// for refused values.
 [[nodiscard]] pending<std::vector<leaf>>
-reduce_leaves(reduce_op op, const std::vector<leaf_group>& groups, const reduce_scope& over);
+reduce_leaves(reduce_op op, const std::vector<leaf_group>& groups, const reduce_scope& scope);
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place where values of replicas become one.
+// The reducer, which combines the values of all replicas, wherever they lie.
 #pragma once
 
 #include "actors/world/task.hpp"
@@ -53,7 +53,7 @@ struct reduction_site {
 
 /// A reduction as a caller asks for it.
 struct reduction_call {
-  std::string what; ///< For errors, and to tell calls apart: "all_reduce SUM"; the same everywhere.
+  std::string name; ///< For errors, and to tell calls apart: "all_reduce SUM"; the same everywhere.
   reduce_op op = reduce_op::sum;
   /// The dimensions of each replica's value that are reduced first; none: the value stays whole.
   std::optional<std::vector<int64_t>> axes{};
@@ -72,7 +72,7 @@ struct replica_gradients {
     shape extents;
   };
 
-  std::optional<target> of{};
+  std::optional<target> variable{};
   std::vector<device> places{}; ///< The variable's places: sums that devices make stay there.
 };
 
@@ -108,40 +108,40 @@ public:
   /// @returns One list of leaves for all takers; or, where devices hold some, a list for each, with
   /// the arrays where its own lay. @param takers Replicas of this process that take the result.
   [[nodiscard]] task<std::vector<std::vector<leaf>>>
-  reduce(reduction_call how, std::vector<leaf_group> groups, size_t takers) const;
+  reduce(reduction_call call, std::vector<leaf_group> groups, size_t takers) const;
 
   /// Each of `values`, in their order, as one gradient: as `reduce_components`.
   /// @returns The gradient on the host; or, if devices have made it and its variable has places,
   /// one on each place.
   /// If there is one process, a device adds the rows that lie on it, index by index.
   [[nodiscard]] task<std::vector<std::vector<gradient>>>
-  reduce_gradients(reduction_call how, std::vector<replica_gradients> values) const;
+  reduce_gradients(reduction_call call, std::vector<replica_gradients> values) const;
 
   /// Gradients where owners take them: on each of their variable's places, if they lie on a device,
-  /// else on the host. @param same For each variable, copies of one gradient in different places;
-  /// at least one. @param places For each gradient, the places of its variable.
+  /// else on the host. @param copies For each variable, one gradient in different places; at least
+  /// one. @param places For each gradient, the places of its variable.
   [[nodiscard]] task<std::vector<std::vector<gradient>>>
-  bring(std::vector<std::vector<gradient>> same, std::vector<std::vector<device>> places) const;
+  bring(std::vector<std::vector<gradient>> copies, std::vector<std::vector<device>> places) const;
 
   /// The parts of all replicas behind each other along `axis`, as `cross_device_ops::gather`.
   /// @returns One array for all takers; or, where parts lie on devices, one for each, beside its
   /// part.
-  [[nodiscard]] task<std::vector<tensor>> gather(reduction_call how, std::vector<tensor> parts,
+  [[nodiscard]] task<std::vector<tensor>> gather(reduction_call call, std::vector<tensor> parts,
                                                  int64_t axis) const;
 
   /// The rows of all processes, behind each other in the order of ranks; each of `own` by itself.
   /// Shape: own  [rows, ...], of any number of rows
-  [[nodiscard]] task<std::vector<tensor>> gather_rows(std::string what,
+  [[nodiscard]] task<std::vector<tensor>> gather_rows(std::string name,
                                                       std::vector<tensor> own) const;
 
   /// The value of the first process, for all. @param own An array, of the same shape everywhere;
   /// rows; or a double.
-  [[nodiscard]] task<leaf> broadcast(reduction_call how, leaf own) const;
+  [[nodiscard]] task<leaf> broadcast(reduction_call call, leaf own) const;
 
   /// The array of the first process, for all. The first process also learns if another makes
   /// another call.
   /// Cost: a barrier.
-  [[nodiscard]] task<tensor> share_first(std::string what, tensor own) const;
+  [[nodiscard]] task<tensor> share_first(std::string name, tensor own) const;
 
   /// Runs `work()` on the world's computing threads if it moves many bytes, else at once.
   /// Errors: rethrows what `work` threw.
@@ -155,11 +155,11 @@ public:
 
 private:
   struct combined {
-    input_arrays brought;
+    input_arrays inputs;
     std::vector<leaf> leaves;
   };
 
-  [[nodiscard]] task<combined> combine(reduction_call how, std::vector<leaf_group> groups) const;
+  [[nodiscard]] task<combined> combine(reduction_call call, std::vector<leaf_group> groups) const;
 
   reduction_site site_;
   activity* host_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks one device, and waits for it.
+// Asks one device for sums, and waits for it.
 #include "strategies/reduce/reduction_on_device.hpp"
 
 #include "messages/throw_failure.hpp"
@@ -18,7 +18,7 @@ reduction_on_device::where_to_add(std::span<const tensor> components) const {
   auto is_there = std::ranges::any_of(components, is_on_device);
   auto has_bus = devices_[0].where().kind != device_kind::cpu;
   if (has_bus && !is_there) return place::host;
-  if (devices_.take(components, name())) return place::here;
+  if (devices_.adds(components, name())) return place::here;
   return is_there ? place::host_after_copies : place::host;
 }
 
@@ -44,7 +44,8 @@ reduction_on_device::on_host(std::span<const std::vector<tensor>> packs) const {
       sums.push_back(devices_.add(0, part));
       part = {devices_.answer_of(0, devices_.stream(0).to_host(sums.back()))};
     } else if (where == place::host_after_copies) {
-      std::ranges::transform(part, part.begin(), [&](const tensor& one) { return fetched(one); });
+      std::ranges::transform(part, part.begin(),
+                             [&](const tensor& value) { return fetched(value); });
     }
   }
   if (is_asked) devices_.wait_for(0);
@@ -72,7 +73,7 @@ reduction_on_device::reduce_packs(reduce_op op, std::span<const std::vector<tens
   auto parts = on_host(packs);
   std::vector<tensor> results;
   for (size_t i = 0; i < packs.size(); ++i) {
-    auto divisor = op == reduce_op::mean ? static_cast<double>(packs[i].size()) : 1;
+    auto divisor = divisor_of(op, packs[i].size());
     auto is_done = parts[i].size() < packs[i].size() && divisor == 1;
     results.push_back(is_done ? parts[i].front() : divided_sum(parts[i], divisor));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices in turn.
+// Spawns the actors of devices, and gives devices and streams to replicas in turn.
 #include "strategies/reduce/replica_devices.hpp"
 
 #include "actors/gpu/gpu.hpp"
@@ -57,8 +57,8 @@ std::optional<processor> replica_devices::at(device where) const {
 }
 
 std::optional<device> replica_devices::any_gpu() const {
-  for (const auto& one : devices_)
-    if (one->where().kind != device_kind::cpu) return one->where();
+  for (const auto& device : devices_)
+    if (device->where().kind != device_kind::cpu) return device->where();
   return std::nullopt;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The devices that replicas, or owners, of one process compute on, and which of them has which.
+// The devices of one process, and which of its replicas or owners uses which.
 #pragma once
 
 #include "actors/interfaces/interfaces.hpp"
@@ -39,7 +39,7 @@ public:
   replica_devices(const replica_devices&) = delete;
   replica_devices& operator=(const replica_devices&) = delete;
 
-  /// Where a replica computes, or the owner of that index; nothing: on the world's threads.
+  /// The processor of a replica, or of the owner of that index; nothing: the world's threads.
   [[nodiscard]] std::optional<processor> processor_of(uint32_t replica);
 
   /// The owner of that index on every device, on a stream of the same number on each.

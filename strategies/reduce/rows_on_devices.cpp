@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the rows that a device combines, and brings them back.
+// Chooses the rows that a device combines, and brings their sums to the host.
 #include "strategies/reduce/rows_on_devices.hpp"
 
 #include "actors/world/activity.hpp"
@@ -32,69 +32,69 @@ bool fits(const indexed_slices& rows, dtype type, const shape& extents) {
   auto dims = extents.dims();
   dims[0] = numbers.extents()[0];
   if (rows.values.extents() != shape{dims} || !numbers.is_contiguous()) return false;
-  auto which = numbers.values<int64_t>();
-  return cpu::find_outside({}, which, extents[0]) == which.size();
+  auto indices = numbers.values<int64_t>();
+  return cpu::find_outside({}, indices, extents[0]) == indices.size();
 }
 
-bool is_for_a_device(const brought_rows& brought) {
-  if (brought.type != dtype::f32 && brought.type != dtype::f64) return false;
+bool is_for_a_device(const replica_rows& inputs) {
+  if (inputs.type != dtype::f32 && inputs.type != dtype::f64) return false;
   auto is_there = false;
-  for (const auto& component : brought.components) {
+  for (const auto& component : inputs.components) {
     const auto* rows = std::get_if<indexed_slices>(&component);
-    if (rows == nullptr || !fits(*rows, brought.type, brought.extents)) return false;
+    if (rows == nullptr || !fits(*rows, inputs.type, inputs.extents)) return false;
     check_row_major(rows->values);
     is_there |= is_on_device(rows->values);
   }
   return is_there;
 }
 
-indexed_slices combined(compute_stream& on, const brought_rows& brought) {
+indexed_slices combined(compute_stream& stream, const replica_rows& inputs) {
   std::vector<tensor> there;
   std::vector<row_source> sources;
-  for (const auto& component : brought.components) {
+  for (const auto& component : inputs.components) {
     const auto& rows = std::get<indexed_slices>(component);
     if (rows.values.element_count() == 0) continue;
-    there.push_back(value_or_throw(on.to_device(rows.values)));
+    there.push_back(value_or_throw(stream.to_device(rows.values)));
     sources.emplace_back(rows.indices.values<int64_t>(), elements{there.back()});
   }
   std::vector<row_entry> entries(2 * row_count(sources));
   std::vector<size_t> starts(row_count(sources) + 1);
   auto order = order_rows(sources, entries, starts);
-  auto dims = brought.extents.dims();
+  auto dims = inputs.extents.dims();
   dims[0] = static_cast<int64_t>(order.distinct());
-  indexed_slices result{{dtype::i64, {dims[0]}}, {brought.type, shape{dims}}, brought.extents};
+  indexed_slices result{{dtype::i64, {dims[0]}}, {inputs.type, shape{dims}}, inputs.extents};
   if (dims[0] == 0) return result;
   auto numbers = result.indices.mutable_values<int64_t>();
   for (size_t i = 0; i < numbers.size(); ++i)
     numbers[i] = order.index(i);
-  const sparse_sum sum{.sources = sources, .order = order, .width = width_of(brought.extents)};
-  auto rows = value_or_throw(on.combine(sum, brought.type));
-  result.values = value_or_throw(on.to_host(rows)).reshape(shape{dims});
+  const sparse_sum sum{.sources = sources, .order = order, .width = width_of(inputs.extents)};
+  auto rows = value_or_throw(stream.combine(sum, inputs.type));
+  result.values = value_or_throw(stream.to_host(rows)).reshape(shape{dims});
   return result;
 }
 
 } // namespace
 
 task<void> combine_rows_on_devices(activity& host, const replica_devices& devices,
-                                   std::vector<brought_rows>& rows) {
+                                   std::vector<replica_rows>& rows) {
   auto gpu = devices.any_gpu();
-  std::vector<brought_rows*> asked;
-  for (auto& one : rows)
-    if (gpu && is_for_a_device(one)) asked.push_back(&one);
-  if (asked.empty()) co_return;
-  auto given = std::make_shared<std::vector<brought_rows>>();
-  for (const auto* one : asked)
-    given->push_back(*one);
+  std::vector<replica_rows*> chosen;
+  for (auto& of_variable : rows)
+    if (gpu && is_for_a_device(of_variable)) chosen.push_back(&of_variable);
+  if (chosen.empty()) co_return;
+  auto inputs = std::make_shared<std::vector<replica_rows>>();
+  for (const auto* of_variable : chosen)
+    inputs->push_back(*of_variable);
   auto results = std::make_shared<std::vector<gradient>>();
-  auto work = [given, results](compute_stream& on) {
-    for (const auto& one : *given)
-      results->push_back(combined(on, one));
+  auto work = [inputs, results](compute_stream& stream) {
+    for (const auto& of_variable : *inputs)
+      results->push_back(combined(stream, of_variable));
   };
-  auto at = *devices.at(*gpu);
-  auto combining = host.offload_to(at, "sums of rows", std::move(work));
+  auto stream = *devices.at(*gpu);
+  auto combining = host.offload_to(stream, "sums of rows", std::move(work));
   co_await combining;
-  for (size_t i = 0; i < asked.size(); ++i)
-    asked[i]->components = {(*results)[i]};
+  for (size_t i = 0; i < chosen.size(); ++i)
+    chosen[i]->components = {(*results)[i]};
 }
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of sparse gradients that replicas have left on a GPU.
+// Adds up the rows of sparse gradients that lie on a GPU.
 #pragma once
 
 #include "actors/world/task.hpp"
@@ -13,7 +13,7 @@ class activity;
 class replica_devices;
 
 /// The gradients that replicas bring for one variable, and its form.
-struct brought_rows {
+struct replica_rows {
   std::vector<gradient> components; ///< By replica; replaced by one, if a device combines them.
   dtype type = dtype::f32;          ///< The variable's dtype.
   shape extents;                    ///< The variable's extents.
@@ -25,6 +25,6 @@ struct brought_rows {
 /// @param rows Lives until this is over. Row numbers lie in the host's memory.
 /// Cost: one wait, and a sort of the row numbers on a computing thread. Errors: as `move_arrays`.
 [[nodiscard]] task<void> combine_rows_on_devices(activity& host, const replica_devices& devices,
-                                                 std::vector<brought_rows>& rows);
+                                                 std::vector<replica_rows>& rows);
 
 } // namespace troupe

@@ -8,10 +8,10 @@
 
 namespace troupe {
 
-/// Whatever libtorch draws without a generator of its own (dropout, initial weights, `at::rand`)
-/// comes from one generator of the process: replicas that compute side by side would take numbers
-/// from each other. While one of these lives, such draws of its thread come from a stream that a
-/// key names, whatever other threads do. The innermost counts.
+/// Numbers that libtorch draws without a generator of their own (dropout, initial weights,
+/// `at::rand`) come from one generator of the process: replicas that compute side by side would
+/// take numbers from each other. While one of these lives, such draws of its thread come from a
+/// stream that a key names, whatever other threads do. The innermost counts.
 ///
 /// Thread: the one that made it, which also ends it.
 class torch_draws {

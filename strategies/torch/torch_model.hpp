@@ -3,6 +3,7 @@
 #pragma once
 
 #include "strategies/contexts/gradient_buckets.hpp"
+#include "strategies/contexts/replica_function.hpp"
 #include "strategies/jobs/training_session.hpp"
 #include "strategies/optimizers/optimizer.hpp"
 #include "strategies/optimizers/sync_replicas_optimizer.hpp"
@@ -30,21 +31,24 @@ template <class Module>
 class torch_model : public torch_modules {
 public:
   /// Errors: as `torch_modules`.
-  torch_model(strategy& of, std::function<std::shared_ptr<Module>()> make)
-    : torch_modules(of, std::move(make)) {}
+  torch_model(strategy& owner, std::function<std::shared_ptr<Module>()> make)
+    : torch_modules(owner, std::move(make)) {}
 
   /// A loss of modules of this type, as steps and `compute_gradients` take it.
-  /// @param of As `module_loss`, but for `Module&`.
+  /// @param function As `module_loss`, but for `Module&`.
+  /// Errors: throws `failure` with invalid_argument if it is empty.
   template <class Loss>
-  [[nodiscard]] module_loss loss(Loss of) const {
-    return [of = std::move(of)](torch::nn::Module& module, const random_key& batch) {
-      return of(dynamic_cast<Module&>(module), batch);
+  [[nodiscard]] module_loss loss(Loss function) const {
+    check_given("a loss", function);
+    return [function = std::move(function)](torch::nn::Module& module, const random_key& batch) {
+      return function(dynamic_cast<Module&>(module), batch);
     };
   }
 
   /// As `torch_modules::evaluate`. @param measure `double(Module&)`.
   template <class Measure>
   [[nodiscard]] double evaluate(std::span<const tensor> values, const Measure& measure) const {
+    check_given("evaluate", measure);
     return torch_modules::evaluate(
       values, [&](torch::nn::Module& module) { return measure(dynamic_cast<Module&>(module)); });
   }
@@ -52,17 +56,18 @@ public:
 
 /// The step of a replica in a job: computes the gradients of its batch, reports the loss, and hands
 /// the gradients to the optimizer.
-/// @param examples In a replica's batch. Errors of the step: as `torch_modules::compute_gradients`
-/// and `apply_gradients`.
+/// @param examples In a replica's batch.
+/// Errors: throws `failure` with invalid_argument for an empty loss. The step's errors are as of
+/// `torch_modules::compute_gradients` and `apply_gradients`.
 [[nodiscard]] step_function torch_step(torch_modules model, module_loss loss,
                                        sync_replicas_optimizer optimizer, uint32_t examples);
 
-/// The step where replicas meet.
+/// The step where replicas meet. Errors: as above.
 [[nodiscard]] step_function torch_step(torch_modules model, module_loss loss, optimizer optimizer,
                                        uint32_t examples);
 
 /// The step where replicas meet, and gradients are combined while others are still computed.
-/// @param buckets For the variables `model.trained()`.
+/// @param buckets For the variables `model.trained()`. Errors: as above.
 [[nodiscard]] step_function torch_step(torch_modules model, module_loss loss, optimizer optimizer,
                                        uint32_t examples, gradient_buckets buckets);
 

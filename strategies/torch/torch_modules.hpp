@@ -42,13 +42,14 @@ public:
 
   /// Makes a variable for each parameter of a module, of its name ("layers.0.weight") and with its
   /// initial value; parameters that need no gradient become variables that are not trainable.
-  /// @param of Outlives the modules.
+  /// @param owner Outlives the modules.
   /// @param make Called once here, and once for each replica; makes equal modules.
-  /// Errors: throws `failure`: invalid_argument for a module without parameters, and for one that
-  /// shares its elements with another or has gaps between them; type_mismatch for one that is not
-  /// f32, f64, i32 or i64; unimplemented for one that is not dense or lies on a device; user_code
-  /// with what libtorch says; as `strategy::make_variable`.
-  torch_modules(strategy& of, module_maker make);
+  /// Errors: throws `failure`: invalid_argument if `make` is empty or returns null, for a module
+  /// without parameters, and for a parameter that shares its elements with another or has gaps
+  /// between them; type_mismatch for one that is not f32, f64, i32 or i64; unimplemented for one
+  /// that is not dense or lies on a device; user_code with what libtorch says; as
+  /// `strategy::make_variable`.
+  torch_modules(strategy& owner, module_maker make);
 
   /// All variables, in the order in which the module names its parameters.
   [[nodiscard]] const std::vector<variable>& variables() const;
@@ -58,8 +59,8 @@ public:
 
   /// As `compute_gradients` for a loss on a tape: the gradients of `trained()`, in its order, zeros
   /// where the loss does not depend on one.
-  /// Errors: throws `failure`: invalid_argument for a loss that is no scalar or depends on no
-  /// parameter, or if this replica's module has other parameters than the first one;
+  /// Errors: throws `failure`: invalid_argument for an empty loss, one that is no scalar or depends
+  /// on no parameter, or if this replica's module has other parameters than the first one;
   /// failed_precondition if the computation wrote into a parameter; unimplemented if it wrote into
   /// a buffer, as batch normalisation does that tracks statistics; user_code with what libtorch
   /// says; cancelled if the gradient is wanted no more.
@@ -73,8 +74,8 @@ public:
 
   /// Calls `measure` with a module that has these values, in evaluation mode and without gradients.
   /// @param values One for each of `variables()`, in order. Thread: any; one call after the other.
-  /// Errors: throws `failure` with invalid_argument for values of other variables; with user_code,
-  /// as libtorch says; what `measure` throws.
+  /// Errors: throws `failure` with invalid_argument for values of other variables, and an empty
+  /// function; with user_code, as libtorch says; what `measure` throws.
   [[nodiscard]] double evaluate(std::span<const tensor> values,
                                 const std::function<double(torch::nn::Module&)>& measure) const;
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of libtorch's matrices. OpenBLAS chooses its kernels by a list of processors; those
-// that it does not know get the oldest ones.
+// The library that multiplies libtorch's matrices, and whether it knows this processor.
 #pragma once
 
 #include <string>
@@ -8,8 +7,9 @@
 
 namespace troupe {
 
-/// For a line when a program starts: "OpenBLAS, kernels for SkylakeX"; for kernels that are slower
-/// than this processor allows, with the environment variable that names others. Thread: any.
+/// For a line when a program starts: "OpenBLAS, kernels for SkylakeX". OpenBLAS chooses its kernels
+/// by a list of processors, and takes the oldest ones for a processor that is not in it: then the
+/// line also says which environment variable names faster ones. Thread: any.
 [[nodiscard]] std::string torch_products();
 
 namespace detail {

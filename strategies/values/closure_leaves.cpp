@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refusals of leaves.
+// Refuses leaves that do not fit, or that no message can carry.
 #include "strategies/values/closure_leaves.hpp"
 
 #include "messages/assert.hpp"

@@ -10,19 +10,19 @@ namespace troupe {
 namespace {
 
 void check_form(const variable_form& made, const tensor& saved, uint64_t step) {
-  constexpr auto mend = "make it as it was saved, or under another name";
+  constexpr auto remedy = "make it as it was saved, or under another name";
   if (saved.type() != made.type)
     throw_failure(
       errc::type_mismatch,
       "variable '{}' is made as {}, but the checkpoint of step {}, which was restored before, "
       "has it as {}; {}",
-      made.name, to_string(made.type), step, to_string(saved.type()), mend);
+      made.name, to_string(made.type), step, to_string(saved.type()), remedy);
   if (saved.extents() != made.extents)
     throw_failure(
       errc::invalid_argument,
       "variable '{}' is made with shape {}, but the checkpoint of step {}, which was restored "
       "before, has it with {}; {}",
-      made.name, to_string(made.extents), step, to_string(saved.extents()), mend);
+      made.name, to_string(made.extents), step, to_string(saved.extents()), remedy);
 }
 
 } // namespace

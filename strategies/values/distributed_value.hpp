@@ -47,9 +47,9 @@ public:
 
   /// The same value for all replicas, on so many devices.
   [[nodiscard]] static distributed_value mirrored(T value, size_t devices) {
-    storage one;
-    one.push_back(std::move(value));
-    return {std::move(one), devices, true};
+    storage held;
+    held.push_back(std::move(value));
+    return {std::move(held), devices, true};
   }
 
   /// How many components there are: one for each replica, or for each device of a mirrored value.
@@ -62,7 +62,7 @@ public:
   /// The value of one replica.
   /// Errors: throws `failure` with invalid_argument unless replica < size().
   [[nodiscard]] const T& operator[](size_t replica) const {
-    if (replica >= count_ || values_.empty()) refuse_replica(replica, values_.size());
+    if (replica >= count_ || values_.empty()) refuse_replica(replica, count_);
     return values_[is_mirrored_ ? 0 : replica];
   }
 
@@ -85,7 +85,7 @@ public:
     return is_mirrored_ ? std::vector<T>(replicas, values_.front()) : local_results();
   }
 
-  /// Its components, by index: those of replicas, or one for each device of a mirrored value.
+  /// The components, by index: those of replicas, or one for each device of a mirrored value.
   [[nodiscard]] std::vector<T> local_results() const {
     if (is_mirrored_) return std::vector<T>(count_, values_.front());
     return std::vector<T>(values_.begin(), values_.end());
@@ -95,8 +95,8 @@ private:
   /// Elements that can be referred to one by one, as the booleans of a vector cannot.
   using storage = std::conditional_t<std::is_same_v<T, bool>, std::deque<bool>, std::vector<T>>;
 
-  [[nodiscard]] bool are_all(const T& one) const {
-    return std::ranges::all_of(values_, [&one](const T& each) { return each == one; });
+  [[nodiscard]] bool are_all(const T& number) const {
+    return std::ranges::all_of(values_, [&number](const T& each) { return each == number; });
   }
 
   distributed_value(storage values, size_t count, bool is_mirrored)

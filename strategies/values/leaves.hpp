@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A nest as a list of its leaves, and back.
+// Flattens nested values to lists of leaves, and rebuilds them.
 #pragma once
 
 #include "kernels/tensor/tensor.hpp"
 #include "messages/throw_failure.hpp"
 #include "strategies/values/nest.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -26,7 +28,7 @@ enum class leaf_owner : uint8_t {
   caller,       ///< One value, of whichever process calls.
 };
 
-/// The parts that all contributors bring to one place of a nest.
+/// The parts that all replicas bring to one place of a nest.
 struct leaf_group {
   std::vector<leaf> parts; ///< By replica, or one.
   leaf_owner owner = leaf_owner::each_replica;
@@ -34,16 +36,17 @@ struct leaf_group {
   bool is_gradient = false; ///< Whether the leaf is a gradient, which is combined as a whole.
 };
 
-/// A leaf that is an array or rows, and the other way round. @pre It is no number.
 [[nodiscard]] inline leaf as_leaf(const gradient& value) {
-  return std::visit([](const auto& one) { return leaf{one}; }, value);
+  return std::visit([](const auto& arrays) { return leaf{arrays}; }, value);
 }
 
+/// The array or the rows of a leaf. @pre It is no number.
 [[nodiscard]] inline gradient as_gradient(const leaf& value) {
   if (const auto* rows = std::get_if<indexed_slices>(&value)) return *rows;
   return std::get<tensor>(value);
 }
 
+/// The parts of a group. @pre None is a number.
 [[nodiscard]] inline std::vector<gradient> gradients_in(const leaf_group& group) {
   std::vector<gradient> gradients;
   for (const auto& part : group.parts)
@@ -51,10 +54,10 @@ struct leaf_group {
   return gradients;
 }
 
+/// The group of a gradient that each replica of this process brings.
 [[nodiscard]] inline leaf_group group_of(const std::vector<gradient>& gradients) {
   leaf_group group{.parts = {}, .is_gradient = true};
-  for (const auto& one : gradients)
-    group.parts.push_back(as_leaf(one));
+  std::ranges::transform(gradients, std::back_inserter(group.parts), as_leaf);
   return group;
 }
 
@@ -102,7 +105,7 @@ void for_each_member(const std::vector<Value*>& values, const OfMember& of_membe
   (std::make_index_sequence<std::tuple_size_v<members>>{});
 }
 
-/// Takes the leaves of contributors, place by place.
+/// Takes the leaves of replicas out of their nests, place by place.
 struct take_leaves {
   std::vector<leaf_group>& to;
   leaf_owner owner;
@@ -151,7 +154,7 @@ struct take_leaves {
   }
 };
 
-/// Gives leaves back, in the order in which they were taken.
+/// Puts leaves into a nest, in the order in which they were taken.
 struct give_leaves {
   const std::vector<leaf>& from;
   size_t next = 0;

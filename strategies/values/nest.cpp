@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refusals of nests, and of values of replicas.
+// Refuses nests and distributed values that do not fit the replicas.
 #include "strategies/values/nest.hpp"
 
 #include "messages/throw_failure.hpp"
@@ -20,11 +20,11 @@ void refuse_replica(size_t replica, size_t count) {
     replica, count);
 }
 
-void refuse_structures(size_t replica, const std::string& its, const std::string& first) {
+void refuse_structures(size_t replica, const std::string& structure, const std::string& first) {
   throw_failure(
     errc::invalid_argument,
     "replica {} has {}, replica 0 has {}; the values of all replicas must have one structure",
-    replica, its, first);
+    replica, structure, first);
 }
 
 variable detail::regroup_leaves::operator()(const std::vector<variable*>& values) const {

@@ -67,8 +67,8 @@ template <class T>
   return nest<T>::structure(value);
 }
 
-/// Refuses replicas that bring nests of other lengths or keys.
-[[noreturn]] void refuse_structures(size_t replica, const std::string& its,
+/// Refuses a replica that brings a nest of other lengths or keys than replica 0.
+[[noreturn]] void refuse_structures(size_t replica, const std::string& structure,
                                     const std::string& first);
 
 /// Joins the structures of several parts.
@@ -84,7 +84,7 @@ void check_structures(const std::vector<Value*>& values) {
   if (values.size() == 1) return;
   auto first = structure_of(*values.front());
   for (size_t i = 1; i < values.size(); ++i)
-    if (auto its = structure_of(*values[i]); its != first) refuse_structures(i, its, first);
+    if (auto other = structure_of(*values[i]); other != first) refuse_structures(i, other, first);
 }
 
 // The part of every value that `get` takes out.
@@ -305,7 +305,7 @@ using regrouped_t = zipped_t<detail::regroup_leaves, T>;
 template <class T>
 using selected_t = zipped_t<detail::select_of_leaf, const T>;
 
-/// Pointers to values that stand behind each other.
+/// Pointers to the elements of a container.
 template <class Values>
 [[nodiscard]] auto pointers_to(Values& values) {
   std::vector<decltype(&values.front())> result;
@@ -320,8 +320,8 @@ template <class Values>
 template <class T>
 [[nodiscard]] regrouped_t<T> regroup(std::vector<T> values) {
   if constexpr (std::is_same_v<T, bool>) {
-    std::deque<bool> apart(values.begin(), values.end());
-    return zip_nest(detail::regroup_leaves{}, pointers_to(apart));
+    std::deque<bool> booleans(values.begin(), values.end());
+    return zip_nest(detail::regroup_leaves{}, pointers_to(booleans));
   } else {
     return zip_nest(detail::regroup_leaves{}, pointers_to(values));
   }

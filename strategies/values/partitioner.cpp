@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counting shards.
+// Counts the shards of a variable.
 #include "strategies/values/partitioner.hpp"
 
 #include "messages/throw_failure.hpp"
@@ -23,8 +23,9 @@ int64_t rows_of(const shape& extents) {
 
 // Shards along axis 0, at least one and at most one for each row.
 std::vector<int64_t> along_rows(const shape& extents, int64_t shards) {
-  std::vector<int64_t> partitions(extents.dims().size(), 1);
-  partitions[0] = std::max<int64_t>(1, std::min(shards, rows_of(extents)));
+  auto rows = rows_of(extents);
+  std::vector<int64_t> partitions(extents.rank(), 1);
+  partitions[0] = std::max<int64_t>(1, std::min(shards, rows));
   return partitions;
 }
 
@@ -37,10 +38,7 @@ int64_t bytes_of_row(const shape& extents, dtype type) {
 
 partitioner fixed_shards_partitioner(int64_t num_shards) {
   check_positive("num_shards", num_shards);
-  return [=](const shape& extents, dtype) {
-    static_cast<void>(rows_of(extents));
-    return along_rows(extents, num_shards);
-  };
+  return [=](const shape& extents, dtype) { return along_rows(extents, num_shards); };
 }
 
 partitioner min_size_partitioner(int64_t min_shard_bytes, int64_t max_shards) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Into how many shards a variable is cut: by a fixed number, or by bytes.
+// Partitioners: functions that say into how many shards a variable is cut.
 #pragma once
 
 #include "kernels/tensor/tensor.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A variable, as user code holds it.
+// The handle to a variable, as user code holds it.
 #pragma once
 
 #include "actors/interfaces/interfaces.hpp"
@@ -93,12 +93,12 @@ public:
   /// has copies on several devices: the first of them.
   [[nodiscard]] const device& place() const { return data_->places.front(); }
 
-  /// All devices that it lies on, as `place`.
+  /// All devices that it lies on, the one of `place` first.
   [[nodiscard]] const std::vector<device>& places() const { return data_->places; }
 
   /// Whether it, or a copy of it, lies on a device.
-  [[nodiscard]] bool lies_on(const device& where) const {
-    return std::ranges::find(data_->places, where) != data_->places.end();
+  [[nodiscard]] bool lies_on(const device& place) const {
+    return std::ranges::find(data_->places, place) != data_->places.end();
   }
 
   /// Position among the variables of its strategy, in order of creation.
@@ -122,8 +122,8 @@ public:
 
   /// Notes which optimizer tells the owner how updates are made, by its address; null: the
   /// optimizer of a job. @returns Whether it was the last to do so in this process. Thread: any.
-  bool note_optimizer(const void* telling) const {
-    return data_->optimizer.exchange(telling) == telling;
+  bool note_optimizer(const void* optimizer) const {
+    return data_->optimizer.exchange(optimizer) == optimizer;
   }
 
   /// The same variable, not just an equal one.
@@ -150,18 +150,18 @@ private:
     mutable std::atomic<const void*> optimizer{nullptr}; ///< As `note_optimizer`.
   };
 
-  explicit variable(std::shared_ptr<const data> of) : data_(std::move(of)) {}
+  explicit variable(std::shared_ptr<const data> shared) : data_(std::move(shared)) {}
 
   std::shared_ptr<const data> data_;
 };
 
 } // namespace troupe
 
-/// As `==`: by what the variable is, not by its name.
+/// Hashes the identity of a variable, which `==` compares, not its name.
 template <>
 struct std::hash<troupe::variable> {
-  size_t operator()(const troupe::variable& of) const noexcept {
-    return std::hash<const void*>{}(of.data_.get());
+  size_t operator()(const troupe::variable& variable) const noexcept {
+    return std::hash<const void*>{}(variable.data_.get());
   }
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weighing variables.
+// Weighs variables: all alike, or by their bytes.
 #include "strategies/values/variable_load.hpp"
 
 namespace troupe {

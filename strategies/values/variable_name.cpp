@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refusing names of variables.
+// Refuses names of variables.
 #include "strategies/values/variable_name.hpp"
 
 #include "messages/printable.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names that variables may have.
+// Checks the names of variables.
 #pragma once
 
 #include <string>

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asking owners for averages, and keeping those of plain tensors.
+// Asks owners for the averages of variables, and keeps those of plain tensors.
 #include "strategies/variables/exponential_moving_average.hpp"
 
 #include "actors/world/ask.hpp"
 #include "kernels/math/cast.hpp"
 #include "kernels/math/elementwise.hpp"
-#include "messages/failure.hpp"
-#include "messages/tensor_message.hpp"
+#include "messages/throw_failure.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/context.hpp"
 
@@ -34,8 +33,8 @@ exponential_moving_average::exponential_moving_average(double decay, average_opt
   value_or_throw(validate(plan));
 }
 
-std::string exponential_moving_average::average_name(const variable& of) const {
-  return average_name(of.name());
+std::string exponential_moving_average::average_name(const variable& variable) const {
+  return average_name(variable.name());
 }
 
 std::string exponential_moving_average::average_name(const std::string& tensor_name) const {
@@ -43,23 +42,24 @@ std::string exponential_moving_average::average_name(const std::string& tensor_n
 }
 
 std::optional<tensor> exponential_moving_average::average(strategy& strategy,
-                                                          const variable& of) const {
+                                                          const variable& variable) const {
   context_check::waiting("average", "look at averages outside of steps");
-  auto snapshot = ask<msg<wire::VariableSnapshot>>(strategy.world(), of.owner(),
+  check_same_world("average", strategy, variable);
+  auto snapshot = ask<msg<wire::VariableSnapshot>>(strategy.world(), variable.owner(),
                                                    make_read_average(settings_.name));
   if (!snapshot && snapshot.error().code == errc::not_found) return {};
-  auto found = value_or_throw(std::move(snapshot));
-  return read_tensor(found.reader().getValue(), found.owner());
+  return value_of(std::move(snapshot));
 }
 
 std::map<std::string, variable>
 exponential_moving_average::variables_to_restore(std::span<const variable> variables,
                                                  std::span<const variable> averaged) const {
   std::map<std::string, variable> names;
-  for (const auto& one : averaged)
-    names.emplace(average_name(one), one);
-  for (const auto& one : variables)
-    if (std::ranges::find(averaged, one) == averaged.end()) names.emplace(one.name(), one);
+  for (const auto& variable : averaged)
+    names.emplace(average_name(variable), variable);
+  for (const auto& variable : variables)
+    if (std::ranges::find(averaged, variable) == averaged.end())
+      names.emplace(variable.name(), variable);
   return names;
 }
 
@@ -71,9 +71,8 @@ exponential_moving_average::variables_to_restore(std::span<const variable> varia
 }
 
 void exponential_moving_average::apply(const std::string& tensor_name, const tensor& value) {
-  auto refuse = [&](errc code, const std::string& why) {
-    throw failure{
-      {code, fmt::format("the average of '{}' takes no such tensor: {}", tensor_name, why)}};
+  auto refuse = [&](errc code, const std::string& reason) {
+    throw_failure(code, "the average of '{}' takes no such tensor: {}", tensor_name, reason);
   };
   if (!is_floating(value.type()))
     refuse(errc::type_mismatch, fmt::format("it is {}", to_string(value.type())));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moving averages of variables and of plain tensors, in the terms of TensorFlow's
-// ExponentialMovingAverage.
+// Moving averages of variables and plain tensors, as TensorFlow's ExponentialMovingAverage.
 #pragma once
 
 #include "kernels/updates/update_plan.hpp"
@@ -44,15 +43,16 @@ public:
   [[nodiscard]] const moving_average& settings() const { return settings_; }
 
   /// The name of a variable's average: "<variable>/<name>". There need not be one yet.
-  [[nodiscard]] std::string average_name(const variable& of) const;
+  [[nodiscard]] std::string average_name(const variable& variable) const;
 
   /// The name of a plain tensor's average: "<tensor>/<name>".
   [[nodiscard]] std::string average_name(const std::string& tensor_name) const;
 
   /// A variable's average as it is now, an immutable view; nothing if none is kept. A job without
   /// averages drops the averages of the job before.
-  /// Errors: throws `failure` if the owner is gone.
-  [[nodiscard]] std::optional<tensor> average(strategy& strategy, const variable& of) const;
+  /// Errors: throws `failure` if the owner is gone; invalid_argument for a variable of another
+  /// world.
+  [[nodiscard]] std::optional<tensor> average(strategy& strategy, const variable& variable) const;
 
   /// Which variable to fill from which name of a checkpoint, to go on with the averages: variables
   /// in `averaged` from the names of their averages, the others from their own names.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adding up on replicas, reading across them.
+// Adds up on each replica, and reads the sums over all.
 #include "strategies/variables/metrics.hpp"
 
 #include "kernels/tensor/elements.hpp"
+#include "messages/throw_failure.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
 
 namespace troupe {
 
@@ -22,21 +22,21 @@ tensor pair_of(double total, double count) {
 size_t correct_rows(const tensor& predictions, const tensor& labels) {
   if (predictions.rank() != 2 || labels.rank() != 1 || labels.type() != dtype::i64
       || predictions.extents()[0] != labels.extents()[0] || !is_floating(predictions.type()))
-    throw failure{{errc::invalid_argument,
-                   fmt::format("accuracy takes predictions of shape [rows, classes] and i64 labels "
-                               "of shape [rows], not {} and {} of shape {}",
-                               to_string(predictions.extents()), to_string(labels.type()),
-                               to_string(labels.extents()))}};
+    throw_failure(errc::invalid_argument,
+                  "accuracy takes predictions of shape [rows, classes] and i64 labels of shape "
+                  "[rows], not {} and {} of shape {}",
+                  to_string(predictions.extents()), to_string(labels.type()),
+                  to_string(labels.extents()));
   auto scores = predictions.contiguous();
   auto truth = labels.contiguous();
   auto classes = static_cast<size_t>(predictions.extents()[1]);
   size_t correct = 0;
   visit_floating(scores.type(), [&]<class T>(T) {
-    auto all = scores.values<T>();
+    auto numbers = scores.values<T>();
     auto smaller = [](T a, T b) { return widen<double>(a) < widen<double>(b); };
-    auto is_nan = [](T one) { return std::isnan(widen<double>(one)); };
+    auto is_nan = [](T number) { return std::isnan(widen<double>(number)); };
     for (size_t row = 0; row < truth.element_count() && classes > 0; ++row) {
-      auto of_row = all.subspan(row * classes, classes);
+      auto of_row = numbers.subspan(row * classes, classes);
       auto best = std::ranges::max_element(of_row, smaller) - of_row.begin();
       auto is_right = best == truth.values<int64_t>()[row] && std::ranges::none_of(of_row, is_nan);
       correct += is_right ? 1 : 0;
@@ -47,10 +47,11 @@ size_t correct_rows(const tensor& predictions, const tensor& labels) {
 
 } // namespace
 
-running_total::running_total(strategy& of, std::string name)
-  : strategy_(&of), totals_(of.make_variable(std::move(name), zeros({2}, dtype::f64),
-                                             {.synchronization = variable_synchronization::on_read,
-                                              .aggregation = variable_aggregation::sum})) {}
+running_total::running_total(strategy& strategy, std::string name)
+  : strategy_(&strategy),
+    totals_(strategy.make_variable(std::move(name), zeros({2}, dtype::f64),
+                                   {.synchronization = variable_synchronization::on_read,
+                                    .aggregation = variable_aggregation::sum})) {}
 
 void running_total::reset_state() {
   strategy_->assign(totals_, 0.0);

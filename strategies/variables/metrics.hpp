@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics that every replica adds to, and that are read as one.
+// Metrics that each replica adds to, and that are read over all replicas.
 #pragma once
 
 #include "kernels/tensor/tensor.hpp"
@@ -18,7 +18,7 @@ namespace troupe {
 class running_total {
 public:
   /// @param name The name of its variable; unique among the strategy's variables.
-  running_total(strategy& of, std::string name);
+  running_total(strategy& strategy, std::string name);
 
   /// Forgets everything.
   void reset_state();

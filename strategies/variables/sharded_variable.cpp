@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From rows of the whole to rows of its shards.
+// Reads, changes and cuts a table by the rows of its shards.
 #include "strategies/variables/sharded_variable.hpp"
 
 #include "messages/throw_failure.hpp"
@@ -56,8 +56,9 @@ bool is_part(std::string_view name) {
   return digits > 0 && name.substr(0, name.size() - digits).ends_with(part_ending);
 }
 
-int64_t shards_wanted(const std::string& name, const tensor& initial, const partitioner& how) {
-  auto partitions = how(initial.extents(), initial.type());
+int64_t shard_count(const std::string& name, const tensor& initial,
+                    const partitioner& partitioner) {
+  auto partitions = partitioner(initial.extents(), initial.type());
   if (partitions.size() != initial.rank() || partitions.empty())
     throw_failure(errc::invalid_argument,
                   "the partitioner gives {} numbers for the {} axes of '{}'", partitions.size(),
@@ -107,9 +108,9 @@ sharded_variable::sharded_variable(std::vector<variable> shards) : shards_(std::
 }
 
 sharded_variable sharded_variable::make(strategy& strategy, const std::string& name,
-                                        const tensor& initial, const partitioner& how,
+                                        const tensor& initial, const partitioner& partitioner,
                                         const variable_options& options) {
-  auto count = shards_wanted(name, initial, how);
+  auto count = shard_count(name, initial, partitioner);
   if (count == 1) return sharded_variable{{strategy.make_variable(name, initial, options)}};
   auto offsets = shard_offsets(initial.extents().dims().front(), count);
   std::vector<std::string> names;
@@ -130,8 +131,8 @@ sharded_variable strategy::make_sharded_variable(const std::string& name, const 
       errc::invalid_argument,
       "variable '{}' is a scalar, which has no rows to share out: make it by make_variable", name);
   auto in_one_piece = fixed_shards_partitioner(1);
-  const auto& how = layout_.variable_partitioner ? layout_.variable_partitioner : in_one_piece;
-  return sharded_variable::make(*this, name, initial, how, options);
+  const auto& chosen = layout_.variable_partitioner ? layout_.variable_partitioner : in_one_piece;
+  return sharded_variable::make(*this, name, initial, chosen, options);
 }
 
 std::string sharded_variable::name() const {
@@ -158,10 +159,10 @@ size_t sharded_variable::shard_of(int64_t row) const {
   return static_cast<size_t>(behind - offsets_.begin()) - 1;
 }
 
-void sharded_variable::check_like(const char* call, const shape& given) const {
-  if (given != extents())
+void sharded_variable::check_like(const char* call, const shape& extents) const {
+  if (extents != this->extents())
     throw_failure(errc::invalid_argument, "{} of '{}' and the shards behind it: shape {} is not {}",
-                  call, shards_.front().name(), to_string(given), to_string(extents()));
+                  call, shards_.front().name(), to_string(extents), to_string(this->extents()));
 }
 
 task<tensor> sharded_variable::read(variable_access& context) const {
@@ -178,24 +179,24 @@ task<tensor> sharded_variable::read(variable_access& context) const {
 task<tensor> sharded_variable::lookup(variable_access& context, tensor rows) const {
   auto whole = *this;
   check_row_numbers(whole.shards_.front().name(), rows);
-  auto wanted = rows.contiguous();
-  std::map<size_t, tensor> read;
-  for (auto row : wanted.values<int64_t>())
-    read.emplace(whole.shard_of(row), tensor{});
-  for (auto& [shard, value] : read) {
+  auto row_numbers = rows.contiguous();
+  std::map<size_t, tensor> values; // by shard
+  for (auto row : row_numbers.values<int64_t>())
+    values.emplace(whole.shard_of(row), tensor{});
+  for (auto& [shard, value] : values) {
     auto reading = context.read(whole.shards_[shard]);
     auto now = co_await reading;
     value = now.contiguous();
   }
   auto dims = whole.shards_.front().extents().dims();
-  dims.front() = static_cast<int64_t>(wanted.element_count());
+  dims.front() = static_cast<int64_t>(row_numbers.element_count());
   tensor result{whole.type(), shape{dims}};
   if (result.bytes() == 0) co_return result;
-  auto row_bytes = result.bytes() / wanted.element_count();
+  auto row_bytes = result.bytes() / row_numbers.element_count();
   auto* to = static_cast<std::byte*>(result.mutable_data());
-  for (auto row : wanted.values<int64_t>()) {
+  for (auto row : row_numbers.values<int64_t>()) {
     auto shard = whole.shard_of(row);
-    const auto* from = static_cast<const std::byte*>(read.at(shard).data());
+    const auto* from = static_cast<const std::byte*>(values.at(shard).data());
     std::memcpy(to, from + static_cast<size_t>(row - whole.offsets_[shard]) * row_bytes, row_bytes);
     to += row_bytes;
   }
@@ -223,14 +224,14 @@ task<tensor> sharded_variable::slice(variable_access& context, std::optional<int
   return lookup(context, rows);
 }
 
-task<void> sharded_variable::change_all(variable_access& context, change how,
+task<void> sharded_variable::change_all(variable_access& context, change operation,
                                         tensor operand) const {
   auto whole = *this;
   for (size_t i = 0; i < whole.shards_.size(); ++i) {
     auto part = operand.slice(whole.offsets_[i], whole.offsets_[i + 1]);
-    auto changing = how == change::assign ? context.assign(whole.shards_[i], part)
-                    : how == change::add  ? context.assign_add(whole.shards_[i], part)
-                                          : context.assign_sub(whole.shards_[i], part);
+    auto changing = operation == change::assign ? context.assign(whole.shards_[i], part)
+                    : operation == change::add  ? context.assign_add(whole.shards_[i], part)
+                                                : context.assign_sub(whole.shards_[i], part);
     co_await changing;
   }
 }
@@ -251,23 +252,23 @@ task<void> sharded_variable::assign_sub(variable_access& context, tensor delta) 
 }
 
 // All shards get a gradient: they are updated together, and equally often.
-std::vector<gradient_and_variable> sharded_variable::split(const gradient& of_the_whole) const {
+std::vector<gradient_and_variable> sharded_variable::split(const gradient& gradient) const {
   std::vector<gradient_and_variable> parts;
-  if (const auto* dense = std::get_if<tensor>(&of_the_whole)) {
+  if (const auto* dense = std::get_if<tensor>(&gradient)) {
     check_like("a gradient", dense->extents());
     for (size_t i = 0; i < shards_.size(); ++i)
       parts.push_back({dense->slice(offsets_[i], offsets_[i + 1]), shards_[i]});
     return parts;
   }
-  auto sparse = with_wide_indices(std::get<indexed_slices>(of_the_whole));
+  auto sparse = with_wide_indices(std::get<indexed_slices>(gradient));
   if (sparse.dense_extents.rank() > 0) check_like("a gradient", sparse.dense_extents);
   check_row_numbers(shards_.front().name(), sparse.indices);
   auto indices = sparse.indices.contiguous();
   auto rows = indices.values<int64_t>();
-  auto given = sparse.values.rank() == 0 ? 0 : static_cast<size_t>(sparse.values.extents()[0]);
-  if (sparse.values.rank() == 0 || given != rows.size())
+  auto value_rows = sparse.values.rank() == 0 ? 0 : static_cast<size_t>(sparse.values.extents()[0]);
+  if (sparse.values.rank() == 0 || value_rows != rows.size())
     throw_failure(errc::invalid_argument, "a gradient of '{}' has {} row numbers, but {} rows",
-                  name(), rows.size(), given);
+                  name(), rows.size(), value_rows);
   std::vector<std::vector<int64_t>> places(shards_.size()); // in the slices, by shard
   for (size_t i = 0; i < rows.size(); ++i)
     places[shard_of(rows[i])].push_back(static_cast<int64_t>(i));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A variable in several parts, each with an owner of its own.
+// A table in shards: variables with an owner each, which are read and changed as one.
 #pragma once
 
 #include "strategies/contexts/computed_gradients.hpp"
@@ -35,7 +35,7 @@ public:
   /// Errors: throws `failure`: as `strategy::make_variable`; invalid_argument if the partitioner
   /// wants none, cuts along another axis, or makes more shards than there are rows.
   [[nodiscard]] static sharded_variable make(strategy& strategy, const std::string& name,
-                                             const tensor& initial, const partitioner& how,
+                                             const tensor& initial, const partitioner& partitioner,
                                              const variable_options& options = {});
 
   // A move copies, so that a handle that was moved from still means the same.
@@ -82,14 +82,15 @@ public:
   /// A gradient of the whole, cut for an optimizer: dense for each shard, or its rows, found by i32
   /// or i64, of which a shard may have none. Errors: throws `failure`: invalid_argument for another
   /// shape; type_mismatch for row numbers that are not a list of integers; out_of_range.
-  [[nodiscard]] std::vector<gradient_and_variable> split(const gradient& of_the_whole) const;
+  [[nodiscard]] std::vector<gradient_and_variable> split(const gradient& gradient) const;
 
 private:
   void check_whole() const;
-  void check_like(const char* call, const shape& given) const;
+  void check_like(const char* call, const shape& extents) const;
   [[noreturn]] void refuse_row(int64_t row) const;
   [[nodiscard]] size_t shard_of(int64_t row) const;
-  [[nodiscard]] task<void> change_all(variable_access& context, change how, tensor operand) const;
+  [[nodiscard]] task<void> change_all(variable_access& context, change operation,
+                                      tensor operand) const;
 
   std::vector<variable> shards_;
   std::vector<int64_t> offsets_;

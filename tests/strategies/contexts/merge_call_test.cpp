@@ -186,7 +186,7 @@ TEST_SUITE("strategies/contexts/merge_call") {
     });
   }
 
-  TEST_CASE("what fails in a run inside a merge function fails in every replica outside") {
+  TEST_CASE("a failure in a run inside a merge function fails every replica outside") {
     for_every_strategy([](strategy& strategy) {
       auto refused = strategy.run([](replica_context& context) -> task<error> {
         auto run_again = [](cross_replica_context& all) -> task<double> {
@@ -206,7 +206,7 @@ TEST_SUITE("strategies/contexts/merge_call") {
 
   // ---- what goes wrong ----
 
-  TEST_CASE("what the function throws is thrown in every replica, and meeting goes on") {
+  TEST_CASE("an exception of the function is thrown in every replica, and meeting goes on") {
     for_every_strategy([](strategy& strategy) {
       auto results = strategy.run([](replica_context& context) -> task<double> {
         auto fail = [](cross_replica_context&) -> double {
@@ -223,7 +223,7 @@ TEST_SUITE("strategies/contexts/merge_call") {
     });
   }
 
-  TEST_CASE("what the function throws comes out of run as it is") {
+  TEST_CASE("an exception of the function comes out of run as it is") {
     for_every_strategy([](strategy& strategy) {
       CHECK_THROWS_WITH_AS(strategy.run([](replica_context& context) -> task<void> {
         auto fail = [](cross_replica_context&) { throw std::domain_error{"mine"}; };

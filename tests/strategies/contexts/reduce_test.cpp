@@ -51,7 +51,7 @@ const error sum_of_one{errc::invalid_argument,
 } // namespace
 
 TEST_SUITE("strategies/contexts/reduce") {
-  TEST_CASE("what replicas return is summed or averaged element by element") {
+  TEST_CASE("the results of replicas are summed or averaged element by element") {
     for_every_strategy([](strategy& strategy) {
       auto n = strategy.num_replicas_in_sync();
       auto values = strategy.run([](replica_context& context) {
@@ -136,6 +136,14 @@ TEST_SUITE("strategies/contexts/reduce") {
       CHECK(total.type() == dtype::i64);
       CHECK(total.values<int64_t>()[0] == (int64_t{1} << 53) + 2);
     }
+    auto greatest = array({1}, {0}, dtype::i64);
+    greatest.mutable_values<int64_t>()[0] = INT64_MAX;
+    CHECK(strategy.reduce(sum, each<tensor>({greatest, one}), 0).values<int64_t>()[0] == INT64_MIN);
+    auto two = array({2}, {1, 0}, dtype::i64);
+    two.mutable_values<int64_t>()[1] = INT64_MAX;
+    CHECK(
+      strategy.reduce(sum, each<tensor>({two, array({1}, {0}, dtype::i64)}), 0).values<int64_t>()[0]
+      == INT64_MIN); // within a replica, too
     auto third = strategy.reduce(
       mean, each<tensor>({array({2}, {1, 1}, dtype::i32), array({1}, {0}, dtype::i32)}), 0);
     CHECK(third.type() == dtype::f64);
@@ -203,7 +211,7 @@ TEST_SUITE("strategies/contexts/reduce") {
     CHECK(numbers_of(strategy.reduce(sum, array({2}, {3, 4}), 0)) == numbers{7});
   }
 
-  TEST_CASE("what replicas read of a variable is each one's own, however it is held") {
+  TEST_CASE("each replica reads a value of its own, however the variable is held") {
     for_every_strategy([](strategy& strategy) {
       auto n = strategy.num_replicas_in_sync();
       auto weights = strategy.make_variable("w", scalar(2));
@@ -298,7 +306,7 @@ TEST_SUITE("strategies/contexts/reduce") {
     CHECK(numbers_of(alone.gather(array({2}, {1, 2}), 0)) == numbers{1, 2});
   }
 
-  TEST_CASE_FIXTURE(two_replicas, "what cannot be gathered is refused") {
+  TEST_CASE_FIXTURE(two_replicas, "values that cannot be gathered are refused") {
     auto refusal = [&](const tensor& first, const tensor& second, int64_t axis) {
       return refusal_of([&] {
         static_cast<void>(strategy.gather(each<tensor>({first, second}), axis));

@@ -93,7 +93,7 @@ TEST_SUITE("strategies/contexts/run") {
     });
   }
 
-  TEST_CASE("what goes in may be changed by each replica for itself") {
+  TEST_CASE("each replica may change its arguments for itself") {
     for_every_strategy([](strategy& strategy) {
       auto results = strategy.run(
         [](replica_context& context, numbers list) {
@@ -150,7 +150,7 @@ TEST_SUITE("strategies/contexts/run") {
     });
   }
 
-  TEST_CASE("what a replica throws comes out, of whatever type") {
+  TEST_CASE("an exception of a replica comes out, of whatever type") {
     for_every_strategy([](strategy& strategy) {
       CHECK_THROWS_WITH_AS(
         strategy.run([](replica_context&) -> int { throw std::domain_error{"mine"}; }), "mine",

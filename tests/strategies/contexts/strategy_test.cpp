@@ -3,6 +3,8 @@
 // Method: a strategy in either world, no training.
 #include "messages/failure.hpp"
 #include "strategies/contexts/strategy.hpp"
+#include "strategies/optimizers/sync_replicas_optimizer.hpp"
+#include "strategies/variables/exponential_moving_average.hpp"
 #include "tests/doctest.hpp"
 
 #include <algorithm>
@@ -148,7 +150,7 @@ TEST_SUITE("strategies/contexts/strategy") {
     CHECK(strategy.read(empty).element_count() == 0);
   }
 
-  TEST_CASE("what was read outlives strategy and world") {
+  TEST_CASE("a value that was read outlives strategy and world") {
     tensor value;
     {
       auto world = world::virtual_time();
@@ -168,6 +170,27 @@ TEST_SUITE("strategies/contexts/strategy") {
     CHECK(failure_of([&] { static_cast<void>(strategy.read(orphan)); })
           == error{errc::unavailable, "the actor that was asked has ended (was its strategy, or "
                                       "what else holds it, destroyed?)"});
+  }
+
+  TEST_CASE_FIXTURE(strategy_fixture, "a variable of another world cannot be read") {
+    auto other_world = world::virtual_time();
+    parameter_server_strategy other{other_world};
+    auto theirs = other.make_variable("theirs", zeros({1}));
+    auto refused = [](const std::string& call) {
+      return error{errc::invalid_argument,
+                   call
+                     + " was called for variable 'theirs', which a strategy of another world "
+                       "made; use a variable of this one"};
+    };
+    CHECK(failure_of([&] { static_cast<void>(strategy.read(theirs)); }) == refused("read"));
+    CHECK(failure_of([&] { static_cast<void>(strategy.reduce(reduce_op::sum, theirs)); })
+          == refused("reduce"));
+    CHECK(failure_of(
+            [&] { static_cast<void>(exponential_moving_average{0.5}.average(strategy, theirs)); })
+          == refused("average"));
+    sync_replicas_optimizer optimizer{rules::sgd{}, {}};
+    CHECK(failure_of([&] { static_cast<void>(optimizer.get_slot(strategy, theirs, "m")); })
+          == refused("get_slot"));
   }
 
   TEST_CASE_FIXTURE(strategy_fixture, "a strategy knows its replicas and its world") {

@@ -283,7 +283,8 @@ TEST_SUITE("strategies/contexts/variable_on_read") {
     }
   }
 
-  TEST_CASE("what a plain variable saved, a sum restores as a whole, and the other way round") {
+  TEST_CASE(
+    "a sum restores as a whole the value that a plain variable saved, and the other way round") {
     auto world = world::virtual_time();
     mirrored_strategy strategy{world, {cpu_devices(2)}};
     auto plain = strategy.make_variable("p", scalar(8));

@@ -600,7 +600,7 @@ TEST_SUITE("strategies/contexts/variable_write") {
     CHECK(strategy.extended().update(ours, in_update)[1] == expected);
   }
 
-  TEST_CASE("what replicas do to different variables at a time is not lost") {
+  TEST_CASE("changes that replicas make to different variables at a time are not lost") {
     for_every_strategy([](strategy& strategy) {
       auto n = strategy.num_replicas_in_sync();
       auto count = strategy.make_variable("c", scalar(0, dtype::i64),

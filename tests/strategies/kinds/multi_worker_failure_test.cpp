@@ -331,7 +331,7 @@ TEST_SUITE("strategies/kinds/multi_worker_failure") {
 
   // ---- what cannot be ----
 
-  TEST_CASE("what no strategy can be made of is refused, before any process is waited for") {
+  TEST_CASE("options that no strategy can have are refused before any process is waited for") {
     auto world = world::virtual_time();
     auto refusal = [&](multi_worker_mirrored_options options) {
       return refusal_of([&] { multi_worker_mirrored_strategy{world, std::move(options)}; });
@@ -375,7 +375,7 @@ TEST_SUITE("strategies/kinds/multi_worker_failure") {
     }
   }
 
-  TEST_CASE("what waits for others is awaited in merge functions") {
+  TEST_CASE("calls that wait for other processes are awaited in merge functions") {
     auto thrown = play_two([](strategy& strategy, uint32_t) {
       auto seen = strategy.run([&strategy](replica_context& context) -> task<error> {
         auto merge = [&strategy](cross_replica_context&, distributed_value<tensor> value) {

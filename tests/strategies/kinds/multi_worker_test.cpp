@@ -256,7 +256,7 @@ TEST_SUITE("strategies/kinds/multi_worker") {
       });
   }
 
-  TEST_CASE("what was reduced is the same for all, and its mean is itself") {
+  TEST_CASE("a reduced value is the same for all, and its mean is itself") {
     run_in(2, 2, [](strategy& strategy, uint32_t) {
       auto mirrored = distributed_value<tensor>::mirrored(scalar(5), 2);
       CHECK(one_number(strategy.reduce(reduce_op::mean, mirrored)) == 5);
@@ -265,7 +265,7 @@ TEST_SUITE("strategies/kinds/multi_worker") {
     });
   }
 
-  TEST_CASE("what was reduced to one device is the same for all, too") {
+  TEST_CASE("a value reduced to one device is the same for all, too") {
     run_in(2, 2, [](strategy& strategy, uint32_t rank) {
       auto& extended = strategy.extended();
       auto values = strategy.experimental_distribute_values_from_function(
@@ -286,7 +286,7 @@ TEST_SUITE("strategies/kinds/multi_worker") {
     });
   }
 
-  TEST_CASE("what is broadcast to devices is a matter of one process, and so is an update") {
+  TEST_CASE("a broadcast to devices concerns one process, and so does an update") {
     run_in(2, 2, [](strategy& strategy, uint32_t rank) {
       auto weights = strategy.make_variable("w", scalar(1));
       if (rank != 0) return; // no process waits for it

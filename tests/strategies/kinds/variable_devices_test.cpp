@@ -298,7 +298,7 @@ TEST_SUITE("strategies/kinds/variable_devices") {
     });
   }
 
-  TEST_CASE("what a job with a chief has changed is seen by a run before and after it") {
+  TEST_CASE("a job with a chief, and runs before and after it, see each other's changes") {
     auto world = world::virtual_time();
     one_device_strategy strategy{world, "gpu:0", gpus_by_name(), {played_gpu(1)}};
     for (const auto* name : {"a", "b"})
@@ -334,7 +334,7 @@ TEST_SUITE("strategies/kinds/variable_devices") {
     CHECK(seen == numbers{0, -21, -22});
   }
 
-  TEST_CASE("what is read, changed by hand and averaged is seen in the host's memory") {
+  TEST_CASE("values that are read, changed by hand or averaged come to the host's memory") {
     auto world = world::virtual_time();
     parameter_server_strategy strategy{world, with_variables_on({played_gpu(1)})};
     auto weights = strategy.make_variable("w", array({2, 1}, {1, 2}));

@@ -65,7 +65,7 @@ TEST_SUITE("strategies/optimizers/clip") {
     CHECK(numbers(clip_by_norm(sparse(6, 8), 5)) == std::vector<float>{3, 4});
   }
 
-  TEST_CASE("what fits already is given back as it is, without a copy") {
+  TEST_CASE("a gradient that fits already is given back as it is, without a copy") {
     auto short_one = dense({3, 4});
     CHECK(std::get<tensor>(clip_by_norm(short_one, 5)).data() == short_one.data());
     auto together = clip_by_global_norm({short_one}, 5);

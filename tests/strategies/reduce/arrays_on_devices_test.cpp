@@ -114,8 +114,8 @@ TEST_SUITE("strategies/reduce/arrays_on_devices") {
     }
   }
 
-  TEST_CASE("what some replicas have on the host is brought together; each has its result where "
-            "its own was") {
+  TEST_CASE("arrays on devices and on the host are brought together; each result lies where "
+            "the replica's own array was") {
     leaving_replicas all{2, 3};
     auto given = samples(3, dtype::f32, {501});
     auto reduce = [&](replica_context& context, tensor there) -> task<tensor> {
@@ -332,7 +332,7 @@ TEST_SUITE("strategies/reduce/arrays_on_devices") {
                   refused.message);
   }
 
-  TEST_CASE("what has gaps, does not fit together, or meets no GPU is refused in one line") {
+  TEST_CASE("arrays that have gaps, do not fit together, or meet no GPU are refused in one line") {
     leaving_replicas all{1, 2};
     auto refusal = [&](const std::vector<tensor>& given, auto use) {
       return refusal_of([&] { static_cast<void>(all.left(given, use)); });

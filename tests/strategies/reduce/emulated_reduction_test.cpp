@@ -122,7 +122,7 @@ struct sharing_replicas {
 } // namespace
 
 TEST_SUITE("strategies/reduce/emulated_reduction") {
-  TEST_CASE("what several replicas leave on one GPU it adds itself, to the bits of the host") {
+  TEST_CASE("a GPU adds the values that several replicas left on it, to the bits of the host") {
     sharing_replicas replicas;
     for (auto type : {dtype::f32, dtype::f64})
       for (auto op : {reduce_op::sum, reduce_op::mean}) {
@@ -259,7 +259,7 @@ TEST_SUITE("strategies/reduce/emulated_reduction") {
     }
   }
 
-  TEST_CASE("what lies on a GPU is reduced, gathered and assigned outside of replicas, too") {
+  TEST_CASE("values on a GPU are reduced, gathered and assigned outside of replicas, too") {
     sharing_replicas replicas;
     auto there = replicas.left_there(dtype::f32, 5);
     auto given = sharing_replicas::samples(dtype::f32, 5);
@@ -272,7 +272,7 @@ TEST_SUITE("strategies/reduce/emulated_reduction") {
     CHECK(is_same(replicas.strategy.assign(rows, whole), cross_device_ops::gather(given, 0)));
   }
 
-  TEST_CASE("what the host is to look at, and lies on a GPU, is refused in one line") {
+  TEST_CASE("a value on a GPU that the host is to look at is refused in one line") {
     sharing_replicas replicas;
     auto there = replicas.left_there(dtype::f32, 5);
     auto gathered = refusal_of([&] {

@@ -212,7 +212,7 @@ TEST_SUITE("strategies/reduce/nccl_all_reduce") {
           == error{errc::deadline_exceeded, "a device has not taken a collective in 0.1 s"});
   }
 
-  TEST_CASE("what lies on a device already stays as it is") {
+  TEST_CASE("a component that lies on its device already stays as it is") {
     reducing_devices group{2};
     auto values = exact_values(2);
     for (size_t i = 0; i < 2; ++i)

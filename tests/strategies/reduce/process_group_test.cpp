@@ -112,7 +112,7 @@ TEST_SUITE("strategies/reduce/process_group") {
     CHECK(name(flat) != name(sum_of("c", {3, 4, 5, 6})));
   }
 
-  TEST_CASE("what a call says wins over what the group says") {
+  TEST_CASE("the options of a call win over those of the group") {
     process_group group{.options = {.timeout_seconds = 3}, .timeout = std::chrono::seconds{60}};
     std::vector<collective_call> calls{sum_of("a", {1})};
     prepare(calls, group, {});

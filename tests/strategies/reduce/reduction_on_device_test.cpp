@@ -53,7 +53,7 @@ TEST_SUITE("strategies/reduce/reduction_on_device") {
         }
   }
 
-  TEST_CASE("what devices do not add, and arrays of nothing, are added on the host") {
+  TEST_CASE("values that devices do not add, and empty arrays, are added on the host") {
     for (auto type : {dtype::i32, dtype::i64, dtype::f16, dtype::bf16})
       for (auto op : {reduce_op::sum, reduce_op::mean}) {
         adding_device adding;
@@ -82,7 +82,7 @@ TEST_SUITE("strategies/reduce/reduction_on_device") {
     }
   }
 
-  TEST_CASE("what lies on the device already is not copied there, and stays as it is") {
+  TEST_CASE("a value that lies on the device already is not copied there, and stays as it is") {
     adding_device adding;
     auto values = samples(3);
     auto there = values;

@@ -161,7 +161,7 @@ TEST_SUITE("strategies/values/nest") {
     CHECK(structure_of(std::array<std::vector<int>, 2>{}) == "a vector of 0, a vector of 0");
   }
 
-  TEST_CASE("what is no distributed value is the same for all replicas") {
+  TEST_CASE("a value that is not distributed is the same for all replicas") {
     CHECK(select_replica(5, 3) == 5);
     CHECK(select_replica(std::vector{1, 2}, 3) == std::vector{1, 2});
     auto mixed = std::pair{7, distributed_value<int>::per_replica({1, 2})};
@@ -175,7 +175,11 @@ TEST_SUITE("strategies/values/nest") {
                    "replica 2 has no part of a value of 2 replicas; a value goes only to the "
                    "strategy that it was made for"});
     CHECK(refusal_of([&] { static_cast<void>(two[2]); }).code == errc::invalid_argument);
-    CHECK(select_replica(distributed_value<int>::mirrored(1, 2), 5) == 1);
+    auto mirrored = distributed_value<int>::mirrored(1, 2);
+    CHECK(select_replica(mirrored, 5) == 1);
+    CHECK(refusal_of([&] { static_cast<void>(mirrored[5]); }).message
+          == "replica 5 has no part of a value of 2 replicas; a value goes only to the strategy "
+             "that it was made for");
     distributed_value<int> none;
     CHECK(refusal_of([&] { static_cast<void>(select_replica(none, 0)); }).code
           == errc::invalid_argument);
