@@ -23,7 +23,7 @@ std::string name_of(uint64_t step) {
   return fmt::format("{}{}{}", prefix, step, suffix);
 }
 
-// Only what `name_of` gives: no leading zeros, no signs.
+// The step of a file named as by `name_of`, without leading zeros or signs; nothing for others.
 std::optional<uint64_t> step_of(std::string_view name) {
   if (!name.starts_with(prefix) || !name.ends_with(suffix)) return {};
   uint64_t step = 0;
@@ -38,8 +38,8 @@ bool is_leftover(std::string_view name) {
          && step_of(name.substr(1, name.size() - 1 - ending.size()));
 }
 
-tl::unexpected<error> refuse(std::string_view action, const fs::path& path,
-                             const std::error_code& problem) {
+tl::unexpected<error> system_failure(std::string_view action, const fs::path& path,
+                                     const std::error_code& problem) {
   return fail(errc::resource,
               fmt::format("cannot {} {}: {}", action, path.native(), problem.message()));
 }
@@ -50,7 +50,7 @@ expected<std::vector<std::string>> names_in(const fs::path& path) {
   auto entry = fs::directory_iterator{path, problem};
   for (; !problem && entry != fs::directory_iterator{}; entry.increment(problem))
     names.push_back(entry->path().filename().native());
-  if (problem) return refuse("read", path, problem);
+  if (problem) return system_failure("read", path, problem);
   return names;
 }
 
@@ -61,7 +61,7 @@ expected<checkpoint_directory> checkpoint_directory::open(fs::path path) {
   fs::create_directories(path, problem);
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) {
-    if (problem) return refuse("make", path, problem);
+    if (problem) return system_failure("make", path, problem);
     return fail(errc::failed_precondition, path.native() + " is not a folder");
   }
   auto names = names_in(path);
@@ -69,7 +69,7 @@ expected<checkpoint_directory> checkpoint_directory::open(fs::path path) {
   for (const auto& name : *names) {
     if (!is_leftover(name)) continue;
     fs::remove(path / name, problem);
-    if (problem) return refuse("remove", path / name, problem);
+    if (problem) return system_failure("remove", path / name, problem);
   }
   return checkpoint_directory{std::move(path)};
 }
@@ -112,20 +112,17 @@ expected<newest_checkpoint> checkpoint_directory::newest_valid() const {
   auto steps = this->steps();
   if (!steps) return tl::unexpected(steps.error());
   newest_checkpoint result;
-  for (size_t i = steps->size(); i-- > 0;) {
-    auto whole = read((*steps)[i]);
-    if (whole) {
-      result.found = std::move(*whole);
-      break;
-    }
-    result.warnings.push_back("checkpoint passed over: " + whole.error().message);
+  for (size_t i = steps->size(); i-- > 0 && !result.found;) {
+    if (auto content = read((*steps)[i]))
+      result.found = std::move(*content);
+    else
+      result.warnings.push_back("checkpoint passed over: " + content.error().message);
   }
   return result;
 }
 
 bool checkpoint_directory::is_whole(uint64_t step) const {
-  if (written_.contains(step)) return true;
-  return read(step).has_value();
+  return written_.contains(step) || read(step).has_value();
 }
 
 expected<void> checkpoint_directory::keep(size_t count) {
@@ -134,7 +131,7 @@ expected<void> checkpoint_directory::keep(size_t count) {
   if (!steps) return tl::unexpected(steps.error());
   if (steps->size() <= count) return {};
   const auto oldest_kept = steps->end() - static_cast<ptrdiff_t>(count);
-  // A file that this object wrote needs no reading, so those are looked at first.
+  // The files that this object wrote are looked at first: they need not be read.
   bool is_safe = std::any_of(oldest_kept, steps->end(),
                              [this](uint64_t step) { return written_.contains(step); });
   expected<void> done;
@@ -150,7 +147,7 @@ expected<void> checkpoint_directory::keep(size_t count) {
     if (!problem)
       written_.erase(step);
     else if (done)
-      done = refuse("remove", path_of(step), problem);
+      done = system_failure("remove", path_of(step), problem);
   }
   return done;
 }

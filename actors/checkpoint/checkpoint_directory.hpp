@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checkpoints of a job: a file per saved step, of which the newest whole one counts.
+// The checkpoints of a job: one file for each saved step, of which the newest whole one counts.
 #pragma once
 
 #include "actors/checkpoint/safetensors_file.hpp"
@@ -33,11 +33,11 @@ struct newest_checkpoint {
 /// Thread: one owner at a time; one process writes.
 class checkpoint_directory {
 public:
-  /// Opens the folder, makes it if it is not there, and removes what an interrupted write left.
+  /// Opens the folder, makes it if it is not there, and removes the files of interrupted writes.
   /// Errors: `resource`; `failed_precondition` if it is no folder.
   [[nodiscard]] static expected<checkpoint_directory> open(std::filesystem::path path);
 
-  /// The folder as another writer's: nothing in it is changed, and it need not be there yet. Only
+  /// The folder of another writer: nothing in it is changed, and it need not be there yet. Only
   /// `path_of`, `steps`, `read` and `newest_valid` may be called.
   [[nodiscard]] static checkpoint_directory look_at(std::filesystem::path path);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs into files and out of them.
+// Converting jobs to the contents of checkpoint files, and back.
 #include "actors/checkpoint/job_file.hpp"
 
 #include <fmt/format.h>
@@ -22,10 +22,10 @@ class tensor_names {
 public:
   void reserve(const std::string& variable) { taken_.insert(variable); }
 
-  std::string next(const std::string& wanted) {
-    auto name = wanted;
+  std::string next(const std::string& base) {
+    auto name = base;
     for (int number = 2; !taken_.insert(name).second; ++number)
-      name = fmt::format("{}#{}", wanted, number);
+      name = fmt::format("{}#{}", base, number);
     return name;
   }
 
@@ -35,7 +35,7 @@ private:
 
 // ---- writing ----
 
-/// Collects tensors as it goes.
+/// Converts variables and replicas to JSON, and collects their tensors.
 class writer {
 public:
   writer(std::vector<named_tensor>& tensors, std::span<const variable_snapshot> variables)
@@ -76,8 +76,8 @@ public:
             {"kept", kept}};
   }
 
-  void add(const std::string& wanted, const tensor& value) {
-    tensors_.push_back({names_.next(wanted), value});
+  void add(const std::string& base, const tensor& value) {
+    tensors_.push_back({names_.next(base), value});
   }
 
 private:
@@ -93,7 +93,7 @@ tensor scalar(uint64_t number) {
 
 // ---- reading ----
 
-/// Ends the reading, inside this file, if something is missing or not as it should be.
+/// An exception that ends the reading, inside this file, if something is missing or wrong.
 struct unreadable {
   std::string why;
 };
@@ -188,10 +188,10 @@ expected<job_snapshot> to_snapshot(const safetensors_content& content) {
     return fail(errc::malformed, "it holds tensors, but no job of Troupe's");
   try {
     return read_job(json::parse(job->second), content);
-  } catch (const unreadable& found) {
-    return fail(errc::malformed, found.why);
-  } catch (const json::exception& found) {
-    return fail(errc::malformed, fmt::format("its metadata '{}': {}", job_key, found.what()));
+  } catch (const unreadable& problem) {
+    return fail(errc::malformed, problem.why);
+  } catch (const json::exception& problem) {
+    return fail(errc::malformed, fmt::format("its metadata '{}': {}", job_key, problem.what()));
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job as tensors with names and one line of text: what a checkpoint file holds.
+// The contents of a checkpoint file: a job as named tensors and one line of text.
 #pragma once
 
 #include "actors/checkpoint/safetensors_file.hpp"
@@ -9,15 +9,16 @@ namespace troupe {
 
 /// The contents of a checkpoint file. The tensors' names are those that other tools look for:
 ///
-/// | tensor                       | what                                                  |
+/// | tensor                       | content                                               |
 /// |------------------------------|-------------------------------------------------------|
 /// | `<variable>`                 | a variable                                            |
-/// | `<variable>/<slot>`          | what the optimizer keeps beside it: "weights/momentum" |
+/// | `<variable>/<slot>`          | a slot of its optimizer: "weights/momentum"           |
 /// | `<variable>/<average>`       | its moving average                                    |
 /// | `global_step`                | updates made, i64, []                                 |
-/// | `replica_<index>/<name>`     | what the trainer has kept for a replica               |
+/// | `replica_<index>/<name>`     | an array that the trainer has kept for a replica      |
 ///
-/// Where a variable has the name of another tensor, as `global_step`, that one is `<name>#2`.
+/// Where a variable has the name of another tensor, as `global_step`, that other tensor is
+/// `<name>#2`.
 ///
 /// The metadata's `troupe.job` is a JSON text with everything that is no array: step, clock,
 /// tokens, versions, and where each replica is.
@@ -26,7 +27,7 @@ namespace troupe {
                                              const safetensors_metadata& notes = {});
 
 /// The job in the contents of a checkpoint file.
-/// Errors: malformed, if it is not one of ours or something in it is missing; the line says what.
+/// Errors: malformed, naming the part that is missing or wrong, or that it is no file of ours.
 [[nodiscard]] expected<job_snapshot> to_snapshot(const safetensors_content& content);
 
 } // namespace troupe

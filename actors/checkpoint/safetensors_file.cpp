@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bringing tensors to a file in one pass, and back.
+// Writing tensors to a file in one pass, and reading them.
 #include "actors/checkpoint/safetensors_file.hpp"
 
 #include "actors/recording/output_file.hpp"
@@ -14,7 +14,7 @@ namespace troupe {
 
 namespace {
 
-// So much goes to the checksum and to the disk at a time: it is still in the cache for the second.
+// Bytes that go to the checksum and then to the disk, for which they are still in the cache.
 constexpr size_t block_bytes = size_t{1} << 20;
 
 // Entries in the order of `tensors`; their bytes lie in falling order of their elements' size.
@@ -45,7 +45,7 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span{text});
 }
 
-// Writes `bytes` at `offset`, and takes them into the checksum.
+// Writes `bytes` at `offset`, and adds them to the checksum.
 expected<void> write_checked(output_file& file, uint64_t offset, std::span<const std::byte> bytes,
                              uint32_t& crc) {
   while (!bytes.empty()) {
@@ -58,7 +58,7 @@ expected<void> write_checked(output_file& file, uint64_t offset, std::span<const
   return {};
 }
 
-// Payload first, since the header holds the checksum of both.
+// Writes the payload first, since the header holds the checksum of both.
 expected<void> write_content(output_file& file, std::span<const named_tensor> tensors,
                              std::span<const safetensors_entry> entries, std::string header) {
   auto crc = cpu::crc32c(bytes_of(header));
@@ -74,7 +74,7 @@ expected<void> write_content(output_file& file, std::span<const named_tensor> te
   return file.sync();
 }
 
-// A path without a folder lies in the current one.
+// The folder of a path; the current one, if the path has none.
 std::filesystem::path folder_of(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : ".";
 }
@@ -101,7 +101,7 @@ expected<void> write_safetensors(const std::filesystem::path& path,
 
 namespace {
 
-// Fills `bytes` from `offset` on, and takes them into the checksum.
+// Fills `bytes` from `offset` on, and adds them to the checksum.
 expected<void> read_checked(const input_file& file, uint64_t offset, std::span<std::byte> bytes,
                             uint32_t& crc) {
   while (!bytes.empty()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors in a file that other tools read too.
+// Tensors in safetensors files, which other tools read, too.
 #pragma once
 
 #include "actors/checkpoint/safetensors_header.hpp"
@@ -25,9 +25,9 @@ struct safetensors_content {
   bool has_checksum = false;         ///< True for our files; a wrong checksum is an error.
 };
 
-/// A job that is killed while it writes must leave the file that was there before, or the new one
-/// whole. So the bytes go to a file beside it, ".NAME.partial"; the disk confirms them; then the
-/// file takes its name, and the disk confirms that. All bytes are covered by a checksum.
+/// Writes a file of tensors. A job that is killed while it writes must leave the former file, or
+/// the new one whole. So the bytes go to a file beside it, ".NAME.partial"; the disk confirms them;
+/// then the file takes its name, and the disk confirms that. A checksum covers all bytes.
 ///
 /// The header lists the tensors in the order given; their bytes lie by size of element, so that
 /// each is aligned for its type in a mapped file.
@@ -39,8 +39,8 @@ struct safetensors_content {
                                                std::span<const named_tensor> tensors,
                                                const safetensors_metadata& metadata = {});
 
-/// Reads a file of ours or of another tool. A checksum, if there is one, is checked; nothing that
-/// the file says is believed without a check.
+/// Reads a file of ours or of another tool. A checksum, if there is one, is checked, and so is
+/// everything else in the file.
 /// Cost: one pass; memory for the tensors, from `cpu_pool()`.
 /// Errors: `not_found`; `malformed` with the file, and the tensor or the byte where it is wrong;
 /// `resource`; `invalid_argument` for a folder.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON text of a safetensors header, trusted in nothing.
+// Reading and checking the JSON text of a safetensors header, and writing it.
 #include "actors/checkpoint/safetensors_header.hpp"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ std::optional<dtype> dtype_named(std::string_view name) {
   return static_cast<dtype>(found - dtype_names);
 }
 
-// The bytes of a tensor, or nothing if they, or the strides of an empty one, pass 63 bits.
+// The bytes of a tensor; nothing if they, or the strides of an empty one, are beyond 63 bits.
 std::optional<uint64_t> bytes_of(dtype type, std::span<const uint64_t> dims) {
   constexpr uint64_t bytes_max = std::numeric_limits<int64_t>::max();
   uint64_t bytes = element_bytes(type);
@@ -46,7 +46,7 @@ std::optional<uint64_t> bytes_of(dtype type, std::span<const uint64_t> dims) {
   return is_empty ? 0 : bytes;
 }
 
-// Takes the text apart as it is read; nothing is nested deeper than {"name": {"shape": [...]}}.
+// Parses the text as it is read; nothing is nested deeper than {"name": {"shape": [...]}}.
 class header_reader final : public json::json_sax_t {
 public:
   explicit header_reader(safetensors_header& header) : header_(header) {}
@@ -138,8 +138,8 @@ private:
     return true;
   }
 
-  bool refuse(std::string why) {
-    refusal_ = std::move(why);
+  bool refuse(std::string reason) {
+    refusal_ = std::move(reason);
     return false;
   }
 
@@ -147,10 +147,10 @@ private:
     return refuse(fmt::format("{}: {} is there twice", excerpt(name_), excerpt(field_)));
   }
 
-  bool unexpected(std::string_view what) {
-    if (place_ == place::document) return refuse(fmt::format("the header is {}, no object", what));
-    if (place_ == place::header) return refuse(fmt::format("{} is {}", excerpt(name_), what));
-    return refuse(fmt::format("{}: {} holds {}", excerpt(name_), excerpt(field_), what));
+  bool unexpected(std::string_view kind) {
+    if (place_ == place::document) return refuse(fmt::format("the header is {}, no object", kind));
+    if (place_ == place::header) return refuse(fmt::format("{} is {}", excerpt(name_), kind));
+    return refuse(fmt::format("{}: {} holds {}", excerpt(name_), excerpt(field_), kind));
   }
 
   bool finish_entry();
@@ -184,7 +184,7 @@ bool header_reader::finish_entry() {
   return true;
 }
 
-// Each byte of the payload belongs to one tensor: nothing can hide between them.
+// Checks that each byte of the payload belongs to one tensor. @returns The problem; empty, if none.
 std::string check_coverage(std::span<const safetensors_entry> entries, uint64_t payload_bytes) {
   uint64_t covered = 0;
   for (const auto* entry : in_payload_order(entries)) {
@@ -204,7 +204,8 @@ std::string check_coverage(std::span<const safetensors_entry> entries, uint64_t 
   return fmt::format("{} bytes after the last tensor belong to none", payload_bytes - covered);
 }
 
-// Takes the checksum out of the metadata; it must stand where the writer put it.
+// Takes the checksum out of the metadata. @returns The problem if it does not stand where the
+// writer puts it; empty, if there is none.
 std::string take_checksum(safetensors_header& header) {
   const auto found = header.metadata.find(std::string{checksum_key});
   if (found == header.metadata.end()) return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The header of a safetensors file: which tensors lie where in the bytes after it.
+// The header of a safetensors file: the tensors, and where they lie in the bytes after it.
 #pragma once
 
 #include "actors/recording/input_file.hpp"
@@ -30,10 +30,9 @@ struct safetensors_entry {
 /// A file is eight bytes with the length of a JSON text, the text, and the payload: the tensors'
 /// bytes, each of which belongs to exactly one tensor.
 ///
-/// Ours begin with a checksum of the whole file: the CRC-32C of all its bytes, the digits of the
-/// checksum taken as zeros, stands as the first entry of the metadata. Other tools take it for
-/// metadata like any other; files of theirs have none.
-/// Source: https://github.com/huggingface/safetensors, README.
+/// Files of ours begin with a checksum: the CRC-32C of all bytes, with the checksum's own digits as
+/// zeros, is the first entry of the metadata. Other tools take it for metadata like any other;
+/// their files have none. Source: https://github.com/huggingface/safetensors, README.
 struct safetensors_header {
   std::vector<safetensors_entry> entries; ///< As the text lists them, not as their bytes lie.
   safetensors_metadata metadata;          ///< Without the checksum.
@@ -41,10 +40,10 @@ struct safetensors_header {
   std::string bytes;                      ///< The header as in the file, with its length in front.
 };
 
-/// A text over this is refused, as other readers do. Units: bytes.
+/// The most bytes of the text; other readers have the same limit. Units: bytes.
 inline constexpr uint64_t safetensors_header_bytes_max = 100'000'000;
 
-/// Tensors of more dimensions are refused; as in messages.
+/// The most dimensions of a tensor, as in messages.
 inline constexpr size_t safetensors_rank_max = 32;
 
 /// Reads and checks a header, so that the caller may trust it: names are unique, shapes and byte

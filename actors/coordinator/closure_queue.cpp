@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queued, in flight, gone.
+// Moving closures between the queue and the workers.
 #include "actors/coordinator/closure_queue.hpp"
 
 #include "messages/assert.hpp"

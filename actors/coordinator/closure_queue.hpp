@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which closure goes next, and how an error affects the others.
+// The queue of closures: which one goes next, and how an error affects the others.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -14,10 +14,10 @@
 
 namespace troupe {
 
-/// Calls are made by workers that come and go, and one that fails must stop the others without
-/// leaving any behind. The queue knows every closure by a number, and where it is: queued, in
-/// flight or gone. The first error is kept until it is taken, which may be done when nothing is
-/// in flight; until then nothing goes out, and what is queued or comes back is cancelled.
+/// Workers that come and go make the calls, and one that fails must stop the others without leaving
+/// any behind. The queue knows every closure by a number, and where it is: queued, in flight or
+/// gone. The first error is kept until it is taken, which is possible when nothing is in flight.
+/// Until then no closure goes out, and closures that are queued or come back are cancelled.
 ///
 /// Source: TensorFlow, `_CoordinatedClosureQueue`.
 class closure_queue {
@@ -35,8 +35,6 @@ public:
   /// Whether none is queued or in flight.
   [[nodiscard]] bool is_idle() const { return queue_.empty() && in_flight_.empty(); }
 
-  [[nodiscard]] size_t queued() const { return queue_.size(); }
-
   [[nodiscard]] const std::set<uint64_t>& in_flight() const { return in_flight_; }
 
   /// A new closure, behind all others. @returns False if it is cancelled, because of an error.
@@ -48,8 +46,8 @@ public:
   /// A closure in flight has returned.
   void finish(uint64_t closure) { in_flight_.erase(closure); }
 
-  /// A closure in flight has failed. The first error is kept, and the queue is emptied; those in
-  /// flight are to be told that they are not needed.
+  /// A closure in flight has failed. The first error is kept, and the queue is emptied; the caller
+  /// tells the closures in flight that they are not needed.
   /// @returns The closures that were queued, which are cancelled.
   [[nodiscard]] std::vector<uint64_t> fail(uint64_t closure, error reason);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The closure worker: from the call to its answer.
+// The closure worker, and the actor that hosts its coroutine.
 #include "actors/coordinator/closure_worker.hpp"
 
 #include "actors/training/replica.hpp"
@@ -40,12 +40,12 @@ task<void> live(activity& activity, closure_worker_actor worker, closure_functio
   activity.send(worker, closure_ended{});
   for (uint64_t calls = 1;; ++calls) {
     auto sleeping = activity.woken();
-    auto given = co_await sleeping;
+    auto message = co_await sleeping;
     activity.set_local_step(calls);
-    auto answering = answer(activity, call, *std::static_pointer_cast<call_message>(given));
-    given = nullptr;
+    auto answering = answer(activity, call, *std::static_pointer_cast<call_message>(message));
+    message = nullptr;
     closure_ended ended;
-    ended.how = co_await answering;
+    ended.answer = co_await answering;
     activity.send(worker, std::move(ended));
   }
 }
@@ -62,15 +62,16 @@ void spawn_host(closure_worker_pointer self) {
   self->link_to(state.host);
 }
 
-caf::result<msg<wire::ClosureDone>> on_call(closure_worker_pointer self, const call_message& said) {
+caf::result<msg<wire::ClosureDone>> on_call(closure_worker_pointer self,
+                                            const call_message& message) {
   auto& state = self->state;
   if (state.running)
     return to_caf({errc::failed_precondition,
                    fmt::format("worker {} runs another closure", state.config.index)});
   auto promise = self->make_response_promise<msg<wire::ClosureDone>>();
-  state.running = closure_worker_state::call{said.reader().getClosure(), promise};
+  state.running = closure_worker_state::call{message.reader().getClosure(), promise};
   ++state.calls;
-  self->send(state.host, wake{std::make_shared<call_message>(said), nullptr});
+  self->send(state.host, wake{std::make_shared<call_message>(message), nullptr});
   return promise;
 }
 
@@ -80,15 +81,16 @@ void on_cancel(closure_worker_pointer self, uint64_t closure) {
     self->send(state.host, make_cancel_step(state.calls + 1));
 }
 
-// One that leaves does not answer: its call is to be made by another worker.
-void on_ended(closure_worker_pointer self, const msg<wire::ClosureDone>& how) {
+// The host is ready, or a call has ended. A worker that leaves does not answer: another one is to
+// make its call.
+void on_ended(closure_worker_pointer self, const msg<wire::ClosureDone>& answer) {
   auto& state = self->state;
   if (state.is_leaving)
     self->quit();
-  else if (how.is_empty())
+  else if (answer.is_empty())
     self->send(state.config.coordinator, make_worker_ready(state.config.index));
   else if (auto ended = std::exchange(state.running, std::nullopt))
-    ended->done.deliver(how);
+    ended->done.deliver(answer);
 }
 
 // The worker ends after its call: a computation that goes on would outlive the world that it refers
@@ -108,9 +110,11 @@ closure_worker_actor::behavior_type closure_worker(closure_worker_pointer self,
   self->set_exit_handler([self](const caf::exit_msg& exit) { on_exit(self, exit.reason); });
   spawn_host(self);
   return {
-    [self](const call_message& said) { return on_call(self, said); },
-    [self](const msg<wire::CancelClosure>& said) { on_cancel(self, said.reader().getClosure()); },
-    [self](const closure_ended& ended) { on_ended(self, ended.how); },
+    [self](const call_message& message) { return on_call(self, message); },
+    [self](const msg<wire::CancelClosure>& cancel) {
+      on_cancel(self, cancel.reader().getClosure());
+    },
+    [self](const closure_ended& ended) { on_ended(self, ended.answer); },
   };
 }
 

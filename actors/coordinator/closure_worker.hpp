@@ -25,12 +25,12 @@ struct closure_worker_config {
   coordinator_actor coordinator;
   closure_function call;
   troupe::world* world = nullptr; ///< Outlives the actor.
-  job_time start_delay{0};        ///< It says that it is there only after that time.
+  job_time start_delay{0};        ///< How long it waits before it says that it is ready.
 };
 
 /// A worker's coroutine lives in an actor of its own, so that the worker hears that a closure is
-/// cancelled while it runs. The two live and die together. A worker that is shut down cancels what
-/// it runs, and ends when that has ended.
+/// cancelled while it runs. The two live and die together. A worker that is shut down cancels its
+/// closure, and ends when that has ended.
 struct closure_worker_state {
   static inline const char* name = "closure_worker";
 

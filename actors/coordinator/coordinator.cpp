@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The coordinator: the effects of each event.
+// The coordinator's handlers, and the effects of each event on closures, callers and workers.
 #include "actors/coordinator/coordinator.hpp"
 
 #include "messages/replication_message.hpp"
@@ -67,7 +67,7 @@ void cancel(coordinator_state& state, const std::vector<uint64_t>& closures) {
   state.config.gauge->taken -= closures.size();
 }
 
-// @param closure Has a place in the gauge already.
+// Puts a closure, which has a place in the gauge already, into the queue.
 void put(coordinator_state& state, schedule_closure closure) {
   auto number = ++state.scheduled;
   state.closures.emplace(number, std::move(closure));
@@ -104,8 +104,8 @@ void let_in(coordinator_state& state) {
   }
 }
 
-// Tells one of the callers that wait; false if none waits.
-bool tell_someone(coordinator_state& state, const error& reason) {
+// Tells one of the callers that wait the reason; false if none waits.
+bool tell_caller(coordinator_state& state, const error& reason) {
   while (!state.waiting_for_room.empty()) {
     auto refused = std::move(state.waiting_for_room.front());
     state.waiting_for_room.pop_front();
@@ -113,9 +113,9 @@ bool tell_someone(coordinator_state& state, const error& reason) {
     if (refused.admitted(tl::unexpected<error>(reason))) return true;
   }
   while (!state.waiting_for_end.empty()) {
-    auto told = std::move(state.waiting_for_end.front());
+    auto caller = std::move(state.waiting_for_end.front());
     state.waiting_for_end.erase(state.waiting_for_end.begin());
-    if (told.tell(tl::unexpected<error>(reason))) return true;
+    if (caller.tell(tl::unexpected<error>(reason))) return true;
   }
   return false;
 }
@@ -124,7 +124,7 @@ bool tell_someone(coordinator_state& state, const error& reason) {
 bool raise(coordinator_state& state) {
   auto reason = state.queue->take_error();
   if (!reason) return false;
-  auto is_told = tell_someone(state, *reason);
+  auto is_told = tell_caller(state, *reason);
   if (is_told)
     state.config.gauge->has_failed = false;
   else
@@ -132,15 +132,16 @@ bool raise(coordinator_state& state) {
   return is_told;
 }
 
-void answer_those_who_may_know(coordinator_state& state) {
+// Answers all callers if no closure is left, else those that do not wait for that.
+void answer_callers(coordinator_state& state) {
   auto all_done = state.queue->is_idle();
-  auto may_know = [&](const await_closures& who) { return all_done || !who.until_all_are_done; };
-  auto ready = std::ranges::stable_partition(state.waiting_for_end, std::not_fn(may_know));
+  auto waits = [&](const await_closures& caller) { return !all_done && caller.until_all_are_done; };
+  auto ready = std::ranges::stable_partition(state.waiting_for_end, waits);
   std::vector<await_closures> answered{std::make_move_iterator(ready.begin()),
                                        std::make_move_iterator(ready.end())};
   state.waiting_for_end.erase(ready.begin(), ready.end());
-  for (const auto& who : answered)
-    who.tell(all_done);
+  for (const auto& caller : answered)
+    caller.tell(all_done);
 }
 
 void finish(coordinator_pointer self) {
@@ -153,41 +154,41 @@ void finish(coordinator_pointer self) {
 
 // ---- workers ----
 
-void on_answer(coordinator_pointer self, uint32_t index, const closure_worker_actor& asked,
-               uint64_t closure, const expected<msg<wire::ClosureDone>>& how);
+void on_answer(coordinator_pointer self, uint32_t index, const closure_worker_actor& handle,
+               uint64_t number, const expected<msg<wire::ClosureDone>>& outcome);
 
-void give(coordinator_pointer self, uint32_t index, uint64_t closure) {
+void give(coordinator_pointer self, uint32_t index, uint64_t number) {
   auto& state = self->state;
-  const auto& what = state.closures.at(closure);
+  const auto& closure = state.closures.at(number);
   auto& worker = state.workers.at(index);
-  worker.runs = closure;
-  state.config.gauge->begin(index, what.function);
-  auto asked = worker.handle;
-  auto message = make_run_closure(closure, what.function, arguments_for(index, what),
+  worker.runs = number;
+  state.config.gauge->begin(index, closure.function);
+  auto message = make_run_closure(number, closure.function, arguments_for(index, closure),
                                   state.config.instances->all());
+  auto answered = [self, index, handle = worker.handle,
+                   number](const expected<msg<wire::ClosureDone>>& outcome) {
+    on_answer(self, index, handle, number, outcome);
+  };
   self
     ->request(worker.handle, caf::infinite, message) // a function may take any time
-    .then([self, index, asked, closure](
-            const msg<wire::ClosureDone>& done) { on_answer(self, index, asked, closure, done); },
-          [self, index, asked, closure](const caf::error& reason) {
-            on_answer(self, index, asked, closure, tl::unexpected<error>(from_caf(reason)));
-          });
+    .then(
+      [answered](const msg<wire::ClosureDone>& done) { answered(done); },
+      [answered](const caf::error& reason) { answered(tl::unexpected<error>(from_caf(reason))); });
 }
 
-// There is nothing left that a closure could use.
-void turn_away(coordinator_pointer self) {
-  auto& state = self->state;
-  const tl::unexpected<error> why{*state.stranded};
+// Cancels the queued closures, and refuses all callers that wait.
+void turn_away(coordinator_state& state, const error& reason) {
+  const tl::unexpected<error> refusal{reason};
   cancel(state, state.queue->cancel_queued());
   for (auto& refused : std::exchange(state.waiting_for_room, {})) {
-    refused.settle(why);
-    refused.admitted(why);
+    refused.settle(refusal);
+    refused.admitted(refusal);
   }
-  for (auto& who : std::exchange(state.waiting_for_end, {}))
-    who.tell(why);
+  for (auto& caller : std::exchange(state.waiting_for_end, {}))
+    caller.tell(refusal);
 }
 
-// Whatever has happened, this is what follows from it.
+// Goes on after any event: ends the service, tells an error, or gives closures to idle workers.
 void go_on(coordinator_pointer self) {
   auto& state = self->state;
   if (state.ending) {
@@ -196,7 +197,7 @@ void go_on(coordinator_pointer self) {
     if (state.queue->in_flight().empty() && all_were_there) finish(self);
     return;
   }
-  if (state.stranded) return turn_away(self);
+  if (state.stranded) return turn_away(state, *state.stranded);
   while (state.queue->has_failed())
     if (!raise(state)) return;
   let_in(state);
@@ -209,10 +210,10 @@ void go_on(coordinator_pointer self) {
     give(self, index, *next);
     let_in(state);
   }
-  answer_those_who_may_know(state);
+  answer_callers(state);
 }
 
-// A worker is there no more: what it ran goes to another.
+// A worker is lost: its closure goes to another one.
 void lose(coordinator_pointer self, uint32_t index, const error& reason) {
   auto& state = self->state;
   auto lost = state.workers.extract(index);
@@ -220,19 +221,19 @@ void lose(coordinator_pointer self, uint32_t index, const error& reason) {
   std::erase(state.idle, index);
   ++state.losses[index];
   auto runs = lost.mapped().runs;
-  std::string_view what_follows = "others go on";
+  std::string_view consequence = "others go on";
   state.config.gauge->lose(index);
   if (runs) {
     ++state.config.gauge->taken;
-    what_follows = "another one runs what it ran";
+    consequence = "another one runs what it ran";
     if (state.ending || state.stranded || !state.queue->put_back(*runs)) {
       state.queue->finish(*runs);
       cancel(state, {*runs});
-      what_follows = "what it ran is cancelled";
+      consequence = "what it ran is cancelled";
     }
   }
   if (!state.ending)
-    warn(state, fmt::format("worker {} is gone ({}); {}", index, reason.message, what_follows));
+    warn(state, fmt::format("worker {} is gone ({}); {}", index, reason.message, consequence));
 }
 
 void fail(coordinator_pointer self, uint32_t index, uint64_t closure, error reason) {
@@ -252,25 +253,25 @@ void fail(coordinator_pointer self, uint32_t index, uint64_t closure, error reas
   if (!was_cancelled) cancel_in_flight(self);
 }
 
-void on_answer(coordinator_pointer self, uint32_t index, const closure_worker_actor& asked,
-               uint64_t closure, const expected<msg<wire::ClosureDone>>& how) {
+void on_answer(coordinator_pointer self, uint32_t index, const closure_worker_actor& handle,
+               uint64_t number, const expected<msg<wire::ClosureDone>>& outcome) {
   auto& state = self->state;
   auto found = state.workers.find(index);
-  auto is_there = found != state.workers.end() && found->second.handle == asked;
-  if (!is_there || found->second.runs != closure) return; // of a former life
-  if (!how && how.error().code == errc::unavailable) {
-    lose(self, index, how.error());
+  auto is_there = found != state.workers.end() && found->second.handle == handle;
+  if (!is_there || found->second.runs != number) return; // of a former life
+  if (!outcome && outcome.error().code == errc::unavailable) {
+    lose(self, index, outcome.error());
     return go_on(self);
   }
   found->second.runs = std::nullopt;
   state.config.gauge->end(index);
   state.idle.push_back(index);
-  auto results = how.and_then(read_results); // without an answer, one of the two did not travel
+  auto results = outcome.and_then(read_results); // an error: a message could not travel
   if (results) {
-    state.queue->finish(closure);
-    settle(state, closure, std::move(*results));
+    state.queue->finish(number);
+    settle(state, number, std::move(*results));
   } else {
-    fail(self, index, closure, results.error());
+    fail(self, index, number, results.error());
   }
   go_on(self);
 }
@@ -289,7 +290,7 @@ void on_ready(coordinator_pointer self, uint32_t index) {
   go_on(self);
 }
 
-// An owner that ends by itself ends with its strategy.
+// An owner that holds variables alone is gone. If its node is not lost, it ends with its strategy.
 void strand(coordinator_pointer self, const caf::error& why) {
   auto& state = self->state;
   if (state.ending || state.stranded || !is_lost_node(why)) return;
@@ -322,13 +323,7 @@ void on_schedule(coordinator_pointer self, schedule_closure closure) {
 void on_end(coordinator_pointer self, const end_service& end) {
   auto& state = self->state;
   state.ending = end;
-  cancel(state, state.queue->cancel_queued());
-  for (auto& refused : std::exchange(state.waiting_for_room, {})) {
-    refused.settle(tl::unexpected<error>(closure_cancelled));
-    refused.admitted(tl::unexpected<error>(closure_cancelled));
-  }
-  for (auto& who : std::exchange(state.waiting_for_end, {}))
-    who.tell(tl::unexpected<error>(closure_cancelled));
+  turn_away(state, closure_cancelled);
   cancel_in_flight(self);
   go_on(self);
 }
@@ -341,12 +336,12 @@ caf::result<msg<wire::ServiceEnded>> on_bystander(coordinator_pointer self, uint
   return promise;
 }
 
-// A call that waits for the present holder of a variable goes on by itself.
-void tell_of_owners(const coordinator_state& state, const std::string& what) {
-  if (!state.ending) warn(state, what + "; the job goes on");
+// Warns of lost owners. A call that waits for the present holder of a variable goes on by itself.
+void tell_of_owners(const coordinator_state& state, const std::string& loss) {
+  if (!state.ending) warn(state, loss + "; the job goes on");
 }
 
-// Whatever still runs has no more use.
+// Ends without the closures that still run.
 void on_give_up(coordinator_pointer self) {
   auto& state = self->state;
   while (!state.closures.empty())
@@ -363,23 +358,23 @@ coordinator_actor::behavior_type coordinator(coordinator_pointer self, coordinat
   state.config = std::move(config);
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
   return {
-    [self](const msg<wire::WorkerReady>& said) { on_ready(self, said.reader().getWorker()); },
-    [self](const msg<wire::AwaitServiceEnd>& said) {
-      return on_bystander(self, said.reader().getProcess());
+    [self](const msg<wire::WorkerReady>& ready) { on_ready(self, ready.reader().getWorker()); },
+    [self](const msg<wire::AwaitServiceEnd>& request) {
+      return on_bystander(self, request.reader().getProcess());
     },
     [self](const msg<wire::OwnersLost>& lost) {
       tell_of_owners(self->state, lost.reader().getReason());
     },
-    [self](const msg<wire::OwnersMirrored>& told) {
-      if (!self->state.ending) warn(self->state, told.reader().getReason());
+    [self](const msg<wire::OwnersMirrored>& mirrored) {
+      if (!self->state.ending) warn(self->state, mirrored.reader().getReason());
     },
-    [self](const rely_on& who) {
-      self->monitor(who.owner);
-      self->state.relied_on.insert(who.owner.address());
+    [self](const rely_on& message) {
+      self->monitor(message.owner);
+      self->state.relied_on.insert(message.owner.address());
     },
     [self](schedule_closure& closure) { on_schedule(self, std::move(closure)); },
-    [self](const await_closures& who) {
-      self->state.waiting_for_end.push_back(who);
+    [self](const await_closures& caller) {
+      self->state.waiting_for_end.push_back(caller);
       go_on(self);
     },
     [self](const end_service& end) { on_end(self, end); },

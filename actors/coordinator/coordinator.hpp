@@ -22,14 +22,13 @@
 
 namespace troupe {
 
-/// The state of a coordinator's queue, which users read without asking: scheduling a closure costs
-/// a message, and no wait for its answer.
+/// The state of a coordinator's queue, which users read without a message: to schedule a closure
+/// costs one message, and no wait for an answer.
 struct queue_gauge {
-  std::atomic<size_t> taken{0};        ///< Places, of closures on their way there, too.
-  std::atomic<bool> has_failed{false}; ///< Whether the next question is answered by an error.
+  std::atomic<size_t> taken{0};        ///< Places in the queue, with closures on their way there.
+  std::atomic<bool> has_failed{false}; ///< Whether the next request is answered by an error.
 
-  // ---- which worker runs what ----
-
+  /// A worker runs a function, has ended it, or is lost.
   void begin(uint32_t worker, std::string function);
   void end(uint32_t worker);
   void lose(uint32_t worker);
@@ -37,8 +36,7 @@ struct queue_gauge {
   /// Closures that have returned or failed.
   [[nodiscard]] uint64_t ended() const;
 
-  /// The calls that a waiting caller waits for: "worker 0 to return from 'step', with 3 more
-  /// queued".
+  /// The calls that a caller waits for: "worker 0 to return from 'step', with 3 more queued".
   [[nodiscard]] std::string awaited() const;
 
 private:
@@ -57,7 +55,7 @@ struct coordinator_config {
   std::function<void(const std::string&)> on_warning; ///< Told of workers that are lost, or back.
 };
 
-/// The line of a closure that was cancelled because another failed.
+/// The error of a closure that was cancelled because another failed.
 extern const error closure_cancelled;
 
 /// The callers that wait, and the workers with their closures.
@@ -93,7 +91,7 @@ struct coordinator_state {
   /// By process; that of its last life.
   std::map<uint32_t, caf::typed_response_promise<msg<wire::ServiceEnded>>> bystanders;
   std::set<caf::actor_addr> relied_on; ///< Owners that hold variables alone.
-  std::optional<error> stranded;       ///< One of them is lost.
+  std::optional<error> stranded;       ///< Why no closure can run: one of those owners is lost.
   std::optional<end_service> ending;
 };
 

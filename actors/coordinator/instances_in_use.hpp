@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which inputs of workers closures may still ask for.
+// The workers' instances, such as iterators, that closures may still ask for.
 #pragma once
 
 #include <cstdint>

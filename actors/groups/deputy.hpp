@@ -16,7 +16,7 @@
 
 namespace troupe {
 
-/// A deputy is asked as a member is.
+/// The handle of a deputy, which answers the same messages as a member.
 template <class Message, class Reply>
 using deputy_actor = caf::typed_actor<typename caf::replies_to<Message>::template with<Reply>>;
 
@@ -28,8 +28,9 @@ struct deputy_state {
   static inline const char* name = "deputy";
 };
 
-/// With one deputy for the members of each process, a question to all members is one message to a
-/// process, and one back: the group that is asked is that of the deputies, and combines once more.
+/// With one deputy for the members of each process, a question to all members is one message to
+/// each process, and one back. The group of the deputies is asked, and its answers are combined
+/// again.
 /// @param members The members in the deputy's process. @param options How it asks them.
 /// Errors: answers with `group_report::why_not_enough`, or with what `combine` returns or throws.
 template <class Message, class Reply, class Handle>
@@ -39,7 +40,7 @@ deputy(observed_pointer<deputy_actor<Message, Reply>, deputy_state> self, group<
   return {[self, members, combine, options](const Message& question) {
     auto answer = self->template make_response_promise<Reply>();
     auto asking = members.template ask<Reply>(question, options);
-    asking.then(self, [answer, combine](const expected<group_answers<Reply>>& answers) mutable {
+    asking.then(self, [answer, combine](const expected<group_answers<Reply>>& answers) {
       auto combined = answers.and_then([&combine](const auto& all) -> expected<Reply> {
         if (!all.is_enough()) return tl::unexpected<error>(all.why_not_enough());
         try {
@@ -48,10 +49,7 @@ deputy(observed_pointer<deputy_actor<Message, Reply>, deputy_state> self, group<
           return tl::unexpected<error>(reason_of(std::current_exception()));
         }
       });
-      if (combined)
-        answer.deliver(std::move(*combined));
-      else
-        answer.deliver(to_caf(combined.error()));
+      deliver(answer, std::move(combined));
     });
     return answer;
   }};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counting answers.
+// Settling the members of a question, and counting answers.
 #include "actors/groups/gather_ledger.hpp"
 
 #include "actors/recording/seconds.hpp"
@@ -22,20 +22,20 @@ gather_ledger::gather_ledger(size_t members, size_t wanted, bool awaits_late, jo
 }
 
 bool gather_ledger::answer(size_t member, job_time now) {
-  auto& one = members_[member];
-  if (one.state != member_status::asked) return false;
-  one = {.state = is_enough() ? member_status::late : member_status::counted,
-         .took = now - asked_at_,
-         .has_answer = true};
-  if (one.state == member_status::counted) ++counted_;
+  auto& report = members_[member];
+  if (report.state != member_status::asked) return false;
+  report = {.state = is_enough() ? member_status::late : member_status::counted,
+            .took = now - asked_at_,
+            .has_answer = true};
+  if (report.state == member_status::counted) ++counted_;
   --open_;
   return true;
 }
 
-bool gather_ledger::fail(size_t member, member_status how, error why, job_time now) {
-  auto& one = members_[member];
-  if (one.state != member_status::asked) return false;
-  one = {.state = how, .why = std::move(why), .took = now - asked_at_};
+bool gather_ledger::fail(size_t member, member_status status, error why, job_time now) {
+  auto& report = members_[member];
+  if (report.state != member_status::asked) return false;
+  report = {.state = status, .why = std::move(why), .took = now - asked_at_};
   --open_;
   return true;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which members of a group have answered a question, and whether it is over.
+// Counts the answers to a question of a group, and says when it is over.
 #pragma once
 
 #include "actors/recording/records.hpp"
@@ -26,7 +26,7 @@ enum class member_status : uint8_t {
 /// One member's answer, or why there is none.
 struct member_report {
   member_status state = member_status::asked;
-  error why{};      ///< The reason why it has no answer; none where it has one.
+  error why{};      ///< Why it has no answer; none where it has one.
   job_time took{0}; ///< From the question to its answer, or to the end of the question.
   bool has_answer = false;
 };
@@ -42,18 +42,16 @@ public:
   /// A member has answered. @returns False if it was settled before.
   bool answer(size_t member, job_time now);
 
-  /// A member has no answer, and will have none. @returns False if it was settled before.
-  bool fail(size_t member, member_status how, error why, job_time now);
+  /// A member will not answer. @returns False if it was settled before.
+  bool fail(size_t member, member_status status, error why, job_time now);
 
   /// The time for the question is over: every member without an answer is late.
   void end(job_time now);
 
-  /// Whether nothing is waited for any more.
+  /// Whether no answer is waited for any more.
   [[nodiscard]] bool is_over() const;
 
   [[nodiscard]] bool is_enough() const { return counted_ >= wanted_; }
-
-  [[nodiscard]] size_t wanted() const { return wanted_; }
 
   [[nodiscard]] const std::vector<member_report>& members() const { return members_; }
 

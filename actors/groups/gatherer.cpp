@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions to a group, from the first message to the last answer that counts.
+// The life of a question to a group, from the first message to the last answer that counts.
 #include "actors/groups/gatherer.hpp"
 
 #include "actors/world/users_code.hpp"
@@ -12,29 +12,29 @@
 
 namespace troupe {
 
-caf::result<group_outcome> gatherer_state::begin(group_call what) {
+caf::result<group_outcome> gatherer_state::begin(group_call request) {
   auto number = ++count;
   auto now = world->now();
-  auto wanted = what.options.first == 0 ? what.members.size() : what.options.first;
-  auto until = now + what.options.limit;
-  gather_ledger ledger{what.members.size(), wanted, what.options.awaits_late, now};
-  auto& call
-    = open.emplace(number, open_call{std::move(ledger), std::move(what), until, {}}).first->second;
-  auto is_stream = call.what.stream != 0;
+  auto wanted = request.options.first == 0 ? request.members.size() : request.options.first;
+  auto until = now + request.options.limit;
+  gather_ledger ledger{request.members.size(), wanted, request.options.awaits_late, now};
+  auto& call = open.emplace(number, open_call{std::move(ledger), std::move(request), until, {}})
+                 .first->second;
+  auto is_stream = call.request.stream != 0;
   if (is_stream)
-    streams[call.what.stream]; // from now on it can be read
+    streams[call.request.stream]; // from now on it can be read
   else
     call.answer = self->make_response_promise<group_outcome>();
   auto answer = call.answer;
   plan_look(until);
-  auto asked = call.what.members; // the call may be over before all are asked
+  auto asked = call.request.members; // the call may be over before all are asked
   for (uint32_t position = 0; position < asked.size(); ++position) {
     if (!is_wanted(number, position)) continue;
     const auto& lost = members[asked[position]].lost;
     if (lost)
       fail(number, position, to_caf(*lost));
     else
-      open.at(number).what.ask(*this, number, position);
+      open.at(number).request.ask(*this, number, position);
   }
   if (is_stream) return group_outcome{};
   return answer;
@@ -43,18 +43,18 @@ caf::result<group_outcome> gatherer_state::begin(group_call what) {
 caf::result<group_arrival> gatherer_state::next(uint64_t stream) {
   auto found = streams.find(stream);
   if (found == streams.end()) return group_arrival{};
-  auto& one = found->second;
-  if (!one.unread.empty()) {
-    auto first = std::move(one.unread.front());
-    one.unread.pop_front();
+  auto& [unread, reader, is_over] = found->second;
+  if (!unread.empty()) {
+    auto first = std::move(unread.front());
+    unread.pop_front();
     return first;
   }
-  if (one.is_over) return group_arrival{};
-  if (one.reader)
+  if (is_over) return group_arrival{};
+  if (reader)
     return to_caf(
       {errc::failed_precondition, "another reader waits for this stream's next answer"});
-  one.reader = self->make_response_promise<group_arrival>();
-  return *one.reader;
+  reader = self->make_response_promise<group_arrival>();
+  return *reader;
 }
 
 bool gatherer_state::is_wanted(uint64_t call, uint32_t position) const {
@@ -73,42 +73,44 @@ void gatherer_state::fail(uint64_t call, uint32_t position, const caf::error& re
   auto found = open.find(call);
   if (found == open.end()) return;
   auto why = from_caf(reason);
-  auto how = why.code == errc::unavailable ? member_status::lost : member_status::failed;
-  if (found->second.ledger.fail(position, how, std::move(why), world->now()))
+  auto status = why.code == errc::unavailable ? member_status::lost : member_status::failed;
+  if (found->second.ledger.fail(position, status, std::move(why), world->now()))
     settled(call, position);
 }
 
 void gatherer_state::settled(uint64_t call, uint32_t position) {
-  auto& one = open.at(call);
-  auto stream = streams.find(one.what.stream);
-  if (stream != streams.end()) tell(stream->second, {position, one.ledger.members()[position]});
-  if (one.ledger.is_over()) end(call);
+  const auto& question = open.at(call);
+  const auto& member = question.ledger.members()[position];
+  auto stream = streams.find(question.request.stream);
+  if (stream != streams.end()) report(stream->second, {position, member});
+  if (question.ledger.is_over()) end(call);
 }
 
 void gatherer_state::end(uint64_t call) {
   auto node = open.extract(call);
   auto& over = node.mapped();
-  for (uint32_t position = 0; position < over.what.members.size(); ++position) {
+  const auto& request = over.request;
+  for (uint32_t position = 0; position < request.members.size(); ++position) {
     auto is_open = over.ledger.members()[position].state == member_status::asked;
-    if (!is_open || !over.what.options.cancel) continue;
-    const auto& late = members[over.what.members[position]].actor;
-    call_users_code("cancel of a group", [&] { over.what.options.cancel(late); });
+    if (!is_open || !request.options.cancel) continue;
+    const auto& late = members[request.members[position]].actor;
+    call_users_code("cancel of a group", [&] { request.options.cancel(late); });
   }
   over.ledger.end(world->now());
-  auto stream = streams.find(over.what.stream);
-  if (over.what.stream == 0) {
+  auto stream = streams.find(request.stream);
+  if (request.stream == 0) {
     over.answer.deliver(group_outcome{over.ledger.members()});
   } else if (stream != streams.end()) {
     stream->second.is_over = true;
-    if (stream->second.reader) tell(stream->second, {});
+    if (stream->second.reader) report(stream->second, {});
   }
 }
 
-void gatherer_state::tell(stream& to, group_arrival what) {
+void gatherer_state::report(stream& to, group_arrival arrival) {
   if (to.reader)
-    std::exchange(to.reader, std::nullopt)->deliver(std::move(what));
+    std::exchange(to.reader, std::nullopt)->deliver(std::move(arrival));
   else
-    to.unread.push_back(std::move(what));
+    to.unread.push_back(std::move(arrival));
 }
 
 void gatherer_state::lose(const caf::actor_addr& gone, const caf::error& reason) {
@@ -119,10 +121,10 @@ void gatherer_state::lose(const caf::actor_addr& gone, const caf::error& reason)
   for (uint32_t number = 0; number < members.size(); ++number) {
     if (caf::actor_cast<caf::actor_addr>(members[number].actor) != gone) continue;
     members[number].lost = why;
-    for (const auto& [call, one] : open) {
-      auto at = std::ranges::find(one.what.members, number);
-      if (at != one.what.members.end())
-        waiting.emplace_back(call, static_cast<uint32_t>(at - one.what.members.begin()));
+    for (const auto& [call, question] : open) {
+      const auto& asked = question.request.members;
+      auto at = std::ranges::find(asked, number);
+      if (at != asked.end()) waiting.emplace_back(call, static_cast<uint32_t>(at - asked.begin()));
     }
   }
   for (auto [call, position] : waiting)
@@ -150,9 +152,9 @@ void gatherer_state::plan_look(job_time until) {
 
 void gatherer_state::end_all(const error& why) {
   for (auto& [number, call] : std::exchange(open, {}))
-    if (call.what.stream == 0) call.answer.deliver(to_caf(why));
-  for (auto& [number, one] : std::exchange(streams, {}))
-    if (one.reader) one.reader->deliver(to_caf(why));
+    if (call.request.stream == 0) call.answer.deliver(to_caf(why));
+  for (auto& [number, stream] : std::exchange(streams, {}))
+    if (stream.reader) stream.reader->deliver(to_caf(why));
 }
 
 gatherer_actor::behavior_type gatherer(gatherer_pointer self, troupe::world* world,
@@ -170,10 +172,10 @@ gatherer_actor::behavior_type gatherer(gatherer_pointer self, troupe::world* wor
     self->quit(exit.reason);
   });
   return {
-    [self](group_call what) { return self->state.begin(std::move(what)); },
-    [self](const next_arrival& of) { return self->state.next(of.stream); },
-    [self](const end_stream& of) { self->state.streams.erase(of.stream); },
-    [self](look_at_limits at) { self->state.look(at.planned); },
+    [self](group_call request) { return self->state.begin(std::move(request)); },
+    [self](const next_arrival& request) { return self->state.next(request.stream); },
+    [self](const end_stream& message) { self->state.streams.erase(message.stream); },
+    [self](look_at_limits message) { self->state.look(message.planned); },
   };
 }
 

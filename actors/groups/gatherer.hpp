@@ -54,7 +54,7 @@ struct group_call {
   std::vector<uint32_t> members; ///< The ones that are asked, by their numbers in the gatherer.
   group_options options;
 
-  /// Sends the question to one member, and has the state told of the answer, or of the failure.
+  /// Sends the question to one member. Its answer, or failure, goes to the state.
   /// @param position The member's position in `members`.
   std::function<void(gatherer_state& from, uint64_t call, uint32_t position)> ask;
 
@@ -66,7 +66,7 @@ struct group_outcome {
   std::vector<member_report> members;
 };
 
-/// Asks for the next member of a stream that is settled.
+/// A request for the next settled member of a stream.
 struct next_arrival {
   uint64_t stream = 0;
 };
@@ -76,7 +76,7 @@ struct group_arrival {
   member_report report{};
 };
 
-/// The stream is read no more.
+/// A stream is read no more.
 struct end_stream {
   uint64_t stream = 0;
 };
@@ -110,12 +110,12 @@ struct gatherer_state {
 
   struct member {
     caf::strong_actor_ptr actor;
-    std::optional<error> lost; ///< The reason why it is gone, if it is.
+    std::optional<error> lost; ///< Why it is gone, if it is.
   };
 
   struct open_call {
     gather_ledger ledger;
-    group_call what;
+    group_call request;
     job_time until{0};
     caf::typed_response_promise<group_outcome> answer; ///< To a call without a stream.
   };
@@ -127,17 +127,18 @@ struct gatherer_state {
     bool is_over = false;
   };
 
-  [[nodiscard]] caf::result<group_outcome> begin(group_call what);
+  [[nodiscard]] caf::result<group_outcome> begin(group_call request);
   [[nodiscard]] caf::result<group_arrival> next(uint64_t stream);
   void lose(const caf::actor_addr& gone, const caf::error& reason);
   void look(job_time planned);
   void end_all(const error& why);
 
-  // -- told by the function that has asked --
+  // -- called by `group_call::ask` --
 
   /// Whether an answer of the member is still wanted.
   [[nodiscard]] bool is_wanted(uint64_t call, uint32_t position) const;
 
+  /// A member has answered, or failed.
   void answer(uint64_t call, uint32_t position);
   void fail(uint64_t call, uint32_t position, const caf::error& reason);
 
@@ -152,11 +153,11 @@ struct gatherer_state {
 private:
   void settled(uint64_t call, uint32_t position);
   void end(uint64_t call);
-  void tell(stream& to, group_arrival what);
+  void report(stream& to, group_arrival arrival);
   void plan_look(job_time until);
 };
 
-/// @param members Not null. @param world Outlives the actor.
+/// The behaviour of a gatherer. @param members Not null. @param world Outlives the actor.
 /// Errors: cancelled, to all that is open, if it is told to exit.
 [[nodiscard]] gatherer_actor::behavior_type
 gatherer(gatherer_pointer self, troupe::world* world,

@@ -25,9 +25,9 @@
 
 namespace troupe {
 
-/// A question to a group that was not asked yet. A coroutine names what `by` gives, and awaits it;
-/// a thread that runs no actor calls `wait`; an actor without a coroutine calls `then`. One of
-/// these, once.
+/// A question to a group that was not asked yet. A coroutine gives the result of `by` a name, and
+/// awaits it; a thread that runs no actor calls `wait`; an actor without a coroutine calls `then`.
+/// Only one of these is called, once.
 ///
 ///     auto asking = jurors.ask<msg<Opinion>>(question, {.first = 3, .limit = 2s});
 ///     auto answering = asking.by(context);
@@ -38,9 +38,9 @@ class group_question {
 public:
   using replies = std::shared_ptr<std::vector<expected<Reply>>>;
 
-  group_question(std::shared_ptr<const group_members> of, group_call call, size_t wanted,
+  group_question(std::shared_ptr<const group_members> members, group_call call, size_t wanted,
                  replies slots)
-    : of_(std::move(of)), call_(std::move(call)), asked_(call_.members), wanted_(wanted),
+    : members_(std::move(members)), call_(std::move(call)), asked_(call_.members), wanted_(wanted),
       replies_(std::move(slots)) {}
 
   // A move copies, so that a handle that was moved from still means the same.
@@ -52,15 +52,15 @@ public:
   /// the group's actor was told to end.
   template <class Asker>
   [[nodiscard]] auto by(Asker& asker) {
-    return converted{asker.template request<group_outcome>(of_->gatherer(), taken_call()),
-                     [asked = *this](expected<group_outcome> outcome) {
-                       return asked.answers(value_or_throw(std::move(outcome)));
+    return converted{asker.template request<group_outcome>(members_->gatherer(), taken_call()),
+                     [question = *this](expected<group_outcome> outcome) {
+                       return question.answers(value_or_throw(std::move(outcome)));
                      }};
   }
 
   /// For a thread that runs no actor. Errors: throws `failure` as above, and as `ask`.
   [[nodiscard]] group_answers<Reply> wait() {
-    auto outcome = ask<group_outcome>(of_->world(), of_->gatherer(), taken_call());
+    auto outcome = ask<group_outcome>(members_->world(), members_->gatherer(), taken_call());
     return answers(value_or_throw(std::move(outcome)));
   }
 
@@ -69,9 +69,9 @@ public:
   void then(Self* self, Settle settle) {
     using result = expected<group_answers<Reply>>;
     self
-      ->request(of_->gatherer(), caf::infinite, taken_call()) // it ends at the limit
-      .then([asked = *this, settle](
-              const group_outcome& outcome) mutable { settle(result{asked.answers(outcome)}); },
+      ->request(members_->gatherer(), caf::infinite, taken_call()) // it ends at the limit
+      .then([question = *this, settle](
+              const group_outcome& outcome) mutable { settle(result{question.answers(outcome)}); },
             [settle](const caf::error& why) mutable {
               settle(result{tl::unexpected<error>(from_caf(why))});
             });
@@ -82,16 +82,16 @@ private:
   [[nodiscard]] group_call taken_call() {
     if (call_.members.empty())
       throw failure{
-        {errc::failed_precondition, "a question to group '" + of_->name()
+        {errc::failed_precondition, "a question to group '" + members_->name()
                                       + "' was asked before; call `ask` again for each question"}};
     return std::exchange(call_, {});
   }
 
   [[nodiscard]] group_answers<Reply> answers(group_outcome outcome) const {
     group_answers<Reply> result;
-    result.group = of_->name();
+    result.group = members_->name();
     for (auto member : asked_)
-      result.names.push_back(of_->name_of(member));
+      result.names.push_back(members_->name_of(member));
     result.wanted = wanted_;
     result.replies = std::move(*replies_);
     result.members = std::move(outcome.members);
@@ -101,7 +101,7 @@ private:
     return result;
   }
 
-  std::shared_ptr<const group_members> of_;
+  std::shared_ptr<const group_members> members_;
   group_call call_;
   std::vector<uint32_t> asked_;
   size_t wanted_;
@@ -117,9 +117,8 @@ struct group_reply {
   expected<Reply> reply;
 };
 
-/// The answers of a group one by one, in the order in which they come; ends when no more are waited
-/// for. Members that are late when it ends are not told of. `next` is asked by one reader at a
-/// time.
+/// The answers of a group one by one, in the order in which they come. It ends when no more are
+/// waited for, without a word of members that are late then. One reader at a time calls `next`.
 ///
 ///     auto answers = trainers.stream<msg<Score>>(question);
 ///     for (;;) {
@@ -132,9 +131,10 @@ class group_stream {
 public:
   using replies = std::shared_ptr<std::vector<expected<Reply>>>;
 
-  group_stream(std::shared_ptr<const group_members> of, const group_call& call, replies slots)
-    : read_(std::make_shared<reading>(std::move(of), call.stream, call.members, std::move(slots))) {
-    caf::anon_send(read_->of->gatherer(), call);
+  group_stream(std::shared_ptr<const group_members> members, const group_call& call, replies slots)
+    : read_(
+      std::make_shared<reading>(std::move(members), call.stream, call.members, std::move(slots))) {
+    caf::anon_send(read_->members->gatherer(), call);
   }
 
   // A move copies, so that a handle that was moved from still means the same.
@@ -145,28 +145,28 @@ public:
   /// end. Errors: throws `failure` with cancelled, if the group's actor was told to end.
   template <class Asker>
   [[nodiscard]] auto next(Asker& asker) const {
-    return converted{
-      asker.template request<group_arrival>(read_->of->gatherer(), next_arrival{read_->stream}),
-      [read = read_](expected<group_arrival> arrival) {
-        return read->reply(value_or_throw(std::move(arrival)));
-      }};
+    return converted{asker.template request<group_arrival>(read_->members->gatherer(),
+                                                           next_arrival{read_->stream}),
+                     [read = read_](expected<group_arrival> arrival) {
+                       return read->reply(value_or_throw(std::move(arrival)));
+                     }};
   }
 
   /// For a thread that runs no actor. Errors: throws `failure` as above, and as `ask`.
   [[nodiscard]] std::optional<group_reply<Reply>> next() const {
-    auto arrival
-      = ask<group_arrival>(read_->of->world(), read_->of->gatherer(), next_arrival{read_->stream});
+    auto arrival = ask<group_arrival>(read_->members->world(), read_->members->gatherer(),
+                                      next_arrival{read_->stream});
     return read_->reply(value_or_throw(std::move(arrival)));
   }
 
 private:
   struct reading {
     reading(std::shared_ptr<const group_members> of_group, uint64_t number,
-            std::vector<uint32_t> members, replies slots)
-      : of(std::move(of_group)), stream(number), asked(std::move(members)),
+            std::vector<uint32_t> numbers, replies slots)
+      : members(std::move(of_group)), stream(number), asked(std::move(numbers)),
         answers(std::move(slots)) {}
 
-    ~reading() { caf::anon_send(of->gatherer(), end_stream{stream}); }
+    ~reading() { caf::anon_send(members->gatherer(), end_stream{stream}); }
 
     reading(const reading&) = delete;
     reading& operator=(const reading&) = delete;
@@ -174,7 +174,7 @@ private:
     [[nodiscard]] std::optional<group_reply<Reply>> reply(group_arrival arrival) const {
       if (!arrival.position) return std::nullopt;
       auto at = *arrival.position;
-      group_reply<Reply> result{at, of->name_of(asked[at]), arrival.report, {}};
+      group_reply<Reply> result{at, members->name_of(asked[at]), arrival.report, {}};
       if (arrival.report.has_answer)
         result.reply = std::move((*answers)[at]);
       else
@@ -182,7 +182,7 @@ private:
       return result;
     }
 
-    std::shared_ptr<const group_members> of;
+    std::shared_ptr<const group_members> members;
     uint64_t stream;
     std::vector<uint32_t> asked;
     replies answers;
@@ -191,9 +191,9 @@ private:
   std::shared_ptr<const reading> read_;
 };
 
-/// A step is done when enough gradients are there, and says which came late. The same holds for any
-/// question to many actors: a group asks all of its members, takes the first N answers, and says
-/// which were late, failed or are lost.
+/// A step is done when enough gradients are there, and reports the late ones. A group does so with
+/// any question to many actors: it asks all of its members, takes the first N answers, and reports
+/// the members that were late, have failed or are lost.
 ///
 ///     group jurors{world, "juror", actors};
 ///     group all{world, "trainers", actors, group_shape{{{"host", 4}, {"device", 8}}}};
@@ -226,8 +226,8 @@ public:
     std::vector<caf::strong_actor_ptr> members;
     for (const auto& actor : actors)
       members.push_back(caf::actor_cast<caf::strong_actor_ptr>(actor));
-    of_ = std::make_shared<group_members>(world, name, std::move(members), std::move(names),
-                                          shape_.size());
+    members_ = std::make_shared<group_members>(world, name, std::move(members), std::move(names),
+                                               shape_.size());
     std::iota(chosen_.begin(), chosen_.end(), 0U);
   }
 
@@ -239,14 +239,14 @@ public:
 
   [[nodiscard]] const group_shape& shape() const { return shape_; }
 
-  [[nodiscard]] troupe::world& world() const { return of_->world(); }
+  [[nodiscard]] troupe::world& world() const { return members_->world(); }
 
   [[nodiscard]] Handle operator[](size_t member) const {
-    return caf::actor_cast<Handle>(of_->actor(chosen_[member]));
+    return caf::actor_cast<Handle>(members_->actor(chosen_[member]));
   }
 
   [[nodiscard]] const std::string& name_of(size_t member) const {
-    return of_->name_of(chosen_[member]);
+    return members_->name_of(chosen_[member]);
   }
 
   /// The members with positions from `begin` to below `end` in one dimension.
@@ -279,7 +279,7 @@ public:
   [[nodiscard]] group_question<Reply> ask_each(std::vector<Message> messages,
                                                group_options options = {}) const {
     if (messages.size() != size())
-      throw failure{{errc::invalid_argument, "group '" + of_->name() + "' has "
+      throw failure{{errc::invalid_argument, "group '" + members_->name() + "' has "
                                                + std::to_string(size()) + " members, and was given "
                                                + std::to_string(messages.size()) + " messages"}};
     auto shared = std::make_shared<const std::vector<Message>>(std::move(messages));
@@ -291,11 +291,11 @@ public:
   template <class Reply, class Message>
   [[nodiscard]] group_stream<Reply> stream(Message message, group_options options = {}) const {
     auto replies = empty_replies<Reply>();
-    static_cast<void>(check_group_options(of_->name(), options, size()));
+    static_cast<void>(check_group_options(members_->name(), options, size()));
     auto call = make_call<Reply>(
       std::move(options), [message](uint32_t) { return message; }, replies);
-    call.stream = of_->new_stream();
-    return {of_, call, std::move(replies)};
+    call.stream = members_->new_stream();
+    return {members_, call, std::move(replies)};
   }
 
   /// Sends a message to all members, and waits for no answer.
@@ -334,10 +334,10 @@ private:
 
   template <class Reply, class MessageOf>
   [[nodiscard]] group_question<Reply> question(group_options options, MessageOf message_of) const {
-    auto wanted = check_group_options(of_->name(), options, size());
+    auto wanted = check_group_options(members_->name(), options, size());
     auto replies = empty_replies<Reply>();
     auto call = make_call<Reply>(std::move(options), std::move(message_of), replies);
-    return {of_, std::move(call), wanted, std::move(replies)};
+    return {members_, std::move(call), wanted, std::move(replies)};
   }
 
   template <class Reply, class MessageOf>
@@ -348,11 +348,11 @@ private:
       = [members = chosen_, message_of = std::move(message_of), on_late = result.options.on_late,
          replies = std::move(replies)](gatherer_state& from, uint64_t call, uint32_t position) {
           auto asked_at = from.world->now();
-          auto to = caf::actor_cast<Handle>(from.members[members[position]].actor);
+          auto member = caf::actor_cast<Handle>(from.members[members[position]].actor);
           // A request that is never answered keeps no answers of others.
           std::weak_ptr slots = replies;
           from.self
-            ->request(to, caf::infinite, message_of(position)) // until the call's limit
+            ->request(member, caf::infinite, message_of(position)) // until the call's limit
             .then(
               [self = from.self, call, position, slots, on_late, asked_at](const Reply& reply) {
                 auto& state = self->state;
@@ -371,9 +371,9 @@ private:
     return result;
   }
 
-  std::shared_ptr<const group_members> of_;
+  std::shared_ptr<const group_members> members_;
   group_shape shape_;
-  std::vector<uint32_t> chosen_; ///< The members of this slice, by their numbers in `of_`.
+  std::vector<uint32_t> chosen_; ///< The members of this slice, by their numbers in `members_`.
 };
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The outcome of a question in words.
+// The outcome of a question in words, and as an error.
 #include "actors/groups/group_answers.hpp"
 
 #include <algorithm>
@@ -18,10 +18,10 @@ std::string members_in(const group_report& report, member_status state, bool wit
   auto result = fmt::format("; {}: ", to_string(state));
   size_t named = 0;
   for (size_t i = 0; i < report.members.size() && named < members_named_max; ++i) {
-    const auto& one = report.members[i];
-    if (one.state != state) continue;
+    const auto& member = report.members[i];
+    if (member.state != state) continue;
     result += (named++ == 0 ? "" : ", ") + report.names[i];
-    if (with_reasons) result += " (" + one.why.message + ")";
+    if (with_reasons) result += " (" + member.why.message + ")";
   }
   if (count > named) result += fmt::format(" and {} more", count - named);
   return result;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answers of a group: which ones count, and what became of the other members.
+// The answers of a group: those that count, and the reports of the other members.
 #pragma once
 
 #include "actors/groups/gather_ledger.hpp"
@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-/// The outcome of one question, by member, whatever was asked.
+/// The outcome of one question, by member, without the answers.
 struct group_report {
   std::string group;              ///< Its name.
   std::vector<std::string> names; ///< The members that were asked.
@@ -26,8 +26,8 @@ struct group_report {
   /// "group 'jury': 3 answers of 3 wanted; late: juror 3; lost: juror 4 (has ended)".
   [[nodiscard]] std::string summary() const;
 
-  /// That there are not enough: deadline_exceeded, if a member was late; else unavailable, if one
-  /// is lost; else the code of the first one that failed.
+  /// The error that there are not enough answers: deadline_exceeded, if a member was late; else
+  /// unavailable, if one is lost; else the code of the first one that failed.
   [[nodiscard]] error why_not_enough() const;
 };
 
@@ -46,7 +46,7 @@ struct group_answers : group_report {
     return result;
   }
 
-  /// The same, if there are enough. Errors: throws `failure` with `why_not_enough`.
+  /// As `counted`, if there are enough. Errors: throws `failure` with `why_not_enough`.
   [[nodiscard]] std::vector<Reply> require() const {
     if (!is_enough()) throw failure{why_not_enough()};
     return counted();

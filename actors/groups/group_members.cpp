@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A group's actor begins with the group and ends with its last copy.
+// Spawning a group's actor, which ends with the last copy of the group, and checking arguments.
 #include "actors/groups/group_members.hpp"
 
 #include "actors/world/world.hpp"

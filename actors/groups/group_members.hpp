@@ -13,12 +13,12 @@
 
 namespace troupe {
 
-/// Thread: any.
+/// The members of a group. Thread: any.
 class group_members {
 public:
   /// @param name The group's name: observers know it as "group jury". @param names The members'
   /// names. @param world Outlives all copies of the group.
-  /// @param size Members that the group's shape has. Errors: throws `failure` with invalid_argument
+  /// @param size The members by the group's shape. Errors: throws `failure` with invalid_argument
   /// for an empty handle, if there is not one name for each member, or if `size` differs.
   group_members(troupe::world& world, std::string name, std::vector<caf::strong_actor_ptr> actors,
                 std::vector<std::string> names, size_t size);
@@ -51,8 +51,8 @@ private:
   mutable std::atomic<uint64_t> streams_{0};
 };
 
-/// The answers that are enough. Errors: throws `failure` with invalid_argument for more than
-/// `members`, for a limit that is not above 0, or above ten years.
+/// The number of answers that are enough. Errors: throws `failure` with invalid_argument for more
+/// than `members`, and for a limit that is not above 0, or is above ten years.
 [[nodiscard]] size_t check_group_options(const std::string& group, const group_options& options,
                                          size_t members);
 

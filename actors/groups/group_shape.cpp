@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Positions and members: numbers of several digits, one for each dimension.
+// Converting positions to members: numbers with one digit for each dimension, and back.
 #include "actors/groups/group_shape.hpp"
 
 #include "messages/failure.hpp"
@@ -23,21 +23,22 @@ group_shape::group_shape(std::vector<group_dimension> dimensions)
   };
   if (dimensions_.empty()) refuse_shape("has no dimension: give {\"member\", count}");
   size_t members = 1;
-  for (auto one = dimensions_.begin(); one != dimensions_.end(); ++one) {
-    if (one->name.empty()) refuse_shape("has a dimension without a name");
-    if (one->extent == 0) refuse_shape("has no member: dimension '" + one->name + "' is 0");
-    if (std::ranges::count(dimensions_.begin(), one, one->name, &group_dimension::name) > 0)
-      refuse_shape("has dimension '" + one->name + "' twice");
-    if (one->extent > group_members_max / members)
+  for (auto dimension = dimensions_.begin(); dimension != dimensions_.end(); ++dimension) {
+    const auto& [name, extent] = *dimension;
+    if (name.empty()) refuse_shape("has a dimension without a name");
+    if (extent == 0) refuse_shape("has no member: dimension '" + name + "' is 0");
+    if (std::ranges::count(dimensions_.begin(), dimension, name, &group_dimension::name) > 0)
+      refuse_shape("has dimension '" + name + "' twice");
+    if (extent > group_members_max / members)
       refuse_shape(fmt::format("has more than {} members", group_members_max));
-    members *= one->extent;
+    members *= extent;
   }
 }
 
 size_t group_shape::size() const {
   size_t result = 1;
-  for (const auto& one : dimensions_)
-    result *= one.extent;
+  for (const auto& dimension : dimensions_)
+    result *= dimension.extent;
   return result;
 }
 
@@ -60,10 +61,10 @@ size_t group_shape::member(std::initializer_list<size_t> position) const {
 
 std::string group_shape::name_of(size_t member) const {
   std::string result;
-  for (auto one = dimensions_.rbegin(); one != dimensions_.rend(); ++one) {
-    auto part = fmt::format("{} {}", one->name, member % one->extent);
+  for (auto dimension = dimensions_.rbegin(); dimension != dimensions_.rend(); ++dimension) {
+    auto part = fmt::format("{} {}", dimension->name, member % dimension->extent);
     result = result.empty() ? part : part + ", " + result;
-    member /= one->extent;
+    member /= dimension->extent;
   }
   return result;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages of an actor to itself: that work is done, that a delay is over, that it is time to look
-// around.
+// Messages of an actor to itself: work is done, a delay is over, it is time to look around.
 #pragma once
 
 #include "actors/interfaces/caf_compat.hpp"
@@ -14,22 +13,22 @@
 
 namespace troupe {
 
-/// The first thing that an actor with a coroutine does.
+/// The coroutine of an actor begins.
 struct begin_activity {};
 
 /// Computing is over.
 struct work_done {
-  uint64_t ticket = 0;       ///< Which computation.
+  uint64_t ticket = 0;       ///< The number of the computation.
   job_time elapsed{0};       ///< On the world's clock.
   std::exception_ptr thrown; ///< The work's exception; null if it threw none.
 };
 
 /// A delay is over.
 struct delay_over {
-  uint64_t ticket = 0; ///< The computation that it belongs to.
+  uint64_t ticket = 0; ///< The number of the computation that it belongs to.
 };
 
-/// It is time to look what is missing.
+/// It is time to look for missing actors, or for what else the receiver watches.
 struct watch_tick {};
 
 /// Everything else that was due at this moment is done.

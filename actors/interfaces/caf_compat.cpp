@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors on their way into CAF and out of it.
+// Converting errors to CAF's and back.
 #include "actors/interfaces/caf_compat.hpp"
 
 #include <caf/atom.hpp>
@@ -32,7 +32,7 @@ std::string_view words_for(const caf::error& reason) {
   return {};
 }
 
-// The particulars that CAF gives beside the code are kept.
+// The line for an error of CAF's own, with the particulars that CAF gives beside the code.
 std::string describe(const caf::error& reason) {
   auto words = words_for(reason);
   if (words.empty()) return caf::to_string(reason);
@@ -41,7 +41,7 @@ std::string describe(const caf::error& reason) {
   return line;
 }
 
-// One reaction of a caller for each.
+// The code of ours for an error of CAF's own.
 errc code_of(const caf::error& reason) {
   if (reason == caf::sec::request_receiver_down || reason.category() == caf::atom("exit"))
     return errc::unavailable;

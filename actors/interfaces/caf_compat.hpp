@@ -10,6 +10,7 @@
 #include <caf/error.hpp>
 #include <caf/make_message.hpp> // caf/result.hpp uses it without including it
 #include <caf/result.hpp>
+#include <caf/typed_response_promise.hpp>
 
 #include <utility>
 
@@ -23,22 +24,28 @@ struct caf::allowed_unsafe_message_type<troupe::msg<T>> : std::true_type {};
 
 namespace troupe {
 
-/// Our error in CAF's clothes: what a request handler answers with.
+/// Our error as one of CAF's, which a request handler returns.
 [[nodiscard]] caf::error to_caf(const error& reason);
 
-/// Our result in CAF's clothes: a request handler returns it.
+/// Our result as one of CAF's, which a request handler returns.
 template <class T>
 [[nodiscard]] caf::result<T> to_result(expected<T> value) {
   if (!value) return to_caf(value.error());
   return std::move(*value);
 }
 
-/// Keeps CAF from writing down, with a lock and a look into a table for every message, which actor
-/// the calling thread runs: its log has nothing to say that ours does not.
+/// Answers a request that was not answered at once with a result.
+template <class T>
+void deliver(caf::typed_response_promise<T> promise, expected<T> value) {
+  value ? promise.deliver(std::move(*value)) : promise.deliver(to_caf(value.error()));
+}
+
+/// Keeps CAF from noting for its log which actor the calling thread runs, with a lock and a look
+/// into a table for every message: ours has all that its log would have.
 void leave_unlogged();
 
-/// The way back; none stays none. CAF's own errors become `unavailable` where a receiver is gone,
-/// `deadline_exceeded` where it did not answer in time, else `resource`.
+/// CAF's error as one of ours; none stays none. CAF's own errors become `unavailable` where a
+/// receiver is gone, `deadline_exceeded` where it did not answer in time, else `resource`.
 [[nodiscard]] error from_caf(const caf::error& reason);
 
 /// Whether an actor is gone because its node is, and did not end by itself.

@@ -43,17 +43,17 @@ struct launched_work {
   std::exception_ptr thrown;
 };
 
-/// The device has been told some pieces of work, one after the other; what a gpu actor hears from
-/// where they were launched.
+/// The device has been told some pieces of work, one after the other; a message to a gpu actor from
+/// the thread that launched them.
 struct work_launched {
   uint32_t stream = 0;
   std::vector<launched_work> works;
 };
 
-/// The device has done them; what a gpu actor hears from the device.
+/// The device has done some pieces of work; a message to a gpu actor from the device.
 struct work_completed {
   std::vector<uint64_t> tickets;
-  error refused{}; ///< Why it will not, if it said so.
+  error refused{}; ///< Why it will not do them, if it said so.
 };
 
 } // namespace troupe

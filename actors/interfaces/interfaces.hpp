@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All actors, and what each of them answers: read this page first.
+// All actors, and the messages that each of them answers: read this page first.
 //
 // A synchronous step, as the messages travel (messages/training.capnp specifies them):
 //
@@ -41,23 +41,23 @@ using variable_owner_actor = caf::typed_actor<
   caf::replies_to<msg<wire::ReadVariable>>::with<msg<wire::VariableSnapshot>>,
   // The changes since the version that the sender knows, for a cache.
   caf::replies_to<msg<wire::PullVariable>>::with<msg<wire::VariableChanges>>,
-  // Changed by hand: assigned, added to, scattered into; answered by the changed copy. Errors:
+  // Changes the variable by hand: assigns, adds or scatters; answered by the changed copy. Errors:
   // type_mismatch, invalid_argument, out_of_range, unimplemented.
   caf::replies_to<msg<wire::ChangeVariable>>::with<msg<wire::VariableSnapshot>>,
-  // A number for a client that may ask again for what it changes, where no directory gives one.
+  // A number for a client that may repeat its changes, where no directory gives one.
   caf::replies_to<msg<wire::FollowOwner>>::with<msg<wire::OwnerFollowed>>,
   // The moving average as it is now; its memory is shared, too. Errors: not_found.
   caf::replies_to<msg<wire::ReadAverage>>::with<msg<wire::VariableSnapshot>>,
-  // The optimizer of all updates from now on. Errors: not_found, invalid_argument.
+  // Sets the optimizer of all updates from now on. Errors: not_found, invalid_argument.
   caf::replies_to<msg<wire::UseOptimizer>>::with<msg<wire::OptimizerInUse>>,
-  // One pass over gradients, variable and slots. Errors: failed_precondition,
-  // invalid_argument.
+  // Applies or holds an update: one pass over gradients, variable and slots. Errors:
+  // failed_precondition, invalid_argument.
   caf::replies_to<msg<wire::ApplyUpdate>>::with<msg<wire::UpdateApplied>>,
-  // The update that it was asked to hold. Errors: failed_precondition.
+  // Applies the update that it holds. Errors: failed_precondition.
   caf::replies_to<msg<wire::ReleaseUpdate>>::with<msg<wire::UpdateApplied>>,
-  // All it holds, shared like the variable; for checkpoints.
+  // The variable with slots and average, in shared memory; for checkpoints.
   caf::replies_to<msg<wire::ReadState>>::with<msg<wire::VariableState>>,
-  // A state to go on from, before UseOptimizer. Errors: type_mismatch, invalid_argument.
+  // Goes on from a saved state, before UseOptimizer. Errors: type_mismatch, invalid_argument.
   caf::replies_to<msg<wire::RestoreState>>::with<msg<wire::OptimizerInUse>>>;
 
 struct use_mirror;
@@ -74,7 +74,7 @@ using replicated_owner_actor = variable_owner_actor::extend<
   caf::reacts_to<use_mirror>,
   // The accumulator, which collects gradients for it.
   caf::reacts_to<use_accumulator>,
-  // Its process was lost before: another one holds the variable, and is to have it for a mirror.
+  // Its process was lost before: another one holds the variable, and it is to become the mirror.
   caf::reacts_to<come_back>,
   // Lends the variable and its slots to a bundle, and says where they lie.
   caf::replies_to<lend_variable>::with<lent_variable>,
@@ -85,8 +85,8 @@ using replicated_owner_actor = variable_owner_actor::extend<
   // The owner's whole state, for its mirror. Errors: cancelled, of a mirror that has taken over;
   // type_mismatch, invalid_argument.
   caf::replies_to<msg<wire::MirrorState>>::with<msg<wire::UpdateApplied>>,
-  // The owner is gone: its mirror holds the variable. Errors: failed_precondition, of one that was
-  // never told what its owner holds.
+  // The owner is gone: its mirror holds the variable. Errors: failed_precondition, if the mirror
+  // was never told its owner's state.
   caf::replies_to<msg<wire::TakeOver>>::with<msg<wire::TookOver>>>;
 
 /// The mirror that an owner is to tell of each change.
@@ -98,15 +98,15 @@ struct use_mirror {
 using accumulator_actor = caf::typed_actor<
   // Keeps or drops one replica's gradient, and says which. Errors: invalid_argument, type_mismatch.
   caf::replies_to<msg<wire::PushGradient>>::with<msg<wire::PushReply>>,
-  // Closes the step when enough have come: tells the asker which replicas' (TakenGradient), and has
-  // the owner apply the update and answer. Errors: invalid_argument, and the owner's.
+  // Closes the step when enough have come: tells the asker which gradients it took (TakenGradient),
+  // and has the owner apply the update and answer. Errors: invalid_argument, and the owner's.
   caf::replies_to<msg<wire::TakeGradient>>::with<msg<wire::UpdateApplied>>,
   // Closes the step when enough have come, and answers with the gradients' sum or mean. Errors:
   // invalid_argument, cancelled.
   caf::replies_to<msg<wire::TakeAggregate>>::with<msg<wire::Aggregate>>,
   // A step's sum or mean, when the step is closed. Errors: out_of_range, cancelled.
   caf::replies_to<msg<wire::AwaitAggregate>>::with<msg<wire::Aggregate>>,
-  // The sender waits for none of these any more.
+  // The sender waits for none of these any more, or for fewer gradients.
   caf::reacts_to<msg<wire::CancelTakes>>,
   // Gradients that will never come count as given.
   caf::reacts_to<msg<wire::CountMissing>>,
@@ -127,13 +127,14 @@ struct push_bundle {
 
 /// An accumulator of several variables collects their gradients together.
 using bundle_accumulator_actor = accumulator_actor::extend<
-  // As PushGradient, of all at once. Errors: invalid_argument, if they are not as many.
+  // As PushGradient, for all variables at once. Errors: invalid_argument for another number of
+  // them.
   caf::replies_to<push_bundle>::with<msg<wire::PushReply>>>;
 
-/// The variables of a bundle are wanted, for work on their device.
+/// A request for the variables of a bundle, for work on their device.
 struct read_bundle {};
 
-/// Them, where they lie; none, if some have copies that differ: owners have each.
+/// The variables, where they lie; none, if some have copies that differ: their owners have each.
 struct bundle_values {
   std::vector<tensor> values;
 };
@@ -157,12 +158,12 @@ using bundle_actor = caf::typed_actor<
   // One pass for each variable; answered when they are queued, or held and measured. Errors: as
   // ApplyUpdate.
   caf::replies_to<apply_bundle>::with<msg<wire::UpdateApplied>>,
-  // The update that it was asked to hold. Errors: failed_precondition.
+  // Applies the update that it holds. Errors: failed_precondition.
   caf::replies_to<msg<wire::ReleaseUpdate>>::with<msg<wire::UpdateApplied>>,
-  // By its owner, and done.
+  // An owner has changed a variable.
   caf::reacts_to<bundle_changed>>;
 
-/// Applies the update that it holds: an owner, or a bundle.
+/// An owner or a bundle, which applies the update that it holds.
 using update_holder_actor
   = caf::typed_actor<caf::replies_to<msg<wire::ReleaseUpdate>>::with<msg<wire::UpdateApplied>>>;
 
@@ -173,8 +174,9 @@ struct holder_found {
   accumulator_actor accumulator;
 };
 
-/// Stands for the owner and the accumulator of one variable, wherever it is held: answers as they
-/// do, and outlasts their loss. Each replica has one for each variable, and so has the chief.
+/// Stands for the owner and the accumulator of one variable, in whichever process they are: answers
+/// as they do, and outlasts their loss. Each replica has one for each variable, and so has the
+/// chief.
 using failover_client_actor = variable_owner_actor::extend_with<accumulator_actor>::extend<
   // The accumulator has closed the step; for the chief.
   caf::reacts_to<msg<wire::TakenGradient>>,
@@ -184,7 +186,7 @@ using failover_client_actor = variable_owner_actor::extend_with<accumulator_acto
   caf::reacts_to<holder_found>,
   // Time to look whether the variable's holder is there; sent by the actor to itself.
   caf::reacts_to<watch_tick>,
-  // Word of the variable's holder has not come for long; sent by the actor to itself.
+  // The directory has not named a new holder for long; sent by the actor to itself.
   caf::reacts_to<give_up>>;
 
 /// The owner and the mirror of one variable, as the directory knows them.
@@ -195,11 +197,11 @@ struct watch_owner {
   std::array<uint32_t, 2> processes{0, 1}; ///< Where they stand, by position.
 };
 
-/// Is told of the owners of a job that are lost, or back, though nothing is lost with them.
+/// Hears of the owners of a job that are lost, or back, though no variable is lost with them.
 using owners_watcher_actor = caf::typed_actor<
   // Owners or mirrors are gone.
   caf::reacts_to<msg<wire::OwnersLost>>,
-  // Some that were lost are there again.
+  // Lost owners or mirrors are there again.
   caf::reacts_to<msg<wire::OwnersMirrored>>>;
 
 /// The job that is about to begin, as the directory needs to know it.
@@ -218,15 +220,15 @@ using directory_actor = caf::typed_actor<
   caf::replies_to<msg<wire::FollowOwner>>::with<msg<wire::OwnerFollowed>>,
   // The sender, which has come back, wants to be a variable's mirror: answered when it may, or once
   // it is one. Or the sender, which holds it, cannot reach its mirror: answered when that is gone.
-  // Errors: not_found, if there is no such variable; cancelled, of one that does not hold it;
-  // failed_precondition, of a newcomer that is none, but holds the variable, or is its mirror.
+  // Errors: not_found, if there is no such variable; cancelled, if the sender does not hold it;
+  // failed_precondition, if the newcomer holds the variable already, or is its mirror.
   caf::replies_to<msg<wire::OfferMirror>>::with<msg<wire::OwnerFollowed>>,
   // Time to tell of losses; sent by the actor to itself.
   caf::reacts_to<watch_tick>>;
 
 /// The counterpart of an owner or mirror that has come back.
 struct come_back {
-  replicated_owner_actor other; ///< Its variable's mirror or owner, whichever it was not.
+  replicated_owner_actor other; ///< Its variable's mirror, if it was the owner; else the owner.
   bool is_mirrors = false;      ///< Its place is the mirror's, not the owner's.
   bool is_known = true;         ///< Else this may be its first life: the directory knows.
 };
@@ -248,9 +250,9 @@ using token_queue_actor = caf::typed_actor<
 using replica_actor = caf::typed_actor<
   // The coroutine's first step; sent by the actor to itself.
   caf::reacts_to<begin_activity>,
-  // The gradient in work is wanted no more, if it is for an older step.
+  // The gradient in work is not needed, if it is for an older step.
   caf::reacts_to<msg<wire::CancelStep>>,
-  // Where it is; for checkpoints.
+  // Its progress; for checkpoints.
   caf::replies_to<msg<wire::ReadProgress>>::with<msg<wire::ReplicaProgress>>,
   // Computing is over; sent by the actor to itself.
   caf::reacts_to<work_done>,
@@ -271,7 +273,7 @@ struct merge_arrival {
   uint32_t replica = 0;
   merge_site site;
   std::shared_ptr<void> arguments;
-  replica_actor who;
+  replica_actor handle;
 };
 
 /// The arguments of every replica, by index; replica 0 is woken with them.
@@ -313,7 +315,7 @@ using chief_actor = caf::typed_actor<
   caf::reacts_to<msg<wire::StopJob>>,
   // Owners or mirrors are gone, and nothing is lost.
   caf::reacts_to<msg<wire::OwnersLost>>,
-  // Some that were lost are there again.
+  // Lost owners or mirrors are there again.
   caf::reacts_to<msg<wire::OwnersMirrored>>,
   // Time to look which replicas are missing; sent by the actor to itself.
   caf::reacts_to<watch_tick>,
@@ -326,9 +328,10 @@ using roll_call_actor = caf::typed_actor<
   // A process is there; answered when all are. The sender is watched from now on. Errors: why the
   // job does not begin.
   caf::replies_to<msg<wire::EnterJob>>::with<msg<wire::JobBegins>>,
-  // How the job ends; answered then.
+  // The sender waits for the end of the job; answered with how it ended.
   caf::replies_to<msg<wire::AwaitEnd>>::with<msg<wire::JobEnded>>,
-  // A process is done with the job; answered when all that are left are: how it ended for all.
+  // A process is done with the job; answered, when all that are left are done, with how it ended
+  // for all.
   caf::replies_to<msg<wire::LeaveJob>>::with<msg<wire::JobEnded>>,
   // The chief's process begins: all may.
   caf::reacts_to<msg<wire::JobBegins>>,
@@ -350,10 +353,10 @@ using member_actor = task_reporter_actor::extend<
 /// A process of the job has entered it.
 struct observe_task {
   uint32_t number = 0; ///< The process's number in the observer's view.
-  task_reporter_actor who;
+  task_reporter_actor reporter;
 };
 
-/// The last messages of all processes are wanted.
+/// A request to collect the last messages of all processes.
 struct collect_flight_records {
   std::string reason; ///< One line for people.
 };
@@ -362,7 +365,7 @@ struct collect_flight_records {
 using task_observer_actor = caf::typed_actor<
   // A process to look at from now on.
   caf::reacts_to<observe_task>,
-  // The last messages of all of them.
+  // The last messages of all processes are to be collected.
   caf::reacts_to<collect_flight_records>,
   // Time to look; sent by the actor to itself.
   caf::reacts_to<watch_tick>>;
@@ -375,19 +378,19 @@ using communicator_actor = caf::typed_actor<
   caf::replies_to<collective_call>::with<collective_result>,
   // The peers that it is to talk to; said once, if it was not spawned with them.
   caf::reacts_to<meet_peers>,
-  // Elements of a peer.
+  // A peer's part of a collective.
   caf::reacts_to<msg<wire::CollectivePart>>,
   // A call has failed at a peer.
   caf::reacts_to<msg<wire::CollectiveFailed>>,
   // Something that needs this process's part in the calls has failed: all calls fail from now on,
   // here and at all peers.
   caf::reacts_to<group_broken>,
-  // Answered when that is so, for whatever reason.
+  // Answered when all calls fail from now on, with the reason.
   caf::replies_to<await_breakdown>::with<group_broken>,
   // Time to look which peers are missing; sent by the actor to itself.
   caf::reacts_to<watch_tick>>;
 
-/// Owns a device that computes, and has it do what others ask for.
+/// Owns a device that computes, and has it do the work of other actors.
 using gpu_actor = caf::typed_actor<
   // Work for one of its streams, in the order of the messages; answered when the device has done
   // it, or is told of it (`is_answered_when_queued`). Errors: invalid_argument, if there is no such
@@ -401,12 +404,13 @@ using gpu_actor = caf::typed_actor<
   // Time to look whether the device is still there; sent by the actor to itself.
   caf::reacts_to<watch_tick>>;
 
-/// A bundle is to be made, which needs what an owner holds on a device.
+/// A request for the variable that an owner holds on a device, for a bundle.
 struct lend_variable {
   device where;
 };
 
-/// It may be looked at, and changed, by work for that stream only: one piece at a time.
+/// The variable that was lent. Only work for its stream may read and change it, one piece at a
+/// time.
 struct lent_variable {
   std::shared_ptr<owned_variable> variable;
   gpu_actor device; ///< Null: the variable lies in the host's memory.
@@ -433,9 +437,9 @@ struct schedule_closure {
   std::function<bool(expected<void>)> admitted;
 };
 
-/// A user wants to know how the closures are.
+/// A user waits for the closures, or asks whether all are done.
 struct await_closures {
-  bool until_all_are_done = false; ///< Else at once, unless one has failed.
+  bool until_all_are_done = false; ///< Else it is answered at once, unless a closure has failed.
   /// Called once: whether all are done. Errors: that of the first that failed, once, when the
   /// others have ended. Returns false if the user has given up: then it is not told.
   std::function<bool(expected<bool>)> tell;
@@ -459,22 +463,22 @@ using coordinator_actor = caf::typed_actor<
   caf::replies_to<msg<wire::AwaitServiceEnd>>::with<msg<wire::ServiceEnded>>,
   // Owners or mirrors are gone, and nothing is lost.
   caf::reacts_to<msg<wire::OwnersLost>>,
-  // Some that were lost are there again.
+  // Lost owners or mirrors are there again.
   caf::reacts_to<msg<wire::OwnersMirrored>>,
-  // An owner: its loss ends the job.
+  // An owner, without which the job cannot go on.
   caf::reacts_to<rely_on>,
   // A new closure.
   caf::reacts_to<schedule_closure>,
-  // Whether all are done, or when.
+  // A user waits until all closures are done, or asks whether they are.
   caf::reacts_to<await_closures>,
-  // The end: cancels what is queued, waits for what runs, and quits.
+  // The end: cancels queued closures, waits for those that run, and quits.
   caf::reacts_to<end_service>,
   // The end has taken too long: quits now.
   caf::reacts_to<give_up>>;
 
-/// A closure has ended, or none has begun yet; sent by the actor that hosts its coroutine.
+/// A closure has ended, or the host is ready for the first; sent by the actor that hosts closures.
 struct closure_ended {
-  msg<wire::ClosureDone> how; ///< Empty: none has begun.
+  msg<wire::ClosureDone> answer; ///< Empty: none has begun.
 };
 
 /// Runs closures, one at a time.
@@ -482,16 +486,16 @@ using closure_worker_actor = caf::typed_actor<
   // Calls a function; answered when it has returned or failed. Errors: failed_precondition, if
   // another one runs.
   caf::replies_to<msg<wire::RunClosure>>::with<msg<wire::ClosureDone>>,
-  // The result is not needed.
+  // The result of a call is not needed.
   caf::reacts_to<msg<wire::CancelClosure>>,
   // The call has ended; sent by the actor that hosts it.
   caf::reacts_to<closure_ended>>;
 
-/// Writes down what happened; local to its node, so it takes plain records.
+/// Records the events of a job; local to its node, so it takes plain values.
 using recorder_actor = caf::typed_actor<
   // One step.
   caf::reacts_to<step_record>,
-  // All of which the job consists between two steps.
+  // The whole state of the job between two steps.
   caf::reacts_to<job_snapshot>,
   // The job is over; nothing comes after this.
   caf::reacts_to<job_report>>;

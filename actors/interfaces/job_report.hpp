@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a job ended.
+// The report of how a job ended.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -22,8 +22,8 @@ struct open_step {
   uint64_t step = 0;   ///< Counted from 1.
   uint32_t live = 0;   ///< Replicas that were there.
   uint32_t needed = 0; ///< Gradients.
-  std::optional<uint32_t>
-    tokens; ///< In the queue that no replica could take; nothing: it was not asked.
+  /// Tokens in the queue, which no replica could take; nothing: the queue was not asked.
+  std::optional<uint32_t> tokens;
 
   bool operator==(const open_step&) const = default;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All of which a job consists between two steps.
+// The whole state of a job between two steps.
 #pragma once
 
 #include "actors/recording/records.hpp"
@@ -23,7 +23,7 @@ struct variable_snapshot {
 struct job_snapshot {
   uint64_t step = 0;            ///< Updates made.
   job_time time{0};             ///< On the world's clock.
-  uint64_t seed = 0;            ///< The world's: with iterations, all there is to random streams.
+  uint64_t seed = 0;            ///< The world's, of which random streams are made with iterations.
   std::vector<uint64_t> tokens; ///< Steps of those in the queue, from the head on.
   std::vector<variable_snapshot> variables;
   std::vector<replica_progress> replicas; ///< The replicas that were there, by index.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of kinds, made from the types themselves.
+// The table of message kinds, made from the message types.
 #include "actors/interfaces/message_kind.hpp"
 
 #include "actors/interfaces/interfaces.hpp"
@@ -18,7 +18,7 @@ namespace troupe {
 
 namespace {
 
-// Most bodies have a step of their own; a gradient has it in what it says of its origin.
+// Most bodies have a step of their own; a gradient has it in its origin.
 template <class T>
 uint64_t step_of_body(const void* message) {
   auto body = static_cast<const msg<T>*>(message)->reader();
@@ -40,7 +40,7 @@ message_kind wire_kind() {
 
 template <class T>
 uint64_t step_of_local(const void* message) {
-  if constexpr (requires(const T& said) { uint64_t{said.step}; })
+  if constexpr (requires(const T& content) { uint64_t{content.step}; })
     return static_cast<const T*>(message)->step;
   else
     return no_step;
@@ -109,17 +109,12 @@ std::vector<message_kind> make_kinds() {
   return kinds;
 }
 
-std::span<const message_kind> all_kinds() {
-  static const auto kinds = make_kinds();
-  return kinds;
-}
-
 // A table by address: kinds are looked up for every message of every actor.
 class kind_table {
 public:
   kind_table() {
     places_.fill(nullptr);
-    for (const auto& kind : all_kinds()) {
+    for (const auto& kind : message_kinds()) {
       if (kind.type == nullptr) continue;
       auto place = place_of(kind.type);
       while (places_[place] != nullptr)
@@ -136,7 +131,7 @@ public:
   }
 
   [[nodiscard]] const message_kind* find(uint16_t number) const {
-    for (const auto& kind : all_kinds())
+    for (const auto& kind : message_kinds())
       if (kind.type == nullptr && kind.number == number) return &kind;
     return nullptr;
   }
@@ -169,7 +164,8 @@ uint64_t step_of(const caf::message& content) {
 }
 
 std::span<const message_kind> message_kinds() {
-  return all_kinds();
+  static const auto kinds = make_kinds();
+  return kinds;
 }
 
 } // namespace troupe

@@ -31,7 +31,7 @@ struct message_kind {
 /// The step that an actor's message is about, or `no_step`. Thread: any.
 [[nodiscard]] uint64_t step_of(const caf::message& content);
 
-/// All kinds there are.
+/// All kinds of messages.
 [[nodiscard]] std::span<const message_kind> message_kinds();
 
 } // namespace troupe

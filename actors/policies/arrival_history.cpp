@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of arrivals, and what can be read from those that are not complete.
+// Rows of arrivals, and estimates from rows that are not complete.
 #include "actors/policies/arrival_history.hpp"
 
 #include "actors/recording/seconds.hpp"
@@ -20,29 +20,30 @@ auto& at(List& list, uint32_t replica) {
 } // namespace
 
 void arrival_history::add(const step_record& step) {
-  auto& mine = rows_.emplace_back(row{step.step - 1, step.began, {}});
+  auto& added = rows_.emplace_back(row{step.step - 1, step.began, {}});
   for (const auto& gradient : step.accepted) {
-    auto& came = at(mine.arrivals, gradient.replica);
-    if (!came.seconds) came.seconds = seconds(gradient.arrived - mine.began);
+    auto& arrived = at(added.arrivals, gradient.replica);
+    if (!arrived.seconds) arrived.seconds = seconds(gradient.arrived - added.began);
   }
   for (const auto& gradient : step.cancelled)
-    at(mine.arrivals, gradient.replica).at_least = seconds(gradient.arrived - mine.began);
+    at(added.arrivals, gradient.replica).at_least = seconds(gradient.arrived - added.began);
   for (const auto& gradient : step.stale)
     add_late(gradient);
   if (rows_.size() > memory_) rows_.pop_front();
 }
 
-// Had its step waited for it, a gradient would have come when it came. Had steps always waited for
-// a replica that was still busy with it when they began, it would have begun with them.
+// Completes rows by a late gradient. Had its own step waited, the gradient would have come when it
+// came. Later steps began while its replica was busy with it: had steps always waited for all, the
+// replica would have begun with them, so the computing time is the estimate.
 void arrival_history::add_late(const contribution& gradient) {
   for (auto& row : rows_) {
     if (row.local_step < gradient.local_step || row.began > gradient.arrived) continue;
-    auto& came = at(row.arrivals, gradient.replica);
-    if (came.seconds && !came.is_estimate) continue;
+    auto& arrived = at(row.arrivals, gradient.replica);
+    if (arrived.seconds && !arrived.is_estimate) continue;
     auto is_for_it = row.local_step == gradient.local_step;
-    if (came.seconds && !is_for_it) continue;
+    if (arrived.seconds && !is_for_it) continue;
     auto took = is_for_it ? gradient.arrived - row.began : gradient.compute;
-    came = {seconds(took), !is_for_it, std::nullopt};
+    arrived = {seconds(took), !is_for_it, std::nullopt};
   }
 }
 
@@ -54,18 +55,18 @@ std::vector<double> arrival_history::expected_times(const std::vector<uint32_t>&
     double at_least = 0; ///< Where no step has seen it.
   };
 
-  std::vector<sum> sums(replicas.size());
+  std::vector<sum> sums(replicas.size()); // by k
   std::vector<double> seen;
   for (auto row = rows_.rbegin(); row != rows_.rend(); ++row) {
     seen.clear();
-    auto unseen = std::numeric_limits<double>::infinity(); // the earliest that is not there
+    auto unseen = std::numeric_limits<double>::infinity(); // the earliest that has not come
     for (auto replica : replicas) {
-      static const came not_there;
-      const auto& one = replica < row->arrivals.size() ? row->arrivals[replica] : not_there;
-      if (one.seconds)
-        seen.push_back(*one.seconds);
+      static const arrival_time unknown;
+      const auto& arrived = replica < row->arrivals.size() ? row->arrivals[replica] : unknown;
+      if (arrived.seconds)
+        seen.push_back(*arrived.seconds);
       else
-        unseen = std::min(unseen, one.at_least.value_or(seconds(now - row->began)));
+        unseen = std::min(unseen, arrived.at_least.value_or(seconds(now - row->began)));
     }
     std::ranges::sort(seen);
     for (size_t k = 0; k < sums.size(); ++k) {
@@ -78,13 +79,13 @@ std::vector<double> arrival_history::expected_times(const std::vector<uint32_t>&
       }
     }
   }
-  std::vector<double> result;
-  double before = 0;
-  for (const auto& one : sums) {
-    before = std::max(before, one.count > 0 ? one.seconds / one.count : one.at_least);
-    result.push_back(before);
+  std::vector<double> times;
+  double latest = 0;
+  for (const auto& sum : sums) {
+    latest = std::max(latest, sum.count > 0 ? sum.seconds / sum.count : sum.at_least);
+    times.push_back(latest);
   }
-  return result;
+  return times;
 }
 
 } // namespace troupe

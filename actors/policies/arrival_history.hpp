@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long steps would have taken, had they waited for another number of gradients.
+// Estimates of how long steps would take if they waited for another number of gradients.
 #pragma once
 
 #include "actors/recording/records.hpp"
@@ -12,11 +12,11 @@
 namespace troupe {
 
 /// A step that waits for k gradients shows when the first k came, not when the next one would have.
-/// Under `latest_token` the others come later, and say it then; under `cancel` they never come.
-/// This keeps the arrivals of the last steps, completes them as late gradients come in, and
-/// estimates the mean time to the k-th gradient, T(k), from the newest steps that have seen it.
-/// A k-th gradient that none of them has seen is taken for as early as it can have been, so that
-/// the choice of the best k tries it.
+/// Under `latest_token` the others come later; under `cancel` they never come. This keeps the
+/// arrivals of the last steps, completes them as late gradients come in, and estimates the mean
+/// time to the k-th gradient, T(k), from the newest steps that have seen it. A k-th gradient that
+/// none of them has seen is assumed to come as early as it can, so that the choice of the best k
+/// tries it.
 ///
 /// Source: after Xu, Neglia and Sebastianelli, "Dynamic backup workers for parallel machine
 /// learning", Computer Networks 188 (2021), section 4.2, where T(k) comes of a regression.
@@ -29,8 +29,8 @@ public:
   /// A step is over.
   void add(const step_record& step);
 
-  /// T(1), ..., T(number of `replicas`), never falling. Units: seconds. Cost: as many sorts of
-  /// arrivals as there are steps in memory that have changed.
+  /// T(1), ..., T(number of `replicas`), never falling. Units: seconds. Cost: a sort of arrivals
+  /// for each step in memory.
   /// @param replicas The replicas that are there, ascending: others are left out.
   /// @param now On the clock of the records: a gradient that has not come is at least so late.
   [[nodiscard]] std::vector<double> expected_times(const std::vector<uint32_t>& replicas,
@@ -40,16 +40,16 @@ public:
 
 private:
   /// When a replica's gradient came, since its step began.
-  struct came {
+  struct arrival_time {
     std::optional<double> seconds;  ///< Nothing: not yet, or never.
     bool is_estimate = false;       ///< It was busy with an older gradient when the step began.
-    std::optional<double> at_least; ///< It was told to stop then.
+    std::optional<double> at_least; ///< When it was told to stop.
   };
 
   struct row {
     uint64_t local_step = 0; ///< The stamp of gradients for this step.
     job_time began{0};
-    std::vector<came> arrivals; ///< By replica; those beyond the end have not come.
+    std::vector<arrival_time> arrivals; ///< By replica; those beyond the end have not come.
   };
 
   void add_late(const contribution& gradient);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a replica of asynchronous training goes on: the decision of an accumulator, without actors.
+// The rule by which a replica of asynchronous training goes on, without actors.
 #pragma once
 
 #include "actors/policies/sync_options.hpp"
@@ -12,9 +12,9 @@
 
 namespace troupe {
 
-/// Where training is asynchronous nothing is stale: an update is made of the next `gradients`
-/// gradients, however old they are, and a replica's next gradient depends on no other's, but for
-/// the update that its own is part of.
+/// Where training is asynchronous, nothing is stale: an update is made of the next `gradients`
+/// gradients, however old they are. A replica waits at most for the update that its own gradient is
+/// part of.
 ///
 /// | policy        | a replica whose gradient ...  | goes on                                    |
 /// |---------------|-------------------------------|--------------------------------------------|
@@ -46,25 +46,26 @@ struct asynchronous_rule {
     return step + (position + (waits ? gradients - 1 : 0)) / gradients;
   }
 
-  /// How many updates it takes, at most, until a gradient that came is part of one; nothing if the
-  /// options are synchronous. As many as the replicas' may lie before it because others never got
-  /// their parts of them.
+  /// The most updates until a gradient that came is part of one; nothing if the options are
+  /// synchronous. Before it may lie the gradients of all replicas, and as many again of which other
+  /// variables never got their parts.
   [[nodiscard]] static std::optional<uint32_t> updates_awaited(const sync_options& options) {
     if (!traits_of(options.policy).is_asynchronous()) return std::nullopt;
     return 1 + 2 * options.total_num_replicas / options.replicas_to_aggregate;
   }
 
-  /// The last step that a gradient may be part of if its replica was told `next_step`: exactly that
-  /// one, if it waits for it.
+  /// The last step that a gradient may be part of if its replica was told `next_step`; exactly that
+  /// step, if the replica waits for it.
   [[nodiscard]] uint64_t last_step(uint64_t next_step) const {
     if (!traits_of(policy).waits_all && gradients > 1) return next_step;
     return std::max<uint64_t>(next_step, 1) - 1;
   }
 
-  /// The first step that a replica may go on with, of those that the accumulators of its variables
-  /// have said. Two of them may see gradients in another order. Where all wait the earliest counts:
-  /// did all have to agree, each replica could wait for a variable that lacks the others'
-  /// gradients, for ever. Else the latest does: completing an update anywhere means to wait for it.
+  /// The first step that a replica may go on with. @param steps That step by each accumulator of
+  /// its variables; two of them may see gradients in another order. Where all replicas wait, the
+  /// earliest counts: else each replica could wait for ever for a variable that lacks the others'
+  /// gradients. Otherwise the latest counts: a replica that completes an update anywhere waits for
+  /// it.
   [[nodiscard]] static uint64_t join(sync_policy policy, std::span<const uint64_t> steps) {
     if (steps.empty()) return 0;
     return traits_of(policy).waits_all ? std::ranges::min(steps) : std::ranges::max(steps);

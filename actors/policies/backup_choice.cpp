@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gain over time, for each number of gradients.
+// The gain per second of each number of gradients.
 #include "actors/policies/backup_choice.hpp"
 
 #include "messages/assert.hpp"
@@ -11,7 +11,7 @@ namespace troupe {
 
 namespace {
 
-// As long as nothing is known.
+// The curvature as long as none is known.
 constexpr double usual_curvature = 0.1;
 
 // The bounds of a credible estimate: training with a curvature of 2 does not learn.
@@ -48,15 +48,16 @@ void backup_choice::add(const step_record& step, const gradient_norms& norms) {
     return descent_.clear();
   spreads_.push_back(spread);
   if (spreads_.size() > options_.window) spreads_.pop_front();
-  look_at_loss(step, norms);
+  add_descent(step, norms);
 }
 
-// Consecutive steps alone say how the loss fell; where one is missing it begins anew.
-void backup_choice::look_at_loss(const step_record& step, const gradient_norms& norms) {
+// Adds a step to the descent, which begins anew where a step has no loss: only consecutive steps
+// show how the loss fell.
+void backup_choice::add_descent(const step_record& step, const gradient_norms& norms) {
   auto count = static_cast<double>(step.accepted.size());
   double loss = 0;
-  for (const auto& one : step.accepted)
-    loss += one.loss / count;
+  for (const auto& gradient : step.accepted)
+    loss += gradient.loss / count;
   if (!std::isfinite(loss)) return descent_.clear();
   auto variance = (norms.mean_squared - norms.squared_mean) * count / (count - 1);
   descent_.push_back({loss, norms.squared_mean - variance / count, norms.squared_mean});
@@ -80,15 +81,15 @@ uint32_t backup_choice::choose(const std::vector<uint32_t>& replicas, job_time n
 
 std::vector<double> backup_choice::gains(size_t count) const {
   gradient_spread mean;
-  for (const auto& one : spreads_) {
-    mean.squared_norm += one.squared_norm / static_cast<double>(spreads_.size());
-    mean.variance += one.variance / static_cast<double>(spreads_.size());
+  for (const auto& spread : spreads_) {
+    mean.squared_norm += spread.squared_norm / static_cast<double>(spreads_.size());
+    mean.variance += spread.variance / static_cast<double>(spreads_.size());
   }
-  auto curved = curvature();
+  auto curvature = this->curvature();
   std::vector<double> result;
   for (uint32_t k = 1; k <= count; ++k)
     result.push_back(options_.gain == gain_model::power ? std::pow(k, options_.power)
-                                                        : mean.gain(k, curved));
+                                                        : mean.gain(k, curvature));
   return result;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many gradients the next step waits for: the decision of the chief, without actors.
+// The chief's choice of how many gradients a step waits for, without actors.
 #pragma once
 
 #include "actors/policies/arrival_history.hpp"
@@ -37,15 +37,15 @@ struct gradient_spread {
   }
 };
 
-/// The k with the largest gain a second: of equals, the largest k; if no update is expected to
-/// help, all of them.
+/// The k with the largest gain per second; the largest such k, if several are equal; all gradients,
+/// if no update is expected to help.
 /// @param gains The gains of updates of 1, 2, ... gradients; at least one.
 /// @param times The times to the first, second, ... gradient; as many.
 [[nodiscard]] uint32_t best_count(std::span<const double> gains, std::span<const double> times);
 
 /// The best number of backups depends on which replicas are slow, which changes, and on how much
 /// one more gradient helps, which changes as training goes on. This chooses the number of gradients
-/// of each step anew: that with the largest expected gain G(k) for its expected time T(k).
+/// of each step anew: the k with the largest expected gain G(k) per expected time T(k).
 ///
 /// Source: Xu, Neglia and Sebastianelli, "Dynamic backup workers for parallel machine learning",
 /// Computer Networks 188 (2021). As there, the Lipschitz constant is estimated from losses, where
@@ -70,7 +70,7 @@ public:
   [[nodiscard]] double curvature() const;
 
 private:
-  void look_at_loss(const step_record& step, const gradient_norms& norms);
+  void add_descent(const step_record& step, const gradient_norms& norms);
   [[nodiscard]] std::vector<double> gains(size_t count) const;
 
   dynamic_backups options_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two halves of a descent.
+// Compares the losses of the two halves of a descent.
 #include "actors/policies/curvature_estimate.hpp"
 
 #include "messages/assert.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How curved the loss is, from how it fell: a decision of the chief, without actors.
+// Estimates how curved the loss is from how it fell.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,8 @@ struct descent_step {
 ///
 ///     -r squared_norm + (r c / 2) squared_update
 ///
-/// and what the loss did says c. Single losses are noisy, so those of the second half of the steps
-/// are compared with those of the first.
+/// which gives c. Single losses are noisy, so those of the second half of the steps are compared
+/// with those of the first.
 /// @param learning_rate Above 0.
 /// @returns Nothing, if there are fewer than four steps or they went nowhere; any number, if the
 /// losses are all noise. Source: after Xu, Neglia and Sebastianelli, section 3.3, who compare two

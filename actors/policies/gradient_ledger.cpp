@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Judging gradients, closing steps.
+// Judging gradients, and closing steps.
 #include "actors/policies/gradient_ledger.hpp"
 
 #include "messages/assert.hpp"
@@ -14,7 +14,7 @@ bool gradient_ledger::drop_if_late(const origin& from, std::chrono::nanoseconds 
   auto repeated = givers_.contains(from.replica);
   auto is_stale = from.local_step < step_ && !asynchronous_;
   if (!is_stale && !repeated) return false;
-  // Only the next step could have used a repeated one.
+  // A repeated gradient could only have been used by the next step.
   stale_.push_back({from, now, repeated ? step_ + 1 : step_});
   return true;
 }
@@ -43,12 +43,12 @@ closed_gradients gradient_ledger::close_step(uint32_t required) {
   later.insert(later.end(), end, accepted_.end());
   accepted_.erase(end, accepted_.end());
   closed_gradients closed{std::exchange(accepted_, std::move(later)), std::exchange(stale_, {})};
-  for (auto& one : closed.accepted)
-    one.accumulator_step = step_; // it may have come for an earlier one
+  for (auto& gradient : closed.accepted)
+    gradient.accumulator_step = step_; // it may have come for an earlier step
   givers_.clear();
   if (one_per_replica_)
-    for (const auto& one : accepted_)
-      givers_.insert(one.from.replica);
+    for (const auto& gradient : accepted_)
+      givers_.insert(gradient.from.replica);
   ++step_;
   return closed;
 }

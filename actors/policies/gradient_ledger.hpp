@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which gradients are part of a step, and which come too late: the decisions of an accumulator,
-// without actors.
+// An accumulator's decisions which gradients are part of a step and which are late, without actors.
 #pragma once
 
 #include "actors/policies/asynchronous_rule.hpp"
@@ -20,10 +19,10 @@ struct closed_gradients {
   std::vector<arrival> stale;    ///< Dropped since the step before was closed.
 };
 
-/// An accumulator and the simulator's direct engine collect by the same rules: a gradient of a past
+/// An accumulator and the simulator's direct engine collect by the same rules. A gradient of a past
 /// step is dropped, and everything that came before the step is closed is part of it. Where
-/// training is asynchronous no gradient is dropped, a step has as many as it needs and the others
-/// wait for the next, and gradients that will never come may count as given: a step may then have
+/// training is asynchronous, no gradient is dropped: a step has as many as it needs, and the others
+/// wait for the next. Gradients that will never come may count as given there: a step may then have
 /// fewer than it needs, or none. Source: tensorflow/core/kernels/conditional_accumulator_base.h.
 class gradient_ledger {
 public:
@@ -48,7 +47,7 @@ public:
   /// @returns The first step that its replica may go on with; 0 = any.
   [[nodiscard]] uint64_t accept(const origin& from, std::chrono::nanoseconds now);
 
-  /// So many gradients for `of_step` and later ones will never come.
+  /// So many gradients for `of_step` and later steps will never come.
   void count_missing(uint32_t gradients, uint64_t of_step);
 
   /// Closes the step, and begins to collect for the next. @param required How many it needs.
@@ -58,7 +57,7 @@ public:
   /// Goes on with another step, and keeps the gradients that were given.
   void set_step(uint64_t step) { step_ = step; }
 
-  /// All that was given since the step before was closed will be given again.
+  /// Forgets all gradients of this step and later ones: they will be given again.
   void forget();
 
 private:

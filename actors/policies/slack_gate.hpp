@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which replicas are too far ahead: the decision of bounded staleness, without actors.
+// The decision of bounded staleness which replicas are too far ahead, without actors.
 #pragma once
 
 #include <algorithm>
@@ -15,14 +15,14 @@ namespace troupe {
 /// begin together; with a slack beyond the end of the job none ever waits. A replica that leaves
 /// holds up none.
 ///
-/// `Waiter` is whatever the caller needs to answer a replica later. Cost: amortised constant, but
-/// for the logarithm of the number of different clocks.
+/// `Waiter` holds all that the caller needs to answer a replica later. Cost: amortised, the
+/// logarithm of the number of different clocks.
 /// Source: Ho et al., "More effective distributed ML via a stale synchronous parallel parameter
 /// server", NIPS 2013, section 3.
 template <class Waiter>
 class slack_gate {
 public:
-  /// @param replicas All that there are, on their way or not, with clocks of 0.
+  /// @param replicas The number of replicas, there or not yet; their clocks are 0.
   explicit slack_gate(uint32_t replicas = 0, uint64_t slack = 0)
     : slack_(slack), clocks_(replicas, 0), is_gone_(replicas, false) {
     if (replicas > 0) live_at_[0] = replicas;
@@ -32,7 +32,7 @@ public:
   /// the clock of the slowest.
   /// @returns The waiters that may go on now, in the order of asking; `waiter` may be among them.
   [[nodiscard]] std::vector<Waiter> arrive(uint32_t replica, Waiter waiter) {
-    if (replica >= clocks_.size()) return one(std::move(waiter)); // none to keep pace with
+    if (replica >= clocks_.size()) return {std::move(waiter)}; // it has no clock here
     auto clock = clocks_[replica];
     if (is_gone_[replica])
       clock = std::max(clock, slowest());
@@ -53,7 +53,7 @@ public:
     return admitted();
   }
 
-  /// No replica is held up any more. @returns The waiters of those that were.
+  /// Lets all replicas go on. @returns Their waiters.
   [[nodiscard]] std::vector<Waiter> open() {
     std::vector<Waiter> all;
     for (auto& [clock, waiter] : waiting_)
@@ -66,7 +66,7 @@ public:
   template <class Predicate>
   [[nodiscard]] Waiter* find_waiter(Predicate is_it) {
     auto found
-      = std::ranges::find_if(waiting_, [&is_it](const auto& one) { return is_it(one.second); });
+      = std::ranges::find_if(waiting_, [&is_it](const auto& item) { return is_it(item.second); });
     return found == waiting_.end() ? nullptr : &found->second;
   }
 
@@ -74,12 +74,6 @@ public:
   [[nodiscard]] const std::vector<std::pair<uint64_t, Waiter>>& waiting() const { return waiting_; }
 
 private:
-  static std::vector<Waiter> one(Waiter waiter) {
-    std::vector<Waiter> only;
-    only.push_back(std::move(waiter));
-    return only;
-  }
-
   // The slowest clock of the live replicas.
   [[nodiscard]] uint64_t slowest() const { return live_at_.empty() ? 0 : live_at_.begin()->first; }
 
@@ -88,7 +82,8 @@ private:
     if (--found->second == 0) live_at_.erase(found);
   }
 
-  // All waiters are looked at only if the slowest has moved on, else only the last to come.
+  // Takes out the waiters that may go on. All of them are looked at only if the slowest clock has
+  // moved on, else only the last to come.
   std::vector<Waiter> admitted() {
     auto limit = slowest() + slack_;
     std::vector<Waiter> result;
@@ -99,7 +94,7 @@ private:
       return result;
     }
     auto held = std::stable_partition(waiting_.begin(), waiting_.end(),
-                                      [&](const auto& one) { return one.first > limit; });
+                                      [&](const auto& item) { return item.first > limit; });
     for (auto at = held; at != waiting_.end(); ++at)
       result.push_back(std::move(at->second));
     waiting_.erase(held, waiting_.end());

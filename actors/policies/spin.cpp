@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processors of a process, and when looking is of use.
+// Finding the processors of a process, and the rules of looking for messages.
 #include "actors/policies/spin.hpp"
 
 #include <algorithm>
@@ -21,10 +21,12 @@ using namespace std::chrono_literals;
 // Longer than a message takes to and fro on loopback, and no more than it costs to sleep and wake.
 constexpr std::chrono::microseconds usual_bound{50};
 
-// A look and an offer that no thread takes up are shorter; what is longer is another thread's time.
+// A look takes less, with the offer of the processor if no thread takes it; the time beyond this is
+// another thread's.
 constexpr auto look_max = 5us;
 
-// Threads that wait, too, offer their processor earlier.
+// After so long another thread is one that computes: threads that wait offer their processor
+// earlier.
 constexpr auto lost_min = 1ms;
 constexpr spin_policy::duration pause_min = 16ms;
 constexpr spin_policy::duration pause_max = 1s;
@@ -111,15 +113,12 @@ bool spin_policy::goes_on(time_point now) {
   return false;
 }
 
-// Again, if it is lost as soon as the thread looks once more.
+// Another thread has kept the processor. The pause doubles if that happens as soon as the thread
+// looks again.
 void spin_policy::lose_processor(time_point now) {
   auto is_again = now < is_alone_at_ + 2 * pause_;
   pause_ = is_again ? std::clamp(2 * pause_, pause_min, pause_max) : pause_min;
   is_alone_at_ = now + pause_;
-}
-
-void spin_policy::has_found() {
-  fruitless_ = 0;
 }
 
 void spin_policy::has_slept(duration slept) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The chief's decisions about a step.
+// The decisions about a step, and their errors.
 #include "actors/policies/step_rules.hpp"
 
 #include <algorithm>

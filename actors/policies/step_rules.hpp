@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many gradients a step waits for, which replicas it does without, and why it cannot end: the
-// decisions of the chief, without actors.
+// The chief's decisions about a step, without actors: how many gradients it waits for, which
+// replicas are told to stop, and why it cannot end.
 #pragma once
 
 #include "actors/policies/backup_choice.hpp"
@@ -31,7 +31,7 @@ struct replicas_present {
 };
 
 /// How many gradients the next step waits for, where that is chosen anew for every step.
-/// @param usual The number in the options. @param is_first No step is known yet.
+/// @param usual The number in the options. @param is_first Whether no step is known yet.
 [[nodiscard]] uint32_t choose_needed(const backup_choice& choice, uint32_t usual, bool is_first,
                                      const replicas_present& replicas, job_time now);
 
@@ -52,7 +52,7 @@ struct stalled_step {
   std::vector<std::string> lacking{};
 };
 
-/// The error that reports it, of the code `stalled`.
+/// The error that reports a stalled step, with the code `stalled`.
 [[nodiscard]] error to_error(const stalled_step& stalled);
 
 } // namespace troupe

@@ -32,6 +32,31 @@ expected<sync_policy> parse_sync_policy(std::string_view name) {
 
 namespace {
 
+expected<void> check_numbers(const sync_options& options) {
+  // A negative number has become one beyond 2^31 on its way here.
+  for (auto [name, given] : {std::pair{"replicas_to_aggregate", options.replicas_to_aggregate},
+                             std::pair{"total_num_replicas", options.total_num_replicas}})
+    if (auto count = static_cast<int32_t>(given); count < 0)
+      return fail(errc::invalid_argument, fmt::format("{} is {}; give 1 or more", name, count));
+  if (options.replicas_to_aggregate == 0)
+    return fail(errc::invalid_argument,
+                "replicas_to_aggregate is 0; a step needs at least 1 gradient");
+  if (options.total_num_replicas == 0)
+    return fail(errc::invalid_argument,
+                "total_num_replicas is 0; training needs at least 1 replica");
+  auto tokens = options.initial_tokens;
+  if (tokens < -1)
+    return fail(errc::invalid_argument,
+                fmt::format("initial_tokens is {}; give 0 or more, or -1 for the default", tokens));
+  if (constexpr auto most = sync_options::initial_tokens_max; tokens > most)
+    return fail(errc::invalid_argument,
+                fmt::format("initial_tokens is {}; {} are the most", tokens, most));
+  if (auto norm = options.clip_global_norm; !(norm >= 0 && std::isfinite(norm)))
+    return fail(errc::invalid_argument,
+                fmt::format("clip_global_norm is {}; give a norm, or 0 for none", norm));
+  return {};
+}
+
 // Checks the options that go with some policies only.
 expected<void> check_policy(const sync_options& options) {
   const auto& policy = traits_of(options.policy);
@@ -75,60 +100,43 @@ expected<void> check_dynamic(const sync_options& options) {
                 fmt::format("means are made of {} steps, of which {} are remembered; give at least "
                             "1, and remember as many",
                             window, memory));
+  if (options.losses_are_sums && options.measures())
+    return fail(errc::invalid_argument,
+                "losses_are_sums does not go with dynamic backups by gain_model::measured, which "
+                "compares means; let losses be means, or choose gain_model::power");
+  return {};
+}
+
+// Checks that the replicas can give as many gradients as a step needs.
+expected<void> check_gradients(const sync_options& options) {
+  const auto& policy = traits_of(options.policy);
+  auto needed = options.replicas_to_aggregate;
+  auto replicas = options.total_num_replicas;
+  if (needed <= replicas || (policy.repeats && policy.is_asynchronous())) return {};
+  if (options.one_gradient_per_replica)
+    return fail(
+      errc::invalid_argument,
+      fmt::format("replicas_to_aggregate is {} with {} replicas, of which each may give only "
+                  "one gradient to a step; lower it, or allow several",
+                  needed, replicas));
+  if (!policy.repeats)
+    return fail(
+      errc::invalid_argument,
+      fmt::format("replicas_to_aggregate is {} with {} replicas, but under {} each gives only one "
+                  "gradient to a step; lower it, or choose the policy tensorflow",
+                  needed, replicas, policy.name));
+  if (options.first_tokens() < needed - replicas)
+    return fail(errc::invalid_argument,
+                fmt::format("Too few tokens to finish the first step: {} (given) vs {} (needed)",
+                            options.first_tokens(), needed - replicas));
   return {};
 }
 
 } // namespace
 
 expected<void> sync_options::validate() const {
-  // A negative number has become one beyond 2^31 on its way here.
-  for (auto [name, given] : {std::pair{"replicas_to_aggregate", replicas_to_aggregate},
-                             std::pair{"total_num_replicas", total_num_replicas}})
-    if (auto count = static_cast<int32_t>(given); count < 0)
-      return fail(errc::invalid_argument, fmt::format("{} is {}; give 1 or more", name, count));
-  if (replicas_to_aggregate == 0)
-    return fail(errc::invalid_argument,
-                "replicas_to_aggregate is 0; a step needs at least 1 gradient");
-  if (total_num_replicas == 0)
-    return fail(errc::invalid_argument,
-                "total_num_replicas is 0; training needs at least 1 replica");
-  if (initial_tokens < -1)
-    return fail(
-      errc::invalid_argument,
-      fmt::format("initial_tokens is {}; give 0 or more, or -1 for the default", initial_tokens));
-  if (initial_tokens > initial_tokens_max)
-    return fail(errc::invalid_argument, fmt::format("initial_tokens is {}; {} are the most",
-                                                    initial_tokens, initial_tokens_max));
-  if (!(clip_global_norm >= 0 && std::isfinite(clip_global_norm)))
-    return fail(
-      errc::invalid_argument,
-      fmt::format("clip_global_norm is {}; give a norm, or 0 for none", clip_global_norm));
-  if (auto goes = check_policy(*this); !goes) return goes;
-  if (auto goes = check_dynamic(*this); !goes) return goes;
-  if (losses_are_sums && measures())
-    return fail(errc::invalid_argument,
-                "losses_are_sums does not go with dynamic backups by gain_model::measured, which "
-                "compares means; let losses be means, or choose gain_model::power");
-  const auto& traits = traits_of(policy);
-  if (replicas_to_aggregate <= total_num_replicas || (traits.repeats && traits.is_asynchronous()))
-    return {};
-  if (one_gradient_per_replica)
-    return fail(
-      errc::invalid_argument,
-      fmt::format("replicas_to_aggregate is {} with {} replicas, of which each may give only "
-                  "one gradient to a step; lower it, or allow several",
-                  replicas_to_aggregate, total_num_replicas));
-  if (!traits.repeats)
-    return fail(
-      errc::invalid_argument,
-      fmt::format("replicas_to_aggregate is {} with {} replicas, but under {} each gives only one "
-                  "gradient to a step; lower it, or choose the policy tensorflow",
-                  replicas_to_aggregate, total_num_replicas, to_string(policy)));
-  uint32_t tokens_needed = replicas_to_aggregate - total_num_replicas;
-  if (first_tokens() < tokens_needed)
-    return fail(errc::invalid_argument,
-                fmt::format("Too few tokens to finish the first step: {} (given) vs {} (needed)",
-                            first_tokens(), tokens_needed));
+  for (auto* check : {check_numbers, check_policy, check_dynamic, check_gradients})
+    if (auto done = check(*this); !done) return done;
   return {};
 }
 

@@ -11,9 +11,9 @@
 
 namespace troupe {
 
-/// How the worth of one more gradient in an update is estimated.
+/// How the gain of an update of k gradients is estimated.
 enum class gain_model : uint8_t {
-  measured, ///< By how much the loss should fall, from the norms of gradients and their spread.
+  measured, ///< The expected fall of the loss, from the norms of gradients and their spread.
   power,    ///< k to some power: where nothing is learnt, or the power is known.
 };
 
@@ -22,10 +22,10 @@ struct dynamic_backups {
   gain_model gain = gain_model::measured;
   double power = 1; ///< The exponent of k, above 0; with 1 each gradient counts as much.
   /// Learning rate times the Lipschitz constant of the gradient, below 2: the larger, the more
-  /// noise matters, and the more gradients are waited for. 0 = it is estimated (`backup_choice`).
+  /// noise matters, and the more gradients a step waits for. 0 = estimated (`backup_choice`).
   double curvature = 0.1;
-  uint32_t window = 20;  ///< Steps that means are made of; at least 1.
-  uint32_t memory = 100; ///< Steps after which a time that was not seen again is forgotten.
+  uint32_t window = 20;  ///< Steps in a mean; at least 1.
+  uint32_t memory = 100; ///< Steps that are remembered; at least as many as in a mean.
 };
 
 /// How many replicas there are, how many gradients a step needs, and by which protocol.
@@ -37,9 +37,9 @@ struct sync_options {
   /// Only a policy that counts tokens has use for them: N of them waste the round after the first.
   int64_t initial_tokens = -1;
   /// Whether a replica, when its gradient counts, waits for the step to end before it takes a
-  /// token, so that it gives no second one. Only where tokens are counted could it; then a step
-  /// needs N live replicas. Should it give one all the same, as one that was lost and has come back
-  /// may, that is dropped as a stale one is.
+  /// token, so that it gives no second gradient. It could give one only where tokens are counted;
+  /// then a step needs N live replicas. A second gradient of a replica that was lost and has come
+  /// back is dropped as a stale one is.
   bool one_gradient_per_replica = false;
   /// Whether a gradient with a number that is not finite is refused, and its replica lost, before
   /// it spoils the variable. Costs a look at every number.
@@ -54,17 +54,17 @@ struct sync_options {
   /// Where replicas keep pace: how many gradients one may be ahead of the slowest; else 0.
   uint64_t slack = 0;
   /// If given, the chief chooses how many gradients each step after the first waits for; the first
-  /// waits for `replicas_to_aggregate`, or all there are. Where the policy has newest tokens.
+  /// waits for `replicas_to_aggregate`, or all there are. Only for policies with newest tokens.
   std::optional<dynamic_backups> dynamic;
   std::string name = "sync_replicas"; ///< The optimizer's name, for messages.
 
-  /// More tokens at the start are no choice but a mistake.
+  /// More tokens at the start must be a mistake.
   static constexpr int64_t initial_tokens_max = 1'000'000'000;
 
-  /// Errors: invalid_argument if a count is 0, or more than there may be, a norm is none, if an
-  /// option does not go with the policy or with another one, if fewer replicas than needed have
-  /// too few tokens to finish the first step (n + initial_tokens < N), or if they could never, for
-  /// want of a policy under which a replica gives several gradients to a step.
+  /// Checks the options. Errors: invalid_argument if a count is 0 or too large, a norm is not one,
+  /// an option does not go with the policy or with another option, or the replicas are fewer than a
+  /// step needs and cannot finish it: under this policy each gives one gradient to a step, or there
+  /// are too few tokens for the first step (n + initial_tokens < N).
   [[nodiscard]] expected<void> validate() const;
 
   /// Whether owners are to measure the norms of gradients.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The protocols of a step, by name, and all in which they differ.
+// The protocols of a step, by name, and the traits in which they differ.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -13,7 +13,7 @@
 
 namespace troupe {
 
-/// The fate of the replicas that a step did not wait for.
+/// The policy for replicas that a step did not wait for.
 ///
 /// | policy        | a late replica                         | tokens of an update             |
 /// |---------------|----------------------------------------|---------------------------------|
@@ -43,7 +43,7 @@ enum class sync_policy : uint8_t {
   ssp = 5,
 };
 
-/// Which token a replica gets that asks for one (`token_ledger`).
+/// The token that a replica gets when it asks for one (`token_ledger`).
 enum class token_supply : uint8_t {
   counted, ///< The oldest of those that updates made, if one is left.
   newest,  ///< One of the newest step, if the replica is behind.
@@ -58,7 +58,7 @@ enum class late_gradient : uint8_t {
   counted,   ///< It is part of a later update: training is asynchronous.
 };
 
-/// All in which policies differ: actors ask these questions, and know no policy by name.
+/// The traits in which policies differ: actors ask for these, and know no policy by name.
 struct policy_traits {
   std::string_view name;  ///< As flags and reports spell it.
   std::string_view about; ///< The words behind its name in the help of `troupe train`.
@@ -131,7 +131,7 @@ inline constexpr auto all_sync_policies = [] {
 /// The policies of which a trait is true, in the order of their numbers.
 [[nodiscard]] std::vector<sync_policy> policies_that(bool (policy_traits::*is_true)() const);
 
-/// Their names, as one reads them in a line: "tensorflow, latest_token or cancel".
+/// The names of policies in one line: "tensorflow, latest_token or cancel".
 /// @pre There is at least one.
 [[nodiscard]] std::string names_of(std::span<const sync_policy> policies,
                                    std::string_view last = " or ");

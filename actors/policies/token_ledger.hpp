@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which replica gets which token: the decisions of the token queue, without actors.
+// The token queue's decisions which replica gets which token, without actors.
 #pragma once
 
 #include "actors/policies/sync_policy.hpp"
@@ -14,17 +14,17 @@
 
 namespace troupe {
 
-/// A token is the permission to work on a step, and stamps the gradient that comes of it. Where
-/// they are counted, tokens are anonymous and wait in one FIFO; else there is always one for a
-/// replica that is behind, stamped with the newest step. Where training is asynchronous, no replica
-/// is behind: each says which step it needs at least (`asynchronous_rule`).
+/// A token is the permission to work on a step, and stamps the gradient that comes of it. Counted
+/// tokens are anonymous and wait in one FIFO. Else there is always one for a replica that is
+/// behind, stamped with the newest step. Where training is asynchronous, no replica is behind: each
+/// names the first step that it may go on with (`asynchronous_rule`).
 ///
-/// Where tokens are counted it may say so, too: if only one gradient of it counts in a step, and
-/// that one is given, it waits for the step to end, and takes the oldest token then. So none
-/// takes two tokens of the current step, and those of an update are enough for all.
+/// Where tokens are counted, a replica may name such a step, too. If only one gradient of it counts
+/// in a step, and that one is given, it waits for the step to end, and takes the oldest token then.
+/// So no replica takes two tokens of the current step, and those of an update are enough for all.
 ///
-/// `Waiter` is whatever the caller needs to answer a replica later; waiters are served in the order
-/// in which they came.
+/// `Waiter` holds all that the caller needs to answer a replica later; waiters are served in the
+/// order in which they came.
 template <class Waiter>
 class token_ledger {
 public:
@@ -58,9 +58,9 @@ public:
   /// @returns The waiters that have their token now; the others are kept until `put`.
   [[nodiscard]] std::vector<served> take_all(std::vector<Waiter> admitted, uint64_t not_before) {
     std::vector<served> result;
-    for (auto& one : admitted)
-      if (auto step = take(one, one.local_step, std::max(one.not_before, not_before)))
-        result.push_back({std::move(one), *step});
+    for (auto& waiter : admitted)
+      if (auto step = take(waiter, waiter.local_step, std::max(waiter.not_before, not_before)))
+        result.push_back({std::move(waiter), *step});
     return result;
   }
 
@@ -107,7 +107,7 @@ public:
   [[nodiscard]] const std::deque<Waiter>& waiting() const { return waiting_; }
 
 private:
-  // The oldest one, if they are counted. @pre Then there is one.
+  // The oldest token, if they are counted; else one of the newest step. @pre There is one.
   uint64_t next_token() {
     if (!policy_.counts_tokens()) return newest_;
     auto token = tokens_.front();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a wait says what it waits for, and in which words.
+// The periods and the words of the lines of a wait.
 #include "actors/policies/waiting_lines.hpp"
 
 #include "actors/recording/seconds.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A wait of many seconds says what it waits for, every now and then.
+// The lines by which a wait of many seconds says what it waits for.
 #pragma once
 
 #include "actors/recording/records.hpp"

@@ -36,13 +36,7 @@ std::string seconds(job_time time) {
 }
 
 std::string line(std::initializer_list<std::string_view> fields) {
-  std::string joined;
-  for (std::string_view one : fields) {
-    joined += one;
-    joined += ',';
-  }
-  joined.back() = '\n';
-  return joined;
+  return fmt::format("{}\n", fmt::join(fields, ","));
 }
 
 } // namespace troupe::csv

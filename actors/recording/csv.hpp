@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comma-separated values as spreadsheets, gnuplot and awk read them alike.
+// Comma-separated values in a form that spreadsheets, gnuplot and awk all read.
 #pragma once
 
 #include "actors/recording/records.hpp"
@@ -21,8 +21,8 @@ namespace troupe::csv {
 /// Seconds, exact to the nanosecond, without trailing zeros: 1.5 s gives "1.5".
 [[nodiscard]] std::string seconds(job_time time);
 
-/// At least one field as a line, line feed included. The fields are taken as they are: quote texts
-/// by `field` before.
+/// At least one field as a line, line feed included. The fields are written as they are: quote
+/// texts by `field` before.
 [[nodiscard]] std::string line(std::initializer_list<std::string_view> fields);
 
 } // namespace troupe::csv

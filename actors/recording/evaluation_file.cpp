@@ -17,12 +17,9 @@ std::string evaluation_file::header(std::string_view measure) {
 
 expected<evaluation_file> evaluation_file::create(std::filesystem::path path,
                                                   std::string_view measure) {
-  auto lines = record_writer::create(std::move(path));
-  if (!lines) return tl::unexpected(lines.error());
-  evaluation_file file{std::move(*lines)};
-  if (auto done = file.lines_.append(header(measure)); !done) return tl::unexpected(done.error());
-  if (auto done = file.flush(); !done) return tl::unexpected(done.error());
-  return file;
+  return record_writer::create(std::move(path), header(measure)).map([](record_writer lines) {
+    return evaluation_file{std::move(lines)};
+  });
 }
 
 expected<evaluation_file> evaluation_file::go_on(std::filesystem::path path,
@@ -35,7 +32,8 @@ expected<evaluation_file> evaluation_file::go_on(std::filesystem::path path,
   if (!text.empty() && !text.starts_with(first_line))
     return fail(errc::failed_precondition,
                 path.native() + " is no table of evaluations; move it away");
-  // Beside it, until all is there again: a process that ends meanwhile loses no line.
+  // The new file lies beside the old one until it has all lines: a process that ends meanwhile
+  // loses none.
   auto unfinished = path;
   unfinished += ".new";
   auto file = create(std::move(unfinished), measure);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// evaluations.csv: how well the variables did on what they were not trained on.
+// evaluations.csv: how well the variables did on held-out data.
 #pragma once
 
 #include "actors/recording/output_file.hpp"
@@ -18,18 +18,18 @@ namespace troupe {
 /// |---------------|----------|-----------------------------------------------------------|
 /// | step          |          | global step that the variables had at least               |
 /// | seconds       | s        | when the result was there, since the job began            |
-/// | the measure   | its own  | of what was held out, as in `bits_per_byte`               |
+/// | the measure   | its own  | of the held-out data, as in `bits_per_byte`               |
 class evaluation_file {
 public:
-  /// The first line of the file. @param measure The name of what is measured: "bits_per_byte".
+  /// The first line of the file. @param measure The name of the measure: "bits_per_byte".
   [[nodiscard]] static std::string header(std::string_view measure);
 
   /// Creates the file with its header. Errors: `resource`.
   [[nodiscard]] static expected<evaluation_file> create(std::filesystem::path path,
                                                         std::string_view measure);
 
-  /// The file as an earlier process has left it, to be gone on with; creates it if there is none. A
-  /// line that was cut off is dropped.
+  /// Goes on with the file that an earlier process has left; creates it if there is none. A line
+  /// that was cut off is dropped.
   /// Errors: `resource`; `failed_precondition` if it is another file.
   [[nodiscard]] static expected<evaluation_file> go_on(std::filesystem::path path,
                                                        std::string_view measure);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events, encoded and framed.
+// Encoding the points and histograms of a run as events.
 #include "actors/recording/event_file.hpp"
 
 #include "actors/recording/protobuf.hpp"
@@ -63,7 +63,8 @@ protobuf_message encode(const value_histogram& histogram) {
     .add_doubles(field::counts, histogram.counts);
 }
 
-// An evaluator that is started again has the origin of the one before it: the curve of that stays.
+// A path that is free: an evaluator that is started again has the origin of the one before it,
+// and the former curve stays.
 std::filesystem::path free_path(const std::filesystem::path& folder, const event_origin& origin) {
   const auto name = fmt::format("events.out.tfevents.{}.{}",
                                 std::chrono::system_clock::to_time_t(origin.started), origin.host);
@@ -78,16 +79,13 @@ std::filesystem::path free_path(const std::filesystem::path& folder, const event
 
 expected<event_file> event_file::create(const std::filesystem::path& folder,
                                         const event_origin& origin) {
-  auto events = record_writer::create(free_path(folder, origin));
-  if (!events) return tl::unexpected(events.error());
-  event_file file{std::move(*events), origin.started};
   const auto version = protobuf_message{}
                          .add_double(event::wall_time, seconds_of(origin.started))
                          .add_bytes(event::file_version, "brain.Event:2");
-  auto done = file.events_.append(tfrecord::frame(version.bytes()));
-  if (done) done = file.flush();
-  if (!done) return tl::unexpected(done.error());
-  return file;
+  return record_writer::create(free_path(folder, origin), tfrecord::frame(version.bytes()))
+    .map([&](record_writer events) {
+      return event_file{std::move(events), origin.started};
+    });
 }
 
 bool event_file::has_points(uint64_t step) {

@@ -92,8 +92,8 @@ expected<void> input_file::read_at(uint64_t offset, std::span<std::byte> target)
   return {};
 }
 
-tl::unexpected<error> input_file::malformed(uint64_t offset, std::string_view what) const {
-  return fail(errc::malformed, fmt::format("{}: byte {}: {}", name(), offset, what));
+tl::unexpected<error> input_file::malformed(uint64_t offset, std::string_view problem) const {
+  return fail(errc::malformed, fmt::format("{}: byte {}: {}", name(), offset, problem));
 }
 
 std::string excerpt(std::string_view text, size_t bytes_max) {

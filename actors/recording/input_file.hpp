@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file to read at any offset, or bytes in memory that stand for one.
+// A file that is read at any offset, or bytes in memory that stand for one.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -14,9 +14,9 @@
 
 namespace troupe {
 
-/// A reader of a file format must say of every wrong byte in which file and where it stands, must
-/// survive a file that shrinks under it (a mapped file would kill the process), and wants to be
-/// tested on bytes that are in no file. This is what all readers of formats read from.
+/// All readers of file formats read from this. A reader must name the file and the position of a
+/// wrong byte, must survive a file that shrinks under it (a mapped file would kill the process),
+/// and is tested on bytes that are in no file.
 ///
 /// A cheap value: copies share the open file. Thread: any.
 class input_file {
@@ -39,8 +39,8 @@ public:
   /// Errors: `malformed` if the file ends before; `resource` if the system refuses.
   [[nodiscard]] expected<void> read_at(uint64_t offset, std::span<std::byte> target) const;
 
-  /// The error of a reader that met something wrong: "NAME: byte OFFSET: WHAT".
-  [[nodiscard]] tl::unexpected<error> malformed(uint64_t offset, std::string_view what) const;
+  /// The error of a reader that met something wrong: "NAME: byte OFFSET: PROBLEM".
+  [[nodiscard]] tl::unexpected<error> malformed(uint64_t offset, std::string_view problem) const;
 
 private:
   struct state;
@@ -50,8 +50,8 @@ private:
   std::shared_ptr<const state> state_;
 };
 
-/// Bytes that a file holds, as part of an error message: in quotes, on one line, and cut where it
-/// would get too long to read.
+/// Bytes of a file as part of an error message: in quotes, on one line, and cut where it would get
+/// too long to read.
 [[nodiscard]] std::string excerpt(std::string_view text, size_t bytes_max = 60);
 
 } // namespace troupe

@@ -34,18 +34,20 @@ wait_fields waits_of(const step_record& step, const contribution& accepted) {
   return fields;
 }
 
-std::string line_of(uint64_t step, const contribution& one, std::string_view verdict,
+std::string line_of(uint64_t step, const contribution& gradient, std::string_view verdict,
                     const wait_fields& waits) {
-  return csv::line({std::to_string(step), std::to_string(one.replica), verdict,
-                    std::to_string(one.local_step), std::to_string(one.staleness),
-                    csv::seconds(one.arrived), csv::seconds(one.compute), csv::seconds(one.waited),
-                    waits.waited_for, waits.waited_for_seconds, waits.idle_seconds,
-                    csv::field(one.loss), std::to_string(one.examples)});
+  return csv::line({std::to_string(step), std::to_string(gradient.replica), verdict,
+                    std::to_string(gradient.local_step), std::to_string(gradient.staleness),
+                    csv::seconds(gradient.arrived), csv::seconds(gradient.compute),
+                    csv::seconds(gradient.waited), waits.waited_for, waits.waited_for_seconds,
+                    waits.idle_seconds, csv::field(gradient.loss),
+                    std::to_string(gradient.examples)});
 }
 
+// Limits of lines that are read back.
 constexpr uint32_t replicas_max = 1'000'000;
-constexpr uint64_t steps_max = uint64_t{1} << 53; // beyond it, the numbers of a page have gaps
-constexpr double seconds_max = 1e9; // as nanoseconds, sums and differences of a few fit
+constexpr uint64_t steps_max = uint64_t{1} << 53; // larger numbers have gaps in JavaScript
+constexpr double seconds_max = 1e9; // sums and differences of a few still fit in nanoseconds
 
 template <class Number>
 bool read(std::string_view text, Number& number) {
@@ -76,22 +78,19 @@ bool read_loss(std::string_view text, double& loss) {
 } // namespace
 
 expected<ledger_file> ledger_file::create(std::filesystem::path path, uint64_t bytes_max) {
-  auto lines = record_writer::create(std::move(path));
-  if (!lines) return tl::unexpected(lines.error());
-  ledger_file file{std::move(*lines), bytes_max};
-  if (auto done = file.lines_.append(header); !done) return tl::unexpected(done.error());
-  if (auto done = file.flush(); !done) return tl::unexpected(done.error());
-  return file;
+  return record_writer::create(std::move(path), header).map([&](record_writer lines) {
+    return ledger_file{std::move(lines), bytes_max};
+  });
 }
 
 expected<void> ledger_file::append(const step_record& step) {
   std::string lines;
-  for (const auto& one : step.accepted)
-    lines += line_of(step.step, one, "accepted", waits_of(step, one));
-  for (const auto& one : step.stale)
-    lines += line_of(step.step, one, "stale", {});
-  for (const auto& one : step.cancelled)
-    lines += line_of(step.step, one, "cancelled", {});
+  for (const auto& gradient : step.accepted)
+    lines += line_of(step.step, gradient, "accepted", waits_of(step, gradient));
+  for (const auto& gradient : step.stale)
+    lines += line_of(step.step, gradient, "stale", {});
+  for (const auto& gradient : step.cancelled)
+    lines += line_of(step.step, gradient, "cancelled", {});
   is_full_ = is_full_ || lines.size() > bytes_left_;
   if (is_full_)
     return fail(errc::limit_exceeded,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ledger.csv: what became of every gradient, and which replica waited for which.
+// ledger.csv: the verdict on every gradient, and which replica waited for which.
 #pragma once
 
 #include "actors/recording/output_file.hpp"
@@ -46,8 +46,8 @@ public:
       "token_wait_seconds,waited_for,waited_for_seconds,idle_seconds,loss,examples\n";
 
   /// Creates the file with its header. Errors: `resource`.
-  /// @param bytes_max Size of the file: the first step that would make it larger is left out, and
-  /// all later ones.
+  /// @param bytes_max The most bytes of the file: the first step that would make it larger is left
+  /// out, and so are all later ones.
   [[nodiscard]] static expected<ledger_file> create(std::filesystem::path path,
                                                     uint64_t bytes_max = UINT64_MAX);
 
@@ -81,8 +81,8 @@ struct ledger_line {
   job_time idle{0}; ///< From its arrival to the end of the step; accepted ones only.
 };
 
-/// Reads what `ledger_file` writes for one gradient, without the line end. Columns 9 and 10
-/// are not read: they follow from the lines of a step together.
+/// Reads a line of `ledger_file`, without its line end. Columns 9 and 10 are not read: they follow
+/// from the lines of a step together.
 /// @returns Nothing if a field is not what it must be.
 [[nodiscard]] std::optional<ledger_line> read_ledger_line(std::string_view text);
 

@@ -8,12 +8,9 @@
 namespace troupe {
 
 expected<metrics_file> metrics_file::create(std::filesystem::path path) {
-  auto lines = record_writer::create(std::move(path));
-  if (!lines) return tl::unexpected(lines.error());
-  metrics_file file{std::move(*lines)};
-  if (auto done = file.lines_.append(header); !done) return tl::unexpected(done.error());
-  if (auto done = file.flush(); !done) return tl::unexpected(done.error());
-  return file;
+  return record_writer::create(std::move(path), header).map([](record_writer lines) {
+    return metrics_file{std::move(lines)};
+  });
 }
 
 expected<void> metrics_file::append(const step_record& step) {

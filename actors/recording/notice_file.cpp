@@ -11,13 +11,9 @@
 namespace troupe {
 
 expected<notice_file> notice_file::create(std::filesystem::path path) {
-  auto lines = record_writer::create(std::move(path));
-  if (!lines) return tl::unexpected(lines.error());
-  notice_file file{std::move(*lines)};
-  auto done = file.lines_.append(header);
-  if (done) done = file.lines_.flush();
-  if (!done) return tl::unexpected(done.error());
-  return file;
+  return record_writer::create(std::move(path), header).map([](record_writer lines) {
+    return notice_file{std::move(lines)};
+  });
 }
 
 expected<void> notice_file::append(uint64_t step, std::string_view text) {

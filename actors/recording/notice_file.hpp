@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// notices.csv: what was said to people while a run went on.
+// notices.csv: the messages of a run to people.
 #pragma once
 
 #include "actors/recording/output_file.hpp"
@@ -11,12 +11,12 @@
 
 namespace troupe {
 
-/// A warning on a terminal is gone with the terminal. This keeps every line that a run says beside
+/// A warning on a terminal is gone with the terminal. This file keeps every line of a run beside
 /// its progress: replicas that are lost, files that could not be written, why it ended.
 ///
 /// | column | meaning                                |
 /// |--------|----------------------------------------|
-/// | step   | global step when it was said           |
+/// | step   | global step at that time               |
 /// | text   | one line, control characters as blanks |
 class notice_file {
 public:

@@ -21,7 +21,7 @@ tl::unexpected<error> system_failure(std::string_view action, const std::filesys
               fmt::format("cannot {} {}: {}", action, path.native(), std::strerror(code)));
 }
 
-// The file that a link leads to, there or not.
+// The path that a link leads to, whether a file lies there or not.
 std::filesystem::path behind_links(std::filesystem::path path) {
   constexpr int links_max = 40; // as many as Linux follows
   std::error_code ignored;
@@ -87,7 +87,7 @@ expected<void> replace_file(const std::filesystem::path& path, std::string_view 
   std::error_code ignored;
   auto kind = fs::status(path, ignored).type();
   if (kind != fs::file_type::not_found && kind != fs::file_type::regular) {
-    std::ofstream device{path}; // nothing there is to be kept, nor can be replaced
+    std::ofstream device{path}; // it has no content to keep, and cannot be replaced
     device << bytes << std::flush;
     return device ? expected<void>{} : system_failure("write", path);
   }
@@ -113,10 +113,14 @@ expected<void> sync_folder(const std::filesystem::path& path) {
   return result;
 }
 
-expected<record_writer> record_writer::create(std::filesystem::path path) {
+expected<record_writer> record_writer::create(std::filesystem::path path,
+                                              std::string_view first_record) {
   auto file = output_file::create(std::move(path));
   if (!file) return tl::unexpected(file.error());
-  return record_writer{std::move(*file)};
+  record_writer writer{std::move(*file)};
+  auto done = writer.append(first_record).and_then([&] { return writer.flush(); });
+  if (!done) return tl::unexpected(done.error());
+  return writer;
 }
 
 record_writer::record_writer(record_writer&& other) noexcept

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that a run writes while it goes on, and that tells when the disk refuses.
+// Files that a run writes while it goes on, with an error when the disk refuses.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -30,7 +30,7 @@ public:
   /// Errors: `resource`; an unknown part of `bytes` may then be in the file.
   [[nodiscard]] expected<void> write_at(uint64_t offset, std::string_view bytes);
 
-  /// Waits until the disk itself holds what was written, so that not even a power cut undoes it.
+  /// Waits until the disk itself holds the written bytes, so that not even a power cut undoes them.
   /// Cost: one wait for the disk.
   /// Errors: `resource`.
   [[nodiscard]] expected<void> sync();
@@ -38,7 +38,7 @@ public:
   /// Cuts the file to `size` bytes; used to drop the half of a record that a full disk left behind.
   void truncate(uint64_t size);
 
-  /// Gives the file another path in the same file system; what lay there is replaced.
+  /// Gives the file another path in the same file system, and replaces a file that lies there.
   /// Errors: `resource`.
   [[nodiscard]] expected<void> rename(std::filesystem::path path);
 
@@ -52,9 +52,9 @@ private:
   int descriptor_ = -1;
 };
 
-/// Writes a file as a whole: its reader finds what was there before, or all of `bytes`. A link
-/// stays one: the file behind it is written. A device or a pipe gets the bytes as they are. Errors:
-/// `resource`; what was there before is there still.
+/// Writes a file as a whole: a reader finds the former content, or all of `bytes`. A link stays
+/// one: the file behind it is written. A device or a pipe gets the bytes as they are.
+/// Errors: `resource`; the former content is still there.
 [[nodiscard]] expected<void> replace_file(const std::filesystem::path& path,
                                           std::string_view bytes);
 
@@ -69,13 +69,15 @@ public:
   /// Bytes that may wait in memory before they are written without being asked.
   static constexpr size_t pending_bytes_max = size_t{64} << 10;
 
-  /// Creates the file at `path`. Errors: as `output_file::create`.
-  [[nodiscard]] static expected<record_writer> create(std::filesystem::path path);
+  /// Creates the file at `path`, with a first record such as the header of a table.
+  /// Errors: `resource`.
+  [[nodiscard]] static expected<record_writer> create(std::filesystem::path path,
+                                                      std::string_view first_record = {});
 
   record_writer(record_writer&& other) noexcept;
   record_writer& operator=(record_writer&& other) noexcept;
 
-  /// Writes what is pending; a failure is lost here, so call `flush` where it matters.
+  /// Writes pending records; a failure is lost here, so call `flush` where it matters.
   ~record_writer();
 
   /// Adds one record (its line end included).
@@ -83,10 +85,10 @@ public:
   /// lost.
   [[nodiscard]] expected<void> append(std::string_view record);
 
-  /// Writes what is pending. Errors: as `append`.
+  /// Writes pending records. Errors: as `append`.
   [[nodiscard]] expected<void> flush();
 
-  /// As `output_file::rename`; what is pending is written later, to the same file.
+  /// As `output_file::rename`; pending records are written later, to the same file.
   [[nodiscard]] expected<void> rename(std::filesystem::path path) {
     return file_.rename(std::move(path));
   }

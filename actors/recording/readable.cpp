@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choosing units and digits for a reader.
+// The choice of units and digits.
 #include "actors/recording/readable.hpp"
 
 #include <cmath>

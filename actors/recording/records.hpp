@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The records of a job: plain values that actors produce, and of which files, plots and
-// summaries are made.
+// The records of a job: plain values from actors, of which files, plots and summaries are made.
 #pragma once
 
 #include <chrono>
@@ -17,8 +16,8 @@ using job_time = std::chrono::nanoseconds;
 struct contribution {
   uint32_t replica = 0;
   uint64_t local_step = 0; ///< The global step that the gradient was computed for.
-  /// Updates since its token, not counting its own: by so many steps it is stale; or late, if it is
-  /// accepted, where training is asynchronous.
+  /// Updates since its token, not counting its own. By so many steps it is stale, or late if it is
+  /// accepted (where training is asynchronous).
   uint64_t staleness = 0;
   job_time arrived{0};   ///< When the last of its variables' gradients came in.
   job_time compute{0};   ///< Time that the replica spent on it, measured before the barrier.
@@ -48,7 +47,7 @@ struct step_record {
   std::vector<variable_update> updates; ///< All variables' updates, in order of completion.
 };
 
-/// One happening on the timeline of one actor.
+/// One event on the timeline of one actor.
 struct timeline_event {
   enum class kind : uint8_t {
     span,       ///< Something that took `duration`.

@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-/// The ledger of a long run is too long for a spreadsheet or a plot; this is what it adds up to.
+/// The ledger of a long run is too long for a spreadsheet or a plot; this has its sums.
 ///
 /// | column          | unit    | meaning                                                     |
 /// |-----------------|---------|-------------------------------------------------------------|
@@ -21,9 +21,9 @@ namespace troupe {
 /// | used_seconds    | s       | spent on the accepted gradients                             |
 /// | wasted_seconds  | s       | spent on the others                                         |
 /// | waiting_seconds | s       | spent waiting for tokens                                    |
-/// | held_up_seconds | s       | what the others waited for it, in steps that it completed   |
+/// | held_up_seconds | s       | time that others waited for it, in steps that it completed  |
 ///
-/// Writes the file as a whole, in place of the one that was there.
+/// Writes the file as a whole, in place of a former one.
 /// Errors: `resource`.
 [[nodiscard]] expected<void> write_replica_table(const std::filesystem::path& path,
                                                  const summary& run);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times of a job as people write them.
+// The conversion of a job's times to seconds.
 #pragma once
 
 #include "actors/recording/records.hpp"
@@ -8,6 +8,7 @@
 
 namespace troupe {
 
+/// A time in seconds, as people write it.
 [[nodiscard]] inline double seconds(job_time time) {
   return std::chrono::duration<double>(time).count();
 }

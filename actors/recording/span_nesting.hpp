@@ -19,8 +19,8 @@ struct time_span {
 
 /// Viewers draw the spans of a track as a stack and show nonsense, without a word, for two that
 /// overlap in part. Spans come in when they end, and clocks are read at slightly different moments,
-/// so such overlaps happen. The newcomer is then cut to the part that nests: what is shown earlier
-/// stays as it is.
+/// so such overlaps happen. The newcomer is then cut to the part that nests; earlier spans stay as
+/// they are.
 class span_nesting {
 public:
   /// How many spans back an overlap is still found; older ones lie in the past of an actor that

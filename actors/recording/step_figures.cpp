@@ -2,6 +2,8 @@
 // The arithmetic on one step's record.
 #include "actors/recording/step_figures.hpp"
 
+#include "actors/recording/seconds.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,7 +12,7 @@ namespace troupe {
 
 namespace {
 
-// Clocks of different actors may disagree by a little; a wait is never less than nothing.
+// The time between two moments, not below 0: clocks of different actors may disagree by a little.
 job_time between(job_time from, job_time to) {
   return std::max(to - from, job_time{0});
 }
@@ -24,9 +26,9 @@ job_time step_duration(const step_record& step) {
 double mean_loss(const step_record& step) {
   double sum = 0;
   uint32_t count = 0;
-  for (const auto& one : step.accepted) {
-    if (std::isnan(one.loss)) continue;
-    sum += one.loss;
+  for (const auto& gradient : step.accepted) {
+    if (std::isnan(gradient.loss)) continue;
+    sum += gradient.loss;
     ++count;
   }
   return count == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / count;
@@ -34,15 +36,15 @@ double mean_loss(const step_record& step) {
 
 uint64_t accepted_examples(const step_record& step) {
   uint64_t sum = 0;
-  for (const auto& one : step.accepted)
-    sum += one.examples;
+  for (const auto& gradient : step.accepted)
+    sum += gradient.examples;
   return sum;
 }
 
 double examples_per_second(const step_record& step) {
-  const double seconds = std::chrono::duration<double>(step_duration(step)).count();
-  if (seconds <= 0) return std::numeric_limits<double>::quiet_NaN();
-  return static_cast<double>(accepted_examples(step)) / seconds;
+  const auto took = step_duration(step);
+  if (took <= job_time{0}) return std::numeric_limits<double>::quiet_NaN();
+  return static_cast<double>(accepted_examples(step)) / seconds(took);
 }
 
 const contribution* completing_contribution(const step_record& step) {

@@ -12,23 +12,31 @@ using kind = timeline_event::kind;
 
 constexpr size_t step_ends_max = 256; // a token older than so many steps gets no arrow
 
-// A moment inside a span, near its end or its beginning: viewers tie arrows to the span around
-// them.
+// A moment inside a span, near its end: viewers tie arrows to the span around them.
 job_time just_before(job_time end, job_time duration) {
   return end - std::min<job_time>(duration / 2, std::chrono::microseconds{1});
 }
 
+// A moment inside a span, near its beginning.
 job_time just_after(job_time start, job_time duration) {
   return start + std::min<job_time>(duration / 2, std::chrono::microseconds{1});
 }
 
-// A timeline begins with the job, though another clock may say that something was before it.
+// Cuts events to the time of the job: by another clock some may have begun before it.
 void cut_before_job(std::vector<timeline_event>& events) {
   for (auto& event : events) {
     auto before = std::max(job_time{0} - event.start, job_time{0});
     event.start += before;
     event.duration = std::max(event.duration - before, job_time{0});
   }
+}
+
+timeline_event instant_of(const contribution& gradient, const char* verdict) {
+  return {.what = kind::instant,
+          .actor = replica_track(gradient.replica),
+          .name = verdict,
+          .start = gradient.arrived,
+          .step = gradient.local_step};
 }
 
 } // namespace
@@ -50,18 +58,10 @@ std::vector<timeline_event> step_timeline::events_of(const step_record& step) {
   }
   for (const auto& gradient : step.stale) {
     add_compute(gradient, step, events);
-    events.push_back({.what = kind::instant,
-                      .actor = replica_track(gradient.replica),
-                      .name = "stale",
-                      .start = gradient.arrived,
-                      .step = gradient.local_step});
+    events.push_back(instant_of(gradient, "stale"));
   }
   for (const auto& gradient : step.cancelled)
-    events.push_back({.what = kind::instant,
-                      .actor = replica_track(gradient.replica),
-                      .name = "cancelled",
-                      .start = gradient.arrived,
-                      .step = gradient.local_step});
+    events.push_back(instant_of(gradient, "cancelled"));
   step_ends_[step.step] = step.ended;
   if (step_ends_.size() > step_ends_max) step_ends_.erase(step_ends_.begin());
   cut_before_job(events);
@@ -119,8 +119,8 @@ void step_timeline::add_gradient_arrow(const contribution& gradient, const step_
   events.push_back(arrow);
 }
 
-// A token of the step before comes from the beginning of this one: of a timeline that is full, not
-// all steps are shown, and an arrow needs a span where it starts.
+// A token of the step before leaves the chief at the beginning of this step: an arrow needs a span
+// where it starts, and a timeline that was full does not show all steps.
 void step_timeline::add_token_arrow(const contribution& gradient, const step_record& step,
                                     std::vector<timeline_event>& events) {
   auto made = step_ends_.find(gradient.local_step);

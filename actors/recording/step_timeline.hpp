@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From step records to a timeline: what every actor did when, and what made it go on.
+// Converts step records to the events of a timeline.
 #pragma once
 
 #include "actors/recording/records.hpp"
@@ -10,8 +10,8 @@
 
 namespace troupe {
 
-/// No actor sends timeline events: all that a timeline shows of a step is in its record, in every
-/// world alike. This turns one record after the other into events.
+/// No actor sends timeline events: the record of a step has everything that a timeline shows of it,
+/// in every world. This converts one record after the other.
 ///
 /// | track          | spans                   | arrows                            |
 /// |----------------|-------------------------|-----------------------------------|

@@ -3,6 +3,7 @@
 #include "actors/recording/summary.hpp"
 
 #include "actors/recording/readable.hpp"
+#include "actors/recording/seconds.hpp"
 #include "actors/recording/step_figures.hpp"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ namespace {
 
 using replica_line = std::pair<const uint32_t, replica_summary>;
 
-// A thousand replicas compute for 292 years within months, and clocks count no more.
+// Adds up to the limits of a clock, 292 years: a thousand replicas compute that long in months.
 void add_time(job_time& sum, job_time more) {
   int64_t result = 0;
   if (__builtin_add_overflow(sum.count(), more.count(), &result))
@@ -25,15 +26,15 @@ void add_time(job_time& sum, job_time more) {
     sum = job_time{result};
 }
 
-void count_effort(replica_summary& replica, const contribution& one) {
-  add_time(replica.compute, one.compute);
-  add_time(replica.waiting, one.waited);
-  replica.staleness_max = std::max(replica.staleness_max, one.staleness);
+void count_effort(replica_summary& replica, const contribution& gradient) {
+  add_time(replica.compute, gradient.compute);
+  add_time(replica.waiting, gradient.waited);
+  replica.staleness_max = std::max(replica.staleness_max, gradient.staleness);
 }
 
-void count_waste(replica_summary& replica, const contribution& one) {
-  count_effort(replica, one);
-  add_time(replica.wasted, one.compute);
+void count_waste(replica_summary& replica, const contribution& gradient) {
+  count_effort(replica, gradient);
+  add_time(replica.wasted, gradient.compute);
 }
 
 // The replicas to list, in order of their numbers; if there are too many, those that lost most.
@@ -97,44 +98,44 @@ void summary::add(const step_record& step) {
   elapsed_ = std::max(elapsed_, step.ended);
   examples_ += accepted_examples(step);
   count_accepted(step);
-  for (const auto& one : step.cancelled)
-    count_cancelled(one);
-  for (const auto& one : step.stale)
-    count_stale(one);
+  for (const auto& gradient : step.cancelled)
+    count_cancelled(gradient);
+  for (const auto& gradient : step.stale)
+    count_stale(gradient);
 }
 
 void summary::count_accepted(const step_record& step) {
   const auto* last = completing_contribution(step);
-  for (const auto& one : step.accepted) {
-    auto& replica = replicas_[one.replica];
+  for (const auto& gradient : step.accepted) {
+    auto& replica = replicas_[gradient.replica];
     ++replica.accepted;
-    count_effort(replica, one);
-    if (one.replica != last->replica)
-      add_time(replicas_[last->replica].held_up, waited_for_completion(step, one));
+    count_effort(replica, gradient);
+    if (gradient.replica != last->replica)
+      add_time(replicas_[last->replica].held_up, waited_for_completion(step, gradient));
   }
 }
 
-void summary::count_cancelled(const contribution& one) {
-  auto& replica = replicas_[one.replica];
+void summary::count_cancelled(const contribution& gradient) {
+  auto& replica = replicas_[gradient.replica];
   ++replica.cancelled;
-  count_waste(replica, one);
-  auto& told = told_to_stop_[one.replica];
-  if (one.local_step != told.end) told.first = one.local_step;
-  told.end = one.local_step + 1;
+  count_waste(replica, gradient);
+  auto& steps = told_to_stop_[gradient.replica];
+  if (gradient.local_step != steps.end) steps.first = gradient.local_step;
+  steps.end = gradient.local_step + 1;
 }
 
-// A gradient that was done when its replica was told to stop comes nevertheless: it is one
-// gradient.
-void summary::count_stale(const contribution& one) {
-  auto& replica = replicas_[one.replica];
+// If a gradient was done when its replica was told to stop, it comes nevertheless. It was counted
+// as cancelled, and counts as stale now.
+void summary::count_stale(const contribution& gradient) {
+  auto& replica = replicas_[gradient.replica];
   ++replica.stale;
-  count_waste(replica, one);
-  auto told = told_to_stop_.find(one.replica);
-  if (told == told_to_stop_.end()) return;
-  auto& steps = told->second;
-  if (one.local_step < steps.first || one.local_step >= steps.end) return;
+  count_waste(replica, gradient);
+  auto found = told_to_stop_.find(gradient.replica);
+  if (found == told_to_stop_.end()) return;
+  auto& steps = found->second;
+  if (gradient.local_step < steps.first || gradient.local_step >= steps.end) return;
   --replica.cancelled;
-  steps.first = one.local_step + 1;
+  steps.first = gradient.local_step + 1;
 }
 
 replica_summary summary::total() const {
@@ -155,9 +156,8 @@ std::string summary::text() const {
   if (step_times_.count() == 0) return "no step was completed\n";
   const auto sum = total();
   const auto took = elapsed_ - began_;
-  const double seconds = std::chrono::duration<double>(took).count();
-  const auto rate = [&](uint64_t count) {
-    return readable::quantity(seconds > 0 ? static_cast<double>(count) / seconds : 0);
+  const auto rate = [took](uint64_t count) {
+    return readable::quantity(took > job_time{0} ? static_cast<double>(count) / seconds(took) : 0);
   };
   auto text = fmt::format("{} steps in {}: {} steps/s", readable::count(step_times_.count()),
                           readable::duration(took), rate(step_times_.count()));

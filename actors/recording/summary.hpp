@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a run in twenty lines: what the steps took, and what became of every replica's work.
+// The summary of a run: the times of its steps, and the gradients and times of each replica.
 #pragma once
 
 #include "actors/recording/duration_sample.hpp"
@@ -15,7 +15,7 @@ namespace troupe {
 struct replica_summary {
   uint64_t accepted = 0;
   uint64_t stale = 0;
-  uint64_t cancelled = 0;     ///< Their replica was told to stop, and they never came.
+  uint64_t cancelled = 0;     ///< Never came: the replica was told to stop.
   uint64_t staleness_max = 0; ///< The most steps that a gradient of it came too late.
   job_time compute{0};        ///< Spent on gradients, used or not.
   job_time wasted{0};         ///< The part of `compute` for gradients that no update used.
@@ -29,7 +29,7 @@ struct replica_summary {
 };
 
 /// Adds up step records and prints the totals. A contribution counts when its step's record comes
-/// in; what was under way when the run ended is in none. Thread: one owner at a time. Cost:
+/// in; gradients under way when the run ended are in none. Thread: one owner at a time. Cost:
 /// constant per contribution; memory per replica, and `duration_sample`.
 class summary {
 public:
@@ -51,13 +51,12 @@ public:
   /// Examples that the updates learned from.
   [[nodiscard]] uint64_t examples() const { return examples_; }
 
-  /// From the start of the job to the end of the last step; of a job that is resumed, with the time
-  /// before.
+  /// From the start of the job to the end of the last step, with the time before the job was
+  /// resumed.
   [[nodiscard]] job_time elapsed() const { return elapsed_; }
 
-  /// The whole as plain text, a few lines and a table with a line for each replica, for a terminal.
-  /// If there are more than `replica_lines_max` replicas, only those that lost most gradients are
-  /// listed.
+  /// A few lines and a table with a line for each replica, for a terminal. If there are more than
+  /// `replica_lines_max` replicas, only those that lost most gradients are listed.
   [[nodiscard]] std::string text() const;
 
   /// Lines of the table at most, so that a run of thousands of replicas does not flood the
@@ -72,8 +71,8 @@ private:
   };
 
   void count_accepted(const step_record& step);
-  void count_cancelled(const contribution& one);
-  void count_stale(const contribution& one);
+  void count_cancelled(const contribution& gradient);
+  void count_stale(const contribution& gradient);
 
   std::map<uint32_t, replica_summary> replicas_;
   std::map<uint32_t, stopped_steps> told_to_stop_;

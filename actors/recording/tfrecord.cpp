@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Framing records.
+// The checksums and frames of records.
 #include "actors/recording/tfrecord.hpp"
 
 #include "kernels/tensor/crc32c.hpp"

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeping a JSON file whole while it grows.
+// Keeping the JSON file whole while it grows, and thinning it out.
 #include "actors/recording/timeline_file.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -66,12 +67,9 @@ expected<void> timeline_file::append(uint64_t step, std::span<const timeline_eve
   auto text = is_kept() ? text_of(events) : std::string{};
   while (is_kept() && !fits(events, text.size()) && can_thin())
     if (auto done = thin(); !done) return done;
-  if (!is_kept() || !fits(events, text.size())) {
-    left_out_ += events.size();
-    return {};
-  }
+  if (!is_kept() || !fits(events, text.size())) return {};
   name_tracks(events);
-  parts_.push_back({step, closing_offset_ + pending_.size(), text.size(), events.size()});
+  parts_.push_back({step, closing_offset_ + pending_.size(), text.size()});
   pending_ += text;
   return pending_.size() >= pending_bytes_max ? flush() : expected<void>{};
 }
@@ -103,7 +101,7 @@ std::string timeline_file::text_of(std::span<const timeline_event> events) {
   return text;
 }
 
-// A track has its name as soon as something of it is in the file.
+// Names the tracks that have their first events in the file now.
 void timeline_file::name_tracks(std::span<const timeline_event> events) {
   for (const auto& event : events) {
     auto& track = tracks_.at(event.actor);
@@ -116,9 +114,7 @@ void timeline_file::name_tracks(std::span<const timeline_event> events) {
 
 timeline_event timeline_file::nested(track& track, timeline_event event) {
   if (event.what != timeline_event::kind::span) return event;
-  const auto whole = time_span{event.start, event.start + event.duration};
-  const auto fitted = track.nesting.fit(whole);
-  if (fitted != whole) ++cut_;
+  const auto fitted = track.nesting.fit({event.start, event.start + event.duration});
   event.start = fitted.start;
   event.duration = fitted.end - fitted.start;
   return event;
@@ -133,7 +129,7 @@ bool timeline_file::fits(std::span<const timeline_event> events, uint64_t bytes)
   return closing_offset_ + pending_.size() + bytes + reserved_bytes <= file_bytes_max_;
 }
 
-// A single step cannot be made fewer.
+// Whether the file has more than one step.
 bool timeline_file::can_thin() const {
   auto differs = [&](const part& each) { return each.step != parts_.front().step; };
   return std::ranges::any_of(parts_, differs);
@@ -142,21 +138,16 @@ bool timeline_file::can_thin() const {
 expected<void> timeline_file::thin() {
   steps_apart_ *= 2;
   std::vector<part> kept;
-  for (const auto& each : parts_) {
-    if (each.step % steps_apart_ == 0)
-      kept.push_back(each);
-    else
-      left_out_ += each.events;
-  }
+  std::ranges::copy_if(parts_, std::back_inserter(kept),
+                       [this](const part& each) { return each.step % steps_apart_ == 0; });
   if (kept.size() == parts_.size()) return {};
-  auto done = flush();
-  if (done) done = write_again(kept);
+  auto done = flush().and_then([&] { return write_again(kept); });
   if (done) return done;
   failure_ = done.error();
   return forget_unfinished(file_.path(), failure_);
 }
 
-// Into a new file, which takes the place of this one when it is whole.
+// Writes the kept parts into a new file, which takes the place of this one when it is whole.
 expected<void> timeline_file::write_again(const std::vector<part>& kept) {
   auto path = file_.path();
   std::ifstream before{path, std::ios::binary};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// timeline.json: what every actor did when, for chrome://tracing and Perfetto.
+// timeline.json: the events of every actor over time, for chrome://tracing and Perfetto.
 #pragma once
 
 #include "actors/recording/output_file.hpp"
@@ -36,8 +36,8 @@ struct timeline_options {
 /// steps that are there are spread evenly over the whole job, and are the same in every run.
 ///
 /// Each actor has one track, in the order of `timeline_options::tracks`, then of first appearance.
-/// Spans of a track nest (see `span_nesting`; what had to be cut is counted). An arrow is drawn
-/// between the *spans* that enclose its two moments, so let a flow start and end inside a span.
+/// Spans of a track nest (`span_nesting`). An arrow is drawn between the *spans* that enclose its
+/// two moments, so let a flow start and end inside a span.
 class timeline_file {
 public:
   /// Bytes of events that may wait in memory.
@@ -51,7 +51,7 @@ public:
   timeline_file(timeline_file&&) noexcept = default;
   timeline_file& operator=(timeline_file&&) = delete;
 
-  /// Writes what is pending; a failure is lost here, so call `flush` where it matters.
+  /// Writes pending events; a failure is lost here, so call `flush` where it matters.
   ~timeline_file();
 
   /// Adds events that belong to a step: all of them, or none if the step is left out, or if one
@@ -69,15 +69,6 @@ public:
   /// Brings all events to the file. Errors: as `append`.
   [[nodiscard]] expected<void> flush();
 
-  /// Events that the size limit kept out, or took out.
-  [[nodiscard]] uint64_t left_out() const { return left_out_; }
-
-  /// 1 if all steps are there, 2 if every second one is, 4, 8 and so on.
-  [[nodiscard]] uint64_t steps_apart() const { return steps_apart_; }
-
-  /// Spans that had to be cut in order to nest.
-  [[nodiscard]] uint64_t cut() const { return cut_; }
-
 private:
   struct track {
     timeline_json::track_number number = 0;
@@ -92,14 +83,13 @@ private:
     uint64_t step = 0;
     uint64_t offset = 0;
     uint64_t bytes = 0;
-    uint64_t events = 0;
   };
 
   timeline_file(output_file file, track_map tracks, std::string head, uint64_t file_bytes_max);
 
   [[nodiscard]] std::string text_of(std::span<const timeline_event> events);
   void name_tracks(std::span<const timeline_event> events);
-  timeline_event nested(track& track, timeline_event event);
+  static timeline_event nested(track& track, timeline_event event);
   [[nodiscard]] bool fits(std::span<const timeline_event> events, uint64_t bytes) const;
   [[nodiscard]] bool can_thin() const;
   [[nodiscard]] expected<void> thin();
@@ -112,9 +102,7 @@ private:
   uint64_t file_bytes_max_ = 0;
   track_map tracks_;
   std::vector<part> parts_;
-  uint64_t steps_apart_ = 1;
-  uint64_t left_out_ = 0;
-  uint64_t cut_ = 0;
+  uint64_t steps_apart_ = 1; // 2 if every second step is there, then 4, 8 and so on.
   error failure_;
 };
 

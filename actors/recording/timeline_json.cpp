@@ -18,9 +18,9 @@ std::string microseconds(job_time time) {
                      std::llabs(count % 1000));
 }
 
-std::string metadata(std::string_view what, track_number track, std::string_view arguments) {
+std::string metadata(std::string_view key, track_number track, std::string_view arguments) {
   return fmt::format(R"({{"ph":"M","pid":{},"tid":{},"name":"{}","args":{{{}}}}})", process, track,
-                     what, arguments);
+                     key, arguments);
 }
 
 // The beginning of every event of a track.

@@ -22,9 +22,9 @@ using track_number = uint64_t;
 /// Names a track and fixes its place among the others.
 [[nodiscard]] std::string track_name(track_number track, std::string_view name);
 
-/// One happening. `span` and the ends of flows have their place on `track`; both ends of a flow
-/// carry the same category, name and number, since viewers pair them by all three. Units:
-/// microseconds with three decimals, so nanoseconds survive.
+/// One event. Spans, instants and the ends of flows stand on `track`. Both ends of a flow have the
+/// same category, name and number, since viewers pair them by all three. Units: microseconds with
+/// three decimals, so nanoseconds survive.
 [[nodiscard]] std::string event(track_number track, const timeline_event& event);
 
 /// A moment of the whole job, with a sentence for the reader.

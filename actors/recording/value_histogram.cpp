@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TensorBoard's buckets.
+// Counting values in TensorBoard's buckets.
 #include "actors/recording/value_histogram.hpp"
 
 #include <algorithm>

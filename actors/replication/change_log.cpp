@@ -1,11 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows are written down as long as telling them is less than telling everything.
+// Logging changed rows, as long as they are fewer than half of the variable's rows.
 #include "actors/replication/change_log.hpp"
 
 #include <algorithm>
 #include <utility>
 
 namespace troupe {
+
+namespace {
+
+void sort_distinct(std::vector<int64_t>& rows) {
+  std::ranges::sort(rows);
+  auto repeated = std::ranges::unique(rows);
+  rows.erase(repeated.begin(), repeated.end());
+}
+
+} // namespace
 
 void change_log::add_all() {
   ++revision_;
@@ -19,9 +29,7 @@ void change_log::add_rows(std::span<const gradient> gradients) {
     auto indices = std::get<indexed_slices>(sparse).indices.values<int64_t>();
     rows.insert(rows.end(), indices.begin(), indices.end());
   }
-  std::ranges::sort(rows);
-  auto repeated = std::ranges::unique(rows);
-  rows.erase(repeated.begin(), repeated.end());
+  sort_distinct(rows);
   ++revision_;
   logged_ += rows.size();
   changes_.push_back(std::move(rows));
@@ -35,9 +43,7 @@ std::optional<std::vector<int64_t>> change_log::rows_since(uint64_t revision) co
   for (auto change = changes_.end() - static_cast<ptrdiff_t>(revision_ - revision);
        change != changes_.end(); ++change)
     rows.insert(rows.end(), change->begin(), change->end());
-  std::ranges::sort(rows);
-  auto repeated = std::ranges::unique(rows);
-  rows.erase(repeated.begin(), repeated.end());
+  sort_distinct(rows);
   return rows;
 }
 

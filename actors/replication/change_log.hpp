@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rows of a variable have changed of late, without actors.
+// The rows of a variable that have changed lately, without actors.
 #pragma once
 
 #include "kernels/tensor/tensor.hpp"
@@ -14,7 +14,7 @@
 namespace troupe {
 
 /// An embedding has millions of rows, and a step changes a few. A reader that knows the variable as
-/// it was some changes ago needs to be told no more than the rows that have changed since.
+/// it was some changes ago needs no more than the rows that have changed since.
 class change_log {
 public:
   change_log() = default;
@@ -28,11 +28,11 @@ public:
   /// Anything may have changed.
   void add_all();
 
-  /// Only rows that these gradients hold have changed. @pre All are sparse.
+  /// Only the rows of these gradients have changed. @pre All are sparse.
   void add_rows(std::span<const gradient> gradients);
 
   /// The rows that have changed since a revision, in ascending order, each once; none if it is the
-  /// present one. Nothing if that is not known any more, or if it is the larger part of them.
+  /// present one. Nothing if they are not known any more, or are the larger part of all rows.
   [[nodiscard]] std::optional<std::vector<int64_t>> rows_since(uint64_t revision) const;
 
 private:

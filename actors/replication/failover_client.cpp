@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The failover client: passing on, waiting, asking again.
+// The failover client's handlers: passing requests on, waiting for a holder, asking again.
 #include "actors/replication/failover_client.hpp"
 
 #include "actors/recording/seconds.hpp"
@@ -20,29 +20,30 @@ using failover_client_pointer = observed_pointer<failover_client_actor, failover
 using failover_client_phase = failover_client_state::phase;
 using closed_or_none = std::optional<closed_step>;
 
-// How often it looks whether a process has come.
+// The time between two looks whether a process has come.
 constexpr auto look_period = std::chrono::milliseconds{20};
 
 // ---- learning from answers, and from a mirror's knowledge ----
 
+// Most answers change nothing in the state.
 template <class Message, class Reply>
 void note(failover_client_state&, const msg<Message>&, const msg<Reply>&) {}
 
-// The last step that a gradient may be part of which was accepted.
-uint64_t last_step(const failover_client_config& config, wire::PushReply::Reader said) {
-  return config.asynchronous ? config.asynchronous->last_step(said.getNextStep())
-                             : said.getAccumulatorStep();
+// The last step that an accepted gradient may be part of.
+uint64_t last_step(const failover_client_config& config, wire::PushReply::Reader body) {
+  return config.asynchronous ? config.asynchronous->last_step(body.getNextStep())
+                             : body.getAccumulatorStep();
 }
 
 void note(failover_client_state& state, const msg<wire::PushGradient>& pushed,
           const msg<wire::PushReply>& reply) {
-  auto said = reply.reader();
-  if (said.getVerdict() == wire::Verdict::ACCEPTED)
-    return state.kept.add(pushed, last_step(state.config, said));
+  auto body = reply.reader();
+  if (body.getVerdict() == wire::Verdict::ACCEPTED)
+    return state.kept.add(pushed, last_step(state.config, body));
   auto from = read_origin(pushed.reader().getOrigin());
-  auto is_late = from.local_step < said.getAccumulatorStep();
-  if (!is_late && !state.config.asynchronous) // a former life's counts, until that is lost
-    state.kept.add(pushed, said.getAccumulatorStep());
+  auto is_late = from.local_step < body.getAccumulatorStep();
+  if (!is_late && !state.config.asynchronous) // its former life's gradient counts
+    state.kept.add(pushed, body.getAccumulatorStep());
   else
     state.kept.forget(from);
 }
@@ -52,8 +53,8 @@ void note(failover_client_state& state, const msg<wire::TakeGradient>&,
   state.reports.close(applied.reader().getStep());
 }
 
-// The answer that the owner must have given to a request, as far as the mirror knows; empty, if the
-// mirror does not know.
+// The answer that the lost holder must have given to a request; empty, if the mirror does not know
+// it.
 template <class Reply, class Message>
 expected<msg<Reply>> known_answer(failover_client_state&, const msg<Message>&,
                                   const closed_or_none&) {
@@ -70,8 +71,8 @@ expected<msg<wire::PushReply>> known_answer(failover_client_state& state,
     auto next = step_with(*closed, from);
     return next ? make_push_reply(verdict::accepted, closed->step, *next) : msg<wire::PushReply>{};
   }
-  auto said = verdict_of(*closed, from);
-  return said ? make_push_reply(*said, closed->step) : msg<wire::PushReply>{};
+  auto known = verdict_of(*closed, from);
+  return known ? make_push_reply(*known, closed->step) : msg<wire::PushReply>{};
 }
 
 template <>
@@ -90,18 +91,19 @@ expected<msg<wire::UpdateApplied>> known_answer(failover_client_state&,
   return is_released ? make_update_applied(*closed->released) : msg<wire::UpdateApplied>{};
 }
 
-// A request that is made again, of another than the lost holder.
+// A request that is made again, to another holder.
 template <class Message>
 msg<Message> renewed(const msg<Message>& message) {
   return message;
 }
 
-// It may have been recalled, since a step was closed with it that the present holder of the
-// variable does not know, or that its lost answer told of. It refers to the same memory.
+// A gradient in a new message that refers to the same memory: the old message may have been
+// recalled, since a step was closed with it that the present holder does not know, or of which the
+// answer was lost.
 msg<wire::PushGradient> renewed(const msg<wire::PushGradient>& message) {
-  auto said = message.reader();
-  return make_push_gradient(read_origin(said.getOrigin()),
-                            read_gradient(said.getGradient(), message.owner()));
+  auto body = message.reader();
+  return make_push_gradient(read_origin(body.getOrigin()),
+                            read_gradient(body.getGradient(), message.owner()));
 }
 
 // ---- passing on ----
@@ -113,18 +115,19 @@ bool is_lost(const failover_client_state& state) {
 // Asks the requests that have waited for an actor to be found, or for other requests.
 void ask_early_ones(failover_client_pointer self) {
   for (auto id : self->state.flights.in_order()) {
-    const auto& one = self->state.flights.at(id);
-    if (!one.is_early) continue;
-    auto ask = one.ask;
+    const auto& early = self->state.flights.at(id);
+    if (!early.is_early) continue;
+    auto ask = early.ask;
     ask();
   }
 }
 
-// Word of the new holder is waited for from the first request that fails.
-void await_word(failover_client_pointer self, flight& one, error why) {
+// Keeps a request that has failed for the new holder. The wait for the directory's message about
+// that begins with the first failure.
+void await_holder(failover_client_pointer self, flight& request, error why) {
   auto& flights = self->state.flights;
   auto is_first = !flights.any_failed();
-  one.failed = std::move(why);
+  request.failed = std::move(why);
   if (!is_first) return;
   ++self->state.waits;
   self->delayed_send(self, self->state.config.timeout, give_up{});
@@ -133,20 +136,21 @@ void await_word(failover_client_pointer self, flight& one, error why) {
 void on_failed(failover_client_pointer self, uint64_t id, const error& why) {
   auto& flights = self->state.flights;
   if (why.code == errc::unavailable && !is_lost(self->state))
-    return await_word(self, flights.at(id), why);
+    return await_holder(self, flights.at(id), why);
   auto failed = flights.take(id);
   failed.fail(why);
   if (failed.keeps_order) ask_early_ones(self);
 }
 
-// The answer comes when a step is over, and is given once: a repetition would come after that, and
-// the answer to the first asking would be that to a request that has timed out.
+// Whether the answer comes when a step is over. Such a request is made once: a repetition would
+// come after that step, when the first request has timed out.
 template <class Message>
 constexpr bool waits_for_step
   = std::is_same_v<Message, wire::AwaitAggregate> || std::is_same_v<Message, wire::TakeAggregate>;
 
+// Sets out a flight: asks the holder now, and again when another one holds the variable.
 // @param holder The actor to ask: the owner, or the accumulator.
-// @param tell Told of the answer, or why there is none.
+// @param tell Called with the answer, or with the reason why there is none.
 template <class Reply, class Handle, class Message, class Tell>
 void set_out(failover_client_pointer self, Handle variable_holder::*holder,
              const msg<Message>& message, Tell tell, bool is_repetition = false) {
@@ -156,17 +160,17 @@ void set_out(failover_client_pointer self, Handle variable_holder::*holder,
   auto may_be_lost = again_after > job_time{0};
   auto keeps_order = may_be_lost && std::is_same_v<Message, wire::PushGradient>;
   auto id = self->state.flights.add({.is_repetition = is_repetition, .keeps_order = keeps_order});
-  auto& one = self->state.flights.at(id);
+  auto& added = self->state.flights.at(id);
   auto settle = std::make_shared<Tell>(std::move(tell));
-  one.ask = [self, id, holder, message, settle, again_after] {
-    auto& one = self->state.flights.at(id);
-    const auto& found = self->state.holder.*holder;
-    auto attempt = ++one.attempts;
-    one.is_early = !found || self->state.flights.would_overtake(id);
-    if (one.is_early) return;
-    const auto& said = attempt == 1 && again_after == job_time{0} ? message : renewed(message);
+  added.ask = [self, id, holder, message, settle, again_after] {
+    auto& current = self->state.flights.at(id);
+    const auto& actor = self->state.holder.*holder;
+    auto attempt = ++current.attempts;
+    current.is_early = !actor || self->state.flights.would_overtake(id);
+    if (current.is_early) return;
+    const auto& request = attempt == 1 && again_after == job_time{0} ? message : renewed(message);
     ask_until_answered<msg<Reply>>(
-      self, found, said, again_after, // it answers, or is gone
+      self, actor, request, again_after, // it answers, or is gone
       [self, id, attempt, message, settle](const expected<msg<Reply>>& reply) {
         if (self->state.flights.find(id, attempt) == nullptr) return;
         if (!reply) return on_failed(self, id, reply.error());
@@ -176,23 +180,18 @@ void set_out(failover_client_pointer self, Handle variable_holder::*holder,
         if (answered.keeps_order) ask_early_ones(self);
       });
   };
-  one.settle = [self, message, settle](const closed_or_none& closed) {
+  added.settle = [self, message, settle](const closed_or_none& closed) {
     auto known = known_answer<Reply>(self->state, message, closed);
     if (known && known->is_empty()) return false;
     if (known) note(self->state, message, *known);
     (*settle)(std::move(known));
     return true;
   };
-  one.fail = [settle](const error& reason) {
+  added.fail = [settle](const error& reason) {
     (*settle)(expected<msg<Reply>>{tl::unexpected<error>(reason)});
   };
-  auto ask = one.ask;
+  auto ask = added.ask;
   ask();
-}
-
-template <class Reply>
-void tell(caf::typed_response_promise<msg<Reply>> asker, expected<msg<Reply>> answer) {
-  answer ? asker.deliver(std::move(*answer)) : asker.deliver(to_caf(answer.error()));
 }
 
 // @param before Called with the answer, before the asker is told.
@@ -202,7 +201,7 @@ caf::result<msg<Reply>> pass_on(failover_client_pointer self, Handle variable_ho
   auto promise = self->make_response_promise<msg<Reply>>();
   set_out<Reply>(self, holder, message, [promise, before](expected<msg<Reply>> answer) {
     before(answer);
-    tell(promise, std::move(answer));
+    deliver(promise, std::move(answer));
   });
   return promise;
 }
@@ -210,8 +209,8 @@ caf::result<msg<Reply>> pass_on(failover_client_pointer self, Handle variable_ho
 // A handler that passes requests on.
 template <class Message, class Reply, class Handle>
 auto passes(failover_client_pointer self, Handle variable_holder::*holder) {
-  return [self, holder](const msg<Message>& wanted) {
-    return pass_on<Reply>(self, holder, wanted, [](const auto&) {});
+  return [self, holder](const msg<Message>& request) {
+    return pass_on<Reply>(self, holder, request, [](const auto&) {});
   };
 }
 
@@ -220,29 +219,31 @@ constexpr auto the_accumulator = &variable_holder::accumulator;
 
 // ---- changes that are asked for again ----
 
-// The changes behind it are asked for when it has an answer; if all are lost, in a row.
+// Asks for a change by the next number. Its answer makes room for the changes behind it, unless the
+// variable is lost: then all of them are refused in a row.
 template <class Reply, class Message>
-void ask_for(failover_client_pointer self, const msg<Message>& wanted,
+void ask_for(failover_client_pointer self, const msg<Message>& request,
              caf::typed_response_promise<msg<Reply>> promise) {
   auto id = self->state.changes.begin();
-  set_out<Reply>(self, the_owner, numbered(wanted, id),
+  set_out<Reply>(self, the_owner, numbered(request, id),
                  [self, id, promise](expected<msg<Reply>> answer) {
                    self->state.changes.open.erase(id.number);
-                   tell(promise, std::move(answer));
+                   deliver(promise, std::move(answer));
                    if (!is_lost(self->state)) self->state.changes.ask_later_ones(false);
                  });
 }
 
 template <class Reply, class Message>
-caf::result<msg<Reply>> change_once(failover_client_pointer self, const msg<Message>& wanted) {
+caf::result<msg<Reply>> change_once(failover_client_pointer self, const msg<Message>& request) {
   auto promise = self->make_response_promise<msg<Reply>>();
   auto& changes = self->state.changes;
-  changes.later.emplace_back([self, wanted, promise] { ask_for<Reply>(self, wanted, promise); });
+  changes.later.emplace_back([self, request, promise] { ask_for<Reply>(self, request, promise); });
   changes.ask_later_ones(is_lost(self->state));
   return promise;
 }
 
-// A message without an answer comes after what was asked before it, whichever holder gets it.
+// Sends a message without an answer to the accumulator, after all earlier requests, whichever
+// holder gets it.
 template <class Message>
 void say(failover_client_pointer self, const msg<Message>& message) {
   auto& state = self->state;
@@ -252,27 +253,27 @@ void say(failover_client_pointer self, const msg<Message>& message) {
     [self, message] { self->send(self->state.holder.accumulator, message); });
 }
 
-// Later holders are told it again: the present one may be lost, and a take that is made again asks
-// for as many gradients as at first.
-void limit_takes(failover_client_pointer self, const msg<wire::CancelTakes>& said) {
-  self->state.keep_limit(said);
-  say(self, said);
+// Keeps the limit for later holders: the present one may be lost, and a take that is made again
+// asks for as many gradients as at first.
+void limit_takes(failover_client_pointer self, const msg<wire::CancelTakes>& limit) {
+  self->state.keep_limit(limit);
+  say(self, limit);
 }
 
 // ---- gradients, and the steps that they are part of ----
 
-// A token for a step says that all before it are over.
+// The gradient's token is for a step, so all steps before that are over.
 caf::result<msg<wire::PushReply>> push(failover_client_pointer self,
                                        const msg<wire::PushGradient>& gradient) {
   self->state.kept.forget_before(gradient.reader().getOrigin().getLocalStep());
   return pass_on<wire::PushReply>(self, the_accumulator, gradient, [](const auto&) {});
 }
 
-void report(failover_client_pointer self, const msg<wire::TakenGradient>& news) {
-  if (!news.is_empty()) self->send(caf::actor_cast<chief_actor>(self->state.closer), news);
+void report(failover_client_pointer self, const msg<wire::TakenGradient>& taken) {
+  if (!taken.is_empty()) self->send(caf::actor_cast<chief_actor>(self->state.closer), taken);
 }
 
-// One that was lost may still have something to say.
+// Only the present accumulator counts: a report of a lost one may still come in.
 void on_taken(failover_client_pointer self, const msg<wire::TakenGradient>& taken) {
   auto& state = self->state;
   if (self->current_sender() == caf::actor_cast<caf::strong_actor_ptr>(state.holder.accumulator))
@@ -296,21 +297,22 @@ caf::result<msg<wire::UpdateApplied>> take(failover_client_pointer self,
 }
 
 // The status of an accumulator comes after its earlier reports, here too.
-void look(failover_client_pointer self, const msg<wire::ReadAccumulator>& wanted,
+void look(failover_client_pointer self, const msg<wire::ReadAccumulator>& request,
           caf::typed_response_promise<msg<wire::AccumulatorStatus>> promise) {
   set_out<wire::AccumulatorStatus>(
-    self, the_accumulator, wanted,
-    [self, wanted, promise](expected<msg<wire::AccumulatorStatus>> answer) {
-      if (!answer || !self->state.reports.has_uncertain()) return tell(promise, std::move(answer));
+    self, the_accumulator, request,
+    [self, request, promise](expected<msg<wire::AccumulatorStatus>> answer) {
+      if (!answer || !self->state.reports.has_uncertain())
+        return deliver(promise, std::move(answer));
       self->state.early_looks.emplace_back(
-        [self, wanted, promise] { look(self, wanted, promise); });
+        [self, request, promise] { look(self, request, promise); });
     });
 }
 
 caf::result<msg<wire::AccumulatorStatus>> look(failover_client_pointer self,
-                                               const msg<wire::ReadAccumulator>& wanted) {
+                                               const msg<wire::ReadAccumulator>& request) {
   auto promise = self->make_response_promise<msg<wire::AccumulatorStatus>>();
-  look(self, wanted, promise);
+  look(self, request, promise);
   return promise;
 }
 
@@ -319,25 +321,27 @@ caf::result<msg<wire::AccumulatorStatus>> look(failover_client_pointer self,
 void lose(failover_client_state& state, const error& reason) {
   state.now_in.enter(failover_client_phase::lost);
   state.why = reason;
-  for (auto& one : state.flights.take_if([](const flight&) { return true; }))
-    one.fail(reason);
+  for (auto& lost : state.flights.take_if([](const flight&) { return true; }))
+    lost.fail(reason);
   state.unsaid.clear();
   state.changes.ask_later_ones(true);
   look_again(state);
 }
 
-// The search reports a found actor from any thread.
+// A callback of a search, which reports a found actor from any thread.
 template <class Handle>
 auto teller(failover_client_pointer self, Handle holder_found::*role) {
   return [me = caf::weak_actor_ptr{self->ctrl()}, role,
           term = self->state.holder.term](const caf::strong_actor_ptr& actor) {
-    holder_found news{.term = term};
-    news.*role = caf::actor_cast<Handle>(actor);
-    if (auto alive = me.lock()) caf::anon_send(caf::actor_cast<failover_client_actor>(alive), news);
+    holder_found found{.term = term};
+    found.*role = caf::actor_cast<Handle>(actor);
+    if (auto alive = me.lock())
+      caf::anon_send(caf::actor_cast<failover_client_actor>(alive), found);
   };
 }
 
-// Both stand in one process: if the owner's has come, so has the accumulator's.
+// Searches for the owner and the accumulator. Both stand in one process: if the search for the
+// owner has begun, so has that for the accumulator.
 void look_for_holder(failover_client_pointer self) {
   auto& state = self->state;
   if (state.now_in != failover_client_phase::seeking || state.holder.is_sought) return;
@@ -367,31 +371,31 @@ void on_tick(failover_client_pointer self) {
                                                       seconds(holder.looked), state.config.name)});
 }
 
-void on_found(failover_client_pointer self, const holder_found& news) {
+void on_found(failover_client_pointer self, const holder_found& found) {
   auto& state = self->state;
-  if (news.term != state.holder.term) return;
-  state.find(news);
+  if (found.term != state.holder.term) return;
+  state.find(found);
   ask_early_ones(self);
   if (state.now_in != failover_client_phase::following) return;
-  for (const auto& said : std::exchange(state.unsaid, {}))
-    said();
+  for (const auto& send : std::exchange(state.unsaid, {}))
+    send();
 }
 
 // ---- another holds the variable ----
 
-// Requests from before the loss are answered by the mirror's knowledge, or are made again.
+// Answers requests from before the loss by the mirror's knowledge, or makes them again.
 void ask_again(failover_client_state& state, const std::vector<uint64_t>& before,
                const closed_or_none& closed) {
   for (auto id : before) {
-    auto& one = state.flights.at(id);
-    one.failed.reset();
-    auto [ask, settle] = std::pair{one.ask, one.settle};
+    auto& waiting = state.flights.at(id);
+    waiting.failed.reset();
+    auto [ask, settle] = std::pair{waiting.ask, waiting.settle};
     settle(closed) ? static_cast<void>(state.flights.take(id)) : ask();
   }
 }
 
-// Gradients that may be lost are given again; the answer to the word of the move waits until they
-// are there.
+// Gives gradients again that may be lost. The answer to the directory waits until the new holder
+// has them.
 caf::result<msg<wire::OwnerFollowed>> give_again(failover_client_pointer self) {
   auto promise = self->make_response_promise<msg<wire::OwnerFollowed>>();
   auto gradients = self->state.kept.give_again();
@@ -409,14 +413,16 @@ caf::result<msg<wire::OwnerFollowed>> give_again(failover_client_pointer self) {
   return promise;
 }
 
-// Gradients that were being given again are still kept, and given to the present holder.
+// Follows the variable to its new holder. Gradients that were being given again are still kept, and
+// are given to this one.
 caf::result<msg<wire::OwnerFollowed>> follow_to(failover_client_pointer self, uint64_t term,
                                                 const closed_or_none& closed) {
   auto& state = self->state;
   state.move(term);
   seek_holder(self);
-  for (auto& one : state.flights.take_if([](const flight& one) { return one.is_repetition; }))
-    one.fail({errc::cancelled, "it is given to another"});
+  auto is_repetition = [](const flight& gradient) { return gradient.is_repetition; };
+  for (auto& gradient : state.flights.take_if(is_repetition))
+    gradient.fail({errc::cancelled, "it is given to another"});
   state.forget_counted(closed);
   if (state.closer && closed) report(self, state.reports.add_closed(*closed));
   auto before = state.flights.in_order();
@@ -428,36 +434,37 @@ caf::result<msg<wire::OwnerFollowed>> follow_to(failover_client_pointer self, ui
 }
 
 caf::result<msg<wire::OwnerFollowed>> follow(failover_client_pointer self,
-                                             const msg<wire::TookOver>& told) {
+                                             const msg<wire::TookOver>& message) {
   auto& state = self->state;
-  auto said = told.reader();
-  auto closed = read_closed_step(said.getClosed());
-  if (said.getCode() != wire::Errc::NONE)
-    lose(state, {read_errc(said.getCode()), said.getReason()});
-  else if (is_lost(state) || said.getTerm() <= state.holder.term)
+  auto body = message.reader();
+  auto closed = read_closed_step(body.getClosed());
+  if (body.getCode() != wire::Errc::NONE)
+    lose(state, {read_errc(body.getCode()), body.getReason()});
+  else if (is_lost(state) || body.getTerm() <= state.holder.term)
     return make_owner_followed();
   else if (auto behind = state.behind(closed))
     lose(state, *behind);
   else
-    return follow_to(self, said.getTerm(), closed);
+    return follow_to(self, body.getTerm(), closed);
   return make_owner_followed();
 }
 
-// Word has come for all waits but the last.
+// The timeout of a wait for a new holder. It counts for the last wait only: the others have ended.
 void on_timeout(failover_client_pointer self) {
   auto& state = self->state;
   if (--state.waits > 0 || is_lost(state)) return;
-  for (auto& one : state.flights.take_if([](const flight& one) { return one.failed.has_value(); }))
-    one.fail(*one.failed);
+  auto has_failed = [](const flight& request) { return request.failed.has_value(); };
+  for (auto& request : state.flights.take_if(has_failed))
+    request.fail(*request.failed);
   ask_early_ones(self);
 }
 
-// No directory is left that could name the holder: this process was given up, or the job ends.
+// The directory, which names the holder, is gone: this process was given up, or the job ends.
 void on_down(failover_client_pointer self, const caf::down_msg& down) {
   if (is_lost_node(down.reason) && !is_lost(self->state)) lose(self->state, from_caf(down.reason));
 }
 
-// The directory may have said before that the variable has moved.
+// The directory has answered. It may have said before that the variable has moved.
 void begin(failover_client_pointer self, uint64_t client) {
   auto& state = self->state;
   state.changes.client = client;
@@ -475,21 +482,24 @@ failover_client_actor::behavior_type failover_client(failover_client_pointer sel
   state = failover_client_state{std::move(config)};
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
   self->monitor(state.config.directory);
-  auto question = make_follow_owner(state.config.variable, state.config.closes_steps);
+  auto request = make_follow_owner(state.config.variable, state.config.closes_steps);
   self
-    ->request(state.config.directory, caf::infinite, question) // it answers, or is gone
-    .then([self](const msg<wire::OwnerFollowed>& said) { begin(self, said.reader().getClient()); },
-          [self](const caf::error& reason) { lose(self->state, from_caf(reason)); });
+    ->request(state.config.directory, caf::infinite, request) // it answers, or is gone
+    .then(
+      [self](const msg<wire::OwnerFollowed>& reply) { begin(self, reply.reader().getClient()); },
+      [self](const caf::error& reason) { lose(self->state, from_caf(reason)); });
   using snapshot = wire::VariableSnapshot;
   using updated = wire::UpdateApplied;
   return {
     passes<wire::ReadVariable, snapshot>(self, the_owner),
     passes<wire::PullVariable, wire::VariableChanges>(self, the_owner),
-    [self](const msg<wire::ChangeVariable>& wanted) { return change_once<snapshot>(self, wanted); },
+    [self](const msg<wire::ChangeVariable>& request) {
+      return change_once<snapshot>(self, request);
+    },
     [self](const msg<wire::FollowOwner>&) { return make_client_known(self->state.changes.client); },
     passes<wire::ReadAverage, snapshot>(self, the_owner),
     passes<wire::UseOptimizer, wire::OptimizerInUse>(self, the_owner),
-    [self](const msg<wire::ApplyUpdate>& wanted) { return change_once<updated>(self, wanted); },
+    [self](const msg<wire::ApplyUpdate>& request) { return change_once<updated>(self, request); },
     passes<wire::ReleaseUpdate, updated>(self, the_owner),
     passes<wire::ReadState, wire::VariableState>(self, the_owner),
     passes<wire::RestoreState, wire::OptimizerInUse>(self, the_owner),
@@ -497,13 +507,13 @@ failover_client_actor::behavior_type failover_client(failover_client_pointer sel
     [self](const msg<wire::TakeGradient>& request) { return take(self, request); },
     passes<wire::TakeAggregate, wire::Aggregate>(self, the_accumulator),
     passes<wire::AwaitAggregate, wire::Aggregate>(self, the_accumulator),
-    [self](const msg<wire::CancelTakes>& said) { limit_takes(self, said); },
-    [self](const msg<wire::CountMissing>& said) { say(self, said); },
-    [self](const msg<wire::ReadAccumulator>& wanted) { return look(self, wanted); },
+    [self](const msg<wire::CancelTakes>& limit) { limit_takes(self, limit); },
+    [self](const msg<wire::CountMissing>& missing) { say(self, missing); },
+    [self](const msg<wire::ReadAccumulator>& request) { return look(self, request); },
     [self](const msg<wire::SetStep>& set) { say(self, set); },
     [self](const msg<wire::TakenGradient>& taken) { on_taken(self, taken); },
-    [self](const msg<wire::TookOver>& told) { return follow(self, told); },
-    [self](const holder_found& news) { on_found(self, news); },
+    [self](const msg<wire::TookOver>& message) { return follow(self, message); },
+    [self](const holder_found& found) { on_found(self, found); },
     [self](watch_tick) { on_tick(self); },
     [self](give_up) { on_timeout(self); },
   };

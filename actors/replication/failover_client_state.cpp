@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decisions of a failover client: no message is sent here.
+// The failover client's decisions: no message is sent here.
 #include "actors/replication/failover_client.hpp"
 #include "messages/limits.hpp"
 #include "messages/replication_message.hpp"
@@ -10,8 +10,8 @@
 
 namespace troupe {
 
-uint64_t flight_list::add(flight one) {
-  flights_.emplace(count_, std::move(one));
+uint64_t flight_list::add(flight request) {
+  flights_.emplace(count_, std::move(request));
   return count_++;
 }
 
@@ -30,8 +30,8 @@ flight flight_list::take(uint64_t id) {
 std::vector<uint64_t> flight_list::in_order() const {
   std::vector<uint64_t> ids;
   for (auto is_repetition : {true, false})
-    for (const auto& [id, one] : flights_)
-      if (one.is_repetition == is_repetition) ids.push_back(id);
+    for (const auto& [id, request] : flights_)
+      if (request.is_repetition == is_repetition) ids.push_back(id);
   return ids;
 }
 
@@ -39,9 +39,9 @@ bool flight_list::would_overtake(uint64_t id) const {
   auto place_of = [](const auto& item) {
     return std::pair{!item.second.is_repetition, item.first};
   };
-  auto one = flights_.find(id);
-  return one->second.keeps_order && std::ranges::any_of(flights_, [&](const auto& other) {
-           return other.second.keeps_order && place_of(other) < place_of(*one);
+  auto found = flights_.find(id);
+  return found->second.keeps_order && std::ranges::any_of(flights_, [&](const auto& other) {
+           return other.second.keeps_order && place_of(other) < place_of(*found);
          });
 }
 
@@ -71,26 +71,26 @@ msg<wire::TakenGradient> step_reports::add(const msg<wire::TakenGradient>& taken
 }
 
 msg<wire::TakenGradient> step_reports::add_closed(const closed_step& closed) {
-  if (!told_.is_empty() && told_.reader().getStep() > closed.step) return {};
+  if (!reported_.is_empty() && reported_.reader().getStep() > closed.step) return {};
   return news(make_taken_gradient(closed.step, closed.accepted, closed.stale));
 }
 
 msg<wire::TakenGradient> step_reports::release() {
-  auto told = std::exchange(uncertain_, {});
-  return told.is_empty() ? told : news(told);
+  auto certain = std::exchange(uncertain_, {});
+  return certain.is_empty() ? certain : news(certain);
 }
 
 msg<wire::TakenGradient> step_reports::news(const msg<wire::TakenGradient>& taken) {
-  auto is_new = told_.is_empty() || told_.reader().getStep() < taken.reader().getStep();
-  auto told = is_new ? taken : amendment(taken, told_);
-  if (!told.is_empty()) told_ = is_new ? taken : amended(told_, told);
-  return told;
+  auto is_new = reported_.is_empty() || reported_.reader().getStep() < taken.reader().getStep();
+  auto report = is_new ? taken : amendment(taken, reported_);
+  if (!report.is_empty()) reported_ = is_new ? taken : amended(reported_, report);
+  return report;
 }
 
-void failover_client_state::find(const holder_found& news) {
-  if (news.owner) holder.owner = news.owner;
-  if (news.accumulator) holder.accumulator = news.accumulator;
-  if (!news.owner && !news.accumulator) holder.is_sought = false; // it was there in a former life
+void failover_client_state::find(const holder_found& found) {
+  if (found.owner) holder.owner = found.owner;
+  if (found.accumulator) holder.accumulator = found.accumulator;
+  if (!found.owner && !found.accumulator) holder.is_sought = false; // of a former life only
   auto is_found = holder.owner && (holder.accumulator || !config.accumulators[place()]);
   if (is_found && now_in == phase::seeking) now_in.enter(phase::following);
 }
@@ -102,8 +102,8 @@ void failover_client_state::move(uint64_t term) {
   reports.forget_uncertain();
 }
 
-void failover_client_state::keep_limit(const msg<wire::CancelTakes>& said) {
-  if (limit.is_empty() || said.reader().getAtMost() <= limit.reader().getAtMost()) limit = said;
+void failover_client_state::keep_limit(const msg<wire::CancelTakes>& other) {
+  if (limit.is_empty() || other.reader().getAtMost() <= limit.reader().getAtMost()) limit = other;
 }
 
 void failover_client_state::forget_counted(const std::optional<closed_step>& closed) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session: requests that may come more often than once count once.
+// Request sessions: a request that comes several times counts once.
 #pragma once
 
 #include "messages/limits.hpp"
@@ -16,15 +16,15 @@
 
 namespace troupe {
 
-/// The client's side of a session: each request has a number, and says which of the earlier ones
-/// are answered.
+/// The client's side of a session: each request has a number, and names the oldest request without
+/// an answer.
 struct request_numbers {
   uint64_t client = 0;
   uint64_t count = 0;      ///< Requests so far.
   std::set<uint64_t> open; ///< The requests without an answer.
 
-  /// Whether a server that remembers a new request, too, still remembers the first one without an
-  /// answer: it does not forget those between them that are answered.
+  /// Whether a new request leaves the first one without an answer within the server's memory. The
+  /// server also remembers the answered ones between them.
   [[nodiscard]] bool has_room() const {
     return open.empty() || count - *open.begin() + 1 < limits::requests_of_client_max;
   }
@@ -37,15 +37,14 @@ struct request_numbers {
 };
 
 /// If a request, or its answer, is lost with a link or with an actor, its client asks again,
-/// perhaps another actor that has taken over. The request may have been served already: to add
-/// twice is not to add once. So the server remembers, for each client, the requests that may come
-/// again, and their answers. Gradients, questions for tokens and changes of variables all go by
-/// this.
+/// perhaps another actor that has taken over. The request may have been served already, and adding
+/// twice is wrong. So the server remembers, for each client, the requests that may come again, and
+/// their answers: gradients, requests for tokens and changes of variables.
 ///
 /// Bounded by `limits::requests_of_client_max`, beyond which a client's earliest requests are over,
 /// and by a number of answers in all, beyond which the client that has asked nothing new for
-/// longest is unknown again. A client that asks one thing after the other needs one answer: so as
-/// many replicas are remembered as a job may have.
+/// longest is unknown again. A client that makes one request after the other needs one answer: so
+/// as many replicas are remembered as a job may have.
 template <class Answer>
 class request_table {
 public:
@@ -68,10 +67,10 @@ public:
   }
 
   /// Remembers a request with its answer, in place of an earlier answer, and forgets the answers
-  /// that the client has no more use for. A peer that says nonsense loses only its own.
+  /// that the client has no more use for. A peer that sends nonsense loses only its own answers.
   void add(const request_id& id, Answer answer) {
     auto& known = clients_[id.client];
-    known.asked = ++count_;
+    known.last_request = ++count_;
     known.oldest = std::max(known.oldest, std::min(id.oldest, id.number));
     auto& answers = known.answers;
     answers_ -= answers.size();
@@ -89,7 +88,7 @@ public:
     std::vector<const client*> in_order;
     for (const auto& [number, known] : clients_)
       in_order.push_back(&known);
-    std::ranges::sort(in_order, {}, &client::asked);
+    std::ranges::sort(in_order, {}, &client::last_request);
     std::vector<Answer> answers;
     for (const auto* known : in_order)
       for (const auto& [number, answer] : known->answers)
@@ -105,14 +104,14 @@ public:
 
 private:
   struct client {
-    uint64_t oldest = 0; ///< Earlier requests are over.
-    uint64_t asked = 0;  ///< When last, by the count of all requests.
+    uint64_t oldest = 0;       ///< Earlier requests are over.
+    uint64_t last_request = 0; ///< Its place in the count of all requests.
     std::map<uint64_t, Answer> answers;
   };
 
   void forget_longest_silent() {
-    auto asked = [](const auto& one) { return one.second.asked; };
-    auto longest = std::ranges::min_element(clients_, {}, asked);
+    auto last_request = [](const auto& item) { return item.second.last_request; };
+    auto longest = std::ranges::min_element(clients_, {}, last_request);
     answers_ -= longest->second.answers.size();
     clients_.erase(longest);
   }

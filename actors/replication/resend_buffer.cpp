@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradients that are kept, and for how long.
+// Keeping and forgetting gradients, and amending reports of steps.
 #include "actors/replication/resend_buffer.hpp"
 
 #include "messages/replication_message.hpp"
@@ -15,17 +15,17 @@ origin origin_of(const msg<wire::PushGradient>& gradient) {
   return read_origin(gradient.reader().getOrigin());
 }
 
-bool is_same(const origin& one, const origin& other) {
-  return one.replica == other.replica && one.iteration == other.iteration;
+bool is_same(const origin& left, const origin& right) {
+  return left.replica == right.replica && left.iteration == right.iteration;
 }
 
 bool has(const std::vector<arrival>& arrivals, const origin& from) {
-  return std::ranges::any_of(arrivals, [&](const auto& one) { return is_same(one.from, from); });
+  return std::ranges::any_of(arrivals, [&](const auto& each) { return is_same(each.from, from); });
 }
 
 bool has(std::span<const gradient_id> latest, const origin& from) {
-  return std::ranges::any_of(latest, [&](const gradient_id& one) {
-    return one.replica == from.replica && one.iteration >= from.iteration;
+  return std::ranges::any_of(latest, [&](const gradient_id& each) {
+    return each.replica == from.replica && each.iteration >= from.iteration;
   });
 }
 

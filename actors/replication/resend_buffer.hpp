@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradients that a replica has given for one variable, as long as they might have to be given
-// again.
+// The gradients of a replica for one variable, kept while they might have to be given again.
 #pragma once
 
 #include "messages/msg.hpp"
@@ -14,13 +13,13 @@
 
 namespace troupe {
 
-/// A lost accumulator takes along the gradients that it had accepted for its step, and where
-/// training is asynchronous those for later steps. So the giver keeps each gradient, by reference,
-/// until its step must be over. Plain decisions.
+/// With an accumulator, the gradients that it had accepted for its step are lost, and those for
+/// later steps where training is asynchronous. So the giver keeps each gradient, by reference,
+/// until its step must be over.
 class resend_buffer {
 public:
   /// An accumulator has accepted a gradient, which is part of `step` or of an earlier one. If the
-  /// gradient was given again, the last word counts.
+  /// gradient was given again, the last call counts.
   void add(const msg<wire::PushGradient>& accepted, uint64_t step);
 
   /// A gradient will never be part of the variable.
@@ -33,8 +32,8 @@ public:
   /// The variable has these gradients, and the earlier ones of their replicas.
   void forget_through(std::span<const gradient_id> latest);
 
-  /// All are given again, in the order in which they were accepted. Others may come before them
-  /// now: so none is forgotten with a step before it is accepted again.
+  /// All gradients, which are given again now, in the order in which they were accepted. None is
+  /// forgotten with a step before it is accepted again: others may come before it.
   [[nodiscard]] std::vector<msg<wire::PushGradient>> give_again();
 
   /// All gradients that are kept, in the order in which they were accepted.
@@ -55,8 +54,8 @@ private:
 /// of it, and the gradients that the variable has; nothing, if the gradient is not among them.
 [[nodiscard]] std::optional<verdict> verdict_of(const closed_step& closed, const origin& from);
 
-/// Where training is asynchronous: the first step that has the gradient, or a later one if that is
-/// over, too; nothing, if the variable does not have it.
+/// Where training is asynchronous: the first step that has the gradient, or a later one that is
+/// over, too; nothing, if the variable does not have the gradient.
 [[nodiscard]] std::optional<uint64_t> step_with(const closed_step& closed, const origin& from);
 
 /// The gradients of `report` that `former`, a report of the same step, does not have.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The variable cache: makes one question of many, and the value of its changes.
+// The variable cache asks its owner once for many readers, and patches the value by its changes.
 #include "actors/replication/variable_cache.hpp"
 
 #include "kernels/tensor/change.hpp"
@@ -19,14 +19,10 @@ tensor value_of(const msg<wire::VariableSnapshot>& snapshot) {
   return read_tensor(snapshot.reader().getValue(), snapshot.owner());
 }
 
-void answer(std::vector<variable_cache_state::promise> all,
-            const expected<msg<wire::VariableSnapshot>>& what) {
-  for (auto& one : all) {
-    if (what)
-      one.deliver(*what);
-    else
-      one.deliver(to_caf(what.error()));
-  }
+void answer(std::vector<variable_cache_state::promise> readers,
+            const expected<msg<wire::VariableSnapshot>>& value) {
+  for (auto& reader : readers)
+    deliver(reader, value);
 }
 
 void ask(variable_cache_pointer self) {
@@ -34,8 +30,8 @@ void ask(variable_cache_pointer self) {
   state.asked = std::exchange(state.waiting, {});
   if (state.asked.empty()) return;
   auto before = state.known();
-  auto settle = [self](const expected<msg<wire::VariableSnapshot>>& now) {
-    answer(std::exchange(self->state.asked, {}), now);
+  auto settle = [self](const expected<msg<wire::VariableSnapshot>>& value) {
+    answer(std::exchange(self->state.asked, {}), value);
     ask(self);
   };
   self
@@ -48,33 +44,39 @@ void ask(variable_cache_pointer self) {
       [settle](const caf::error& reason) { settle(tl::unexpected<error>(from_caf(reason))); });
 }
 
-/// Whatever it does not know is the owner's business.
+// Has the owner answer a request that the cache cannot.
 template <class Reply, class Message>
-caf::result<msg<Reply>> pass_on(variable_cache_pointer self, const Message& said) {
+caf::result<msg<Reply>> pass_on(variable_cache_pointer self, const msg<Message>& request) {
   const auto& state = self->state;
   if (state.lost) return to_caf(*state.lost);
-  return self->delegate(state.config.owner, said);
+  return self->delegate(state.config.owner, request);
+}
+
+// A handler that passes requests on.
+template <class Message, class Reply>
+auto passes(variable_cache_pointer self) {
+  return [self](const msg<Message>& request) { return pass_on<Reply>(self, request); };
 }
 
 caf::result<msg<wire::VariableSnapshot>> on_read(variable_cache_pointer self,
-                                                 const msg<wire::ReadVariable>& wanted) {
+                                                 const msg<wire::ReadVariable>& request) {
   auto& state = self->state;
-  if (state.lost || wanted.reader().getComponent() != whole_variable)
-    return pass_on<wire::VariableSnapshot>(self, wanted);
+  if (state.lost || request.reader().getComponent() != whole_variable)
+    return pass_on<wire::VariableSnapshot>(self, request);
   auto promise = self->make_response_promise<msg<wire::VariableSnapshot>>();
   state.waiting.push_back(promise);
   if (state.asked.empty()) ask(self);
   return promise;
 }
 
-// Later askers are told why, too; a cache that ended would have nothing to say.
+// The owner is gone. The cache stays, to tell later readers why.
 void on_loss(variable_cache_pointer self, const caf::error& reason) {
   auto& state = self->state;
   state.lost = from_caf(reason);
   if (state.lost->code == errc::none)
     state.lost = error{errc::unavailable, "the owner of the variable is gone"};
-  for (auto* all : {&state.asked, &state.waiting})
-    answer(std::exchange(*all, {}), tl::unexpected<error>(*state.lost));
+  for (auto* readers : {&state.asked, &state.waiting})
+    answer(std::exchange(*readers, {}), tl::unexpected<error>(*state.lost));
 }
 
 } // namespace
@@ -87,24 +89,24 @@ msg<wire::VariableSnapshot> variable_cache_state::known() const {
 expected<msg<wire::VariableSnapshot>>
 variable_cache_state::take(const msg<wire::VariableSnapshot>& before,
                            const msg<wire::VariableChanges>& changes) {
-  auto said = changes.reader();
-  auto what = read_gradient(said.getChange(), changes.owner());
-  auto now = before;
-  if (const auto* whole = what ? std::get_if<tensor>(&*what) : nullptr) {
-    auto value = said.getByRows() ? whole->clone() : *whole;
-    now = make_variable_snapshot(said.getVersion(), value);
+  auto body = changes.reader();
+  auto content = read_gradient(body.getChange(), changes.owner());
+  auto after = before;
+  if (const auto* whole = content ? std::get_if<tensor>(&*content) : nullptr) {
+    auto value = body.getByRows() ? whole->clone() : *whole;
+    after = make_variable_snapshot(body.getVersion(), value);
   } else if (before.is_empty()) {
     return fail(errc::malformed, "changes of a variable that was never told");
-  } else if (what) {
-    const auto& rows = std::get<indexed_slices>(*what);
+  } else if (content) {
+    const auto& rows = std::get<indexed_slices>(*content);
     auto patched = scattered(value_of(before), change::assign, rows);
     if (!patched) return fail(errc::malformed, patched.error().message);
-    now = make_variable_snapshot(said.getVersion(), *patched);
+    after = make_variable_snapshot(body.getVersion(), *patched);
   }
-  kept = said.getByRows() ? now : msg<wire::VariableSnapshot>{};
-  seen = now.owner();
-  revision = said.getRevision();
-  return now;
+  kept = body.getByRows() ? after : msg<wire::VariableSnapshot>{};
+  seen = after.owner();
+  revision = body.getRevision();
+  return after;
 }
 
 variable_owner_actor::behavior_type variable_cache(variable_cache_pointer self,
@@ -113,28 +115,16 @@ variable_owner_actor::behavior_type variable_cache(variable_cache_pointer self,
   self->set_down_handler([self](const caf::down_msg& down) { on_loss(self, down.reason); });
   self->monitor(self->state.config.owner);
   return {
-    [self](const msg<wire::ReadVariable>& wanted) { return on_read(self, wanted); },
-    [self](const msg<wire::PullVariable>& said) {
-      return pass_on<wire::VariableChanges>(self, said);
-    },
-    [self](const msg<wire::ChangeVariable>& said) {
-      return pass_on<wire::VariableSnapshot>(self, said);
-    },
-    [self](const msg<wire::FollowOwner>& said) { return pass_on<wire::OwnerFollowed>(self, said); },
-    [self](const msg<wire::ReadAverage>& said) {
-      return pass_on<wire::VariableSnapshot>(self, said);
-    },
-    [self](const msg<wire::UseOptimizer>& said) {
-      return pass_on<wire::OptimizerInUse>(self, said);
-    },
-    [self](const msg<wire::ApplyUpdate>& said) { return pass_on<wire::UpdateApplied>(self, said); },
-    [self](const msg<wire::ReleaseUpdate>& said) {
-      return pass_on<wire::UpdateApplied>(self, said);
-    },
-    [self](const msg<wire::ReadState>& said) { return pass_on<wire::VariableState>(self, said); },
-    [self](const msg<wire::RestoreState>& said) {
-      return pass_on<wire::OptimizerInUse>(self, said);
-    },
+    [self](const msg<wire::ReadVariable>& request) { return on_read(self, request); },
+    passes<wire::PullVariable, wire::VariableChanges>(self),
+    passes<wire::ChangeVariable, wire::VariableSnapshot>(self),
+    passes<wire::FollowOwner, wire::OwnerFollowed>(self),
+    passes<wire::ReadAverage, wire::VariableSnapshot>(self),
+    passes<wire::UseOptimizer, wire::OptimizerInUse>(self),
+    passes<wire::ApplyUpdate, wire::UpdateApplied>(self),
+    passes<wire::ReleaseUpdate, wire::UpdateApplied>(self),
+    passes<wire::ReadState, wire::VariableState>(self),
+    passes<wire::RestoreState, wire::OptimizerInUse>(self),
   };
 }
 

@@ -18,12 +18,12 @@ struct variable_cache_config {
 };
 
 /// All replicas of a process read the same variables after every step, and the value is to travel
-/// once. So one actor asks for all of them, and is told only the changes since it last asked. An
-/// asker gets a value of no earlier moment than its question: a question that comes while another
-/// is on its way is asked anew.
+/// once. So one actor asks for all of them, and gets only the changes since it last asked. A reader
+/// gets a value of no earlier moment than its request: if a request comes while the owner is being
+/// asked, the owner is asked again.
 ///
-/// A value that cannot be patched is kept alive by its users alone: received memory counts against
-/// the memory that the owner's node may send.
+/// The cache does not keep a value that cannot be patched, only its readers do: received memory
+/// counts against the memory that the owner's node may send.
 struct variable_cache_state {
   static inline const char* name = "variable_cache";
 
@@ -47,7 +47,8 @@ struct variable_cache_state {
   take(const msg<wire::VariableSnapshot>& before, const msg<wire::VariableChanges>& changes);
 };
 
-/// The behaviour of a cache: an owner's. Once the owner is gone it says so to all who ask.
+/// The behaviour of a cache, which answers as an owner does. Once the owner is gone, every request
+/// gets an error that says so.
 variable_owner_actor::behavior_type
 variable_cache(observed_pointer<variable_owner_actor, variable_cache_state> self,
                variable_cache_config config);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often, and after how long, a failed actor begins anew.
+// The limit on restarts of a failed actor, and the time before each.
 #pragma once
 
 #include "actors/recording/records.hpp"
@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-/// A failure that comes again and again is not mended by another restart: so there is a limit.
+/// Another restart does not mend a failure that comes again and again: so there is a limit.
 struct restart_options {
   uint32_t restarts = 3;                             ///< At most so many ...
   job_time within = std::chrono::seconds{60};        ///< ... in any time of this length.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages on their way through, and answers on their way back.
+// Passing messages on to the actor, and its answers back to the askers.
 #include "actors/supervision/supervised_proxy.hpp"
 
 #include "actors/interfaces/caf_compat.hpp"
@@ -28,35 +28,35 @@ supervised_proxy::supervised_proxy(caf::actor_config& config, std::function<void
   : caf::monitorable_actor(config), on_exit_(std::move(on_exit)),
     why_(to_caf({errc::unavailable, "the actor has not begun yet"})) {}
 
-void supervised_proxy::enqueue(caf::mailbox_element_ptr what, caf::execution_unit* host) {
-  if (what->mid.is_response()) return hand_back(*what, host);
-  if (what->content().match_elements<caf::exit_msg>()) return on_exit_();
+void supervised_proxy::enqueue(caf::mailbox_element_ptr message, caf::execution_unit* host) {
+  if (message->mid.is_response()) return hand_back(*message, host);
+  if (message->content().match_elements<caf::exit_msg>()) return on_exit_();
   std::unique_lock guard{mutex_};
-  auto to = actor_;
-  if (!to) {
+  auto actor = actor_;
+  if (!actor) {
     auto why = why_;
     guard.unlock();
-    if (what->mid.is_request()) answer_with(what->sender, what->mid, why);
+    if (message->mid.is_request()) answer_with(message->sender, message->mid, why);
     return;
   }
-  if (!what->mid.is_request()) {
+  if (!message->mid.is_request()) {
     guard.unlock();
-    to->get()->enqueue(std::move(what), host);
+    actor->get()->enqueue(std::move(message), host);
     return;
   }
   auto number = ++count_;
-  open_.emplace(number, question{what->sender, what->mid});
+  open_.emplace(number, question{message->sender, message->mid});
   guard.unlock();
-  to->enqueue(ctrl(), caf::message_id{number}.with_category(what->mid.category()),
-              what->move_content_to_message(), host);
+  actor->enqueue(ctrl(), caf::message_id{number}.with_category(message->mid.category()),
+                 message->move_content_to_message(), host);
 }
 
 void supervised_proxy::hand_back(caf::mailbox_element& answer, caf::execution_unit* host) {
   std::unique_lock guard{mutex_};
-  auto asked = open_.extract(answer.mid.request_id().integer_value());
+  auto open = open_.extract(answer.mid.request_id().integer_value());
   guard.unlock();
-  if (!asked || !asked.mapped().asker) return; // it was answered when the actor ended
-  const auto& [asker, number] = asked.mapped();
+  if (!open || !open.mapped().asker) return; // it was answered when the actor ended
+  const auto& [asker, number] = open.mapped();
   auto content = answer.move_content_to_message();
   if (content.match_elements<caf::error>()
       && content.get_as<caf::error>(0) == caf::sec::request_receiver_down)
@@ -79,10 +79,10 @@ void supervised_proxy::unbind(const error& why) {
     unanswered.assign(open_.begin(), open_.end());
     open_.clear();
   }
-  // In the order of the questions, so that runs in virtual time repeat.
-  std::ranges::sort(unanswered, {}, [](const auto& one) { return one.first; });
-  for (const auto& [number, one] : unanswered)
-    answer_with(one.asker, one.number, to_caf(why));
+  // Answers go in the order of the questions, so that runs in virtual time repeat.
+  std::ranges::sort(unanswered, {}, [](const auto& item) { return item.first; });
+  for (const auto& [number, question] : unanswered)
+    answer_with(question.asker, question.number, to_caf(why));
 }
 
 void supervised_proxy::end(const error& why, caf::error reason) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handle of an actor that may begin anew: it stays the same, and loses no question.
+// The handle of a supervised actor, which stays the same over restarts and loses no question.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -15,20 +15,20 @@
 
 namespace troupe {
 
-/// Hands messages on to the actor that stands behind it now. Requests go under numbers of its own:
-/// when the actor ends with questions in its hands, which CAF tells no asker, the proxy answers
+/// Passes messages on to the actor that stands behind it now. Requests get numbers of its own: when
+/// the actor ends without an answer to some of them, of which CAF tells no asker, the proxy answers
 /// them. A question that comes while there is no actor is answered at once, with `unavailable`.
 /// Monitors and links are told when the supervisor gives up, and not of restarts.
 ///
 /// Cost: a lock, and a look into a table for each request. Thread: any.
 class supervised_proxy final : public caf::monitorable_actor {
 public:
-  /// @param on_exit Told of an exit message, which ends what the proxy stands for.
+  /// @param on_exit Called for an exit message, which ends the actor behind the proxy.
   supervised_proxy(caf::actor_config& config, std::function<void()> on_exit);
 
   [[nodiscard]] const char* name() const override { return "supervised_proxy"; }
 
-  void enqueue(caf::mailbox_element_ptr what, caf::execution_unit* host) override;
+  void enqueue(caf::mailbox_element_ptr message, caf::execution_unit* host) override;
 
   /// From now on messages go to `actor`.
   void bind(caf::strong_actor_ptr actor);
@@ -50,7 +50,7 @@ private:
   std::function<void()> on_exit_;
   std::mutex mutex_;
   caf::strong_actor_ptr actor_;                 ///< Null while there is none.
-  caf::error why_;                              ///< The reason why there is none.
+  caf::error why_;                              ///< Why there is none.
   std::unordered_map<uint64_t, question> open_; ///< By the proxy's numbers.
   uint64_t count_ = 0;
 };

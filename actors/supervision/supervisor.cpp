@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a failure to the restart, or to the end of all.
+// The supervisor's actor: failures, restarts, and giving up.
 #include "actors/supervision/supervisor.hpp"
 
 #include "actors/recording/seconds.hpp"
@@ -25,11 +25,11 @@ namespace {
 
 using child_phase = supervised_child::phase;
 
-bool is_as_it_should(const caf::error& reason) {
+bool is_regular_end(const caf::error& reason) {
   return !reason || reason == caf::exit_reason::normal || reason == caf::exit_reason::user_shutdown;
 }
 
-error is_gone(const supervised_child& child) {
+error has_ended(const supervised_child& child) {
   return {errc::unavailable, child.name + " has ended"};
 }
 
@@ -40,72 +40,72 @@ supervised_proxy& supervised_child::handle() const {
 }
 
 supervised_child::~supervised_child() {
-  if (is == phase::stopped || !proxy) return;
+  if (now_in == phase::stopped || !proxy) return;
   if (actor) caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
   error why{errc::unavailable, name + " has no supervisor any more"};
   handle().end(why, to_caf(why));
 }
 
-void supervisor_state::add(const child& what) {
-  children.push_back(what);
-  self->monitor(what->actor);
+void supervisor_state::add(const child_pointer& child) {
+  children.push_back(child);
+  self->monitor(child->actor);
 }
 
 void supervisor_state::lose(const caf::actor_addr& gone, const caf::error& reason) {
-  auto is_it = [&](const child& one) {
-    return one->actor && caf::actor_cast<caf::actor_addr>(one->actor) == gone;
+  auto is_gone = [&](const child_pointer& child) {
+    return child->actor && caf::actor_cast<caf::actor_addr>(child->actor) == gone;
   };
-  auto found = std::ranges::find_if(children, is_it);
+  auto found = std::ranges::find_if(children, is_gone);
   if (found == children.end()) return;
   auto& lost = **found;
   lost.actor = nullptr;
-  if (lost.is == child_phase::ending) {
-    lost.is = child_phase::down;
+  if (lost.now_in == child_phase::ending) {
+    lost.now_in = child_phase::down;
     return restart_all();
   }
-  if (lost.is == child_phase::running && !is_as_it_should(reason))
+  if (lost.now_in == child_phase::running && !is_regular_end(reason))
     return fail(lost, from_caf(reason));
-  lost.is = child_phase::stopped;
-  lost.handle().end(is_gone(lost), reason);
+  lost.now_in = child_phase::stopped;
+  lost.handle().end(has_ended(lost), reason);
   children.erase(found);
   if (options.restart.together) restart_all();
 }
 
-void supervisor_state::stop(supervised_child& what) {
-  what.is = child_phase::stopped;
-  if (what.actor) {
-    self->send_exit(what.actor, caf::exit_reason::user_shutdown);
+void supervisor_state::stop(supervised_child& child) {
+  child.now_in = child_phase::stopped;
+  if (child.actor) {
+    self->send_exit(child.actor, caf::exit_reason::user_shutdown);
     return;
   }
-  what.handle().end(is_gone(what), caf::exit_reason::user_shutdown);
-  std::erase_if(children, [&](const child& one) { return one.get() == &what; });
+  child.handle().end(has_ended(child), caf::exit_reason::user_shutdown);
+  std::erase_if(children, [&](const child_pointer& other) { return other.get() == &child; });
 }
 
-void supervisor_state::fail(supervised_child& what, error why) {
-  what.is = child_phase::down;
-  what.why = std::move(why);
-  auto& counted = options.restart.together ? failures : what.failures;
+void supervisor_state::fail(supervised_child& child, error why) {
+  child.now_in = child_phase::down;
+  child.why = std::move(why);
+  auto& counted = options.restart.together ? failures : child.failures;
   if (!counted) counted.emplace(options.restart);
   auto delay = counted->next(world->now());
-  if (!delay) return give_up(what);
-  what.handle().unbind(
+  if (!delay) return give_up(child);
+  child.handle().unbind(
     {errc::unavailable,
-     fmt::format("{} has failed and begins anew: {}", what.name, what.why.message),
-     what.why.throw_site});
+     fmt::format("{} has failed and begins anew: {}", child.name, child.why.message),
+     child.why.throw_site});
   options.on_warning(fmt::format("supervisor '{}': {} has failed and begins anew in {:.1f} s: {}",
-                                 called, what.name, seconds(*delay), what.why.message));
+                                 called, child.name, seconds(*delay), child.why.message));
   may_begin = false;
-  for (const auto& one : children) {
-    if (!options.restart.together || one->is != child_phase::running) continue;
-    one->is = child_phase::ending;
-    one->why = what.why;
-    one->handle().unbind({errc::unavailable,
-                          fmt::format("{} begins anew with {}, which has failed: {}", one->name,
-                                      what.name, what.why.message),
-                          what.why.throw_site});
-    self->send_exit(one->actor, caf::exit_reason::kill);
+  for (const auto& sibling : children) {
+    if (!options.restart.together || sibling->now_in != child_phase::running) continue;
+    sibling->now_in = child_phase::ending;
+    sibling->why = child.why;
+    sibling->handle().unbind({errc::unavailable,
+                              fmt::format("{} begins anew with {}, which has failed: {}",
+                                          sibling->name, child.name, child.why.message),
+                              child.why.throw_site});
+    self->send_exit(sibling->actor, caf::exit_reason::kill);
   }
-  auto failed = std::ranges::find(children, &what, &child::get);
+  auto failed = std::ranges::find(children, &child, &child_pointer::get);
   self->delayed_send(self, *delay, restart_due{*failed, ++failure_count});
 }
 
@@ -116,16 +116,17 @@ void supervisor_state::restart(const restart_due& due) {
     return restart_all();
   }
   // It may have been stopped meanwhile, or have ended with its supervisor.
-  if (auto what = due.child.lock(); what && what->is == child_phase::down) begin_anew(*what);
+  if (auto child = due.child.lock(); child && child->now_in == child_phase::down)
+    begin_anew(*child);
 }
 
-// Siblings begin anew when the backoff is over and the last of them has ended.
+// Restarts actors together, when the backoff is over and the last of them has ended.
 void supervisor_state::restart_all() {
-  auto is_ending = [](const child& one) { return one->is == child_phase::ending; };
+  auto is_ending = [](const child_pointer& child) { return child->now_in == child_phase::ending; };
   if (!may_begin || std::ranges::any_of(children, is_ending)) return;
-  for (const auto& one : std::vector(children)) {
-    if (one->is == child_phase::down) begin_anew(*one);
-    if (one->is == child_phase::down) return; // it has failed again, and all wait for it
+  for (const auto& child : std::vector(children)) {
+    if (child->now_in == child_phase::down) begin_anew(*child);
+    if (child->now_in == child_phase::down) return; // it has failed again, and all wait for it
   }
 }
 
@@ -135,25 +136,25 @@ void supervised_child::begin() {
     throw_failure(errc::invalid_argument, "the function that makes {} returned no actor", name);
 }
 
-void supervisor_state::begin_anew(supervised_child& what) {
-  ++what.restarts;
+void supervisor_state::begin_anew(supervised_child& child) {
+  ++child.restarts;
   try {
-    what.begin();
+    child.begin();
   } catch (...) {
-    return fail(what, reason_of(std::current_exception()));
+    return fail(child, reason_of(std::current_exception()));
   }
-  what.is = child_phase::running;
-  self->monitor(what.actor);
-  what.handle().bind(what.actor);
+  child.now_in = child_phase::running;
+  self->monitor(child.actor);
+  child.handle().bind(child.actor);
 }
 
-void supervisor_state::give_up(const supervised_child& what) {
+void supervisor_state::give_up(const supervised_child& child) {
   error why{
     errc::unavailable,
     fmt::format("supervisor '{}' gives up: {} has failed {} times within {:.1f} s, at last: {}",
-                called, what.name, options.restart.restarts + 1, seconds(options.restart.within),
-                what.why.message),
-    what.why.throw_site};
+                called, child.name, options.restart.restarts + 1, seconds(options.restart.within),
+                child.why.message),
+    child.why.throw_site};
   end_all(why, to_caf(why));
   self->quit(to_caf(why));
   options.on_warning(why.message);
@@ -161,10 +162,10 @@ void supervisor_state::give_up(const supervised_child& what) {
 }
 
 void supervisor_state::end_all(const error& why, const caf::error& reason) {
-  for (const auto& one : std::exchange(children, {})) {
-    one->is = child_phase::stopped;
-    if (one->actor) self->send_exit(one->actor, caf::exit_reason::user_shutdown);
-    one->handle().end(why, reason);
+  for (const auto& child : std::exchange(children, {})) {
+    child->now_in = child_phase::stopped;
+    if (child->actor) self->send_exit(child->actor, caf::exit_reason::user_shutdown);
+    child->handle().end(why, reason);
   }
 }
 
@@ -190,11 +191,11 @@ supervisor_actor::behavior_type supervise(supervisor_pointer self, troupe::world
     self->quit(exit.reason);
   });
   return {
-    [self](const supervise_child& what) { self->state.add(what.child); },
-    [self](const stop_child& what) {
-      if (auto child = what.child.lock()) self->state.stop(*child);
+    [self](const supervise_child& message) { self->state.add(message.child); },
+    [self](const stop_child& message) {
+      if (auto child = message.child.lock()) self->state.stop(*child);
     },
-    [self](const restart_due& what) { self->state.restart(what); },
+    [self](const restart_due& due) { self->state.restart(due); },
   };
 }
 
@@ -215,7 +216,7 @@ supervisor::add_child(const std::string& name,
   child->name = name;
   child->make = std::move(make);
   auto on_exit
-    = [to = actor_, what = std::weak_ptr{child}] { caf::anon_send(to, stop_child{what}); };
+    = [supervisor = actor_, stop = stop_child{child}] { caf::anon_send(supervisor, stop); };
   auto& system = world_.system();
   caf::actor_config config;
   child->proxy = caf::make_actor<supervised_proxy, caf::strong_actor_ptr>(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Actors that begin anew when they fail.
+// Supervisors, whose actors begin anew when they fail.
 #pragma once
 
 #include "actors/interfaces/caf_compat.hpp"
@@ -61,11 +61,11 @@ struct child_start {
 struct supervisor_options {
   restart_options restart{};
 
-  /// Told in one line of every restart, and that the supervisor gives up. Empty: the lines go to
+  /// Called with a line for every restart, and when the supervisor gives up. Empty: the lines go to
   /// standard error. Thread: that of the supervisor's actor.
   std::function<void(const std::string& line)> on_warning{};
 
-  /// Told when the supervisor has given up. Thread: as above.
+  /// Called when the supervisor has given up. Thread: as above.
   std::function<void(const error& why)> on_give_up{};
 };
 
@@ -75,7 +75,7 @@ struct supervised_child {
     running,
     ending, ///< It was told to end, because an actor that restarts with it has failed.
     down,   ///< It waits for its restart.
-    stopped ///< It has ended as it should, or is to.
+    stopped ///< It has ended as it should, or was told to end.
   };
 
   supervised_child() = default;
@@ -83,7 +83,7 @@ struct supervised_child {
   supervised_child(const supervised_child&) = delete;
   supervised_child& operator=(const supervised_child&) = delete;
 
-  /// Has the actor made. Errors: throws as `make`; throws `failure` with invalid_argument if it
+  /// Makes the actor. Errors: throws as `make`; throws `failure` with invalid_argument if it
   /// returns no actor.
   void begin();
 
@@ -91,8 +91,8 @@ struct supervised_child {
   std::function<caf::strong_actor_ptr(const child_start&)> make;
   caf::strong_actor_ptr proxy;
   std::shared_ptr<handed_over_state> state = std::make_shared<handed_over_state>();
-  caf::strong_actor_ptr actor{}; ///< The one that runs now; null if none does.
-  phase is = phase::running;
+  caf::strong_actor_ptr actor{}; ///< The actor that runs now; null if none does.
+  phase now_in = phase::running;
   uint32_t restarts = 0;
   error why{};
   std::optional<restart_ledger> failures{}; ///< Unless all actors restart together.
@@ -100,7 +100,7 @@ struct supervised_child {
   [[nodiscard]] supervised_proxy& handle() const;
 };
 
-/// A message to a supervisor's actor: it is to supervise the child.
+/// A message to a supervisor's actor, which supervises the child from now on.
 struct supervise_child {
   std::shared_ptr<supervised_child> child;
 };
@@ -111,9 +111,8 @@ struct stop_child {
 
 /// The backoff of a restart is over.
 struct restart_due {
-  std::weak_ptr<supervised_child>
-    child;              ///< The one that has failed; all, if they restart together.
-  uint64_t failure = 0; ///< Its number: a later one has a backoff of its own.
+  std::weak_ptr<supervised_child> child; ///< The actor that has failed.
+  uint64_t failure = 0; ///< The failure's number: a later one has a backoff of its own.
 };
 
 } // namespace troupe
@@ -130,14 +129,14 @@ using supervisor_actor = caf::typed_actor<caf::reacts_to<supervise_child>,
 struct supervisor_state;
 using supervisor_pointer = observed_pointer<supervisor_actor, supervisor_state>;
 
-/// Its actors, in the order in which they were added.
+/// The state of a supervisor's actor: its children, in the order in which they were added.
 struct supervisor_state {
   static inline const char* name = "supervisor";
-  using child = std::shared_ptr<supervised_child>;
+  using child_pointer = std::shared_ptr<supervised_child>;
 
-  void add(const child& what);
+  void add(const child_pointer& child);
   void lose(const caf::actor_addr& gone, const caf::error& reason);
-  void stop(supervised_child& what);
+  void stop(supervised_child& child);
   void restart(const restart_due& due);
   void end_all(const error& why, const caf::error& reason);
 
@@ -145,16 +144,16 @@ struct supervisor_state {
   troupe::world* world = nullptr;
   std::string called;
   supervisor_options options;
-  std::vector<child> children;
+  std::vector<child_pointer> children;
   std::optional<restart_ledger> failures; ///< The failures of all actors, if they restart together.
   uint64_t failure_count = 0;
   bool may_begin = false; ///< The last backoff of actors that restart together is over.
 
 private:
-  void fail(supervised_child& what, error why);
-  void begin_anew(supervised_child& what);
+  void fail(supervised_child& child, error why);
+  void begin_anew(supervised_child& child);
   void restart_all();
-  void give_up(const supervised_child& what);
+  void give_up(const supervised_child& child);
 };
 
 /// Spawns the actor of a `supervisor`. @param world Not null; outlives the actor.
@@ -177,8 +176,8 @@ private:
 /// With too many failures the supervisor gives up: it ends all its actors, tells why, and monitors
 /// of their handles are told.
 ///
-/// State comes from where the author of the actor gets it: `child_start::state` is kept in memory;
-/// an actor may ask a peer, or read a checkpoint, when it begins.
+/// The author of an actor decides where its state comes from: `child_start::state` is kept in
+/// memory; an actor may ask a peer, or read a checkpoint, when it begins.
 ///
 /// Thread: any. Must not outlive its world.
 class supervisor {
@@ -192,9 +191,9 @@ public:
   supervisor(const supervisor&) = delete;
   supervisor& operator=(const supervisor&) = delete;
 
-  /// Has `make` make the actor now, and after each failure. Now it is called by this thread, later
-  /// by the supervisor's; objects that it refers to outlive the world. If it throws, that is a
-  /// failure of the actor; the first time the caller gets the exception.
+  /// Calls `make` for the actor now, by this thread, and after each failure, by the supervisor's;
+  /// objects that it refers to outlive the world. If it throws, that is a failure of the actor; the
+  /// first time the caller gets the exception.
   /// @param name For error messages, "reader 0". @returns The actor's handle.
   /// Errors: throws `failure` with invalid_argument for an empty `make`, or one that returns no
   /// actor.

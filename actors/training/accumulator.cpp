@@ -30,12 +30,12 @@ void serve(accumulator_pointer self) {
     auto take = std::move(state.takes.front());
     state.takes.pop_front();
     auto awaits = std::exchange(state.awaits, {});
-    auto* asked = std::get_if<aggregate_promise>(&take.promise);
-    auto closed = state.close_step(asked != nullptr || !awaits.empty(), take);
+    auto* aggregate = std::get_if<aggregate_promise>(&take.promise);
+    auto closed = state.close_step(aggregate != nullptr || !awaits.empty(), take);
     for (auto& waiting : awaits)
       waiting.promise.deliver(closed.aggregate);
-    if (asked != nullptr) {
-      asked->deliver(closed.aggregate);
+    if (aggregate != nullptr) {
+      aggregate->deliver(closed.aggregate);
       continue;
     }
     self->send(caf::actor_cast<chief_actor>(take.asker), closed.report);
@@ -49,18 +49,17 @@ void serve(accumulator_pointer self) {
 
 caf::result<msg<wire::PushReply>> push(accumulator_pointer self, push_bundle pushed) {
   auto reply = self->state.push(std::move(pushed), self->state.config.world->now());
-  if (!reply) return to_caf(reply.error());
-  serve(self);
-  return std::move(*reply);
+  if (reply) serve(self);
+  return to_result(std::move(reply));
 }
 
-// A replica may end while it waits. The chief does not: it ends the accumulator.
+// A replica may end while it waits for an aggregate. The chief does not: it ends the accumulator.
 void watch(accumulator_pointer self, const caf::strong_actor_ptr& asker) {
   auto address = caf::actor_cast<caf::actor_addr>(asker);
   if (self->state.watched.insert(address).second) self->monitor(address);
 }
 
-// The answer to a take comes from here or from the owner, as `Reply` says.
+// @param Reply Aggregate: the accumulator answers the take. UpdateApplied: the owner does.
 template <class Reply>
 caf::result<msg<Reply>> take(accumulator_pointer self, uint32_t required, bool hold = false,
                              bool measure = false) {
@@ -76,8 +75,8 @@ caf::result<msg<Reply>> take(accumulator_pointer self, uint32_t required, bool h
                                "measures its gradients",
                                config.variable.name)});
   if constexpr (std::is_same_v<Reply, wire::Aggregate>)
-    if (auto seen = check_aggregates(config.variable.name, config.place); !seen)
-      return to_caf(seen.error());
+    if (auto allowed = check_aggregates(config.variable.name, config.place); !allowed)
+      return to_caf(allowed.error());
   auto asker = self->current_sender(); // the promise takes the sender out of the message
   if (std::is_same_v<Reply, wire::Aggregate>) watch(self, asker);
   auto promise = self->make_response_promise<msg<Reply>>();
@@ -89,9 +88,9 @@ caf::result<msg<Reply>> take(accumulator_pointer self, uint32_t required, bool h
 caf::result<msg<wire::Aggregate>> await_aggregate(accumulator_pointer self, uint64_t step) {
   if (step < self->state.ledger.step())
     return to_caf({errc::out_of_range, "the step is over already"});
-  if (auto seen = check_aggregates(self->state.config.variable.name, self->state.config.place);
-      !seen)
-    return to_caf(seen.error());
+  const auto& config = self->state.config;
+  if (auto allowed = check_aggregates(config.variable.name, config.place); !allowed)
+    return to_caf(allowed.error());
   auto asker = self->current_sender();
   watch(self, asker);
   auto promise = self->make_response_promise<msg<wire::Aggregate>>();
@@ -99,24 +98,22 @@ caf::result<msg<wire::Aggregate>> await_aggregate(accumulator_pointer self, uint
   return promise;
 }
 
-template <class Takes, class Awaits>
-void answer_cancelled(Takes takes, Awaits awaits) {
-  for (auto& take : takes)
-    std::visit([](auto& promise) { promise.deliver(to_caf(take_cancelled)); }, take.promise);
-  for (auto& waiting : awaits)
-    waiting.promise.deliver(to_caf(take_cancelled));
+void answer_cancelled(std::vector<accumulator_state::answer_promise> promises) {
+  for (auto& each : promises)
+    std::visit([](auto& promise) { promise.deliver(to_caf(take_cancelled)); }, each);
 }
 
-// One that waited behind it may have enough.
+// A take that waited behind those of `asker` may have enough gradients.
 void forget_asker(accumulator_pointer self, const caf::actor_addr& asker) {
-  answer_cancelled(self->state.forget_takes(asker), self->state.forget_awaits(asker));
+  answer_cancelled(self->state.forget(&asker));
   serve(self);
 }
 
-void cancel(accumulator_pointer self, wire::CancelTakes::Reader said) {
+void cancel(accumulator_pointer self, wire::CancelTakes::Reader request) {
   const auto& asker = self->current_sender();
-  if (said.getAtMost() == 0) return forget_asker(self, caf::actor_cast<caf::actor_addr>(asker));
-  self->state.lower_takes(asker, said.getStep(), said.getAtMost());
+  auto at_most = request.getAtMost();
+  if (at_most == 0) return forget_asker(self, caf::actor_cast<caf::actor_addr>(asker));
+  self->state.lower_takes(asker, request.getStep(), at_most);
   serve(self);
 }
 
@@ -125,15 +122,15 @@ void on_down(accumulator_pointer self, const caf::down_msg& down) {
   forget_asker(self, down.source);
 }
 
-// No caller waits for an accumulator that is no more.
+// Callers that wait are told before the accumulator ends.
 void leave(accumulator_pointer self, caf::exit_msg& exit) {
-  answer_cancelled(std::exchange(self->state.takes, {}), std::exchange(self->state.awaits, {}));
+  answer_cancelled(self->state.forget());
   if (self->state.config.bundle) self->send_exit(self->state.config.bundle, exit.reason);
   self->quit(std::move(exit.reason));
 }
 
-// Gradients that came before a mirror took over are forgotten: they were given to the wrong
-// accumulator, and are given again.
+// An accumulator whose mirror takes over forgets the gradients that came before: their replicas
+// give them again.
 void set_step(accumulator_state& state, uint64_t step) {
   state.ledger.set_step(step);
   state.accepted_reply = {};
@@ -148,7 +145,7 @@ request_id request_of(const origin& from) {
   return {from.replica, from.iteration, from.iteration};
 }
 
-// Stands for all gradients of a bundle, which have one origin.
+// The first gradient of a bundle stands for the others: they have one origin.
 wire::PushGradient::Reader first_of(const push_bundle& pushed) {
   return pushed.gradients.front().reader();
 }
@@ -160,25 +157,12 @@ uint64_t examples_of(std::span<const push_bundle> gradients) {
   return sum;
 }
 
-// @pre They are of one variable each.
-std::vector<msg<wire::PushGradient>> only_ones_of(std::vector<push_bundle> given) {
+// @pre Each push has the gradient of one variable.
+std::vector<msg<wire::PushGradient>> single_gradients(std::vector<push_bundle> pushes) {
   std::vector<msg<wire::PushGradient>> gradients;
-  for (auto& one : given)
-    gradients.push_back(std::move(one.gradients.front()));
+  for (auto& push : pushes)
+    gradients.push_back(std::move(push.gradients.front()));
   return gradients;
-}
-
-template <class List>
-auto forget(List& list, const caf::actor_addr& asker) {
-  std::vector<typename List::value_type> forgotten;
-  List others;
-  for (auto& one : list)
-    if (asker == one.asker)
-      forgotten.push_back(std::move(one));
-    else
-      others.push_back(std::move(one));
-  list = std::move(others);
-  return forgotten;
 }
 
 } // namespace
@@ -230,8 +214,9 @@ expected<void> accumulator_state::check_form(wire::Gradient::Reader gradient) co
   return check_gradient(*config.form, gradient, &first);
 }
 
-// A gradient older than the last one is one that was overtaken by its repetition.
-std::optional<msg<wire::PushReply>> accumulator_state::said_before(const origin& from) const {
+// The reply to a gradient that came before; nothing, if it is new. A gradient older than its
+// replica's last one was overtaken by its own repetition.
+std::optional<msg<wire::PushReply>> accumulator_state::former_reply(const origin& from) const {
   if (const auto* known = remembered.find(request_of(from))) return *known;
   if (remembered.is_over(request_of(from))) return make_push_reply(verdict::stale, ledger.step());
   return std::nullopt;
@@ -245,7 +230,7 @@ expected<msg<wire::PushReply>> accumulator_state::push(push_bundle pushed, job_t
                             config.variable.name, needed, pushed.gradients.size()));
   auto from = read_origin(first_of(pushed).getOrigin());
   if (!config.remembers) return judge(std::move(pushed), from, now);
-  if (auto said = said_before(from)) return *said;
+  if (auto former = former_reply(from)) return *former;
   auto reply = judge(std::move(pushed), from, now);
   if (reply) remembered.add(request_of(from), *reply);
   return reply;
@@ -259,7 +244,7 @@ expected<msg<wire::PushReply>> accumulator_state::judge(push_bundle pushed, cons
   return reply_to_accepted(ledger.accept(from, now));
 }
 
-// Where training is synchronous all replicas of a step are told the same.
+// Where training is synchronous, all replicas of a step get the same reply.
 msg<wire::PushReply> accumulator_state::reply_to_accepted(uint64_t next_step) {
   if (config.asynchronous) return make_push_reply(verdict::accepted, ledger.step(), next_step);
   if (accepted_reply.is_empty())
@@ -302,9 +287,9 @@ accumulator_state::taken accumulator_state::close_step(bool aggregates, const pe
     result.bundled = {step, divisor, std::move(gradients), take.hold};
     return result;
   }
-  auto told = config.owner_is_replicated ? result.report : msg<wire::TakenGradient>{};
-  result.update = make_apply_update(step, divisor, only_ones_of(std::move(gradients)), take.hold,
-                                    take.measure, told);
+  auto report_for_owner = config.owner_is_replicated ? result.report : msg<wire::TakenGradient>{};
+  result.update = make_apply_update(step, divisor, single_gradients(std::move(gradients)),
+                                    take.hold, take.measure, report_for_owner);
   if (aggregates) result.aggregate = sum_up(step, result.update);
   return result;
 }
@@ -316,14 +301,19 @@ void accumulator_state::lower_takes(const caf::strong_actor_ptr& asker, uint64_t
     if (take.asker == asker) take.required = std::min(take.required, at_most);
 }
 
-std::vector<accumulator_state::pending_take>
-accumulator_state::forget_takes(const caf::actor_addr& asker) {
-  return forget(takes, asker);
-}
-
-std::vector<accumulator_state::pending_await>
-accumulator_state::forget_awaits(const caf::actor_addr& asker) {
-  return forget(awaits, asker);
+std::vector<accumulator_state::answer_promise>
+accumulator_state::forget(const caf::actor_addr* asker) {
+  std::vector<answer_promise> promises;
+  auto forget_in = [&](auto& list) {
+    std::erase_if(list, [&](const auto& pending) {
+      auto is_forgotten = asker == nullptr || *asker == pending.asker;
+      if (is_forgotten) promises.emplace_back(pending.promise);
+      return is_forgotten;
+    });
+  };
+  forget_in(takes);
+  forget_in(awaits);
+  return promises;
 }
 
 msg<wire::AccumulatorStatus> accumulator_state::status() const {
@@ -341,9 +331,8 @@ bundle_accumulator_actor::behavior_type accumulator(accumulator_pointer self,
   return {
     [self](const msg<wire::PushGradient>& gradient) { return push(self, {{gradient}}); },
     [self](const msg<wire::TakeGradient>& request) {
-      auto asked = request.reader();
-      return take<wire::UpdateApplied>(self, asked.getRequired(), asked.getHold(),
-                                       asked.getMeasure());
+      auto body = request.reader();
+      return take<wire::UpdateApplied>(self, body.getRequired(), body.getHold(), body.getMeasure());
     },
     [self](const msg<wire::TakeAggregate>& request) {
       return take<wire::Aggregate>(self, request.reader().getRequired());
@@ -351,9 +340,9 @@ bundle_accumulator_actor::behavior_type accumulator(accumulator_pointer self,
     [self](const msg<wire::AwaitAggregate>& request) {
       return await_aggregate(self, request.reader().getStep());
     },
-    [self](const msg<wire::CancelTakes>& said) { cancel(self, said.reader()); },
-    [self](const msg<wire::CountMissing>& said) {
-      self->state.ledger.count_missing(said.reader().getGradients(), said.reader().getStep());
+    [self](const msg<wire::CancelTakes>& request) { cancel(self, request.reader()); },
+    [self](const msg<wire::CountMissing>& missing) {
+      self->state.ledger.count_missing(missing.reader().getGradients(), missing.reader().getStep());
       serve(self);
     },
     [self](const msg<wire::ReadAccumulator>&) { return self->state.status(); },

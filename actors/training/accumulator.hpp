@@ -65,6 +65,7 @@ struct accumulator_state {
 
   using update_promise = caf::typed_response_promise<msg<wire::UpdateApplied>>;
   using aggregate_promise = caf::typed_response_promise<msg<wire::Aggregate>>;
+  using answer_promise = std::variant<update_promise, aggregate_promise>;
 
   /// A request for the gradients of a step, and how many there must be.
   struct pending_take {
@@ -72,7 +73,7 @@ struct accumulator_state {
     bool hold = false;    ///< As in TakeGradient.
     bool measure = false; ///< As in TakeGradient.
     caf::strong_actor_ptr asker;
-    std::variant<update_promise, aggregate_promise> promise; ///< For the owner's answer, or ours.
+    answer_promise promise; ///< For the owner's answer, or for that of the accumulator.
   };
 
   /// A request to see the sum or mean of a step.
@@ -117,16 +118,16 @@ struct accumulator_state {
   /// The takes of `asker` for `of_step` need `at_most` gradients from now on.
   void lower_takes(const caf::strong_actor_ptr& asker, uint64_t of_step, uint32_t at_most);
 
-  /// The takes and awaits of `asker`, which are to be answered and are forgotten here.
-  [[nodiscard]] std::vector<pending_take> forget_takes(const caf::actor_addr& asker);
-  [[nodiscard]] std::vector<pending_await> forget_awaits(const caf::actor_addr& asker);
+  /// Forgets the takes and awaits of `asker`, or all if it is null. @returns Their promises, which
+  /// the caller answers.
+  [[nodiscard]] std::vector<answer_promise> forget(const caf::actor_addr* asker = nullptr);
 
   [[nodiscard]] msg<wire::AccumulatorStatus> status() const;
 
 private:
   [[nodiscard]] std::vector<push_bundle> take_first(size_t count);
   [[nodiscard]] msg<wire::PushReply> reply_to_accepted(uint64_t next_step);
-  [[nodiscard]] std::optional<msg<wire::PushReply>> said_before(const origin& from) const;
+  [[nodiscard]] std::optional<msg<wire::PushReply>> former_reply(const origin& from) const;
   [[nodiscard]] expected<msg<wire::PushReply>> judge(push_bundle pushed, const origin& from,
                                                      job_time now);
   [[nodiscard]] expected<void> check(const push_bundle& pushed) const;

@@ -1,31 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of conditional accumulators, one after the other.
+// The checks of TensorFlow's conditional accumulators, in their order and words.
 #include "actors/training/accumulator_form.hpp"
 
+#include "actors/training/gradient_check.hpp"
 #include "messages/tensor_message.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <span>
-#include <vector>
+#include <utility>
 
 namespace troupe {
 
 namespace {
 
-using extent_list = ::capnp::List<int64_t>::Reader;
-
 constexpr int64_t any_extent = -1;
 
 // Row numbers beyond this, or below its negative, cannot be counted from another origin.
 constexpr int64_t row_number_limit = int64_t{1} << 62;
-
-shape to_shape(extent_list extents) {
-  std::vector<int64_t> dims;
-  for (auto extent : extents)
-    dims.push_back(extent);
-  return shape{std::move(dims)};
-}
 
 template <class... Arguments>
 expected<void> refuse(const accumulator_form& form, fmt::format_string<Arguments...> format,
@@ -37,11 +28,6 @@ expected<void> refuse(const accumulator_form& form, fmt::format_string<Arguments
 
 bool agrees(int64_t declared, int64_t extent) {
   return declared == any_extent || declared == extent;
-}
-
-bool agrees(const shape& declared, const shape& extents) {
-  return std::ranges::equal(declared.dims(), extents.dims(),
-                            [](int64_t left, int64_t right) { return agrees(left, right); });
 }
 
 expected<void> check_type(const accumulator_form& form, wire::Tensor::Reader values) {
@@ -57,7 +43,7 @@ expected<void> check_dense(const accumulator_form& form, wire::Tensor::Reader gr
   if (accumulated != nullptr && *accumulated != extents)
     return refuse(form, "Shape mismatch: expected {}, got {}", to_string(*accumulated),
                   to_string(extents));
-  if (form.declared && !agrees(*form.declared, extents))
+  if (form.declared && !std::ranges::equal(form.declared->dims(), extents.dims(), agrees))
     return refuse(form, "Shape mismatch: expected {}, got {}", to_string(*form.declared),
                   to_string(extents));
   return {};
@@ -68,7 +54,7 @@ expected<void> check_dense(const accumulator_form& form, wire::Tensor::Reader gr
 // Checks the whole array's shape, as the gradient itself gives it.
 expected<void> check_given_shape(const accumulator_form& form, const shape& declared,
                                  const shape& given) {
-  if (given.rank() == 0) return {}; // nothing is said
+  if (given.rank() == 0) return {}; // the gradient does not give it
   if (given.rank() < declared.rank())
     return refuse(form, "expected shape rank at least {}, got {}", declared.rank(), given.rank());
   for (size_t i = 0; i < declared.rank(); ++i)

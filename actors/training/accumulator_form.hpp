@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradients that a user's accumulator accepts, judged as by TensorFlow's conditional ones.
+// The gradients that a user's accumulator accepts, by the rules of TensorFlow's accumulators.
 #pragma once
 
 #include "kernels/tensor/dtype.hpp"
@@ -34,7 +34,7 @@ struct accumulator_form {
   std::optional<shape> declared;
 };
 
-/// Checks a gradient against the form, and against the gradients that are there already.
+/// Checks a gradient against the form, and against the gradients that were accepted before.
 /// @param accumulated Shape of the first gradient accepted since the last take (of a sparse one,
 /// its values'); null if there is none.
 /// Errors: invalid_argument, in the order and with the words of TensorFlow's kernels.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reducing gradients outside an update.
+// Adding up dense and sparse gradients outside an update.
 #include "actors/training/aggregate.hpp"
 
 #include "kernels/math/cast.hpp"
@@ -111,8 +111,8 @@ gradient aggregate_dense(std::span<const gradient> gradients, uint32_t divisor,
                                                  : densified<T>(one, declared));
   std::vector<elements> sources(all.begin(), all.end());
   tensor sum{dtype_of<T>, all.front().extents()};
-  auto by = divisor == 0 ? static_cast<double>(gradients.size()) : divisor;
-  cpu::reduce<T>({}, {.sources = sources, .divisor = by}, sum.mutable_values<T>());
+  auto count = divisor == 0 ? static_cast<double>(gradients.size()) : divisor;
+  cpu::reduce<T>({}, {.sources = sources, .divisor = count}, sum.mutable_values<T>());
   return cast(sum, type_of(gradients.front()));
 }
 

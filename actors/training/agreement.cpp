@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts, compared by lines.
+// Comparing texts by lines, and cutting long ones.
 #include "actors/training/agreement.hpp"
 
 #include "kernels/tensor/crc32c.hpp"
@@ -21,11 +21,10 @@ std::string_view take_line(std::string_view& text) {
 } // namespace
 
 std::optional<std::pair<std::string_view, std::string_view>>
-first_difference(std::string_view one, std::string_view other) {
-  while (!one.empty() || !other.empty()) {
-    auto line = take_line(one);
-    auto another = take_line(other);
-    if (line != another) return std::pair{line, another};
+first_difference(std::string_view left, std::string_view right) {
+  while (!left.empty() || !right.empty()) {
+    auto lines = std::pair{take_line(left), take_line(right)};
+    if (lines.first != lines.second) return lines;
   }
   return std::nullopt;
 }

@@ -9,13 +9,13 @@
 
 namespace troupe {
 
-/// The first lines in which two texts differ, that of one before that of the other; nothing if they
-/// are equal. Where a text has no line, it is empty.
+/// The first line of each text that the other does not have at that place; nothing if the texts are
+/// equal. A text that has no more lines gives an empty one.
 [[nodiscard]] std::optional<std::pair<std::string_view, std::string_view>>
-first_difference(std::string_view one, std::string_view other);
+first_difference(std::string_view left, std::string_view right);
 
-/// The text as it may be sent: of one beyond `limits::text_bytes_max`, the first lines and a line
-/// with the checksum of all, so that no difference is missed.
+/// The text as a message holds it. A text of more than `limits::text_bytes_max` is cut to its first
+/// lines and a line with the checksum of all, so that no difference is missed.
 [[nodiscard]] std::string short_agreement(std::string text);
 
 } // namespace troupe

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The chief: the life of a step, and of a job.
+// The chief's handlers: the life of a step, and of a job.
 #include "actors/training/chief.hpp"
 
 #include "actors/recording/seconds.hpp"
 #include "kernels/math/clip.hpp"
+#include "messages/replication_message.hpp"
 #include "messages/training_message.hpp"
 
 #include <algorithm>
@@ -37,7 +38,7 @@ void tell_replicas(chief_pointer self, const msg<wire::CancelStep>& cancel) {
 }
 
 // Where replicas keep pace, none is to wait for the clock of one that is gone.
-void tell_clocks(chief_pointer self, uint32_t gone) {
+void stop_clock(chief_pointer self, uint32_t gone) {
   const auto& config = self->state.config;
   if (traits_of(config.sync.policy).keeps_pace()) self->send(config.tokens, make_farewell(gone));
 }
@@ -51,7 +52,7 @@ void look_at(chief_pointer self, job_time time) {
   self->delayed_send(self, time - self->state.config.world->now(), watch_tick{});
 }
 
-// Something has begun that is to be over in time.
+// Plans a look for the first deadline. Called when a wait with a deadline begins.
 void keep_deadlines(chief_pointer self) {
   auto first = self->state.first_deadline(self->state.config.world->now());
   if (first < job_time::max()) look_at(self, first);
@@ -81,12 +82,12 @@ void conclude_if_deserted(chief_pointer self) {
   if (self->state.roster.left() == 0 && !self->state.end.asks_queue) conclude(self);
 }
 
-// The report of a step that is not over says how many tokens are left.
+// Reports the step that is not over, with the tokens that are left in the queue.
 void report_open_step(chief_pointer self) {
   auto& state = self->state;
   state.end.report.open = state.not_over();
   state.end.asks_queue = true;
-  auto is_told = [self](std::optional<uint32_t> tokens) {
+  auto on_status = [self](std::optional<uint32_t> tokens) {
     self->state.end.report.open->tokens = tokens;
     self->state.end.asks_queue = false;
     conclude_if_deserted(self);
@@ -94,8 +95,9 @@ void report_open_step(chief_pointer self) {
   self
     ->request(state.config.tokens, caf::infinite, // the watch keeps the deadline
               make_read_queue_status())
-    .then([is_told](const msg<wire::QueueStatus>& said) { is_told(said.reader().getTokens()); },
-          [is_told](const caf::error&) { is_told({}); });
+    .then(
+      [on_status](const msg<wire::QueueStatus>& queue) { on_status(queue.reader().getTokens()); },
+      [on_status](const caf::error&) { on_status({}); });
 }
 
 void finish(chief_pointer self, std::optional<error> failure) {
@@ -124,11 +126,11 @@ void on_stop(chief_pointer self, const msg<wire::StopJob>& stop) {
   keep_deadlines(self);
 }
 
-// An actor without which there is no job: if it is gone, the job has failed.
+// Asks an actor that the job cannot do without: if it is gone, the job has failed.
 template <class Handle, class Message, class Then>
-void ask(chief_pointer self, const Handle& needed, const Message& message, Then then) {
+void ask(chief_pointer self, const Handle& actor, const Message& message, Then then) {
   self
-    ->request(needed, caf::infinite, message) // the watch keeps the deadline
+    ->request(actor, caf::infinite, message) // the watch keeps the deadline
     .then(then, [self](const caf::error& reason) { finish(self, from_caf(reason)); });
 }
 
@@ -150,13 +152,13 @@ void on_part(chief_pointer self) {
   go_on(self);
 }
 
-// Has `keep` put the answer into the snapshot. A replica may be gone; without the others there is
-// no job.
+// Asks an actor for its part of the snapshot, and has `keep` put the answer there. A replica may be
+// gone; the job cannot do without any of the others.
 template <class Reply, class Handle, class Message, class Keep>
-void ask_for_part(chief_pointer self, const Handle& part, const Message& message, Keep keep) {
+void ask_for_part(chief_pointer self, const Handle& actor, const Message& message, Keep keep) {
   ++self->state.saving.missing;
   self
-    ->request(part, caf::infinite, message) // the watch keeps the deadline
+    ->request(actor, caf::infinite, message) // the watch keeps the deadline
     .then(
       [self, keep](const Reply& reply) {
         keep(self->state.saving.taken, reply);
@@ -175,25 +177,26 @@ void take_snapshot(chief_pointer self) {
   keep_deadlines(self);
   if (!state.saving.is_taken_back) // else its tokens are put again, all of them
     ask_for_part<msg<wire::QueueStatus>>(self, config.tokens, make_read_queue_status(),
-                                         [](job_snapshot& into, const auto& said) {
-                                           for (auto step : said.reader().getSteps())
+                                         [](job_snapshot& into, const auto& status) {
+                                           for (auto step : status.reader().getSteps())
                                              into.tokens.push_back(step);
                                          });
   for (size_t i = 0; i < config.owners.size(); ++i)
     ask_for_part<msg<wire::VariableState>>(
-      self, config.owners[i], make_read_state(), [i](job_snapshot& into, const auto& said) {
-        into.variables[i].state = read_state(said.reader(), said.owner());
+      self, config.owners[i], make_read_state(), [i](job_snapshot& into, const auto& variable) {
+        into.variables[i].state = read_state(variable.reader(), variable.owner());
       });
   for (auto index : state.roster.live())
     ask_for_part<msg<wire::ReplicaProgress>>(
-      self, state.handles[index], make_read_progress(), [](job_snapshot& into, const auto& said) {
-        into.replicas.push_back(read_progress(said.reader(), said.owner()));
+      self, state.handles[index], make_read_progress(),
+      [](job_snapshot& into, const auto& progress) {
+        into.replicas.push_back(read_progress(progress.reader(), progress.owner()));
       });
 }
 
-// Other messages of the moment at which the step was closed may still be on their way. They come
-// before the snapshot, which has to know all, and before the tokens, so that it makes no difference
-// whether a snapshot was taken.
+// Other messages of the moment at which the step was closed may still be on their way. The chief
+// handles them before the snapshot, which has to know all, and before the tokens, so that a
+// snapshot makes no difference to the steps that follow.
 void settle(chief_pointer self) {
   enter(self, chief_phase::settling);
   self->state.config.world->send_last(caf::actor_cast<caf::actor>(self),
@@ -210,7 +213,8 @@ void on_settled(chief_pointer self) {
 
 // ---- a step that is taken back ----
 
-// A step that is applied already is the job's last: what is left of it has a deadline of its own.
+// Only a step that is collected is taken back: the updates of a later phase have a deadline of
+// their own.
 void take_step_back(chief_pointer self) {
   auto& state = self->state;
   if (state.now_in != chief_phase::collecting) return;
@@ -252,13 +256,13 @@ void end_step_if_complete(chief_pointer self) {
   settle(self);
 }
 
-void keep_norms(chief_state& state, size_t index, wire::UpdateApplied::Reader said) {
+void keep_norms(chief_state& state, size_t index, wire::UpdateApplied::Reader applied) {
   const auto& positions = state.config.collected[index].positions;
-  auto each = said.getSquaredNorms();
-  for (uint32_t i = 0; i < each.size() && i < positions.size(); ++i)
-    state.open.norms[positions[i]].squared_mean = each[i];
-  if (each.size() == 0)
-    state.open.norms[positions.front()] = {said.getSquaredNorm(), said.getMeanSquaredNorm()};
+  auto norms = applied.getSquaredNorms();
+  for (uint32_t i = 0; i < norms.size() && i < positions.size(); ++i)
+    state.open.norms[positions[i]].squared_mean = norms[i];
+  if (norms.size() == 0)
+    state.open.norms[positions.front()] = {applied.getSquaredNorm(), applied.getMeanSquaredNorm()};
 }
 
 void on_applied(chief_pointer self, size_t index, const msg<wire::UpdateApplied>& applied) {
@@ -272,7 +276,8 @@ void on_applied(chief_pointer self, size_t index, const msg<wire::UpdateApplied>
   state.now_in == chief_phase::taking_back ? end_if_taken_back(self) : end_step_if_complete(self);
 }
 
-// All mean gradients have to be known before the first is applied.
+// The norm by which mean gradients are clipped is that of all: each has to be known before the
+// first is applied.
 void on_measured(chief_pointer self, size_t index, const msg<wire::UpdateApplied>& held) {
   auto& state = self->state;
   ++state.open.held;
@@ -305,22 +310,15 @@ void begin_step(chief_pointer self) {
   }
 }
 
-std::vector<arrival> arrivals_in(::capnp::List<wire::Arrival>::Reader list) {
-  std::vector<arrival> arrivals;
-  arrivals.reserve(list.size());
-  for (auto one : list)
-    arrivals.push_back(read_arrival(one));
-  return arrivals;
-}
-
 void on_taken(chief_pointer self, const msg<wire::TakenGradient>& report) {
   auto& state = self->state;
   if (!state.is_training()) return;
-  auto said = report.reader();
+  auto taken = report.reader();
   auto is_due = state.is_collecting() && !state.ledger.complete();
-  if (!is_due && !said.getAmends()) return; // it comes twice, or was not asked for
-  if (auto stranger = state.stranger_in(said)) return finish(self, std::move(stranger));
-  state.ledger.add(arrivals_in(said.getAccepted()), arrivals_in(said.getStale()), said.getAmends());
+  if (!is_due && !taken.getAmends()) return; // it comes twice, or was not asked for
+  if (auto stranger = state.stranger_in(taken)) return finish(self, std::move(stranger));
+  state.ledger.add(read_arrivals(taken.getAccepted()), read_arrivals(taken.getStale()),
+                   taken.getAmends());
   if (!state.ledger.complete() || !state.is_collecting()) return;
   state.now_in.enter(chief_phase::applying);
   if (traits_of(state.config.sync.policy).cancels())
@@ -332,27 +330,26 @@ void on_taken(chief_pointer self, const msg<wire::TakenGradient>& report) {
 
 void on_join(chief_pointer self, uint32_t index) {
   auto& state = self->state;
-  if (!self->current_sender() || !state.roster.has(index)) return; // it is none of the job's
+  if (!self->current_sender() || !state.roster.has(index)) return; // no replica of this job
   auto replica = caf::actor_cast<replica_actor>(self->current_sender());
   self->monitor(replica);
   state.note_join(index, replica);
   if (!state.is_training()) self->send(replica, make_cancel_step(no_step_is_wanted));
 }
 
-// A number that was chosen before a replica was lost may be more than are left.
+// The number of gradients may have been chosen before a replica was lost.
 void need_no_more_than_are_left(chief_pointer self) {
   auto& state = self->state;
   if (state.lowers_needed())
     tell_accumulators(self, make_cancel_takes(state.open.needed, state.step));
 }
 
-// Where the job stops for a loss, its step goes on if it can end; the watch takes it back if it
-// does not.
+// If the job stops for a loss, its step goes on; the watch takes it back if it does not end.
 void on_leave(chief_pointer self, uint32_t index, error reason) {
   auto& state = self->state;
   if (!state.roster.leave(index)) return;
   state.handles[index] = nullptr;
-  tell_clocks(self, index);
+  stop_clock(self, index);
   if (state.now_in == chief_phase::ending) {
     state.note_late_failure(index, std::move(reason));
     return conclude_if_deserted(self);
@@ -371,8 +368,8 @@ void on_leave(chief_pointer self, uint32_t index, error reason) {
 
 void on_down(chief_pointer self, const caf::down_msg& down) {
   const auto& handles = self->state.handles;
-  auto found = std::ranges::find_if(
-    handles, [&down](const replica_actor& one) { return one == down.source; });
+  auto is_gone = [&down](const replica_actor& replica) { return replica == down.source; };
+  auto found = std::ranges::find_if(handles, is_gone);
   if (found == handles.end()) return;
   auto why
     = is_lost_node(down.reason) ? from_caf(down.reason).message : "is gone without a farewell";
@@ -380,7 +377,7 @@ void on_down(chief_pointer self, const caf::down_msg& down) {
            {errc::unavailable, std::move(why)});
 }
 
-// Replicas that were awaited long enough are awaited no more.
+// Ends the wait for replicas that were awaited for `rejoin_timeout`.
 void give_up_awaited(chief_pointer self) {
   auto& state = self->state;
   auto timeout = state.config.rejoin_timeout;
@@ -391,7 +388,7 @@ void give_up_awaited(chief_pointer self) {
   }
 }
 
-// Their mirrors hold the variables, so nothing is lost but the next time.
+// The mirrors of lost owners hold their variables, so nothing is lost this time.
 void on_owners_lost(chief_pointer self, const msg<wire::OwnersLost>& lost) {
   auto& state = self->state;
   if (!state.is_training()) return;
@@ -401,13 +398,14 @@ void on_owners_lost(chief_pointer self, const msg<wire::OwnersLost>& lost) {
   state.config.on_warning(reason + "; the job goes on");
 }
 
-void on_owners_mirrored(chief_pointer self, const msg<wire::OwnersMirrored>& told) {
-  if (self->state.is_training()) self->state.config.on_warning(told.reader().getReason());
+void on_owners_mirrored(chief_pointer self, const msg<wire::OwnersMirrored>& mirrored) {
+  if (self->state.is_training()) self->state.config.on_warning(mirrored.reader().getReason());
 }
 
 // ---- the watch: every wait has an end, and names what is missing ----
 
-// No accumulator is to be behind the others for ever, for parts of gradients that never come.
+// Has accumulators count the parts of gradients that never come as given, so that none stays behind
+// the others for ever.
 void do_without(chief_pointer self, const std::vector<accumulator_progress>& progress,
                 const std::vector<uint32_t>& lacking) {
   const auto& config = self->state.config;
@@ -437,10 +435,10 @@ void confirm_stall(chief_pointer self, uint32_t tokens) {
   for (size_t i = 0; i < collected.size(); ++i)
     ask(self, collected[i].accumulator, make_read_accumulator(),
         [self, missing, progress, i, tokens,
-         step = self->state.step](const msg<wire::AccumulatorStatus>& said) {
-          (*progress)[i] = {said.reader().getStep(), said.reader().getAccumulated()};
-          const auto& now = self->state;
-          if (--*missing == 0 && now.now_in == chief_phase::collecting && now.step == step)
+         step = self->state.step](const msg<wire::AccumulatorStatus>& status) {
+          (*progress)[i] = {status.reader().getStep(), status.reader().getAccumulated()};
+          const auto& state = self->state;
+          if (--*missing == 0 && state.now_in == chief_phase::collecting && state.step == step)
             on_confirmed(self, *progress, tokens);
         });
 }
@@ -480,7 +478,7 @@ void watch(chief_pointer self) {
 void begin(chief_pointer self) {
   auto& state = self->state;
   for (auto index : state.config.absent)
-    tell_clocks(self, index);
+    stop_clock(self, index);
   if (state.config.resumes) return settle(self);
   if (auto count = state.config.sync.first_tokens(); count > 0)
     self->send(state.config.tokens, make_put_tokens(state.step, count));
@@ -497,13 +495,13 @@ chief_actor::behavior_type chief(chief_pointer self, chief_config config) {
   return {
     [self](const msg<wire::JoinJob>& join) { on_join(self, join.reader().getReplica()); },
     [self](const msg<wire::Farewell>& farewell) {
-      auto said = farewell.reader();
-      on_leave(self, said.getReplica(), read_error(said));
+      auto leaving = farewell.reader();
+      on_leave(self, leaving.getReplica(), read_error(leaving));
     },
     [self](const msg<wire::TakenGradient>& report) { on_taken(self, report); },
     [self](const msg<wire::StopJob>& stop) { on_stop(self, stop); },
     [self](const msg<wire::OwnersLost>& lost) { on_owners_lost(self, lost); },
-    [self](const msg<wire::OwnersMirrored>& told) { on_owners_mirrored(self, told); },
+    [self](const msg<wire::OwnersMirrored>& mirrored) { on_owners_mirrored(self, mirrored); },
     [self](watch_tick) { watch(self); },
     [self](moment_over) { on_settled(self); },
   };

@@ -132,9 +132,9 @@ struct job_end {
 /// The chief's knowledge of its job. It goes through the phases that `transitions` allows.
 ///
 /// A failure leads to `ending` at any time, StopJob at the end of the step. A step settles, and is
-/// saved, in no virtual time: the steps do not show which of them were saved. A step that does not
-/// end although the job is to end with it is taken back: no accumulator waits for it any more, and
-/// what they hold is given up.
+/// saved, in no virtual time: the steps do not show which of them were saved. If the job is to end
+/// with a step, and the step does not end, it is taken back: no accumulator waits for it any more,
+/// and the gradients that they hold are given up.
 struct chief_state {
   static inline const char* name = "chief";
 
@@ -144,7 +144,7 @@ struct chief_state {
     taking_back, ///< Until every accumulator has given the step up.
     applying,    ///< Until every owner has applied the update.
     settling,    ///< Until all that was due at the moment is done.
-    saving,      ///< Until all that were asked for their part of a snapshot have answered.
+    saving,      ///< Until all actors have given their parts of a snapshot.
     ending,      ///< Until every replica has come and left, or the deadline.
     over,
   };
@@ -191,7 +191,7 @@ struct chief_state {
     return now_in == phase::collecting || now_in == phase::taking_back;
   }
 
-  /// Goes to a phase of which is known when it began.
+  /// Goes to another phase, and notes when that begins.
   void enter(phase next);
 
   /// The next step begins to collect: tells the user.
@@ -257,38 +257,39 @@ struct chief_state {
   /// gradients to the next step. Where one replica may give several, only the token queue can tell.
   [[nodiscard]] bool enough_live() const;
 
-  /// The chief may hear of other actors as ever, but not what a phase needs: what to say if that is
-  /// too late.
+  /// The error of a phase that has waited too long for answers of accumulators or owners, or for
+  /// parts of a snapshot; nothing if none is late.
   [[nodiscard]] std::optional<error> overdue(job_time now) const;
 
   /// The error of a step that takes longer than its deadline; warns once before.
   /// @param waiting Replicas that wait for a token.
   [[nodiscard]] std::optional<error> lateness(const std::set<uint32_t>& waiting, job_time now);
 
-  /// The first look after the next deadline: of all that may be late, or is no longer to be waited
-  /// for. Looks happen at whole multiples of the period, whenever the job began. The end of time
-  /// if there is no deadline.
+  /// The time of the first look after the next deadline of anything that is awaited; the end of
+  /// time if there is none. Looks happen at whole multiples of the period, whenever the job began.
   [[nodiscard]] job_time first_deadline(job_time now) const;
 
   /// When to look again.
   [[nodiscard]] job_time look_after(job_time now) const;
 
-  /// A look has found these waiting for a token: there is none, or none for them before the step
-  /// ends. A replica pushes before it asks for a token, and an accumulator reports a full step
-  /// before it answers the push. So if all wait that live and no report has come, none ever will.
-  /// @returns Whether that is so; true with the second look only, since the takes of a new step may
-  /// still be on their way.
+  /// Whether the step cannot end. A replica pushes before it asks for a token, and an accumulator
+  /// reports a full step before it answers the push. So if all live replicas wait for a token and
+  /// no report has come, none ever will.
+  /// @param waiting Replicas that a look has found waiting: there is no token, or none for them
+  /// before the step ends.
+  /// @returns True with the second such look only, since the takes of a new step may still be on
+  /// their way.
   [[nodiscard]] bool finds_stall(const std::set<uint32_t>& waiting);
 
-  /// All replicas wait, and the step cannot end. Where training is asynchronous that may be because
-  /// replicas were lost between the parts of their gradients: since nothing is on its way, every
-  /// accumulator is to have had as many gradients as any other; and if owners were lost, too, as
-  /// many as the step needs: none can give again the gradients that both had.
-  /// @returns How many each of them lacks; nothing if that is not why.
+  /// How many gradients each accumulator lacks, if all replicas wait and the step cannot end. Where
+  /// training is asynchronous, replicas may have been lost between the parts of their gradients:
+  /// since nothing is on its way, every accumulator should have had as many gradients as any other.
+  /// If owners were lost, too, it should have had as many as the step needs: none can give again
+  /// the gradients that both had. @returns Nothing if that is not why the step cannot end.
   [[nodiscard]] std::vector<uint32_t>
   lost_parts(std::span<const accumulator_progress> progress) const;
 
-  /// The step that is not over, but for the tokens that are left.
+  /// The step that is not over, without the tokens that are left.
   [[nodiscard]] open_step not_over() const { return {step + 1, live_count(), open.needed, {}}; }
 
   /// The error that reports a stall. @param tokens The number of tokens in the queue.

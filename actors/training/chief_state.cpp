@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decisions of the chief: no message is sent here.
+// The chief's decisions: no message is sent here.
 #include "actors/policies/asynchronous_rule.hpp"
 #include "actors/policies/step_rules.hpp"
 #include "actors/recording/seconds.hpp"
@@ -14,12 +14,13 @@ namespace troupe {
 
 namespace {
 
-// Deadlines may be as far away as time goes.
+// The sum of two times, but no more than the greatest: a timeout may be without end.
 job_time after(job_time begin, job_time timeout) {
   return timeout > job_time::max() - begin ? job_time::max() : begin + timeout;
 }
 
-// The clock of another process may be ahead; the chief has heard of these gradients by now.
+// Cuts times of arrival to `now`: the chief has heard of these gradients, but the clock of another
+// process may be ahead.
 void let_arrive_by(job_time now, std::vector<contribution>& gradients) {
   for (auto& gradient : gradients)
     gradient.arrived = std::min(gradient.arrived, now);
@@ -37,9 +38,9 @@ bool may_lose_replicas(const sync_options& sync, uint32_t min_replicas) {
 
 gradient_norms step_progress::all_norms() const {
   gradient_norms sum;
-  for (const auto& [variable, of_variable] : norms) {
-    sum.squared_mean += of_variable.squared_mean;
-    sum.mean_squared += of_variable.mean_squared;
+  for (const auto& [position, norm] : norms) {
+    sum.squared_mean += norm.squared_mean;
+    sum.mean_squared += norm.mean_squared;
   }
   return sum;
 }
@@ -58,8 +59,8 @@ chief_state::chief_state(chief_config from)
     ledger(config.collected.size(), asynchronous_rule::updates_awaited(config.sync)),
     roster(config.sync.total_num_replicas, config.absent), handles(config.sync.total_num_replicas) {
   TROUPE_ASSERT(config.owners.size() == config.variables.size(), config.variables.size());
-  for (auto* tell : {&config.on_warning, &config.on_trouble})
-    if (!*tell) *tell = [](const std::string&) {};
+  for (auto* callback : {&config.on_warning, &config.on_trouble})
+    if (!*callback) *callback = [](const std::string&) {};
   if (!config.on_open_step) config.on_open_step = [](const open_step&) {};
   if (config.sync.dynamic) choice.emplace(*config.sync.dynamic, config.learning_rate);
 }
@@ -170,9 +171,9 @@ std::optional<error> chief_state::give_up(uint32_t replica) {
 }
 
 void chief_state::note_late_failure(uint32_t replica, error reason) {
-  constexpr errc of_an_end[] = {errc::none,    errc::failed_precondition, errc::cancelled,
-                                errc::stalled, errc::deadline_exceeded,   errc::unavailable};
-  if (std::ranges::find(of_an_end, reason.code) != std::end(of_an_end)) return;
+  constexpr errc codes_of_end[] = {errc::none,    errc::failed_precondition, errc::cancelled,
+                                   errc::stalled, errc::deadline_exceeded,   errc::unavailable};
+  if (std::ranges::find(codes_of_end, reason.code) != std::end(codes_of_end)) return;
   const auto& lost = end.report.lost.emplace_back(lost_replica{replica, std::move(reason)});
   config.on_warning(fmt::format("lost {}; the job ends without it", describe(lost)));
 }
@@ -183,14 +184,14 @@ void chief_state::warn_of(const lost_replica& lost) const {
 
 std::string chief_state::prospects() const {
   auto awaited = roster.count(replica_roster::presence::awaited);
-  auto there = roster.left() - awaited;
-  auto of_all = fmt::format("{} of {} replicas", there, roster.size());
-  if (awaited == 0) return "the job goes on with " + of_all;
+  auto present = roster.left() - awaited;
+  auto replicas = fmt::format("{} of {} replicas", present, roster.size());
+  if (awaited == 0) return "the job goes on with " + replicas;
   auto timeout = seconds(config.rejoin_timeout);
-  if (there >= open.needed)
-    return fmt::format("the job goes on with {}, and awaits it for {:.1f} s", of_all, timeout);
+  if (present >= open.needed)
+    return fmt::format("the job goes on with {}, and awaits it for {:.1f} s", replicas, timeout);
   return fmt::format("it is awaited for {:.1f} s, since step {} needs {} gradients and {} are left",
-                     timeout, step + 1, open.needed, of_all);
+                     timeout, step + 1, open.needed, replicas);
 }
 
 error chief_state::want_of_replicas(const lost_replica& lost) const {
@@ -229,7 +230,7 @@ bool chief_state::lowers_needed() {
 }
 
 std::optional<error> chief_state::overdue(job_time now) const {
-  auto too_late = [](std::string what) { return error{errc::deadline_exceeded, std::move(what)}; };
+  auto too_late = [](std::string line) { return error{errc::deadline_exceeded, std::move(line)}; };
   if (now_in == phase::taking_back
       && now > after(after(*end.asked, config.stop_timeout), config.deadline))
     return too_late(fmt::format("step {} is to be taken back, but only {} of {} accumulators have "
@@ -293,15 +294,16 @@ bool chief_state::finds_stall(const std::set<uint32_t>& waiting) {
 std::vector<uint32_t>
 chief_state::lost_parts(std::span<const accumulator_progress> progress) const {
   if (!traits_of(config.sync.policy).is_asynchronous() || end.report.lost.empty()) return {};
-  std::vector<uint64_t> had;
-  for (const auto& one : progress)
-    had.push_back((one.step - std::min(one.step, step)) * open.needed + one.gradients);
-  auto most = had.empty() ? 0 : std::ranges::max(had);
+  std::vector<uint64_t> received; // gradients for this step and later ones, by accumulator
+  for (const auto& accumulator : progress)
+    received.push_back((accumulator.step - std::min(accumulator.step, step)) * open.needed
+                       + accumulator.gradients);
+  auto most = received.empty() ? 0 : std::ranges::max(received);
   if (has_lost_owners) most = std::max<uint64_t>(most, open.needed);
   if (most < open.needed) return {};
   std::vector<uint32_t> lacking;
-  for (auto one : had)
-    lacking.push_back(static_cast<uint32_t>(most - one));
+  for (auto count : received)
+    lacking.push_back(static_cast<uint32_t>(most - count));
   return lacking;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules that a gradient has to keep.
+// The checks of a gradient's dtype, shape, row numbers and values.
 #include "actors/training/gradient_check.hpp"
 
 #include "kernels/math/embedding.hpp"
@@ -8,19 +8,14 @@
 
 #include <fmt/format.h>
 #include <span>
+#include <utility>
+#include <vector>
 
 namespace troupe {
 
 namespace {
 
 using extent_list = ::capnp::List<int64_t>::Reader;
-
-shape shape_of(extent_list extents) {
-  std::vector<int64_t> dims;
-  for (auto extent : extents)
-    dims.push_back(extent);
-  return shape{std::move(dims)};
-}
 
 // True if `extents` are those of the variable from dimension `first` on.
 bool same_extents(extent_list extents, const shape& variable, uint32_t first) {
@@ -38,12 +33,13 @@ expected<void> check_type(const variable_form& variable, wire::Tensor::Reader va
                           to_string(variable.type), to_string(type)));
 }
 
-expected<void> shape_mismatch(const variable_form& variable, std::string_view what,
+// @param part The words before the extents: "is", "rows are".
+expected<void> shape_mismatch(const variable_form& variable, std::string_view part,
                               extent_list extents) {
   return fail(errc::invalid_argument,
               fmt::format("Shape mismatch: variable '{}' has shape {}, its gradient's {} {}",
-                          variable.name, to_string(variable.extents), what,
-                          to_string(shape_of(extents))));
+                          variable.name, to_string(variable.extents), part,
+                          to_string(to_shape(extents))));
 }
 
 expected<void> check_dense(const variable_form& variable, wire::Tensor::Reader gradient) {
@@ -52,7 +48,7 @@ expected<void> check_dense(const variable_form& variable, wire::Tensor::Reader g
   return check_type(variable, gradient);
 }
 
-// Frames of peers are checked for this when they come in; a gradient of this process is not.
+// A gradient of this process comes without a frame, which would have been checked for this.
 expected<void> check_row_numbers(const variable_form& variable, wire::Tensor::Reader indices,
                                  int64_t row_count) {
   auto type = static_cast<dtype>(indices.getDtype());
@@ -64,7 +60,7 @@ expected<void> check_row_numbers(const variable_form& variable, wire::Tensor::Re
   if (extents.size() != 1)
     return fail(errc::invalid_argument,
                 fmt::format("variable '{}': Input indices should be vector but received shape: {}",
-                            variable.name, to_string(shape_of(extents))));
+                            variable.name, to_string(to_shape(extents))));
   if (extents[0] != row_count)
     return fail(errc::invalid_argument,
                 fmt::format("variable '{}': Expected {} non-empty input values, got {}",
@@ -84,14 +80,14 @@ expected<void> check_rows(const variable_form& variable, wire::Tensor::Reader in
 }
 
 expected<void> check_sparse(const variable_form& variable, wire::IndexedSlices::Reader gradient) {
-  auto whole = gradient.getDenseShape();
+  auto dense_shape = gradient.getDenseShape();
   if (variable.extents.rank() == 0)
     return fail(errc::invalid_argument,
                 fmt::format("variable '{}' is a scalar, which has no rows; give its gradient as a "
                             "tensor",
                             variable.name));
-  if (!same_extents(whole, variable.extents, 0))
-    return shape_mismatch(variable, "dense shape is", whole);
+  if (!same_extents(dense_shape, variable.extents, 0))
+    return shape_mismatch(variable, "dense shape is", dense_shape);
   if (!same_extents(gradient.getValues().getShape(), variable.extents, 1))
     return shape_mismatch(variable, "rows are", gradient.getValues().getShape());
   if (auto type = check_type(variable, gradient.getValues()); !type) return type;
@@ -101,6 +97,13 @@ expected<void> check_sparse(const variable_form& variable, wire::IndexedSlices::
 }
 
 } // namespace
+
+shape to_shape(capnp::List<int64_t>::Reader extents) {
+  std::vector<int64_t> dims;
+  for (auto extent : extents)
+    dims.push_back(extent);
+  return shape{std::move(dims)};
+}
 
 expected<void> check_gradient(const variable_form& variable, wire::Gradient::Reader gradient) {
   switch (gradient.which()) {

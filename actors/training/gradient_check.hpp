@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a gradient fit its variable? The accumulator's judgement, without actors.
+// The checks that a gradient fits its variable, without actors.
 #pragma once
 
 #include "kernels/tensor/dtype.hpp"
@@ -12,6 +12,9 @@
 
 namespace troupe {
 
+/// The shape of an array in a message.
+[[nodiscard]] shape to_shape(capnp::List<int64_t>::Reader extents);
+
 /// The dtype and extents of a variable, which its gradients must fit.
 struct variable_form {
   std::string name; ///< The variable's name, for messages.
@@ -21,8 +24,8 @@ struct variable_form {
 
 /// Checks a pushed gradient against its variable. A dense one has the variable's dtype and extents;
 /// the rows of a sparse one have the variable's dtype, its extents but for the first, and one row
-/// number each, i64, from 0 to below the first extent. "None" never fits: there is nothing to
-/// average.
+/// number each, i64, from 0 to below the first extent. A gradient "none" never fits: it has nothing
+/// to average.
 /// Cost: a few loads for a dense gradient, one pass over the row numbers of a sparse one.
 /// Errors: type_mismatch, invalid_argument; the line names variable, expectation and what came.
 [[nodiscard]] expected<void> check_gradient(const variable_form& variable,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The member: one question after the other.
+// The member's requests to the roll call.
 #include "actors/training/member.hpp"
 
 #include "actors/observing/task_view.hpp"
@@ -15,7 +15,7 @@ using member_pointer = observed_pointer<member_actor, member_state>;
 
 constexpr auto timeout = caf::infinite; // the roll call keeps its own deadlines
 
-// A member that comes when the job is over finds no roll call that could say how it ended.
+// When the job is over, there is no roll call left that could tell a member how it ended.
 tl::unexpected<error> failed(const caf::error& reason) {
   if (reason == caf::sec::request_receiver_down)
     return tl::unexpected<error>({errc::unavailable, "the chief's process has ended the job"});
@@ -64,9 +64,9 @@ member_actor::behavior_type member(member_pointer self, member_config config) {
   enter(self);
   return {
     [self](const msg<wire::LeaveJob>&) { leave(self); },
-    [self](const msg<wire::ReadTask>& asked) {
+    [self](const msg<wire::ReadTask>& request) {
       return make_task_report(
-        report_here(*self->state.config.observed, asked.reader().getMessages()));
+        report_here(*self->state.config.observed, request.reader().getMessages()));
     },
   };
 }

@@ -11,7 +11,7 @@
 namespace troupe {
 
 /// How a member enters a job. Each function is called once, in this order, on some thread of the
-/// world; none after one that was told of an error, but `on_left`.
+/// world. After one that got an error, only `on_left` is called.
 struct member_config {
   roll_call_actor roll;
   entrance who;
@@ -24,8 +24,8 @@ struct member_config {
   std::function<void(expected<job_ending>)> on_left;
 };
 
-/// A member has no state but the answers that it waits for. It answers questions about the actors
-/// of its process.
+/// The state of a member, which waits for answers of the roll call, and answers questions about the
+/// actors of its process.
 struct member_state {
   static inline const char* name = "member";
   member_config config;

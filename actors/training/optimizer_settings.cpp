@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings by name: whatever shows its settings to a visitor can be written down and read back.
+// Writing and reading the settings of every type that shows them to a visitor.
 #include "actors/training/optimizer_settings.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ namespace {
 using setting_list = std::vector<std::pair<std::string, double>>;
 
 template <class Holder>
-setting_list written(const Holder& holder) {
+setting_list settings_in(const Holder& holder) {
   setting_list list;
   Holder::visit_settings(holder, [&](std::string_view name, const auto& member, setting_range) {
     detail::for_each_number(member,
@@ -42,16 +42,17 @@ void set(std::vector<T>& list, double value) {
   list.push_back(static_cast<T>(value));
 }
 
+// @param owner The words for the holder in errors: "optimizer adam".
 template <class Holder>
-expected<void> read_setting(Holder& holder, const std::string& what, const std::string& name,
+expected<void> read_setting(Holder& holder, const std::string& owner, const std::string& name,
                             double value) {
   auto result
-    = expected<void>{fail(errc::not_found, fmt::format("{} has no setting '{}'; it has {}", what,
+    = expected<void>{fail(errc::not_found, fmt::format("{} has no setting '{}'; it has {}", owner,
                                                        name, fmt::join(names_in(holder), ", ")))};
   Holder::visit_settings(holder, [&](std::string_view known, auto& member, setting_range range) {
     if (known != name) return;
     if (!holds(range, value)) {
-      result = fail(errc::invalid_argument, fmt::format("{}: {} is {}: it must be {}", what, name,
+      result = fail(errc::invalid_argument, fmt::format("{}: {} is {}: it must be {}", owner, name,
                                                         value, to_string(range)));
       return;
     }
@@ -62,9 +63,9 @@ expected<void> read_setting(Holder& holder, const std::string& what, const std::
 }
 
 template <class Holder>
-expected<void> read_settings(Holder& holder, const std::string& what, const setting_list& list) {
+expected<void> read_settings(Holder& holder, const std::string& owner, const setting_list& list) {
   for (const auto& [name, value] : list)
-    if (auto done = read_setting(holder, what, name, value); !done) return done;
+    if (auto done = read_setting(holder, owner, name, value); !done) return done;
   return {};
 }
 
@@ -92,9 +93,9 @@ expected<void> read_average(update_plan& plan, const named_settings& from) {
 } // namespace
 
 optimizer_settings to_settings(const update_plan& plan) {
-  optimizer_settings result{std::string{name_of(plan.rule)}, written(plan)};
-  result.schedule = {std::string{name_of(plan.schedule.shape)}, written(plan.schedule)};
-  if (plan.average) result.average = {plan.average->name, written(*plan.average)};
+  optimizer_settings result{std::string{name_of(plan.rule)}, settings_in(plan)};
+  result.schedule = {std::string{name_of(plan.schedule.shape)}, settings_in(plan.schedule)};
+  if (plan.average) result.average = {plan.average->name, settings_in(*plan.average)};
   return result;
 }
 

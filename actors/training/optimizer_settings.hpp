@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans on their way to the owners: from rules, schedules and averages to names and numbers, and
-// back.
+// Converts update plans to names and numbers, as messages to owners carry them, and back.
 #pragma once
 
 #include "kernels/updates/update_plan.hpp"
@@ -11,7 +10,7 @@
 
 namespace troupe {
 
-/// Names and numbers of everything in a plan.
+/// The names and numbers of a plan's rule, schedule and average.
 [[nodiscard]] optimizer_settings to_settings(const update_plan& plan);
 
 /// The plan with these settings; settings that are not mentioned keep their defaults.

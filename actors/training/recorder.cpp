@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The recorder: passes each record on.
+// The recorder passes each record on.
 #include "actors/training/recorder.hpp"
 
 #include <utility>

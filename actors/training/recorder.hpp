@@ -17,7 +17,7 @@ struct recorder_config {
   std::function<void(const job_report&)> on_end;        ///< Called once, after the last step.
 };
 
-/// A recorder has no state but where it writes to.
+/// The state of a recorder: the functions that get the records.
 struct recorder_state {
   static inline const char* name = "recorder";
   recorder_config config;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rendezvous: which replicas wait for others, and what ends a run before its time.
+// Gathering the replicas of a run, waking them, and ending a run before its time.
 #include "actors/training/rendezvous.hpp"
 
+#include "actors/recording/seconds.hpp"
 #include "messages/failure.hpp"
 
 #include <fmt/format.h>
@@ -19,35 +20,25 @@ std::exception_ptr thrown(const error& reason) {
   return std::make_exception_ptr(failure{reason});
 }
 
-std::string describe(const std::exception_ptr& thrown) {
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const std::exception& failed) {
-    return failed.what();
-  } catch (...) {
-    return "threw something that is no std::exception";
-  }
-}
-
-void wake_one(rendezvous_pointer self, rendezvous_state::member& member, wake content) {
-  member.is = whereabouts::computing;
+void wake_member(rendezvous_pointer self, rendezvous_state::member& member, wake content) {
+  member.where = whereabouts::computing;
   --self->state.waiting;
-  self->send(std::exchange(member.arrival, {}).who, std::move(content));
+  self->send(std::exchange(member.arrival, {}).handle, std::move(content));
 }
 
-// No replica waits from now on; one that comes later is told the same.
+// Ends the wait of all replicas, and of those that arrive later, with a reason.
 void end_run(rendezvous_pointer self, error reason) {
   auto& state = self->state;
   if (state.why_it_ended) return;
   state.why_it_ended = std::move(reason);
   for (auto& member : state.members)
-    if (member.is == whereabouts::waiting) {
+    if (member.where == whereabouts::waiting) {
       member.told_to_stop = true;
-      wake_one(self, member, {nullptr, thrown(*state.why_it_ended)});
+      wake_member(self, member, {nullptr, thrown(*state.why_it_ended)});
     }
 }
 
-// A replica that failed because the run was over already is no culprit, unless no other is.
+// A replica that was told to stop failed for that: it is the culprit only if no other failed.
 run_outcome outcome_of(const rendezvous_state& state) {
   run_outcome outcome;
   for (auto is_secondary : {false, true})
@@ -86,11 +77,11 @@ void gather(rendezvous_pointer self) {
   if (auto wrong = mismatch(state); wrong.code != errc::none)
     return end_run(self, std::move(wrong));
   state.merging = true;
-  auto brought = std::make_shared<gathered_arguments>();
-  brought->reserve(state.members.size());
+  auto arguments = std::make_shared<gathered_arguments>();
+  arguments->reserve(state.members.size());
   for (auto& member : state.members)
-    brought->push_back(std::move(member.arrival.arguments));
-  wake_one(self, state.members.front(), {std::move(brought), nullptr});
+    arguments->push_back(std::move(member.arrival.arguments));
+  wake_member(self, state.members.front(), {std::move(arguments), nullptr});
 }
 
 void settle(rendezvous_pointer self) {
@@ -102,46 +93,48 @@ void settle(rendezvous_pointer self) {
   }
   if (state.merging || state.waiting == 0 || state.waiting + state.gone < count) return;
   if (state.gone == 0) return gather(self);
-  end_run(self, {errc::failed_precondition,
-                 fmt::format("Some replicas made a different number of merge_call() calls: {} "
-                             "returned, while {} {} in a merge_call",
-                             state.who(whereabouts::gone), state.who(whereabouts::waiting),
-                             state.waiting == 1 ? "waits" : "wait")});
+  end_run(self,
+          {errc::failed_precondition,
+           fmt::format("Some replicas made a different number of merge_call() calls: {} "
+                       "returned, while {} {} in a merge_call",
+                       state.names_of(whereabouts::gone), state.names_of(whereabouts::waiting),
+                       state.waiting == 1 ? "waits" : "wait")});
 }
 
 void on_arrival(rendezvous_pointer self, merge_arrival arrival) {
   auto& state = self->state;
   auto& member = state.members[arrival.replica];
-  member.is = whereabouts::waiting;
+  member.where = whereabouts::waiting;
   ++member.calls;
   member.arrival = std::move(arrival);
   ++state.waiting;
   if (state.why_it_ended) {
     member.told_to_stop = true;
-    return wake_one(self, member, {nullptr, thrown(*state.why_it_ended)});
+    return wake_member(self, member, {nullptr, thrown(*state.why_it_ended)});
   }
   settle(self);
 }
 
-// Replica 0 has the result already. One that does not wait any more was told that the run is over.
+// Replica 0 has the result already. A replica that does not wait was told that the run is over.
 void on_merged(rendezvous_pointer self, const merge_result& merged) {
   auto& state = self->state;
   state.merging = false;
   for (auto& member : state.members)
-    if (member.is == whereabouts::waiting) wake_one(self, member, {merged.value, merged.thrown});
+    if (member.where == whereabouts::waiting)
+      wake_member(self, member, {merged.value, merged.thrown});
 }
 
 void on_departure(rendezvous_pointer self, const departure& leaving) {
   auto& state = self->state;
   auto& member = state.members[leaving.replica];
-  member.is = whereabouts::gone;
+  member.where = whereabouts::gone;
   member.result = leaving.result;
   member.thrown = leaving.thrown;
   ++state.gone;
   if (leaving.thrown)
     end_run(self, {errc::cancelled, fmt::format("replica {} failed: {}",
                                                 state.config.first_replica + leaving.replica,
-                                                describe(leaving.thrown))});
+                                                reason_of(leaving.thrown).message)});
   settle(self);
 }
 
@@ -149,31 +142,31 @@ void on_give_up(rendezvous_pointer self) {
   auto& state = self->state;
   if (state.gave_up) {
     auto outcome = outcome_of(state);
-    auto is_told = !outcome.thrown || state.members[outcome.culprit].told_to_stop;
-    state.config.on_over({.thrown = is_told ? thrown(*state.why_it_ended) : outcome.thrown,
+    auto is_secondary = !outcome.thrown || state.members[outcome.culprit].told_to_stop;
+    state.config.on_over({.thrown = is_secondary ? thrown(*state.why_it_ended) : outcome.thrown,
                           .culprit = outcome.culprit});
     return self->quit();
   }
   state.gave_up = true;
-  auto others = state.waiting == 0
-                  ? std::string{}
-                  : fmt::format("; in a merge_call: {}", state.who(whereabouts::waiting));
+  auto in_call = state.waiting == 0
+                   ? std::string{}
+                   : fmt::format("; in a merge_call: {}", state.names_of(whereabouts::waiting));
   auto missing
     = state.merging
         ? fmt::format("the merge function of replica {} is not over", state.config.first_replica)
-        : fmt::format("still computing: {}{}", state.who(whereabouts::computing), others);
-  auto seconds = std::chrono::duration<double>(state.config.timeout).count();
+        : fmt::format("still computing: {}{}", state.names_of(whereabouts::computing), in_call);
   end_run(self, {errc::deadline_exceeded,
                  fmt::format("a run on {} replicas is not over after {:.1f} s: {}",
-                             state.members.size(), seconds, missing)});
+                             state.members.size(), seconds(state.config.timeout), missing)});
 }
 
 } // namespace
 
-std::string rendezvous_state::who(whereabouts is) const {
+std::string rendezvous_state::names_of(whereabouts where) const {
   std::vector<std::string> names;
   for (size_t i = 0; i < members.size(); ++i)
-    if (members[i].is == is) names.push_back(fmt::format("replica {}", config.first_replica + i));
+    if (members[i].where == where)
+      names.push_back(fmt::format("replica {}", config.first_replica + i));
   constexpr size_t shown = 8;
   auto more = names.size() > shown ? fmt::format(" and {} more", names.size() - shown) : "";
   names.resize(std::min(names.size(), shown));

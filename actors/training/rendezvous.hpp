@@ -14,7 +14,7 @@
 
 namespace troupe {
 
-/// The outcome of a run, over all replicas.
+/// The outcome of a run.
 struct run_outcome {
   std::vector<std::shared_ptr<void>> results; ///< By replica; empty if one failed.
   std::exception_ptr thrown;                  ///< The failure of the first that failed by itself.
@@ -25,17 +25,18 @@ struct run_outcome {
 struct rendezvous_config {
   uint32_t replicas = 1;
   std::function<void(run_outcome)> on_over; ///< Told when every replica has left.
-  job_time timeout{0}; ///< How long the run may take; for the line that says that it has not.
+  job_time timeout{0}; ///< How long the run may take, for the error of one that takes longer.
   uint32_t first_replica = 0; ///< The number of the first replica here; others are elsewhere.
 };
 
-/// Replicas arrive at a merge_call and wait. When all have come, replica 0 gets what they brought
-/// and runs its function; all go on with the result. A replica that leaves while others wait, or
-/// calls something else than they, ends the run: those that wait are told which it was, and none
-/// hangs. A rendezvous that is told to give up ends the run, too; told so again, it waits for none.
+/// Replicas arrive at a merge_call and wait. When all have come, replica 0 gets their arguments and
+/// runs its function; all go on with the result. A replica that leaves while others wait, or makes
+/// another call than they, ends the run: the others are told which one it was, and none hangs. A
+/// rendezvous that is told to give up ends the run, too. If it is told so again, it ends without
+/// the replicas that have not left.
 ///
-/// Merge functions are code, which cannot travel: a rendezvous is a matter of one process, and what
-/// is said there are plain values.
+/// Merge functions are code, which cannot travel: a rendezvous stands in one process, and its
+/// messages are plain values.
 struct rendezvous_state {
   static inline const char* name = "rendezvous";
 
@@ -44,7 +45,7 @@ struct rendezvous_state {
 
   /// One replica, as the rendezvous knows it.
   struct member {
-    whereabouts is = whereabouts::computing;
+    whereabouts where = whereabouts::computing;
     uint64_t calls = 0; ///< merge_calls that it has arrived at.
     bool told_to_stop = false;
     merge_arrival arrival; ///< If it waits.
@@ -57,11 +58,11 @@ struct rendezvous_state {
   uint32_t waiting = 0;
   uint32_t gone = 0;
   bool merging = false;              ///< Replica 0 runs its function.
-  bool gave_up = false;              ///< Replicas that have not left are waited for no longer.
-  std::optional<error> why_it_ended; ///< The run, before all replicas had left.
+  bool gave_up = false;              ///< The run has taken too long.
+  std::optional<error> why_it_ended; ///< Why the run ended before all replicas had left, if so.
 
-  /// "replica 2, replica 5": those of which that is so.
-  [[nodiscard]] std::string who(whereabouts is) const;
+  /// Names of the replicas in that state: "replica 2, replica 5".
+  [[nodiscard]] std::string names_of(whereabouts where) const;
 };
 
 /// The behaviour of a rendezvous.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The replica: from the first message to the farewell.
+// The replica's life, from JoinJob to Farewell.
 #include "actors/training/replica.hpp"
 
 #include "messages/failure.hpp"
@@ -13,8 +13,8 @@ namespace {
 
 using replica_pointer = observed_pointer<replica_actor, replica_state>;
 
-// Why a life ended. The job's end is no failure. An actor that cannot be reached from here may be
-// there for others.
+// Why a life ended: none for the job's end. An actor that cannot be reached from here may be there
+// for others, so the reason names this process.
 error reason_to_leave(const std::exception_ptr& thrown, const std::string& process) {
   auto reason = reason_of(thrown);
   if (reason.code == errc::cancelled) return {};
@@ -32,10 +32,10 @@ task<void> live(replica_pointer self) {
   } catch (...) {
     reason = reason_to_leave(std::current_exception(), config.process);
   }
-  auto said = reason;
+  auto reported = reason;
   if (reason.code == errc::none && config.leave.stop_requested())
-    said = {errc::cancelled, "its process was asked to stop"};
-  if (config.chief) self->send(config.chief, make_farewell(config.index, said));
+    reported = {errc::cancelled, "its process was asked to stop"};
+  if (config.chief) self->send(config.chief, make_farewell(config.index, reported));
   self->quit(reason.code == errc::none ? caf::error{} : to_caf(reason));
 }
 

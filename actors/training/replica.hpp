@@ -16,13 +16,13 @@ namespace troupe {
 /// The function that a replica runs, and the chief that it tells.
 struct replica_config {
   uint32_t index = 0;
-  chief_actor chief;              ///< Told when the replica joins and leaves; null: none is.
+  chief_actor chief;              ///< Told when the replica joins and leaves; null: there is none.
   troupe::world* world = nullptr; ///< Outlives the actor.
   pace_function pace;             ///< How long computing is to take; empty: its real time.
   job_time ask_again_after{0};    ///< As `activity::set_ask_again_after`.
-  std::string process{}; ///< Where it stands, if others lose it by what is lost there; else empty.
+  std::string process{}; ///< Its process, for errors about actors that it cannot reach, or empty.
   std::optional<troupe::processor> processor{}; ///< As `activity::set_processor`.
-  std::stop_token leave{}; ///< Asked for: a life that ends well then leaves the job to the others.
+  std::stop_token leave{}; ///< After a stop, a life that ends well leaves the job to the others.
   /// The replica's life; it ends with the task. An exception that leaves it is reported to the
   /// chief as the reason.
   std::function<task<void>(activity&)> body;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which replicas of a job are there, and which may still come.
+// Counting the replicas of a job by their presence.
 #include "actors/training/replica_roster.hpp"
 
 namespace troupe {

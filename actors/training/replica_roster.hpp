@@ -47,8 +47,8 @@ public:
   /// A replica is there. @pre has(replica).
   void join(uint32_t replica) { move(replica, presence::live); }
 
-  /// A replica leaves, is lost, or will never come. @returns Whether it was there or to come: false
-  /// for one that is not of the job, or that is gone or awaited.
+  /// A replica leaves, is lost, or will never come. @returns Whether it was live or coming; false
+  /// for one that is gone or awaited, and for one that the job does not have.
   [[nodiscard]] bool leave(uint32_t replica);
 
   /// A replica that has left is expected back. @param now Since when.
@@ -58,7 +58,7 @@ public:
   /// An awaited replica is expected no more.
   void give_up(uint32_t replica) { move(replica, presence::gone); }
 
-  /// The replicas in that state, by index, and their number.
+  /// The replicas in a state, by index, and their number.
   [[nodiscard]] std::vector<uint32_t> all(presence state) const;
 
   [[nodiscard]] uint32_t count(presence state) const { return counts_[static_cast<size_t>(state)]; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The roll call: which members are waited for, and what they are told.
+// The roll call's handlers: members that enter, leave, are late or are lost.
 #include "actors/training/roll_call.hpp"
 
 #include "actors/recording/seconds.hpp"
@@ -33,10 +33,10 @@ void enter(roll_call_state& state, roll_call_phase next) {
   state.phase_began = state.config.world->now();
 }
 
-// Answers `asked` once, if a member has.
+// Answers a member's request, if it waits for an answer.
 template <class Promise, class Answer>
-void tell(std::optional<Promise>& asked, const Answer& answer) {
-  if (auto promise = std::exchange(asked, std::nullopt)) promise->deliver(answer);
+void answer(std::optional<Promise>& request, const Answer& content) {
+  if (auto promise = std::exchange(request, std::nullopt)) promise->deliver(content);
 }
 
 // ---- the beginning ----
@@ -47,7 +47,8 @@ void refuse(roll_call_state& state, error reason) {
   state.config.on_entered(tl::unexpected<error>(std::move(reason)));
 }
 
-// The last call, which ends with the deadline at the latest.
+// Whether the last call goes on for members that are missing. It ends with the deadline at the
+// latest.
 bool is_awaiting_rest(roll_call_state& state) {
   auto now = state.config.world->now();
   auto missing = state.missing();
@@ -66,11 +67,11 @@ void begin_if_enough_are_there(roll_call_state& state) {
   if (state.now_in != roll_call_phase::entering) return;
   if (!state.may_begin()) return state.enough_since.reset();
   if (is_awaiting_rest(state)) return;
-  roll_called done{.clock = state.config.world->now() + state.ahead};
+  roll_called called{.clock = state.config.world->now() + state.ahead};
   for (const auto& [index, name] : state.config.members)
-    if (!state.is_there(index)) done.absent.emplace(index, name);
+    if (!state.is_there(index)) called.absent.emplace(index, name);
   enter(state, roll_call_phase::entered);
-  state.config.on_entered(std::move(done));
+  state.config.on_entered(std::move(called));
 }
 
 error why_it_did_not_begin(const roll_call_state& state) {
@@ -78,43 +79,44 @@ error why_it_did_not_begin(const roll_call_state& state) {
     error{errc::failed_precondition, "the job was over before it had begun"});
 }
 
-// The job has begun without it, or went on without it.
+// Lets in a member of a job that has begun, or has gone on, without it.
 void let_in(roll_call_state& state, roll_call_state::presence& member) {
   auto now = state.config.world->now();
-  tell(member.begins, make_job_begins(state.first_step, now, {}, member.life));
+  answer(member.begins, make_job_begins(state.first_step, now, {}, member.life));
 }
 
-// No member waits for it.
+// Refuses a member that the others do not wait for.
 void keep_out(roll_call_state::presence& member, const error& why) {
   member.is_lost = true;
-  tell(member.begins, to_caf(why));
+  answer(member.begins, to_caf(why));
 }
 
 caf::result<msg<wire::JobBegins>> on_enter(roll_call_pointer self,
-                                           const msg<wire::EnterJob>& said) {
+                                           const msg<wire::EnterJob>& request) {
   auto& state = self->state;
-  auto who = read_enter_job(said.reader());
-  if (!state.config.members.contains(who.member)) return to_caf(unknown_member);
+  auto newcomer = read_enter_job(request.reader());
+  if (!state.config.members.contains(newcomer.member)) return to_caf(unknown_member);
   auto sender = self->current_sender();
   auto promise = self->make_response_promise<msg<wire::JobBegins>>();
   self->monitor(caf::actor_cast<caf::actor_addr>(sender));
-  auto& member = state.members[who.member];
+  auto& member = state.members[newcomer.member];
   auto is_late = state.now_in == roll_call_phase::playing;
-  auto life = member.who ? member.life + 1 : uint32_t{is_late}; // its replicas begin in midst
-  member = {.who = sender, .life = life, .begins = promise};
-  auto clock = std::min(who.clock, clock_max);
+  // A life above 0 tells replicas that they begin in the midst of a job.
+  auto life = member.handle ? member.life + 1 : uint32_t{is_late};
+  member = {.handle = sender, .life = life, .begins = promise};
+  auto clock = std::min(newcomer.clock, clock_max);
   state.ahead = std::max(state.ahead, clock - state.config.world->now());
-  auto wrong = state.check(who);
-  if (!wrong && state.config.on_here)
-    state.config.on_here(who.member, caf::actor_cast<member_actor>(sender));
+  auto refusal = state.check(newcomer);
+  if (!refusal && state.config.on_here)
+    state.config.on_here(newcomer.member, caf::actor_cast<member_actor>(sender));
   if (state.now_in >= roll_call_phase::leaving)
-    tell(member.begins, to_caf(why_it_did_not_begin(state)));
-  else if (wrong && state.now_in >= roll_call_phase::entered)
-    keep_out(member, *wrong); // the others begin, or have begun, without it
+    answer(member.begins, to_caf(why_it_did_not_begin(state)));
+  else if (refusal && state.now_in >= roll_call_phase::entered)
+    keep_out(member, *refusal); // the others begin, or have begun, without it
   else if (is_late)
     let_in(state, member);
-  else if (wrong)
-    refuse(state, std::move(*wrong));
+  else if (refusal)
+    refuse(state, std::move(*refusal));
   else
     begin_if_enough_are_there(state);
   return promise;
@@ -125,7 +127,7 @@ void on_begins(roll_call_state& state, const msg<wire::JobBegins>& begins) {
   enter(state, roll_call_phase::playing);
   state.first_step = begins.reader().getFirstStep();
   for (auto& [index, member] : state.members)
-    tell(member.begins, begins);
+    answer(member.begins, begins);
 }
 
 // ---- the end ----
@@ -146,7 +148,7 @@ void leave_if_all_want_to(roll_call_pointer self) {
   enter(state, roll_call_phase::closing);
   auto ended = make_job_ended(state.ending);
   for (auto& [index, member] : state.members)
-    tell(member.leaves, ended);
+    answer(member.leaves, ended);
   close_if_all_have_ended(self);
 }
 
@@ -157,8 +159,8 @@ void on_ended(roll_call_pointer self, const msg<wire::JobEnded>& ended) {
   enter(state, roll_call_phase::leaving);
   state.ending = read_job_ended(ended.reader());
   for (auto& [index, member] : state.members) {
-    tell(member.begins, to_caf(why_it_did_not_begin(state)));
-    tell(member.ends, ended);
+    answer(member.begins, to_caf(why_it_did_not_begin(state)));
+    answer(member.ends, ended);
   }
   leave_if_all_want_to(self);
 }
@@ -180,9 +182,8 @@ caf::result<msg<wire::JobEnded>> on_leave(roll_call_pointer self, uint32_t index
   if (state.now_in == roll_call_phase::playing && member->second.is_lost) return to_caf(never_in);
   auto promise = self->make_response_promise<msg<wire::JobEnded>>();
   member->second.leaves = promise;
-  if (state.now_in
-      == roll_call_phase::closing) // it comes late, and the others have not waited for it
-    tell(member->second.leaves, make_job_ended(state.ending));
+  if (state.now_in == roll_call_phase::closing) // it is late, and the others have not waited
+    answer(member->second.leaves, make_job_ended(state.ending));
   else
     leave_if_all_want_to(self);
   return promise;
@@ -192,7 +193,7 @@ caf::result<msg<wire::JobEnded>> on_leave(roll_call_pointer self, uint32_t index
 
 void on_down(roll_call_pointer self, const caf::down_msg& down) {
   auto& state = self->state;
-  auto is_gone = [&down](const auto& one) { return down.source == one.second.who; };
+  auto is_gone = [&down](const auto& item) { return down.source == item.second.handle; };
   auto gone = std::ranges::find_if(state.members, is_gone);
   if (gone == state.members.end()) return;
   gone->second.is_lost = true;
@@ -210,7 +211,7 @@ void on_down(roll_call_pointer self, const caf::down_msg& down) {
   close_if_all_have_ended(self);
 }
 
-// Tells, now and then, which members have not entered so far.
+// Tells the user, now and then, which members have not entered so far.
 void tell_waiting(roll_call_state& state, job_time waited) {
   const auto& config = state.config;
   if (!config.on_waiting) return;
@@ -219,10 +220,11 @@ void tell_waiting(roll_call_state& state, job_time waited) {
   if (auto line = state.waiting->due(waited, awaited)) config.on_waiting(*line);
 }
 
-error late(const roll_call_state& state, job_time waited, const char* what) {
+// @param action The missing action of members: "enter" or "leave".
+error late(const roll_call_state& state, job_time waited, const char* action) {
   return {errc::deadline_exceeded,
           fmt::format("waited {:.1f} s for {} to {} the job", seconds(waited),
-                      fmt::join(state.missing(), ", "), what)};
+                      fmt::join(state.missing(), ", "), action)};
 }
 
 void watch(roll_call_pointer self) {
@@ -247,26 +249,26 @@ void watch(roll_call_pointer self) {
 
 } // namespace
 
-std::optional<error> roll_call_state::check(const entrance& who) const {
-  auto differs = [&](const char* what, uint64_t theirs, uint64_t ours) {
-    return error{errc::failed_precondition,
-                 fmt::format("{} has {} {}, the chief's process {}; start all processes of a job "
-                             "with the same options",
-                             name_of(who.member), what, theirs, ours)};
-  };
-  if (who.seed != config.seed) return differs("seed", who.seed, config.seed);
-  if (who.replicas != config.replicas) return differs("replicas", who.replicas, config.replicas);
-  if (auto line = first_difference(who.agreement, cut_text(config.agreement)))
+std::optional<error> roll_call_state::check(const entrance& newcomer) const {
+  const auto& name = name_of(newcomer.member);
+  auto differs = [&](const auto& theirs, const auto& ours) {
     return error{errc::failed_precondition,
                  fmt::format("{} has {}, the chief's process {}; start all processes of a job with "
                              "the same options",
-                             name_of(who.member), line->first, line->second)};
-  if (now_in == roll_call_phase::playing && config.holders.contains(who.member))
+                             name, theirs, ours)};
+  };
+  if (newcomer.seed != config.seed)
+    return differs(fmt::format("seed {}", newcomer.seed), config.seed);
+  if (newcomer.replicas != config.replicas)
+    return differs(fmt::format("replicas {}", newcomer.replicas), config.replicas);
+  if (auto lines = first_difference(newcomer.agreement, cut_text(config.agreement)))
+    return differs(lines->first, lines->second);
+  if (now_in == roll_call_phase::playing && config.holders.contains(newcomer.member))
     return error{
       errc::failed_precondition,
       fmt::format("{} was lost, and with it variables that no other process holds: this job "
                   "cannot go on",
-                  name_of(who.member))};
+                  name)};
   return std::nullopt;
 }
 
@@ -278,10 +280,10 @@ bool roll_call_state::is_there(uint32_t member) const {
 bool roll_call_state::may_begin() const {
   uint32_t replicas = 0;
   for (const auto& [index, name] : config.members) {
-    auto brought = config.optional.replicas.find(index);
-    auto is_optional = brought != config.optional.replicas.end();
+    auto optional = config.optional.replicas.find(index);
+    auto is_optional = optional != config.optional.replicas.end();
     if (!is_optional && !is_there(index)) return false;
-    if (is_optional && is_there(index)) replicas += brought->second;
+    if (is_optional && is_there(index)) replicas += optional->second;
   }
   return replicas >= config.optional.replicas_min;
 }
@@ -304,11 +306,13 @@ roll_call_actor::behavior_type roll_call(roll_call_pointer self, roll_call_confi
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
   watch(self);
   return {
-    [self](const msg<wire::EnterJob>& said) { return on_enter(self, said); },
-    [self](const msg<wire::AwaitEnd>& said) {
-      return on_await_end(self, said.reader().getMember());
+    [self](const msg<wire::EnterJob>& request) { return on_enter(self, request); },
+    [self](const msg<wire::AwaitEnd>& request) {
+      return on_await_end(self, request.reader().getMember());
     },
-    [self](const msg<wire::LeaveJob>& said) { return on_leave(self, said.reader().getMember()); },
+    [self](const msg<wire::LeaveJob>& request) {
+      return on_leave(self, request.reader().getMember());
+    },
     [self](const msg<wire::JobBegins>& begins) { on_begins(self->state, begins); },
     [self](const msg<wire::JobEnded>& ended) { on_ended(self, ended); },
     [self](watch_tick) { watch(self); },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The roll call: has the processes of a job begin and end it together.
+// The roll call: makes the processes of a job begin and end it together.
 #pragma once
 
 #include "actors/interfaces/interfaces.hpp"
@@ -22,13 +22,13 @@ namespace troupe {
 struct optional_members {
   std::map<uint32_t, uint32_t> replicas; ///< The replicas of each member, by member.
   uint32_t replicas_min = 0;             ///< The fewest replicas to begin with.
-  job_time last_call
-    = std::chrono::seconds{5}; ///< How long a job that may begin waits for the rest.
+  /// How long a job that may begin waits for the rest.
+  job_time last_call = std::chrono::seconds{5};
 };
 
-/// The roll call of a job that begins.
+/// The outcome of the roll call when a job begins.
 struct roll_called {
-  job_time clock{0};                      ///< The greatest on any clock, at this moment.
+  job_time clock{0};                      ///< The greatest time on any process's clock, now.
   std::map<uint32_t, std::string> absent; ///< Names of members that may enter later.
 };
 
@@ -37,7 +37,7 @@ struct roll_call_config {
   std::map<uint32_t, std::string> members; ///< Names of all processes but the chief's, by node.
   uint64_t seed = 0;                       ///< The world's seed; all processes must have the same.
   uint32_t replicas = 0;                   ///< The job's replicas; all processes must have as many.
-  std::string agreement; ///< Lines that all processes must have, as far as a message holds.
+  std::string agreement; ///< Lines that all processes must have alike, cut by `short_agreement`.
   /// Members that hold variables alone: one that is lost has lost them, and is not let in again.
   std::set<uint32_t> holders;
   optional_members optional; ///< None of them holds variables alone.
@@ -52,7 +52,7 @@ struct roll_call_config {
   /// are missing, and with one when the job may begin without them.
   std::function<void(const std::string& line)> on_waiting;
   /// Called when a member has entered, again or for the first time, if that is not empty.
-  std::function<void(uint32_t member, const member_actor& who)> on_here;
+  std::function<void(uint32_t member, const member_actor& handle)> on_here;
   /// Called when a member is lost while the job goes on, if that is not empty.
   std::function<void(uint32_t member, const error& reason)> on_lost;
   /// Called once, last: how the job ended for all.
@@ -83,7 +83,7 @@ struct roll_call_state {
 
   /// A member that has entered.
   struct presence {
-    caf::strong_actor_ptr who;
+    caf::strong_actor_ptr handle;
     bool is_lost = false;
     uint32_t life = 0; ///< How often it was lost or late before.
     std::optional<caf::typed_response_promise<msg<wire::JobBegins>>> begins;
@@ -102,15 +102,15 @@ struct roll_call_state {
   std::optional<job_time> enough_since; ///< While `entering`: when the last call began.
 
   /// Why a member is refused; nothing if it may enter.
-  [[nodiscard]] std::optional<error> check(const entrance& who) const;
+  [[nodiscard]] std::optional<error> check(const entrance& newcomer) const;
 
-  /// Whether all members are there without which the job cannot begin.
+  /// Whether the job can begin with the members that are there.
   [[nodiscard]] bool may_begin() const;
 
   /// Whether a member has entered and is not lost.
   [[nodiscard]] bool is_there(uint32_t member) const;
 
-  /// The names of members: those that have not entered, or those that do not leave.
+  /// The names of the members that have not entered; from `leaving` on, of those that do not leave.
   [[nodiscard]] std::vector<std::string> missing() const;
 
   [[nodiscard]] const std::string& name_of(uint32_t member) const {

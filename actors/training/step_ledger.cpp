@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joining the reports of a step's accumulators.
+// The books of a step: joining the reports of its accumulators.
 #include "actors/training/step_ledger.hpp"
 
 #include "messages/assert.hpp"
@@ -11,7 +11,8 @@ namespace troupe {
 
 namespace {
 
-constexpr uint32_t late_parts_steps = 8; // that a gradient in the books is remembered
+// Steps for which a gradient in the books is remembered, for parts that come late.
+constexpr uint32_t late_parts_steps = 8;
 
 // By arrival; equal times by replica, so that a simulated ledger does not depend on anything else.
 bool earlier(const contribution& left, const contribution& right) {
@@ -32,52 +33,52 @@ void step_ledger::add(std::span<const arrival> accepted, std::span<const arrival
     TROUPE_ASSERT(missing_ > 0);
     --missing_;
   }
-  for (const auto& came : accepted)
-    add(came, false);
-  for (const auto& came : stale)
-    add(came, true);
+  for (const auto& part : accepted)
+    add(part, false);
+  for (const auto& part : stale)
+    add(part, true);
 }
 
-contribution step_ledger::contribution_of(const arrival& came) {
-  auto staleness = came.accumulator_step > came.from.local_step
-                     ? came.accumulator_step - came.from.local_step
+contribution step_ledger::contribution_of(const arrival& part) {
+  auto staleness = part.accumulator_step > part.from.local_step
+                     ? part.accumulator_step - part.from.local_step
                      : 0;
-  return {.replica = came.from.replica,
-          .local_step = came.from.local_step,
+  return {.replica = part.from.replica,
+          .local_step = part.from.local_step,
           .staleness = staleness,
-          .arrived = came.arrived,
-          .compute = came.from.compute,
-          .waited = came.from.waited,
-          .loss = came.from.loss,
-          .examples = came.from.examples};
+          .arrived = part.arrived,
+          .compute = part.from.compute,
+          .waited = part.from.waited,
+          .loss = part.from.loss,
+          .examples = part.from.examples};
 }
 
-// A replica has few gradients that are not in the books.
-void step_ledger::add(const arrival& came, bool stale) {
-  auto replica = came.from.replica;
+// A linear search: a replica has few gradients that are not in the books.
+void step_ledger::add(const arrival& part, bool stale) {
+  auto replica = part.from.replica;
   if (replica >= latest_.size()) latest_.resize(replica + size_t{1}, nowhere);
-  entry added{.iteration = came.from.iteration, .value = contribution_of(came), .stale = stale};
+  entry added{.iteration = part.from.iteration, .value = contribution_of(part), .stale = stale};
   for (auto at = latest_[replica]; at != nowhere; at = entries_[at].before)
     if (are_one(entries_[at], added)) return join(entries_[at], added);
   added.before = std::exchange(latest_[replica], entries_.size());
   entries_.push_back(added);
 }
 
-// A replica that is started again may count its iterations from the first, but it goes on with the
-// job's step.
-bool step_ledger::are_one(const entry& known, const entry& another) {
-  return known.iteration == another.iteration
-         && (!known.closed || known.value.local_step == another.value.local_step);
+// A replica that is started again may count its iterations from the first. The local step tells its
+// gradients from those of its former life.
+bool step_ledger::are_one(const entry& known, const entry& added) {
+  return known.iteration == added.iteration
+         && (!known.closed || known.value.local_step == added.value.local_step);
 }
 
-void step_ledger::join(entry& known, const entry& another) {
-  auto staleness = std::max(known.value.staleness, another.value.staleness);
-  auto arrived = std::max(known.value.arrived, another.value.arrived);
-  known.value = another.value;
+void step_ledger::join(entry& known, const entry& added) {
+  auto staleness = std::max(known.value.staleness, added.value.staleness);
+  auto arrived = std::max(known.value.arrived, added.value.arrived);
+  known.value = added.value;
   known.value.staleness = staleness;
   known.value.arrived = arrived;
-  known.parts += another.parts;
-  known.stale |= another.stale;
+  known.parts += added.parts;
+  known.stale |= added.stale;
 }
 
 job_time step_ledger::last_arrival() const {
@@ -95,8 +96,8 @@ bool step_ledger::is_due(entry& waiting) const {
   return is_followed && waiting.waits++ >= *updates_awaited_;
 }
 
-// Where training is asynchronous, waiting for updates has seen to it that no part is missing any
-// more.
+// Where training is asynchronous, an entry is closed only after enough updates that no part can be
+// missing any more.
 bool step_ledger::is_forgotten(const entry& one) const {
   return one.closed
          && (updates_awaited_ || one.parts >= variables_ || one.waits >= late_parts_steps);
@@ -124,10 +125,10 @@ void step_ledger::close(step_record& record) {
 
 void step_ledger::close_only(step_record& record, std::span<const arrival> accepted,
                              std::span<const arrival> stale) {
-  for (const auto& came : accepted)
-    record.accepted.push_back(contribution_of(came));
-  for (const auto& came : stale)
-    record.stale.push_back(contribution_of(came));
+  for (const auto& part : accepted)
+    record.accepted.push_back(contribution_of(part));
+  for (const auto& part : stale)
+    record.stale.push_back(contribution_of(part));
   sort_contributions(record);
 }
 

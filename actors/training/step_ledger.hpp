@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradients of a step: what the accumulators report of each variable, put together.
+// The gradients of a step, joined from the accumulators' reports of their variables.
 #pragma once
 
 #include "actors/recording/records.hpp"
@@ -19,9 +19,9 @@ namespace troupe {
 class step_ledger {
 public:
   /// @param variable_count Reports that make a step complete.
-  /// @param updates_awaited Where training is asynchronous, two variables may take a gradient
-  /// into different steps: so many of them may pass after something of its replica's next gradient
-  /// is known, before which no part can be behind. Nothing: training is synchronous.
+  /// @param updates_awaited Where training is asynchronous, two variables may take a gradient into
+  /// different steps. After so many steps since a part of its replica's next gradient was known,
+  /// no part can be missing. Nothing: training is synchronous.
   explicit step_ledger(size_t variable_count, std::optional<uint32_t> updates_awaited = {})
     : missing_(variable_count), variables_(variable_count), updates_awaited_(updates_awaited) {}
 
@@ -36,14 +36,14 @@ public:
   /// When the last gradient that the step needed came in.
   [[nodiscard]] job_time last_arrival() const;
 
-  /// Takes the contributions out, in order of arrival, and begins the next step.
-  /// A gradient with parts that are not judged yet waits for the reports of the next step, or as
-  /// long as one may come; what is still missing then was left out. A part of a gradient in
-  /// the books that comes some steps later is in no record: the gradient counts once.
+  /// Takes the contributions out, in order of arrival, and begins the next step. A gradient that
+  /// lacks parts waits for the reports of the next step, or as long as one may come; the parts that
+  /// are missing then were left out. If a part of a gradient in the books comes some steps later,
+  /// it is in no record: the gradient counts once.
   void close(step_record& record);
 
-  /// Closes a step of a job that has one variable, without a ledger: no other report can say
-  /// anything else of these gradients.
+  /// Closes a step of a job with one variable, without a ledger: no other report speaks of these
+  /// gradients.
   static void close_only(step_record& record, std::span<const arrival> accepted,
                          std::span<const arrival> stale);
 
@@ -62,10 +62,10 @@ private:
     bool closed = false;    ///< In the books; kept for parts that come late.
   };
 
-  [[nodiscard]] static contribution contribution_of(const arrival& came);
-  [[nodiscard]] static bool are_one(const entry& known, const entry& another);
-  static void join(entry& known, const entry& another);
-  void add(const arrival& came, bool stale);
+  [[nodiscard]] static contribution contribution_of(const arrival& part);
+  [[nodiscard]] static bool are_one(const entry& known, const entry& added);
+  static void join(entry& known, const entry& added);
+  void add(const arrival& part, bool stale);
   [[nodiscard]] bool is_due(entry& waiting) const;
   [[nodiscard]] bool is_forgotten(const entry& one) const;
 
@@ -73,7 +73,7 @@ private:
   size_t variables_;
   std::optional<uint32_t> updates_awaited_;
   std::vector<entry> entries_; ///< In the order of the reports.
-  std::vector<place> latest_;  ///< By replica: the entry that was told of last.
+  std::vector<place> latest_;  ///< By replica: its entry that was reported last.
 };
 
 } // namespace troupe

@@ -15,7 +15,7 @@
 
 namespace troupe {
 
-/// The job as a task observer knows it.
+/// The view that a task observer fills, and when.
 struct task_observer_config {
   std::shared_ptr<task_view> view;                    ///< Gets what is reported.
   job_time period = std::chrono::seconds{1};          ///< Between two looks.
@@ -31,8 +31,8 @@ struct task_observer_state {
 
   /// A process that has entered the job.
   struct task {
-    task_reporter_actor who;
-    bool is_asked = false; ///< It has not answered the last question, and is asked no more.
+    task_reporter_actor reporter;
+    bool is_asked = false; ///< It has not answered the last question yet.
   };
 
   task_observer_config config;
@@ -43,7 +43,7 @@ struct task_observer_state {
 
 /// The behaviour of a task observer. A process that does not answer is asked no more until it does;
 /// one that is gone is shown as lost, until it enters again. One collection of flight records is
-/// made at a time: a wish that comes meanwhile is met by it.
+/// made at a time: a request that comes meanwhile adds none.
 task_observer_actor::behavior_type
 task_observer(observed_pointer<task_observer_actor, task_observer_state> self,
               task_observer_config config);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The task reporter: one answer to one question.
+// The task reporter's answer.
 #include "actors/training/task_reporter.hpp"
 
 #include "actors/observing/task_view.hpp"
@@ -12,8 +12,8 @@ task_reporter(observed_pointer<task_reporter_actor, task_reporter_state> self,
               const observatory* observed) {
   self->state.observed = observed;
   return {
-    [self](const msg<wire::ReadTask>& asked) {
-      return make_task_report(report_here(*self->state.observed, asked.reader().getMessages()));
+    [self](const msg<wire::ReadTask>& request) {
+      return make_task_report(report_here(*self->state.observed, request.reader().getMessages()));
     },
   };
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The task reporter: tells the first process of a job how the actors of its own process are.
+// The task reporter: tells the first process of a job what the actors of its own process do.
 #pragma once
 
 #include "actors/interfaces/interfaces.hpp"

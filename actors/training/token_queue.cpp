@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The token queue: which question it answers, and when.
+// The token queue's handlers: which request gets a token, and when.
 #include "actors/training/token_queue.hpp"
 
 #include "messages/training_message.hpp"
@@ -18,40 +18,41 @@ const error overtaken{errc::failed_precondition, "a later question of this repli
 using waiter = token_queue_state::waiter;
 
 // A replica that is gone must not take a token along.
-void watch(token_queue_pointer self, const caf::actor_addr& who) {
+void watch(token_queue_pointer self, const caf::actor_addr& address) {
   auto& state = self->state;
-  if (state.config.watches && state.watched.insert(who).second) self->monitor(who);
+  if (state.config.watches && state.watched.insert(address).second) self->monitor(address);
 }
 
-void on_down(token_queue_state& state, const caf::actor_addr& who) {
-  state.watched.erase(who);
-  state.ledger.forget([&who](const waiter& one) { return one.who == who; });
+void on_down(token_queue_state& state, const caf::actor_addr& address) {
+  state.watched.erase(address);
+  state.ledger.forget([&address](const waiter& one) { return one.address == address; });
 }
 
 // A replica asks one question after the other, and has the answers to all earlier ones.
-request_id request_of(const waiter& asks) {
-  return {asks.replica, asks.request, asks.request};
+request_id request_of(const waiter& asker) {
+  return {asker.replica, asker.request, asker.request};
 }
 
-// A question that was asked before: answered as before, or it waits in the place of the first.
-bool is_repeated(token_queue_state& state, waiter& asks) {
-  if (!state.config.remembers || asks.request == 0) return false;
-  const auto* known = state.questions.find(request_of(asks));
-  if (known == nullptr && !state.questions.is_over(request_of(asks))) {
-    state.questions.add(request_of(asks), std::nullopt);
+// Whether a question was asked before. If so it is answered as before, or waits in the place of the
+// first.
+bool is_repeated(token_queue_state& state, waiter& asker) {
+  if (!state.config.remembers || asker.request == 0) return false;
+  const auto* known = state.questions.find(request_of(asker));
+  if (known == nullptr && !state.questions.is_over(request_of(asker))) {
+    state.questions.add(request_of(asker), std::nullopt);
     return false;
   }
-  auto is_same = [&asks](const waiter& one) {
-    return one.replica == asks.replica && one.request == asks.request;
+  auto is_same = [&asker](const waiter& one) {
+    return one.replica == asker.replica && one.request == asker.request;
   };
   if (known == nullptr)
-    asks.promise.deliver(to_caf(overtaken));
+    asker.promise.deliver(to_caf(overtaken));
   else if (*known)
-    asks.promise.deliver(state.token(**known));
+    asker.promise.deliver(state.token(**known));
   else if (auto* held = state.gate.find_waiter(is_same))
-    *held = asks;
+    *held = asker;
   else if (auto* first = state.ledger.find_waiter(is_same))
-    *first = asks;
+    *first = asker;
   return true;
 }
 
@@ -68,31 +69,31 @@ void serve(token_queue_state& state, std::vector<waiter> admitted, uint64_t not_
 caf::result<msg<wire::Token>> take(token_queue_pointer self, const msg<wire::TakeToken>& request) {
   auto& state = self->state;
   if (state.closed) return to_caf(job_is_over);
-  auto asked = request.reader();
-  caf::actor_addr who;
-  if (state.config.watches) who = caf::actor_cast<caf::actor_addr>(self->current_sender());
+  auto body = request.reader();
+  caf::actor_addr address;
+  if (state.config.watches) address = caf::actor_cast<caf::actor_addr>(self->current_sender());
   auto promise = self->make_response_promise<msg<wire::Token>>();
-  waiter asks{asked.getReplica(), who, promise, asked.getLocalStep(), asked.getNotBefore(),
-              asked.getRequest()};
-  if (is_repeated(state, asks)) return promise;
+  waiter asker{body.getReplica(),   address,          promise, body.getLocalStep(),
+               body.getNotBefore(), body.getRequest()};
+  if (is_repeated(state, asker)) return promise;
   if (traits_of(state.config.policy).keeps_pace())
-    serve(state, state.gate.arrive(asks.replica, asks), asks.not_before);
-  else if (auto step = state.ledger.take(asks, asks.local_step, asks.not_before))
-    grant(state, asks, *step);
+    serve(state, state.gate.arrive(asker.replica, asker), asker.not_before);
+  else if (auto step = state.ledger.take(asker, asker.local_step, asker.not_before))
+    grant(state, asker, *step);
   else
-    watch(self, who);
+    watch(self, address);
   return promise;
 }
 
-// No replica waits for one that is gone.
+// A replica has left: those that wait for its clock go on.
 void leave(token_queue_state& state, const msg<wire::Farewell>& farewell) {
   if (state.closed || !traits_of(state.config.policy).keeps_pace()) return;
   serve(state, state.gate.leave(farewell.reader().getReplica()));
 }
 
 void put(token_queue_state& state, const msg<wire::PutTokens>& tokens) {
-  auto put = tokens.reader();
-  for (auto& [waiter, step] : state.ledger.put(put.getStep(), put.getCount()))
+  auto made = tokens.reader();
+  for (auto& [waiter, step] : state.ledger.put(made.getStep(), made.getCount()))
     grant(state, waiter, step);
 }
 
@@ -126,8 +127,7 @@ msg<wire::Token> token_queue_state::token(uint64_t step) {
 
 token_queue_actor::behavior_type token_queue(token_queue_pointer self, token_queue_config config) {
   auto& state = self->state;
-  state.ledger
-    = token_ledger<token_queue_state::waiter>{config.policy, config.first_step, config.tokens};
+  state.ledger = token_ledger<waiter>{config.policy, config.first_step, config.tokens};
   if (traits_of(config.policy).keeps_pace())
     state.gate = slack_gate<waiter>{config.replicas, config.slack};
   if (config.watches)

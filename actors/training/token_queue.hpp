@@ -21,23 +21,23 @@ namespace troupe {
 struct token_queue_config {
   sync_policy policy = sync_policy::tensorflow;
   uint64_t first_step = 0;      ///< The step that the job begins with.
-  std::vector<uint64_t> tokens; ///< Steps of the tokens that a job left which goes on now.
+  std::vector<uint64_t> tokens; ///< If a job goes on: the steps of the tokens that it left.
   uint32_t replicas = 0;        ///< Under `ssp`: how many clocks there are.
   uint64_t slack = 0;           ///< Under `ssp`, as in `sync_options`.
-  /// Whether a question that comes again gets the answer that it had, as TakeToken says.
+  /// Whether a question that comes again gets the same answer, as TakeToken says.
   bool remembers = false;
   /// Whether replicas may be gone while they wait: they are watched, and get no token then.
   bool watches = false;
 };
 
-/// The replicas that the queue owes a token, and the tokens it has.
+/// The replicas that wait for tokens, and the tokens that are there.
 struct token_queue_state {
   static inline const char* name = "token_queue";
 
   /// A replica that waits for a token.
   struct waiter {
     uint32_t replica = 0;
-    caf::actor_addr who;
+    caf::actor_addr address;
     caf::typed_response_promise<msg<wire::Token>> promise;
     uint64_t local_step = 0;
     uint64_t not_before = 0; ///< As in TakeToken.
@@ -46,11 +46,11 @@ struct token_queue_state {
 
   token_queue_config config;
   token_ledger<waiter> ledger{sync_policy::tensorflow};
-  slack_gate<waiter> gate; ///< Under `ssp` they have to pass it first.
-  /// The step that the last question of each replica was answered; nothing, as long as it waits.
+  slack_gate<waiter> gate; ///< Under `ssp`, waiters have to pass it first.
+  /// The step that answered the last question of each replica; nothing, as long as it waits.
   request_table<std::optional<uint64_t>> questions;
   std::set<caf::actor_addr> watched;
-  msg<wire::Token> newest; ///< The last token made: most replicas get a share in this message.
+  msg<wire::Token> newest; ///< The last token made: most replicas get this message.
   uint64_t newest_step = 0;
   bool closed = false;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bundle: one request of the device for all of its variables.
+// The bundle's requests to its device, each for all of its variables.
 #include "actors/training/variable_bundle.hpp"
 
 #include "actors/world/compute_device.hpp"
@@ -23,17 +23,18 @@ using owned_variables = std::vector<std::shared_ptr<owned_variable>>;
 /// The gradients of an update, by variable, where the variables lie.
 using placed_gradients = std::vector<std::vector<gradient>>;
 
-expected<placed_gradients> placed(const owned_variables& variables, const apply_bundle& update) {
+expected<placed_gradients> place_gradients(const owned_variables& variables,
+                                           const apply_bundle& update) {
   placed_gradients all;
   for (size_t i = 0; i < variables.size(); ++i) {
-    std::vector<gradient> given;
-    for (const auto& pushed : update.gradients) {
-      const auto& message = pushed.gradients[i];
-      given.push_back(*read_gradient(message.reader().getGradient(), message.owner()));
+    std::vector<gradient> gradients;
+    for (const auto& push : update.gradients) {
+      const auto& message = push.gradients[i];
+      gradients.push_back(*read_gradient(message.reader().getGradient(), message.owner()));
     }
-    auto there = variables[i]->placed(std::move(given));
-    if (!there) return tl::unexpected<error>(there.error());
-    all.push_back(std::move(*there));
+    auto placed = variables[i]->placed(std::move(gradients));
+    if (!placed) return tl::unexpected<error>(placed.error());
+    all.push_back(std::move(*placed));
   }
   return all;
 }
@@ -75,15 +76,16 @@ void leave_if_done(bundle_pointer self) {
   if (self->state.is_leaving && self->state.at_device == 0) self->quit();
 }
 
-// @param answered Called with how long it took to queue the work, or why it was not.
-void ask_device(bundle_pointer self, std::string_view what,
+// @param purpose The words for the work in errors: "an update".
+// @param answered Called with how long it took to queue the work, or why it was not queued.
+void ask_device(bundle_pointer self, std::string_view purpose,
                 std::function<expected<void>(compute_stream&)> launch,
                 std::function<void(const caf::expected<job_time>&)> answered) {
   auto& state = self->state;
   ++state.at_device;
   auto queued = std::make_shared<expected<void>>();
   device_work work{.stream = state.config.stream,
-                   .what = fmt::format("{} of variables {}", what, state.config.name),
+                   .what = fmt::format("{} of variables {}", purpose, state.config.name),
                    .launch = [launch = std::move(launch),
                               queued](compute_stream& stream) { *queued = launch(stream); },
                    .is_answered_when_queued = true};
@@ -102,7 +104,7 @@ void ask_device(bundle_pointer self, std::string_view what,
       [self, answered](const caf::error& failure) {
         --self->state.at_device;
         if (self->state.is_leaving)
-          answered(failure); // the device's end, which would tell more, comes too late
+          answered(failure); // the bundle ends before the device's end, which would tell more
         else
           self->state.end.explain(failure, answered);
         leave_if_done(self);
@@ -115,22 +117,23 @@ struct queued_work {
   job_time took{0};           ///< The time it took to queue the work.
 };
 
-// Objects that `work` owns end when the device has done it.
-// @param work Changes the variables; empty: they are but read.
+// Has the device do some work, and asks for the variables' values after it.
+// @param work Changes the variables; empty: they are only read. Objects that it owns live until the
+// device has done it.
 void ask_for_values(bundle_pointer self, std::function<expected<void>(compute_stream&)> work,
                     std::function<void(const caf::expected<queued_work>&)> answered) {
   self->state.values.clear();
   auto values = std::make_shared<std::vector<tensor>>();
-  const auto* what = work ? "an update" : "a read";
+  const auto* purpose = work ? "an update" : "a read";
   auto launch = [variables = self->state.config.variables, work = std::move(work),
                  values](compute_stream& stream) -> expected<void> {
     auto done = work ? work(stream) : expected<void>{};
     if (!done) return done;
-    return values_in_place(variables).map([&](auto there) { *values = std::move(there); });
+    return values_in_place(variables).map([&](auto in_place) { *values = std::move(in_place); });
   };
-  ask_device(self, what, launch, [self, values, answered](const caf::expected<job_time>& took) {
+  ask_device(self, purpose, launch, [self, values, answered](const caf::expected<job_time>& took) {
     if (!took) return answered(took.error());
-    // The work, which stays until the device has done it, is to have no share in them.
+    // The work lives until the device has done it, and is to hold no share in the values.
     queued_work queued{std::move(*values), *took};
     if (self->state.at_device == 0) self->state.values = queued.values;
     answered(queued);
@@ -177,11 +180,11 @@ caf::result<msg<wire::UpdateApplied>> hold(bundle_pointer self, const apply_bund
   auto squares = std::make_shared<std::vector<double>>();
   auto launch = [variables = self->state.config.variables, held,
                  squares](compute_stream& stream) -> expected<void> {
-    auto there = placed(variables, held->update);
-    if (!there) return tl::unexpected<error>(there.error());
-    held->placed = std::move(*there);
-    return squares_of(stream, variables, held->placed, held->update.divisor).map([&](auto each) {
-      *squares = std::move(each);
+    auto placed = place_gradients(variables, held->update);
+    if (!placed) return tl::unexpected<error>(placed.error());
+    held->placed = std::move(*placed);
+    return squares_of(stream, variables, held->placed, held->update.divisor).map([&](auto norms) {
+      *squares = std::move(norms);
     });
   };
   auto answer = [self, promise, held, squares](const caf::expected<job_time>& measured) mutable {
@@ -202,10 +205,10 @@ caf::result<msg<wire::UpdateApplied>> hold(bundle_pointer self, const apply_bund
 caf::result<msg<wire::UpdateApplied>> apply(bundle_pointer self, const apply_bundle& update) {
   if (update.hold) return hold(self, update);
   auto work = [variables = self->state.config.variables,
-               given = std::make_shared<apply_bundle>(update)](compute_stream& stream) {
-    auto there = placed(variables, *given);
-    return there ? update_all(stream, variables, *there, given->divisor, 1)
-                 : tl::unexpected<error>(there.error());
+               update = std::make_shared<apply_bundle>(update)](compute_stream& stream) {
+    return place_gradients(variables, *update).and_then([&](const placed_gradients& gradients) {
+      return update_all(stream, variables, gradients, update->divisor, 1);
+    });
   };
   return make_update(self, update.step, work);
 }
@@ -234,8 +237,8 @@ bundle_actor::behavior_type variable_bundle(bundle_pointer self, bundle_config c
   return {
     [self](const read_bundle&) { return read(self); },
     [self](const apply_bundle& update) { return apply(self, update); },
-    [self](const msg<wire::ReleaseUpdate>& wanted) {
-      return release(self, wanted.reader().getScale());
+    [self](const msg<wire::ReleaseUpdate>& request) {
+      return release(self, request.reader().getScale());
     },
     [self](const bundle_changed&) { self->state.values.clear(); },
   };

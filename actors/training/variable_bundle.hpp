@@ -39,14 +39,14 @@ struct held_bundle {
 /// Owners hold the variables as ever, and answer all other requests. The changes of owners, and
 /// those of the bundle, go to one stream, which makes one after the other.
 ///
-/// A bundle knows the values after its last request, and gives them to readers without one. It
-/// holds them between two updates only: an update writes a variable where it lies if no reader has
-/// it. It ends when the device's actor has answered all that it asked for.
+/// A bundle keeps the values after its last request, and gives them to readers without another one.
+/// It keeps them between two updates only: an update writes a variable where it lies if no reader
+/// has it. It ends when the device's actor has answered all of its requests.
 struct bundle_state {
   static inline const char* name = "variable_bundle";
 
   bundle_config config;
-  std::vector<tensor> values;        ///< As they are; empty: they have to be asked for.
+  std::vector<tensor> values;        ///< The variables as they are; empty: not known.
   std::shared_ptr<held_bundle> held; ///< Null: none.
   size_t at_device = 0;              ///< Requests that the device's actor has not answered yet.
   std::vector<caf::typed_response_promise<bundle_values>> readers; ///< They wait for values.

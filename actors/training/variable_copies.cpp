@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies on read, on write, and on the way to a checkpoint.
+// Reading and changing copies, in the host's memory and on devices.
 #include "actors/training/variable_copies.hpp"
 
 #include "actors/world/compute_device.hpp"
@@ -16,20 +16,20 @@ namespace troupe {
 
 namespace {
 
-expected<tensor> changed_by(const std::string& name, const tensor& value, change how,
+expected<tensor> changed_by(const std::string& name, const tensor& value, change kind,
                             const gradient& operand) {
   const auto* dense = std::get_if<tensor>(&operand);
-  auto result = dense != nullptr ? changed(value, how, *dense)
-                                 : scattered(value, how, std::get<indexed_slices>(operand));
+  auto result = dense != nullptr ? changed(value, kind, *dense)
+                                 : scattered(value, kind, std::get<indexed_slices>(operand));
   if (!result)
     return fail(result.error().code,
                 fmt::format("variable '{}': {}", name, result.error().message));
   return result;
 }
 
-// Never fails: both have one dtype and shape, and nothing is divided by 0.
-tensor computed(const tensor& a, change how, const tensor& b) {
-  auto result = changed(a, how, b);
+// @pre The arrays have one dtype and shape, and nothing is divided by 0, so it cannot fail.
+tensor computed(const tensor& a, change kind, const tensor& b) {
+  auto result = changed(a, kind, b);
   TROUPE_ASSERT(result.has_value());
   return std::move(*result);
 }
@@ -38,7 +38,7 @@ bool are_equal(const variable_slot& a, const variable_slot& b) {
   return a.name == b.name && have_same_bits(a.values, b.values);
 }
 
-// All that the next update depends on.
+// Compares everything that the next update depends on.
 bool are_equal(const variable_state& a, const variable_state& b) {
   auto same_slot = [](const variable_slot& x, const variable_slot& y) { return are_equal(x, y); };
   return a.version == b.version && a.optimizer == b.optimizer && a.slots_since == b.slots_since
@@ -47,7 +47,7 @@ bool are_equal(const variable_state& a, const variable_state& b) {
          && (!a.average || are_equal(*a.average, *b.average));
 }
 
-/// Puts a version back unless the update was made: the next one is to be that update again.
+/// Puts a version back unless the update was made: the next update is to make that version.
 class version_of_update {
 public:
   explicit version_of_update(uint64_t& version) : version_(version), before_(version) {}
@@ -103,7 +103,8 @@ troupe::device variable_copies::where() const {
   return config_.device ? config_.device->where() : troupe::device{};
 }
 
-// A stream may be asked only in turn: so not when a variable is made.
+// Brings all arrays to the device. A stream may be asked only in turn, so this does not happen when
+// a variable is made.
 expected<void> variable_copies::place() {
   if (!config_.device) return {};
   for (auto& copy : copies_)
@@ -179,22 +180,23 @@ expected<tensor> variable_copies::combined() const {
   return config_.rule == copy_rule::sum ? sum : divided(sum, config_.count);
 }
 
-// An integer is cut: its remainder is lost, as in TensorFlow.
+// The part of an assigned value that each copy gets. An integer loses its remainder, as in
+// TensorFlow.
 tensor variable_copies::share(const tensor& whole) const {
   auto all = config_.count + config_.elsewhere;
   return config_.rule == copy_rule::sum && all > 1 ? divided(whole, all) : whole;
 }
 
-expected<tensor> variable_copies::apply(int32_t component, change how, const gradient& operand) {
+expected<tensor> variable_copies::apply(int32_t component, change kind, const gradient& operand) {
   if (auto there = check(component); !there) return tl::unexpected<error>(there.error());
   if (config_.rule != copy_rule::alike && std::holds_alternative<indexed_slices>(operand))
     return fail(errc::unimplemented,
                 fmt::format("variable '{}' is synchronised on read, which does not go together "
                             "with {}",
-                            config_.name, name_of_scatter(how)));
-  if (config_.device) return apply_on_device(component, how, operand);
-  if (component == whole_variable) return apply_to_all(how, operand);
-  auto changed = changed_by(config_.name, value(component), how, operand);
+                            config_.name, name_of_scatter(kind)));
+  if (config_.device) return apply_on_device(component, kind, operand);
+  if (component == whole_variable) return apply_to_all(kind, operand);
+  auto changed = changed_by(config_.name, value(component), kind, operand);
   if (!changed) return changed;
   take_apart();
   copies_[index_of(component)].value = *changed;
@@ -202,8 +204,8 @@ expected<tensor> variable_copies::apply(int32_t component, change how, const gra
   return changed;
 }
 
-// The host has all kinds of changes, and those by hand are seldom.
-expected<tensor> variable_copies::apply_on_device(int32_t component, change how,
+// The host makes the change, since it has code for all kinds; changes by hand are rare.
+expected<tensor> variable_copies::apply_on_device(int32_t component, change kind,
                                                   const gradient& operand) {
   auto is_whole = component == whole_variable;
   std::vector<tensor> after;
@@ -211,7 +213,7 @@ expected<tensor> variable_copies::apply_on_device(int32_t component, change how,
     auto before = read(is_whole ? static_cast<int32_t>(i) : component);
     if (!before) return before;
     if (auto copied = wait(); !copied) return tl::unexpected<error>(copied.error());
-    auto changed = changed_by(config_.name, *before, how, operand);
+    auto changed = changed_by(config_.name, *before, kind, operand);
     if (!changed) return changed;
     after.push_back(std::move(*changed));
   }
@@ -243,28 +245,29 @@ bool variable_copies::is_as_first(size_t index) const {
          && have_same_bits(first->second, other->second) && share_slots(copies_[0], copies_[index]);
 }
 
-// Cheap while copies differ: the comparison ends at the first element that does.
+// Makes the copies one array again, if they are equal. Cheap while they differ: the comparison ends
+// at the first element that does.
 void variable_copies::bring_together() {
   for (size_t i = 1; i < copies_.size(); ++i)
     if (!is_as_first(i)) return;
   copies_.resize(1);
 }
 
-expected<tensor> variable_copies::apply_to_all(change how, const gradient& operand) {
-  auto is_assigned = how == change::assign && std::holds_alternative<tensor>(operand);
+expected<tensor> variable_copies::apply_to_all(change kind, const gradient& operand) {
+  auto is_assigned = kind == change::assign && std::holds_alternative<tensor>(operand);
   if (config_.rule == copy_rule::none)
     return fail(errc::invalid_argument,
                 fmt::format("variable '{}' is synchronised on read and has no aggregation; {} it "
                             "inside a replica",
-                            config_.name, name_of_assign(how)));
+                            config_.name, name_of_assign(kind)));
   if (config_.rule == copy_rule::sum && !is_assigned && config_.count + config_.elsewhere > 1)
     return fail(errc::invalid_argument,
                 fmt::format("SyncOnReadVariable does not support `{}` in cross-replica context "
                             "when aggregation is set to SUM: variable '{}'; assign the new sum",
-                            name_of_assign(how), config_.name));
+                            name_of_assign(kind), config_.name));
   std::vector<tensor> values;
   for (const auto& copy : copies_) {
-    auto value = changed_by(config_.name, copy.value, how, operand);
+    auto value = changed_by(config_.name, copy.value, kind, operand);
     if (!value) return value;
     values.push_back(is_assigned ? share(*value) : std::move(*value));
   }
@@ -321,7 +324,7 @@ expected<variable_state> variable_copies::saved() const {
     if (!here) return tl::unexpected<error>(here.error());
     *array = std::move(*here);
   }
-  if (config_.rule == copy_rule::none) return state; // its copies come to nothing
+  if (config_.rule == copy_rule::none) return state; // no value stands for all copies
   return read(whole_variable).map([&](const tensor& whole) {
     state.value = whole;
     return state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The copies of a variable that replicas have, without actors: one in memory until they differ.
+// The replicas' copies of a variable, without actors: one array in memory until they differ.
 #pragma once
 
 #include "kernels/tensor/change.hpp"
@@ -17,13 +17,13 @@ namespace troupe {
 class compute_device;
 class compute_stream;
 
-/// How the copies of a variable are one variable.
+/// The value of a variable, as its copies have it.
 enum class copy_rule : uint8_t {
-  alike,         ///< They are meant to be equal; the first speaks for all.
-  sum,           ///< Each replica has its own; together they are their sum,
-  mean,          ///< or their mean,
-  first_replica, ///< or that of replica 0,
-  none,          ///< or nothing: they cannot be read as one.
+  alike,         ///< The copies are meant to be equal; the first is the value.
+  sum,           ///< Each replica has its own; the value is their sum.
+  mean,          ///< Each replica has its own; the value is their mean.
+  first_replica, ///< Each replica has its own; the value is that of replica 0.
+  none,          ///< Each replica has its own; they cannot be read as one.
 };
 
 /// The copies that a variable consists of.
@@ -41,7 +41,7 @@ struct copies_config {
 /// Whether arrays have the same bits. @pre They are row-major, of one dtype and shape.
 [[nodiscard]] bool have_same_bits(const tensor& a, const tensor& b);
 
-/// Every replica has a copy of a variable, and as long as no difference can be seen all of them are
+/// Every replica has a copy of a variable. As long as no difference can be seen, all of them are
 /// one array in memory. A change of a single copy takes them apart; as soon as they are equal
 /// again, bit for bit, they are one array again. On a device, where a comparison would cost a copy
 /// of each, copies that an update has taken apart stay so until all are restored.
@@ -54,7 +54,7 @@ public:
   variable_copies() = default;
   variable_copies(copies_config config, tensor initial);
 
-  /// The first copy, with slots and average; that of all, as long as they are together.
+  /// The first copy, with slots and average; the only one, as long as all are together.
   [[nodiscard]] variable_state& first() { return copies_.front(); }
 
   [[nodiscard]] const variable_state& first() const { return copies_.front(); }
@@ -65,10 +65,10 @@ public:
   /// True for an index of a copy, and for `whole_variable`.
   [[nodiscard]] bool has(int32_t component) const;
 
-  /// Where the arrays lie: that of the device, once they have been brought there.
+  /// Where the arrays lie, once they have been brought to the device.
   [[nodiscard]] troupe::device where() const;
 
-  /// One copy, or what the copies come to (`whole_variable`), in the host's memory. A value of a
+  /// One copy, or the value by the rule (`whole_variable`), in the host's memory. A value of a
   /// device is copied once for each version.
   /// Errors: out_of_range for a copy that there is not; invalid_argument if the copies cannot be
   /// read as one; as the device's.
@@ -79,7 +79,7 @@ public:
     return copies_[index_of(component)].value;
   }
 
-  /// The same, where it is updated. @pre has(component). Errors: as the device's.
+  /// As `value`, but brought to where it is updated. @pre has(component). Errors: as the device's.
   [[nodiscard]] expected<tensor> read_in_place(int32_t component);
 
   /// The moving average, in the host's memory. @pre There is one. Errors: as the device's.
@@ -90,9 +90,9 @@ public:
   /// first, if all were changed. Errors: as `read`, `changed` and `scattered`; invalid_argument
   /// where copies that are kept apart cannot be changed as one; unimplemented for a scatter into
   /// such copies.
-  [[nodiscard]] expected<tensor> apply(int32_t component, change how, const gradient& operand);
+  [[nodiscard]] expected<tensor> apply(int32_t component, change kind, const gradient& operand);
 
-  /// Gradients where updates are computed: those that lie there already as they are, others copied.
+  /// Gradients brought to where updates are computed; those that lie there already are not copied.
   /// Row numbers stay in the host's memory. Errors: as the device's.
   [[nodiscard]] expected<std::vector<gradient>> placed(std::vector<gradient> gradients) const;
 
@@ -111,26 +111,26 @@ public:
   [[nodiscard]] expected<std::vector<double>>
   squared_norms(std::span<const gradient_mean> means) const;
 
-  /// The state that a checkpoint holds, in the host's memory: the first copy, but its value is the
-  /// one that all copies together stand for. Errors: as the device's.
+  /// The state that a checkpoint holds, in the host's memory: the first copy, but with the value by
+  /// the rule. Errors: as the device's.
   [[nodiscard]] expected<variable_state> saved() const;
 
   /// Goes back to a saved state. Copies that add up share its value, as after an assignment.
   void restore(variable_state saved);
 
-  /// Waits until the device has done what was asked for. Errors: as the device's.
+  /// Waits until the device has done all work of the stream. Errors: as the device's.
   [[nodiscard]] expected<void> wait() const;
 
 private:
   [[nodiscard]] compute_stream& stream() const;
   [[nodiscard]] expected<void> place();
   [[nodiscard]] expected<tensor> to_host(const tensor& array) const;
-  [[nodiscard]] expected<tensor> apply_on_device(int32_t component, change how,
+  [[nodiscard]] expected<tensor> apply_on_device(int32_t component, change kind,
                                                  const gradient& operand);
   [[nodiscard]] expected<void> check(int32_t component) const;
   [[nodiscard]] size_t index_of(int32_t component) const;
   [[nodiscard]] expected<tensor> combined() const;
-  [[nodiscard]] expected<tensor> apply_to_all(change how, const gradient& operand);
+  [[nodiscard]] expected<tensor> apply_to_all(change kind, const gradient& operand);
   [[nodiscard]] tensor share(const tensor& whole) const;
   void take_apart();
   [[nodiscard]] bool is_as_first(size_t index) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The variable owner: reading, choosing the optimizer, applying updates.
+// The variable owner's handlers: asking its devices, telling its mirror, and taking over.
 #include "actors/training/variable_owner.hpp"
 
 #include "actors/world/compute_device.hpp"
@@ -22,22 +22,19 @@ using owner_phase = variable_owner_state::phase;
 
 const error taken_over{errc::cancelled, "its mirror has taken over"};
 
-error held_by_another(const variable_owner_state& state) {
+error not_holder(const variable_owner_state& state) {
   return {errc::unavailable, fmt::format("'{}' is held by another", state.config.variable.name)};
 }
 
 // ---- answering at the right place ----
 
-// A change that the mirror does not have yet may be lost, and asked for again: a caller that is
-// told of it before would know more than there is.
-// @param change The change that the mirror has to make first; null: the answer does not wait.
+// Answers a caller, but not before the mirror has made the change that the answer may show: until
+// then the change may be lost, and asked for again.
+// @param change Null: the answer does not wait.
 template <class Reply>
-void deliver_after(told_change* change, caf::typed_response_promise<msg<Reply>> promise,
+void deliver_after(unmirrored_change* change, caf::typed_response_promise<msg<Reply>> promise,
                    expected<msg<Reply>> answer) {
-  if (!answer || change == nullptr) {
-    answer ? promise.deliver(std::move(*answer)) : promise.deliver(to_caf(answer.error()));
-    return;
-  }
+  if (!answer || change == nullptr) return deliver(promise, std::move(answer));
   change->settle = [settle = std::move(change->settle), promise,
                     answer = std::move(*answer)](const std::optional<error>& refused) mutable {
     settle(refused);
@@ -47,7 +44,7 @@ void deliver_after(told_change* change, caf::typed_response_promise<msg<Reply>> 
 
 // ---- asking the device ----
 
-// The kernels of an update were but queued when the variable said that they were.
+// Sets the time of an update: when the variable answered, its kernels were only queued.
 template <class Reply>
 void stamp(msg<Reply>& answer, job_time now, job_time took) {
   if constexpr (std::is_same_v<Reply, wire::UpdateApplied>) {
@@ -58,24 +55,24 @@ void stamp(msg<Reply>& answer, job_time now, job_time took) {
   }
 }
 
-// That of the device's actor, or of a bundle that the variable is, or was, part of.
-void on_end(variable_owner_state& state, const caf::down_msg& down) {
-  auto is_it = [&down](const auto& actor) { return down.source == actor.address(); };
-  if (std::ranges::any_of(state.config.places, is_it, &processor::device))
+// A device's actor is gone, or a bundle that the variable is, or was, part of.
+void on_down(variable_owner_state& state, const caf::down_msg& down) {
+  auto is_gone = [&down](const auto& actor) { return down.source == actor.address(); };
+  if (std::ranges::any_of(state.config.places, is_gone, &processor::device))
     state.end.come(down.reason);
   else
-    std::erase_if(state.bundles, is_it);
+    std::erase_if(state.bundles, is_gone);
 }
 
 template <class Message, class... Others>
 constexpr bool is_one_of = (std::is_same_v<Message, Others> || ...);
 
-// Whether a request is answered as soon as the device is told of it: its result stays on the
-// device, where later work comes after it. The host looks at the answers of other requests.
+// Whether a request is answered as soon as its work is queued: its result stays on the device,
+// where later work comes after it. The host looks at the answers of other requests.
 template <class Message>
-bool stays_there(const msg<Message>& wanted, device where) {
+bool stays_there(const msg<Message>& request, device where) {
   if constexpr (std::is_same_v<Message, wire::ReadVariable>)
-    return computes_at(wanted.reader(), where);
+    return computes_at(request.reader(), where);
   return is_one_of<Message, wire::ApplyUpdate, wire::ReleaseUpdate>;
 }
 
@@ -84,14 +81,14 @@ template <class Message>
 constexpr bool is_read
   = is_one_of<Message, wire::ReadVariable, wire::PullVariable, wire::ReadAverage, wire::ReadState>;
 
-// The places that a request is for: one for a read, that of its reader if it computes on a device
-// of them; all for a change, and for a checkpoint, which is to see that they are equal.
+// The places that a request is for: all for a change, and for a checkpoint, which is to see that
+// they are equal; one for a read, that of its reader if it computes on one of the devices.
 template <class Message>
-std::vector<size_t> places_for(const variable_owner_config& config, const msg<Message>& wanted) {
+std::vector<size_t> places_for(const variable_owner_config& config, const msg<Message>& request) {
   const auto& places = config.places;
   if constexpr (std::is_same_v<Message, wire::ReadVariable>)
     for (size_t i = 0; i < places.size(); ++i)
-      if (computes_at(wanted.reader(), places[i].owned->where())) return {i};
+      if (computes_at(request.reader(), places[i].owned->where())) return {i};
   if (is_read<Message> && !std::is_same_v<Message, wire::ReadState>) return {0};
   std::vector<size_t> all(places.size());
   std::iota(all.begin(), all.end(), size_t{0});
@@ -100,7 +97,7 @@ std::vector<size_t> places_for(const variable_owner_config& config, const msg<Me
 
 /// A request to all devices of a variable, and the answer that waits for them.
 template <class Reply>
-struct asked_devices {
+struct pending_request {
   caf::typed_response_promise<msg<Reply>> promise;
   std::vector<size_t> places;
   std::vector<expected<msg<Reply>>> answers; ///< By place.
@@ -111,15 +108,15 @@ struct asked_devices {
 template <class Reply>
 bool is_alike(const msg<Reply>& first, const msg<Reply>& other) {
   if constexpr (std::is_same_v<Reply, wire::VariableState>) {
-    auto one = read_state(first.reader(), first.owner());
-    auto another = read_state(other.reader(), other.owner());
-    auto is_same = [](const named_payload& a, const named_payload& b) {
-      return have_same_bits(a.value, b.value);
+    auto a = read_state(first.reader(), first.owner());
+    auto b = read_state(other.reader(), other.owner());
+    auto is_same = [](const named_payload& left, const named_payload& right) {
+      return have_same_bits(left.value, right.value);
     };
-    return one.version == another.version && have_same_bits(one.value, another.value)
-           && std::ranges::equal(one.slots, another.slots, is_same)
-           && one.average.has_value() == another.average.has_value()
-           && (!one.average || is_same(*one.average, *another.average));
+    return a.version == b.version && have_same_bits(a.value, b.value)
+           && std::ranges::equal(a.slots, b.slots, is_same)
+           && a.average.has_value() == b.average.has_value()
+           && (!a.average || is_same(*a.average, *b.average));
   }
   return true;
 }
@@ -127,9 +124,9 @@ bool is_alike(const msg<Reply>& first, const msg<Reply>& other) {
 // Why the copies of a variable are not one any more; nothing, if they are.
 template <class Reply>
 std::optional<error> difference_in(const variable_owner_config& config,
-                                   const asked_devices<Reply>& asked) {
-  const auto& answers = asked.answers;
-  auto name_at = [&](size_t i) { return config.places[asked.places[i]].owned->name(); };
+                                   const pending_request<Reply>& pending) {
+  const auto& answers = pending.answers;
+  auto name_at = [&](size_t i) { return config.places[pending.places[i]].owned->name(); };
   for (size_t i = 1; i < answers.size(); ++i) {
     if (answers[i].has_value() != answers[0].has_value()) {
       auto failed = answers[i] ? size_t{0} : i;
@@ -146,106 +143,106 @@ std::optional<error> difference_in(const variable_owner_config& config,
   return std::nullopt;
 }
 
-// The first device speaks for all of them.
+// Answers a request when all devices have: with the answer of the first, if the copies are alike.
 template <class Message, class Reply>
-void deliver_if_done(variable_owner_state& state, asked_devices<Reply>& asked) {
-  if (--asked.left > 0) return;
-  if (auto difference = difference_in(state.config, asked))
+void deliver_if_done(variable_owner_state& state, pending_request<Reply>& pending) {
+  if (--pending.left > 0) return;
+  if (auto difference = difference_in(state.config, pending))
     state.torn = difference;
-  else if (std::is_same_v<Message, wire::RestoreState> && asked.answers.front())
+  else if (std::is_same_v<Message, wire::RestoreState> && pending.answers.front())
     state.torn.reset();
-  auto& first = asked.answers.front();
   if (state.torn)
-    asked.promise.deliver(to_caf(*state.torn));
+    pending.promise.deliver(to_caf(*state.torn));
   else
-    first ? asked.promise.deliver(std::move(*first)) : asked.promise.deliver(to_caf(first.error()));
+    deliver(pending.promise, std::move(pending.answers.front()));
 }
 
-// A device's actor does one request of a stream after the other, and keeps what each refers to,
-// gradients above all, until the device has done it.
-// @param ask A method of the variable.
+// Has the variable handle a request on its devices. A device's actor does one request of a stream
+// after the other, and keeps all objects that it refers to, above all gradients, until the device
+// has done it.
+// @param handle A method of the variable.
 template <class Message, class Reply>
 caf::result<msg<Reply>>
-ask_device(variable_owner_pointer self, const msg<Message>& wanted,
-           expected<msg<Reply>> (owned_variable::*ask)(const msg<Message>&)) {
+ask_device(variable_owner_pointer self, const msg<Message>& request,
+           expected<msg<Reply>> (owned_variable::*handle)(const msg<Message>&)) {
   const auto& config = self->state.config;
   if (self->state.torn && !std::is_same_v<Message, wire::RestoreState>)
     return to_caf(*self->state.torn);
-  auto asked = std::make_shared<asked_devices<Reply>>();
-  asked->promise = self->make_response_promise<msg<Reply>>();
-  asked->places = places_for(config, wanted);
-  asked->left = asked->places.size();
-  asked->answers.resize(asked->left);
-  for (size_t i = 0; i < asked->places.size(); ++i) {
-    const auto& place = config.places[asked->places[i]];
-    device_work work{.stream = place.stream,
-                     .what = fmt::format("what is asked of variable '{}'", config.variable.name),
-                     .launch
-                     = [variable = self->state.at(asked->places[i]), wanted, ask, asked,
-                        i](compute_stream&) { asked->answers[i] = (variable.get()->*ask)(wanted); },
-                     .is_answered_when_queued = stays_there(wanted, place.owned->where())};
+  auto pending = std::make_shared<pending_request<Reply>>();
+  pending->promise = self->make_response_promise<msg<Reply>>();
+  pending->places = places_for(config, request);
+  pending->left = pending->places.size();
+  pending->answers.resize(pending->left);
+  for (size_t i = 0; i < pending->places.size(); ++i) {
+    const auto& place = config.places[pending->places[i]];
+    device_work work{
+      .stream = place.stream,
+      .what = fmt::format("what is asked of variable '{}'", config.variable.name),
+      .launch = [variable = self->state.at(pending->places[i]), request, handle, pending,
+                 i](compute_stream&) { pending->answers[i] = (variable.get()->*handle)(request); },
+      .is_answered_when_queued = stays_there(request, place.owned->where())};
     ++self->state.at_device;
     self
       ->request(place.device, caf::infinite, std::move(work)) // it has a deadline of its own
       .then(
-        [self, asked, i](const device_work_done& done) {
+        [self, pending, i](const device_work_done& done) {
           --self->state.at_device;
-          auto& answer = asked->answers[i];
+          auto& answer = pending->answers[i];
           if (done.thrown) answer = tl::unexpected<error>(reason_of(done.thrown));
           if (answer) stamp(*answer, self->state.config.world->now(), done.elapsed);
           if (!is_read<Message>)
             for (const auto& bundle : self->state.bundles)
               self->send(bundle, bundle_changed{});
-          deliver_if_done<Message>(self->state, *asked);
+          deliver_if_done<Message>(self->state, *pending);
         },
-        [self, asked, i](const caf::error& failure) {
+        [self, pending, i](const caf::error& failure) {
           --self->state.at_device;
-          self->state.end.explain(failure, [self, asked, i](const caf::error& why) {
-            asked->answers[i] = tl::unexpected<error>(from_caf(why));
-            deliver_if_done<Message>(self->state, *asked);
+          self->state.end.explain(failure, [self, pending, i](const caf::error& why) {
+            pending->answers[i] = tl::unexpected<error>(from_caf(why));
+            deliver_if_done<Message>(self->state, *pending);
           });
         });
   }
-  return asked->promise;
+  return pending->promise;
 }
 
 // ---- reading ----
 
-// A caller that asks another than the holder of the variable is told of the holder, and asks there.
+// Answers a request that reads the variable, if this owner holds it: now or, while it is unsure or
+// the mirror lacks a numbered change, later.
 // @param read A method of the variable.
 template <class Message, class Reply>
-caf::result<msg<Reply>> answer(variable_owner_pointer self, const msg<Message>& wanted,
+caf::result<msg<Reply>> answer(variable_owner_pointer self, const msg<Message>& request,
                                expected<msg<Reply>> (owned_variable::*read)(const msg<Message>&)) {
   auto& state = self->state;
-  if (!state.config.places.empty()) return ask_device(self, wanted, read);
-  auto read_now = [self, wanted, read]() -> expected<msg<Reply>> {
-    if (self->state.holds()) return (self->state.variable.get()->*read)(wanted);
-    return tl::unexpected<error>(held_by_another(self->state));
+  if (!state.config.places.empty()) return ask_device(self, request, read);
+  auto read_now = [self, request, read]() -> expected<msg<Reply>> {
+    if (self->state.holds()) return (self->state.variable.get()->*read)(request);
+    return tl::unexpected<error>(not_holder(self->state));
   };
   auto is_certain = state.now_in != owner_phase::unsure;
   if (is_certain && state.changes.last_numbered() == nullptr) return to_result(read_now());
   auto promise = self->make_response_promise<msg<Reply>>();
-  auto deliver = [self, promise, read_now] {
+  auto answer_now = [self, promise, read_now] {
     deliver_after(self->state.changes.last_numbered(), promise, read_now());
   };
   if (is_certain)
-    deliver();
+    answer_now();
   else
-    state.early.emplace_back(deliver);
+    state.delayed_answers.emplace_back(answer_now);
   return promise;
 }
 
-// While the device has none of its requests, the owner answers a reader that computes there by
-// itself: the value stays where it is, and all that was asked of the device comes before what the
-// reader asks.
+// While no request of its own is at the device, the owner answers by itself a reader that computes
+// there: the value stays where it is, and all earlier work of the device comes before the reader's.
 caf::result<msg<wire::VariableSnapshot>> read(variable_owner_pointer self,
-                                              const msg<wire::ReadVariable>& wanted) {
+                                              const msg<wire::ReadVariable>& request) {
   const auto& state = self->state;
   if (!state.config.places.empty() && state.at_device == 0 && !state.end.has_come()
       && state.bundles.empty() && !state.torn)
-    if (auto there = state.at(places_for(state.config, wanted).front())->read_there(wanted))
+    if (auto there = state.at(places_for(state.config, request).front())->read_there(request))
       return *there;
-  return answer(self, wanted, &owned_variable::read);
+  return answer(self, request, &owned_variable::read);
 }
 
 // ---- telling the mirror ----
@@ -262,12 +259,13 @@ void step_down(variable_owner_state& state) {
   state.changes.settle_all(error{errc::unavailable, taken_over.message});
 }
 
-// Whether an answer of a mirror comes too late: it is another one by then, or was told all anew.
-struct told_mirror {
+// The mirror that an owner tells of changes. An answer is late if the owner has another mirror by
+// then, or has told this one everything anew.
+struct mirror_session {
   replicated_owner_actor mirror;
   uint64_t telling;
 
-  explicit told_mirror(const variable_owner_state& state)
+  explicit mirror_session(const variable_owner_state& state)
     : mirror(state.mirror), telling(state.telling) {}
 
   [[nodiscard]] bool is_late(const variable_owner_state& state) const {
@@ -275,52 +273,56 @@ struct told_mirror {
   }
 };
 
-// Whether the mirror takes over, which is behind from now on, is not to be decided here.
-void miss_mirror(variable_owner_pointer self, const told_mirror& told) {
+// Tells the directory of a mirror that cannot be reached. The mirror is behind from now on: the
+// directory decides whether this owner goes on alone.
+void miss_mirror(variable_owner_pointer self, const mirror_session& session) {
   const auto& config = self->state.config;
   auto missed = make_miss_mirror(config.variable_index, self->state.mirror_number);
   self
     ->request(config.directory, caf::infinite, missed) // it answers, or the job is over
     .then(
-      [self, told](const msg<wire::OwnerFollowed>&) {
-        if (!told.is_late(self->state)) go_on_alone(self->state);
+      [self, session](const msg<wire::OwnerFollowed>&) {
+        if (!session.is_late(self->state)) go_on_alone(self->state);
       },
-      [self, told](const caf::error&) {
-        if (!told.is_late(self->state)) step_down(self->state);
+      [self, session](const caf::error&) {
+        if (!session.is_late(self->state)) step_down(self->state);
       });
 }
 
-// An owner that is refused by a mirror that holds the variable has lost it.
-void on_made(variable_owner_pointer self, const told_mirror& told,
+// The mirror has made the first change, or has not. An owner has lost its variable if the mirror
+// refuses because it holds the variable.
+void on_made(variable_owner_pointer self, const mirror_session& session,
              const std::optional<error>& reason) {
   auto& state = self->state;
-  if (told.is_late(state)) return;
-  if (reason) return reason->code == taken_over.code ? step_down(state) : miss_mirror(self, told);
+  if (session.is_late(state)) return;
+  if (reason)
+    return reason->code == taken_over.code ? step_down(state) : miss_mirror(self, session);
   state.become_certain();
   state.changes.settle_first();
 }
 
 template <class Reply, class Message>
-void tell_mirror(variable_owner_pointer self, msg<Message> told,
+void tell_mirror(variable_owner_pointer self, msg<Message> change,
                  std::function<void(const std::optional<error>&)> settle,
                  std::optional<request_id> id = {}) {
-  auto tell = [self, to = told_mirror{self->state}, told = std::move(told)] {
+  auto tell = [self, session = mirror_session{self->state}, change = std::move(change)] {
     self
-      ->request(to.mirror, caf::infinite, told) // the mirror answers, or is gone
-      .then([self, to](const msg<Reply>&) { on_made(self, to, std::nullopt); },
-            [self, to](const caf::error& reason) { on_made(self, to, from_caf(reason)); });
+      ->request(session.mirror, caf::infinite, change) // the mirror answers, or is gone
+      .then(
+        [self, session](const msg<Reply>&) { on_made(self, session, std::nullopt); },
+        [self, session](const caf::error& reason) { on_made(self, session, from_caf(reason)); });
   };
   self->state.changes.add({std::move(tell), std::move(settle), id});
 }
 
 // The answer to a change that was made here, when the mirror has made it, too.
 template <class Reply, class Message>
-caf::result<msg<Reply>> mirrored(variable_owner_pointer self, const msg<Message>& told,
+caf::result<msg<Reply>> mirrored(variable_owner_pointer self, const msg<Message>& change,
                                  expected<msg<Reply>> answer, std::optional<request_id> id = {}) {
   if (!answer || !self->state.mirror) return to_result(std::move(answer));
   auto promise = self->make_response_promise<msg<Reply>>();
   tell_mirror<Reply>(
-    self, told,
+    self, change,
     [promise, answer = std::move(*answer)](const auto& refused) mutable {
       refused ? promise.deliver(to_caf(*refused)) : promise.deliver(answer);
     },
@@ -333,47 +335,48 @@ bool is_mirrored_owner(variable_owner_pointer self) {
   return mirrored && self->current_sender() == caf::actor_cast<caf::strong_actor_ptr>(mirrored);
 }
 
-// Only the holder of a variable changes it. A mirror repeats the changes of its owner, until it
-// takes over: an owner that has begun a new life in the same place does not know what has become of
-// the variable.
+// Why the sender may not change the variable; nothing if it may. Only the holder changes it for
+// others. A mirror makes the changes of its owner until it takes over: an owner that has begun a
+// new life in the same place does not know the variable's holder.
 std::optional<error> refusal(variable_owner_pointer self) {
   const auto& state = self->state;
   auto is_mirrored = is_mirrored_owner(self);
   if (is_mirrored ? state.repeats() : state.holds()) return std::nullopt;
-  return is_mirrored ? taken_over : held_by_another(state);
+  return is_mirrored ? taken_over : not_holder(state);
 }
 
 // The number of a change that may be asked for again.
 template <class Message>
-std::optional<request_id> request_id_of(const msg<Message>& wanted) {
-  if constexpr (requires { wanted.reader().getId(); })
-    if (wanted.reader().hasId()) return read_request_id(wanted.reader().getId());
+std::optional<request_id> request_id_of(const msg<Message>& request) {
+  if constexpr (requires { request.reader().getId(); })
+    if (request.reader().hasId()) return read_request_id(request.reader().getId());
   return std::nullopt;
 }
 
-// The mirror is told of each change once. A change that is asked for again is answered when the
-// mirror has made it, before later ones: else askings could come faster than the mirror makes them.
+// Makes a change here and at the mirror, which is told of each change once. A repeated request is
+// answered when the mirror has made the change, without a wait for later ones: else repetitions
+// could come faster than the mirror makes changes.
 // @param make A method of the variable.
 template <class Reply, class Message>
 caf::result<msg<Reply>>
-change_by(variable_owner_pointer self, const msg<Message>& wanted,
+change_by(variable_owner_pointer self, const msg<Message>& request,
           expected<msg<Reply>> (owned_variable::*make)(const msg<Message>&)) {
-  if (!self->state.config.places.empty()) return ask_device(self, wanted, make);
+  if (!self->state.config.places.empty()) return ask_device(self, request, make);
   if (auto refused = refusal(self)) return to_caf(*refused);
   auto& state = self->state; // GCC 12 takes it from a null `self` in the call, under sanitizers
-  auto id = request_id_of(wanted);
+  auto id = request_id_of(request);
   const auto* known = id ? state.variable->made(*id) : nullptr;
-  auto shows_later_ones = known != nullptr && !known->snapshot && !known->applied;
-  auto answer = (state.variable.get()->*make)(wanted);
-  if (known == nullptr) return mirrored(self, wanted, std::move(answer), id);
+  auto shows_later_changes = known != nullptr && !known->snapshot && !known->applied;
+  auto answer = (state.variable.get()->*make)(request);
+  if (known == nullptr) return mirrored(self, request, std::move(answer), id);
   auto promise = self->make_response_promise<msg<Reply>>();
-  deliver_after(shows_later_ones ? state.changes.last_numbered() : state.changes.find(*id), promise,
-                std::move(answer));
+  deliver_after(shows_later_changes ? state.changes.last_numbered() : state.changes.find(*id),
+                promise, std::move(answer));
   return promise;
 }
 
-// The mirror is told the update or its outcome, whichever has fewer bytes; an update that is held
-// has changed nothing yet.
+// Applies an update, and tells the mirror the update or its outcome, whichever has fewer bytes. An
+// update that is held has changed nothing yet.
 caf::result<msg<wire::UpdateApplied>> apply(variable_owner_pointer self,
                                             const msg<wire::ApplyUpdate>& update) {
   if (!self->state.config.places.empty() || update.reader().hasId())
@@ -383,7 +386,7 @@ caf::result<msg<wire::UpdateApplied>> apply(variable_owner_pointer self,
   auto answer = variable.apply_once(update);
   if (!self->state.mirror || !answer || !variable.closed() || update.reader().getHold())
     return mirrored(self, update, std::move(answer));
-  auto outcome = variable.told_state();
+  auto outcome = variable.state_for_mirror();
   auto is_smaller = outcome.reader().totalSize().wordCount < update.reader().totalSize().wordCount;
   return is_smaller ? mirrored(self, outcome, std::move(answer))
                     : mirrored(self, update, std::move(answer));
@@ -392,15 +395,15 @@ caf::result<msg<wire::UpdateApplied>> apply(variable_owner_pointer self,
 void tell_directory(variable_owner_pointer self);
 
 caf::result<msg<wire::UpdateApplied>> repeat(variable_owner_pointer self,
-                                             const msg<wire::MirrorState>& told) {
+                                             const msg<wire::MirrorState>& owners_state) {
   if (!is_mirrored_owner(self) || !self->state.repeats()) return to_caf(taken_over);
-  auto done = self->state.variable->mirror_state(told);
+  auto done = self->state.variable->mirror_state(owners_state);
   if (done) tell_directory(self);
   return to_result(std::move(done));
 }
 
-// The state comes last: with it the mirror may take over. Callers that wait for a former mirror,
-// which is gone, wait no more.
+// Tells a new mirror all there is. The state comes last: with it the mirror may take over. Callers
+// that wait for a former mirror, which is gone, wait no more.
 void use(variable_owner_pointer self, const replicated_owner_actor& mirror, uint32_t number) {
   auto& state = self->state;
   state.changes.settle_all();
@@ -413,10 +416,11 @@ void use(variable_owner_pointer self, const replicated_owner_actor& mirror, uint
     tell_mirror<wire::OptimizerInUse>(self, variable.optimizer(), no_caller_waits);
   if (!variable.held().is_empty())
     tell_mirror<wire::UpdateApplied>(self, variable.held(), no_caller_waits);
-  tell_mirror<wire::UpdateApplied>(self, variable.told_state(), no_caller_waits);
+  tell_mirror<wire::UpdateApplied>(self, variable.state_for_mirror(), no_caller_waits);
 }
 
-// A peer may have said before that another holds the variable.
+// Takes the mirror that an owner begins with, unless a peer has said before that another process
+// holds the variable.
 void begin_with(variable_owner_pointer self, const replicated_owner_actor& mirror) {
   if (self->state.now_in != owner_phase::holding) return;
   self->state.enter(owner_phase::unsure);
@@ -456,38 +460,39 @@ void use(variable_owner_pointer self, const bundle_actor& bundle) {
 // ---- coming back ----
 
 template <class Then>
-void offer(variable_owner_pointer self, const come_back& told, bool is_filled, Then then) {
+void offer(variable_owner_pointer self, const come_back& newcomer, bool is_filled, Then then) {
   const auto& config = self->state.config;
-  auto offered = make_offer_mirror(config.variable_index, told.is_mirrors, is_filled);
+  auto offered = make_offer_mirror(config.variable_index, newcomer.is_mirrors, is_filled);
   self
     ->request(config.directory, caf::infinite, offered) // it answers, or the job is over
-    .then([then](const msg<wire::OwnerFollowed>& said) { then(said.reader().getMirror()); },
+    .then([then](const msg<wire::OwnerFollowed>& reply) { then(reply.reader().getMirror()); },
           [](const caf::error&) {});
 }
 
-// An owner in its first life is refused, and stays what it is.
-void return_as_mirror(variable_owner_pointer self, const come_back& told) {
-  if (told.is_known) self->state.become_newcomer(told);
-  offer(self, told, false, [self, told](uint32_t mirror) {
-    if (!told.is_known) self->state.become_newcomer(told);
+// Offers this owner as a mirror. The directory refuses an owner in its first life, which stays as
+// it is.
+void return_as_mirror(variable_owner_pointer self, const come_back& newcomer) {
+  if (newcomer.is_known) self->state.become_newcomer(newcomer);
+  offer(self, newcomer, false, [self, newcomer](uint32_t mirror) {
+    if (!newcomer.is_known) self->state.become_newcomer(newcomer);
     self->send(self->state.config.mirrored, make_repeat_changes(mirror));
   });
 }
 
-// The new mirror has the holder's state, and says so.
+// Tells the directory that this mirror has the holder's state.
 void tell_directory(variable_owner_pointer self) {
-  auto told = std::exchange(self->state.returned, std::nullopt);
-  if (!told) return;
+  auto newcomer = std::exchange(self->state.returned, std::nullopt);
+  if (!newcomer) return;
   self->state.enter(owner_phase::mirroring);
-  offer(self, *told, true, [](uint32_t) {});
+  offer(self, *newcomer, true, [](uint32_t) {});
 }
 
-// A mirror answers with its state, too: it may be asked before it has taken over.
+// Answers with the state. A mirror does so, too: it may be asked before it has taken over.
 caf::result<msg<wire::VariableState>> read_state(variable_owner_pointer self,
-                                                 const msg<wire::ReadState>& wanted) {
+                                                 const msg<wire::ReadState>& request) {
   if (!self->state.config.places.empty())
-    return ask_device(self, wanted, &owned_variable::read_state);
-  return to_result(self->state.variable->read_state(wanted));
+    return ask_device(self, request, &owned_variable::read_state);
+  return to_result(self->state.variable->read_state(request));
 }
 
 caf::result<msg<wire::TookOver>> take_over(variable_owner_pointer self, uint64_t term) {
@@ -507,39 +512,43 @@ caf::result<msg<wire::TookOver>> take_over(variable_owner_pointer self, uint64_t
 replicated_owner_actor::behavior_type variable_owner(variable_owner_pointer self,
                                                      variable_owner_config config) {
   self->state = variable_owner_state{std::move(config)};
-  self->set_down_handler([self](const caf::down_msg& down) { on_end(self->state, down); });
+  self->set_down_handler([self](const caf::down_msg& down) { on_down(self->state, down); });
   for (const auto& place : self->state.config.places)
     self->monitor(place.device);
   using owned = owned_variable;
   return {
-    [self](const msg<wire::ReadVariable>& wanted) { return read(self, wanted); },
-    [self](const msg<wire::PullVariable>& wanted) { return answer(self, wanted, &owned::pull); },
-    [self](const msg<wire::ChangeVariable>& wanted) {
-      return change_by(self, wanted, &owned::change_once);
+    [self](const msg<wire::ReadVariable>& request) { return read(self, request); },
+    [self](const msg<wire::PullVariable>& request) { return answer(self, request, &owned::pull); },
+    [self](const msg<wire::ChangeVariable>& request) {
+      return change_by(self, request, &owned::change_once);
     },
     [self](const msg<wire::FollowOwner>&) { return make_client_known(++self->state.clients); },
-    [self](const msg<wire::ReadAverage>& wanted) {
-      return answer(self, wanted, &owned::read_average);
+    [self](const msg<wire::ReadAverage>& request) {
+      return answer(self, request, &owned::read_average);
     },
-    [self](const msg<wire::UseOptimizer>& wanted) { return change_by(self, wanted, &owned::use); },
+    [self](const msg<wire::UseOptimizer>& request) {
+      return change_by(self, request, &owned::use);
+    },
     [self](const msg<wire::ApplyUpdate>& update) { return apply(self, update); },
-    [self](const msg<wire::ReleaseUpdate>& wanted) {
-      return change_by(self, wanted, &owned::release);
+    [self](const msg<wire::ReleaseUpdate>& request) {
+      return change_by(self, request, &owned::release);
     },
-    [self](const msg<wire::ReadState>& wanted) { return read_state(self, wanted); },
-    [self](const msg<wire::RestoreState>& wanted) {
-      return change_by(self, wanted, &owned::restore);
+    [self](const msg<wire::ReadState>& request) { return read_state(self, request); },
+    [self](const msg<wire::RestoreState>& request) {
+      return change_by(self, request, &owned::restore);
     },
-    [self](const use_mirror& told) { begin_with(self, told.mirror); },
-    [self](const use_accumulator& told) { use(self, told.accumulator); },
-    [self](const come_back& told) { return_as_mirror(self, told); },
-    [self](const lend_variable& wanted) { return lend(self->state, wanted.where); },
-    [self](const use_bundle& told) { use(self, told.bundle); },
-    [self](const msg<wire::RepeatChanges>& said) {
-      repeat_to_sender(self, said.reader().getMirror());
+    [self](const use_mirror& message) { begin_with(self, message.mirror); },
+    [self](const use_accumulator& message) { use(self, message.accumulator); },
+    [self](const come_back& newcomer) { return_as_mirror(self, newcomer); },
+    [self](const lend_variable& request) { return lend(self->state, request.where); },
+    [self](const use_bundle& message) { use(self, message.bundle); },
+    [self](const msg<wire::RepeatChanges>& request) {
+      repeat_to_sender(self, request.reader().getMirror());
     },
-    [self](const msg<wire::MirrorState>& told) { return repeat(self, told); },
-    [self](const msg<wire::TakeOver>& said) { return take_over(self, said.reader().getTerm()); },
+    [self](const msg<wire::MirrorState>& owners_state) { return repeat(self, owners_state); },
+    [self](const msg<wire::TakeOver>& request) {
+      return take_over(self, request.reader().getTerm());
+    },
   };
 }
 

@@ -43,15 +43,17 @@ struct variable_owner_config {
   std::vector<processor> places{};
 };
 
-/// Whether a reader can look at memory of a device. The host's may be looked at anywhere.
+/// Whether a reader computes on that device, and so can read its memory. False for the host, whose
+/// memory every reader can read.
 [[nodiscard]] bool computes_at(wire::ReadVariable::Reader reader, device where);
 
 /// A reader of a variable holds the owner's memory, without a copy, for as long as it likes; and
 /// the owner must still be free to apply the next update. So an update writes the variable where it
 /// lies if no reader holds it, and into fresh memory if one does.
 ///
-/// Thread: one at a time; for a variable of a device, that of its stream, and what a method answers
-/// holds once the stream has come past it. Errors: all methods have those of the device, too.
+/// Thread: one at a time; for a variable of a device, that of its stream. The answer of a method
+/// holds once the stream has done the method's work. Errors: all methods have those of the device,
+/// too.
 class owned_variable {
 public:
   owned_variable() = default;
@@ -61,12 +63,12 @@ public:
 
   /// The variable, or a copy of it, as it is now: where it lies, if its reader computes on that
   /// device, else in the host's memory. Errors: as `variable_copies::read`.
-  [[nodiscard]] expected<msg<wire::VariableSnapshot>> read(const msg<wire::ReadVariable>& wanted);
+  [[nodiscard]] expected<msg<wire::VariableSnapshot>> read(const msg<wire::ReadVariable>& request);
 
   /// The variable as it is now, for a reader that computes where its value lies already; nothing,
   /// for others. Asks the device for nothing. Thread: any, while no other method runs.
   [[nodiscard]] std::optional<msg<wire::VariableSnapshot>>
-  read_there(const msg<wire::ReadVariable>& wanted) const;
+  read_there(const msg<wire::ReadVariable>& request) const;
 
   /// Whether all of its copies are one.
   [[nodiscard]] bool is_one_array() const { return copies_.are_together(); }
@@ -75,18 +77,18 @@ public:
   [[nodiscard]] expected<tensor> value_in_place() { return copies_.read_in_place(0); }
 
   /// The changes since the variable had a revision. Errors: as `variable_copies::read`.
-  [[nodiscard]] expected<msg<wire::VariableChanges>> pull(const msg<wire::PullVariable>& wanted);
+  [[nodiscard]] expected<msg<wire::VariableChanges>> pull(const msg<wire::PullVariable>& request);
 
-  /// Changes the variable by hand; of a change that may be asked for again, once: one that was made
-  /// is answered only. Errors: as `variable_copies::apply`; malformed; cancelled, for one that its
-  /// asker has the answer to.
+  /// Changes the variable by hand. A repeated request, by its number, is answered and not made
+  /// again. Errors: as `variable_copies::apply`; malformed; cancelled, for a repeated request that
+  /// was answered before, or long ago.
   [[nodiscard]] expected<msg<wire::VariableSnapshot>>
-  change_once(const msg<wire::ChangeVariable>& wanted);
+  change_once(const msg<wire::ChangeVariable>& request);
 
   /// The moving average of that name as it is now.
   /// Errors: not_found, if the owner keeps none or another.
   [[nodiscard]] expected<msg<wire::VariableSnapshot>>
-  read_average(const msg<wire::ReadAverage>& wanted);
+  read_average(const msg<wire::ReadAverage>& request);
 
   /// Chooses the optimizer of updates; slots and average as `prepare` has it.
   /// Errors: as `to_plan`; failed_precondition for restored slots of other names.
@@ -98,33 +100,33 @@ public:
   /// cancelled, as `change_once`.
   [[nodiscard]] expected<msg<wire::UpdateApplied>> apply_once(const msg<wire::ApplyUpdate>& update);
 
-  /// Gradients that were checked, where the variable lies, for one of the next two.
+  /// Gradients that were checked, brought to the variable, for `update` or `measured`.
   /// Errors: as `apply_once`.
   [[nodiscard]] expected<std::vector<gradient>> placed(std::vector<gradient> gradients) const;
 
   /// One update; as `apply_once`, but it is neither measured nor held.
   [[nodiscard]] expected<void> update(const gradient_mean& mean) { return apply(mean); }
 
-  /// The values by which such an update is measured.
+  /// The first copy and the mean gradient, by which an update is measured.
   [[nodiscard]] measured_mean measured(const gradient_mean& mean) const {
     return {copies_.first(), mean};
   }
 
   /// The update that is held. Errors: failed_precondition if there is none.
-  [[nodiscard]] expected<msg<wire::UpdateApplied>> release(const msg<wire::ReleaseUpdate>& wanted);
+  [[nodiscard]] expected<msg<wire::UpdateApplied>> release(const msg<wire::ReleaseUpdate>& request);
 
   /// All there is to save.
-  [[nodiscard]] expected<msg<wire::VariableState>> read_state(const msg<wire::ReadState>& wanted);
+  [[nodiscard]] expected<msg<wire::VariableState>> read_state(const msg<wire::ReadState>& request);
 
   /// Goes back to a saved state. Earlier snapshots show the same values as before.
   /// Errors: type_mismatch and invalid_argument if an array is not like the variable.
   [[nodiscard]] expected<msg<wire::OptimizerInUse>> restore(const msg<wire::RestoreState>& saved);
 
   /// Takes over the owner's state. Errors: as `restore`.
-  [[nodiscard]] expected<msg<wire::UpdateApplied>> mirror_state(const msg<wire::MirrorState>& told);
+  [[nodiscard]] expected<msg<wire::UpdateApplied>> mirror_state(const msg<wire::MirrorState>& from);
 
   /// The state that the mirror is to have. @pre The variable lies in the host's memory.
-  [[nodiscard]] msg<wire::MirrorState> told_state() const;
+  [[nodiscard]] msg<wire::MirrorState> state_for_mirror() const;
 
   /// The last update of the job; nothing, if the owner has no mirror.
   [[nodiscard]] const std::optional<closed_step>& closed() const { return closed_; }
@@ -132,14 +134,15 @@ public:
   /// A change that was made and may be asked for again; null, if it was not made, or is over.
   [[nodiscard]] const made_change* made(const request_id& id) const { return made_.find(id); }
 
-  /// The optimizer in use, and the update that is held; empty, if there is none.
+  /// The optimizer in use; empty, if there is none.
   [[nodiscard]] const msg<wire::UseOptimizer>& optimizer() const { return optimizer_; }
 
+  /// The update that is held; empty, if there is none.
   [[nodiscard]] const msg<wire::ApplyUpdate>& held() const { return held_.update; }
 
 private:
   [[nodiscard]] expected<msg<wire::VariableSnapshot>>
-  change_by_hand(const msg<wire::ChangeVariable>& wanted);
+  change_by_hand(const msg<wire::ChangeVariable>& request);
   [[nodiscard]] expected<msg<wire::UpdateApplied>> apply(const msg<wire::ApplyUpdate>& update);
 
   /// An update that is measured and waits for its release; mostly empty.
@@ -158,7 +161,7 @@ private:
   [[nodiscard]] applied_update timed(applied_update done, job_time began) const;
   void keep_closed(wire::ApplyUpdate::Reader update, const applied_update& done);
   [[nodiscard]] expected<variable_payload> saved() const;
-  [[nodiscard]] expected<void> restore(variable_payload from);
+  [[nodiscard]] expected<void> restore(const variable_payload& from);
   [[nodiscard]] msg<wire::OptimizerInUse> in_use() const;
 
   variable_form form_;
@@ -167,8 +170,8 @@ private:
   variable_copies copies_;
   msg<wire::VariableSnapshot> snapshot_; ///< Shows copies that are alike; empty until one is read.
   change_log log_;
-  bool is_pulled_ = false; ///< A caller is told of changes only, so that rows are written down.
-  bool changed_by_rows_ = false; ///< The last time.
+  bool is_pulled_ = false;       ///< A cache pulls changes, so that changed rows are logged.
+  bool changed_by_rows_ = false; ///< The last change was one of rows.
   std::optional<update_plan> plan_;
   msg<wire::UseOptimizer> optimizer_; ///< The message with the plan; mostly for a mirror.
   held_update held_;
@@ -176,75 +179,77 @@ private:
   std::optional<closed_step> closed_;
 };
 
-/// A change that the mirror is told of, and the answer that waits for it.
-struct told_change {
-  std::function<void()> tell;
-  std::function<void(const std::optional<error>& refused)> settle;
-  std::optional<request_id> id{}; ///< It may be asked for again.
+/// A change that the mirror has not made yet, and the answer that waits for it.
+struct unmirrored_change {
+  std::function<void()> tell;                                      ///< Tells the mirror.
+  std::function<void(const std::optional<error>& refused)> settle; ///< Answers the caller.
+  std::optional<request_id> id{}; ///< If it may be asked for again.
 };
 
-/// The changes that the mirror has not made yet: the first one is on its way to it.
-class told_changes {
+/// The changes that the mirror has not made yet, in order; the first one is on its way to it.
+class unmirrored_changes {
 public:
-  void add(told_change change);
+  void add(unmirrored_change change);
 
   /// The mirror has made the first one. @pre There is one.
   void settle_first();
 
-  /// The mirror makes none of them any more. @param refused Why their callers are refused.
+  /// The mirror makes none of them any more. @param refused Why their callers are refused; nothing:
+  /// they get their answers.
   void settle_all(const std::optional<error>& refused = {});
 
-  /// Forgets them. Their callers get no answer: they asked a former life.
+  /// Forgets all changes. Their callers get no answer: they asked a former life.
   void forget() { changes_.clear(); }
 
-  /// The one with that number; null: the mirror has made it.
-  [[nodiscard]] told_change* find(const request_id& id);
+  /// The change with that number; null: the mirror has made it.
+  [[nodiscard]] unmirrored_change* find(const request_id& id);
 
-  /// The last one that may be asked for again; null: there is none.
-  [[nodiscard]] told_change* last_numbered();
+  /// The last change that may be asked for again; null: there is none.
+  [[nodiscard]] unmirrored_change* last_numbered();
 
 private:
-  std::deque<told_change> changes_;
+  std::deque<unmirrored_change> changes_;
 };
 
 /// An owner that has a mirror tells it of each change, one after the other, and answers the caller
-/// that wanted the change when the mirror has made it: a change that a caller knows of is in two
-/// places. It tells an update by its gradients or by their outcome, in whichever form has fewer
-/// bytes. If a mirror cannot be reached, perhaps by this one only, the directory is told, which
-/// sees to it that the mirror does not take over; only then the owner goes on without. A mirror
-/// that has taken over refuses what its former owner says, so that an owner that was given up by
-/// mistake cannot answer any caller.
+/// of the change when the mirror has made it: a change that a caller knows of is in two places. It
+/// tells an update by its gradients or by their outcome, in whichever form has fewer bytes. If the
+/// owner cannot reach its mirror, it tells the directory, which sees to it that the mirror does not
+/// take over; only then the owner goes on without it. A mirror that has taken over refuses the
+/// changes of its former owner, so that an owner that was given up by mistake cannot answer any
+/// caller.
 ///
-/// A search for a variable may find its former owner's next life. So nothing is read of a mirror,
-/// nor of an owner before its mirror has said that it repeats this one's changes.
+/// A search for a variable may find its former owner's next life. So a mirror refuses readers, and
+/// an owner answers none before its mirror has said that it repeats the owner's changes.
 ///
-/// A change that is asked for by way of a failover client has a number, since it may be asked for
-/// again, of the mirror: the variable knows whether it was made. The mirror is told of it once,
-/// however often it is asked for. A caller that reads the variable while the mirror does not know
-/// of such a change waits until it does: so none has heard of a change that is lost with an owner,
-/// and made once more later.
+/// A change that comes by way of a failover client has a number, since it may be asked for again,
+/// of the mirror: the variable knows whether it was made. The mirror is told of it once, however
+/// often it is asked for. A caller that reads the variable while the mirror does not know of such a
+/// change waits until it does: so no caller has seen a change that is lost with an owner, and made
+/// once more later.
 ///
-/// The owner of a variable on a device has nothing of that. It hands each request on to the
-/// device's actor, which makes them one after the other. It answers when the device has done it;
-/// but an update, and a read of a replica that computes there, when they are queued. Such a read it
-/// answers by itself while the device has nothing else of it to do. If the variable is part of a
-/// bundle, which asks that actor, too, it does not, and tells the bundle of each change by hand.
+/// The owner of a variable on a device has no mirror. It hands each request on to the device's
+/// actor, which makes them one after the other. It answers when the device has done the work, but
+/// an update, and a read of a replica that computes there, when the work is queued. The owner
+/// answers such a read by itself while the device has no other work of it. It does not if the
+/// variable is part of a bundle, which asks the device's actor, too; the owner tells the bundle of
+/// each change by hand.
 ///
 /// A variable with a copy on each of several devices is read where the reader computes, or on the
-/// first, and changed on all. A change that some of them have refused, or bits that are not the
-/// same when a checkpoint reads them, tear it: it refuses all but to be restored.
+/// first, and changed on all. If some of them refuse a change, or a checkpoint finds bits that are
+/// not the same, the variable is torn: the owner refuses everything but to restore it.
 ///
-/// An owner or mirror that comes back in a new life is a mirror of the one that holds the variable
-/// then, which tells it all there is between two changes: from then on it is like any other.
+/// An owner or mirror that comes back in a new life becomes a mirror of the present holder, which
+/// tells it all there is between two changes: from then on it is like any other.
 struct variable_owner_state {
   static inline const char* name = "variable_owner";
 
   enum class phase : uint8_t {
-    holding,    ///< It holds the variable, as ever.
-    unsure,     ///< It does, unless its mirror, when it answers, says that another does.
-    mirroring,  ///< It repeats the changes of another.
+    holding,    ///< It holds the variable.
+    unsure,     ///< It holds the variable, unless its mirror answers that another process does.
+    mirroring,  ///< It repeats the changes of its owner.
     returning,  ///< It has a new life, and is to be told the changes that it missed.
-    taken_over, ///< It holds the variable, of which it was the mirror.
+    taken_over, ///< It was the mirror, and holds the variable.
     deposed,    ///< It has lost the variable to its mirror.
   };
 
@@ -259,21 +264,21 @@ struct variable_owner_state {
 
   variable_owner_config config;
   std::shared_ptr<owned_variable> variable; ///< Shared with the device, if that works on it.
-  /// Its copies on the devices behind the first one, which make the same changes.
+  /// Its copies on the other devices, which make the same changes.
   std::vector<std::shared_ptr<owned_variable>> elsewhere;
   phase_in<phase, transitions> now_in{phase::holding};
-  std::vector<std::function<void()>> early; ///< Answers that wait while it is `unsure`.
+  std::vector<std::function<void()>> delayed_answers; ///< Answers that wait while it is `unsure`.
   size_t at_device = 0;              ///< Requests that the device's actor has not answered yet.
   device_end end;                    ///< How the device's actor, or the first of them, has ended.
-  std::optional<error> torn;         ///< Why its copies on devices are not one any more.
+  std::optional<error> torn;         ///< Why its copies on devices are not alike any more, if so.
   std::vector<bundle_actor> bundles; ///< Bundles with the variable, one for each device.
   std::optional<come_back> returned; ///< While `returning`.
   replicated_owner_actor mirror;     ///< Null: there is none.
-  uint32_t mirror_number = 0;        ///< Which one it is, as the directory counts them.
+  uint32_t mirror_number = 0;        ///< The mirror's number, as the directory counts them.
   /// How often it began to tell a mirror all: answers to an earlier telling are late.
   uint64_t telling = 0;
-  told_changes changes;          ///< Changes that the mirror has not made yet.
-  accumulator_actor accumulator; ///< Told the step that comes next when it takes over.
+  unmirrored_changes changes;    ///< Changes that the mirror has not made yet.
+  accumulator_actor accumulator; ///< Gets the next step when this mirror takes over.
   uint64_t first_step = 0;       ///< The job's first step, as its accumulator has it.
   uint64_t clients = 0;          ///< Clients that have a number, where there is no directory.
 
@@ -286,7 +291,7 @@ struct variable_owner_state {
     return now_in == phase::holding || now_in == phase::unsure || now_in == phase::taken_over;
   }
 
-  /// Whether it repeats the changes of another.
+  /// Whether it is a mirror.
   [[nodiscard]] bool repeats() const {
     return now_in == phase::mirroring || now_in == phase::returning;
   }
@@ -302,8 +307,8 @@ struct variable_owner_state {
   /// Its mirror repeats its changes, or takes over no more.
   void become_certain();
 
-  /// A new life has known of no return yet, and has told the mirror what it began with.
-  void become_newcomer(const come_back& told);
+  /// Begins to return: a new life knows of no mirror, and forgets the changes that it has told.
+  void become_newcomer(const come_back& newcomer);
 };
 
 /// The behaviour of a variable owner, or of its mirror.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The changes of a variable owner to its variable: no message is sent here.
+// The variable that an owner holds, and the owner's phases: no message is sent here.
 #include "actors/training/optimizer_settings.hpp"
 #include "actors/training/variable_owner.hpp"
 #include "messages/failure.hpp"
@@ -19,15 +19,15 @@ namespace troupe {
 
 namespace {
 
-// An exception is under way: a rule may be the code of a user.
+// @pre An exception of the rule, which may be a user's code, is under way.
 tl::unexpected<error> failed_rule(const update_plan& plan, std::string_view variable) {
   auto reason = reason_of(std::current_exception());
   return fail(reason.code, fmt::format("optimizer '{}' failed at variable '{}': {}",
                                        name_of(plan.rule), variable, reason.message));
 }
 
-// Slots of an optimizer of that name go on: they have to be the same ones, which a program that
-// brings the rule may have changed since they were saved.
+// The slots of an optimizer of that name go on, so their names have to be the same. A program that
+// brings the rule may have changed them since they were saved.
 expected<void> check_slot_names(const update_plan& plan, const variable_state& variable,
                                 const std::string& name) {
   auto needed = slot_names(plan.rule);
@@ -44,25 +44,26 @@ expected<void> check_slot_names(const update_plan& plan, const variable_state& v
                           fmt::join(needed, ", ")));
 }
 
-// An array that was saved, in memory of its own.
-expected<tensor> restored(const variable_form& variable, const std::string& name,
-                          const tensor& value) {
-  if (value.type() != variable.type)
+// Copies a saved array into memory of its own.
+expected<void> restore_array(const variable_form& variable, const std::string& name,
+                             const tensor& saved, tensor& restored) {
+  if (saved.type() != variable.type)
     return fail(errc::type_mismatch,
                 fmt::format("'{}' was saved as {}, but variable '{}' is {}", name,
-                            to_string(value.type()), variable.name, to_string(variable.type)));
-  if (value.extents() != variable.extents)
+                            to_string(saved.type()), variable.name, to_string(variable.type)));
+  if (saved.extents() != variable.extents)
     return fail(errc::invalid_argument,
                 fmt::format("'{}' was saved with shape {}, but variable '{}' has shape {}", name,
-                            to_string(value.extents()), variable.name,
+                            to_string(saved.extents()), variable.name,
                             to_string(variable.extents)));
-  return value.clone();
+  restored = saved.clone();
+  return {};
 }
 
-// The last gradient of each replica, by replica.
+// Adds accepted gradients to the last gradient of each replica, in the order of replicas.
 std::vector<gradient_id> latest_with(std::vector<gradient_id> latest,
                                      const std::vector<arrival>& accepted) {
-  for (const auto& [from, came, step] : accepted) {
+  for (const auto& [from, arrived, step] : accepted) {
     auto place = std::ranges::lower_bound(latest, from.replica, {}, &gradient_id::replica);
     if (place == latest.end() || place->replica != from.replica)
       latest.insert(place, {from.replica, from.iteration});
@@ -72,7 +73,7 @@ std::vector<gradient_id> latest_with(std::vector<gradient_id> latest,
   return latest;
 }
 
-// Some rows of a variable, as they are.
+// Some rows of a variable, as sparse values.
 gradient rows_of(const tensor& value, const std::vector<int64_t>& rows) {
   auto count = static_cast<int64_t>(rows.size());
   auto dims = value.extents().dims();
@@ -92,7 +93,7 @@ gradient rows_of(const tensor& value, const std::vector<int64_t>& rows) {
 
 // ---- changes that may be asked for again ----
 
-tl::unexpected<error> is_over(const variable_form& variable) {
+tl::unexpected<error> is_answered(const variable_form& variable) {
   return fail(errc::cancelled,
               fmt::format("a change of '{}' is asked for again, which was answered "
                           "before, or long ago",
@@ -102,14 +103,15 @@ tl::unexpected<error> is_over(const variable_form& variable) {
 // A value of a few bytes may be a number that is given out once: a repeated request gets the same
 // answer.
 std::optional<snapshot_payload> small_snapshot(const msg<wire::VariableSnapshot>& answer) {
-  auto said = answer.reader();
-  auto value = read_tensor(said.getValue(), answer.owner());
+  auto snapshot = answer.reader();
+  auto value = read_tensor(snapshot.getValue(), answer.owner());
   if (value.bytes() > limits::copied_bytes_max) return std::nullopt;
-  return snapshot_payload{said.getVersion(), std::move(value)};
+  return snapshot_payload{snapshot.getVersion(), std::move(value)};
 }
 
-// They are not to keep the message in memory that they came with.
-std::vector<made_change> kept(std::vector<made_change> changes) {
+// The changes with values in memory of their own: they are not to keep the message that they came
+// with in memory.
+std::vector<made_change> without_frames(std::vector<made_change> changes) {
   for (auto& change : changes) {
     if (!change.snapshot) continue;
     auto& value = change.snapshot->value;
@@ -121,14 +123,14 @@ std::vector<made_change> kept(std::vector<made_change> changes) {
   return changes;
 }
 
-// One that lies on a device; else the first. @pre There is one.
-gradient nearest(const std::vector<gradient>& same, device where) {
-  auto is_there = [where](const gradient& one) {
-    const auto* rows = std::get_if<indexed_slices>(&one);
-    return (rows != nullptr ? rows->values : std::get<tensor>(one)).device() == where;
+// The copy of a gradient that lies on a device, else the first. @pre There is one.
+gradient nearest(const std::vector<gradient>& copies, device where) {
+  auto is_there = [where](const gradient& copy) {
+    const auto* rows = std::get_if<indexed_slices>(&copy);
+    return (rows != nullptr ? rows->values : std::get<tensor>(copy)).device() == where;
   };
-  auto found = std::ranges::find_if(same, is_there);
-  return found == same.end() ? same.front() : *found;
+  auto found = std::ranges::find_if(copies, is_there);
+  return found == copies.end() ? copies.front() : *found;
 }
 
 int64_t rows_in(const shape& extents) {
@@ -153,10 +155,11 @@ owned_variable::owned_variable(const variable_owner_config& config, size_t place
             config.initial.clone()),
     log_(rows_in(form_.extents)) {}
 
-expected<msg<wire::VariableSnapshot>> owned_variable::read(const msg<wire::ReadVariable>& wanted) {
-  auto component = wanted.reader().getComponent();
-  if (copies_.has(component) && computes_at(wanted.reader(), copies_.where()))
-    return copies_.read_in_place(component).map([&](const tensor&) { return *read_there(wanted); });
+expected<msg<wire::VariableSnapshot>> owned_variable::read(const msg<wire::ReadVariable>& request) {
+  auto component = request.reader().getComponent();
+  if (copies_.has(component) && computes_at(request.reader(), copies_.where()))
+    return copies_.read_in_place(component).map(
+      [&](const tensor&) { return *read_there(request); });
   if (!snapshot_.is_empty() && copies_.has(component)) return snapshot_;
   auto value = copies_.read(component);
   if (!value) return tl::unexpected<error>(value.error());
@@ -166,16 +169,16 @@ expected<msg<wire::VariableSnapshot>> owned_variable::read(const msg<wire::ReadV
 }
 
 std::optional<msg<wire::VariableSnapshot>>
-owned_variable::read_there(const msg<wire::ReadVariable>& wanted) const {
-  auto component = wanted.reader().getComponent();
+owned_variable::read_there(const msg<wire::ReadVariable>& request) const {
+  auto component = request.reader().getComponent();
   if (!copies_.has(component)) return std::nullopt;
   const auto& value = copies_.value(component);
-  if (!computes_at(wanted.reader(), value.device())) return std::nullopt;
+  if (!computes_at(request.reader(), value.device())) return std::nullopt;
   return make_variable_snapshot(copies_.first().version, value);
 }
 
-expected<msg<wire::VariableChanges>> owned_variable::pull(const msg<wire::PullVariable>& wanted) {
-  auto known = wanted.reader().getKnown();
+expected<msg<wire::VariableChanges>> owned_variable::pull(const msg<wire::PullVariable>& request) {
+  auto known = request.reader().getKnown();
   is_pulled_ = true;
   variable_changes since{copies_.first().version, log_.revision()};
   since.by_rows = changed_by_rows_;
@@ -191,18 +194,18 @@ expected<msg<wire::VariableChanges>> owned_variable::pull(const msg<wire::PullVa
 }
 
 expected<msg<wire::VariableSnapshot>>
-owned_variable::change_by_hand(const msg<wire::ChangeVariable>& wanted) {
-  auto said = wanted.reader();
-  auto how = static_cast<size_t>(said.getChange());
-  if (how >= change_count)
+owned_variable::change_by_hand(const msg<wire::ChangeVariable>& request) {
+  auto body = request.reader();
+  auto kind = static_cast<size_t>(body.getChange());
+  if (kind >= change_count)
     return fail(errc::malformed, fmt::format("variable '{}' is asked for change {}, which there is "
                                              "not",
-                                             form_.name, how));
-  if (said.getOperand().isNone())
+                                             form_.name, kind));
+  if (body.getOperand().isNone())
     return fail(errc::invalid_argument,
                 fmt::format("variable '{}' is to be changed by nothing", form_.name));
-  auto operand = *read_gradient(said.getOperand(), wanted.owner());
-  auto changed = copies_.apply(said.getComponent(), static_cast<change>(how), operand);
+  auto operand = *read_gradient(body.getOperand(), request.owner());
+  auto changed = copies_.apply(body.getComponent(), static_cast<change>(kind), operand);
   if (!changed) return tl::unexpected<error>(changed.error());
   snapshot_ = {};
   changed_by_rows_ = false;
@@ -211,23 +214,23 @@ owned_variable::change_by_hand(const msg<wire::ChangeVariable>& wanted) {
 }
 
 expected<msg<wire::VariableSnapshot>>
-owned_variable::change_once(const msg<wire::ChangeVariable>& wanted) {
-  if (!wanted.reader().hasId()) return change_by_hand(wanted);
-  auto id = read_request_id(wanted.reader().getId());
+owned_variable::change_once(const msg<wire::ChangeVariable>& request) {
+  if (!request.reader().hasId()) return change_by_hand(request);
+  auto id = read_request_id(request.reader().getId());
   if (const auto* known = made_.find(id)) {
     if (known->snapshot)
       return make_variable_snapshot(known->snapshot->version, known->snapshot->value);
-    return read(make_read_variable(wanted.reader().getComponent()));
+    return read(make_read_variable(request.reader().getComponent()));
   }
-  if (made_.is_over(id)) return is_over(form_);
-  auto answer = change_by_hand(wanted);
+  if (made_.is_over(id)) return is_answered(form_);
+  auto answer = change_by_hand(request);
   if (answer) made_.add(id, {id, small_snapshot(*answer), {}});
   return answer;
 }
 
 expected<msg<wire::VariableSnapshot>>
-owned_variable::read_average(const msg<wire::ReadAverage>& wanted) {
-  std::string name = wanted.reader().getName();
+owned_variable::read_average(const msg<wire::ReadAverage>& request) {
+  std::string name = request.reader().getName();
   const auto& variable = copies_.first();
   if (!variable.average || variable.average->name != name)
     return fail(errc::not_found,
@@ -261,8 +264,8 @@ msg<wire::OptimizerInUse> owned_variable::in_use() const {
   return make_optimizer_in_use(variable.version, static_cast<uint32_t>(variable.slots.size()));
 }
 
-// A caller that restores a variable that is trained is to say how it is updated from then on: the
-// restored slots may be of another optimizer.
+// A caller that restores a variable has to choose its optimizer again: the restored slots may be of
+// another one.
 expected<void> owned_variable::check_ready() const {
   if (!plan_)
     return fail(
@@ -277,8 +280,8 @@ expected<void> owned_variable::check_ready() const {
   return {};
 }
 
-// The gradients lie where they came, or beside the variable; they are checked again, since they may
-// come from another node.
+// The gradients of an update, brought to the variable. They are checked again, since they may come
+// from another node.
 expected<std::vector<gradient>>
 owned_variable::gradients_of(const msg<wire::ApplyUpdate>& update) const {
   if (auto ready = check_ready(); !ready) return tl::unexpected<error>(ready.error());
@@ -333,7 +336,7 @@ owned_variable::apply_once(const msg<wire::ApplyUpdate>& update) {
   auto id = read_request_id(update.reader().getId());
   if (const auto* known = made_.find(id))
     return make_update_applied(known->applied.value_or(applied_update{}));
-  if (made_.is_over(id)) return is_over(form_);
+  if (made_.is_over(id)) return is_answered(form_);
   auto answer = apply(update);
   if (answer) made_.add(id, {id, {}, read_update_applied(answer->reader())});
   return answer;
@@ -344,7 +347,8 @@ expected<std::vector<gradient>> owned_variable::placed(std::vector<gradient> gra
   return copies_.placed(std::move(gradients));
 }
 
-// Only owners that are replicated are told which replicas' gradients they get.
+// Remembers a step for the mirror. Only owners that are replicated are told which replicas'
+// gradients they get.
 void owned_variable::keep_closed(wire::ApplyUpdate::Reader update, const applied_update& done) {
   if (!update.hasTaken()) return;
   auto latest = closed_ ? std::move(closed_->latest) : std::vector<gradient_id>{};
@@ -365,14 +369,15 @@ expected<double> owned_variable::mean_squared_norm(std::span<const gradient> gra
   return std::accumulate(norms->begin(), norms->end(), 0.0) / static_cast<double>(norms->size());
 }
 
-expected<msg<wire::UpdateApplied>> owned_variable::release(const msg<wire::ReleaseUpdate>& wanted) {
+expected<msg<wire::UpdateApplied>>
+owned_variable::release(const msg<wire::ReleaseUpdate>& request) {
   auto [update, gradients] = std::exchange(held_, {});
   if (update.is_empty())
     return fail(errc::failed_precondition,
                 fmt::format("variable '{}' holds no update", form_.name));
   if (auto ready = check_ready(); !ready) return tl::unexpected<error>(ready.error());
   auto began = world_->now();
-  gradient_mean mean{gradients, update.reader().getDivisor(), wanted.reader().getScale()};
+  gradient_mean mean{gradients, update.reader().getDivisor(), request.reader().getScale()};
   if (auto applied = apply(mean); !applied) return tl::unexpected<error>(applied.error());
   // The gradients go when this returns, and the device may still read them.
   if (auto read = copies_.wait(); !read) return tl::unexpected<error>(read.error());
@@ -406,7 +411,7 @@ applied_update owned_variable::timed(applied_update done, job_time began) const 
 }
 
 expected<msg<wire::VariableState>>
-owned_variable::read_state(const msg<wire::ReadState>& /*wanted*/) {
+owned_variable::read_state(const msg<wire::ReadState>& /*request*/) {
   return saved().map(make_variable_state);
 }
 
@@ -424,20 +429,20 @@ expected<variable_payload> owned_variable::saved() const {
   return state;
 }
 
-msg<wire::MirrorState> owned_variable::told_state() const {
+msg<wire::MirrorState> owned_variable::state_for_mirror() const {
   auto state = saved();
   TROUPE_ASSERT(state.has_value()); // nothing but a device can fail
   return make_mirror_state(*state, closed_, made_.all());
 }
 
 expected<msg<wire::UpdateApplied>>
-owned_variable::mirror_state(const msg<wire::MirrorState>& told) {
-  auto state = told.reader().getState();
-  if (auto done = restore(troupe::read_state(state, told.owner())); !done)
+owned_variable::mirror_state(const msg<wire::MirrorState>& from) {
+  auto state = from.reader().getState();
+  if (auto done = restore(troupe::read_state(state, from.owner())); !done)
     return tl::unexpected<error>(done.error());
-  closed_ = read_closed_step(told.reader().getClosed());
+  closed_ = read_closed_step(from.reader().getClosed());
   made_.clear();
-  for (auto& change : kept(read_made_changes(told.reader().getMade(), told.owner())))
+  for (auto& change : without_frames(read_made_changes(from.reader().getMade(), from.owner())))
     made_.add(change.id, change);
   return make_update_applied(closed_.value_or(closed_step{}).applied);
 }
@@ -449,23 +454,20 @@ expected<msg<wire::OptimizerInUse>> owned_variable::restore(const msg<wire::Rest
   return in_use();
 }
 
-expected<void> owned_variable::restore(variable_payload from) {
+expected<void> owned_variable::restore(const variable_payload& from) {
   variable_state state;
-  auto value = restored(form_, form_.name, std::move(from.value));
-  if (!value) return tl::unexpected<error>(value.error());
-  state.value = std::move(*value);
   state.version = from.version;
   state.optimizer = from.optimizer;
   state.slots_since = from.slots_since;
-  for (auto& slot : from.slots) {
-    auto values = restored(form_, slot.name, std::move(slot.value));
-    if (!values) return tl::unexpected<error>(values.error());
-    state.slots.push_back({slot.name, std::move(*values)});
+  if (auto done = restore_array(form_, form_.name, from.value, state.value); !done) return done;
+  for (const auto& [name, value] : from.slots) {
+    auto& slot = state.slots.emplace_back(variable_slot{name, {}});
+    if (auto done = restore_array(form_, name, value, slot.values); !done) return done;
   }
   if (from.average) {
-    auto values = restored(form_, from.average->name, std::move(from.average->value));
-    if (!values) return tl::unexpected<error>(values.error());
-    state.average = variable_slot{from.average->name, std::move(*values)};
+    const auto& [name, value] = *from.average;
+    auto& average = state.average.emplace(variable_slot{name, {}});
+    if (auto done = restore_array(form_, name, value, average.values); !done) return done;
   }
   copies_.restore(std::move(state));
   changed_by_rows_ = false;
@@ -476,12 +478,12 @@ expected<void> owned_variable::restore(variable_payload from) {
 
 // ---- the mirror ----
 
-void told_changes::add(told_change change) {
+void unmirrored_changes::add(unmirrored_change change) {
   changes_.push_back(std::move(change));
   if (changes_.size() == 1) changes_.front().tell();
 }
 
-void told_changes::settle_first() {
+void unmirrored_changes::settle_first() {
   TROUPE_ASSERT(!changes_.empty());
   auto first = std::move(changes_.front());
   changes_.pop_front();
@@ -489,19 +491,19 @@ void told_changes::settle_first() {
   if (!changes_.empty()) changes_.front().tell();
 }
 
-void told_changes::settle_all(const std::optional<error>& refused) {
+void unmirrored_changes::settle_all(const std::optional<error>& refused) {
   for (auto& change : std::exchange(changes_, {}))
     change.settle(refused);
 }
 
-told_change* told_changes::find(const request_id& id) {
-  auto found = std::ranges::find_if(changes_, [&id](const told_change& change) {
+unmirrored_change* unmirrored_changes::find(const request_id& id) {
+  auto found = std::ranges::find_if(changes_, [&id](const unmirrored_change& change) {
     return change.id && change.id->client == id.client && change.id->number == id.number;
   });
   return found == changes_.end() ? nullptr : &*found;
 }
 
-told_change* told_changes::last_numbered() {
+unmirrored_change* unmirrored_changes::last_numbered() {
   auto last = std::find_if(changes_.rbegin(), changes_.rend(),
                            [](const auto& change) { return change.id.has_value(); });
   return last == changes_.rend() ? nullptr : &*last;
@@ -518,7 +520,7 @@ variable_owner_state::variable_owner_state(variable_owner_config from)
 void variable_owner_state::enter(phase next) {
   now_in.enter(next);
   TROUPE_ASSERT(returned.has_value() == (next == phase::returning), static_cast<int>(next));
-  for (const auto& answer : std::exchange(early, {}))
+  for (const auto& answer : std::exchange(delayed_answers, {}))
     answer();
 }
 
@@ -526,11 +528,11 @@ void variable_owner_state::become_certain() {
   if (now_in == phase::unsure) enter(phase::holding);
 }
 
-void variable_owner_state::become_newcomer(const come_back& told) {
+void variable_owner_state::become_newcomer(const come_back& newcomer) {
   mirror = nullptr;
   changes.forget();
-  config.mirrored = told.other;
-  returned = told;
+  config.mirrored = newcomer.other;
+  returned = newcomer;
   enter(phase::returning);
 }
 

@@ -106,7 +106,7 @@ TEST_SUITE("actors/checkpoint/checkpoint_directory") {
     CHECK(directory.steps() == step_list{3, 4});
   }
 
-  TEST_CASE("what cannot be removed keeps nothing else") {
+  TEST_CASE("a file that cannot be removed does not keep others from being removed") {
     test::scratch_folder folder;
     auto directory = opened(folder.path());
     std::filesystem::create_directories(folder / "checkpoint-2.safetensors/of somebody else");

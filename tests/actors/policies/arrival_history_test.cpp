@@ -41,7 +41,7 @@ TEST_SUITE("actors/policies/arrival_history") {
     CHECK(seen.expected_times(three, 10s) == times{2, 3, 5});
   }
 
-  TEST_CASE("what a step did not wait for is known when it comes") {
+  TEST_CASE("a gradient that its step did not wait for completes the row when it comes") {
     arrival_history seen;
     auto first = step_of(0, 0s, 1s);
     first.accepted = {contribution_of(0, 0, 1s), contribution_of(1, 0, 1s)};
@@ -91,7 +91,7 @@ TEST_SUITE("actors/policies/arrival_history") {
     CHECK(seen.expected_times({0, 1}, 40s) == times{3.5, 5});
   }
 
-  TEST_CASE("what was seen too long ago is forgotten") {
+  TEST_CASE("a time that was seen too long ago is forgotten") {
     arrival_history seen{1, 2};
     auto slow = step_of(0, 0s, 50s);
     slow.accepted = {contribution_of(0, 0, 1s), contribution_of(1, 0, 50s)};

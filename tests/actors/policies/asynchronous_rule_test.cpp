@@ -61,7 +61,7 @@ TEST_SUITE("actors/policies/asynchronous_rule") {
     CHECK(asynchronous_rule::join(sync_policy::k_async, {}) == 0);
   }
 
-  TEST_CASE("whatever the order, under k_async enough replicas always go on") {
+  TEST_CASE("under k_async enough replicas go on in every order of gradients") {
     // Three variables have left out another replica's gradient each: of four, three give an update.
     asynchronous_rule rule{sync_policy::k_async, 3};
     uint32_t go_on = 0;

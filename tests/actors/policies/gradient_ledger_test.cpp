@@ -93,7 +93,7 @@ TEST_SUITE("actors/policies/gradient_ledger") {
     CHECK(synchronous.given() == 0);
   }
 
-  TEST_CASE("what is forgotten may be given again") {
+  TEST_CASE("a gradient that is forgotten may be given again") {
     gradient_ledger ledger{4, true};
     static_cast<void>(ledger.accept(from(2, 4), 1ns));
     CHECK(ledger.drop_if_late(from(1, 0), 1ns));

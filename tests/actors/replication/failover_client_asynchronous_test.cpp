@@ -116,7 +116,7 @@ struct slow_job : replicated_job {
 } // namespace
 
 TEST_SUITE("actors/replication/failover_client_asynchronous") {
-  TEST_CASE_FIXTURE(batch_job, "what waits for several steps is given again, each gradient once") {
+  TEST_CASE_FIXTURE(batch_job, "gradients that wait for several steps are given again, each once") {
     auto first = take(2);
     give(0, 0, 10);
     give(1, 0, 20);

@@ -25,7 +25,8 @@ TEST_SUITE("actors/replication/failover_client") {
     CHECK(chief.heard<wire::TakenGradient>().size() == 1);
   }
 
-  TEST_CASE_FIXTURE(replicated_job, "what was accepted before the loss is part of the step") {
+  TEST_CASE_FIXTURE(replicated_job,
+                    "a gradient that was accepted before the loss is part of the step") {
     auto taken = take(2);
     auto first = push(0, 10);
     settle();
@@ -274,7 +275,8 @@ TEST_SUITE("actors/replication/failover_client") {
     CHECK(line == "held twice again: 'w'");
   }
 
-  TEST_CASE_FIXTURE(replicated_job, "what was given again counts once, however often it is lost") {
+  TEST_CASE_FIXTURE(replicated_job,
+                    "a gradient that was given again counts once, however often it is lost") {
     auto first = push(0, 10);
     settle();
     lose(0);

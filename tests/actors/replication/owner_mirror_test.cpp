@@ -304,7 +304,7 @@ TEST_SUITE("actors/replication/owner_mirror") {
     CHECK(are_equal(state_of(mirror), saved));
   }
 
-  TEST_CASE_FIXTURE(replicated, "what was changed before there was a mirror, the mirror learns") {
+  TEST_CASE_FIXTURE(replicated, "a mirror learns the changes from before there was a mirror") {
     use(adam_with_average());
     CHECK(apply(0, {noise(1)}).has_come());
     auto later = spawn(variable_owner, config(owner));
@@ -396,7 +396,8 @@ TEST_SUITE("actors/replication/owner_mirror") {
       caf::anon_send_exit(one, caf::exit_reason::user_shutdown);
   }
 
-  TEST_CASE_FIXTURE(replicated, "what was restored without its slots is not updated with them") {
+  TEST_CASE_FIXTURE(replicated,
+                    "a variable that was restored without its slots is not updated with them") {
     auto fresh = state_of(owner);
     use(adam_with_average());
     CHECK(apply(0, {noise(1)}, true).has_come());
@@ -564,7 +565,8 @@ TEST_SUITE("actors/replication/owner_mirror") {
     }
   }
 
-  TEST_CASE_FIXTURE(replicated, "what is asked for again is made once, wherever it is asked for") {
+  TEST_CASE_FIXTURE(replicated,
+                    "a change that is asked for again is made once, at the owner or the mirror") {
     CHECK(add(owner, noise(1), {1, 1, 1}).has_come());
     auto held = state_of(owner);
     CHECK(add(owner, noise(1), {1, 1, 1}).has_come());
@@ -622,7 +624,8 @@ TEST_SUITE("actors/replication/owner_mirror") {
     CHECK(state_of(mirror).version == 3);
   }
 
-  TEST_CASE_FIXTURE(replicated, "what is refused may be asked for again, rightly") {
+  TEST_CASE_FIXTURE(replicated,
+                    "a change that was refused may be asked for again in the right form") {
     auto id = request_id{1, 1, 1};
     CHECK(add(owner, zeros({3}), id).error().code == errc::invalid_argument);
     CHECK(add(owner, noise(1), id).has_come());
@@ -692,7 +695,7 @@ TEST_SUITE("actors/replication/owner_mirror") {
     CHECK(are_alike());
   }
 
-  TEST_CASE_FIXTURE(replicated, "what an owner refuses, its mirror is not told of") {
+  TEST_CASE_FIXTURE(replicated, "a mirror is not told of changes that its owner refuses") {
     auto refused = apply(0, {noise(1)}).error();
     CHECK(refused.code == errc::failed_precondition);
     CHECK(are_alike());

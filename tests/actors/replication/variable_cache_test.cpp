@@ -196,7 +196,7 @@ TEST_SUITE("actors/replication/variable_cache") {
     CHECK(seen->told.back() == everything);
   }
 
-  TEST_CASE_FIXTURE(reading, "what a reader holds stays as it was") {
+  TEST_CASE_FIXTURE(reading, "a value that a reader holds stays as it was") {
     update_rows({1});
     auto before = read();
     update_rows({1});

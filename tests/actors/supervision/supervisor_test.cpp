@@ -254,7 +254,7 @@ TEST_SUITE("actors/supervision/supervisor") {
     CHECK(*made == 3);
   }
 
-  TEST_CASE("what throws when it is made first is its maker's to catch") {
+  TEST_CASE("an actor that throws when it is first made throws to the caller of add") {
     supervised_counters stage;
     auto make = [](const child_start&) -> counter_actor { throw std::runtime_error{"no file"}; };
     CHECK_THROWS_WITH_AS(static_cast<void>(stage.boss->add<counter_actor>("counter 0", make)),

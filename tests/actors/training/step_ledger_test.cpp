@@ -249,7 +249,8 @@ TEST_SUITE("actors/training/step_ledger") {
     CHECK(last.accepted[0].staleness == 9);
   }
 
-  TEST_CASE("what an asynchronous replica left out is known some steps after its next gradient") {
+  TEST_CASE("the parts that an asynchronous replica left out are known some steps after its next "
+            "gradient") {
     step_ledger ledger{2, 1};
     for (uint64_t step = 0; step < 4; ++step) {
       report(ledger, {at(1ns, 0, step, step, step)});

@@ -238,7 +238,7 @@ TEST_SUITE("actors/training/variable_bundle") {
     CHECK(two.values() == numbers{5, 5});
   }
 
-  TEST_CASE("what an owner changes by hand is what the next step reads, and begins with") {
+  TEST_CASE("the next step reads, and begins with, the changes that an owner made by hand") {
     bundled_variables two;
     CHECK(two.values() == numbers{5, 5});
     auto assign = make_change_variable(static_cast<uint8_t>(change::assign),

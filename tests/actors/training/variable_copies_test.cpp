@@ -251,7 +251,7 @@ TEST_SUITE("actors/training/variable_copies") {
     }
   }
 
-  TEST_CASE("what one copy saved, three restore, and the other way round") {
+  TEST_CASE("a state saved by one copy is restored by three, and the other way round") {
     auto plain = copies_of(copy_rule::alike, 1);
     auto mirrored = copies_of(copy_rule::alike, 3, scalar(1));
     mirrored.restore(plain.saved().value());

@@ -19,7 +19,7 @@ namespace {
 struct diary {
   std::vector<std::string> lines;
 
-  told_change change(const std::string& name, std::optional<request_id> id = {}) {
+  unmirrored_change change(const std::string& name, std::optional<request_id> id = {}) {
     return {[this, name] { lines.push_back("tell " + name); },
             [this, name](const std::optional<error>& refused) {
               lines.push_back((refused ? "refuse " : "settle ") + name);
@@ -51,7 +51,7 @@ TEST_SUITE("actors/training/variable_owner_state") {
 
   TEST_CASE("the mirror is told of one change after the other") {
     diary diary;
-    told_changes changes;
+    unmirrored_changes changes;
     changes.add(diary.change("a"));
     changes.add(diary.change("b"));
     CHECK(diary.lines == std::vector<std::string>{"tell a"});
@@ -62,7 +62,7 @@ TEST_SUITE("actors/training/variable_owner_state") {
 
   TEST_CASE("without the mirror all changes are settled, or refused") {
     diary diary;
-    told_changes changes;
+    unmirrored_changes changes;
     changes.add(diary.change("a"));
     changes.add(diary.change("b"));
     changes.settle_all();
@@ -74,7 +74,7 @@ TEST_SUITE("actors/training/variable_owner_state") {
 
   TEST_CASE("a caller waits for the last change that may be asked for again") {
     diary diary;
-    told_changes changes;
+    unmirrored_changes changes;
     CHECK(changes.last_numbered() == nullptr);
     changes.add(diary.change("a", request_id{1, 1, 1}));
     changes.add(diary.change("b", request_id{2, 1, 1}));
@@ -89,7 +89,7 @@ TEST_SUITE("actors/training/variable_owner_state") {
 
   TEST_CASE("a change is found by its number as long as the mirror has not made it") {
     diary diary;
-    told_changes changes;
+    unmirrored_changes changes;
     changes.add(diary.change("a", request_id{1, 1, 1}));
     changes.add(diary.change("b"));
     changes.add(diary.change("c", request_id{2, 1, 1}));
@@ -108,7 +108,7 @@ TEST_SUITE("actors/training/variable_owner_state") {
     CHECK(owner.now_in == phase::holding);
     owner.enter(phase::unsure);
     auto answers = 0;
-    owner.early.emplace_back([&] { ++answers; });
+    owner.delayed_answers.emplace_back([&] { ++answers; });
     CHECK(owner.holds());
     CHECK(answers == 0);
     owner.become_certain();

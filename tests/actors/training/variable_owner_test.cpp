@@ -698,7 +698,7 @@ TEST_SUITE("actors/training/variable_owner") {
     }
   }
 
-  TEST_CASE("what was saved can be restored, and updates go on as if nothing had happened") {
+  TEST_CASE("a saved state is restored, and updates go on as if nothing had happened") {
     update_plan plan{.rule = rules::adam{.learning_rate = 0.1},
                      .average = moving_average{.name = "average", .decay = 0.5}};
     auto gradient_of = [](float value) {
@@ -728,7 +728,7 @@ TEST_SUITE("actors/training/variable_owner") {
           == values_of<float>(first.average("average")));
   }
 
-  TEST_CASE("what was saved of another variable is refused, and nothing changes") {
+  TEST_CASE("the saved state of another variable is refused, and nothing changes") {
     ownership target{make_tensor({2}, {1, 2})};
     auto refusal = [&](const variable_payload& state) {
       return target.ask<wire::OptimizerInUse>(make_restore_state(state)).error();
