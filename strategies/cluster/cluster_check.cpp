@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rule after the other; each says what it found and mends it for the example.
+// The rules for clusters: each adds its finding, and mends the cluster for the example.
 #include "strategies/cluster/cluster_check.hpp"
 
 #include "actors/net/host_port.hpp"
@@ -92,7 +92,7 @@ private:
     }
   }
 
-  // Says what is wrong with the name. @returns What was meant; empty: nothing.
+  // Reports a name that is no task type. @returns The type that was meant; empty: none.
   std::string check_job_name(const std::string& job, const cluster_spec& before) {
     auto meant = meant_task_type(job);
     if (job == "master" && !before.has_job("chief")) {
@@ -229,28 +229,23 @@ private:
   }
 
   void check_address(const std::string& job, uint64_t index, std::string& text) {
-    auto is_chief = index == 0 && job == (spec().task_count("chief") > 0 ? "chief" : "worker");
-    if (text.empty() && is_chief && checked_.mended.addresses_may_be_empty)
-      problem("{} 0 is the chief, but its address is not known: make process 0 the chief", job);
-    if (text.empty() && checked_.mended.addresses_may_be_empty) {
-      if (job == "ps" && spec().task_count("worker") > 0) check_unknown_ps(index);
-      return;
-    }
+    if (text.empty() && checked_.mended.addresses_may_be_empty)
+      return check_unknown_address(job, index);
     auto address = parse_host_port(text);
-    auto is_told = !address; // what is wrong with it
+    auto has_problem = !address;
     if (!address) {
       problem("{} {}: {}", job, index, address.error().message);
       address = mended_address(text);
     }
     address->host = ip_address_of(address->host).value_or(address->host);
     if (is_any_host(address->host)) {
-      if (!std::exchange(is_told, true))
+      if (!std::exchange(has_problem, true))
         problem("{} {}: no task can connect to '{}'; it must be an address that the others reach",
                 job, index, text);
       address->host = "this-host";
     }
     while (auto other = task_at(*address)) {
-      if (!std::exchange(is_told, true))
+      if (!std::exchange(has_problem, true))
         problem("{} and {} {} are both at {}; each task needs an address of its own", *other, job,
                 index, text);
       address->port = address->port == UINT16_MAX ? example_port : address->port + 1;
@@ -261,7 +256,10 @@ private:
   }
 
   // Launchers give tasks out in the order of the types' names, so workers come last.
-  void check_unknown_ps(uint64_t index) {
+  void check_unknown_address(const std::string& job, uint64_t index) {
+    if (index == 0 && job == (spec().task_count("chief") > 0 ? "chief" : "worker"))
+      problem("{} 0 is the chief, but its address is not known: make process 0 the chief", job);
+    if (job != "ps" || spec().task_count("worker") == 0) return;
     problem("ps {} is to be dialed by workers, but {} says only where the processes of the first "
             "machine are: start at least {} there, or list all addresses with --cluster or "
             "--cluster-file",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading [cluster] and [task], where a slip of the pen is an error and not a default.
+// Reads [cluster] and [task], where a slip of the pen is an error and not a default.
 #include "strategies/cluster/cluster_file.hpp"
 
 #include "actors/net/host_port.hpp"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t file_bytes_max = uint64_t{1} << 20;
 
-/// Reads one file; what it does not understand it notes and leaves out.
+/// Reads one file; each entry that it does not understand becomes a finding, and is left out.
 class cluster_file_reader {
 public:
   cluster_file_reader(const std::string& path, std::vector<cluster_finding>& findings)

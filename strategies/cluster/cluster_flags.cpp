@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Splitting at ';', '=' and ','.
+// Splits options at ';', '=' and ','.
 #include "strategies/cluster/cluster_flags.hpp"
 
 #include "actors/net/host_port.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 namespace troupe {
 
@@ -28,6 +29,13 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return parts;
 }
 
+// Both sides of the first '=', trimmed; without one the right side is empty.
+std::pair<std::string, std::string> sides_of(std::string_view part) {
+  auto sign = std::min(part.find('='), part.size());
+  auto right = part.substr(std::min(sign + 1, part.size()));
+  return {std::string{trimmed(part.substr(0, sign))}, std::string{trimmed(right)}};
+}
+
 cluster_finding problem(std::string sentence) {
   return {cluster_finding::severity::problem, {errc::invalid_argument, std::move(sentence)}};
 }
@@ -38,10 +46,8 @@ std::optional<std::map<std::string, uint64_t>> counted_by_flags(const cluster_op
   std::map<std::string, uint64_t> counts;
   for (const auto& part : split(options.cluster, ';')) {
     if (part.empty()) continue;
-    auto is = std::min(part.find('='), part.size());
-    auto count = parse_count(trimmed(std::string_view{part}.substr(std::min(is + 1, part.size()))),
-                             task_index_max);
-    auto job = std::string{trimmed(std::string_view{part}.substr(0, is))};
+    auto [job, number] = sides_of(part);
+    auto count = parse_count(number, task_index_max);
     if (!count || !counts.emplace(job, *count).second) return std::nullopt;
   }
   if (counts.empty()) return std::nullopt;
@@ -53,10 +59,7 @@ selectors_by_flags(const cluster_options& options, std::vector<cluster_finding>&
   std::map<std::string, std::vector<std::string>> selectors;
   for (const auto& part : split(options.kubernetes, ';')) {
     if (part.empty()) continue;
-    auto is = std::min(part.find('='), part.size());
-    auto job = std::string{trimmed(std::string_view{part}.substr(0, is))};
-    auto selector
-      = std::string{trimmed(std::string_view{part}.substr(std::min(is + 1, part.size())))};
+    auto [job, selector] = sides_of(part);
     if (job.empty() || selector.empty())
       findings.push_back(
         problem(fmt::format("'{}' is not JOB=SELECTOR, as in worker=app=troupe-worker", part)));
@@ -73,13 +76,12 @@ declared_cluster declared_by_flags(const cluster_options& options,
   declared_cluster cluster{.source = "--cluster", .syntax = cluster_syntax::flags};
   for (const auto& part : split(options.cluster, ';')) {
     if (part.empty()) continue;
-    auto is = part.find('=');
-    auto job = std::string{trimmed(std::string_view{part}.substr(0, is))};
-    if (is == std::string::npos || job.empty()) {
+    auto [job, list] = sides_of(part);
+    if (part.find('=') == std::string::npos || job.empty()) {
       findings.push_back(problem(fmt::format("'{}' is not JOB=HOST:PORT,HOST:PORT", part)));
       continue;
     }
-    auto addresses = split(part.substr(is + 1), ',');
+    auto addresses = split(list, ',');
     if (addresses.empty()) {
       findings.push_back(problem(fmt::format("'{}' has no task", job)));
       continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts that all resolvers share.
+// Addresses and devices, as all resolvers name them.
 #include "strategies/cluster/cluster_resolver.hpp"
 
 #include <fmt/format.h>

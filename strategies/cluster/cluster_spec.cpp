@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs in the order in which they came, tasks by index.
+// Keeps jobs in the order in which they came, and tasks by index.
 #include "strategies/cluster/cluster_spec.hpp"
 
 #include "messages/throw_failure.hpp"
@@ -12,10 +12,10 @@ namespace troupe {
 
 namespace {
 
-task_addresses by_index(const job_addresses& given) {
-  if (const auto* tasks = std::get_if<task_addresses>(&given)) return *tasks;
+task_addresses by_index(const job_addresses& job) {
+  if (const auto* tasks = std::get_if<task_addresses>(&job)) return *tasks;
   task_addresses tasks;
-  for (const auto& address : std::get<std::vector<std::string>>(given))
+  for (const auto& address : std::get<std::vector<std::string>>(job))
     tasks.emplace(tasks.size(), address);
   return tasks;
 }

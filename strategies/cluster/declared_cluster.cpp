@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spelling clusters in three ways.
+// Spells clusters in the syntax of their source.
 #include "strategies/cluster/declared_cluster.hpp"
 
 #include <algorithm>
@@ -29,9 +29,9 @@ declared_cluster shortened(declared_cluster cluster) {
       tasks.erase(std::prev(tasks.end()));
     cluster.spec.set_job(job, tasks);
   }
-  auto of_own = cluster.spec.task_count(cluster.task_type.value_or(""));
-  if (of_own > 0)
-    cluster.task_id = std::min(cluster.task_id.value_or(0), static_cast<int64_t>(of_own) - 1);
+  auto tasks_left = cluster.spec.task_count(cluster.task_type.value_or(""));
+  if (tasks_left > 0)
+    cluster.task_id = std::min(cluster.task_id.value_or(0), static_cast<int64_t>(tasks_left) - 1);
   return cluster;
 }
 
@@ -39,8 +39,8 @@ std::string quoted(const std::string& text) {
   return fmt::format("\"{}\"", text);
 }
 
-// A list, or {"3": "a:1"} with what TOML and JSON write between key and value.
-std::string job_text(const job_addresses& job, std::string_view is) {
+// A list, or {"3": "a:1"} with the sign that TOML or JSON has between key and value.
+std::string job_text(const job_addresses& job, std::string_view sign) {
   std::vector<std::string> words;
   if (const auto* list = std::get_if<std::vector<std::string>>(&job)) {
     for (const auto& address : *list)
@@ -48,7 +48,7 @@ std::string job_text(const job_addresses& job, std::string_view is) {
     return fmt::format("[{}]", fmt::join(words, ", "));
   }
   for (const auto& [index, address] : std::get<task_addresses>(job))
-    words.push_back(fmt::format("\"{}\"{}{}", index, is, quoted(address)));
+    words.push_back(fmt::format("\"{}\"{}{}", index, sign, quoted(address)));
   return fmt::format("{{{}}}", fmt::join(words, ", "));
 }
 

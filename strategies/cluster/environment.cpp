@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two environments there are.
+// The environment of the process, and that of a table.
 #include "strategies/cluster/environment.hpp"
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expanding brackets and repetitions.
+// Expands brackets and repetitions.
 #include "strategies/cluster/host_list.hpp"
 
 #include "actors/net/host_port.hpp"
@@ -22,7 +22,7 @@ tl::unexpected<error> malformed(std::string_view text, std::string_view reason) 
   return fail(errc::invalid_argument, fmt::format("malformed host list '{}': {}", text, reason));
 }
 
-// At commas that are in no brackets. Parts are empty where a comma has nothing on one side.
+// Splits at commas outside brackets. Parts are empty where a comma has nothing on one side.
 names split_list(std::string_view text) {
   names parts{""};
   int depth = 0;

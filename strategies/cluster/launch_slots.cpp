@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counting processes, and reading variables that launchers set.
+// Counts processes, and reads variables that launchers set.
 #include "strategies/cluster/launch_slots.hpp"
 
 #include "actors/net/host_port.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words of a notice, and the socket that they are sent to.
+// Writes and reads the words of a notice, and sends it.
 #include "strategies/cluster/launcher_notice.hpp"
 
 #include <cstddef>

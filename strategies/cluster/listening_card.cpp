@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A task's address against the cards of its machine.
+// Compares a task's address with the cards of its machine.
 #include "strategies/cluster/listening_card.hpp"
 
 #include "actors/net/host_port.hpp"

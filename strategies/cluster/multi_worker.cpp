@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The roles of tasks.
+// The duties of tasks, by their type and index.
 #include "strategies/cluster/multi_worker.hpp"
 
 #include "messages/throw_failure.hpp"
@@ -18,9 +18,8 @@ void validate_cluster_spec(const cluster_spec& cluster, const std::string& task_
                            uint64_t task_id) {
   if (cluster.empty())
     throw_failure(errc::invalid_argument, "there is no cluster that a {} could be in", task_type);
-  if (cluster.has_job("master"))
-    throw_failure(errc::invalid_argument,
-                  "the cluster: 'master' is no task type; it is called 'chief'");
+  require(!cluster.has_job("master"),
+          "the cluster: 'master' is no task type; it is called 'chief'");
   auto checked = check_tasks({.source = "the cluster",
                               .spec = cluster,
                               .task_type = task_type,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words against names of cards.
+// Lists the cards of this machine, and chooses one by its name.
 #include "strategies/cluster/network_card.hpp"
+
+#include "actors/net/host_port.hpp"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -50,10 +52,6 @@ card_pattern parsed(std::string_view wanted) {
   return pattern;
 }
 
-bool is_loopback(const network_card& card) {
-  return card.name == "lo" || card.address == "::1" || card.address.starts_with("127.");
-}
-
 bool is_virtual(const network_card& card) {
   constexpr std::array<std::string_view, 4> beginnings{"docker", "veth", "virbr", "br-"};
   return std::ranges::any_of(beginnings,
@@ -74,7 +72,7 @@ card_list named(std::span<const network_card> cards, const card_pattern& pattern
 card_list not_excluded(std::span<const network_card> cards, const card_pattern& pattern) {
   card_list found;
   std::ranges::copy_if(cards, std::back_inserter(found), [&](const auto& card) {
-    return !is_loopback(card) && !pattern.fits_any(card.name);
+    return card.name != "lo" && !is_loopback(card.address) && !pattern.fits_any(card.name);
   });
   if (pattern.words.empty() && !std::ranges::all_of(found, is_virtual))
     std::erase_if(found, is_virtual);
@@ -114,9 +112,9 @@ expected<network_card> choose_network_card(std::span<const network_card> cards,
   auto is_named = !pattern.excludes && !pattern.words.empty();
   auto found = is_named ? named(cards, pattern) : not_excluded(cards, pattern);
   if (found.empty()) {
-    auto whose = wanted.empty() ? "no network card but the loopback one, which must be named (lo)"
-                                : fmt::format("no network card that '{}' means", wanted);
-    return fail(errc::not_found, fmt::format("{}; there are: {}", whose, named_cards(cards)));
+    auto problem = wanted.empty() ? "no network card but the loopback one, which must be named (lo)"
+                                  : fmt::format("no network card that '{}' means", wanted);
+    return fail(errc::not_found, fmt::format("{}; there are: {}", problem, named_cards(cards)));
   }
   auto chosen = std::ranges::find_if(
     found, [](const auto& card) { return card.address.find(':') == std::string::npos; });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looking at a resolved cluster.
+// The roles in a resolved cluster, its problems, and its JSON.
 #include "strategies/cluster/resolved_cluster.hpp"
 
 #include "messages/assert.hpp"
@@ -76,7 +76,7 @@ std::string to_json(const resolved_cluster& cluster) {
   for (const auto& finding : cluster.findings)
     all[finding.is_problem() ? "problems" : "notes"].push_back(finding.reason.message);
   all["mended"] = cluster.mended.empty() ? json{} : json(cluster.mended);
-  // Whatever bytes stood in a variable, the report has to be JSON.
+  // The report is JSON even if a variable holds bytes that are no UTF-8.
   return all.dump(2, ' ', false, json::error_handler_t::replace);
 }
 

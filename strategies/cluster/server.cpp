@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A resolved cluster becomes a network and a placement.
+// Makes a network and a placement of a resolved cluster.
 #include "strategies/cluster/server.hpp"
 
 #include "actors/net/host_port.hpp"
 #include "actors/net/remote_proxy.hpp"
 #include "kernels/tensor/crc32c.hpp"
-#include "messages/failure.hpp"
 #include "messages/throw_failure.hpp"
 #include "strategies/cluster/launcher_notice.hpp"
 #include "strategies/cluster/listening_card.hpp"
@@ -39,11 +38,10 @@ cluster_layout layout_of(const resolved_cluster& cluster, const server_options& 
                         .owners_meet = options.replicate_owners > 1};
   auto trainers = std::max(1U, layout.trainer_count());
   if (replicas % trainers != 0)
-    throw failure{
-      {errc::invalid_argument,
-       fmt::format("{} replicas cannot be shared evenly by {} workers (a chief is one); "
-                   "give a multiple of {}",
-                   replicas, trainers, trainers)}};
+    throw_failure(errc::invalid_argument,
+                  "{} replicas cannot be shared evenly by {} workers (a chief is one); give a "
+                  "multiple of {}",
+                  replicas, trainers, trainers);
   if (replicas > 0) layout.replicas_per_worker = replicas / trainers;
   value_or_throw(layout.validate());
   return layout;
@@ -53,9 +51,9 @@ cluster_layout layout_of(const resolved_cluster& cluster, const server_options& 
 void check_task(const resolved_cluster& cluster) {
   cluster.require_sound();
   if (cluster.is_evaluator())
-    throw failure{{errc::failed_precondition,
-                   "an evaluator has no server, since it takes no part in the training: let it "
-                   "look at the job's checkpoints with a sidecar_evaluator"}};
+    throw_failure(errc::failed_precondition,
+                  "an evaluator has no server, since it takes no part in the training: let it look "
+                  "at the job's checkpoints with a sidecar_evaluator");
 }
 
 // The dialer of a node, if there is one: the one with the higher index dials.
@@ -69,11 +67,11 @@ std::optional<node_index> dialer_of(const socket_network_options& network, node_
 void check_addresses(const socket_network_options& network) {
   for (node_index node = 0; node < network.nodes.size(); ++node) {
     auto dialer = network.nodes[node].address.empty() ? dialer_of(network, node) : std::nullopt;
-    if (!dialer) continue;
-    throw failure{{errc::invalid_argument,
-                   fmt::format("{} has no address, and {} has to connect to it; list the "
-                               "addresses of all tasks with --cluster or --cluster-file",
-                               network.nodes[node].name, network.nodes[*dialer].name)}};
+    if (dialer)
+      throw_failure(errc::invalid_argument,
+                    "{} has no address, and {} has to connect to it; list the addresses of all "
+                    "tasks with --cluster or --cluster-file",
+                    network.nodes[node].name, network.nodes[*dialer].name);
   }
 }
 
@@ -85,10 +83,11 @@ expected<network_card> awaited_card(const resolved_cluster& cluster, const std::
   constexpr std::chrono::seconds pause{1};
   const auto began = clock::now();
   auto card = listening_card(cluster, wanted, machine);
-  for (auto is_told = false; !card && card.error().code == errc::unavailable; is_told = true) {
+  for (auto has_warned = false; !card && card.error().code == errc::unavailable;
+       has_warned = true) {
     if (options.stop.stop_requested() || clock::now() - began + pause > options.start_deadline)
       break;
-    if (!is_told && options.on_warning)
+    if (!has_warned && options.on_warning)
       options.on_warning(card.error().message + "; it is looked for again");
     std::this_thread::sleep_for(pause);
     card = listening_card(cluster, wanted, machine);
@@ -112,10 +111,14 @@ void choose_addresses(const resolved_cluster& cluster, const server_options& opt
   if (!note.empty() && options.on_warning) options.on_warning(note);
 }
 
+std::string node_name(const cluster_task& task) {
+  return fmt::format("{}:{}", task.type, task.index);
+}
+
 std::vector<std::string> node_names(const resolved_cluster& cluster) {
   std::vector<std::string> names;
   for (const auto& task : cluster.tasks)
-    if (task.type != "evaluator") names.push_back(fmt::format("{}:{}", task.type, task.index));
+    if (task.type != "evaluator") names.push_back(node_name(task));
   return names;
 }
 
@@ -136,8 +139,7 @@ socket_network_options network_of(const resolved_cluster& cluster, const cluster
   network.spin = options.spin ? options.spin : value_or_throw(spin_of(process_environment()));
   if (network.job.empty()) network.job = job_name(cluster, process_environment());
   for (const auto& task : cluster.tasks)
-    if (task.type != "evaluator")
-      network.nodes.push_back({fmt::format("{}:{}", task.type, task.index), task.address});
+    if (task.type != "evaluator") network.nodes.push_back({node_name(task), task.address});
   network.talk = [layout](node_index one, node_index other) { return layout.talk(one, other); };
   check_addresses(network);
   choose_addresses(cluster, options, network);
@@ -174,10 +176,10 @@ server::server(world& world, const resolved_cluster& cluster, server_options opt
   chief_gone_ = std::make_shared<std::promise<expected<void>>>();
   end_ = chief_gone_->get_future().share();
   network_->on_loss([chief = layout.chief_node(), gone = chief_gone_,
-                     told = false](node_index node, const error& why) mutable {
-    if (node != chief || std::exchange(told, true)) return;
-    auto on_purpose = why.code == errc::cancelled;
-    gone->set_value(on_purpose ? expected<void>{} : tl::unexpected<error>(why));
+                     is_told = false](node_index node, const error& reason) mutable {
+    if (node != chief || std::exchange(is_told, true)) return;
+    auto on_purpose = reason.code == errc::cancelled;
+    gone->set_value(on_purpose ? expected<void>{} : tl::unexpected<error>(reason));
   });
   begin_to_find(std::move(stop));
 }
@@ -186,9 +188,9 @@ server::server(world& world, const resolved_cluster& cluster, server_options opt
 void server::begin_to_find(std::stop_token stop) {
   finder_ = world_.system().spawn(finder, &nodes());
   on_stop_.emplace(std::move(stop), [this] {
-    error why{errc::cancelled, "asked to stop"};
-    if (placement_) placement_->give_up(why);
-    caf::anon_send(finder_, end_searches{why});
+    error reason{errc::cancelled, "asked to stop"};
+    if (placement_) placement_->give_up(reason);
+    caf::anon_send(finder_, end_searches{reason});
   });
 }
 
@@ -215,7 +217,7 @@ troupe::placement* server::placement() {
 }
 
 std::vector<std::string> server::trainers() const {
-  if (!placement_) return {fmt::format("{}:{}", task_.type, task_.index)};
+  if (!placement_) return {node_name(task_)};
   std::vector<std::string> names;
   const auto& layout = placement_->layout();
   for (uint32_t rank = 0; rank < layout.trainer_count(); ++rank)
@@ -244,15 +246,15 @@ find_actor server::search_for(const std::string& task, const std::string& name,
   check_name(name);
   auto found = std::ranges::find(tasks_, task == "chief" ? "chief:0" : task);
   if (found == tasks_.end())
-    throw failure{{errc::not_found, fmt::format("no task of the job is called {}; there are {}",
-                                                task, fmt::join(tasks_, ", "))}};
+    throw_failure(errc::not_found, "no task of the job is called {}; there are {}", task,
+                  fmt::join(tasks_, ", "));
   auto at = static_cast<node_index>(found - tasks_.begin());
   auto here = nodes().here()->address().node;
   if (placement_ && at != here && !placement_->layout().talk(here, at))
-    throw failure{{errc::failed_precondition,
-                   fmt::format("{} has no connection with {}; publish the actor at {}, which all "
-                               "can reach, or let workers meet (server_options::workers_meet)",
-                               tasks_[here], task, tasks_[placement_->layout().chief_node()])}};
+    throw_failure(errc::failed_precondition,
+                  "{} has no connection with {}; publish the actor at {}, which all can reach, or "
+                  "let workers meet (server_options::workers_meet)",
+                  tasks_[here], task, tasks_[placement_->layout().chief_node()]);
   return {at, name, deadline.value_or(start_deadline_)};
 }
 
@@ -266,17 +268,17 @@ expected<void> server::join() {
 }
 
 std::string job_name(const resolved_cluster& cluster, const environment_reader& environment) {
-  auto said = [&](const char* name) { return environment(name).value_or(""); };
-  if (auto given = said("TROUPE_JOB_ID"); !given.empty()) return given;
-  auto run = said("TORCHELASTIC_RUN_ID");
+  auto value_of = [&](const char* name) { return environment(name).value_or(""); };
+  if (auto name = value_of("TROUPE_JOB_ID"); !name.empty()) return name;
+  auto run = value_of("TORCHELASTIC_RUN_ID");
   if (!run.empty() && run != "none") return run; // torchrun's default is "none"
   // A step, and a call of mpirun, are a job only if the cluster is what they started: else each
   // task may have one of its own.
-  auto slurm = said("SLURM_JOB_ID");
-  auto step = said("SLURM_STEP_ID");
+  auto slurm = value_of("SLURM_JOB_ID");
+  auto step = value_of("SLURM_STEP_ID");
   if (cluster.source == "Slurm" && !step.empty()) return fmt::format("{}.{}", slurm, step);
   if (!slurm.empty()) return slurm;
-  auto call = said("PMIX_NAMESPACE");
+  auto call = value_of("PMIX_NAMESPACE");
   if (cluster.source == "Open MPI" && !call.empty()) return call;
   std::string tasks;
   for (const auto& task : cluster.tasks)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of jobs, and how they are misspelt.
+// Names of jobs, and how people misspell them.
 #include "strategies/cluster/task_types.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading JSON that people typed into a shell.
+// Reads JSON that people typed into a shell.
 #include "strategies/cluster/tf_config.hpp"
 
 #include "actors/net/host_port.hpp"
@@ -24,7 +24,7 @@ std::string kind_of(const tf_config_json& value) {
   return value.is_null() ? "null" : "true or false";
 }
 
-/// Reads one text; what it does not understand it notes and leaves out.
+/// Reads one text; each value that it does not understand becomes a finding, and is left out.
 class tf_config_reader {
 public:
   explicit tf_config_reader(std::vector<cluster_finding>& findings) : findings_(findings) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests of a scheduled function to its worker.
+// The calls of a scheduled function: reads and changes of variables.
 #include "strategies/coordinator/closure_context.hpp"
 
 #include "messages/tensor_message.hpp"
@@ -10,15 +10,14 @@
 
 namespace troupe {
 
-variable_read_cache::variable_read_cache(closure_context& of) : of_(of) {
-  if (of.cache_)
-    throw_failure(errc::invalid_argument,
-                  "cache_variable_reads was called inside another one; scopes of it do not nest");
-  of.cache_.emplace();
+variable_read_cache::variable_read_cache(closure_context& context) : context_(context) {
+  require(!context.cache_,
+          "cache_variable_reads was called inside another one; scopes of it do not nest");
+  context.cache_.emplace();
 }
 
 variable_read_cache::~variable_read_cache() {
-  of_.cache_.reset();
+  context_.cache_.reset();
 }
 
 random_key closure_context::random(std::string_view purpose) const {
@@ -28,8 +27,7 @@ random_key closure_context::random(std::string_view purpose) const {
 void closure_context::check_wanted() const {
   if (is_cancelled())
     throw_failure(errc::cancelled,
-                  "this call is cancelled: another one has failed, or the coordinator "
-                  "ends");
+                  "this call is cancelled: another one has failed, or the coordinator ends");
 }
 
 const tensor* closure_context::cached(const variable& source) const {
@@ -57,9 +55,9 @@ task<std::vector<tensor>> closure_context::read(std::vector<variable> variables)
   size_t arrived = 0;
   std::vector<size_t> fresh;
   for (const auto& source : variables) {
-    const auto* known = cached(source);
-    if (known == nullptr) fresh.push_back(values.size());
-    values.push_back(known != nullptr ? *known : value_of(std::move(snapshots[arrived++])));
+    const auto* value = cached(source);
+    if (value == nullptr) fresh.push_back(values.size());
+    values.push_back(value != nullptr ? *value : value_of(std::move(snapshots[arrived++])));
   }
   for (auto i : fresh)
     remember(variables[i], values[i]);
@@ -69,7 +67,7 @@ task<std::vector<tensor>> closure_context::read(std::vector<variable> variables)
 task<tensor> closure_context::read(variable source) {
   check_wanted();
   check_made_by("read", *place_.owner, source);
-  if (const auto* known = cached(source)) co_return *known;
+  if (const auto* value = cached(source)) co_return *value;
   auto reading
     = activity_.request<msg<wire::VariableSnapshot>>(source.owner(), make_read_variable());
   auto answer = co_await reading;

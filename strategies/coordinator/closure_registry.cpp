@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding what a message means.
+// Finds the functions and inputs that messages name, and makes inputs.
 #include "strategies/coordinator/closure_registry.hpp"
 
 #include "messages/limits.hpp"
@@ -12,12 +12,12 @@ namespace troupe {
 namespace {
 
 expected<std::shared_ptr<void>> try_to_make(const closure_registry::maker& make,
-                                            const input_context& where) {
-  auto explain = [](errc code, const char* why) {
-    return fail(code, fmt::format("its input could not be made: {}", why));
+                                            const input_context& context) {
+  auto explain = [](errc code, const char* reason) {
+    return fail(code, fmt::format("its input could not be made: {}", reason));
   };
   try {
-    return make(where);
+    return make(context);
   } catch (const failure& failed) {
     return explain(failed.reason().code, failed.what());
   } catch (const std::exception& failed) {
@@ -30,7 +30,7 @@ expected<std::shared_ptr<void>> try_to_make(const closure_registry::maker& make,
 } // namespace
 
 void closure_registry::add(const std::string& name, function call) {
-  if (name.empty()) throw_failure(errc::invalid_argument, "a function needs a name");
+  require(!name.empty(), "a function needs a name");
   if (name.size() > limits::text_bytes_max)
     throw_failure(errc::invalid_argument,
                   "a function has a name of {} bytes; at most {} can travel", name.size(),
@@ -81,11 +81,12 @@ void worker_room::keep(capnp::List<uint32_t>::Reader instances) {
   std::erase_if(made_, [&](const auto& each) { return !kept.contains(each.first.second); });
 }
 
-std::shared_ptr<void> worker_room::find(const worker_resource& which, const std::type_info& type) {
-  auto make = registry_->find(which.resource, type);
-  std::pair key{which.resource, which.instance};
+std::shared_ptr<void> worker_room::find(const worker_resource& resource,
+                                        const std::type_info& type) {
+  auto make = registry_->find(resource.resource, type);
+  std::pair key{resource.resource, resource.instance};
   auto found = made_.find(key);
-  if (found == made_.end()) found = made_.emplace(key, try_to_make(make, where_)).first;
+  if (found == made_.end()) found = made_.emplace(key, try_to_make(make, context_)).first;
   return value_or_throw(found->second);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A coordinator and its workers: how they are spawned, and spoken to.
+// Spawns a coordinator and its workers, and talks to them.
 #include "strategies/coordinator/closure_service.hpp"
 
 #include "actors/coordinator/closure_worker.hpp"
@@ -62,8 +62,8 @@ size_t leaf_count(const std::vector<closure_argument>& arguments) {
       continue;
     }
     size_t most = 0;
-    for (const auto& each : std::get<std::vector<std::vector<closure_value>>>(argument))
-      most = std::max(most, each.size());
+    for (const auto& leaves : std::get<std::vector<std::vector<closure_value>>>(argument))
+      most = std::max(most, leaves.size());
     count += most;
   }
   return count;
@@ -73,17 +73,35 @@ size_t leaf_count(const std::vector<closure_argument>& arguments) {
 template <class T>
 struct single_answer {
   std::atomic<bool> is_told = false;
-  expected<T> answer;
+  expected<T> value;
   std::promise<void> promise;
+  std::future<void> is_known = promise.get_future();
 
   /// Returns false if it was told before.
-  bool tell(expected<T> told) {
+  bool tell(expected<T> answer) {
     if (is_told.exchange(true)) return false;
-    answer = std::move(told);
+    value = std::move(answer);
     promise.set_value();
     return true;
   }
+
+  /// Waits for the answer; that of a wait that ends without one is the wait's error.
+  T wait(const closure_waiter& waiter, world& world, job_time timeout = world::for_ever) {
+    auto waited = waiter.wait(world, is_known, timeout);
+    if (!waited) tell(tl::unexpected<error>(waited.error())); // unless it was told just now
+    is_known.wait();
+    return value_or_throw(value);
+  }
 };
+
+// Known when the actor has ended.
+template <class Handle>
+std::future<void> when_ended(const Handle& actor) {
+  auto ended = std::make_shared<std::promise<void>>();
+  auto over = ended->get_future();
+  caf::actor_cast<caf::abstract_actor*>(actor)->attach_functor([ended] { ended->set_value(); });
+  return over;
+}
 
 // The end of the job may be the reason why an owner is gone: word of it comes within this time.
 constexpr job_time word_timeout = std::chrono::seconds{1};
@@ -119,15 +137,13 @@ caf::behavior bystander(caf::stateful_actor<bystander_state>* self,
 closure_service::closure_service(troupe::strategy& strategy, coordinator_options options)
   : strategy_(strategy), world_(strategy.world()), placement_(strategy.layout().placement),
     options_(std::move(options)), leads_(placement_ == nullptr || placement_->leads()) {
-  if (options_.queue_capacity == 0)
-    throw_failure(errc::invalid_argument,
-                  "queue_capacity is 0; a closure needs a place to wait in");
+  require(options_.queue_capacity > 0, "queue_capacity is 0; a closure needs a place to wait in");
   if (options_.stall_deadline <= job_time{0})
     throw_failure(errc::invalid_argument, "stall_deadline is {} s; it must be positive",
                   seconds(options_.stall_deadline));
   waiter_ = std::make_shared<closure_waiter>(gauge_, options_.stall_deadline, options_.on_waiting);
-  if (options_.start_delay < job_time{0} || options_.start_delay_max < job_time{0})
-    throw_failure(errc::invalid_argument, "start_delay and start_delay_max must not be negative");
+  require(options_.start_delay >= job_time{0} && options_.start_delay_max >= job_time{0},
+          "start_delay and start_delay_max must not be negative");
   workers_ = strategy.num_replicas_in_sync();
   if (placement_ != nullptr) workers_ = placement_->worker_count().value_or(workers_);
   if (workers_ == 0)
@@ -153,11 +169,7 @@ closure_service::closure_service(troupe::strategy& strategy, coordinator_options
 closure_service::~closure_service() {
   if (!leads_) return;
   if (placement_ != nullptr) placement_->on_owners_return({});
-  auto ended = std::make_shared<std::promise<void>>();
-  auto over = ended->get_future();
-  caf::actor_cast<caf::abstract_actor*>(coordinator_)->attach_functor([ended] {
-    ended->set_value();
-  });
+  auto over = when_ended(coordinator_);
   caf::anon_send(coordinator_, end_service{});
   if (!world_.run_until(over, options_.end_timeout)) {
     world_.call([coordinator = coordinator_] { caf::anon_send(coordinator, give_up{}); });
@@ -197,9 +209,7 @@ void closure_service::end_workers() {
   for (const auto& worker : spawned_)
     caf::anon_send_exit(worker, caf::exit_reason::user_shutdown);
   for (const auto& worker : std::exchange(spawned_, {})) {
-    auto ended = std::make_shared<std::promise<void>>();
-    auto over = ended->get_future();
-    caf::actor_cast<caf::abstract_actor*>(worker)->attach_functor([ended] { ended->set_value(); });
+    auto over = when_ended(worker);
     if (world_.run_until(over, options_.end_timeout)) continue;
     caf::anon_send_exit(worker, caf::exit_reason::kill);
     static_cast<void>(world_.run_until(over, options_.end_timeout));
@@ -219,10 +229,10 @@ void closure_service::check_call(std::string_view call) const {
       "{} was called in a process that only works for the coordinator; call serve there", call);
 }
 
-void closure_service::check_own(const closure_service* of, std::string_view what) const {
-  if (of != this)
+void closure_service::check_own(const closure_service* owner, std::string_view name) const {
+  if (owner != this)
     throw_failure(errc::invalid_argument,
-                  "{} belongs to another coordinator; make it with the one that schedules", what);
+                  "{} belongs to another coordinator; make it with the one that schedules", name);
 }
 
 // Closures use the variables that there are when they are scheduled. The owners that a process
@@ -259,26 +269,20 @@ void closure_service::schedule(const std::string& function, std::vector<closure_
   auto has_room = gauge_->taken.fetch_add(1) < options_.queue_capacity;
   if (has_room && !gauge_->has_failed) return caf::anon_send(coordinator_, std::move(closure));
   --gauge_->taken;
-  auto admitted = std::make_shared<single_answer<void>>();
-  auto over = admitted->promise.get_future();
-  closure.admitted = [admitted](expected<void> told) { return admitted->tell(std::move(told)); };
+  auto admission = std::make_shared<single_answer<void>>();
+  closure.admitted
+    = [admission](expected<void> answer) { return admission->tell(std::move(answer)); };
   caf::anon_send(coordinator_, std::move(closure));
-  auto turned = waiter_->wait(world_, over);
-  if (!turned) admitted->tell(std::move(turned)); // unless it was admitted just now
-  over.wait();
-  value_or_throw(admitted->answer);
+  admission->wait(*waiter_, world_);
 }
 
 bool closure_service::ask(bool until_all_are_done, job_time timeout) {
-  auto told = std::make_shared<single_answer<bool>>();
-  auto over = told->promise.get_future();
-  caf::anon_send(coordinator_, await_closures{until_all_are_done, [told](expected<bool> all_done) {
-                                                return told->tell(std::move(all_done));
-                                              }});
-  auto waited = waiter_->wait(world_, over, timeout);
-  if (!waited) told->tell(tl::unexpected<error>(waited.error())); // unless it was told just now
-  over.wait();
-  return value_or_throw(told->answer);
+  auto are_done = std::make_shared<single_answer<bool>>();
+  caf::anon_send(coordinator_,
+                 await_closures{until_all_are_done, [are_done](expected<bool> answer) {
+                                  return are_done->tell(std::move(answer));
+                                }});
+  return are_done->wait(*waiter_, world_, timeout);
 }
 
 void closure_service::join(job_time timeout) {
@@ -306,12 +310,11 @@ void closure_service::serve(const std::stop_token& stop) {
                             workers_here_.empty() ? owner_list{} : owners("member"), ended);
   spawn_workers();
   offer_all_again(strategy_, false);
-  auto over = ended->promise.get_future();
-  auto turned = world_.run_until(over);
+  auto waited = world_.run_until(ended->is_known);
   end_workers();
   caf::anon_send_exit(waiting, caf::exit_reason::kill);
-  value_or_throw(std::move(turned));
-  value_or_throw(ended->answer);
+  value_or_throw(std::move(waited));
+  value_or_throw(ended->value);
 }
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting in pieces, between which the deadline is looked at.
+// Waits in pieces, and looks at the deadline between two of them.
 #include "strategies/coordinator/closure_waiter.hpp"
 
 #include "actors/policies/waiting_lines.hpp"

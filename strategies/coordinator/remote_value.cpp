@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for a closure.
+// Waits for the outcome of a closure.
 #include "strategies/coordinator/remote_value.hpp"
 
 #include "strategies/coordinator/closure_waiter.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checking an array's size and reading its rows.
+// Checks an array's size, and reads its rows.
 #include "strategies/data/array_rows.hpp"
 
 #include "strategies/data/dataset_stage.hpp"
@@ -46,15 +46,15 @@ expected<element> read_row(const input_file& file, const row_layout& layout, uin
 }
 
 expected<dtype> choose_type(const input_file& file, const stored_numbers& numbers,
-                            std::optional<dtype> wanted) {
+                            std::optional<dtype> type) {
   auto natural = type_for(numbers);
   if (!natural) return fail(natural.error().code, file.name() + ": " + natural.error().message);
-  if (wanted && !can_become(numbers, *wanted)) {
+  if (type && !can_become(numbers, *type)) {
     return fail(errc::type_mismatch,
                 fmt::format("{}: its numbers need {} and do not fit into {}", file.name(),
-                            to_string(*natural), to_string(*wanted)));
+                            to_string(*natural), to_string(*type)));
   }
-  return wanted.value_or(*natural);
+  return type.value_or(*natural);
 }
 
 } // namespace
@@ -81,9 +81,7 @@ expected<dataset> array_rows(const input_file& file, const array_layout& layout,
                         shape{std::vector<int64_t>(inner.begin(), inner.end())}, *chosen};
   element_reader read
     = [file, rows](uint64_t, uint64_t index) { return read_row(file, rows, index); };
-  return dataset{dims[0],
-                 [read] { return read; },
-                 {.kind = stage_kind::file, .gives_examples = dims.size() == 1}};
+  return records_of_file(dims[0], std::move(read), dims.size() == 1);
 }
 
 } // namespace troupe

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rewrites of the stages of a dataset.
+// Rewrites the stages of a dataset, with a shard among them.
 #include "strategies/data/auto_shard.hpp"
 
-#include "messages/failure.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/data/dataset_stage.hpp"
 #include "strategies/data/rebatch.hpp"
 
@@ -34,10 +34,10 @@ struct part {
 template <class Rewrite>
 expected<dataset> with_inputs(const dataset& all, const Rewrite& rewrite) {
   std::vector<dataset> inputs;
-  for (const auto& one : all.made_by().inputs) {
-    auto input = rewrite(one);
-    if (!input) return input;
-    inputs.push_back(std::move(*input));
+  for (const auto& input : all.made_by().inputs) {
+    auto rewritten = rewrite(input);
+    if (!rewritten) return rewritten;
+    inputs.push_back(std::move(*rewritten));
   }
   return all.made_by().again(inputs);
 }
@@ -77,12 +77,10 @@ dataset shard_elements(const dataset& all, part mine, uint64_t replicas) {
   if (stage.kind == stage_kind::prefetch)
     return stage.again({shard_elements(stage.inputs.front(), mine, replicas)});
   const auto pieces = in_fixed_pieces(all, replicas);
-  if (pieces.size() != 0 && pieces.size() < mine.count) {
-    throw failure{error{errc::invalid_argument,
-                        fmt::format("auto_shard: {} elements are too few for {} pipelines: each "
-                                    "needs one",
-                                    pieces.size(), mine.count)}};
-  }
+  if (pieces.size() != 0 && pieces.size() < mine.count)
+    throw_failure(errc::invalid_argument,
+                  "auto_shard: {} elements are too few for {} pipelines: each needs one",
+                  pieces.size(), mine.count);
   return pieces.shard(mine.count, mine.index);
 }
 
@@ -116,12 +114,11 @@ expected<auto_shard_policy> auto_shard_policy_of(std::string_view name) {
 }
 
 dataset auto_shard(const dataset& all, auto_shard_policy policy, uint64_t pipelines,
-                   uint64_t pipeline, uint64_t replicas, std::string* told) {
-  if (pipeline >= pipelines) {
-    throw failure{error{errc::invalid_argument,
-                        fmt::format("auto_shard: there is no pipeline {} of {}, they count from 0",
-                                    pipeline, pipelines)}};
-  }
+                   uint64_t pipeline, uint64_t replicas, std::string* by_elements) {
+  if (pipeline >= pipelines)
+    throw_failure(errc::invalid_argument,
+                  "auto_shard: there is no pipeline {} of {}, they count from 0", pipeline,
+                  pipelines);
   const part mine{pipelines, pipeline};
   if (policy == auto_shard_policy::hint) return shard_where_told(all, mine);
   if (pipelines == 1 || policy == auto_shard_policy::off) return all;
@@ -129,7 +126,7 @@ dataset auto_shard(const dataset& all, auto_shard_policy policy, uint64_t pipeli
   auto by_files = shard_files(all, mine);
   const bool is_hidden = !by_files && by_files.error().code == errc::not_found;
   if (is_hidden && policy == auto_shard_policy::automatic) {
-    if (told) *told = by_files.error().message;
+    if (by_elements) *by_elements = by_files.error().message;
     return shard_elements(all, mine, replicas);
   }
   return value_or_throw(std::move(by_files));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counting rows.
+// Counts rows by making the stages again after numbers.
 #include "strategies/data/batch_rows.hpp"
 
 #include "messages/assert.hpp"
-#include "messages/failure.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/data/dataset_stage.hpp"
 
 #include <algorithm>
@@ -57,15 +57,15 @@ dataset rows_of_batches(const dataset& batches) {
   if (stage.kind == stage_kind::prefetch || stage.kind == stage_kind::shard_hint)
     return rows_of_batches(stage.inputs.front());
   std::vector<dataset> inputs;
-  for (const auto& one : stage.inputs)
-    inputs.push_back(rows_of_batches(one));
+  for (const auto& input : stage.inputs)
+    inputs.push_back(rows_of_batches(input));
   return stage.again(inputs);
 }
 
 uint64_t rows_at(const element_reader& sizes, uint64_t epoch, uint64_t index) {
-  const auto one = sizes(epoch, index);
-  TROUPE_ASSERT(one);
-  return static_cast<uint64_t>(one->tensors[0].values<int64_t>()[0]);
+  const auto size = sizes(epoch, index);
+  TROUPE_ASSERT(size);
+  return static_cast<uint64_t>(size->tensors[0].values<int64_t>()[0]);
 }
 
 // For stages that let every batch of their input come once, that is known without looking at each.
@@ -125,20 +125,16 @@ bool is_drawn(const dataset& batches) {
 
 batch_rows::batch_rows(const dataset& batches) {
   const auto size = batch_size_of(batches);
-  if (size <= 0)
-    throw failure{error{errc::invalid_argument, "rebatch: the size of the batches is not known"}};
+  require(size > 0, "rebatch: the size of the batches is not known");
   batch_size_ = static_cast<uint64_t>(size);
   if (all_full(batches)) {
     const auto is_endless = batches.size() > dataset::infinite / batch_size_;
     total_ = is_endless ? dataset::infinite : batches.size() * batch_size_;
     return;
   }
-  if (is_drawn(batches)) {
-    throw failure{
-      error{errc::invalid_argument,
-            "rebatch: a shuffle decides whether the smaller batch is left out: drop the "
-            "remainder in batch(), or shuffle before it"}};
-  }
+  require(!is_drawn(batches),
+          "rebatch: a shuffle decides whether the smaller batch is left out: drop the remainder in "
+          "batch(), or shuffle before it");
   total_ = total_rows(batches);
   sizes_ = rows_of_batches(batches);
   const auto* pass = &batches;

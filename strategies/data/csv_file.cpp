@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of text into tensors.
+// Makes elements of rows of text.
 #include "strategies/data/csv_file.hpp"
 
 #include "kernels/tensor/elements.hpp"
@@ -115,9 +115,9 @@ public:
   }
 
 private:
-  [[nodiscard]] tl::unexpected<error> malformed(uint64_t index, std::string_view what) const {
+  [[nodiscard]] tl::unexpected<error> malformed(uint64_t index, std::string_view problem) const {
     return rows_.file().malformed(rows_.offset(plan_.first_row + index),
-                                  fmt::format("row {}: {}", index, what));
+                                  fmt::format("row {}: {}", index, problem));
   }
 
   [[nodiscard]] expected<fields> fields_of(uint64_t index) const {
@@ -190,12 +190,12 @@ expected<row_plan> plan_rows(const record_table& rows, const csv_options& option
   auto names = names_of(rows, options);
   if (!names) return tl::unexpected(names.error());
   row_plan plan{std::move(*names), {}, {}, options.separator, options.has_header ? 1U : 0U};
-  auto wanted = options.tensors;
-  if (wanted.empty() && options.texts.empty()) wanted.push_back({plan.names, dtype::f32});
-  for (const auto& one : wanted) {
-    auto columns = places_of(one.columns, plan.names, rows.file());
+  auto tensors = options.tensors;
+  if (tensors.empty() && options.texts.empty()) tensors.push_back({plan.names, dtype::f32});
+  for (const auto& tensor : tensors) {
+    auto columns = places_of(tensor.columns, plan.names, rows.file());
     if (!columns) return tl::unexpected(columns.error());
-    plan.tensors.push_back({std::move(*columns), one.type});
+    plan.tensors.push_back({std::move(*columns), tensor.type});
   }
   auto texts = places_of(options.texts, plan.names, rows.file());
   if (!texts) return tl::unexpected(texts.error());
@@ -217,8 +217,7 @@ expected<dataset> csv_dataset(const input_file& file, const csv_options& options
   if (!plan) return tl::unexpected(plan.error());
   auto reader = std::make_shared<const csv_reader>(std::move(*rows), std::move(*plan));
   element_reader read = [reader](uint64_t, uint64_t index) { return reader->read(index); };
-  return dataset{
-    reader->size(), [read] { return read; }, {.kind = stage_kind::file, .gives_examples = true}};
+  return records_of_file(reader->size(), std::move(read));
 }
 
 } // namespace troupe

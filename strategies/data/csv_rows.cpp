@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walking through CSV letter by letter.
+// Goes through CSV letter by letter.
 #include "strategies/data/csv_rows.hpp"
 
 #include <array>

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each stage of a dataset: its size, and which elements of the stage before it an element is made
-// of.
+// The stages of a dataset: the size of each, and its elements made of those of the stage before.
 #include "strategies/data/dataset.hpp"
 
-#include "messages/failure.hpp"
 #include "messages/throw_failure.hpp"
 #include "strategies/data/called.hpp"
 #include "strategies/data/dataset_stage.hpp"
@@ -21,10 +19,9 @@ namespace troupe {
 namespace {
 
 // A negative number has become one beyond 2^63 on its way here.
-void require_not_negative(const char* argument, uint64_t given) {
-  if (auto count = static_cast<int64_t>(given); count < 0)
-    throw failure{error{errc::invalid_argument,
-                        fmt::format("{} is {}; it must not be negative", argument, count)}};
+void require_not_negative(const char* argument, uint64_t value) {
+  if (auto count = static_cast<int64_t>(value); count < 0)
+    throw_failure(errc::invalid_argument, "{} is {}; it must not be negative", argument, count);
 }
 
 uint64_t saturated_sum(uint64_t a, uint64_t b) {
@@ -72,8 +69,8 @@ dataset::dataset(uint64_t size, std::function<element_reader()> open, dataset_st
 // ---- sources ----
 
 dataset dataset::from_tensors(std::vector<tensor> tensors) {
-  for (auto& one : tensors)
-    one = one.as_read_only();
+  for (auto& tensor : tensors)
+    tensor = tensor.as_read_only();
   return {1, always([tensors = std::move(tensors)](uint64_t, uint64_t) -> expected<element> {
             return element{tensors, {}};
           }),
@@ -82,24 +79,24 @@ dataset dataset::from_tensors(std::vector<tensor> tensors) {
 
 dataset dataset::from_tensor_slices(std::vector<tensor> tensors) {
   require(!tensors.empty(), "from_tensor_slices: there is no tensor");
-  for (auto& one : tensors) {
-    require(one.rank() > 0, "from_tensor_slices: a scalar has no rows");
-    require(one.extents()[0] == tensors[0].extents()[0],
+  for (auto& tensor : tensors) {
+    require(tensor.rank() > 0, "from_tensor_slices: a scalar has no rows");
+    require(tensor.extents()[0] == tensors[0].extents()[0],
             fmt::format("from_tensor_slices: tensors of {} and {} rows", tensors[0].extents()[0],
-                        one.extents()[0]));
-    one = one.contiguous().as_read_only();
+                        tensor.extents()[0]));
+    tensor = tensor.contiguous().as_read_only();
   }
   const auto rows = static_cast<uint64_t>(tensors[0].extents()[0]);
   dataset_stage made_by{.gives_examples = std::ranges::any_of(
-                          tensors, [](const tensor& one) { return one.rank() == 1; }),
+                          tensors, [](const tensor& rows) { return rows.rank() == 1; }),
                         .gives_equal_extents = true};
   auto open = always([tensors = std::move(tensors)](uint64_t, uint64_t index) {
     element row;
-    for (const auto& one : tensors) {
+    for (const auto& tensor : tensors) {
       const auto begin = static_cast<int64_t>(index);
-      const auto& dims = one.extents().dims();
+      const auto& dims = tensor.extents().dims();
       row.tensors.push_back(
-        one.slice(begin, begin + 1).reshape(shape{std::vector(dims.begin() + 1, dims.end())}));
+        tensor.slice(begin, begin + 1).reshape(shape{std::vector(dims.begin() + 1, dims.end())}));
     }
     return expected<element>{std::move(row)};
   });
@@ -186,12 +183,11 @@ dataset dataset::batch(uint64_t n, bool drop_remainder) const {
                   const auto end = std::min(saturated_sum(begin, n), source_size);
                   if (begin == end)
                     return fail(errc::limit_exceeded,
-                                "batch: elements beyond number 2^64 are asked "
-                                "for");
+                                "batch: elements beyond number 2^64 are asked for");
                   for (auto i = begin; i < end; ++i) {
-                    auto one = read(epoch, i);
-                    if (!one) return one;
-                    elements.push_back(std::move(*one));
+                    auto source = read(epoch, i);
+                    if (!source) return source;
+                    elements.push_back(std::move(*source));
                   }
                   return stack(elements);
                 }),
@@ -295,6 +291,7 @@ dataset dataset::map(std::function<element(element, const random_key&)> function
 }
 
 dataset dataset::prefetch(uint64_t count, executor elsewhere) const {
+  require_not_negative("prefetch: count", count);
   if (count == 0 || !elsewhere) return *this;
   auto made_by = made(stage_kind::prefetch, *this, [count, elsewhere](const dataset& before) {
     return before.prefetch(count, elsewhere);

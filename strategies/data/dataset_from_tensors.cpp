@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copying arrays, and stacking lists of them.
+// Copies arrays, and stacks lists of them.
 #include "strategies/data/dataset_from_tensors.hpp"
 
-#include "messages/failure.hpp"
+#include "messages/throw_failure.hpp"
 
 namespace troupe {
 
 namespace {
 
 tensor stacked(const std::vector<tensor>& arrays) {
-  if (arrays.empty())
-    throw failure{error{errc::invalid_argument, "dataset_from_tensors: a list of no arrays"}};
+  require(!arrays.empty(), "dataset_from_tensors: a list of no arrays");
   std::vector<element> rows;
   rows.reserve(arrays.size());
-  for (const auto& one : arrays)
-    rows.push_back({{one}, {}});
+  for (const auto& array : arrays)
+    rows.push_back({{array}, {}});
   return value_or_throw(stack(rows)).tensors.front();
 }
 
@@ -23,9 +22,9 @@ tensor stacked(const std::vector<tensor>& arrays) {
 dataset make_dataset_from_tensors(const std::vector<array_or_list>& arrays) {
   std::vector<tensor> copies;
   copies.reserve(arrays.size());
-  for (const auto& one : arrays) {
-    const auto* array = std::get_if<tensor>(&one);
-    copies.push_back(array ? array->clone() : stacked(std::get<std::vector<tensor>>(one)));
+  for (const auto& rows : arrays) {
+    const auto* array = std::get_if<tensor>(&rows);
+    copies.push_back(array ? array->clone() : stacked(std::get<std::vector<tensor>>(rows)));
   }
   return dataset::from_tensor_slices(std::move(copies));
 }

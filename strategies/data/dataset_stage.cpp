@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch sizes and extents of elements, as their stages tell them.
+// Batch sizes and extents of elements by their stages, and the stage of a file.
 #include "strategies/data/dataset_stage.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace troupe {
 
@@ -30,6 +31,12 @@ bool divides(const dataset& batches, uint64_t piece) {
 }
 
 } // namespace
+
+dataset records_of_file(uint64_t size, element_reader read, bool gives_examples) {
+  return {size,
+          [read = std::move(read)] { return read; },
+          {.kind = stage_kind::file, .gives_examples = gives_examples}};
+}
 
 int64_t batch_size_of(const dataset& batches) {
   const auto& stage = batches.made_by();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps: which replica's turn it is, and what a replica gets if nothing is left for it.
+// Distributes datasets, and gives each replica its element of a step.
 #include "strategies/data/distributed_dataset.hpp"
 
 #include "messages/assert.hpp"
@@ -38,34 +38,37 @@ dataset for_replicas(const dataset& global_batches, const input_context& context
                                    local_replicas(context), context.input_pipeline_id));
 }
 
-dataset read_ahead(const dataset& elements, uint64_t replicas, const input_distribution& how) {
-  return elements.prefetch(replicas * how.options.per_replica_buffer_size, how.elsewhere);
+dataset read_ahead(const dataset& elements, uint64_t replicas,
+                   const input_distribution& distribution) {
+  return elements.prefetch(replicas * distribution.options.per_replica_buffer_size,
+                           distribution.elsewhere);
 }
 
 // Every pipeline reads everything, which costs more the more of them there are.
-void warn(const input_distribution& how, const std::string& reason) {
-  auto line
-    = fmt::format("{}; AUTO has divided the elements, so that each of the {} pipelines reads "
-                  "all of the data and uses a part of it",
-                  reason.substr(0, reason.find(": take")), how.context.num_input_pipelines);
+void warn(const input_distribution& distribution, const std::string& reason) {
+  auto line = fmt::format(
+    "{}; AUTO has divided the elements, so that each of the {} pipelines reads "
+    "all of the data and uses a part of it",
+    reason.substr(0, reason.find(": take")), distribution.context.num_input_pipelines);
   static std::atomic_flag has_told;
-  if (how.options.on_warning)
-    how.options.on_warning(line);
+  if (distribution.options.on_warning)
+    distribution.options.on_warning(line);
   else if (!has_told.test_and_set())
     std::fprintf(stderr, "%s\n", line.c_str());
 }
 
-distributed_dataset one_part(const dataset& global_batches, const input_distribution& how,
+distributed_dataset one_part(const dataset& global_batches, const input_distribution& distribution,
                              uint64_t pipeline) {
-  auto context = how.context;
+  auto context = distribution.context;
   context.input_pipeline_id = pipeline;
   std::string by_elements;
   const auto mine
-    = auto_shard(for_replicas(global_batches, context), how.policy, context.num_input_pipelines,
-                 pipeline, context.num_replicas_in_sync, &by_elements);
-  if (!by_elements.empty() && pipeline == how.context.input_pipeline_id) warn(how, by_elements);
+    = auto_shard(for_replicas(global_batches, context), distribution.policy,
+                 context.num_input_pipelines, pipeline, context.num_replicas_in_sync, &by_elements);
+  if (!by_elements.empty() && pipeline == distribution.context.input_pipeline_id)
+    warn(distribution, by_elements);
   const auto replicas = local_replicas(context);
-  return {{read_ahead(mine, replicas, how)}, replicas};
+  return {{read_ahead(mine, replicas, distribution)}, replicas};
 }
 
 } // namespace
@@ -79,23 +82,23 @@ distributed_dataset::distributed_dataset(std::vector<dataset> pipelines, uint64_
   has_partial_steps_ = std::ranges::all_of(pipelines_, may_end_early);
   steps_ = has_partial_steps_ ? begun_steps() : whole_steps();
   const auto first
-    = std::ranges::find_if(pipelines_, [](const dataset& one) { return one.size() > 0; });
+    = std::ranges::find_if(pipelines_, [](const dataset& pipeline) { return pipeline.size() > 0; });
   if (first != pipelines_.end()) model_ = *first;
 }
 
 uint64_t distributed_dataset::whole_steps() const {
   uint64_t steps = dataset::infinite;
-  for (const auto& one : pipelines_)
-    if (one.size() != dataset::infinite) steps = std::min(steps, one.size() / replicas_of_each());
+  for (const auto& pipeline : pipelines_)
+    if (pipeline.size() != dataset::infinite)
+      steps = std::min(steps, pipeline.size() / replicas_of_each());
   return steps;
 }
 
 uint64_t distributed_dataset::begun_steps() const {
   uint64_t steps = 0;
-  for (const auto& one : pipelines_) {
-    const auto each = replicas_of_each();
-    steps = std::max(steps, one.size() / each + (one.size() % each != 0));
-  }
+  const auto each = replicas_of_each();
+  for (const auto& pipeline : pipelines_)
+    steps = std::max(steps, pipeline.size() / each + (pipeline.size() % each != 0));
   return steps;
 }
 
@@ -114,13 +117,13 @@ void distributed_dataset::end_with(std::span<const pipeline_extent> all) {
 void end_together(std::vector<distributed_dataset>& parts) {
   std::vector<pipeline_extent> all;
   std::optional<dataset> model;
-  for (const auto& one : parts) {
-    all.push_back(one.extent());
-    if (!model) model = one.model_;
+  for (const auto& part : parts) {
+    all.push_back(part.extent());
+    if (!model) model = part.model_;
   }
-  for (auto& one : parts) {
-    one.end_with(all);
-    if (!one.model_) one.model_ = model;
+  for (auto& part : parts) {
+    part.end_with(all);
+    if (!part.model_) part.model_ = model;
   }
 }
 
@@ -130,8 +133,8 @@ distributed_iterator distributed_dataset::iterate(uint64_t pass) const {
 
 distributed_iterator::distributed_iterator(const distributed_dataset& source, uint64_t pass)
   : source_(source), pass_(pass) {
-  for (const auto& one : source_.pipelines_)
-    pipelines_.push_back(one.iterate(pass));
+  for (const auto& pipeline : source_.pipelines_)
+    pipelines_.push_back(pipeline.iterate(pass));
 }
 
 // All elements of the step are read, even behind one that cannot be: the next step begins where it
@@ -200,37 +203,36 @@ expected<void> distributed_iterator::restore(const tensor& position) {
 
 // ---- ways to distribute ----
 
-distributed_dataset distribute(const dataset& global_batches, const input_distribution& how) {
-  check(how.context);
-  if (how.options.replication_mode == input_replication_mode::per_replica) {
-    throw failure{error{errc::unimplemented,
-                        "distribute: the replication mode per_replica needs a function that makes "
-                        "the dataset of each replica"}};
-  }
+distributed_dataset distribute(const dataset& global_batches,
+                               const input_distribution& distribution) {
+  check(distribution.context);
+  if (distribution.options.replication_mode == input_replication_mode::per_replica)
+    throw_failure(errc::unimplemented,
+                  "distribute: the replication mode per_replica needs a function that makes "
+                  "the dataset of each replica");
   std::vector<distributed_dataset> parts;
-  for (uint64_t i = 0; i < how.context.num_input_pipelines; ++i)
-    parts.push_back(one_part(global_batches, how, i));
+  for (uint64_t i = 0; i < distribution.context.num_input_pipelines; ++i)
+    parts.push_back(one_part(global_batches, distribution, i));
   end_together(parts);
-  return parts[how.context.input_pipeline_id];
+  return parts[distribution.context.input_pipeline_id];
 }
 
 distributed_dataset
 distribute_from_function(const std::function<dataset(const input_context&)>& make,
-                         const input_distribution& how) {
-  check(how.context);
-  check(how.options);
+                         const input_distribution& distribution) {
+  check(distribution.context);
+  check(distribution.options);
   require(make != nullptr, "distribute: the function that makes a dataset is empty");
-  const auto replicas = local_replicas(how.context);
-  if (how.options.replication_mode == input_replication_mode::per_worker)
-    return {{read_ahead(make(how.context), replicas, how)}, replicas};
-  if (how.context.num_input_pipelines > 1) {
-    throw failure{error{errc::unimplemented,
-                        "distribute: the replication mode per_replica is for the replicas of one "
-                        "pipeline"}};
-  }
+  const auto replicas = local_replicas(distribution.context);
+  if (distribution.options.replication_mode == input_replication_mode::per_worker)
+    return {{read_ahead(make(distribution.context), replicas, distribution)}, replicas};
+  if (distribution.context.num_input_pipelines > 1)
+    throw_failure(errc::unimplemented,
+                  "distribute: the replication mode per_replica is for the replicas of one "
+                  "pipeline");
   std::vector<dataset> pipelines;
   for (uint64_t i = 0; i < replicas; ++i)
-    pipelines.push_back(read_ahead(make({replicas, i, replicas}), 1, how));
+    pipelines.push_back(read_ahead(make({replicas, i, replicas}), 1, distribution));
   return {std::move(pipelines), replicas};
 }
 

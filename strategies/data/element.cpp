@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Putting elements together.
+// Stacks elements.
 #include "strategies/data/element.hpp"
 
 #include "messages/assert.hpp"
@@ -23,31 +23,17 @@ expected<void> check_alike(std::span<const element> elements) {
                               first.texts.size()));
     }
     for (size_t k = 0; k < first.tensors.size(); ++k) {
-      const auto& one = other.tensors[k];
+      const auto& value = other.tensors[k];
       const auto& model = first.tensors[k];
-      if (one.type() == model.type() && one.extents() == model.extents()) continue;
+      if (value.type() == model.type() && value.extents() == model.extents()) continue;
       return fail(errc::invalid_argument,
                   fmt::format("batch: tensor {} of element {} of the batch is {} {}, of the first "
                               "{} {}: make them alike with map()",
-                              k, i, to_string(one.type()), to_string(one.extents()),
+                              k, i, to_string(value.type()), to_string(value.extents()),
                               to_string(model.type()), to_string(model.extents())));
     }
   }
   return {};
-}
-
-tensor stack_tensors(std::span<const element> elements, size_t index) {
-  const auto& first = elements.front().tensors[index];
-  auto dims = first.extents().dims();
-  dims.insert(dims.begin(), static_cast<int64_t>(elements.size()));
-  tensor result{first.type(), shape{std::move(dims)}};
-  auto* target = static_cast<std::byte*>(result.mutable_data());
-  for (const auto& one : elements) {
-    const auto source = one.tensors[index].contiguous();
-    if (source.bytes() != 0) std::memcpy(target, source.data(), source.bytes());
-    target += source.bytes();
-  }
-  return result;
 }
 
 } // namespace
@@ -56,10 +42,24 @@ expected<element> stack(std::span<const element> elements) {
   TROUPE_ASSERT(!elements.empty());
   if (auto alike = check_alike(elements); !alike) return tl::unexpected(alike.error());
   element result;
-  for (size_t k = 0; k < elements.front().tensors.size(); ++k)
-    result.tensors.push_back(stack_tensors(elements, k));
-  for (const auto& one : elements)
-    result.texts.insert(result.texts.end(), one.texts.begin(), one.texts.end());
+  for (size_t k = 0; k < elements.front().tensors.size(); ++k) {
+    auto dims = elements.front().tensors[k].extents().dims();
+    dims.insert(dims.begin(), static_cast<int64_t>(elements.size()));
+    result.tensors.push_back(in_sequence(elements, k, shape{std::move(dims)}));
+  }
+  for (const auto& source : elements)
+    result.texts.insert(result.texts.end(), source.texts.begin(), source.texts.end());
+  return result;
+}
+
+tensor in_sequence(std::span<const element> elements, size_t index, shape extents) {
+  tensor result{elements.front().tensors[index].type(), std::move(extents)};
+  auto* target = static_cast<std::byte*>(result.mutable_data());
+  for (const auto& element : elements) {
+    const auto source = element.tensors[index].contiguous();
+    if (source.bytes() != 0) std::memcpy(target, source.data(), source.bytes());
+    target += source.bytes();
+  }
   return result;
 }
 

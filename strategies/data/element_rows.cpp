@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of tensors and texts.
+// Cuts and joins rows of tensors and texts.
 #include "strategies/data/element_rows.hpp"
 
 #include "messages/assert.hpp"
 
-#include <cstring>
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace troupe {
@@ -13,7 +13,7 @@ namespace {
 
 constexpr auto add_batch = "call batch() before the dataset is divided among replicas";
 
-bool alike(const tensor& a, const tensor& b) {
+bool have_rows_alike(const tensor& a, const tensor& b) {
   const auto& left = a.extents().dims();
   const auto& right = b.extents().dims();
   return a.type() == b.type() && left.size() == right.size()
@@ -22,20 +22,20 @@ bool alike(const tensor& a, const tensor& b) {
 
 expected<void> check_rows_alike(std::span<const element> batches) {
   const auto& model = batches.front();
-  for (const auto& one : batches) {
-    if (one.tensors.size() != model.tensors.size()) {
+  for (const auto& batch : batches) {
+    if (batch.tensors.size() != model.tensors.size()) {
       return fail(errc::invalid_argument,
                   fmt::format("rebatch: batches of {} and {} tensors cannot be joined",
-                              model.tensors.size(), one.tensors.size()));
+                              model.tensors.size(), batch.tensors.size()));
     }
-    for (size_t k = 0; k < one.tensors.size(); ++k) {
-      if (alike(one.tensors[k], model.tensors[k])) continue;
+    for (size_t k = 0; k < batch.tensors.size(); ++k) {
+      if (have_rows_alike(batch.tensors[k], model.tensors[k])) continue;
       return fail(
         errc::invalid_argument,
         fmt::format("rebatch: tensor {} is {} {} in one batch and {} {} in the next: make "
                     "them alike with map()",
                     k, to_string(model.tensors[k].type()), to_string(model.tensors[k].extents()),
-                    to_string(one.tensors[k].type()), to_string(one.tensors[k].extents())));
+                    to_string(batch.tensors[k].type()), to_string(batch.tensors[k].extents())));
     }
   }
   return {};
@@ -44,16 +44,9 @@ expected<void> check_rows_alike(std::span<const element> batches) {
 tensor join_tensors(std::span<const element> batches, size_t index) {
   auto dims = batches.front().tensors[index].extents().dims();
   dims[0] = 0;
-  for (const auto& one : batches)
-    dims[0] += one.tensors[index].extents()[0];
-  tensor result{batches.front().tensors[index].type(), shape{std::move(dims)}};
-  auto* target = static_cast<std::byte*>(result.mutable_data());
-  for (const auto& one : batches) {
-    const auto source = one.tensors[index].contiguous();
-    if (source.bytes() != 0) std::memcpy(target, source.data(), source.bytes());
-    target += source.bytes();
-  }
-  return result;
+  for (const auto& batch : batches)
+    dims[0] += batch.tensors[index].extents()[0];
+  return in_sequence(batches, index, shape{std::move(dims)});
 }
 
 } // namespace

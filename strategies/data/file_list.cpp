@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which file, and which record of it, an element of many files is.
+// Finds the file, and the record in it, of an element of many files.
 #include "strategies/data/file_list.hpp"
 
-#include "messages/failure.hpp"
+#include "messages/throw_failure.hpp"
 #include "strategies/data/dataset_stage.hpp"
 #include "strategies/data/shuffle_order.hpp"
 
@@ -19,9 +19,9 @@ public:
   file_places(const std::vector<dataset>& files, std::optional<uint64_t> shuffle_seed)
     : is_shuffled_(shuffle_seed),
       shuffled_(shuffle_seed.value_or(0), std::max<size_t>(files.size(), 1), files.size()) {
-    for (const auto& one : files) {
-      sizes_.push_back(one.size());
-      readers_.push_back(one.open());
+    for (const auto& file : files) {
+      sizes_.push_back(file.size());
+      readers_.push_back(file.open());
     }
     arrange(0);
   }
@@ -60,9 +60,8 @@ private:
 dataset read_files(const std::vector<std::filesystem::path>& paths,
                    const std::function<dataset(const std::filesystem::path&)>& open,
                    std::optional<uint64_t> shuffle_seed) {
-  if (paths.empty()) throw failure{error{errc::invalid_argument, "read_files: there is no file"}};
-  if (!open)
-    throw failure{error{errc::invalid_argument, "read_files: the function that opens is empty"}};
+  require(!paths.empty(), "read_files: there is no file");
+  require(open != nullptr, "read_files: the function that opens is empty");
   std::vector<dataset> files;
   files.reserve(paths.size());
   for (const auto& path : paths)
@@ -72,16 +71,13 @@ dataset read_files(const std::vector<std::filesystem::path>& paths,
 
 dataset files_in_turn(std::vector<dataset> files, std::optional<uint64_t> shuffle_seed) {
   uint64_t size = 0;
-  for (const auto& one : files) {
-    if (one.size() == dataset::infinite) {
-      throw failure{
-        error{errc::invalid_argument,
-              "read_files: nothing comes after a file without end: repeat all of them"}};
-    }
-    size += one.size();
+  for (const auto& file : files) {
+    require(file.size() != dataset::infinite,
+            "read_files: nothing comes after a file without end: repeat all of them");
+    size += file.size();
   }
-  auto again = [shuffle_seed](const std::vector<dataset>& others) {
-    return files_in_turn(others, shuffle_seed);
+  auto again = [shuffle_seed](const std::vector<dataset>& inputs) {
+    return files_in_turn(inputs, shuffle_seed);
   };
   dataset_stage made_by{.kind = stage_kind::files, .inputs = files, .again = again};
   auto open = [files = std::move(files), shuffle_seed]() -> element_reader {

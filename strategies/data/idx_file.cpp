@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The header of an IDX file.
+// Reads the header of an IDX file.
 #include "strategies/data/idx_file.hpp"
 
 #include "messages/failure.hpp"
@@ -11,22 +11,20 @@ namespace troupe {
 
 namespace {
 
-using kind = stored_numbers::kind;
-
 std::optional<stored_numbers> numbers_of(std::byte code) {
   switch (static_cast<unsigned>(code)) {
   case 0x08:
-    return stored_numbers{kind::natural, 1, true};
+    return stored_numbers{number_kind::natural, 1, true};
   case 0x09:
-    return stored_numbers{kind::integer, 1, true};
+    return stored_numbers{number_kind::integer, 1, true};
   case 0x0b:
-    return stored_numbers{kind::integer, 2, true};
+    return stored_numbers{number_kind::integer, 2, true};
   case 0x0c:
-    return stored_numbers{kind::integer, 4, true};
+    return stored_numbers{number_kind::integer, 4, true};
   case 0x0d:
-    return stored_numbers{kind::floating, 4, true};
+    return stored_numbers{number_kind::floating, 4, true};
   case 0x0e:
-    return stored_numbers{kind::floating, 8, true};
+    return stored_numbers{number_kind::floating, 8, true};
   default:
     return {};
   }

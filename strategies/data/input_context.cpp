@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dividing batches and replicas.
+// Divides batches and replicas evenly, or refuses.
 #include "strategies/data/input_context.hpp"
 
-#include "messages/failure.hpp"
 #include "messages/throw_failure.hpp"
 
 #include <fmt/format.h>
 
 namespace troupe {
-
-namespace {} // namespace
 
 uint64_t input_context::get_per_replica_batch_size(uint64_t global_batch_size) const {
   require(num_replicas_in_sync > 0, "get_per_replica_batch_size: there is no replica");

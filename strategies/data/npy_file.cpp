@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The header of a NumPy file: a Python dictionary, of which three entries are understood.
+// Reads the header of a NumPy file: a Python dictionary of three entries.
 #include "strategies/data/npy_file.hpp"
 
 #include "messages/failure.hpp"
@@ -14,8 +14,6 @@
 namespace troupe {
 
 namespace {
-
-using kind = stored_numbers::kind;
 
 // NumPy itself distrusts headers over a hundredth of this.
 constexpr uint32_t header_bytes_max = 1 << 20;
@@ -146,16 +144,17 @@ std::optional<stored_numbers> numbers_of(std::string_view descr) {
   if (descr.size() != 3 || orders.find(descr[0]) == std::string_view::npos || descr[2] < '1'
       || descr[2] > '8')
     return {};
-  stored_numbers numbers{kind::floating, static_cast<uint8_t>(descr[2] - '0'), descr[0] == '>'};
+  stored_numbers numbers{number_kind::floating, static_cast<uint8_t>(descr[2] - '0'),
+                         descr[0] == '>'};
   switch (descr[1]) {
   case 'f':
     break;
   case 'i':
-    numbers.what = kind::integer;
+    numbers.kind = number_kind::integer;
     break;
   case 'b':
   case 'u':
-    numbers.what = kind::natural;
+    numbers.kind = number_kind::natural;
     break;
   default:
     return {};

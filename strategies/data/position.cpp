@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing positions, and refusing those of something else.
+// Writes positions, and refuses those of another dataset.
 #include "strategies/data/position.hpp"
 
 #include <fmt/format.h>

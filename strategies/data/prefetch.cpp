@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When elements are read: by the executor's task, or by the caller.
+// Reads elements in the executor's task, or in the caller's.
 #include "strategies/data/prefetch.hpp"
 
 #include "strategies/data/called.hpp"
@@ -12,15 +12,15 @@ prefetcher::prefetcher(element_reader read, uint64_t size, uint64_t ahead_max, e
   : read_(std::move(read)), size_(size), ahead_max_(ahead_max), elsewhere_(std::move(elsewhere)) {}
 
 expected<element> prefetcher::at(uint64_t epoch, uint64_t index) {
-  const place wanted{epoch, index};
+  const place here{epoch, index};
   std::unique_lock lock{mutex_};
   // A read that goes on now has begun, so this wait ends with that element.
-  if (wanted != next_ || ready_.empty()) read_done_.wait(lock, [this] { return !is_reading_; });
-  if (wanted != next_) {
+  if (here != next_ || ready_.empty()) read_done_.wait(lock, [this] { return !is_reading_; });
+  if (here != next_) {
     ready_.clear();
-    next_ = wanted;
+    next_ = here;
   }
-  auto result = ready_.empty() ? read(lock, wanted) : std::move(ready_.front());
+  auto result = ready_.empty() ? read(lock, here) : std::move(ready_.front());
   if (!ready_.empty()) ready_.pop_front();
   ++next_.index;
   const bool ask = has_work() && !std::exchange(is_asked_, true);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rows of which batches a batch consists of.
+// Cuts batches anew: finds the rows of each, and joins them.
 #include "strategies/data/rebatch.hpp"
 
-#include "messages/failure.hpp"
 #include "messages/throw_failure.hpp"
 #include "strategies/data/batch_rows.hpp"
 #include "strategies/data/dataset_stage.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading records by their place, and files block by block.
+// Reads records by their place, and files block by block.
 #include "strategies/data/record_table.hpp"
 
 #include "messages/assert.hpp"

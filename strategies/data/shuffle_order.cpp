@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drawing from a shuffle buffer, from its start or from anywhere.
+// Draws from a shuffle buffer, from its start or from anywhere.
 #include "strategies/data/shuffle_order.hpp"
 
 #include "messages/assert.hpp"

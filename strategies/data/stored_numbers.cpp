@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turning bytes around and numbers into others.
+// Converts stored numbers, in either byte order, to the elements of tensors.
 #include "strategies/data/stored_numbers.hpp"
 
 #include "kernels/tensor/elements.hpp"
@@ -15,8 +15,6 @@
 namespace troupe {
 
 namespace {
-
-using kind = stored_numbers::kind;
 
 template <class Number>
 Number number_at(const std::byte* first, bool is_big_endian) {
@@ -60,12 +58,12 @@ void visit_stored(const stored_numbers& stored, const Visitor& visitor) {
       return visitor(eight);
     }
   };
-  switch (stored.what) {
-  case kind::floating:
+  switch (stored.kind) {
+  case number_kind::floating:
     return pick(float16{}, float16{}, float{}, double{});
-  case kind::integer:
+  case number_kind::integer:
     return pick(int8_t{}, int16_t{}, int32_t{}, int64_t{});
-  case kind::natural:
+  case number_kind::natural:
     return pick(uint8_t{}, uint16_t{}, uint32_t{}, uint64_t{});
   }
 }
@@ -82,17 +80,17 @@ void visit_elements(tensor& to, const Visitor& visitor) {
 
 expected<dtype> type_for(const stored_numbers& stored) {
   const auto bytes = stored.bytes;
-  switch (stored.what) {
-  case kind::floating:
+  switch (stored.kind) {
+  case number_kind::floating:
     if (bytes == 2) return dtype::f16;
     if (bytes == 4) return dtype::f32;
     if (bytes == 8) return dtype::f64;
     break;
-  case kind::integer:
+  case number_kind::integer:
     if (bytes == 1 || bytes == 2 || bytes == 4) return dtype::i32;
     if (bytes == 8) return dtype::i64;
     break;
-  case kind::natural:
+  case number_kind::natural:
     if (bytes == 1 || bytes == 2) return dtype::i32;
     if (bytes == 4) return dtype::i64;
     break;

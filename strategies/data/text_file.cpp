@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding lines.
+// Finds the lines of a file.
 #include "strategies/data/text_file.hpp"
 
 #include "messages/failure.hpp"
@@ -47,8 +47,7 @@ expected<dataset> text_dataset(const input_file& file) {
       return element{{}, {without_end(std::move(line))}};
     });
   };
-  return dataset{
-    lines->size(), [read] { return read; }, {.kind = stage_kind::file, .gives_examples = true}};
+  return records_of_file(lines->size(), std::move(read));
 }
 
 } // namespace troupe

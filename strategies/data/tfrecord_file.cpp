@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding and checking the frames of a TFRecord file.
+// Finds and checks the frames of a TFRecord file.
 #include "strategies/data/tfrecord_file.hpp"
 
 #include "actors/recording/tfrecord.hpp"
@@ -83,8 +83,7 @@ expected<dataset> tfrecord_dataset(const input_file& file) {
   if (!found) return tl::unexpected(found.error());
   auto frames = std::make_shared<const record_table>(std::move(*found));
   element_reader read = [frames](uint64_t, uint64_t index) { return read_record(*frames, index); };
-  return dataset{
-    frames->size(), [read] { return read; }, {.kind = stage_kind::file, .gives_examples = true}};
+  return records_of_file(frames->size(), std::move(read));
 }
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The variables of a strategy as a snapshot without a job.
+// Takes snapshots of a strategy's variables, and restores them, without a job.
 #include "strategies/jobs/checkpoint.hpp"
 
 #include "actors/checkpoint/checkpoint_directory.hpp"
@@ -97,9 +97,9 @@ std::vector<variable_snapshot> without_owner(const strategy& strategy, const job
   return left;
 }
 
-bool is_shard(std::span<const sharded_variable> sharded, const variable& one) {
+bool is_shard(std::span<const sharded_variable> sharded, const variable& variable) {
   return std::ranges::any_of(sharded, [&](const sharded_variable& table) {
-    return std::ranges::count(table.shards(), one) > 0;
+    return std::ranges::count(table.shards(), variable) > 0;
   });
 }
 
@@ -129,10 +129,10 @@ void check_same_step(strategy& strategy, std::optional<uint64_t> step) {
     return each < 0 ? std::string{"no checkpoint"} : fmt::format("that of step {}", each);
   };
   const auto& names = strategy.layout().group->names;
-  throw failure{{errc::failed_precondition,
-                 fmt::format("{} finds {}, {} {}; have all processes restore the same checkpoint",
-                             names[static_cast<size_t>(other - steps.begin())], describe(*other),
-                             names[0], describe(steps[0]))}};
+  throw_failure(errc::failed_precondition,
+                "{} finds {}, {} {}; have all processes restore the same checkpoint",
+                names[static_cast<size_t>(other - steps.begin())], describe(*other), names[0],
+                describe(steps[0]));
 }
 
 /// The variables of a snapshot, which outlives this, found by name: there may be thousands.
@@ -146,18 +146,16 @@ public:
   [[nodiscard]] const variable_payload& of(const std::string& name) const {
     auto found = states_.find(name);
     if (found == states_.end())
-      throw failure{{errc::not_found,
-                     fmt::format("the checkpoint of step {} has no variable '{}'", step_, name)}};
+      throw_failure(errc::not_found, "the checkpoint of step {} has no variable '{}'", step_, name);
     return *found->second;
   }
 
   [[nodiscard]] const variable_payload& of(const sharded_variable& table) const {
     const auto& state = of(table.name());
     if (const auto& saved = state.value.extents(); saved != table.extents())
-      throw failure{
-        {errc::invalid_argument,
-         fmt::format("'{}' was saved with shape {}, but has {} in {} shards", table.name(),
-                     to_string(saved), to_string(table.extents()), table.shards().size())}};
+      throw_failure(errc::invalid_argument, "'{}' was saved with shape {}, but has {} in {} shards",
+                    table.name(), to_string(saved), to_string(table.extents()),
+                    table.shards().size());
     return state;
   }
 
@@ -167,21 +165,21 @@ private:
 };
 
 // The array of a file that is a variable's, as that variable holds it.
-tensor value_for(const variable& wanted, const std::vector<named_tensor>& arrays,
+tensor value_for(const variable& target, const std::vector<named_tensor>& arrays,
                  const std::filesystem::path& file) {
-  auto found = std::ranges::find(arrays, wanted.name(), &named_tensor::name);
+  auto found = std::ranges::find(arrays, target.name(), &named_tensor::name);
   if (found == arrays.end())
-    throw_failure(errc::not_found, "{} has no array '{}'", file.string(), wanted.name());
+    throw_failure(errc::not_found, "{} has no array '{}'", file.string(), target.name());
   const auto& value = found->value;
-  if (value.extents() != wanted.extents())
-    throw_failure(errc::invalid_argument, "'{}' has shape {} in {}, but {} here", wanted.name(),
-                  to_string(value.extents()), file.string(), to_string(wanted.extents()));
-  if (value.type() == wanted.type()) return value;
-  if (!is_floating(value.type()) || !widens_to(value.type(), wanted.type()))
+  if (value.extents() != target.extents())
+    throw_failure(errc::invalid_argument, "'{}' has shape {} in {}, but {} here", target.name(),
+                  to_string(value.extents()), file.string(), to_string(target.extents()));
+  if (value.type() == target.type()) return value;
+  if (!is_floating(value.type()) || !widens_to(value.type(), target.type()))
     throw_failure(errc::type_mismatch,
-                  "'{}' is {} in {}, which does not widen to the {} that it is here", wanted.name(),
-                  to_string(value.type()), file.string(), to_string(wanted.type()));
-  return cast(value, wanted.type());
+                  "'{}' is {} in {}, which does not widen to the {} that it is here", target.name(),
+                  to_string(value.type()), file.string(), to_string(target.type()));
+  return cast(value, target.type());
 }
 
 } // namespace
@@ -191,14 +189,14 @@ std::vector<std::string> load_variables(strategy& strategy, const std::filesyste
   context_check::blocking("load_variables", strategy);
   auto arrays = value_or_throw(read_safetensors(file)).tensors;
   std::vector<tensor> values;
-  for (const auto& each : variables)
-    values.push_back(value_for(each, arrays, file));
+  for (const auto& variable : variables)
+    values.push_back(value_for(variable, arrays, file));
   for (size_t i = 0; i < values.size(); ++i)
     strategy.assign(variables[i], values[i]);
-  std::vector<std::string> others;
+  std::vector<std::string> unused;
   for (const auto& [name, value] : arrays)
-    if (std::ranges::count(variables, name, &variable::name) == 0) others.push_back(name);
-  return others;
+    if (std::ranges::count(variables, name, &variable::name) == 0) unused.push_back(name);
+  return unused;
 }
 
 job_snapshot take_snapshot(strategy& strategy, uint64_t step,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing checkpoints beside the training.
+// Writes checkpoints beside the training, on a thread of the world's.
 #include "strategies/jobs/checkpoint_saver_hook.hpp"
 
 #include "actors/checkpoint/job_file.hpp"
 #include "actors/world/users_code.hpp"
 #include "actors/world/world.hpp"
-#include "messages/failure.hpp"
+#include "messages/throw_failure.hpp"
 
 #include <fmt/format.h>
 
@@ -26,11 +26,9 @@ std::string without_name(std::string message, const std::filesystem::path& check
 checkpoint_saver_hook::checkpoint_saver_hook(const std::filesystem::path& folder,
                                              checkpoint_options options)
   : options_(std::move(options)), directory_(value_or_throw(checkpoint_directory::open(folder))) {
-  if (options_.every_steps == 0 && options_.every <= job_time{0})
-    throw failure{
-      {errc::invalid_argument, "a checkpoint hook that never saves: set every_steps or every"}};
-  if (options_.keep == 0)
-    throw failure{{errc::invalid_argument, "keep is 0; keep at least 1 checkpoint"}};
+  require(options_.every_steps > 0 || options_.every > job_time{0},
+          "a checkpoint hook that never saves: set every_steps or every");
+  require(options_.keep > 0, "keep is 0; keep at least 1 checkpoint");
 }
 
 void checkpoint_saver_hook::begin(session_plan& plan) {
@@ -136,9 +134,8 @@ find_checkpoint(const std::filesystem::path& folder,
   if (!newest.found) return std::nullopt;
   auto snapshot = to_snapshot(newest.found->content);
   if (!snapshot)
-    throw failure{
-      {snapshot.error().code, fmt::format("{}: {}", directory.path_of(newest.found->step).string(),
-                                          snapshot.error().message)}};
+    throw_failure(snapshot.error().code, "{}: {}", directory.path_of(newest.found->step).string(),
+                  snapshot.error().message);
   return found_checkpoint{std::move(*snapshot), std::move(newest.found->content.metadata)};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of an evaluator's checkpoints, and the end of its waiting.
+// Decides by the checkpoints that are there, and by the time since the last news.
 #include "strategies/jobs/evaluation_schedule.hpp"
 
 #include <algorithm>

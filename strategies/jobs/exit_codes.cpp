@@ -18,9 +18,9 @@ exit_code exit_code_of(errc failure) {
   }
 }
 
-bool is_about_others(errc code) {
-  return code == errc::deadline_exceeded || code == errc::failed_precondition
-         || code == errc::unavailable;
+bool is_about_others(errc failure) {
+  return failure == errc::deadline_exceeded || failure == errc::failed_precondition
+         || failure == errc::unavailable;
 }
 
 exit_code exit_code_of(const job_report& report) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a flight record is written.
+// Writes flight records: of trouble, on request, and those that other processes send.
 #include "strategies/jobs/flight_recorder_hook.hpp"
 
 #include "actors/observing/flight_lines.hpp"
@@ -19,18 +19,16 @@ std::filesystem::path folder_beside(const std::filesystem::path& file) {
   return file.parent_path() / "flight";
 }
 
-expected<void> save(const std::filesystem::path& folder, const flight_records& all) {
-  for (const auto& task : all.silent)
-    if (auto saved
-        = replace_file(folder / flight_file_name(task), silent_flight_line(task, all.reason));
-        !saved)
-      return saved;
-  for (const auto& task : all.tasks)
-    if (auto saved
-        = replace_file(folder / flight_file_name(task.task), flight_lines(task, all.reason));
-        !saved)
-      return saved;
-  return {};
+expected<void> save(const std::filesystem::path& folder, const flight_records& records) {
+  expected<void> saved;
+  auto write = [&](const std::string& task, const std::string& lines) {
+    if (saved) saved = replace_file(folder / flight_file_name(task), lines);
+  };
+  for (const auto& task : records.silent)
+    write(task, silent_flight_line(task, records.reason));
+  for (const auto& task : records.tasks)
+    write(task.task, flight_lines(task, records.reason));
+  return saved;
 }
 
 } // namespace
@@ -82,8 +80,8 @@ void flight_recorder_hook::after_create_session(const session_control&) {
   crashes_.emplace(*observed_, path_);
 }
 
-void flight_recorder_hook::on_trouble(const std::string& what) {
-  record(what);
+void flight_recorder_hook::on_trouble(const std::string& trouble) {
+  record(trouble);
 }
 
 void flight_recorder_hook::end(const job_report&) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Telling hooks, and hearing what they throw.
+// Calls of hooks, and what becomes of the exceptions that they throw.
 #include "strategies/jobs/hook_list.hpp"
 
 #include "messages/failure.hpp"
@@ -10,15 +10,15 @@
 
 namespace troupe {
 
-void hook_list::call(const char* what, const std::function<void()>& function) {
+void hook_list::call(const char* name, const std::function<void()>& function) {
   try {
     function();
   } catch (const std::exception&) {
-    remember(what, reason_of(std::current_exception()));
+    remember(name, reason_of(std::current_exception()));
   } catch (...) {
     auto reason = reason_of(std::current_exception());
-    reason.message = fmt::format("{} {}", what, reason.message);
-    remember(what, std::move(reason));
+    reason.message = fmt::format("{} {}", name, reason.message);
+    remember(name, std::move(reason));
   }
 }
 
@@ -55,8 +55,8 @@ void hook_list::after_snapshot(const job_snapshot& snapshot) {
   tell_each([&](session_hook& hook) { hook.after_snapshot(snapshot); });
 }
 
-void hook_list::on_trouble(const std::string& what) {
-  tell_each([&](session_hook& hook) { hook.on_trouble(what); });
+void hook_list::on_trouble(const std::string& trouble) {
+  tell_each([&](session_hook& hook) { hook.on_trouble(trouble); });
 }
 
 void hook_list::on_flight_records(const flight_records& records) {
@@ -72,13 +72,13 @@ std::optional<error> hook_list::failure() const {
   return failure_;
 }
 
-void hook_list::remember(const char* what, error reason) {
+void hook_list::remember(const char* name, error reason) {
   {
     std::lock_guard guard{mutex_};
     if (failure_) return;
     failure_ = reason;
   }
-  control_.request_stop(fmt::format("{} failed: {}", what, reason.message));
+  control_.request_stop(fmt::format("{} failed: {}", name, reason.message));
 }
 
 } // namespace troupe

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stopping, logging and curves of a job.
+// Stops a job, logs its steps, and writes its curves.
 #include "strategies/jobs/hooks.hpp"
 
-#include "messages/failure.hpp"
+#include "messages/throw_failure.hpp"
+#include "strategies/contexts/replica_function.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -26,10 +27,9 @@ double mean_loss(const step_record& step) {
 
 // A negative number has become a large one on its way here.
 void refuse_negative_steps(const char* name, uint64_t steps) {
-  if (auto given = static_cast<int64_t>(steps); given < 0)
-    throw failure{
-      {errc::invalid_argument,
-       fmt::format("stop_at_step_hook: {} is {}; it must not be negative", name, given)}};
+  if (auto count = static_cast<int64_t>(steps); count < 0)
+    throw_failure(errc::invalid_argument, "stop_at_step_hook: {} is {}; it must not be negative",
+                  name, count);
 }
 
 } // namespace
@@ -51,10 +51,14 @@ std::shared_ptr<stop_at_step_hook> stop_at_step_hook::after(uint64_t num_steps) 
 void stop_at_step_hook::begin(session_plan& plan) {
   auto last = last_step_.value_or(plan.first_step + num_steps_);
   if (last <= plan.first_step)
-    throw failure{
-      {errc::invalid_argument, fmt::format("the job is to stop at step {}, but has made {} already",
-                                           last, plan.first_step)}};
+    throw_failure(errc::invalid_argument, "the job is to stop at step {}, but has made {} already",
+                  last, plan.first_step);
   plan.steps = std::min(plan.steps, last - plan.first_step);
+}
+
+logging_hook::logging_hook(uint64_t every_steps, std::function<void(const std::string&)> say)
+  : every_steps_(every_steps), say_(std::move(say)) {
+  check_given("logging_hook", say_);
 }
 
 void logging_hook::after_step(const session_control&, const step_record& step) {
@@ -71,8 +75,7 @@ void logging_hook::end(const job_report& report) {
 summary_saver_hook::summary_saver_hook(const std::filesystem::path& folder, uint64_t every_steps,
                                        const event_origin& origin)
   : every_steps_(every_steps), curves_(value_or_throw(event_file::create(folder, origin))) {
-  if (every_steps == 0)
-    throw failure{{errc::invalid_argument, "every_steps is 0; show one step of 1 or more"}};
+  require(every_steps > 0, "every_steps is 0; show one step of 1 or more");
 }
 
 void summary_saver_hook::after_step(const session_control&, const step_record& step) {
@@ -95,6 +98,12 @@ void nan_stop_hook::after_step(const session_control& session, const step_record
                   found->replica, found->loss, step.step);
   if (fail_) throw failure{{errc::user_code, line}};
   session.request_stop(line);
+}
+
+profile_window_hook::profile_window_hook(uint64_t first, uint64_t last,
+                                         std::function<void(const step_record&)> show)
+  : first_(first), last_(last), show_(std::move(show)) {
+  check_given("profile_window_hook", show_);
 }
 
 void profile_window_hook::after_step(const session_control&, const step_record& step) {

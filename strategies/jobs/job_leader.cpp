@@ -86,9 +86,9 @@ public:
          evaluation = options.evaluation, warn, ended = ended_](activity& activity) {
           return evaluate(activity, place, first_step, variables, evaluation, warn, ended);
         };
-    auto lives = world_.system().spawn(replica, std::move(config));
-    world_.introduce(lives.id(), "evaluator");
-    caf::actor_cast<caf::abstract_actor*>(lives)->attach_functor([ended = ended_] { ended({}); });
+    auto actor = world_.system().spawn(replica, std::move(config));
+    world_.introduce(actor.id(), "evaluator");
+    caf::actor_cast<caf::abstract_actor*>(actor)->attach_functor([ended = ended_] { ended({}); });
   }
 
   void look(uint64_t step) const { caf::anon_send(tokens_, make_put_tokens(step, 1)); }
@@ -117,10 +117,10 @@ public:
     if (listener_) listener_(member, reason);
   }
 
-  // Has each lost member told, those lost before included. An empty function ends that.
-  void tell(listener to) {
+  // Tells `told` of each lost member, those lost before included. An empty function ends that.
+  void tell(listener told) {
     std::lock_guard guard{mutex_};
-    listener_ = std::move(to);
+    listener_ = std::move(told);
     if (!listener_) return;
     for (const auto& [member, reason] : lost_)
       listener_(member, reason);
@@ -186,13 +186,14 @@ private:
                             .enter_deadline = placement_->start_deadline(),
                             .world = &world_};
     config.on_entered = entered_;
-    config.on_waiting = [to = placement_](const std::string& line) { to->tell_waiting(line); };
+    config.on_waiting
+      = [placement = placement_](const std::string& line) { placement->tell_waiting(line); };
     config.on_lost
       = [losses = losses_](uint32_t member, const error& reason) { losses->add(member, reason); };
     config.on_left = left_;
     if (options_.observe_period > job_time{0}) {
       tasks_.emplace(world_, options_.observe_period, placement_->name_here(), placement_->others(),
-                     [this](const flight_records& all) { hooks_.on_flight_records(all); });
+                     [this](const flight_records& records) { hooks_.on_flight_records(records); });
       config.on_here = tasks_->adder();
     }
     roll_ = world_.system().spawn(roll_call, std::move(config));
@@ -303,8 +304,8 @@ private:
     config.deadline = options_.deadline;
     config.rejoin_timeout = options_.rejoin_timeout;
     config.stops_on_loss = options_.stops_on_loss;
-    config.on_warning = [this](const std::string& what) { warn(what); };
-    config.on_trouble = [this](const std::string& what) { hooks_.on_trouble(what); };
+    config.on_warning = [this](const std::string& line) { warn(line); };
+    config.on_trouble = [this](const std::string& trouble) { hooks_.on_trouble(trouble); };
     config.on_open_step = [this](const open_step& step) { hooks_.on_open_step(step); };
     config.resumes = options_.resume.has_value();
     if (plan.takes_snapshots)
@@ -322,10 +323,10 @@ private:
         each.holder = chief_actors_.owners[each.positions.front()];
       }
     }
-    for (const auto& other : strategy_.variables()) // which steps do not update, but may change
-      if (!actors_->position_of(other)) {
-        config.variables.push_back(other.name());
-        config.owners.push_back(other.owner());
+    for (const auto& variable : strategy_.variables()) // which steps do not update, but may change
+      if (!actors_->position_of(variable)) {
+        config.variables.push_back(variable.name());
+        config.owners.push_back(variable.owner());
       }
     chief_ = world_.system().spawn(chief, std::move(config));
     world_.introduce(chief_.id(), "chief");
@@ -382,20 +383,25 @@ private:
     });
     if (strategy_.layout().owner_copies > 1)
       placement_->on_owners_return([this](uint32_t process) {
-        auto collect = [this](const variable& of, size_t place, const auto& owner) -> caf::actor {
-          if (!actors_->accumulator_of(of)) return {};
-          return optimizer_.collect_again(strategy_, of, place, owner,
+        auto collect
+          = [this](const variable& source, size_t place, const auto& owner) -> caf::actor {
+          if (!actors_->accumulator_of(source)) return {};
+          return optimizer_.collect_again(strategy_, source, place, owner,
                                           links_of(strategy_, options_));
         };
         bring_back(strategy_, process, collect);
       });
   }
 
-  // The chief's last messages may not have reached the other processes yet.
-  void clear() {
+  void watch_no_returns() {
     placement_->on_return({});
     placement_->on_owners_return({});
     tell_directory(strategy_, {});
+  }
+
+  // The chief's last messages may not have reached the other processes yet.
+  void clear() {
+    watch_no_returns();
     actors_->end();
     caf::anon_send_exit(chief_, caf::exit_reason::kill);
     caf::anon_send_exit(recorder_, caf::exit_reason::kill);
@@ -417,11 +423,7 @@ private:
 
   // Ends what there is of the job in this process; then no actor refers to this runner any more.
   void dismiss() {
-    if (placement_ != nullptr && chief_) {
-      placement_->on_return({});
-      placement_->on_owners_return({});
-      tell_directory(strategy_, {});
-    }
+    if (placement_ != nullptr && chief_) watch_no_returns();
     if (evaluator_) evaluator_->end();
     if (replicas_) replicas_->kill();
     kill_and_await(world_, chief_);

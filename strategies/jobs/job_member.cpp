@@ -150,9 +150,9 @@ private:
     auto here = replicas.here();
     count_->reaching = here.size();
     for (auto index : here) {
-      auto lives = replicas.spawn(index, life);
+      auto replica = replicas.spawn(index, life);
       ++count_->left;
-      caf::actor_cast<caf::abstract_actor*>(lives)->attach_functor(
+      caf::actor_cast<caf::abstract_actor*>(replica)->attach_functor(
         [count = count_](const caf::error& reason) { count->end(from_caf(reason)); });
     }
   }
@@ -203,10 +203,10 @@ private:
 
   // The job may go on without this process, which has lost a peer that it cannot do without. A new
   // start gives it new links.
-  job_report part(error why) {
+  job_report part(error reason) {
     leaves_alone_ = true;
     strategy_.leave_others();
-    return {.step = last_step_, .failure = with_last_step(std::move(why), last_step_)};
+    return {.step = last_step_, .failure = with_last_step(std::move(reason), last_step_)};
   }
 
   job_report leave(job_report report) override {
@@ -219,16 +219,16 @@ private:
   }
 
   // How the job ended for a process that was not told.
-  [[nodiscard]] job_report broken_off(job_report report, error why) const {
+  [[nodiscard]] job_report broken_off(job_report report, error reason) const {
     report.step = std::max(report.step, last_step_);
-    report.failure
-      = why.code == errc::unavailable ? with_last_step(std::move(why), report.step) : why;
+    if (reason.code == errc::unavailable) reason = with_last_step(std::move(reason), report.step);
+    report.failure = std::move(reason);
     return report;
   }
 
-  [[nodiscard]] static error with_last_step(error why, uint64_t step) {
-    if (step > 0) why.message += fmt::format("; the job had come to step {}", step);
-    return why;
+  [[nodiscard]] static error with_last_step(error reason, uint64_t step) {
+    if (step > 0) reason.message += fmt::format("; the job had come to step {}", step);
+    return reason;
   }
 
   [[nodiscard]] static job_report report_of(const job_ending& ending) {

@@ -25,14 +25,14 @@ namespace troupe {
 
 namespace {
 
-/// Why this process wants the job to end, if it does.
-using wish_to_stop = completion<std::string>;
+/// The reason why this process asks the job to end, once it does.
+using stop_request = completion<std::string>;
 
-/// Whether a replica goes on after its step, and why not.
+/// Whether a replica goes on after its step; if not, the reason.
 enum class going_on : uint8_t { yes, has_made_all, is_asked_to_stop };
 
-/// One replica's step, as all processes are told of it.
-struct told_step {
+/// One replica's step, as it reports it to all processes.
+struct step_report {
   double loss = 0;
   uint32_t examples = 0;
   job_time compute{0};
@@ -51,11 +51,11 @@ struct told_step {
     return result;
   }
 
-  // A number that is not in its range, whichever process told it, is 0.
-  [[nodiscard]] static std::vector<told_step> of(const tensor& rows) {
+  // A number out of its range, whichever process reported it, is read as 0.
+  [[nodiscard]] static std::vector<step_report> of(const tensor& rows) {
     auto within = [](double value, double most) { return value >= 0 && value <= most ? value : 0; };
     auto time = [&](double value) { return job_time{static_cast<int64_t>(within(value, 0x1p62))}; };
-    std::vector<told_step> all;
+    std::vector<step_report> all;
     auto left = rows.values<double>();
     for (; left.size() >= numbers; left = left.subspan(numbers))
       all.push_back(
@@ -75,11 +75,11 @@ public:
     uint64_t updates = 0; ///< Made so far.
     job_time began{0};
     bool is_last = false; ///< For this process.
-    wish_to_stop wish;
+    stop_request stop;
     std::function<job_time(uint32_t replica, uint64_t iteration, job_time elapsed)> pace;
   };
 
-  /// @returns The `told_step` of every replica. Shape: [replicas, told_step::numbers] f64
+  /// @returns The `step_report` of every replica. Shape: [replicas, step_report::numbers] f64
   static task<tensor> make(replica_context& context, step_function body, place at) {
     auto& activity = context.activity_;
     activity.restore(progress_of(context.replica_id_in_sync_group(), at.updates));
@@ -89,8 +89,8 @@ public:
           uint64_t iteration, job_time elapsed) { return pace(replica, iteration, elapsed); });
     auto running = body(context);
     co_await running;
-    auto mine = tell(context, at).row();
-    auto gathering = context.all_gather(std::move(mine), 0);
+    auto own = report_of(context, at).row();
+    auto gathering = context.all_gather(std::move(own), 0);
     auto all = co_await gathering;
     co_return all;
   }
@@ -101,8 +101,8 @@ public:
   }
 
 private:
-  static told_step tell(const replica_context& context, const place& at) {
-    auto goes_on = at.wish.peek() ? going_on::is_asked_to_stop
+  static step_report report_of(const replica_context& context, const place& at) {
+    auto goes_on = at.stop.peek() ? going_on::is_asked_to_stop
                    : at.is_last   ? going_on::has_made_all
                                   : going_on::yes;
     return {context.loss_, context.examples_, context.compute_time_,
@@ -115,12 +115,12 @@ namespace {
 class job_peer final : public job_runner {
 public:
   job_peer(troupe::strategy& strategy, const step_function& body, const training_options& options,
-           wish_to_stop wish = {})
+           stop_request stop = {})
     : job_runner(strategy, options,
                  strategy.layout().should_checkpoint ? options.hooks
                                                      : std::vector<std::shared_ptr<session_hook>>{},
-                 session_control{wish}),
-      body_(body), leads_(strategy.layout().should_checkpoint), wish_(std::move(wish)) {}
+                 session_control{stop}),
+      body_(body), leads_(strategy.layout().should_checkpoint), stop_request_(std::move(stop)) {}
 
   ~job_peer() override { kill_and_await(world_, reporter_); }
 
@@ -139,11 +139,11 @@ private:
       place.put(name, reporter_);
     }
     if (group->rank > 0 || options_.observe_period == job_time{0}) return;
-    std::map<uint32_t, std::string> others;
+    std::map<uint32_t, std::string> observed;
     for (uint32_t rank = 1; rank < group->size; ++rank)
-      others.emplace(rank, group->names[rank]);
-    tasks_.emplace(world_, options_.observe_period, group->names[0], std::move(others),
-                   [this](const flight_records& all) { hooks_.on_flight_records(all); });
+      observed.emplace(rank, group->names[rank]);
+    tasks_.emplace(world_, options_.observe_period, group->names[0], std::move(observed),
+                   [this](const flight_records& records) { hooks_.on_flight_records(records); });
     for (uint32_t rank = 1; rank < group->size; ++rank)
       tasks_->adder()(
         rank, value_or_throw(place.find<task_reporter_actor>(communicator_name(0), name_of(rank))));
@@ -185,13 +185,13 @@ private:
     replica_step::place at{.updates = made_,
                            .began = world_.now(),
                            .is_last = leads_ && made_ + 1 == last_,
-                           .wish = wish_,
+                           .stop = stop_request_,
                            .pace = options_.pace};
     auto rows = strategy_.run([body = body_, at](replica_context& context) {
       return replica_step::make(context, body, at);
     });
     ++made_;
-    auto all = told_step::of(rows.primary());
+    auto all = step_report::of(rows.primary());
     if (all.size() != strategy_.num_replicas_in_sync())
       throw_failure(errc::malformed, "step {} was told of by {} replicas; there are {}", made_,
                     all.size(), strategy_.num_replicas_in_sync());
@@ -202,21 +202,21 @@ private:
     }
     conclude(all, report);
     check();
-    look_and_save();
+    evaluate_and_save();
   }
 
   // Where processes hold parts of a variable, they meet for both.
-  void look_and_save() {
+  void evaluate_and_save() {
     const auto every = options_.evaluation.every_steps;
-    after_step wanted{.evaluates = leads_ && every > 0 && made_ % every == 0,
-                      .saves = leads_ && takes_snapshots_
-                               && hooks_.wants_snapshot(made_, world_.now(), is_over_)};
-    if (has_parts_elsewhere()) wanted = of_first_process(wanted);
-    if (wanted.evaluates) evaluate();
-    if (wanted.saves) save();
+    after_step work{.evaluates = leads_ && every > 0 && made_ % every == 0,
+                    .saves = leads_ && takes_snapshots_
+                             && hooks_.wants_snapshot(made_, world_.now(), is_over_)};
+    if (has_parts_elsewhere()) work = of_first_process(work);
+    if (work.evaluates) evaluate();
+    if (work.saves) save();
   }
 
-  step_record record_of(const std::vector<told_step>& all, job_time began) {
+  step_record record_of(const std::vector<step_report>& all, job_time began) {
     auto replicas = static_cast<uint32_t>(all.size());
     step_record record{.step = made_,
                        .began = std::exchange(ended_, world_.now()),
@@ -239,9 +239,9 @@ private:
   }
 
   // Whether this was the last step, which all processes see alike.
-  void conclude(const std::vector<told_step>& all, job_report& report) {
-    auto asks = std::ranges::find(all, going_on::is_asked_to_stop, &told_step::goes_on);
-    auto own = wish_.peek();
+  void conclude(const std::vector<step_report>& all, job_report& report) {
+    auto asks = std::ranges::find(all, going_on::is_asked_to_stop, &step_report::goes_on);
+    auto own = stop_request_.peek();
     if (asks != all.end()) {
       const auto& group = strategy_.layout().group;
       auto rank = static_cast<size_t>(asks - all.begin()) / (group ? group->replicas_each : 1);
@@ -249,7 +249,7 @@ private:
     } else if (!strategy_.layout().group && own) {
       report.stopped = own; // no other process is to be told
     }
-    auto goes_on = [](const told_step& one) { return one.goes_on == going_on::yes; };
+    auto goes_on = [](const step_report& step) { return step.goes_on == going_on::yes; };
     is_over_ = report.stopped || !std::ranges::all_of(all, goes_on);
   }
 
@@ -261,12 +261,12 @@ private:
 
   // Other processes give their parts. An evaluation that fails does not end the job.
   void evaluate() {
-    const auto& look = options_.evaluation;
+    const auto& evaluation = options_.evaluation;
     try {
       std::vector<tensor> values;
       for (const auto& variable : evaluated_variables(strategy_, options_))
         if (leads_ || is_on_read(variable)) values.push_back(strategy_.read(variable));
-      if (leads_) look.on_result(made_, look.evaluate(values));
+      if (leads_) evaluation.on_result(made_, evaluation.evaluate(values));
     } catch (...) {
       warn_of_evaluation(made_);
     }
@@ -287,27 +287,27 @@ private:
     bool saves = false;
   };
 
-  static bool is_on_read(const variable& one) {
-    return one.synchronization() == variable_synchronization::on_read;
+  static bool is_on_read(const variable& variable) {
+    return variable.synchronization() == variable_synchronization::on_read;
   }
 
-  // Whether a look at the variables, and a snapshot, take all processes.
+  // Whether an evaluation, and a snapshot, take all processes.
   [[nodiscard]] bool has_parts_elsewhere() const {
     return strategy_.layout().group && std::ranges::any_of(strategy_.variables(), is_on_read);
   }
 
-  after_step of_first_process(const after_step& wanted) {
-    auto own = make_tensor({2}, {wanted.evaluates ? 1.0F : 0.0F, wanted.saves ? 1.0F : 0.0F});
+  after_step of_first_process(const after_step& work) {
+    auto own = make_tensor({2}, {work.evaluates ? 1.0F : 0.0F, work.saves ? 1.0F : 0.0F});
     auto first = strategy_.cross_replica([own](cross_replica_context& context) {
       return context.reducing().share_first("whether to evaluate and to save", own);
     });
-    auto told = first.values<float>();
-    return {.evaluates = told[0] != 0, .saves = told[1] != 0};
+    auto flags = first.values<float>();
+    return {.evaluates = flags[0] != 0, .saves = flags[1] != 0};
   }
 
   const step_function& body_;
   bool leads_;
-  wish_to_stop wish_;
+  stop_request stop_request_;
   uint64_t made_ = 0; ///< Updates, those made before included.
   uint64_t last_ = 0;
   bool takes_snapshots_ = false;  ///< Whether hooks have planned any.

@@ -6,9 +6,9 @@
 
 namespace troupe {
 
-std::vector<gradient_and_variable> zero_gradients(std::span<const variable> of) {
+std::vector<gradient_and_variable> zero_gradients(std::span<const variable> variables) {
   std::vector<gradient_and_variable> gradients;
-  for (const auto& variable : of)
+  for (const auto& variable : variables)
     gradients.push_back({filled(variable.type(), variable.extents(), 0), variable});
   return gradients;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pages that the server gives.
+// Answers requests with the figures and the actors of the job.
 #include "strategies/jobs/metrics_server_hook.hpp"
 
 #include "actors/observing/exposition.hpp"
@@ -10,15 +10,6 @@
 #include <utility>
 
 namespace troupe {
-
-namespace {
-
-// This process's look is the newest one.
-job_time now_of(const std::vector<task_sight>& tasks) {
-  return tasks.empty() ? job_time{0} : tasks.front().seen.value_or(job_time{0});
-}
-
-} // namespace
 
 metrics_server_hook::metrics_server_hook(const http_server_options& options,
                                          http_server::handler others, http_news news)
@@ -57,8 +48,9 @@ void metrics_server_hook::end(const job_report&) {
 
 http_answer metrics_server_hook::answer(const std::string& path) {
   if (path == "/metrics")
-    return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = metrics()};
-  if (path == "/actors") return {.content_type = "application/json", .body = actors()};
+    return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
+            .body = page(prometheus_text)};
+  if (path == "/actors") return {.content_type = "application/json", .body = page(actors_json)};
   if (others_) return others_(path);
   if (path == "/") return {.body = "a training job: /metrics for Prometheus, /actors as JSON\n"};
   return {.status = 404, .body = "there is /metrics and /actors\n"};
@@ -73,21 +65,15 @@ std::vector<task_sight> metrics_server_hook::look() const {
   return tasks;
 }
 
-// Figures are copied under the lock, and written down without it.
-std::string metrics_server_hook::metrics() {
-  std::unique_lock guard{mutex_};
+// Figures are copied under the lock, and written down without it. This process's look is the
+// newest.
+std::string metrics_server_hook::page(page_writer write) {
+  std::unique_lock lock{mutex_};
   auto figures = figures_;
   auto tasks = look();
-  guard.unlock();
-  return prometheus_text(figures, tasks, now_of(tasks));
-}
-
-std::string metrics_server_hook::actors() {
-  std::unique_lock guard{mutex_};
-  auto figures = figures_;
-  auto tasks = look();
-  guard.unlock();
-  return actors_json(figures, tasks, now_of(tasks));
+  lock.unlock();
+  auto now = tasks.empty() ? job_time{0} : tasks.front().seen.value_or(job_time{0});
+  return write(figures, tasks, now);
 }
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spawning a task observer, and talking to it.
+// Spawns the task observer of a job, and talks to it.
 #include "strategies/jobs/observed_tasks.hpp"
 
 #include "actors/training/task_observer.hpp"
@@ -26,8 +26,8 @@ observed_tasks::~observed_tasks() {
 }
 
 std::function<void(uint32_t, const task_reporter_actor&)> observed_tasks::adder() const {
-  return [observer = observer_](uint32_t number, const task_reporter_actor& who) {
-    caf::anon_send(observer, observe_task{number, who});
+  return [observer = observer_](uint32_t number, const task_reporter_actor& reporter) {
+    caf::anon_send(observer, observe_task{number, reporter});
   };
 }
 

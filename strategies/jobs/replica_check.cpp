@@ -15,8 +15,8 @@ namespace {
 
 std::vector<variable> held_by_all(std::span<const variable> variables) {
   std::vector<variable> held;
-  std::ranges::copy_if(variables, std::back_inserter(held), [](const variable& one) {
-    return one.synchronization() != variable_synchronization::on_read;
+  std::ranges::copy_if(variables, std::back_inserter(held), [](const variable& variable) {
+    return variable.synchronization() != variable_synchronization::on_read;
   });
   return held;
 }
@@ -31,7 +31,7 @@ tensor checksums_of(strategy& strategy, std::span<const variable> variables) {
   tensor row{dtype::i64, {1, static_cast<int64_t>(variables.size())}};
   std::ranges::transform(
     variables, row.mutable_values<int64_t>().begin(),
-    [&strategy](const variable& one) { return checksum_of(strategy.read(one)); });
+    [&](const variable& variable) { return checksum_of(strategy.read(variable)); });
   return row;
 }
 
@@ -50,20 +50,20 @@ void check_replicas(strategy& strategy, std::span<const variable> variables, uin
   const auto& group = strategy.layout().group;
   auto held = held_by_all(variables);
   if (!group || held.empty()) return;
-  const std::string what = "checksums of variables";
+  const std::string purpose = "checksums of variables";
   auto row = checksums_of(strategy, held);
-  auto all = strategy.cross_replica([row, what](cross_replica_context& context) {
-    return context.reducing().gather_rows(what, {row});
+  auto all = strategy.cross_replica([row, purpose](cross_replica_context& context) {
+    return context.reducing().gather_rows(purpose, {row});
   });
   auto sums = all.front().values<int64_t>();
   if (sums.size() != group->size * held.size())
     throw_failure(errc::malformed, "{}: {} have come from {} processes; there are {} variables",
-                  what, sums.size(), group->size, held.size());
+                  purpose, sums.size(), group->size, held.size());
   for (size_t i = 0; i < held.size(); ++i) {
-    std::vector<int64_t> of_one;
+    std::vector<int64_t> of_variable;
     for (size_t rank = 0; rank < group->size; ++rank)
-      of_one.push_back(sums[rank * held.size() + i]);
-    auto ranks = ranks_that_differ(of_one);
+      of_variable.push_back(sums[rank * held.size() + i]);
+    auto ranks = ranks_that_differ(of_variable);
     if (ranks.empty()) continue;
     std::vector<std::string> names;
     for (auto rank : ranks)

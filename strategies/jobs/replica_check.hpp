@@ -19,7 +19,7 @@ namespace troupe {
 /// Cost: one pass over each variable, and a collective of 8 bytes for each variable and process.
 /// Errors: throws `failure`: failed_precondition, the same in all processes, naming the first
 /// variable that is not the same everywhere and the processes where it differs; as
-/// `cross_replica_context::exchanged`.
+/// the collectives of the strategy's `reducer`.
 void check_replicas(strategy& strategy, std::span<const variable> variables, uint64_t step);
 
 /// The ranks with a checksum that is not that of most, or of the first where none is that of most.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the first token to the last.
+// The coroutine of a replica in a job, and the spawning of replicas.
 #include "strategies/jobs/replica_life.hpp"
 
 #include "actors/training/replica.hpp"
 #include "actors/world/ask.hpp"
+#include "messages/throw_failure.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/owner_replication.hpp"
 
@@ -14,7 +15,7 @@
 
 namespace troupe {
 
-/// The body of each replica. All replicas share it, as long as one lives.
+/// The body of each replica. All replicas share it, as long as one actor.
 struct replica_script {
   sync_replicas_optimizer optimizer;
   session_function body;
@@ -66,10 +67,10 @@ task<void> live(activity& activity, replica_context::place place,
     co_await resuming;
   }
   auto body = script->body; // whatever it changes in itself is this replica's
-  auto living = body(session);
-  co_await living;
+  auto running = body(session);
+  co_await running;
   if (!session.should_stop())
-    throw failure{{errc::user_code, "its function returned before the job was over"}};
+    throw_failure(errc::user_code, "its function returned before the job was over");
   attends.end();
 }
 
@@ -107,14 +108,15 @@ std::vector<replica_site> enter_replicas(const strategy& strategy,
 }
 
 job_replicas::job_replicas(replica_surroundings surroundings, std::vector<replica_site> sites)
-  : with_(std::move(surroundings)), script_(std::make_shared<const replica_script>(replica_script{
-                                      with_.optimizer, with_.session, with_.options.pace})),
+  : surroundings_(std::move(surroundings)),
+    script_(std::make_shared<const replica_script>(
+      replica_script{surroundings_.optimizer, surroundings_.session, surroundings_.options.pace})),
     sites_(std::move(sites)) {}
 
 std::vector<uint32_t> job_replicas::here() const {
   std::vector<uint32_t> found;
   for (uint32_t index = 0; index < sites_.size(); ++index)
-    if (sites_[index].is_here && !is_dead(with_.options, index)) found.push_back(index);
+    if (sites_[index].is_here && !is_dead(surroundings_.options, index)) found.push_back(index);
   return found;
 }
 
@@ -127,12 +129,12 @@ std::vector<uint32_t> job_replicas::away_in(uint32_t process) const {
 
 replica_actor job_replicas::spawn(uint32_t index, uint64_t life) {
   auto name = fmt::format("replica {}", index);
-  auto& strategy = with_.strategy;
+  auto& strategy = surroundings_.strategy;
   auto* placement = strategy.layout().placement;
-  replica_config config{.index = index, .chief = with_.chief, .world = &strategy.world()};
+  replica_config config{.index = index, .chief = surroundings_.chief, .world = &strategy.world()};
   config.processor = strategy.devices().processor_of(index);
-  config.ask_again_after = with_.options.ask_again_after;
-  config.leave = with_.leave;
+  config.ask_again_after = surroundings_.options.ask_again_after;
+  config.leave = surroundings_.leave;
   if (placement != nullptr) {
     config.chief = value_or_throw(placement->find<chief_actor>(name, "chief"));
     config.process = placement->name_here();
@@ -143,22 +145,23 @@ replica_actor job_replicas::spawn(uint32_t index, uint64_t life) {
     };
   replica_context::place place{.replica = index,
                                .replicas = strategy.num_replicas_in_sync(),
-                               .actors = with_.actors,
+                               .actors = surroundings_.actors,
                                .owner = &strategy,
                                .replicas_here = sites_[index].replicas_here,
                                .at_work = sites_[index].at_work};
   if (placement != nullptr)
-    place.actors = std::make_shared<job_actors>(actors_seen_from(name, strategy, *with_.actors));
-  config.body = [place = std::move(place), saved = saved_of(with_.saved, index), life,
-                 script = script_, leave = with_.leave](activity& activity) {
+    place.actors
+      = std::make_shared<job_actors>(actors_seen_from(name, strategy, *surroundings_.actors));
+  config.body = [place = std::move(place), saved = saved_of(surroundings_.saved, index), life,
+                 script = script_, leave = surroundings_.leave](activity& activity) {
     return live(activity, place, saved, life, script, leave);
   };
-  auto lives = strategy.world().system().spawn(replica, std::move(config));
-  strategy.world().introduce(lives.id(), name);
-  if (placement == nullptr) return lives;
-  placement->put(name, lives);
-  spawned_.push_back(lives);
-  return lives;
+  auto actor = strategy.world().system().spawn(replica, std::move(config));
+  strategy.world().introduce(actor.id(), name);
+  if (placement == nullptr) return actor;
+  placement->put(name, actor);
+  spawned_.push_back(actor);
+  return actor;
 }
 
 void job_replicas::kill() const {

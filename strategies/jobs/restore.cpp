@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checking that a snapshot is of this job before anything is changed, then giving it out.
+// Checks that a snapshot is of this job before any variable changes, then restores each owner.
 #include "strategies/jobs/restore.hpp"
 
 #include "actors/world/ask.hpp"
+#include "messages/throw_failure.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/jobs/checkpoint.hpp"
 
@@ -18,9 +19,8 @@ namespace {
 template <class... Arguments>
 [[noreturn]] void refuse(const job_snapshot& from, fmt::format_string<Arguments...> format,
                          Arguments&&... arguments) {
-  throw failure{{errc::failed_precondition,
-                 fmt::format("the checkpoint of step {} {}", from.step,
-                             fmt::format(format, std::forward<Arguments>(arguments)...))}};
+  throw_failure(errc::failed_precondition, "the checkpoint of step {} {}", from.step,
+                fmt::format(format, std::forward<Arguments>(arguments)...));
 }
 
 /// The states of a snapshot by the names of their variables: a job may have thousands.
@@ -33,8 +33,8 @@ states_by_name states_of(const job_snapshot& from) {
   return states;
 }
 
-const variable_payload* find_state(const states_by_name& states, const variable& of) {
-  auto found = states.find(of.name());
+const variable_payload* find_state(const states_by_name& states, const variable& variable) {
+  auto found = states.find(variable.name());
   return found == states.end() ? nullptr : found->second;
 }
 

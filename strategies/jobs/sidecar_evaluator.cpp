@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looking into a folder, again and again.
+// Looks into a folder again and again, and evaluates each new checkpoint.
 #include "strategies/jobs/sidecar_evaluator.hpp"
 
 #include "actors/checkpoint/job_file.hpp"
 #include "actors/interfaces/activity_messages.hpp"
-#include "messages/failure.hpp"
+#include "messages/throw_failure.hpp"
+#include "strategies/jobs/completion.hpp"
 
 #include <caf/event_based_actor.hpp>
 #include <caf/send.hpp>
 
-#include <atomic>
 #include <fmt/format.h>
-#include <future>
-#include <memory>
 
 namespace troupe {
 
@@ -20,33 +18,20 @@ namespace {
 
 // Time passes in a world only for its actors, so one of them sleeps for us.
 void pause(world& world, job_time length, const std::stop_token& stop) {
-  struct alarm {
-    std::atomic<bool> has_rung = false;
-    std::promise<void> over;
-
-    void ring() {
-      if (!has_rung.exchange(true)) over.set_value();
-    }
-  };
-
-  auto shared = std::make_shared<alarm>();
-  auto over = shared->over.get_future();
+  completion<void> over;
   auto sleeper
-    = world.system().spawn([shared, length](caf::event_based_actor* self) -> caf::behavior {
+    = world.system().spawn([over, length](caf::event_based_actor* self) -> caf::behavior {
         self->delayed_send(self, length, watch_tick{});
-        return {[self, shared](watch_tick) {
-                  self->quit();
-                  shared->ring();
-                },
-                [self, shared](give_up) {
-                  self->quit();
-                  shared->ring();
-                }};
+        auto wake = [self, over] {
+          self->quit();
+          over({});
+        };
+        return {[wake](watch_tick) { wake(); }, [wake](give_up) { wake(); }};
       });
   std::stop_callback on_stop{
     stop, [&] { world.call([sleeper] { caf::anon_send(sleeper, give_up{}); }); }};
   // The sleeper ends the wait: what the world may say against it is said again by its next user.
-  static_cast<void>(world.run_until(over));
+  static_cast<void>(over.wait(world));
 }
 
 } // namespace
@@ -54,9 +39,10 @@ void pause(world& world, job_time length, const std::stop_token& stop) {
 sidecar_evaluator::sidecar_evaluator(world& world, sidecar_evaluator_options options)
   : world_(world), options_(std::move(options)),
     checkpoints_(checkpoint_directory::look_at(options_.checkpoint_dir)) {
-  if (options_.checkpoint_dir.empty() || !options_.evaluate)
-    throw failure{{errc::invalid_argument,
-                   "a sidecar_evaluator needs a checkpoint_dir, and a function to evaluate"}};
+  require(!options_.checkpoint_dir.empty() && options_.evaluate,
+          "a sidecar_evaluator needs a checkpoint_dir, and a function to evaluate");
+  require(options_.poll_every > job_time{0},
+          "poll_every must be positive; the evaluator sleeps so long between two looks");
 }
 
 expected<std::vector<uint64_t>> sidecar_evaluator::steps_there() const {
@@ -83,9 +69,9 @@ expected<bool> sidecar_evaluator::evaluate(uint64_t step) const {
     if (options_.on_result) options_.on_result(found, value);
     return true;
   } catch (...) {
-    auto why = reason_of(std::current_exception());
-    return fail(why.code,
-                fmt::format("evaluating the checkpoint of step {}: {}", step, why.message));
+    auto reason = reason_of(std::current_exception());
+    return fail(reason.code,
+                fmt::format("evaluating the checkpoint of step {}: {}", step, reason.message));
   }
 }
 
@@ -101,10 +87,10 @@ error sidecar_evaluator::waited_in_vain(const evaluation_schedule& schedule) con
 sidecar_report sidecar_evaluator::start() {
   evaluation_schedule schedule{options_.limits, world_.now()};
   sidecar_report report;
-  auto ended = [&](std::optional<error> why) {
+  auto ended = [&](std::optional<error> failure) {
     report.evaluations = schedule.count();
     report.last_step = schedule.last_evaluated();
-    report.failure = std::move(why);
+    report.failure = std::move(failure);
     return report;
   };
   while (true) {

@@ -16,16 +16,17 @@ namespace troupe {
 
 namespace {
 
-constexpr const char* what = "what the job goes on from";
+constexpr const char* purpose = "what the job goes on from";
 
-/// An array that is to come.
-struct announced {
+/// An array that the first process is to send.
+struct announced_array {
   std::string name;
   dtype type = dtype::f32;
   std::vector<int64_t> dims;
 };
 
-// All but the arrays: "f32" as a number, the rank, the extents, the length of the name, the name.
+// The content but for the elements: "f32" as a number, the rank, the extents, the length of the
+// name, the name.
 std::string described(const safetensors_content& content) {
   auto text = fmt::format("{}\n", content.tensors.size());
   for (const auto& [name, value] : content.tensors)
@@ -46,10 +47,10 @@ std::string read_text(std::istream& from) {
   return text;
 }
 
-std::vector<announced> read_announced(std::istream& from) {
+std::vector<announced_array> read_announced(std::istream& from) {
   size_t count = 0;
   from >> count;
-  std::vector<announced> arrays;
+  std::vector<announced_array> arrays;
   while (count-- > 0 && from) {
     size_t type = 0;
     size_t rank = 0;
@@ -65,7 +66,7 @@ std::vector<announced> read_announced(std::istream& from) {
   return arrays;
 }
 
-bool hold(const std::vector<int64_t>& dims, int64_t elements) {
+bool have_elements(const std::vector<int64_t>& dims, int64_t elements) {
   if (std::ranges::any_of(dims, [](int64_t extent) { return extent < 0; })) return false;
   if (std::ranges::count(dims, 0) > 0) return elements == 0;
   for (auto extent : dims) {
@@ -76,9 +77,10 @@ bool hold(const std::vector<int64_t>& dims, int64_t elements) {
 }
 
 // A received array, in the form in which it was announced.
-named_tensor formed(const announced& array, const tensor& flat) {
-  if (!hold(array.dims, flat.extents()[0]))
-    throw_failure(errc::malformed, "{}: '{}' has other elements than announced", what, array.name);
+named_tensor shaped(const announced_array& array, const tensor& flat) {
+  if (!have_elements(array.dims, flat.extents()[0]))
+    throw_failure(errc::malformed, "{}: '{}' has other elements than announced", purpose,
+                  array.name);
   return {array.name, flat.reshape(shape{array.dims})};
 }
 
@@ -89,7 +91,7 @@ tensor flat(const tensor& value) {
 // One call for all arrays, of which only the first process has any.
 std::vector<tensor> gathered(strategy& strategy, std::vector<tensor> own) {
   return strategy.cross_replica([own = std::move(own)](cross_replica_context& context) {
-    return context.reducing().gather_rows(what, own);
+    return context.reducing().gather_rows(purpose, own);
   });
 }
 
@@ -102,7 +104,7 @@ std::optional<job_snapshot> spread_snapshot(strategy& strategy,
   auto leads = group->rank == 0;
   safetensors_content content;
   if (leads && own) content = to_content(*own);
-  auto text = gather_texts(strategy, what, leads && own ? described(content) : "").front();
+  auto text = gather_texts(strategy, purpose, leads && own ? described(content) : "").front();
   if (text.empty()) return std::nullopt;
 
   std::istringstream from{text};
@@ -113,7 +115,7 @@ std::optional<job_snapshot> spread_snapshot(strategy& strategy,
   auto all = gathered(strategy, std::move(parts));
   if (leads) return own;
   for (size_t i = 0; i < arrays.size(); ++i)
-    content.tensors.push_back(formed(arrays[i], all[i]));
+    content.tensors.push_back(shaped(arrays[i], all[i]));
   while (from >> std::ws && from.peek() != std::istream::traits_type::eof()) {
     auto key = read_text(from);
     content.metadata[key] = read_text(from);

@@ -14,7 +14,7 @@ namespace troupe {
 /// the call; what others than the first one give does not count.
 /// Cost: the first process sends all arrays to each of the others.
 /// Errors: throws `failure`: wrong_context; malformed, if what comes is no snapshot; as
-/// `cross_replica_context::exchanged`.
+/// the collectives of the strategy's `reducer`.
 [[nodiscard]] std::optional<job_snapshot> spread_snapshot(strategy& strategy,
                                                           const std::optional<job_snapshot>& own);
 

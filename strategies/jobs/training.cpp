@@ -6,6 +6,7 @@
 #include "actors/world/users_code.hpp"
 #include "messages/throw_failure.hpp"
 #include "strategies/contexts/context.hpp"
+#include "strategies/contexts/replica_function.hpp"
 #include "strategies/jobs/job_runner.hpp"
 
 #include <algorithm>
@@ -18,23 +19,19 @@ namespace troupe {
 namespace {
 
 void check_variables(const strategy& strategy) {
-  if (strategy.variables().empty())
-    throw_failure(errc::invalid_argument,
-                  "the strategy has no variables; make one before training");
+  require(!strategy.variables().empty(), "the strategy has no variables; make one before training");
 }
 
 void check_options(const training_options& options) {
-  if (options.steps == 0)
-    throw_failure(errc::invalid_argument, "steps is 0; training needs at least 1");
-  if (std::ranges::any_of(options.hooks, [](const auto& hook) { return hook == nullptr; }))
-    throw_failure(errc::invalid_argument,
-                  "a hook of the job is a null pointer; make the hook, or leave it out");
-  const auto& look = options.evaluation;
-  if (look.every_steps > 0 && (!look.evaluate || !look.on_result))
+  require(options.steps > 0, "steps is 0; training needs at least 1");
+  require(std::ranges::count(options.hooks, nullptr) == 0,
+          "a hook of the job is a null pointer; make the hook, or leave it out");
+  const auto& evaluation = options.evaluation;
+  if (evaluation.every_steps > 0 && (!evaluation.evaluate || !evaluation.on_result))
     throw_failure(errc::invalid_argument,
                   "evaluation.every_steps is {}, but evaluation.{} is empty; set the function, or "
                   "evaluate every 0 steps",
-                  look.every_steps, look.evaluate ? "on_result" : "evaluate");
+                  evaluation.every_steps, evaluation.evaluate ? "on_result" : "evaluate");
 }
 
 void check(const strategy& strategy, const sync_replicas_optimizer& optimizer,
@@ -48,11 +45,9 @@ void check(const strategy& strategy, const sync_replicas_optimizer& optimizer,
                   "sync_replicas_optimizer, or use a parameter_server strategy",
                   strategy.layout().name);
   check_options(options);
-  if (options.check_replicas_every > 0)
-    throw_failure(
-      errc::invalid_argument,
-      "check_replicas_every has no meaning where a chief applies updates: there are no copies "
-      "that could differ; leave it out");
+  require(options.check_replicas_every == 0,
+          "check_replicas_every has no meaning where a chief applies updates: there are no copies "
+          "that could differ; leave it out");
   auto expected_replicas = optimizer.options().total_num_replicas;
   if (strategy.num_replicas_in_sync() != expected_replicas)
     throw_failure(errc::invalid_argument,
@@ -103,12 +98,14 @@ job_report tell_failure(const training_options& options, job_report report) {
 
 job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
                  const step_function& step, const training_options& options) {
+  check_given("train", step);
   session_function body = [step](training_session& session) { return run_steps(session, step); };
   return train(strategy, optimizer, body, options);
 }
 
 job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
                  const session_function& session, const training_options& options) {
+  check_given("train", session);
   check(strategy, optimizer, options);
   const auto* placement = strategy.layout().placement;
   auto leads = placement == nullptr || placement->leads();
@@ -117,6 +114,7 @@ job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
 }
 
 job_report train(strategy& strategy, const step_function& step, const training_options& options) {
+  check_given("train", step);
   check(strategy, options);
   return tell_failure(options, run_as_peer(strategy, step, options));
 }

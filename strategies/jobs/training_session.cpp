@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step of one replica, with what the step function does not see.
+// One step of one replica: the user's step function, its token and its end.
 #include "strategies/jobs/training_session.hpp"
 
 #include "messages/training_message.hpp"

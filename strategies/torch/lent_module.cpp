@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views of variables' memory as parameters, and gradients as libtorch's autograd leaves them.
+// Lends a module the variables' memory, and takes the gradients that libtorch's autograd leaves.
 #include "strategies/torch/lent_module.hpp"
 
 #include "messages/throw_failure.hpp"
@@ -44,14 +44,14 @@ struct named_parameter {
 
 std::vector<named_parameter> parameters_of(const torch::nn::Module& module) {
   std::vector<named_parameter> all;
-  for (const auto& one : module.named_parameters())
-    if (one.value().defined()) all.push_back({one.key(), one.value()});
+  for (const auto& parameter : module.named_parameters())
+    if (parameter.value().defined()) all.push_back({parameter.key(), parameter.value()});
   require(!all.empty(), "a module has no parameters; there is nothing to train");
   return all;
 }
 
-parameter_form form_of(const named_parameter& of) {
-  const auto& [name, value] = of;
+parameter_form form_of(const named_parameter& parameter) {
+  const auto& [name, value] = parameter;
   auto described = from_torch(value);
   if (described.type() == dtype::f16 || described.type() == dtype::bf16)
     throw_failure(errc::type_mismatch, "it is {}; variables are f32, f64, i32 or i64",
@@ -63,11 +63,11 @@ parameter_form form_of(const named_parameter& of) {
 
 std::vector<parameter_form> forms_of(const std::vector<named_parameter>& parameters) {
   std::vector<parameter_form> forms;
-  for (const auto& one : parameters)
+  for (const auto& parameter : parameters)
     try {
-      forms.push_back(form_of(one));
+      forms.push_back(form_of(parameter));
     } catch (const failure& refused) {
-      throw_failure(refused.reason().code, "parameter '{}': {}", one.name,
+      throw_failure(refused.reason().code, "parameter '{}': {}", parameter.name,
                     refused.reason().message);
     }
   return forms;
@@ -123,7 +123,7 @@ void check_loss(const at::Tensor& loss) {
 }
 
 void check_wanted(const std::stop_token& stop) {
-  if (stop.stop_requested()) throw failure{{errc::cancelled, "the computation was told to stop"}};
+  if (stop.stop_requested()) throw_failure(errc::cancelled, "the computation was told to stop");
 }
 
 } // namespace
@@ -132,9 +132,9 @@ struct lent_module::parts {
   std::shared_ptr<torch::nn::Module> module;
   std::vector<named_parameter> parameters;
   std::vector<parameter_form> forms;
-  std::vector<at::Tensor> nothing; ///< Memory that parameters refer to between computations.
+  std::vector<at::Tensor> placeholders; ///< Memory that parameters refer to between computations.
   std::vector<std::shared_ptr<torch::autograd::Node>> accumulating; ///< By trained parameter.
-  std::vector<std::shared_ptr<gradient_hook::taker>> told_of;       ///< By parameter.
+  std::vector<std::shared_ptr<gradient_hook::taker>> on_gradient;   ///< By parameter.
   std::vector<std::pair<at::Tensor, uint32_t>> buffers; ///< And how often they were written.
   std::vector<std::string> buffer_names;
 
@@ -142,17 +142,18 @@ struct lent_module::parts {
     : module(std::move(made)), parameters(parameters_of(*module)), forms(forms_of(parameters)) {
     check_apart(parameters);
     for (const auto& [name, value] : parameters) {
-      nothing.push_back(at::zeros({}, value.options().requires_grad(false)).expand(value.sizes()));
-      told_of.push_back(std::make_shared<gradient_hook::taker>());
+      placeholders.push_back(
+        at::zeros({}, value.options().requires_grad(false)).expand(value.sizes()));
+      on_gradient.push_back(std::make_shared<gradient_hook::taker>());
       if (!value.requires_grad()) continue;
       // Autograd forgets the node that adds up a parameter's gradient unless it is kept.
       accumulating.push_back(torch::autograd::impl::grad_accumulator(value));
-      accumulating.back()->add_post_hook(std::make_unique<gradient_hook>(told_of.back()));
+      accumulating.back()->add_post_hook(std::make_unique<gradient_hook>(on_gradient.back()));
     }
-    for (const auto& one : module->named_buffers()) {
-      if (!one.value().defined()) continue;
-      buffers.emplace_back(one.value(), one.value()._version());
-      buffer_names.push_back(one.key());
+    for (const auto& buffer : module->named_buffers()) {
+      if (!buffer.value().defined()) continue;
+      buffers.emplace_back(buffer.value(), buffer.value()._version());
+      buffer_names.push_back(buffer.key());
     }
   }
 
@@ -189,8 +190,8 @@ public:
 
   ~loan() {
     for (size_t i = 0; i < written_.size(); ++i) {
-      to_.refer_to(i, to_.nothing[i]);
-      *to_.told_of[i] = {};
+      to_.refer_to(i, to_.placeholders[i]);
+      *to_.on_gradient[i] = {};
     }
   }
 
@@ -214,6 +215,7 @@ private:
 } // namespace
 
 lent_module::lent_module(const torch_modules::module_maker& make, const random_key& key) {
+  require(make != nullptr, "the function that makes modules is empty");
   use_one_thread();
   torch_draws draws{key};
   auto made = in_our_words(make);
@@ -229,7 +231,7 @@ std::vector<tensor> lent_module::give_initial_values() {
   std::vector<tensor> values;
   for (size_t i = 0; i < parts_->parameters.size(); ++i) {
     values.push_back(from_torch(parts_->parameters[i].value));
-    parts_->refer_to(i, parts_->nothing[i]);
+    parts_->refer_to(i, parts_->placeholders[i]);
   }
   return values;
 }
@@ -243,7 +245,7 @@ double lent_module::differentiate(std::span<const tensor> values, const module_l
   loan<parts> lent{own, values};
   std::vector<bool> is_there(values.size());
   for (size_t i = 0; i < values.size(); ++i)
-    *own.told_of[i] = [&, i] {
+    *own.on_gradient[i] = [&, i] {
       check_wanted(stop);
       is_there[i] = true;
       ready(i, gradient_from_torch(std::exchange(own.parameters[i].value.mutable_grad(), {})));

@@ -29,9 +29,9 @@ void draw_from_current(const c10::OperatorHandle& operation, c10::DispatchKeySet
                        torch::jit::Stack* stack) {
   const auto& arguments = operation.schema().arguments();
   for (size_t i = 0; i < arguments.size(); ++i)
-    if (auto& given = torch::jit::peek(*stack, i, arguments.size());
-        is_generator(arguments[i]) && given.isNone())
-      given = current;
+    if (auto& value = torch::jit::peek(*stack, i, arguments.size());
+        is_generator(arguments[i]) && value.isNone())
+      value = current;
   auto below = keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, mode);
   operation.redispatchBoxed(below, stack);
 }

@@ -10,6 +10,7 @@ namespace {
 template <class Optimizer>
 step_function make_step(torch_modules model, module_loss loss, Optimizer optimizer,
                         uint32_t examples, uint32_t summed = 1) {
+  check_given("torch_step", loss);
   return [=](replica_context& context) -> task<void> {
     auto computing = model.compute_gradients(context, loss);
     auto computed = co_await computing;
@@ -34,9 +35,12 @@ step_function torch_step(torch_modules model, module_loss loss, optimizer optimi
 
 step_function torch_step(torch_modules model, module_loss loss, optimizer optimizer,
                          uint32_t examples, gradient_buckets buckets) {
+  check_given("torch_step", loss);
   return [=](replica_context& context) -> task<void> {
     auto marker = buckets.begin(context);
-    auto take = [marker](const variable& of, const gradient& final) { marker.ready(of, final); };
+    auto take = [marker](const variable& variable, const gradient& final) {
+      marker.ready(variable, final);
+    };
     auto computing = model.compute_gradients(context, loss, gradient_taker{take});
     auto value = co_await computing;
     context.report(value, examples);

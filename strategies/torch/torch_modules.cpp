@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which replica has which module, and what it is lent.
+// Makes a module for each replica, and lends it the variables.
 #include "strategies/torch/torch_modules.hpp"
 
 #include "messages/throw_failure.hpp"
+#include "strategies/contexts/replica_function.hpp"
 #include "strategies/torch/lent_module.hpp"
 
 #include <algorithm>
@@ -16,8 +17,8 @@ namespace {
 // Refuses a module that differs from the first one: training must not depend on which replica made
 // its module first.
 void check_equal(uint32_t replica, const std::vector<parameter_form>& forms,
-                 const std::vector<parameter_form>& wanted) {
-  if (forms == wanted) return;
+                 const std::vector<parameter_form>& first_forms) {
+  if (forms == first_forms) return;
   auto describe = [](const std::vector<parameter_form>& all, size_t i) {
     return i < all.size()
              ? fmt::format("'{}', {} {}{}", all[i].name, to_string(all[i].type),
@@ -25,13 +26,13 @@ void check_equal(uint32_t replica, const std::vector<parameter_form>& forms,
              : "none";
   };
   size_t first = 0;
-  while (first < forms.size() && first < wanted.size() && forms[first] == wanted[first])
+  while (first < forms.size() && first < first_forms.size() && forms[first] == first_forms[first])
     ++first;
   throw_failure(
     errc::invalid_argument,
     "the module of replica {} differs from the first that was made: parameter {} is {}, not "
     "{}; have the function make equal modules",
-    replica, first, describe(forms, first), describe(wanted, first));
+    replica, first, describe(forms, first), describe(first_forms, first));
 }
 
 } // namespace
@@ -44,13 +45,13 @@ struct torch_modules::shared_state {
   std::vector<variable> variables;
   std::vector<std::unique_ptr<lent_module>> by_replica; ///< Each is looked at by its replica alone.
 
-  shared_state(strategy& of, module_maker given)
-    : initial(of.world().seed(), "initial variables"), make(std::move(given)), first(make, initial),
-      by_replica(of.num_replicas_in_sync()) {
+  shared_state(strategy& owner, module_maker maker)
+    : initial(owner.world().seed(), "initial variables"), make(std::move(maker)),
+      first(make, initial), by_replica(owner.num_replicas_in_sync()) {
     auto values = first.give_initial_values();
     for (size_t i = 0; i < values.size(); ++i)
-      variables.push_back(of.make_variable(first.forms()[i].name, values[i],
-                                           {.trainable = first.forms()[i].trained}));
+      variables.push_back(owner.make_variable(first.forms()[i].name, values[i],
+                                              {.trainable = first.forms()[i].trained}));
   }
 
   lent_module& module_of(uint32_t replica) {
@@ -64,8 +65,8 @@ struct torch_modules::shared_state {
   }
 };
 
-torch_modules::torch_modules(strategy& of, module_maker make)
-  : state_(std::make_shared<shared_state>(of, std::move(make))) {}
+torch_modules::torch_modules(strategy& owner, module_maker make)
+  : state_(std::make_shared<shared_state>(owner, std::move(make))) {}
 
 const std::vector<variable>& torch_modules::variables() const {
   return state_->variables;
@@ -83,12 +84,14 @@ task<computed_gradients> torch_modules::compute_gradients(replica_context& conte
   auto take = [found](const variable& of, const gradient& final) { found->push_back({final, of}); };
   auto computing = compute_gradients(context, std::move(loss), gradient_taker{take});
   auto value = co_await computing;
-  std::ranges::sort(*found, {}, [](const auto& one) { return one.variable.index(); });
+  std::ranges::sort(*found, {}, [](const auto& pair) { return pair.variable.index(); });
   co_return computed_gradients{value, std::move(*found)};
 }
 
 task<double> torch_modules::compute_gradients(replica_context& context, module_loss loss,
                                               gradient_taker take) const {
+  check_given("compute_gradients", loss);
+  check_given("compute_gradients", take);
   auto state = state_;
   auto replica = context.replica_id_in_sync_group();
   auto reading = context.read(state->variables);
@@ -106,6 +109,7 @@ task<double> torch_modules::compute_gradients(replica_context& context, module_l
 
 double torch_modules::evaluate(std::span<const tensor> values,
                                const std::function<double(torch::nn::Module&)>& measure) const {
+  check_given("evaluate", measure);
   std::scoped_lock alone{state_->evaluating};
   return state_->first.evaluate(values, state_->initial.derive("evaluation"), measure);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks the library that is loaded, whichever it is.
+// Asks the BLAS library that is loaded for its kernels.
 #include "strategies/torch/torch_products.hpp"
 
 #include <ATen/Context.h>

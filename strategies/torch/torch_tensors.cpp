@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lending memory to libtorch and borrowing its own.
+// Lends memory to libtorch, and borrows its own.
 #include "strategies/torch/torch_tensors.hpp"
 
 #include "messages/throw_failure.hpp"
@@ -43,10 +43,10 @@ at::Tensor to_torch(const tensor& value) {
 
 tensor from_torch(const at::Tensor& value) {
   if (value.layout() != at::kStrided || !value.device().is_cpu()) {
-    std::ostringstream what;
-    what << value.layout() << " on " << value.device();
+    std::ostringstream place;
+    place << value.layout() << " on " << value.device();
     throw_failure(errc::unimplemented,
-                  "an array of libtorch is {}; only dense ones on the host are taken", what.str());
+                  "an array of libtorch is {}; only dense ones on the host are taken", place.str());
   }
   auto type = type_of(value);
   shape extents{value.sizes().vec()};

@@ -24,6 +24,11 @@ void check_variable_name(const std::string& name) {
     throw_failure(errc::invalid_argument,
                   "the variable name '{}' has control characters, shown as '?'; leave them out",
                   shown);
+  if (name == "__metadata__") // of a safetensors file
+    throw_failure(errc::invalid_argument,
+                  "no variable can be named '{}': checkpoints keep something else by this name; "
+                  "choose another",
+                  name);
 }
 
 } // namespace troupe

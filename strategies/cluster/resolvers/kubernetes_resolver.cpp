@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of pods, as Kubernetes' API gives them.
+// Reads the lists of pods that Kubernetes' API gives.
 #include "strategies/cluster/resolvers/kubernetes_resolver.hpp"
 
 #include "actors/observing/http_client.hpp"
@@ -32,7 +32,7 @@ struct pod {
   }
 };
 
-// Everything that means something in a query has to be spelled in numbers: "job-name%3Dworker".
+// Spells signs that mean something in a query by their numbers: "job-name%3Dworker".
 std::string query_text(const std::string& text) {
   std::string spelled;
   for (unsigned char letter : text) {
@@ -69,9 +69,9 @@ error refusal_of(const http_reply& reply, const kubernetes_api& api, const std::
   constexpr unsigned unauthorized = 401;
   constexpr unsigned forbidden = 403;
   auto answer = json::parse(reply.body, nullptr, false);
-  auto said = text_at(answer, json::json_pointer{"/message"});
+  auto message = text_at(answer, json::json_pointer{"/message"});
   auto line = fmt::format("Kubernetes at {} answers {} with status {}{}{}", to_string(api.where),
-                          path, reply.status, said.empty() ? "" : ": ", said);
+                          path, reply.status, message.empty() ? "" : ": ", message);
   if (reply.status == unauthorized)
     return {errc::failed_precondition,
             api.token_file.empty()
@@ -187,17 +187,17 @@ struct kubernetes_resolver::job_pods {
 };
 
 std::vector<kubernetes_resolver::job_pods> kubernetes_resolver::pods_by_job() const {
-  auto where = options_.name_space.empty()
-                 ? std::string{"/api/v1/pods"}
-                 : fmt::format("/api/v1/namespaces/{}/pods", query_text(options_.name_space));
+  auto pods_path = options_.name_space.empty()
+                     ? std::string{"/api/v1/pods"}
+                     : fmt::format("/api/v1/namespaces/{}/pods", query_text(options_.name_space));
   std::vector<job_pods> jobs;
   for (const auto& [job, selectors] : options_.job_to_label_mapping) {
     auto& own = jobs.emplace_back(job_pods{job, {}});
     for (const auto& selector : selectors) {
-      auto path = fmt::format("{}?labelSelector={}", where, query_text(selector));
+      auto path = fmt::format("{}?labelSelector={}", pods_path, query_text(selector));
       std::ranges::move(pods_of(value_or_throw(fetch_(path)), path), std::back_inserter(own.pods));
     }
-    if (options_.at_pods) std::erase_if(own.pods, [](const pod& one) { return one.is_over(); });
+    if (options_.at_pods) std::erase_if(own.pods, [](const pod& pod) { return pod.is_over(); });
   }
   return jobs;
 }
@@ -238,16 +238,16 @@ std::string kubernetes_resolver::master(const task_query& query) const {
 declared_cluster declared_by_kubernetes(const cluster_options& options,
                                         const environment_reader& environment,
                                         std::vector<cluster_finding>& findings) {
-  kubernetes_options wanted{.job_to_label_mapping = selectors_by_flags(options, findings),
-                            .at_pods = true,
-                            .own_pod = environment("HOSTNAME").value_or("")};
+  kubernetes_options pods{.job_to_label_mapping = selectors_by_flags(options, findings),
+                          .at_pods = true,
+                          .own_pod = environment("HOSTNAME").value_or("")};
   declared_cluster declared{.source = "Kubernetes"};
   if (!findings.empty()) return declared;
-  wanted.tf_server_port = options.port_base.value_or(wanted.tf_server_port);
+  pods.tf_server_port = options.port_base.value_or(pods.tf_server_port);
   if (options.kubernetes_api.empty() && environment("KUBERNETES_SERVICE_HOST"))
-    wanted.name_space = own_namespace();
+    pods.name_space = own_namespace();
   try {
-    kubernetes_resolver resolver{wanted, fetch_of(options, environment)};
+    kubernetes_resolver resolver{pods, fetch_of(options, environment)};
     declared = declared_by_launcher("Kubernetes", resolver, findings);
   } catch (const failure& failed) {
     findings.push_back({cluster_finding::severity::problem, failed.reason()});

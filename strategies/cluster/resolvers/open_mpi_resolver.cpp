@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From ranks to addresses.
+// Makes addresses of ranks and hosts.
 #include "strategies/cluster/resolvers/open_mpi_resolver.hpp"
 
 #include "actors/net/host_port.hpp"
@@ -86,7 +86,8 @@ std::string open_mpi_resolver::misplacement() const {
   if (!local) return {};
   auto all = addresses();
   auto own = number("OMPI_COMM_WORLD_RANK");
-  auto is_beside = [host = host_of(all[own])](const auto& other) { return host_of(other) == host; };
+  auto is_beside
+    = [host = host_of(all[own])](const auto& address) { return host_of(address) == host; };
   auto before = std::ranges::count_if(std::span{all}.first(own), is_beside);
   // Otherwise a machine is in the list by several names.
   auto is_whole = environment_("OMPI_COMM_WORLD_LOCAL_SIZE")
@@ -115,9 +116,9 @@ std::optional<uint64_t> open_mpi_resolver::task_id() const {
 declared_cluster declared_by_open_mpi(const cluster_options& options,
                                       const environment_reader& environment,
                                       std::vector<cluster_finding>& findings) {
-  open_mpi_options wanted{.jobs = counted_by_flags(options)};
-  wanted.port_base = options.port_base.value_or(wanted.port_base);
-  open_mpi_resolver resolver{wanted, environment};
+  open_mpi_options mpi{.jobs = counted_by_flags(options)};
+  mpi.port_base = options.port_base.value_or(mpi.port_base);
+  open_mpi_resolver resolver{mpi, environment};
   auto declared = declared_by_launcher(open_mpi, resolver, findings);
   if (declared.spec.empty()) return declared;
   if (auto wrong = resolver.misplacement(); !wrong.empty())

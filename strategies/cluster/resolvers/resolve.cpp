@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One table of sources, asked one after the other.
+// Asks a table of sources, one after the other.
 #include "strategies/cluster/resolve.hpp"
 
 #include "strategies/cluster/cluster_check.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nothing is read anywhere.
+// Answers from the values that it was given.
 #include "strategies/cluster/resolvers/simple_resolver.hpp"
 
 namespace troupe {

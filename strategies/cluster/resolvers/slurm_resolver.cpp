@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From Slurm's variables to tasks with ports and GPUs.
+// Makes tasks with ports and GPUs of Slurm's variables.
 #include "strategies/cluster/resolvers/slurm_resolver.hpp"
 
 #include "messages/throw_failure.hpp"
@@ -194,12 +194,12 @@ std::string misplaced(const slurm_resolver& resolver, const environment_reader& 
 declared_cluster declared_by_slurm(const cluster_options& options,
                                    const environment_reader& environment,
                                    std::vector<cluster_finding>& findings) {
-  slurm_options wanted{.jobs = counted_by_flags(options),
-                       .gpus_per_task = 0,
-                       .rpc_layer = std::nullopt,
-                       .hosts_as_listed = true};
-  wanted.port_base = options.port_base.value_or(wanted.port_base);
-  slurm_resolver resolver{wanted, environment};
+  slurm_options settings{.jobs = counted_by_flags(options),
+                         .gpus_per_task = 0,
+                         .rpc_layer = std::nullopt,
+                         .hosts_as_listed = true};
+  settings.port_base = options.port_base.value_or(settings.port_base);
+  slurm_resolver resolver{settings, environment};
   auto declared = declared_by_launcher(slurm, resolver, findings);
   // A batch script has the numbers of its job: a process started there is alone, and would wait.
   if (!environment("SLURM_STEP_NUM_TASKS") && declared.spec.task_count() > 1) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TF_CONFIG as a resolver, and for `resolve`.
+// Reads TF_CONFIG for a resolver, and for `resolve`.
 #include "strategies/cluster/resolvers/tf_config_resolver.hpp"
 
 #include "messages/throw_failure.hpp"

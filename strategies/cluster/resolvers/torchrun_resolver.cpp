@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One address, and ports behind it.
+// Makes addresses of one host and the ports behind torchrun's own.
 #include "strategies/cluster/resolvers/torchrun_resolver.hpp"
 
 #include "actors/net/host_port.hpp"

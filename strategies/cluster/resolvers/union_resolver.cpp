@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joining jobs.
+// Joins the jobs of several clusters.
 #include "strategies/cluster/resolvers/union_resolver.hpp"
 
 #include "messages/throw_failure.hpp"
@@ -32,10 +32,9 @@ void join(troupe::cluster_spec& all, const troupe::cluster_spec& part, const std
 union_resolver::union_resolver(std::vector<std::shared_ptr<const cluster_resolver>> resolvers,
                                task_query own)
   : cluster_resolver(std::move(own)), resolvers_(std::move(resolvers)) {
-  if (resolvers_.empty())
-    throw_failure(errc::invalid_argument, "union_resolver: give at least one resolver");
-  if (std::ranges::find(resolvers_, nullptr) != resolvers_.end())
-    throw_failure(errc::invalid_argument, "union_resolver: one of the resolvers is null");
+  require(!resolvers_.empty(), "union_resolver: give at least one resolver");
+  require(std::ranges::count(resolvers_, nullptr) == 0,
+          "union_resolver: one of the resolvers is null");
 }
 
 troupe::cluster_spec union_resolver::cluster_spec() const {

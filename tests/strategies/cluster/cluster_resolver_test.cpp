@@ -35,7 +35,7 @@ TEST_SUITE("strategies/cluster/cluster_resolver") {
     CHECK(format_master_url("a:1", "") == "a:1");
   }
 
-  TEST_CASE("what is asked for comes before what was set") {
+  TEST_CASE("a query comes before the values that were set") {
     two_workers resolver{{"worker", 0, "grpc"}};
     CHECK(resolver.master() == "grpc://a:1");
     CHECK(resolver.master({.task_id = 1}) == "grpc://b:1");

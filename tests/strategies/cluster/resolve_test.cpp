@@ -201,7 +201,7 @@ TEST_SUITE("strategies/cluster/resolve") {
     CHECK(to_string(no_chief.self()) == "worker 1");
   }
 
-  TEST_CASE("what is wrong is listed as it was declared, not as it was mended") {
+  TEST_CASE("a wrong cluster is listed as it was declared, not as it was mended") {
     auto cluster = of_tf_config(
       R"({"cluster": {"ps_hosts": ["a:1"], "worker": ["b"]}, "task": {"type": "ps_hosts", "index": 0}})");
     CHECK(cluster.has_problem());

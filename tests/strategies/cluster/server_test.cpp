@@ -319,7 +319,7 @@ TEST_SUITE("strategies/cluster/server") {
       "network_messages of every process"));
   }
 
-  TEST_CASE("what cannot be a part of a job is refused, and named") {
+  TEST_CASE("a process that cannot be a part of a job is refused, and the reason named") {
     auto line_of = [](const resolved_cluster& cluster, server_options options) {
       return refusal_of([&] { process{cluster, std::move(options)}; });
     };

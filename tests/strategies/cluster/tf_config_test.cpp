@@ -65,7 +65,7 @@ TEST_SUITE("strategies/cluster/tf_config_resolver") {
     CHECK(resolver.master({"worker", 3, "tcp"}) == "sm:1");
   }
 
-  TEST_CASE("what was set beats the variable") {
+  TEST_CASE("values that were set beat those of the variable") {
     auto resolver = of(plain, {"worker", 0, "tcp"});
     CHECK(resolver.task_type() == "worker");
     CHECK(resolver.task_id() == 0);
@@ -114,7 +114,7 @@ TEST_SUITE("strategies/cluster/tf_config_resolver") {
              "\"worker\", \"index\": 0}}'");
   }
 
-  TEST_CASE("what is no JSON at all is answered with some cluster") {
+  TEST_CASE("a text that is no JSON at all is answered with an example of a cluster") {
     CHECK(refused("{cluster:{worker:[a:1]}}")
           == "malformed: TF_CONFIG: it is not JSON from letter 2 on, 'cluster:{worker:'; did the "
              "shell take the double quotes away?; mended: TF_CONFIG='{\"cluster\": {\"chief\": "

@@ -111,6 +111,14 @@ TEST_SUITE("strategies/contexts/strategy") {
       CHECK(strategy.make_variable(name, zeros({1})).name() == name);
   }
 
+  TEST_CASE_FIXTURE(strategy_fixture,
+                    "the name under which checkpoints keep their metadata is refused") {
+    CHECK(failure_of([&] { strategy.make_variable("__metadata__", zeros({1})); })
+          == error{errc::invalid_argument,
+                   "no variable can be named '__metadata__': checkpoints keep something else by "
+                   "this name; choose another"});
+  }
+
   TEST_CASE_FIXTURE(strategy_fixture, "a name with control characters is refused") {
     for (const auto& name : {std::string{"a\nb"}, std::string{"a\0b", 3},
                              std::string{"a\x7f"

@@ -127,7 +127,7 @@ struct outputs {
 } // namespace
 
 TEST_SUITE("strategies/coordinator/cluster_coordinator") {
-  TEST_CASE("what a scheduled function returns is fetched") {
+  TEST_CASE("the result of a scheduled function is fetched") {
     team one{2};
     auto function = one.coordinator.make_function("twice", twice);
     auto result = one.coordinator.schedule(function, 21);
@@ -416,7 +416,7 @@ TEST_SUITE("strategies/coordinator/cluster_coordinator") {
           == 600'001);
   }
 
-  TEST_CASE("so is an array of more dimensions than a message holds") {
+  TEST_CASE("an array of more dimensions than a message holds is refused") {
     team one{1};
     auto echo = one.coordinator.make_function(
       "echo", [](closure_context&, tensor values) { return values.extents().rank(); });
@@ -539,6 +539,14 @@ TEST_SUITE("strategies/coordinator/cluster_coordinator") {
       CHECK(line_of(one.coordinator, result) == line);
     }
     CHECK(one.coordinator.fetch(one.coordinator.schedule(good, 2)) == 4);
+  }
+
+  TEST_CASE("an empty function that would make inputs is refused") {
+    team one{1};
+    using maker = std::function<int(const input_context&)>;
+    CHECK(
+      refusal_of([&] { static_cast<void>(one.coordinator.create_per_worker_resource(maker{})); })
+      == error{errc::invalid_argument, "create_per_worker_resource was given an empty function"});
   }
 
   TEST_CASE("workers keep whatever they have made for themselves") {

@@ -287,19 +287,20 @@ TEST_SUITE("strategies/coordinator/coordinator_cluster") {
     CHECK(refusal_of([&] { of.lead(); }).code == errc::failed_precondition);
   }
 
-  TEST_CASE("what a lost worker ran goes to another, and it comes back with new inputs") {
+  TEST_CASE("the call of a lost worker goes to another, and it comes back with new inputs") {
     job of{two_workers};
     lose_and_return(
       of, [&] { of.cluster.direct.lose(second); }, errc::unavailable);
   }
 
-  TEST_CASE("so it does over sockets, after it has left") {
+  TEST_CASE("a worker that has left comes back with new inputs, over sockets, too") {
     job of{two_workers, true};
     lose_and_return(
       of, [&] { of.stop(second); }, errc::none);
   }
 
-  TEST_CASE("what a lost worker was given is given to another as that one's, in nests, too") {
+  TEST_CASE(
+    "arguments for each worker become those of the worker that repeats a call, in nests, too") {
     job of{two_workers};
     of.start_all();
     auto chief = of.lead();
@@ -314,7 +315,7 @@ TEST_SUITE("strategies/coordinator/coordinator_cluster") {
     CHECK(chief.coordinator.fetch(taken) == std::vector<int>{10, 10});
   }
 
-  TEST_CASE("what a worker returned before it was lost can still be fetched") {
+  TEST_CASE("a result that a worker returned before it was lost can still be fetched") {
     job of{two_workers};
     of.start_all();
     auto chief = of.lead();
@@ -435,7 +436,8 @@ TEST_SUITE("strategies/coordinator/coordinator_cluster") {
     worker.join();
   }
 
-  TEST_CASE("what was restored before a table is made goes to the processes that hold it") {
+  TEST_CASE(
+    "a state that is restored before its table is made goes to the processes that hold it") {
     scratch_folder folder;
     numbers saved{1, 2, 3, 4, 5};
     {

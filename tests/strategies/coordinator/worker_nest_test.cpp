@@ -191,7 +191,7 @@ TEST_SUITE("strategies/coordinator/worker_nest") {
     }
   }
 
-  TEST_CASE("what workers have made for themselves stands in nests by name, and is changed there") {
+  TEST_CASE("resources that workers have made stand in nests by name, and are changed there") {
     using counters = std::map<std::string, std::reference_wrapper<int>>;
     team one;
     auto make = [](const input_context&) { return 0; };

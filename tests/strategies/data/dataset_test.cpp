@@ -104,6 +104,8 @@ TEST_SUITE("strategies/data/dataset") {
           == "shard: num_shards is -1; it must not be negative");
     CHECK(refusal([&] { return range(5).shard(2, count); })
           == "shard: index is -1; it must not be negative");
+    CHECK(refusal([&] { return range(5).prefetch(count); })
+          == "prefetch: count is -1; it must not be negative");
   }
 
   TEST_CASE("repeats") {

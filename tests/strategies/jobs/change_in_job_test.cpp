@@ -204,7 +204,8 @@ TEST_SUITE("strategies/jobs/change_in_job") {
     CHECK(numbers_of(pairs.strategy.read(target)) == numbers{1, 1, 1, 1, 4});
   }
 
-  TEST_CASE("what replicas of one process could do only together is refused, with the way out") {
+  TEST_CASE(
+    "a change that replicas of one process can make only together is refused, with the way out") {
     for (auto aggregation : {mode::none, mode::mean}) {
       four_replicas pairs{2};
       auto target = pairs.make(aggregation);

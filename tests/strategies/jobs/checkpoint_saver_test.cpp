@@ -137,7 +137,7 @@ TEST_SUITE("strategies/jobs/checkpoint_saver_hook") {
     CHECK(job.run_idle(training).report.step == 3);
   }
 
-  TEST_CASE("what is wrong with the disk is said once, and again when it changes") {
+  TEST_CASE("trouble with the disk is reported once, and again when it changes") {
     scratch_folder scratch;
     std::vector<std::string> warnings;
     auto folder = scratch / "disk";

@@ -76,7 +76,7 @@ TEST_SUITE("strategies/jobs/checkpoint") {
     CHECK(own[3] == 0.75F);
   }
 
-  TEST_CASE("what is restored before a variable is made is what it begins with, slots and all") {
+  TEST_CASE("a variable that is made after its state was restored begins with it, slots and all") {
     scratch_folder folder;
     auto world = world::virtual_time();
     optimizer momentum{rules::momentum{.learning_rate = 1, .decay = 0.5}, {reduce_op::mean}};

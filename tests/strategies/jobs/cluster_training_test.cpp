@@ -112,7 +112,7 @@ void check_alike(const std::map<node_index, process_outcome>& outcomes, uint64_t
 } // namespace
 
 TEST_SUITE("strategies/jobs/cluster_training") {
-  TEST_CASE("what processes are compared with is more than nothing") {
+  TEST_CASE("the job in one process, which others are compared with, trains its variables") {
     REQUIRE(in_one_process().size() == 10);
     CHECK(in_one_process().at("w4").size() == 49);
     CHECK(in_one_process().at("w4")[0] != in_one_process().at("w4")[1]);
@@ -233,7 +233,8 @@ TEST_SUITE("strategies/jobs/cluster_training") {
     }
   }
 
-  TEST_CASE("what was restored before a variable is made reaches its owner, mirrored or not") {
+  TEST_CASE(
+    "a state that is restored before its variable is made reaches the owner, mirrored or not") {
     for (uint32_t owners : {1U, 2U}) {
       CAPTURE(owners);
       cluster_job job{
@@ -555,7 +556,7 @@ TEST_SUITE("strategies/jobs/cluster_training") {
     }
   }
 
-  TEST_CASE("what the chief's process refuses ends the job for all") {
+  TEST_CASE("a refusal by the chief's process ends the job for all") {
     cluster_job job{.layout = {.workers = 2}};
     job.prepare = [](node_index node, training_options& options) {
       if (node == 0) options.resume = job_snapshot{.step = 3, .seed = 99};

@@ -44,7 +44,7 @@ TEST_SUITE("strategies/jobs/completion") {
     teller.join();
   }
 
-  TEST_CASE("what is never told ends a wait in time") {
+  TEST_CASE("a wait for an outcome that is never told ends in time") {
     auto world = world::virtual_time();
     completion<void> done;
     CHECK(!done.comes(world, 1s));

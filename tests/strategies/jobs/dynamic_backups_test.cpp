@@ -98,13 +98,13 @@ TEST_SUITE("strategies/jobs/dynamic_backups") {
     }
   }
 
-  TEST_CASE("what cannot be chosen is refused") {
+  TEST_CASE("impossible choices of backups are refused") {
     auto options = chosen(4, {}, sync_policy::tensorflow);
     CHECK_FALSE(options.validate());
-    for (const auto& how :
+    for (const auto& backups :
          {dynamic_backups{.power = 0}, dynamic_backups{.curvature = 2},
           dynamic_backups{.window = 0}, dynamic_backups{.window = 9, .memory = 8}})
-      CHECK_FALSE(chosen(4, how).validate());
+      CHECK_FALSE(chosen(4, backups).validate());
     CHECK(chosen(4).validate());
   }
 }

@@ -54,7 +54,7 @@ TEST_SUITE("strategies/jobs/evaluation_schedule") {
     CHECK(one.look({0}) == action::wait);
   }
 
-  TEST_CASE("what was passed over is not taken again, and does not count") {
+  TEST_CASE("a checkpoint that was passed over is not taken again, and does not count") {
     evaluator one{{.max_evaluations = 1}};
     one.schedule.on_done(5, false, 0s);
     CHECK(one.look({5}) == action::wait);

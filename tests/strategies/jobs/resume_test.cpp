@@ -159,7 +159,8 @@ TEST_SUITE("strategies/jobs/resume") {
         check_resumes({plan, sync});
   }
 
-  TEST_CASE("so it does with every optimizer, with an average and a falling learning rate") {
+  TEST_CASE(
+    "a resumed job repeats it with every optimizer, with an average and a falling learning rate") {
     for (auto name : choice_names<update_rule>()) {
       auto plan = to_plan({.name = std::string{name}}).value();
       plan.schedule = linear_decay(all_steps + 1);
@@ -168,7 +169,8 @@ TEST_SUITE("strategies/jobs/resume") {
     }
   }
 
-  TEST_CASE("also if many compute for the same time, so that the seed orders everything") {
+  TEST_CASE(
+    "a resumed job repeats it if many compute for the same time, and the seed orders everything") {
     for (const auto& sync : every_policy)
       check_resumes({some_plans[1], sync, false, true});
   }
@@ -206,7 +208,7 @@ TEST_SUITE("strategies/jobs/resume") {
     CHECK(count_after(2, true) == 5);
   }
 
-  TEST_CASE("with all replicas needed, also in the threads world") {
+  TEST_CASE("a resumed job that needs all replicas repeats it in the threads world, too") {
     for (auto policy : {sync_policy::latest_token, sync_policy::cancel})
       check_resumes({some_plans[2],
                      {.replicas_to_aggregate = 4, .total_num_replicas = 4, .policy = policy},

@@ -153,7 +153,7 @@ TEST_SUITE("strategies/jobs/sidecar_evaluator") {
     CHECK(stage.results == values{1});
   }
 
-  TEST_CASE("what a writer is still writing stays as it is") {
+  TEST_CASE("a file that is still being written stays as it is") {
     stage stage;
     stage.save(1);
     auto partial = stage.folder / ".checkpoint-2.safetensors.partial";
@@ -163,7 +163,7 @@ TEST_SUITE("strategies/jobs/sidecar_evaluator") {
     CHECK(content(partial) == no_bytes);
   }
 
-  TEST_CASE("what the function throws ends it, with the step") {
+  TEST_CASE("an exception of the function ends the evaluator, and names the step") {
     stage stage;
     stage.save(9);
     stage.options.evaluate
@@ -195,6 +195,10 @@ TEST_SUITE("strategies/jobs/sidecar_evaluator") {
     CHECK(refused({.evaluate = [](const found_checkpoint&) { return 0.0; }})
           == errc::invalid_argument);
     CHECK(refused({.checkpoint_dir = "somewhere"}) == errc::invalid_argument);
+    CHECK(refused({.checkpoint_dir = "somewhere",
+                   .evaluate = [](const found_checkpoint&) { return 0.0; },
+                   .poll_every = job_time{0}})
+          == errc::invalid_argument);
   }
 }
 

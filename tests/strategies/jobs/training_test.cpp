@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a job shows its replicas what they need, and the caller what happened. Method: small jobs
 // in the virtual world, seen from the step function and from the ledger.
+#include "strategies/jobs/hooks.hpp"
 #include "strategies/jobs/training.hpp"
 #include "strategies/kinds/mirrored_strategy.hpp"
 #include "tests/strategies/small_job.hpp"
@@ -62,6 +63,19 @@ TEST_SUITE("strategies/jobs/training") {
       = failure_of([&] { train(strategy, optimizer, never_called, {.check_replicas_every = 5}); });
     CHECK(compared.code == errc::invalid_argument);
     CHECK(compared.message.find("check_replicas_every has no meaning") == 0);
+  }
+
+  TEST_CASE("an empty function is refused where it is given") {
+    small_job job{{1, 1, sync_policy::latest_token}};
+    auto& strategy = job.strategy;
+    const error empty{errc::invalid_argument, "train was given an empty function"};
+    CHECK(failure_of([&] { train(strategy, job.optimizer, step_function{}, {}); }) == empty);
+    CHECK(failure_of([&] { train(strategy, job.optimizer, session_function{}, {}); }) == empty);
+    CHECK(failure_of([&] { train(strategy, step_function{}, {}); }) == empty);
+    CHECK(failure_of([] { logging_hook(1, {}); }).message
+          == "logging_hook was given an empty function");
+    CHECK(failure_of([] { profile_window_hook(1, 2, {}); }).message
+          == "profile_window_hook was given an empty function");
   }
 
   TEST_CASE("an optimizer that cannot work is refused when it is made") {
@@ -175,7 +189,7 @@ TEST_SUITE("strategies/jobs/training") {
     CHECK(seen.steps[1].accepted[0].examples == 0);
   }
 
-  TEST_CASE("what work throws comes out where the step function waits for it") {
+  TEST_CASE("an exception of work comes out where the step function waits for it") {
     small_job job{{1, 1, sync_policy::latest_token}};
     int caught = 0;
     auto step = [&](replica_context& context) -> task<void> {

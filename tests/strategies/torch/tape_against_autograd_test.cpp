@@ -161,7 +161,7 @@ TEST_SUITE("strategies/torch/tape_against_autograd") {
         compare(each, type);
   }
 
-  TEST_CASE("products") {
+  TEST_CASE("products agree with autograd") {
     compare_all({product("a b", {13, 21}, {21, 9}, {}), product("a' b", {21, 13}, {21, 9}, {true}),
                  product("a b'", {13, 21}, {9, 21}, {false, true}),
                  product("a' b'", {21, 13}, {9, 21}, {true, true}),
@@ -169,7 +169,7 @@ TEST_SUITE("strategies/torch/tape_against_autograd") {
                  product("batch, a' b'", {4, 21, 13}, {4, 9, 21}, {true, true})});
   }
 
-  TEST_CASE("element by element") {
+  TEST_CASE("operations element by element agree with autograd") {
     compare_all({by_element("tanh", activation::tanh, [](auto& x) { return x.tanh(); }),
                  by_element("relu", activation::relu, [](auto& x) { return x.relu(); }),
                  by_element("sigmoid", activation::sigmoid, [](auto& x) { return x.sigmoid(); }),
@@ -198,7 +198,7 @@ TEST_SUITE("strategies/torch/tape_against_autograd") {
                   [](const arrays& x) { return x[0] + x[1]; }}});
   }
 
-  TEST_CASE("normalisations") {
+  TEST_CASE("normalisations agree with autograd") {
     compare_all({{"layer norm",
                   {{4, 6, 33}, {33}, {33}},
                   [](tape& t, const expressions& x) { return t.layer_norm(x[0], x[1], x[2]); },
@@ -211,7 +211,7 @@ TEST_SUITE("strategies/torch/tape_against_autograd") {
                   }}});
   }
 
-  TEST_CASE("attention, with its softmax") {
+  TEST_CASE("attention, with its softmax, agrees with autograd") {
     for (int64_t heads : {1, 4})
       compare_all(
         {{"attention",
@@ -220,7 +220,7 @@ TEST_SUITE("strategies/torch/tape_against_autograd") {
           [=](const arrays& x) { return attention(x[0], heads); }}});
   }
 
-  TEST_CASE("convolutions and poolings of images") {
+  TEST_CASE("convolutions and poolings of images agree with autograd") {
     compare_all({convolution("convolution", {}, 3), convolution("padded", {.padding = 1}, 3),
                  convolution("every other pixel", {.stride = 2, .padding = 1}, 3),
                  convolution("of single pixels", {}, 1), convolution("of 5 x 5", {2, 2}, 5),
@@ -228,7 +228,7 @@ TEST_SUITE("strategies/torch/tape_against_autograd") {
                  pooling("pooling, windows that overlap", 3, {.stride = 2, .padding = 1})});
   }
 
-  TEST_CASE("lookups and labels") {
+  TEST_CASE("lookups and losses by labels agree with autograd") {
     auto which = whole_numbers({6, 4}, 11, "indices");
     auto labels = whole_numbers({9}, 13, "labels");
     compare_all(
@@ -242,7 +242,7 @@ TEST_SUITE("strategies/torch/tape_against_autograd") {
         [=](const arrays& x) { return at::cross_entropy_loss(x[0], to_torch(labels)); }}});
   }
 
-  TEST_CASE("shapes and sums") {
+  TEST_CASE("changes of shape, and sums, agree with autograd") {
     compare_all({{"transpose",
                   {{7, 5}},
                   [](tape& t, const expressions& x) { return t.transpose(x[0]); },

@@ -470,13 +470,30 @@ TEST_SUITE("strategies/torch/torch_model") {
     CHECK(refusal_of_loss([](net&) { return at::Tensor{}; }).code == errc::invalid_argument);
   }
 
-  TEST_CASE("what libtorch refuses is told in one line") {
+  TEST_CASE("an empty function is refused where it is given") {
+    auto in = world::virtual_time();
+    parameter_server_strategy strategy{in, {.replicas = 1}};
+    CHECK(refusal_of([&] { torch_model<net>(strategy, {}); })
+          == error{errc::invalid_argument, "the function that makes modules is empty"});
+    torch_model<net> model{strategy, nets()};
+    CHECK(refusal_of([&] {
+            static_cast<void>(torch_step(model, module_loss{}, optimizer{rules::sgd{}}, 1));
+          })
+          == error{errc::invalid_argument, "torch_step was given an empty function"});
+    using typed_loss = std::function<at::Tensor(net&, const random_key&)>;
+    CHECK(refusal_of([&] { static_cast<void>(model.loss(typed_loss{})); }).message
+          == "a loss was given an empty function");
+    CHECK(refusal_of([&] { static_cast<void>(model.torch_modules::evaluate({}, {})); }).message
+          == "evaluate was given an empty function");
+  }
+
+  TEST_CASE("a refusal by libtorch is told in one line") {
     auto refusal = refusal_of_loss([](net& own) { return own.forward(at::ones({8, 5})); });
     CHECK(refusal.code == errc::user_code);
     CHECK(refusal.message == "libtorch: mat1 and mat2 shapes cannot be multiplied (8x5 and 2x3)");
   }
 
-  TEST_CASE("what a module writes by itself is refused") {
+  TEST_CASE("a module that writes into its parameters or buffers is refused") {
     auto refusal = refusal_of_loss([](net& own) {
       at::NoGradGuard undifferentiated;
       own.last->bias.add_(1);

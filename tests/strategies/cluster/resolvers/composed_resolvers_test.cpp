@@ -69,7 +69,7 @@ TEST_SUITE("strategies/cluster/union_resolver") {
     CHECK(resolver.num_accelerators() == counts{{"GPU", 2}});
   }
 
-  TEST_CASE("what was given beats the first one, but for a task of 0") {
+  TEST_CASE("values that were given beat those of the first resolver, but for a task of 0") {
     auto first = simple(base, {.own = {"ps", 1, "grpc"}});
     union_resolver resolver{{first}, {"worker", 3, "tcp"}};
     CHECK(resolver.task_type() == "worker");
