@@ -26,7 +26,7 @@ namespace {
 constexpr std::chrono::milliseconds watcher_period{1};
 
 // After so many handlers the io_context has its turn, however much comes through memory.
-constexpr uint32_t ring_turns = 16;
+constexpr uint32_t ring_turns = 4;
 
 // A reader of this process looks, and does not sleep.
 std::atomic_flag looks_somewhere;
