@@ -15,6 +15,7 @@ using names = std::vector<std::string>;
 
 // A typing mistake must not fill the memory.
 constexpr uint64_t hosts_max = 100'000;
+constexpr uint64_t tasks_max = 100'000;
 constexpr ptrdiff_t brackets_max = 8; // of a name
 constexpr uint64_t number_max = 999'999'999;
 
@@ -96,6 +97,7 @@ expected<std::vector<std::string>> expand_hostlist(std::string_view text) {
 
 expected<std::vector<uint64_t>> expand_tasks_per_node(std::string_view text) {
   std::vector<uint64_t> counts;
+  uint64_t tasks = 0;
   auto refuse = [&](std::string_view part) {
     return fail(errc::invalid_argument,
                 fmt::format("malformed tasks per node '{}': it must be as in 2(x3),1", part));
@@ -103,13 +105,18 @@ expected<std::vector<uint64_t>> expand_tasks_per_node(std::string_view text) {
   for (std::string_view part : split_list(text)) {
     if (part.empty()) return refuse(text);
     auto open = std::min(part.find("(x"), part.size());
-    auto count = parse_count(part.substr(0, open), hosts_max);
+    auto count = parse_count(part.substr(0, open), tasks_max);
     expected<uint64_t> times{1};
     if (open < part.size()) {
       if (!part.ends_with(')')) return refuse(part);
       times = parse_count(part.substr(open + 2, part.size() - open - 3), hosts_max);
     }
     if (!count || !times || counts.size() + *times > hosts_max) return refuse(part);
+    tasks += *times * *count;
+    if (tasks > tasks_max)
+      return fail(
+        errc::invalid_argument,
+        fmt::format("tasks per node '{}': these are more than {} tasks", part, tasks_max));
     counts.insert(counts.end(), *times, *count);
   }
   return counts;

@@ -11,7 +11,8 @@ namespace troupe {
 
 namespace {
 
-constexpr uint64_t slot_number_max = 1'000'000'000;
+// Processes, ranks and ports. A variable that is wrong must not fill the memory with addresses.
+constexpr uint64_t slot_number_max = 100'000;
 
 } // namespace
 
@@ -56,8 +57,8 @@ uint64_t launcher_number(const environment_reader& environment, const std::strin
   auto text = launcher_text(environment, launcher, names);
   auto number = parse_count(text, slot_number_max);
   if (!number)
-    throw_failure(errc::failed_precondition, "{}: {} must be a whole number, not '{}'", launcher,
-                  *names.begin(), text);
+    throw_failure(errc::failed_precondition, "{}: {} must be a whole number up to {}, not '{}'",
+                  launcher, *names.begin(), slot_number_max, text);
   return *number;
 }
 

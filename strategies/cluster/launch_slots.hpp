@@ -32,7 +32,7 @@ using job_counts = std::map<std::string, uint64_t>;
                                         const std::string& launcher,
                                         std::initializer_list<const char*> names);
 
-/// The same for a whole number.
+/// The same for a whole number up to 100,000: processes, ranks and ports.
 /// Errors: throws `failure`: failed_precondition also if the value is none.
 [[nodiscard]] uint64_t launcher_number(const environment_reader& environment,
                                        const std::string& launcher,

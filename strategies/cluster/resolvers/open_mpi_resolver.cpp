@@ -86,6 +86,7 @@ std::string open_mpi_resolver::misplacement() const {
   if (!local) return {};
   auto all = addresses();
   auto own = number("OMPI_COMM_WORLD_RANK");
+  if (own >= all.size()) return {}; // the task of this process is refused
   auto is_beside
     = [host = host_of(all[own])](const auto& address) { return host_of(address) == host; };
   auto before = std::ranges::count_if(std::span{all}.first(own), is_beside);

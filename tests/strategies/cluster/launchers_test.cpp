@@ -105,8 +105,8 @@ TEST_SUITE("strategies/cluster/open_mpi_resolver") {
     CHECK(refused({}, mpirun("0", "3", "2", "n[1-"))
             .starts_with("failed_precondition: TROUPE_HOSTS: malformed host list"));
     CHECK(refused({}, mpirun("0", "many", "2"))
-          == "failed_precondition: Open MPI: OMPI_COMM_WORLD_SIZE must be a whole number, not "
-             "'many'");
+          == "failed_precondition: Open MPI: OMPI_COMM_WORLD_SIZE must be a whole number up to "
+             "100000, not 'many'");
     CHECK(resolved(mpirun("0", "2", "2", "a:65535"))
             .problem_line()
             .starts_with("Open MPI: worker 1: 'a:65536' has no port from 1 to 65535"));
@@ -205,11 +205,15 @@ TEST_SUITE("strategies/cluster/torchrun_resolver") {
     CHECK(torchrun_refused(torchrun("0"), "MASTER_ADDR", "")
           == "failed_precondition: torchrun has not set MASTER_ADDR: start the process by it, or "
              "give --cluster");
-    CHECK(torchrun_refused(torchrun("0"), "MASTER_PORT", "x")
-          == "failed_precondition: torchrun: MASTER_PORT must be a whole number, not 'x'");
+    CHECK(
+      torchrun_refused(torchrun("0"), "MASTER_PORT", "x")
+      == "failed_precondition: torchrun: MASTER_PORT must be a whole number up to 100000, not 'x'");
     CHECK(torchrun_refused(torchrun("0"), "MASTER_PORT", "65532")
           == "failed_precondition: torchrun: MASTER_PORT is 65532, so 4 ports behind it would be "
              "above 65535: give another --master-port");
+    CHECK(torchrun_refused(torchrun("0"), "WORLD_SIZE", "4000000000")
+          == "failed_precondition: torchrun: WORLD_SIZE must be a whole number up to 100000, not "
+             "'4000000000'");
     CHECK(torchrun_refused(torchrun("0"), "WORLD_SIZE", "0")
           == "failed_precondition: torchrun: WORLD_SIZE is 0, but there is this process");
     CHECK(resolved(torchrun("4")).problem_line()

@@ -148,8 +148,9 @@ TEST_SUITE("strategies/cluster/resolvers/slurm_resolver") {
     CHECK(refused({}, environment)
           == "failed_precondition: SLURM_STEP_TASKS_PER_NODE tells of 3 hosts, but "
              "SLURM_STEP_NODELIST of 2");
-    CHECK(refusal([] { return of({}, seven_tasks("x")).task_id(); })
-          == "failed_precondition: Slurm: SLURM_PROCID must be a whole number, not 'x'");
+    CHECK(
+      refusal([] { return of({}, seven_tasks("x")).task_id(); })
+      == "failed_precondition: Slurm: SLURM_PROCID must be a whole number up to 100000, not 'x'");
     CHECK(refusal([] { return of({}, seven_tasks("7")).task_id(); })
           == "failed_precondition: process 7 is said to be one of 7, counted from 0");
   }
