@@ -170,7 +170,7 @@ std::string rendezvous_state::names_of(whereabouts where) const {
   constexpr size_t shown = 8;
   auto more = names.size() > shown ? fmt::format(" and {} more", names.size() - shown) : "";
   names.resize(std::min(names.size(), shown));
-  return names.empty() ? "nobody" : fmt::format("{}{}", fmt::join(names, ", "), more);
+  return names.empty() ? "none" : fmt::format("{}{}", fmt::join(names, ", "), more);
 }
 
 rendezvous_actor::behavior_type rendezvous(rendezvous_pointer self, rendezvous_config config) {
