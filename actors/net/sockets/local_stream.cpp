@@ -39,7 +39,7 @@ struct descriptor_message {
 
   void make_room() {
     header.msg_control = control.data();
-    header.msg_controllen = control.size();
+    header.msg_controllen = CMSG_LEN(sizeof(int)); // what alignment leaves could hold another
   }
 
   void add(int descriptor) {

@@ -7,6 +7,9 @@
 #include <boost/asio/io_context.hpp>
 #include <doctest/doctest.h>
 
+#include <cstring>
+#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -236,6 +239,37 @@ TEST_SUITE("actors/net/sockets/local_stream") {
     io.restart();
     io.poll();
     CHECK(into.substr(0, read.bytes) == "abc");
+    ::close(sockets[1]);
+  }
+
+  TEST_CASE("a peer that sends more descriptors than one leaves none of them open") {
+    auto open_descriptors = [] {
+      std::filesystem::directory_iterator entries{"/proc/self/fd"};
+      return std::distance(begin(entries), end(entries));
+    };
+    auto sockets = socket_pair();
+    asio::io_context io;
+    stream_end acceptor{io, sockets[0]};
+    outcome accepted;
+    acceptor.stream->shake_hands(false, accepted.handler());
+    auto before = open_descriptors();
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control{};
+    char offer = 'm';
+    iovec content{&offer, 1};
+    msghdr message{};
+    message.msg_iov = &content;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    auto* part = CMSG_FIRSTHDR(&message);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(2 * sizeof(int));
+    std::memcpy(CMSG_DATA(part), sockets.data(), 2 * sizeof(int));
+    CHECK(::sendmsg(sockets[1], &message, 0) == 1);
+    io.poll();
+    CHECK((accepted.is_over && !accepted.failed));
+    CHECK(open_descriptors() == before);
     ::close(sockets[1]);
   }
 
