@@ -35,9 +35,9 @@ public:
   template <draws_times Draw>
   computing_time(Draw draw) : draw_one_(std::move(draw)) {}
 
-  /// @param block Draws the times that `one` draws one after the other, in less time.
-  computing_time(draw_one one, draw_block block)
-    : draw_one_(std::move(one)), draw_block_(std::move(block)) {}
+  /// @param many Draws the times that `one` draws one after the other, in less time.
+  computing_time(draw_one one, draw_block many)
+    : draw_one_(std::move(one)), draw_block_(std::move(many)) {}
 
   [[nodiscard]] job_time operator()(uint32_t replica, uint64_t iteration) const {
     return draw_one_(replica, iteration);

@@ -366,8 +366,8 @@ void simulated_network::arrive(in_flight_message message) {
      [this, message = std::move(message)]() mutable { arrive(std::move(message)); });
 }
 
-void simulated_network::lose(const in_flight_message& message, outcome outcome) {
-  count(outcome, message.kind);
+void simulated_network::lose(const in_flight_message& message, outcome result) {
+  count(result, message.kind);
   if (auto gradient = gradient_of(message.parcel)) lost_gradients_.insert(*gradient);
 }
 

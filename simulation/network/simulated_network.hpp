@@ -308,9 +308,9 @@ private:
   [[nodiscard]] const fault_probabilities* faults_of(const in_flight_message& message) const;
   [[nodiscard]] uint64_t bytes_of(const in_flight_message& message) const;
 
-  void count(outcome outcome, const char* kind) { ++counts_[{outcome, kind}]; }
+  void count(outcome result, const char* kind) { ++counts_[{result, kind}]; }
 
-  void lose(const in_flight_message& message, outcome outcome);
+  void lose(const in_flight_message& message, outcome result);
 
   world& world_;
   network_options options_;

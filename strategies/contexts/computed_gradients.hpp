@@ -58,8 +58,8 @@ public:
   }
 
   /// Writes the loss down on a tape of the host.
-  expression operator()(tape& tape, std::span<const expression> variables) const {
-    return on_host_(tape, variables);
+  expression operator()(tape& host_tape, std::span<const expression> variables) const {
+    return on_host_(host_tape, variables);
   }
 
   /// The loss and its gradients by the variables, on the device of a stream.

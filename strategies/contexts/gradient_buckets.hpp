@@ -79,7 +79,7 @@ public:
     friend class gradient_buckets;
     struct place;
 
-    explicit marker(std::shared_ptr<const place> place) : place_(std::move(place)) {}
+    explicit marker(std::shared_ptr<const place> here) : place_(std::move(here)) {}
 
     std::shared_ptr<const place> place_;
   };

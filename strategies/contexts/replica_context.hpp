@@ -66,8 +66,7 @@ public:
     std::shared_ptr<replicas_at_work> at_work; ///< Which of them are at work. Null in a run.
   };
 
-  replica_context(activity& activity, place place)
-    : activity_(activity), place_(std::move(place)) {}
+  replica_context(activity& activity, place here) : activity_(activity), place_(std::move(here)) {}
 
   replica_context(const replica_context&) = delete;
   replica_context& operator=(const replica_context&) = delete;

@@ -108,9 +108,9 @@ sharded_variable::sharded_variable(std::vector<variable> shards) : shards_(std::
 }
 
 sharded_variable sharded_variable::make(strategy& strategy, const std::string& name,
-                                        const tensor& initial, const partitioner& partitioner,
+                                        const tensor& initial, const partitioner& partition,
                                         const variable_options& options) {
-  auto count = shard_count(name, initial, partitioner);
+  auto count = shard_count(name, initial, partition);
   if (count == 1) return sharded_variable{{strategy.make_variable(name, initial, options)}};
   auto offsets = shard_offsets(initial.extents().dims().front(), count);
   std::vector<std::string> names;

@@ -35,7 +35,7 @@ public:
   /// Errors: throws `failure`: as `strategy::make_variable`; invalid_argument if the partitioner
   /// wants none, cuts along another axis, or makes more shards than there are rows.
   [[nodiscard]] static sharded_variable make(strategy& strategy, const std::string& name,
-                                             const tensor& initial, const partitioner& partitioner,
+                                             const tensor& initial, const partitioner& partition,
                                              const variable_options& options = {});
 
   // A move copies, so that a handle that was moved from still means the same.

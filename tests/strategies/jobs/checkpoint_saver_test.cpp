@@ -167,23 +167,6 @@ TEST_SUITE("strategies/jobs/checkpoint_saver_hook") {
     CHECK(warnings[2].find("Not a directory") != std::string::npos);
   }
 
-  TEST_CASE("a name that no checkpoint can hold fails the job, and does not hang it") {
-    scratch_folder scratch;
-    small_job job{{.policy = sync_policy::latest_token}};
-    auto odd = job.strategy.make_variable("__metadata__", zeros({1}, dtype::f64));
-    training_options training{.steps = 3, .variables = {odd}, .pace = one_second};
-    training.hooks = {std::make_shared<checkpoint_saver_hook>(
-      scratch.path(), checkpoint_options{.every_steps = 1})};
-    auto step = [&](replica_context& context) -> task<void> {
-      auto giving = give(context, job.optimizer, odd, zeros({1}, dtype::f64));
-      co_await giving;
-    };
-    auto seen = job.run(step, training);
-    REQUIRE(seen.report.failure);
-    CHECK(seen.report.failure->message.find("reserved") != std::string::npos);
-    CHECK(steps_in(scratch.path()).empty());
-  }
-
   TEST_CASE("a checkpoint of another job is refused before anything is changed") {
     scratch_folder scratch;
     static_cast<void>(save(scratch.path(), 2, {.every_steps = 1}));
