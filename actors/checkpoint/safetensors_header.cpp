@@ -19,7 +19,6 @@ static_assert(std::endian::native == std::endian::little, "files hold little-end
 
 using json = nlohmann::json;
 
-constexpr std::string_view metadata_key = "__metadata__";
 constexpr std::string_view checksum_key = "troupe.crc32c";
 constexpr std::string_view no_checksum = "00000000";
 constexpr uint64_t length_bytes = sizeof(uint64_t);
@@ -56,7 +55,7 @@ public:
   bool start_object(size_t) override {
     if (place_ == place::document) return go(place::header);
     if (place_ != place::header) return unexpected("an object");
-    if (name_ == metadata_key) return go(place::metadata);
+    if (name_ == safetensors_metadata_key) return go(place::metadata);
     entry_ = {};
     return go(place::entry);
   }
@@ -263,7 +262,8 @@ std::optional<std::string> json_text(const std::string& text) {
 }
 
 expected<std::string> format_metadata(const safetensors_metadata& metadata) {
-  auto text = fmt::format(R"("{}":{{"{}":"{}")", metadata_key, checksum_key, no_checksum);
+  auto text
+    = fmt::format(R"("{}":{{"{}":"{}")", safetensors_metadata_key, checksum_key, no_checksum);
   for (const auto& [key, value] : metadata) {
     const auto name = json_text(key);
     const auto content = json_text(value);
@@ -277,7 +277,7 @@ expected<std::string> format_metadata(const safetensors_metadata& metadata) {
 
 expected<std::string> format_entry(const safetensors_entry& entry) {
   const auto name = json_text(entry.name);
-  if (!name || entry.name == metadata_key) {
+  if (!name || entry.name == safetensors_metadata_key) {
     return fail(
       errc::invalid_argument,
       fmt::format("a tensor cannot be named {}: not UTF-8, or reserved", excerpt(entry.name)));

@@ -40,6 +40,9 @@ struct safetensors_header {
   std::string bytes;                      ///< The header as in the file, with its length in front.
 };
 
+/// The name that no tensor can have: it holds the metadata.
+inline constexpr std::string_view safetensors_metadata_key = "__metadata__";
+
 /// The most bytes of the text; other readers have the same limit. Units: bytes.
 inline constexpr uint64_t safetensors_header_bytes_max = 100'000'000;
 

@@ -2,6 +2,7 @@
 // Refuses names of variables.
 #include "strategies/values/variable_name.hpp"
 
+#include "actors/checkpoint/safetensors_header.hpp"
 #include "messages/printable.hpp"
 #include "messages/throw_failure.hpp"
 
@@ -24,7 +25,7 @@ void check_variable_name(const std::string& name) {
     throw_failure(errc::invalid_argument,
                   "the variable name '{}' has control characters, shown as '?'; leave them out",
                   shown);
-  if (name == "__metadata__") // of a safetensors file
+  if (name == safetensors_metadata_key)
     throw_failure(errc::invalid_argument,
                   "no variable can be named '{}': checkpoints keep something else by this name; "
                   "choose another",

@@ -5,6 +5,7 @@
 #include "actors/net/host_port.hpp"
 #include "actors/net/sockets/local_socket.hpp"
 #include "actors/net/sockets/local_stream.hpp"
+#include "actors/net/sockets/plain_stream.hpp"
 #include "actors/net/sockets/tls.hpp"
 
 #include <boost/asio/ip/tcp.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that is offered and taken, bytes that are copied, and who has to be woken for them.
+// Offers and takes the memory, copies bytes, and wakes the process that waits for them.
 #include "actors/net/sockets/local_stream.hpp"
 
 #include <boost/asio/post.hpp>

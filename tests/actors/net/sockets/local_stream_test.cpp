@@ -97,6 +97,16 @@ struct connection {
   stream_end acceptor;
 };
 
+/// A read that may wait for its bytes.
+struct begun_read {
+  explicit begun_read(stream_end& end) {
+    end.stream->read_some(asio::buffer(into), result.handler());
+  }
+
+  std::string into = std::string(10, 0);
+  outcome result;
+};
+
 /// Looks into the socket, where there are wake-ups only.
 size_t bytes_in(int socket) {
   std::array<char, 4096> bytes{};
@@ -125,16 +135,14 @@ TEST_SUITE("actors/net/sockets/local_stream") {
   TEST_CASE("a process that sleeps is woken by the first bytes") {
     connection pair;
     pair.shake_hands();
-    std::string into(10, 0);
-    outcome read;
-    pair.acceptor.stream->read_some(asio::buffer(into), read.handler());
+    begun_read read{pair.acceptor};
     pair.turn();
-    CHECK_FALSE(read.is_over);
+    CHECK_FALSE(read.result.is_over);
     CHECK(pair.dialer.stream->write_now(buffers_of("abc")) == 3);
     CHECK_FALSE(pair.acceptor.reads.complete_one()); // it sleeps
     pair.io.poll();
-    CHECK(read.is_over);
-    CHECK(read.bytes == 3);
+    CHECK(read.result.is_over);
+    CHECK(read.result.bytes == 3);
   }
 
   TEST_CASE("a write of more than there is room for ends when the other side has read") {
@@ -167,42 +175,36 @@ TEST_SUITE("actors/net/sockets/local_stream") {
       is_gone ? pair.dialer.stream->close() : pair.dialer.stream->finish();
       pair.turn();
       CHECK(pair.read(pair.acceptor) == "last");
-      std::string into(10, 0);
-      outcome read;
-      pair.acceptor.stream->read_some(asio::buffer(into), read.handler());
+      begun_read read{pair.acceptor};
       pair.turn();
-      CHECK(read.is_over);
-      CHECK(read.failed == asio::error::eof);
+      CHECK(read.result.is_over);
+      CHECK(read.result.failed == asio::error::eof);
     }
   }
 
   TEST_CASE("a peer that is gone ends the read and the write that wait for it") {
     connection pair;
     pair.shake_hands();
-    std::string into(10, 0);
-    outcome read;
+    begun_read read{pair.acceptor};
     outcome written;
     std::string text(5 << 20, 'a');
-    pair.acceptor.stream->read_some(asio::buffer(into), read.handler());
     pair.acceptor.stream->write(buffers_of(text), written.handler());
     pair.turn();
-    CHECK_FALSE((read.is_over || written.is_over));
+    CHECK_FALSE((read.result.is_over || written.is_over));
     pair.dialer.stream->close();
     pair.turn();
-    CHECK(read.failed == asio::error::eof);
+    CHECK(read.result.failed == asio::error::eof);
     CHECK(written.failed == asio::error::broken_pipe);
   }
 
   TEST_CASE("a stream that is closed ends its own read") {
     connection pair;
     pair.shake_hands();
-    std::string into(10, 0);
-    outcome read;
-    pair.acceptor.stream->read_some(asio::buffer(into), read.handler());
+    begun_read read{pair.acceptor};
     pair.turn();
     pair.acceptor.stream->close();
     pair.turn();
-    CHECK(read.failed == asio::error::operation_aborted);
+    CHECK(read.result.failed == asio::error::operation_aborted);
   }
 
   TEST_CASE("a process that cannot take the memory gets all bytes through the socket") {
