@@ -85,7 +85,6 @@ std::vector<gradient_and_variable> pairs_of(std::vector<gradient> gradients,
   for (size_t i = 0; i < variables.size(); ++i)
     pairs.push_back({std::move(gradients[i]), variables[i]});
   return pairs;
-  pairs.reserve(variables.size());
 }
 
 step_function learn(const sync_replicas_optimizer& optimizer, std::vector<variable> variables,

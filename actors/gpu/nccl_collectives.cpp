@@ -116,6 +116,7 @@ ncclDataType_t type_of(dtype type) {
 const char* function_of(collective_kind kind) {
   constexpr const char* names[]
     = {"ncclAllReduce", "ncclAllGather", "ncclReduceScatter", "ncclBroadcast", "a barrier"};
+  static_assert(std::size(names) == static_cast<size_t>(collective_kind::barrier) + 1);
   return names[static_cast<size_t>(kind)];
 }
 

@@ -71,10 +71,9 @@ void finder_state::end(uint64_t number, expected<caf::strong_actor_ptr> result) 
   auto found = open.find(number);
   auto answer = std::move(found->second.answer);
   open.erase(found);
-  if (result)
-    answer.deliver(found_actor{std::move(*result)});
-  else
-    answer.deliver(to_caf(result.error()));
+  deliver(std::move(answer), std::move(result).map([](caf::strong_actor_ptr actor) {
+    return found_actor{std::move(actor)};
+  }));
 }
 
 void finder_state::on_answer(const search_over& over) {

@@ -105,7 +105,7 @@ expected<std::vector<uint64_t>> expand_tasks_per_node(std::string_view text) {
   for (std::string_view part : split_list(text)) {
     if (part.empty()) return refuse(text);
     auto open = std::min(part.find("(x"), part.size());
-    auto count = parse_count(part.substr(0, open), tasks_max);
+    auto count = parse_count(part.substr(0, open), number_max);
     expected<uint64_t> times{1};
     if (open < part.size()) {
       if (!part.ends_with(')')) return refuse(part);

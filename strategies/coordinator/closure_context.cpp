@@ -74,7 +74,7 @@ task<tensor> closure_context::read(variable source) {
   co_return remember(source, value_of(std::move(answer)));
 }
 
-task<tensor> closure_context::apply(variable target, change how, variable_operand operand) {
+task<tensor> closure_context::apply(variable target, change operation, variable_operand operand) {
   check_wanted();
   check_made_by("a change", *place_.owner, target);
   if (std::holds_alternative<distributed_value<tensor>>(operand)
@@ -90,7 +90,8 @@ task<tensor> closure_context::apply(variable target, change how, variable_operan
     auto value = co_await reading;
     operand = value;
   }
-  auto changing = change_copy(activity_, target, component_of(target, 0), how, std::move(operand));
+  auto changing
+    = change_copy(activity_, target, component_of(target, 0), operation, std::move(operand));
   auto value = co_await changing;
   co_return value;
 }

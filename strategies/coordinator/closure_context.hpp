@@ -101,7 +101,8 @@ public:
   void check_wanted() const;
 
 protected:
-  [[nodiscard]] task<tensor> apply(variable target, change how, variable_operand operand) override;
+  [[nodiscard]] task<tensor> apply(variable target, change operation,
+                                   variable_operand operand) override;
 
 private:
   friend class variable_read_cache;

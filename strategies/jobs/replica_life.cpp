@@ -15,7 +15,7 @@
 
 namespace troupe {
 
-/// The body of each replica. All replicas share it, as long as one actor.
+/// The body of each replica. All replicas share it, and it lives as long as one of them.
 struct replica_script {
   sync_replicas_optimizer optimizer;
   session_function body;

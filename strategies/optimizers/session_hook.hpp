@@ -83,8 +83,8 @@ public:
   virtual void after_snapshot(const job_snapshot&) {}
 
   /// A replica was lost, or the job is about to end badly; the actors are still as they were.
-  /// @param message One line, which names the culprit. The chief waits until this returns.
-  virtual void on_trouble(const std::string& /*message*/) {}
+  /// @param trouble One line, which names the culprit. The chief waits until this returns.
+  virtual void on_trouble(const std::string& /*trouble*/) {}
 
   /// The last messages of other processes have been collected; a process that did not answer within
   /// 5 s is named. Perhaps after `end`.

@@ -14,7 +14,7 @@ namespace troupe {
 
 namespace {
 
-// Which dimensions are summed scope.
+// Which dimensions are summed over.
 std::vector<bool> summed(const std::vector<int64_t>& axes, size_t rank) {
   std::vector<bool> result(rank);
   for (auto axis : axes) {

@@ -2,18 +2,17 @@
 // Turns the options of a job into those of its strategy.
 #include "tools/job/job_strategy.hpp"
 
+#include "actors/recording/seconds.hpp"
 #include "strategies/kinds/mirrored_strategy.hpp"
 #include "strategies/kinds/multi_worker_mirrored_strategy.hpp"
 
-#include <chrono>
 #include <cstdint>
 
 namespace troupe {
 
 std::unique_ptr<strategy> make_strategy(world& world, server& server, const job_options& options,
                                         const job_devices& devices) {
-  auto deadline
-    = std::chrono::duration_cast<job_time>(std::chrono::duration<double>{options.deadline_seconds});
+  auto deadline = to_job_time(options.deadline_seconds);
   auto trainers = server.trainers();
   auto replica_devices = cpu_devices(static_cast<uint32_t>(server.replicas() / trainers.size()));
   if (options.strategy == strategy_kind::mirrored)

@@ -23,7 +23,7 @@ namespace troupe {
 /// Compares the options where no chief does: each process sends its own to the others. All
 /// processes of the strategy make the call together; one that is alone sends nothing. Errors:
 /// throws `failure` with failed_precondition: which process's line differs from the first one's,
-/// and how; as `cross_replica_context::exchanged`.
+/// and how; as the collectives of the strategy's `reducer`.
 void check_same_options(strategy& strategy, const std::string& agreement);
 
 } // namespace troupe

@@ -2,6 +2,7 @@
 // The roles of a process in a job, and the objects that its options ask for.
 #include "tools/job/running_job.hpp"
 
+#include "actors/recording/seconds.hpp"
 #include "actors/world/compute_device.hpp"
 #include "kernels/math/matmul.hpp"
 #include "messages/throw_failure.hpp"
@@ -31,10 +32,6 @@
 namespace troupe {
 
 namespace {
-
-job_time to_job_time(double seconds) {
-  return std::chrono::duration_cast<job_time>(std::chrono::duration<double>{seconds});
-}
 
 // A line that explains an update of more gradients than there are replicas; else nothing.
 std::string gradients_of_each(const job_options& options) {

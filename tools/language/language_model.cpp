@@ -247,7 +247,7 @@ repeated_work dense_work(const language_model_config& config, const text_batch& 
   return work;
 }
 
-// Runs the dense work as a graph from the second step stream. Work that depends on the batch's
+// Runs the dense work as a graph from the second step on. Work that depends on the batch's
 // bytes comes after it.
 expected<step_on_stream> differentiate_by_graph(cuda_stream& stream,
                                                 const language_model_config& config,

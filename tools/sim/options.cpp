@@ -2,6 +2,7 @@
 // The options of `troupe sim`, with their ranges and descriptions, and the experiment of them all.
 #include "tools/sim/options.hpp"
 
+#include "actors/recording/seconds.hpp"
 #include "simulation/collective_clock.hpp"
 #include "simulation/distributions/distribution_preset.hpp"
 #include "tools/options/job_checks.hpp"
@@ -344,9 +345,8 @@ expected<void> check_aggregate(std::span<const sim_options> rows) {
 
 local_sgd_options local_sgd_of(const sim_options& options) {
   if (options.policy != local_sgd_name) return {};
-  std::chrono::duration<double> averaging{options.averaging_time.value_or(0)};
   return {.local_steps = static_cast<uint32_t>(options.local_steps.value_or(1)),
-          .averaging_time = std::chrono::duration_cast<job_time>(averaging)};
+          .averaging_time = to_job_time(options.averaging_time.value_or(0))};
 }
 
 // Gains are measured where there is something to measure, unless the user knows better.

@@ -148,9 +148,8 @@ void reading_threads::read(woken_actor& woken) {
 
 // Calls one handler: the next that there is. @returns How many that were; 0: there will be none.
 size_t reading_threads::handle_next() {
-  auto is_rings_turn = ++handled_ % ring_turns != 0;
-  if (is_rings_turn ? rings_.complete_one() : io_.poll_one() > 0) return 1;
-  if (look() || !rings_.may_sleep()) return 1;
+  if (++handled_ % ring_turns == 0 && io_.poll_one() > 0) return 1;
+  if (rings_.complete_one() || look() || !rings_.may_sleep()) return 1;
   auto began = steady_clock::now();
   auto handled = io_.run_one();
   spin_.has_slept(steady_clock::now() - began);

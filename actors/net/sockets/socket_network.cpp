@@ -168,7 +168,7 @@ public:
     if (!with)
       return answer(
         message, {errc::unavailable, fmt::format("{} is not there", name_of(message.to.at.node))});
-    // The news of an actor's end comes after message it has said, in whatever lane that was.
+    // The news of an actor's end comes after its messages, in whatever lane those were.
     if (message.kind == parcel::content_kind::down) {
       auto again = *encoded;
       again.header.lane = lane::bulk;

@@ -82,6 +82,7 @@ TEST_SUITE("strategies/cluster/host_list") {
     CHECK(counts("3(x1),2(x2)") == "3 2 2");
     for (const auto* text : {"", "a", "2x3", "2(x3", "2(x)", "(x3)", "2(3)", "2(x999999999)"})
       CHECK(counts(text).starts_with("malformed tasks per node"));
+    CHECK(counts("100001") == "tasks per node '100001': these are more than 100000 tasks");
     CHECK(counts("1,50000(x2)") == "tasks per node '50000(x2)': these are more than 100000 tasks");
   }
 }
