@@ -54,6 +54,11 @@ scenario_report simulate(const scenario& scenario) {
     throw failure{{errc::invalid_argument,
                    "a single slow link is simulated in collectives only; leave it out, or name the "
                    "collective"}};
+  for (auto dead : scenario.dead_replicas)
+    if (dead >= scenario.sync.total_num_replicas)
+      throw failure{{errc::invalid_argument,
+                     fmt::format("dead_replicas names replica {}, but there are {} replicas", dead,
+                                 scenario.sync.total_num_replicas)}};
   scenario_report report;
   if (scenario.collective)
     collective_job{scenario, report}.run();

@@ -45,7 +45,7 @@ struct scenario {
   uint64_t steps = 100;
   computing_time compute = constant_time(std::chrono::seconds{1});
   update_time update = {};             ///< Empty: updates take no time.
-  std::vector<uint32_t> dead_replicas; ///< They never start.
+  std::vector<uint32_t> dead_replicas; ///< They never start. Below the number of replicas.
   uint64_t seed = 0;                   ///< Draws the order of events at equal times.
   local_sgd_options local_sgd = {};
   /// The network between nodes; nothing: messages take no time, and replicas read no variables.
@@ -126,7 +126,7 @@ struct scenario_report {
 /// count again.
 /// Errors: throws `failure` with invalid_argument, as `sync_options::validate`, `owners_plan`,
 /// `fault_plan::validate` and `check_owner_copies`; if the direct engine is asked for and cannot;
-/// for what a job of collectives has not.
+/// for what a job of collectives has not; for a dead replica that does not exist.
 [[nodiscard]] scenario_report simulate(const scenario& scenario);
 
 } // namespace troupe

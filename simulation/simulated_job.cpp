@@ -209,7 +209,7 @@ void simulated_job::spoil(uint32_t replica, std::vector<gradient>& gradients) {
     if (kind == corruption::wrong_shape || dense == nullptr)
       gradient = zeros({2, 3, 5, 7});
     else
-      gradient = filled(dtype::f32, dense->extents(), not_a_number);
+      gradient = filled(dense->type(), dense->extents(), not_a_number);
   }
 }
 

@@ -56,7 +56,8 @@ void simulated_processes::start(node_index node) {
   lives_.push_back({.node = node, .attempt = attempt_, .entered = network_.now()});
   member_config config{
     .roll = *roll,
-    .who = {.member = node, .clock = world_.now(), .seed = world_.seed(), .replicas = replicas_}};
+    .entrance
+    = {.member = node, .clock = world_.now(), .seed = world_.seed(), .replicas = replicas_}};
   config.on_begin = [this, life](const auto& begins) { begin(life, begins); };
   config.on_end = [this, life](const auto&) { leave(life); };
   config.on_left = [this, life](const auto& ending) { come_to_end(life, ending); };

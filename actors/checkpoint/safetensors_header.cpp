@@ -6,7 +6,6 @@
 #include <bit>
 #include <cstring>
 #include <fmt/format.h>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <unordered_set>
@@ -29,20 +28,6 @@ std::optional<dtype> dtype_named(std::string_view name) {
   const auto* found = std::ranges::find(dtype_names, name);
   if (found == std::end(dtype_names)) return {};
   return static_cast<dtype>(found - dtype_names);
-}
-
-// The bytes of a tensor; nothing if they, or the strides of an empty one, are beyond 63 bits.
-std::optional<uint64_t> bytes_of(dtype type, std::span<const uint64_t> dims) {
-  constexpr uint64_t bytes_max = std::numeric_limits<int64_t>::max();
-  uint64_t bytes = element_bytes(type);
-  bool is_empty = false;
-  for (auto dim : dims) {
-    is_empty |= dim == 0;
-    const auto factor = std::max<uint64_t>(dim, 1);
-    if (factor > bytes_max / bytes) return {};
-    bytes *= factor;
-  }
-  return is_empty ? 0 : bytes;
 }
 
 // Parses the text as it is read; nothing is nested deeper than {"name": {"shape": [...]}}.
@@ -171,7 +156,7 @@ bool header_reader::finish_entry() {
   const auto& offsets = *entry_.offsets;
   if (offsets.size() != 2 || offsets[0] > offsets[1])
     return refuse(tensor + ": data_offsets is not a begin and an end");
-  const auto bytes = bytes_of(*entry_.type, *entry_.dims);
+  const auto bytes = bytes_of_array(element_bytes(*entry_.type), *entry_.dims);
   if (!bytes) return refuse(tensor + ": its shape is beyond 63 bits");
   if (*bytes != offsets[1] - offsets[0]) {
     return refuse(fmt::format("{}: data_offsets [{}, {}] hold {} bytes, its shape needs {}", tensor,

@@ -30,12 +30,6 @@ constexpr int meeting_looks = 8;
 // part before.
 constexpr auto last_calls_time = std::chrono::milliseconds{500};
 
-std::string_view kind_name(collective_kind kind) {
-  constexpr std::string_view names[]
-    = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "barrier"};
-  return names[static_cast<size_t>(kind)];
-}
-
 // ---- trouble ----
 
 // All calls fail, here and at all peers, and no device waits for another one any more.
@@ -135,7 +129,7 @@ void on_answer(device_communicator_pointer self, uint64_t number, const device_w
 // A stream that waits for others frees itself when the group is given up, which is before the gpu
 // gives up.
 device_work work_for(std::string purpose, job_time timeout) {
-  return {.what = std::move(purpose), .timeout = 2 * timeout};
+  return {.purpose = std::move(purpose), .timeout = 2 * timeout};
 }
 
 template <class Then>
@@ -368,8 +362,8 @@ std::string agreement_on(std::span<const collective_call> calls) {
   std::string all;
   auto name = [](const collective_call& call) {
     const auto& first = call.contributions.front();
-    return fmt::format("{} on devices of '{}', {} x {} {}, root {}", kind_name(call.kind),
-                       call.name, call.contributions.size(), to_string(first.type()),
+    return fmt::format("{} on devices of '{}', {} x {} {}, root {}", name_of(call.kind), call.name,
+                       call.contributions.size(), to_string(first.type()),
                        to_string(first.extents()), call.root);
   };
   if (calls.size() == 1) return name(calls.front());

@@ -2,9 +2,9 @@
 // Devices by name: the only file that knows whether this build has GPU support.
 #include "actors/gpu/device_list.hpp"
 
+#include "messages/text.hpp"
+
 #include <algorithm>
-#include <cctype>
-#include <charconv>
 #include <fmt/format.h>
 #include <optional>
 #include <string>
@@ -41,25 +41,15 @@ expected<std::shared_ptr<compute_device>> open_cuda_device(int, uint32_t) {
 }
 #endif
 
-// The number behind the colon, if that is all that follows.
-std::optional<int> index_in(std::string_view text) {
-  int index = 0;
-  const auto* end = text.data() + text.size();
-  auto [stop, wrong] = std::from_chars(text.data(), end, index);
-  if (wrong != std::errc{} || stop != end || index < 0) return std::nullopt;
-  return index;
-}
-
 } // namespace
 
 expected<device> read_device(std::string_view written) {
-  std::string name{written};
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  auto name = lower_case(written);
   if (name.starts_with("/device:")) name = name.substr(8);
   auto is_gpu = name.starts_with("gpu:");
-  auto index = is_gpu || name.starts_with("cpu:") ? index_in(std::string_view{name}.substr(4))
+  auto index = is_gpu || name.starts_with("cpu:") ? number_of<int>(std::string_view{name}.substr(4))
                                                   : std::nullopt;
-  if (index) return device{is_gpu ? device_kind::cuda : device_kind::cpu, *index};
+  if (index && *index >= 0) return device{is_gpu ? device_kind::cuda : device_kind::cpu, *index};
   return fail(errc::invalid_argument, fmt::format("'{}' is no device", written));
 }
 

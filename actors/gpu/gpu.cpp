@@ -147,7 +147,7 @@ caf::result<device_work_done> on_work(gpu_pointer self, const device_work& work)
   auto& device = *state.config.device;
   if (work.stream >= device.stream_count())
     return to_caf(
-      {errc::invalid_argument, fmt::format("{}: {} has {} streams, and no stream {}", work.what,
+      {errc::invalid_argument, fmt::format("{}: {} has {} streams, and no stream {}", work.purpose,
                                            device.name(), device.stream_count(), work.stream)});
   if (is_lost(state)) {
     leave_if_done(self);
@@ -156,7 +156,7 @@ caf::result<device_work_done> on_work(gpu_pointer self, const device_work& work)
   auto answer = self->make_response_promise<device_work_done>();
   auto timeout = work.timeout > job_time{0} ? work.timeout : state.config.deadline;
   auto now = state.config.world->now();
-  auto ticket = state.ledger.add(work.stream, work.what, timeout, now);
+  auto ticket = state.ledger.add(work.stream, work.purpose, timeout, now);
   state.open.emplace(ticket, gpu_state::open_work{std::make_shared<device_work>(work), answer});
   launch_waiting(self, work.stream);
   plan_watch(self);

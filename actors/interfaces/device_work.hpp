@@ -19,7 +19,7 @@ class compute_stream;
 /// Work for one stream of a device.
 struct device_work {
   uint32_t stream = 0;
-  std::string what; ///< For errors: "a step of replica 3".
+  std::string purpose; ///< For errors: "a step of replica 3".
   /// Asks the stream for everything; need not wait for it. Thread: one that computes. An exception
   /// of it goes to the asker, and is no fault of the device. Everything that it refers to lives
   /// until the device is done.

@@ -5,9 +5,9 @@
 #include "actors/net/node.hpp"
 #include "actors/policies/waiting_lines.hpp"
 #include "actors/recording/seconds.hpp"
+#include "messages/text.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <fmt/format.h>
@@ -29,13 +29,6 @@ std::optional<std::string_view> after(std::string_view role, std::string_view na
   return name.substr(role.size());
 }
 
-std::optional<uint32_t> number_in(std::string_view text) {
-  uint32_t number = 0;
-  auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (wrong != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 tl::unexpected<error> nobody_entered(const std::string& name) {
   return fail(errc::not_found, fmt::format("no process has entered as '{}'", name));
 }
@@ -51,6 +44,10 @@ cluster_placement::cluster_placement(cluster_layout layout, membership& nodes,
                                      job_time start_deadline)
   : layout_(layout), nodes_(nodes), start_deadline_(start_deadline),
     here_(nodes.here()->address().node), ps_loads_(layout.ps) {}
+
+std::shared_ptr<array_places> cluster_placement::arrays() const {
+  return nodes_.here()->arrays();
+}
 
 void cluster_placement::tell_waiting(const std::string& line) {
   if (on_waiting_) return on_waiting_(line);
@@ -89,11 +86,11 @@ expected<node_index> cluster_placement::node_of(const std::string& name, double 
     if (auto at = place_of(fmt::format("owner {}", *variable)); at && layout_.ps > 0)
       return layout_.mirror_node(*at);
   if (auto replica = after("replica ", name))
-    if (auto number = number_in(*replica)) return layout_.replica_node(*number);
+    if (auto number = number_of<uint32_t>(*replica)) return layout_.replica_node(*number);
   if (auto rank = after("communicator ", name))
-    if (auto number = number_in(*rank)) return layout_.communicator_node(*number);
+    if (auto number = number_of<uint32_t>(*rank)) return layout_.communicator_node(*number);
   if (auto worker = after("worker ", name))
-    if (auto number = number_in(*worker)) return layout_.worker_node(*number);
+    if (auto number = number_of<uint32_t>(*worker)) return layout_.worker_node(*number);
   return layout_.chief_node();
 }
 

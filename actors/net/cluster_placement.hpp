@@ -36,6 +36,8 @@ public:
 
   [[nodiscard]] uint32_t here() const override { return here_; }
 
+  [[nodiscard]] std::shared_ptr<array_places> arrays() const override;
+
   [[nodiscard]] std::string name_here() const override { return nodes_.name_of(here_); }
 
   [[nodiscard]] std::map<uint32_t, std::string> others() const override;

@@ -2,7 +2,8 @@
 // Taking addresses apart, and saying what they lack.
 #include "actors/net/host_port.hpp"
 
-#include <charconv>
+#include "messages/text.hpp"
+
 #include <fmt/format.h>
 
 namespace troupe {
@@ -52,11 +53,10 @@ std::string to_string(const host_port& address) {
 }
 
 expected<uint64_t> parse_count(std::string_view text, uint64_t max) {
-  uint64_t number = 0;
-  auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (problem != std::errc{} || end != text.data() + text.size() || number > max)
+  auto number = number_of<uint64_t>(text);
+  if (!number || *number > max)
     return bad_address(fmt::format("'{}' is no whole number from 0 to {}", text, max));
-  return number;
+  return *number;
 }
 
 } // namespace troupe

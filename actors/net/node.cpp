@@ -64,7 +64,7 @@ caf::error from_here(const caf::error& reason, const std::string& process) {
 }
 
 // The same for a request and its response, urgent or not.
-uint64_t number_of(caf::message_id id) {
+uint64_t request_number(caf::message_id id) {
   return id.request_id().integer_value();
 }
 
@@ -167,7 +167,7 @@ void node::send(const actor_address& to, caf::mailbox_element& element) {
     if (is_request && is_over(to.at))
       lost = lost_.at(to.at.node).reason;
     else if (is_request)
-      pending_[{sender->id(), number_of(element.mid)}] = {sender, sent.id, to.at};
+      pending_[{sender->id(), request_number(element.mid)}] = {sender, sent.id, to.at};
   }
   if (is_new) watch(sender);
   if (lost) return fail_request(sender, sent.id, to_caf(*lost));
@@ -298,7 +298,7 @@ void node::deliver_message(parcel message, caf::execution_unit* host) {
   {
     std::lock_guard guard{mutex_};
     if (is_over(message.from.at)) return;
-    if (id.is_response()) pending_.erase({message.to.actor, number_of(id)});
+    if (id.is_response()) pending_.erase({message.to.actor, request_number(id)});
     receiver = known(message.to);
     if (receiver) sender = known(message.from);
   }

@@ -2,8 +2,8 @@
 // The figures of a running job in Prometheus' text format, and its actors in JSON.
 #include "actors/observing/exposition.hpp"
 
-#include "actors/net/host_port.hpp"
 #include "actors/recording/seconds.hpp"
+#include "messages/text.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -206,9 +206,9 @@ void write_tasks(exposition& out, std::span<const task_sight> tasks, job_time no
 const replica_figures* figures_of(const std::string& name, const job_figures& job) {
   constexpr std::string_view role = "replica ";
   if (!name.starts_with(role)) return nullptr;
-  auto index = parse_count(std::string_view{name}.substr(role.size()), UINT32_MAX);
+  auto index = number_of<uint32_t>(std::string_view{name}.substr(role.size()));
   if (!index) return nullptr;
-  auto found = job.replicas.find(static_cast<uint32_t>(*index));
+  auto found = job.replicas.find(*index);
   return found != job.replicas.end() ? &found->second : nullptr;
 }
 

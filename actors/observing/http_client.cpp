@@ -34,11 +34,6 @@ using boost::system::error_code;
 using plain_http = beast::tcp_stream;
 using tls_http = beast::ssl_stream<beast::tcp_stream>;
 
-// A host as it stands in an address: IPv6 in brackets.
-std::string in_address(const std::string& host) {
-  return host.find(':') == std::string::npos ? host : fmt::format("[{}]", host);
-}
-
 /// A question and its reply. @tparam Stream Plain, or with TLS.
 template <class Stream>
 class conversation {
@@ -50,7 +45,7 @@ public:
     request_.method(http::verb::get);
     request_.target(question.path);
     request_.version(11);
-    request_.set(http::field::host, in_address(question.host));
+    request_.set(http::field::host, to_string(question.server));
     if (!question.authorization.empty())
       request_.set(http::field::authorization, question.authorization);
     request_.keep_alive(false);
@@ -60,7 +55,8 @@ public:
   Stream& stream() { return stream_; }
 
   expected<http_reply> hold() {
-    look_up(context_, question_.host, question_.port, [this](const expected<endpoint_list>& found) {
+    const auto& [host, port] = question_.server;
+    look_up(context_, host, std::to_string(port), [this](const expected<endpoint_list>& found) {
       is_found_ = true;
       found ? connect(*found) : give_up(found.error());
     });
@@ -76,9 +72,7 @@ public:
   }
 
 private:
-  [[nodiscard]] std::string address() const {
-    return fmt::format("{}:{}", in_address(question_.host), question_.port);
-  }
+  [[nodiscard]] std::string address() const { return to_string(question_.server); }
 
   void connect(const endpoint_list& found) {
     beast::get_lowest_layer(stream_).async_connect(
@@ -174,7 +168,7 @@ expected<http_reply> http_ask(const http_question& question) {
   ssl::context tls{ssl::context::tls_client};
   if (auto done = trust(tls, question.authority); !done) return tl::unexpected<error>(done.error());
   conversation<tls_http> talk{question, tls};
-  expect_name(talk.stream(), question.host);
+  expect_name(talk.stream(), question.server.host);
   return talk.hold();
 }
 

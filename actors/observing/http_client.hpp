@@ -2,6 +2,7 @@
 // One question to a server of HTTP, with or without TLS.
 #pragma once
 
+#include "actors/net/host_port.hpp"
 #include "messages/errc.hpp"
 
 #include <chrono>
@@ -12,8 +13,7 @@ namespace troupe {
 
 /// A question, and the server that it goes to.
 struct http_question {
-  std::string host;
-  std::string port; ///< A number or a service's name.
+  host_port server;
   std::string path;
   /// The asker's proof of identity, such as "Bearer TOKEN"; empty: nothing.
   std::string authorization{};

@@ -30,16 +30,6 @@ struct input_file::state {
   const std::byte* memory = nullptr;
 };
 
-namespace {
-
-tl::unexpected<error> cannot_read(const std::string& name) {
-  const int code = errno;
-  const auto kind = code == ENOENT || code == ENOTDIR ? errc::not_found : errc::resource;
-  return fail(kind, fmt::format("cannot read {}: {}", name, std::strerror(code)));
-}
-
-} // namespace
-
 expected<input_file> input_file::open(const std::filesystem::path& path) {
   auto opened = std::make_shared<state>(path.native());
   // Without O_NONBLOCK a pipe would keep us waiting for its writer before we could refuse it.
@@ -94,6 +84,12 @@ expected<void> input_file::read_at(uint64_t offset, std::span<std::byte> target)
 
 tl::unexpected<error> input_file::malformed(uint64_t offset, std::string_view problem) const {
   return fail(errc::malformed, fmt::format("{}: byte {}: {}", name(), offset, problem));
+}
+
+tl::unexpected<error> cannot_read(const std::string& name) {
+  const int code = errno;
+  const auto kind = code == ENOENT || code == ENOTDIR ? errc::not_found : errc::resource;
+  return fail(kind, fmt::format("cannot read {}: {}", name, std::strerror(code)));
 }
 
 std::string excerpt(std::string_view text, size_t bytes_max) {

@@ -50,6 +50,9 @@ private:
   std::shared_ptr<const state> state_;
 };
 
+/// The error of a system call that has refused to read a file, by errno: `not_found` or `resource`.
+[[nodiscard]] tl::unexpected<error> cannot_read(const std::string& name);
+
 /// Bytes of a file as part of an error message: in quotes, on one line, and cut where it would get
 /// too long to read.
 [[nodiscard]] std::string excerpt(std::string_view text, size_t bytes_max = 60);

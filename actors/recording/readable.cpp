@@ -2,6 +2,9 @@
 // The choice of units and digits.
 #include "actors/recording/readable.hpp"
 
+#include "actors/recording/seconds.hpp"
+
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <fmt/format.h>
@@ -40,6 +43,10 @@ std::string duration(job_time time) {
   if (std::llabs(seconds) < 3600)
     return fmt::format("{} min {:02} s", seconds / 60, std::llabs(seconds % 60));
   return fmt::format("{} h {:02} min", seconds / 3600, std::llabs(seconds / 60 % 60));
+}
+
+std::string duration(double seconds) {
+  return duration(to_job_time(std::clamp(seconds, 0.0, 1e9)));
 }
 
 std::string clock(job_time time) {

@@ -16,6 +16,9 @@ namespace troupe::readable {
 /// "3 min 05 s", "2 h 07 min".
 [[nodiscard]] std::string duration(job_time time);
 
+/// The same of seconds; 0 for less, and 1e9 for more.
+[[nodiscard]] std::string duration(double seconds);
+
 /// A duration as clocks show it: "0:07", "2:05", "1:02:07".
 [[nodiscard]] std::string clock(job_time time);
 

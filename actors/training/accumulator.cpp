@@ -273,7 +273,7 @@ std::vector<push_bundle> accumulator_state::take_first(size_t count) {
 }
 
 accumulator_state::taken accumulator_state::close_step(bool aggregates, const pending_take& take) {
-  uint32_t divisor = config.how == reduction::sum ? 1 : 0;
+  uint32_t divisor = config.reduction_type == reduction::sum ? 1 : 0;
   auto step = ledger.step();
   auto closed = ledger.close_step(take.required);
   auto gradients = take_first(closed.accepted.size());

@@ -31,7 +31,7 @@ struct accumulator_config {
   bundle_actor bundle;
   std::vector<variable_form> behind;    ///< The others, in the order of the bundle.
   std::optional<accumulator_form> form; ///< Given for an accumulator that stands alone.
-  reduction how = reduction::mean;
+  reduction reduction_type = reduction::mean;
   bool gradients_are_sums = false; ///< Over examples: an update divides by their number.
   /// A replica's second gradient to a step is dropped; the reply to its first one says to wait for
   /// the next step.

@@ -24,7 +24,7 @@ tl::unexpected<error> failed(const caf::error& reason) {
 
 void await_end(member_pointer self) {
   const auto& config = self->state.config;
-  self->request(config.roll, timeout, make_await_end(config.who.member))
+  self->request(config.roll, timeout, make_await_end(config.entrance.member))
     .then(
       [self](const msg<wire::JobEnded>& ended) {
         self->state.config.on_end(read_job_ended(ended.reader()));
@@ -34,7 +34,7 @@ void await_end(member_pointer self) {
 
 void enter(member_pointer self) {
   const auto& config = self->state.config;
-  self->request(config.roll, timeout, make_enter_job(config.who))
+  self->request(config.roll, timeout, make_enter_job(config.entrance))
     .then(
       [self](const msg<wire::JobBegins>& begins) {
         await_end(self);
@@ -45,7 +45,7 @@ void enter(member_pointer self) {
 
 void leave(member_pointer self) {
   const auto& config = self->state.config;
-  self->request(config.roll, timeout, make_leave_job(config.who.member))
+  self->request(config.roll, timeout, make_leave_job(config.entrance.member))
     .then(
       [self](const msg<wire::JobEnded>& ended) {
         self->quit();

@@ -14,7 +14,7 @@ namespace troupe {
 /// world. After one that got an error, only `on_left` is called.
 struct member_config {
   roll_call_actor roll;
-  entrance who;
+  troupe::entrance entrance;
   const observatory* observed = nullptr; ///< Watches this process; outlives the actor.
   /// The job begins. Errors: why it does not; unavailable, if the chief's process is gone.
   std::function<void(expected<msg<wire::JobBegins>>)> on_begin;

@@ -85,7 +85,7 @@ void ask_device(bundle_pointer self, std::string_view purpose,
   ++state.at_device;
   auto queued = std::make_shared<expected<void>>();
   device_work work{.stream = state.config.stream,
-                   .what = fmt::format("{} of variables {}", purpose, state.config.name),
+                   .purpose = fmt::format("{} of variables {}", purpose, state.config.name),
                    .launch = [launch = std::move(launch),
                               queued](compute_stream& stream) { *queued = launch(stream); },
                    .is_answered_when_queued = true};

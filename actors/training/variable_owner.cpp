@@ -177,7 +177,7 @@ ask_device(variable_owner_pointer self, const msg<Message>& request,
     const auto& place = config.places[pending->places[i]];
     device_work work{
       .stream = place.stream,
-      .what = fmt::format("what is asked of variable '{}'", config.variable.name),
+      .purpose = fmt::format("what is asked of variable '{}'", config.variable.name),
       .launch = [variable = self->state.at(pending->places[i]), request, handle, pending,
                  i](compute_stream&) { pending->answers[i] = (variable.get()->*handle)(request); },
       .is_answered_when_queued = stays_there(request, place.owned->where())};

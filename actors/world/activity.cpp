@@ -74,7 +74,7 @@ void activity::ask_device(const gpu_actor& device, device_work work, Done done, 
 }
 
 void activity::begin_on_device(std::function<void(std::stop_token, compute_stream&)> work) {
-  device_work request{.stream = processor_.stream, .what = purpose_};
+  device_work request{.stream = processor_.stream, .purpose = purpose_};
   request.launch
     = [work = std::move(work), stop = stop_.get_token()](compute_stream& on) { work(stop, on); };
   auto ticket = computations_;
@@ -91,7 +91,7 @@ void activity::begin_on_device(std::function<void(std::stop_token, compute_strea
 void activity::begin_offload_to(const processor& where, std::string purpose,
                                 std::function<void(compute_stream&)> work) {
   device_work request{
-    .stream = where.stream, .what = std::move(purpose), .launch = std::move(work)};
+    .stream = where.stream, .purpose = std::move(purpose), .launch = std::move(work)};
   ask_device(
     where.device, std::move(request),
     [this](const device_work_done& done) {

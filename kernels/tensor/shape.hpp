@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +53,11 @@ template <class Extents, class Extent>
     most /= extent;
   return most == 0;
 }
+
+/// The bytes of an array of these extents; nothing if they, or the strides of an array without
+/// elements, are beyond 63 bits.
+[[nodiscard]] std::optional<uint64_t> bytes_of_array(uint64_t element_bytes,
+                                                     std::span<const uint64_t> extents);
 
 /// "[3, 4]"; "[]" for a scalar.
 [[nodiscard]] std::string to_string(const shape& value);

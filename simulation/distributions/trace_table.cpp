@@ -3,6 +3,7 @@
 #include "simulation/distributions/trace_table.hpp"
 
 #include "actors/recording/input_file.hpp"
+#include "messages/text.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -19,13 +20,6 @@ namespace {
 
 constexpr uint64_t file_bytes_max = uint64_t{1} << 30;
 constexpr uint32_t trace_replicas_max = 1'000'000;
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view blanks = " \t\r";
-  auto first = text.find_first_not_of(blanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
-}
 
 std::string_view unquoted(std::string_view text) {
   auto is_quoted = text.size() > 1 && text.front() == '"' && text.back() == '"';
@@ -51,10 +45,8 @@ bool is_number(std::string_view text) {
 }
 
 std::optional<double> number_of(std::string_view text) {
-  double number = 0;
-  auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
-  auto is_read = problem == std::errc{} && end == text.data() + text.size();
-  if (!is_read || !std::isfinite(number) || number < 0) return std::nullopt;
+  auto number = troupe::number_of<double>(text);
+  if (!number || !std::isfinite(*number) || *number < 0) return std::nullopt;
   return number;
 }
 

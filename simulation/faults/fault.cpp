@@ -2,8 +2,8 @@
 // Names of faults, and the checks and figures of plans.
 #include "simulation/faults/fault.hpp"
 
-#include "actors/net/host_port.hpp"
 #include "actors/recording/seconds.hpp"
+#include "messages/text.hpp"
 #include "simulation/network/end_of_time.hpp"
 
 #include <algorithm>
@@ -27,8 +27,7 @@ constexpr int unlikely = 20; // times the mean: exceeded by one exponential draw
 
 std::optional<uint32_t> number_after(std::string_view text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return std::nullopt;
-  auto number = parse_count(text.substr(prefix.size()), UINT32_MAX);
-  return number ? std::optional{static_cast<uint32_t>(*number)} : std::nullopt;
+  return number_of<uint32_t>(text.substr(prefix.size()));
 }
 
 bool exists(std::string_view node, uint32_t replicas, uint32_t owners) {

@@ -3,12 +3,12 @@
 #include "strategies/cluster/cluster_check.hpp"
 
 #include "actors/net/host_port.hpp"
+#include "messages/text.hpp"
 #include "strategies/cluster/task_types.hpp"
 
 #include <algorithm>
 #include <arpa/inet.h>
 #include <array>
-#include <cctype>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <map>
@@ -297,8 +297,7 @@ private:
   // One text for all that are the same address everywhere.
   static std::string place_of(host_port address) {
     auto& host = address.host;
-    std::ranges::transform(host, host.begin(),
-                           [](unsigned char letter) { return std::tolower(letter); });
+    host = lower_case(host);
     if (host.ends_with('.')) host.pop_back();
     if (host == "localhost") host = "127.0.0.1";
     return to_string(address);

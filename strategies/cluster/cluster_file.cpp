@@ -146,19 +146,12 @@ troupe::cluster_spec toml_resolver::cluster_spec() const {
   return read().spec;
 }
 
-std::string toml_resolver::master(const task_query& query) const {
-  return address_of(query);
-}
-
-std::optional<std::string> toml_resolver::task_type() const {
-  return own().task_type ? own().task_type : read().task_type;
-}
-
-std::optional<uint64_t> toml_resolver::task_id() const {
-  if (own().task_id) return own().task_id;
-  auto id = read().task_id;
-  if (!id || *id < 0) return std::nullopt;
-  return static_cast<uint64_t>(*id);
+task_query toml_resolver::found_task() const {
+  auto declared = read();
+  task_query own{.task_type = std::move(declared.task_type)};
+  if (declared.task_id && *declared.task_id >= 0)
+    own.task_id = static_cast<uint64_t>(*declared.task_id);
+  return own;
 }
 
 declared_cluster toml_resolver::read() const {

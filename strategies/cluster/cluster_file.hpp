@@ -37,14 +37,10 @@ public:
   explicit toml_resolver(std::string path, task_query own = {})
     : cluster_resolver(std::move(own)), path_(std::move(path)) {}
 
-  using cluster_resolver::master;
-
   [[nodiscard]] troupe::cluster_spec cluster_spec() const override;
-  [[nodiscard]] std::string master(const task_query& query) const override;
-  [[nodiscard]] std::optional<std::string> task_type() const override;
-  [[nodiscard]] std::optional<uint64_t> task_id() const override;
 
 private:
+  [[nodiscard]] task_query found_task() const override;
   [[nodiscard]] declared_cluster read() const;
 
   std::string path_;

@@ -3,6 +3,7 @@
 #include "strategies/cluster/cluster_flags.hpp"
 
 #include "actors/net/host_port.hpp"
+#include "messages/text.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -11,12 +12,6 @@
 namespace troupe {
 
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  auto begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
-}
 
 // The parts between commas, or whatever separates them; an empty one at the end is none.
 std::vector<std::string> split(std::string_view text, char separator) {

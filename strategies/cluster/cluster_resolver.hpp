@@ -32,8 +32,11 @@ public:
   [[nodiscard]] virtual troupe::cluster_spec cluster_spec() const = 0;
 
   /// The address to dial in order to talk to a task, with the rpc layer before it if there is
-  /// one: "grpc://host:port"; empty if the resolver knows none.
-  [[nodiscard]] virtual std::string master(const task_query& query) const = 0;
+  /// one: "grpc://host:port"; empty if the resolver knows none, or neither the query nor the
+  /// resolver says type and id.
+  [[nodiscard]] virtual std::string master(const task_query& query) const {
+    return address_of(query);
+  }
 
   /// The address of the own task.
   [[nodiscard]] std::string master() const { return master(task_query{}); }
@@ -47,11 +50,15 @@ public:
     return num_accelerators(task_query{});
   }
 
-  /// The job of the own task; nothing if it is not known.
-  [[nodiscard]] virtual std::optional<std::string> task_type() const { return own_.task_type; }
+  /// The job of the own task, as it was set, else as the source says; nothing if it is not known.
+  [[nodiscard]] virtual std::optional<std::string> task_type() const {
+    return own_.task_type ? own_.task_type : found_task().task_type;
+  }
 
-  /// The index of the own task in its job; nothing if it is not known.
-  [[nodiscard]] virtual std::optional<uint64_t> task_id() const { return own_.task_id; }
+  /// The index of the own task in its job, from the same place.
+  [[nodiscard]] virtual std::optional<uint64_t> task_id() const {
+    return own_.task_id ? own_.task_id : found_task().task_id;
+  }
 
   /// The rpc layer that stands before addresses, as in "grpc://"; nothing: addresses have none.
   [[nodiscard]] virtual std::optional<std::string> rpc_layer() const { return own_.rpc_layer; }
@@ -76,6 +83,9 @@ protected:
 
   /// The values that were set, and not read from the resolver's source.
   [[nodiscard]] const task_query& own() const { return own_; }
+
+  /// The own task's type and id as the resolver's source says.
+  [[nodiscard]] virtual task_query found_task() const { return {}; }
 
   /// The address of the task asked for, else of the own one; empty if neither says type and id.
   [[nodiscard]] std::string address_of(const task_query& query) const;

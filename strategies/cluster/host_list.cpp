@@ -13,9 +13,6 @@ namespace {
 
 using names = std::vector<std::string>;
 
-// A typing mistake must not fill the memory.
-constexpr uint64_t hosts_max = 100'000;
-constexpr uint64_t tasks_max = 100'000;
 constexpr ptrdiff_t brackets_max = 8; // of a name
 constexpr uint64_t number_max = 999'999'999;
 
@@ -49,7 +46,7 @@ expected<names> expand_numbers(std::string_view text) {
     auto high = parse_count(last, number_max);
     if (!low || !high) return malformed(part, "brackets hold numbers and ranges, as in [1-3,7]");
     if (*low > *high) return malformed(part, "this range ends before it begins");
-    if (numbers.size() + (*high - *low) >= hosts_max)
+    if (numbers.size() + (*high - *low) >= launcher_number_max)
       return malformed(part, "so many hosts there are not");
     for (auto number = *low; number <= *high; ++number)
       numbers.push_back(fmt::format("{:0{}}", number, first.size()));
@@ -69,7 +66,7 @@ expected<names> expand_host(std::string_view text) {
   if (!numbers) return numbers;
   auto endings = expand_host(text.substr(close + 1));
   if (!endings) return endings;
-  if (numbers->size() * endings->size() > hosts_max)
+  if (numbers->size() * endings->size() > launcher_number_max)
     return malformed(text, "so many hosts there are not");
   names hosts;
   for (const auto& number : *numbers)
@@ -90,7 +87,7 @@ expected<std::vector<std::string>> expand_hostlist(std::string_view text) {
     auto expanded = expand_host(part);
     if (!expanded) return expanded;
     std::ranges::move(*expanded, std::back_inserter(hosts));
-    if (hosts.size() > hosts_max) return malformed(part, "so many hosts there are not");
+    if (hosts.size() > launcher_number_max) return malformed(part, "so many hosts there are not");
   }
   return hosts;
 }
@@ -109,14 +106,14 @@ expected<std::vector<uint64_t>> expand_tasks_per_node(std::string_view text) {
     expected<uint64_t> times{1};
     if (open < part.size()) {
       if (!part.ends_with(')')) return refuse(part);
-      times = parse_count(part.substr(open + 2, part.size() - open - 3), hosts_max);
+      times = parse_count(part.substr(open + 2, part.size() - open - 3), launcher_number_max);
     }
-    if (!count || !times || counts.size() + *times > hosts_max) return refuse(part);
+    if (!count || !times || counts.size() + *times > launcher_number_max) return refuse(part);
     tasks += *times * *count;
-    if (tasks > tasks_max)
-      return fail(
-        errc::invalid_argument,
-        fmt::format("tasks per node '{}': these are more than {} tasks", part, tasks_max));
+    if (tasks > launcher_number_max)
+      return fail(errc::invalid_argument,
+                  fmt::format("tasks per node '{}': these are more than {} tasks", part,
+                              launcher_number_max));
     counts.insert(counts.end(), *times, *count);
   }
   return counts;

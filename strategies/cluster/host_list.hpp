@@ -11,6 +11,10 @@
 
 namespace troupe {
 
+/// The most hosts, tasks or ranks that a launcher may tell of: a typing mistake must not fill the
+/// memory.
+inline constexpr uint64_t launcher_number_max = 100'000;
+
 /// "n[9-10,12],login" is n9, n10, n12, login: in this order, with equal hosts as often as they
 /// stand there. Numbers keep the zeros of the first one: "n[08-10]" is n08, n09, n10. There may be
 /// several brackets, the last one counts fastest.

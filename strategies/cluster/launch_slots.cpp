@@ -4,17 +4,11 @@
 
 #include "actors/net/host_port.hpp"
 #include "messages/throw_failure.hpp"
+#include "strategies/cluster/host_list.hpp"
 
 #include <fmt/format.h>
 
 namespace troupe {
-
-namespace {
-
-// Processes, ranks and ports. A variable that is wrong must not fill the memory with addresses.
-constexpr uint64_t slot_number_max = 100'000;
-
-} // namespace
 
 cluster_spec sliced(const job_counts& jobs, const std::vector<std::string>& addresses) {
   uint64_t task_count = 0;
@@ -55,10 +49,10 @@ std::string launcher_text(const environment_reader& environment, const std::stri
 uint64_t launcher_number(const environment_reader& environment, const std::string& launcher,
                          std::initializer_list<const char*> names) {
   auto text = launcher_text(environment, launcher, names);
-  auto number = parse_count(text, slot_number_max);
+  auto number = parse_count(text, launcher_number_max);
   if (!number)
     throw_failure(errc::failed_precondition, "{}: {} must be a whole number up to {}, not '{}'",
-                  launcher, *names.begin(), slot_number_max, text);
+                  launcher, *names.begin(), launcher_number_max, text);
   return *number;
 }
 

@@ -5,6 +5,7 @@
 #include "actors/net/host_port.hpp"
 #include "actors/net/remote_proxy.hpp"
 #include "kernels/tensor/crc32c.hpp"
+#include "messages/text.hpp"
 #include "messages/throw_failure.hpp"
 #include "strategies/cluster/launcher_notice.hpp"
 #include "strategies/cluster/listening_card.hpp"
@@ -13,7 +14,6 @@
 #include <caf/send.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <fmt/format.h>
 #include <span>
 #include <thread>
@@ -173,14 +173,12 @@ server::server(world& world, const resolved_cluster& cluster, server_options opt
   placement_->on_waiting(std::move(tell));
   placement_->on_spared(
     [](const spared_tasks& spared) { tell_launcher(spared, process_environment()); });
-  chief_gone_ = std::make_shared<std::promise<expected<void>>>();
-  end_ = chief_gone_->get_future().share();
-  network_->on_loss([chief = layout.chief_node(), gone = chief_gone_,
-                     is_told = false](node_index node, const error& reason) mutable {
-    if (node != chief || std::exchange(is_told, true)) return;
-    auto on_purpose = reason.code == errc::cancelled;
-    gone->set_value(on_purpose ? expected<void>{} : tl::unexpected<error>(reason));
-  });
+  network_->on_loss(
+    [chief = layout.chief_node(), end = end_](node_index node, const error& reason) {
+      if (node != chief) return;
+      auto on_purpose = reason.code == errc::cancelled;
+      end(on_purpose ? expected<void>{} : tl::unexpected<error>(reason));
+    });
   begin_to_find(std::move(stop));
 }
 
@@ -194,19 +192,10 @@ void server::begin_to_find(std::stop_token stop) {
   });
 }
 
-// It looks at the network until it has ended.
-void server::end_finder() {
-  auto over = std::make_shared<std::promise<void>>();
-  auto has_ended = over->get_future();
-  auto finder = caf::actor_cast<caf::strong_actor_ptr>(std::exchange(finder_, {}));
-  finder->get()->attach_functor([over] { over->set_value(); });
-  caf::anon_send_exit(caf::actor_cast<caf::actor>(finder), caf::exit_reason::user_shutdown);
-  static_cast<void>(world_.run_until(has_ended));
-}
-
 server::~server() {
   on_stop_.reset();
-  end_finder();
+  // It looks at the network until it has ended.
+  end_actor(world_, std::exchange(finder_, {}), caf::exit_reason::user_shutdown, world::for_ever);
   if (!network_) return;
   network_->on_loss({});
   network_->leave(leave_timeout);
@@ -264,7 +253,7 @@ std::string server::target() const {
 
 expected<void> server::join() {
   if (!network_ || is_chief_) return {};
-  return end_.get();
+  return end_.wait(world_);
 }
 
 std::string job_name(const resolved_cluster& cluster, const environment_reader& environment) {
@@ -289,10 +278,7 @@ std::string job_name(const resolved_cluster& cluster, const environment_reader& 
 expected<std::optional<std::chrono::microseconds>> spin_of(const environment_reader& environment) {
   auto text = environment("TROUPE_SPIN_US");
   if (!text || text->empty()) return std::nullopt;
-  uint32_t number = 0;
-  const auto* end = text->data() + text->size();
-  auto [behind, failed] = std::from_chars(text->data(), end, number);
-  if (failed == std::errc{} && behind == end) return std::chrono::microseconds{number};
+  if (auto number = number_of<uint32_t>(*text)) return std::chrono::microseconds{*number};
   return fail(
     errc::invalid_argument,
     fmt::format("TROUPE_SPIN_US is '{}'; give it a whole number of microseconds for which "

@@ -7,6 +7,7 @@
 #include "actors/net/maker.hpp"
 #include "actors/net/sockets/byte_stream.hpp"
 #include "actors/net/sockets/socket_network.hpp"
+#include "actors/world/completion.hpp"
 #include "actors/world/world.hpp"
 #include "strategies/cluster/environment.hpp"
 #include "strategies/cluster/finding.hpp"
@@ -140,7 +141,6 @@ public:
 
 private:
   void begin_to_find(std::stop_token stop);
-  void end_finder();
   void publish_actor(const std::string& name, const caf::strong_actor_ptr& actor);
   [[nodiscard]] find_actor search_for(const std::string& task, const std::string& name,
                                       std::optional<job_time> deadline);
@@ -156,8 +156,7 @@ private:
   std::unique_ptr<socket_network> network_; ///< Null if alone.
   std::optional<lone_node> alone_;          ///< Else.
   std::optional<cluster_placement> placement_;
-  std::shared_ptr<std::promise<expected<void>>> chief_gone_;
-  std::shared_future<expected<void>> end_;
+  completion<void> end_; ///< Told when the chief's process is gone.
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
 };
 

@@ -2,8 +2,9 @@
 // Names of jobs, and how people misspell them.
 #include "strategies/cluster/task_types.hpp"
 
+#include "messages/text.hpp"
+
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
 namespace troupe {
@@ -25,9 +26,7 @@ std::string meant_task_type(std::string_view name) {
     {"slave", "worker"},
     {"eval", "evaluator"},
   }};
-  std::string small{name};
-  for (char& letter : small)
-    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  auto small = lower_case(name);
   for (const auto& [beginning, type] : beginnings)
     if (small.starts_with(beginning)) return std::string{type};
   return {};

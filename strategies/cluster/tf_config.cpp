@@ -3,9 +3,9 @@
 #include "strategies/cluster/tf_config.hpp"
 
 #include "actors/net/host_port.hpp"
+#include "messages/text.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -165,12 +165,8 @@ private:
 
   std::optional<int64_t> read_index(const tf_config_json& index) {
     if (index.is_number_integer()) return index.get<int64_t>();
-    if (index.is_string()) {
-      auto text = index.get<std::string>();
-      int64_t number = 0;
-      auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-      if (failed == std::errc{} && end == text.data() + text.size()) return number;
-    }
+    if (index.is_string())
+      if (auto number = number_of<int64_t>(index.get<std::string>())) return number;
     problem("the task's 'index' must be a whole number, not {}", index.dump());
     return std::nullopt;
   }

@@ -204,6 +204,7 @@ random_key replica_context::random(std::string_view purpose) const {
 }
 
 const variable_owner_actor& replica_context::owner_of(const variable& source) const {
+  check_same_world("read", activity_.world(), source);
   return place_.actors ? place_.actors->owner_of(source) : source.owner();
 }
 

@@ -230,6 +230,7 @@ private:
   [[nodiscard]] task<std::map<size_t, tensor>> read_bundles(troupe::device device);
 
   /// The actor to ask for a variable: in a job, as this replica knows it.
+  /// Errors: throws `failure` as `check_same_world`.
   [[nodiscard]] const variable_owner_actor& owner_of(const variable& source) const;
 
   /// Tells the others that this replica is in a merge_call. It is woken with the arguments of all

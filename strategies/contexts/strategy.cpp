@@ -2,9 +2,11 @@
 // Runs functions on replicas and across them, and reads and changes variables from outside.
 #include "strategies/contexts/strategy.hpp"
 
+#include "actors/recording/seconds.hpp"
 #include "actors/replication/directory.hpp"
 #include "actors/training/replica.hpp"
 #include "actors/world/ask.hpp"
+#include "actors/world/completion.hpp"
 #include "actors/world/compute_device.hpp"
 #include "messages/throw_failure.hpp"
 #include "messages/training_message.hpp"
@@ -30,7 +32,7 @@ constexpr uint32_t owners_in_a_row = 4;
 // Runs a user's call that waits for actors: a coroutine in an actor of its own.
 task<void> run_body(activity& activity, strategy& strategy, cross_replica_body body,
                     std::shared_ptr<std::promise<std::shared_ptr<void>>> result,
-                    std::shared_ptr<std::promise<void>> over) {
+                    completion<void> over) {
   context_stack stack;
   activity.set_surroundings(&stack);
   stack.push({context_kind::cross_replica, &strategy});
@@ -42,7 +44,7 @@ task<void> run_body(activity& activity, strategy& strategy, cross_replica_body b
     result->set_exception(std::current_exception());
   }
   activity.set_surroundings(nullptr);
-  over->set_value();
+  over({});
 }
 
 void check_gather(const strategy& strategy) {
@@ -58,20 +60,6 @@ void check_gather(const strategy& strategy) {
 // How long replicas that were told to stop may take to do so.
 job_time time_to_stop(job_time deadline) {
   return std::min<job_time>(std::chrono::seconds{5}, deadline);
-}
-
-// Ready when an actor has ended.
-std::future<void> end_of(const caf::actor& actor) {
-  auto ended = std::make_shared<std::promise<void>>();
-  actor->attach_functor([ended] { ended->set_value(); });
-  return ended->get_future();
-}
-
-// Has an actor end, and waits for that until the timeout is over.
-void end_actor(world& world, const caf::actor& actor, caf::exit_reason reason, job_time timeout) {
-  auto over = end_of(actor);
-  caf::anon_send_exit(actor, reason);
-  static_cast<void>(world.run_until(over, timeout));
 }
 
 // Before anything is made of it.
@@ -163,8 +151,7 @@ void strategy::let_go() {
     return owner || mirror;
   };
   if (std::uncaught_exceptions() > 0 || std::ranges::none_of(variables_, is_here)) return;
-  auto over = end_of(presence_);
-  static_cast<void>(world_.run_until(over, layout_.deadline));
+  static_cast<void>(end_of(presence_).comes(world_, layout_.deadline));
 }
 
 // A process that is ahead must not leave while others still need its messages. After a failure
@@ -179,8 +166,7 @@ void strategy::leave_group(bool waits) {
     static_cast<void>(ask<collective_result>(world_, communicator, last));
   }
   // The communicator sends its last messages before it ends. Only then may its node leave.
-  end_actor(world_, caf::actor_cast<caf::actor>(communicator), caf::exit_reason::user_shutdown,
-            time_to_stop(layout_.deadline));
+  end_actor(world_, communicator, caf::exit_reason::user_shutdown, time_to_stop(layout_.deadline));
 }
 
 void strategy::leave_others() {
@@ -197,7 +183,7 @@ std::vector<variable> strategy::trainable_variables() const {
 tensor strategy::read(const variable& source) {
   context_check::waiting("read of the strategy",
                          "await read of the context that your function was given");
-  check_same_world("read", *this, source);
+  check_same_world("read", world_, source);
   if (layout_.group && source.synchronization() == variable_synchronization::on_read)
     return cross_replica([source](cross_replica_context& context) { return context.read(source); });
   return value_of(ask<msg<wire::VariableSnapshot>>(world_, source.owner(), make_read_variable()));
@@ -257,7 +243,7 @@ std::vector<tensor> strategy::experimental_local_results(const variable& variabl
 // The copies that the replicas of this process have of a variable.
 distributed_value<tensor> strategy::copies_of(std::string_view call, const variable& source) {
   context_check::blocking(call, *this);
-  check_same_world(call, *this, source);
+  check_same_world(call, world_, source);
   return run([source](replica_context& context) { return context.read(source); });
 }
 
@@ -302,25 +288,24 @@ run_outcome strategy::run_on_replicas(std::vector<replica_body> bodies) {
   throw_failure(
     errc::deadline_exceeded,
     "a run on {} replicas is not over after {:.1f} s, and holds all threads of the world",
-    num_replicas_, std::chrono::duration<double>(layout_.deadline).count());
+    num_replicas_, seconds(layout_.deadline));
 }
 
 std::shared_ptr<void> strategy::run_cross_replica(cross_replica_body body) {
   auto result = std::make_shared<std::promise<std::shared_ptr<void>>>();
-  auto ended = std::make_shared<std::promise<void>>();
-  auto over = ended->get_future();
+  completion<void> over;
   replica_config config{.world = &world_};
-  config.body = [this, body = std::move(body), result, ended](activity& activity) {
-    return run_body(activity, *this, body, result, ended);
+  config.body = [this, body = std::move(body), result, over](activity& activity) {
+    return run_body(activity, *this, body, result, over);
   };
   auto host = world_.system().spawn(replica, std::move(config));
   world_.introduce(host.id(), "cross-replica");
-  if (auto turned = world_.run_until(over, timeout()); !turned) {
-    end_actor(world_, caf::actor_cast<caf::actor>(host), caf::exit_reason::kill,
+  if (!over.comes(world_, timeout())) {
+    end_actor(world_, host, caf::exit_reason::kill,
               time_to_stop(layout_.deadline)); // it refers to this strategy
     throw_failure(errc::deadline_exceeded,
                   "a cross-replica function of the {} strategy is not over after {:.1f} s",
-                  layout_.name, std::chrono::duration<double>(layout_.deadline).count());
+                  layout_.name, seconds(layout_.deadline));
   }
   return result->get_future().get();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Refuses layouts that no strategy can have.
+#include "actors/recording/seconds.hpp"
 #include "actors/world/compute_device.hpp"
 #include "messages/throw_failure.hpp"
 #include "strategies/contexts/owner_replication.hpp"
@@ -64,7 +65,7 @@ void check_layout(const strategy_layout& layout) {
   if (layout.deadline <= job_time{0})
     throw_failure(errc::invalid_argument,
                   "the deadline of a {} strategy is {} s; it must be positive", layout.name,
-                  std::chrono::duration<double>(layout.deadline).count());
+                  seconds(layout.deadline));
   check_not_null(layout.compute_devices, "compute_devices");
   check_not_null(layout.variable_devices, "variable_devices");
   check_variable_devices(layout);

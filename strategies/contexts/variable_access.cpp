@@ -175,9 +175,9 @@ void check_made_by(std::string_view call, const strategy& expected, const variab
     call, target.name());
 }
 
-void check_same_world(std::string_view call, const strategy& strategy, const variable& variable) {
+void check_same_world(std::string_view call, world& world, const variable& variable) {
   const auto& owner = variable.owner();
-  if (!owner || &owner.home_system() == &strategy.world().system()) return;
+  if (!owner || &owner.home_system() == &world.system()) return;
   throw_failure(errc::invalid_argument,
                 "{} was called for variable '{}', which a strategy of another world made; use a "
                 "variable of this one",
@@ -214,12 +214,14 @@ int32_t component_of(const variable& target, uint32_t replica) {
 }
 
 task<tensor> read_copy(activity& activity, variable source, int32_t component) {
+  check_same_world("read", activity.world(), source);
   auto reading
     = activity.request<msg<wire::VariableSnapshot>>(source.owner(), make_read_variable(component));
   co_return value_of(co_await reading);
 }
 
 task<std::vector<tensor>> read_copies(activity& activity, variable source) {
+  check_same_world("read", activity.world(), source);
   std::vector<std::pair<variable_owner_actor, msg<wire::ReadVariable>>> requests;
   for (uint32_t i = 0; i < source.copies(); ++i)
     requests.emplace_back(source.owner(), make_read_variable(static_cast<int32_t>(i)));

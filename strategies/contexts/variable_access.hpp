@@ -124,17 +124,17 @@ void check_made_by(std::string_view call, const strategy& expected, const variab
 
 /// Refuses a variable of another world, whose actors this world cannot ask.
 /// Errors: throws `failure` with invalid_argument; the line names call and variable.
-void check_same_world(std::string_view call, const strategy& strategy, const variable& variable);
+void check_same_world(std::string_view call, world& world, const variable& variable);
 
 /// The index of a replica's own copy, or of an update's; `whole_variable` where all share it.
 [[nodiscard]] int32_t component_of(const variable& target, uint32_t replica);
 
 /// Asks a variable's owner for its value, or that of one copy, and waits.
-/// Errors: throws `failure` as the owner answers.
+/// Errors: throws `failure` as `check_same_world`, and as the owner answers.
 [[nodiscard]] task<tensor> read_copy(activity& activity, variable source, int32_t component);
 
 /// Asks a variable's owner for all copies that it has, and waits.
-/// Errors: throws `failure` as the owner answers.
+/// Errors: as `read_copy`.
 [[nodiscard]] task<std::vector<tensor>> read_copies(activity& activity, variable source);
 
 /// Has a variable's owner change one copy or all, and waits. @returns The new value.

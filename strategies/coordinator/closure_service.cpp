@@ -5,6 +5,7 @@
 #include "actors/coordinator/closure_worker.hpp"
 #include "actors/interfaces/caf_compat.hpp"
 #include "actors/recording/seconds.hpp"
+#include "actors/world/completion.hpp"
 #include "messages/coordinator_message.hpp"
 #include "messages/throw_failure.hpp"
 #include "strategies/contexts/owner_replication.hpp"
@@ -14,9 +15,7 @@
 #include <caf/send.hpp>
 #include <caf/stateful_actor.hpp>
 
-#include <atomic>
 #include <fmt/format.h>
-#include <future>
 #include <optional>
 #include <utility>
 
@@ -69,38 +68,13 @@ size_t leaf_count(const std::vector<closure_argument>& arguments) {
   return count;
 }
 
-/// An answer that is told once: the first one counts.
+// Waits for an answer; that of a wait that ends without one is the wait's error.
 template <class T>
-struct single_answer {
-  std::atomic<bool> is_told = false;
-  expected<T> value;
-  std::promise<void> promise;
-  std::future<void> is_known = promise.get_future();
-
-  /// Returns false if it was told before.
-  bool tell(expected<T> answer) {
-    if (is_told.exchange(true)) return false;
-    value = std::move(answer);
-    promise.set_value();
-    return true;
-  }
-
-  /// Waits for the answer; that of a wait that ends without one is the wait's error.
-  T wait(const closure_waiter& waiter, world& world, job_time timeout = world::for_ever) {
-    auto waited = waiter.wait(world, is_known, timeout);
-    if (!waited) tell(tl::unexpected<error>(waited.error())); // unless it was told just now
-    is_known.wait();
-    return value_or_throw(value);
-  }
-};
-
-// Known when the actor has ended.
-template <class Handle>
-std::future<void> when_ended(const Handle& actor) {
-  auto ended = std::make_shared<std::promise<void>>();
-  auto over = ended->get_future();
-  caf::actor_cast<caf::abstract_actor*>(actor)->attach_functor([ended] { ended->set_value(); });
-  return over;
+T wait_for(const completion<T>& answer, const closure_waiter& waiter, world& world,
+           job_time timeout = world::for_ever) {
+  auto waited = waiter.wait(world, answer.known(), timeout);
+  if (!waited) answer(tl::unexpected<error>(waited.error())); // unless it was told just now
+  return value_or_throw(answer.wait(world));
 }
 
 // The end of the job may be the reason why an owner is gone: word of it comes within this time.
@@ -116,7 +90,7 @@ struct bystander_state {
 caf::behavior bystander(caf::stateful_actor<bystander_state>* self,
                         const coordinator_actor& coordinator, uint32_t here,
                         const std::vector<variable_owner_actor>& owners,
-                        const std::shared_ptr<single_answer<void>>& ended) {
+                        const completion<void>& ended) {
   self->set_down_handler([self](const caf::down_msg& down) {
     if (!is_lost_node(down.reason) || self->state.lost) return;
     self->state.lost = from_caf(down.reason);
@@ -126,10 +100,9 @@ caf::behavior bystander(caf::stateful_actor<bystander_state>* self,
     self->monitor(owner);
   self
     ->request(coordinator, caf::infinite, make_await_service_end(here)) // a lost node answers
-    .then(
-      [ended](const msg<wire::ServiceEnded>&) { ended->tell({}); },
-      [ended](const caf::error& reason) { ended->tell(tl::unexpected<error>(from_caf(reason))); });
-  return {[self, ended](give_up) { ended->tell(tl::unexpected<error>(*self->state.lost)); }};
+    .then([ended](const msg<wire::ServiceEnded>&) { ended({}); },
+          [ended](const caf::error& reason) { ended(tl::unexpected<error>(from_caf(reason))); });
+  return {[self, ended](give_up) { ended(tl::unexpected<error>(*self->state.lost)); }};
 }
 
 } // namespace
@@ -169,11 +142,11 @@ closure_service::closure_service(troupe::strategy& strategy, coordinator_options
 closure_service::~closure_service() {
   if (!leads_) return;
   if (placement_ != nullptr) placement_->on_owners_return({});
-  auto over = when_ended(coordinator_);
+  auto ended = end_of(coordinator_);
   caf::anon_send(coordinator_, end_service{});
-  if (!world_.run_until(over, options_.end_timeout)) {
+  if (!ended.comes(world_, options_.end_timeout)) {
     world_.call([coordinator = coordinator_] { caf::anon_send(coordinator, give_up{}); });
-    static_cast<void>(world_.run_until(over, options_.end_timeout));
+    static_cast<void>(ended.comes(world_, options_.end_timeout));
   }
   end_workers();
 }
@@ -209,10 +182,8 @@ void closure_service::end_workers() {
   for (const auto& worker : spawned_)
     caf::anon_send_exit(worker, caf::exit_reason::user_shutdown);
   for (const auto& worker : std::exchange(spawned_, {})) {
-    auto over = when_ended(worker);
-    if (world_.run_until(over, options_.end_timeout)) continue;
-    caf::anon_send_exit(worker, caf::exit_reason::kill);
-    static_cast<void>(world_.run_until(over, options_.end_timeout));
+    if (end_of(worker).comes(world_, options_.end_timeout)) continue;
+    end_actor(world_, worker, caf::exit_reason::kill, options_.end_timeout);
   }
 }
 
@@ -269,20 +240,16 @@ void closure_service::schedule(const std::string& function, std::vector<closure_
   auto has_room = gauge_->taken.fetch_add(1) < options_.queue_capacity;
   if (has_room && !gauge_->has_failed) return caf::anon_send(coordinator_, std::move(closure));
   --gauge_->taken;
-  auto admission = std::make_shared<single_answer<void>>();
-  closure.admitted
-    = [admission](expected<void> answer) { return admission->tell(std::move(answer)); };
+  completion<void> admission;
+  closure.admitted = admission;
   caf::anon_send(coordinator_, std::move(closure));
-  admission->wait(*waiter_, world_);
+  wait_for(admission, *waiter_, world_);
 }
 
 bool closure_service::ask(bool until_all_are_done, job_time timeout) {
-  auto are_done = std::make_shared<single_answer<bool>>();
-  caf::anon_send(coordinator_,
-                 await_closures{until_all_are_done, [are_done](expected<bool> answer) {
-                                  return are_done->tell(std::move(answer));
-                                }});
-  return are_done->wait(*waiter_, world_, timeout);
+  completion<bool> are_done;
+  caf::anon_send(coordinator_, await_closures{until_all_are_done, are_done});
+  return wait_for(are_done, *waiter_, world_, timeout);
 }
 
 void closure_service::join(job_time timeout) {
@@ -298,10 +265,10 @@ void closure_service::serve(const std::stop_token& stop) {
     throw_failure(
       errc::wrong_context,
       "serve was called in the process that leads; it has workers of its own, and schedules");
-  auto ended = std::make_shared<single_answer<void>>();
+  completion<void> ended;
   std::stop_callback on_stop{stop, [this, ended] {
                                placement_->give_up(error{errc::cancelled, "asked to stop"});
-                               ended->tell({});
+                               ended({});
                              }};
   if (stop.stop_requested()) return;
   coordinator_ = value_or_throw(placement_->find<coordinator_actor>("member", "coordinator"));
@@ -310,11 +277,10 @@ void closure_service::serve(const std::stop_token& stop) {
                             workers_here_.empty() ? owner_list{} : owners("member"), ended);
   spawn_workers();
   offer_all_again(strategy_, false);
-  auto waited = world_.run_until(ended->is_known);
+  auto outcome = ended.wait(world_);
   end_workers();
   caf::anon_send_exit(waiting, caf::exit_reason::kill);
-  value_or_throw(std::move(waited));
-  value_or_throw(ended->value);
+  value_or_throw(std::move(outcome));
 }
 
 } // namespace troupe

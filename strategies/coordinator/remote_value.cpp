@@ -2,9 +2,8 @@
 // Waits for the outcome of a closure.
 #include "strategies/coordinator/remote_value.hpp"
 
+#include "actors/world/completion.hpp"
 #include "strategies/coordinator/closure_waiter.hpp"
-
-#include <future>
 
 namespace troupe {
 
@@ -26,16 +25,15 @@ bool closure_outcome::is_settled() const {
 }
 
 const std::vector<closure_value>& closure_outcome::wait(world& world) {
-  auto settled = std::make_shared<std::promise<void>>();
-  auto over = settled->get_future();
+  completion<void> settled;
   {
     std::lock_guard guard{mutex_};
     if (result_)
-      settled->set_value();
+      settled({});
     else
-      waiting_.emplace_back([settled] { settled->set_value(); });
+      waiting_.emplace_back([settled] { settled({}); });
   }
-  value_or_throw(waiter_ ? waiter_->wait(world, over) : world.run_until(over));
+  value_or_throw(waiter_ ? waiter_->wait(world, settled.known()) : settled.wait(world));
   if (!*result_) throw failure{result_->error()};
   return **result_; // it is written no more
 }

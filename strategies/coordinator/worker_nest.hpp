@@ -8,6 +8,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <type_traits>
 #include <utility>
@@ -80,21 +81,34 @@ struct part_of_worker {
   }
 };
 
+// Only the types of these two are asked for. Their bodies are there for compilers that do not
+// optimise, which make code of a nest's members all the same.
+
 /// Leaves as they are, and values of each worker as one of them.
 struct without_worker_values {
   template <class T>
-  T operator()(const std::vector<const T*>&);
+  T operator()(const std::vector<const T*>&) {
+    std::terminate();
+  }
+
   template <class T>
-  T operator()(const std::vector<const per_worker_values<T>*>&);
+  T operator()(const std::vector<const per_worker_values<T>*>&) {
+    std::terminate();
+  }
 };
 
 /// A parameter as it is written: in the place of each reference, an `own_of_worker`.
 struct written_leaf {
   template <class T>
-  T operator()(const std::vector<const T*>&);
+  T operator()(const std::vector<const T*>&) {
+    std::terminate();
+  }
+
   template <class T>
   own_of_worker<std::remove_const_t<T>>
-  operator()(const std::vector<const std::reference_wrapper<T>*>&);
+  operator()(const std::vector<const std::reference_wrapper<T>*>&) {
+    std::terminate();
+  }
 };
 
 } // namespace detail

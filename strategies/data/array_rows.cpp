@@ -5,7 +5,6 @@
 #include "strategies/data/dataset_stage.hpp"
 
 #include <fmt/format.h>
-#include <limits>
 
 namespace troupe {
 
@@ -22,19 +21,6 @@ struct row_layout {
   shape extents;
   dtype type = dtype::f32;
 };
-
-// The bytes of all dims together, or nothing beyond 63 bits; a dimension of 0 hides no overflow.
-std::optional<uint64_t> product(uint64_t bytes, std::span<const uint64_t> dims) {
-  constexpr uint64_t bytes_max = std::numeric_limits<int64_t>::max();
-  bool is_empty = false;
-  for (auto dim : dims) {
-    is_empty |= dim == 0;
-    const auto factor = std::max<uint64_t>(dim, 1);
-    if (factor > bytes_max / bytes) return {};
-    bytes *= factor;
-  }
-  return is_empty ? 0 : bytes;
-}
 
 expected<element> read_row(const input_file& file, const row_layout& layout, uint64_t index) {
   tensor row{layout.type, layout.extents};
@@ -69,7 +55,7 @@ expected<dataset> array_rows(const input_file& file, const array_layout& layout,
                           fmt::format("an array of {} dimensions: 1 to {} can be read row by row",
                                       dims.size(), rank_max));
   }
-  const auto bytes = product(layout.numbers.bytes, dims);
+  const auto bytes = bytes_of_array(layout.numbers.bytes, dims);
   if (!bytes || *bytes != file.bytes() - layout.offset) {
     return file.malformed(layout.offset,
                           fmt::format("{} bytes follow, where an array of [{}] needs {}",
@@ -77,7 +63,7 @@ expected<dataset> array_rows(const input_file& file, const array_layout& layout,
                                       bytes ? std::to_string(*bytes) : "more than 63 bits count"));
   }
   const std::span inner = std::span{dims}.subspan(1);
-  const row_layout rows{layout.offset, *product(layout.numbers.bytes, inner), layout.numbers,
+  const row_layout rows{layout.offset, *bytes_of_array(layout.numbers.bytes, inner), layout.numbers,
                         shape{std::vector<int64_t>(inner.begin(), inner.end())}, *chosen};
   element_reader read
     = [file, rows](uint64_t, uint64_t index) { return read_row(file, rows, index); };

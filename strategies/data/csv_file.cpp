@@ -4,6 +4,7 @@
 
 #include "kernels/tensor/elements.hpp"
 #include "messages/failure.hpp"
+#include "messages/text.hpp"
 #include "strategies/data/csv_rows.hpp"
 #include "strategies/data/dataset_stage.hpp"
 #include "strategies/data/stored_numbers.hpp"
@@ -38,12 +39,6 @@ struct row_plan {
   uint64_t first_row = 0; // In the table: 1 behind a header.
 };
 
-std::string_view trimmed(std::string_view text) {
-  const auto begin = std::min(text.find_first_not_of(" \t"), text.size());
-  const auto end = text.find_last_not_of(" \t") + 1;
-  return text.substr(begin, std::max(begin, end) - begin);
-}
-
 // A number that is out of range, if it is so because it is too small. The library for reading says
 // the same of one that is too large.
 template <class Number>
@@ -59,7 +54,7 @@ std::optional<Number> nearest_to_zero(std::string_view text) {
 // The whole of `text` as a number, or nothing.
 template <class Number>
 std::optional<Number> number_in(std::string_view text) {
-  text = trimmed(text);
+  text = trimmed(text, " \t");
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
   Number number{};
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -6,11 +6,11 @@
 #include "actors/training/replica.hpp"
 #include "actors/training/roll_call.hpp"
 #include "actors/training/token_queue.hpp"
+#include "actors/world/completion.hpp"
 #include "messages/throw_failure.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/job_actors.hpp"
 #include "strategies/contexts/owner_replication.hpp"
-#include "strategies/jobs/completion.hpp"
 #include "strategies/jobs/job_runner.hpp"
 #include "strategies/jobs/observed_tasks.hpp"
 #include "strategies/jobs/replica_life.hpp"
@@ -426,8 +426,8 @@ private:
     if (placement_ != nullptr && chief_) watch_no_returns();
     if (evaluator_) evaluator_->end();
     if (replicas_) replicas_->kill();
-    kill_and_await(world_, chief_);
-    kill_and_await(world_, recorder_);
+    end_actor(world_, chief_);
+    end_actor(world_, recorder_);
     if (actors_) actors_->end();
   }
 

@@ -3,10 +3,10 @@
 #include "actors/training/agreement.hpp"
 #include "actors/training/member.hpp"
 #include "actors/world/ask.hpp"
+#include "actors/world/completion.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/job_actors.hpp"
 #include "strategies/contexts/owner_replication.hpp"
-#include "strategies/jobs/completion.hpp"
 #include "strategies/jobs/job_runner.hpp"
 #include "strategies/jobs/replica_life.hpp"
 
@@ -57,7 +57,7 @@ public:
 
   ~job_member() override {
     clear();
-    kill_and_await(world_, member_);
+    end_actor(world_, member_);
     placement_.give_up({});
   }
 

@@ -2,10 +2,10 @@
 // A job without a chief: one run for each step, in all processes that have replicas.
 #include "actors/collective/collective_group.hpp"
 #include "actors/training/task_reporter.hpp"
+#include "actors/world/completion.hpp"
 #include "kernels/tensor/change.hpp"
 #include "messages/throw_failure.hpp"
 #include "strategies/jobs/checkpoint.hpp"
-#include "strategies/jobs/completion.hpp"
 #include "strategies/jobs/job_runner.hpp"
 #include "strategies/jobs/observed_tasks.hpp"
 #include "strategies/jobs/replica_check.hpp"
@@ -122,7 +122,7 @@ public:
                  session_control{stop}),
       body_(body), leads_(strategy.layout().should_checkpoint), stop_request_(std::move(stop)) {}
 
-  ~job_peer() override { kill_and_await(world_, reporter_); }
+  ~job_peer() override { end_actor(world_, reporter_); }
 
 private:
   // The first process looks at the others, where it is to; they have come to the same point.

@@ -3,7 +3,7 @@
 #include "strategies/jobs/observed_tasks.hpp"
 
 #include "actors/training/task_observer.hpp"
-#include "strategies/jobs/completion.hpp"
+#include "actors/world/completion.hpp"
 
 #include <caf/send.hpp>
 
@@ -22,7 +22,7 @@ observed_tasks::observed_tasks(world& world, job_time period, std::string here,
 }
 
 observed_tasks::~observed_tasks() {
-  kill_and_await(world_, observer_);
+  end_actor(world_, observer_);
 }
 
 std::function<void(uint32_t, const task_reporter_actor&)> observed_tasks::adder() const {

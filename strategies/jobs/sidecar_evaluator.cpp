@@ -4,8 +4,9 @@
 
 #include "actors/checkpoint/job_file.hpp"
 #include "actors/interfaces/activity_messages.hpp"
+#include "actors/recording/seconds.hpp"
+#include "actors/world/completion.hpp"
 #include "messages/throw_failure.hpp"
-#include "strategies/jobs/completion.hpp"
 
 #include <caf/event_based_actor.hpp>
 #include <caf/send.hpp>
@@ -77,11 +78,11 @@ expected<bool> sidecar_evaluator::evaluate(uint64_t step) const {
 
 error sidecar_evaluator::waited_in_vain(const evaluation_schedule& schedule) const {
   auto last = schedule.last_evaluated();
-  auto waited = std::chrono::duration<double>{options_.limits.timeout}.count();
   return {errc::deadline_exceeded,
           fmt::format("{} has left no checkpoint in {}{} and no sign of life for {:g} s",
                       options_.waits_for, options_.checkpoint_dir.string(),
-                      last ? fmt::format(" after that of step {}", *last) : std::string{}, waited)};
+                      last ? fmt::format(" after that of step {}", *last) : std::string{},
+                      seconds(options_.limits.timeout))};
 }
 
 sidecar_report sidecar_evaluator::start() {

@@ -43,7 +43,7 @@ accumulator_config to_config(troupe::world& world, const accumulator_options& op
   accumulator_config config;
   config.world = &world;
   config.form = accumulator_form{options.name, options.type, layout, options.shape};
-  config.how = options.reduction_type;
+  config.reduction_type = options.reduction_type;
   return config;
 }
 

@@ -176,7 +176,7 @@ token_queue_config queue_config(const sync_options& options, uint64_t first_step
 
 variable_payload state_of(strategy& strategy, const variable& variable) {
   context_check::waiting("get_slot", "look at slots when `train` has returned");
-  check_same_world("get_slot", strategy, variable);
+  check_same_world("get_slot", strategy.world(), variable);
   auto state = value_or_throw(
     ask<msg<wire::VariableState>>(strategy.world(), variable.owner(), make_read_state()));
   return read_state(state.reader(), state.owner());

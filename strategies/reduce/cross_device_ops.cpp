@@ -7,6 +7,7 @@
 #include "kernels/math/elementwise.hpp"
 #include "kernels/math/reduce.hpp"
 #include "kernels/tensor/change.hpp"
+#include "messages/text.hpp"
 #include "messages/throw_failure.hpp"
 #include "strategies/reduce/named_devices.hpp"
 #include "strategies/reduce/on_host.hpp"

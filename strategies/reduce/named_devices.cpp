@@ -6,7 +6,6 @@
 #include "messages/throw_failure.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <fmt/ranges.h>
 
 namespace troupe {
@@ -27,12 +26,6 @@ std::string canonical(const std::string& name) {
 }
 
 } // namespace
-
-std::string lower_case(std::string_view name) {
-  std::string result{name};
-  std::ranges::transform(result, result.begin(), [](unsigned char c) { return std::tolower(c); });
-  return result;
-}
 
 std::vector<std::string> canonical_devices(std::vector<std::string> names) {
   std::ranges::transform(names, names.begin(), canonical);

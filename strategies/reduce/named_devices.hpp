@@ -25,9 +25,6 @@ struct gpu_source {
   std::function<expected<std::shared_ptr<collective_library>>()> open_collectives = open_nccl;
 };
 
-/// A name in lower case, for names that are known in any case.
-[[nodiscard]] std::string lower_case(std::string_view name);
-
 /// The names as the library spells them: "/device:CPU:1" and "CPU:1" are "cpu:1".
 /// Errors: throws `failure` with invalid_argument for a device that is none.
 [[nodiscard]] std::vector<std::string> canonical_devices(std::vector<std::string> names);

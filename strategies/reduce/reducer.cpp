@@ -156,8 +156,9 @@ task<void> widen_components(const reduction_site& site, activity& host,
 task<void> bring_rows(const reduction_site& site, activity& host,
                       std::vector<replica_gradients>& gradients) {
   std::vector<replica_rows> rows;
-  for (const auto& [name, values, to, variable, places] : gradients)
-    if (variable) rows.push_back({values.components, variable->type, variable->extents});
+  for (const auto& gradient : gradients)
+    if (const auto& variable = gradient.variable)
+      rows.push_back({gradient.values.components, variable->type, variable->extents});
   auto combining = combine_rows_on_devices(host, *site.devices, rows);
   co_await combining;
   auto combined = rows.begin();
@@ -222,8 +223,8 @@ combined_gradients reduced_here(const cross_device_ops& operations, const reduct
     results[positions[i]].assign(sums[i].begin(), sums[i].end());
   std::vector<std::pair<device_values, destinations>> batch;
   for (size_t i = 0; i < gradients.size(); ++i)
-    if (const auto& [name, values, to, variable, places] = gradients[i]; results[i].empty())
-      batch.emplace_back(values, to.value_or(destinations{values.devices}));
+    if (const auto& input = gradients[i]; results[i].empty())
+      batch.emplace_back(input.values, input.to.value_or(destinations{input.values.devices}));
   auto reduced = operations.batch_reduce(call.op, batch, call.options);
   auto next = reduced.begin();
   for (auto& result : results)

@@ -44,7 +44,7 @@ std::string exponential_moving_average::average_name(const std::string& tensor_n
 std::optional<tensor> exponential_moving_average::average(strategy& strategy,
                                                           const variable& variable) const {
   context_check::waiting("average", "look at averages outside of steps");
-  check_same_world("average", strategy, variable);
+  check_same_world("average", strategy.world(), variable);
   auto snapshot = ask<msg<wire::VariableSnapshot>>(strategy.world(), variable.owner(),
                                                    make_read_average(settings_.name));
   if (!snapshot && snapshot.error().code == errc::not_found) return {};

@@ -4,13 +4,13 @@
 
 #include "kernels/tensor/change.hpp"
 #include "kernels/tensor/random.hpp"
-#include "simulation/network/process_placement.hpp"
-#include "simulation/virtual_programs.hpp"
 #include "strategies/jobs/training.hpp"
 #include "strategies/kinds/mirrored_strategy.hpp"
 #include "strategies/kinds/multi_worker_mirrored_strategy.hpp"
 #include "strategies/optimizers/optimizer.hpp"
 #include "tests/sim/stuck_alarm.hpp"
+#include "tests/simulation/network/process_placement.hpp"
+#include "tests/simulation/virtual_programs.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -150,6 +150,22 @@ TEST_SUITE("simulation/learning") {
     CHECK(report.losses.back().loss < 0.65);
   }
 
+  TEST_CASE("a gradient that is no number has the type of its variable") {
+    scenario what{.sync = {3, 4, latest_token},
+                  .steps = 20,
+                  .compute = times("slow({3}, 1.1)"),
+                  .learning = learning_of({.replicas = 4})};
+    what.faults.faults = {{.kind = fault_kind::corrupt, .at = 4500ms, .who = {"replica 2"}}};
+    auto report = simulate(what);
+    CHECK(report.job.lost.empty());
+    CHECK(std::isnan(report.losses.back().loss));
+    what.sync.require_finite = true;
+    report = simulate(what);
+    REQUIRE(report.job.lost.size() == 1);
+    CHECK(report.job.lost[0].reason.message.find("finite") != std::string::npos);
+    CHECK(report.losses.back().loss < 0.65);
+  }
+
   TEST_CASE("looking at the loss changes no step") {
     logistic_options data{.replicas = 4};
     auto often = learnt({3, 4, latest_token}, data, 50);

@@ -277,6 +277,9 @@ TEST_SUITE("simulation/scenario") {
       CHECK_THROWS_AS(static_cast<void>(simulate(constant(0, 4, policy))), troupe::failure);
     CHECK_THROWS_AS(static_cast<void>(simulate(constant(5, 4, sync_policy::latest_token))),
                     troupe::failure);
+    CHECK_THROWS_WITH_AS(
+      static_cast<void>(simulate(constant(3, 4, sync_policy::latest_token, {0, 4}))),
+      "dead_replicas names replica 4, but there are 4 replicas", troupe::failure);
   }
 }
 

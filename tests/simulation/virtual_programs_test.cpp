@@ -2,11 +2,11 @@
 // Goal: the programs of several processes share a virtual world, wait in it as they would alone,
 // and take turns alike each time. Method: programs that wait for times, for each other and for
 // nothing; and strategies that find each other over a simulated network.
-#include "simulation/network/process_placement.hpp"
-#include "simulation/virtual_programs.hpp"
 #include "strategies/kinds/mirrored_strategy.hpp"
 #include "strategies/kinds/multi_worker_mirrored_strategy.hpp"
 #include "tests/actors/deterministic_world.hpp"
+#include "tests/simulation/network/process_placement.hpp"
+#include "tests/simulation/virtual_programs.hpp"
 #include "tests/small_arrays.hpp"
 #include "tests/strategies/refusal.hpp"
 

@@ -129,8 +129,7 @@ void check_counts(const cluster_options& options, const declared_cluster& declar
 
 kubernetes_fetch kubernetes_over_http(kubernetes_api api) {
   return [api = std::move(api)](const std::string& path) -> expected<std::string> {
-    http_question question{.host = api.where.host,
-                           .port = std::to_string(api.where.port),
+    http_question question{.server = api.where,
                            .path = path,
                            .authority = api.authority_file,
                            .deadline = api.deadline,
@@ -213,7 +212,7 @@ troupe::cluster_spec kubernetes_resolver::cluster_spec() const {
   return cluster;
 }
 
-task_query kubernetes_resolver::own_task() const {
+task_query kubernetes_resolver::found_task() const {
   if (options_.own_pod.empty()) return {};
   for (const auto& [job, pods] : pods_by_job()) {
     auto own = std::ranges::find(pods, options_.own_pod, &pod::name);
@@ -221,18 +220,6 @@ task_query kubernetes_resolver::own_task() const {
       return {.task_type = job, .task_id = static_cast<uint64_t>(own - pods.begin())};
   }
   return {};
-}
-
-std::optional<std::string> kubernetes_resolver::task_type() const {
-  return own().task_type ? own().task_type : own_task().task_type;
-}
-
-std::optional<uint64_t> kubernetes_resolver::task_id() const {
-  return own().task_id ? own().task_id : own_task().task_id;
-}
-
-std::string kubernetes_resolver::master(const task_query& query) const {
-  return address_of(query);
 }
 
 declared_cluster declared_by_kubernetes(const cluster_options& options,

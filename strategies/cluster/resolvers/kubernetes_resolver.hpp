@@ -76,22 +76,14 @@ public:
   explicit kubernetes_resolver(kubernetes_options options = {},
                                kubernetes_fetch fetch = kubernetes_over_http());
 
-  using cluster_resolver::master;
-
   [[nodiscard]] troupe::cluster_spec cluster_spec() const override;
-
-  /// Empty unless type and id are known.
-  [[nodiscard]] std::string master(const task_query& query) const override;
-
-  /// As it was told, else the task of its own pod.
-  [[nodiscard]] std::optional<std::string> task_type() const override;
-  [[nodiscard]] std::optional<uint64_t> task_id() const override;
 
 private:
   struct job_pods;
 
+  /// That of its own pod.
+  [[nodiscard]] task_query found_task() const override;
   [[nodiscard]] std::vector<job_pods> pods_by_job() const;
-  [[nodiscard]] task_query own_task() const;
 
   kubernetes_options options_;
   kubernetes_fetch fetch_;

@@ -100,18 +100,8 @@ std::string open_mpi_resolver::misplacement() const {
                      own, *local, before);
 }
 
-std::string open_mpi_resolver::master(const task_query& query) const {
-  return address_of(query);
-}
-
-std::optional<std::string> open_mpi_resolver::task_type() const {
-  if (own().task_type) return own().task_type;
-  return task_of_process(jobs(), number("OMPI_COMM_WORLD_RANK")).task_type;
-}
-
-std::optional<uint64_t> open_mpi_resolver::task_id() const {
-  if (own().task_id) return own().task_id;
-  return task_of_process(jobs(), number("OMPI_COMM_WORLD_RANK")).task_id;
+task_query open_mpi_resolver::found_task() const {
+  return task_of_process(jobs(), number("OMPI_COMM_WORLD_RANK"));
 }
 
 declared_cluster declared_by_open_mpi(const cluster_options& options,

@@ -33,18 +33,14 @@ public:
   explicit open_mpi_resolver(open_mpi_options options = {},
                              environment_reader environment = process_environment());
 
-  using cluster_resolver::master;
-
   [[nodiscard]] troupe::cluster_spec cluster_spec() const override;
-  [[nodiscard]] std::string master(const task_query& query) const override;
-  [[nodiscard]] std::optional<std::string> task_type() const override;
-  [[nodiscard]] std::optional<uint64_t> task_id() const override;
 
   /// How the place of this process on its machine, OMPI_COMM_WORLD_LOCAL_RANK, differs from the one
   /// that the list of hosts gives it (mpirun --map-by node); empty if it does not.
   [[nodiscard]] std::string misplacement() const;
 
 private:
+  [[nodiscard]] task_query found_task() const override;
   [[nodiscard]] std::vector<std::string> addresses() const;
   [[nodiscard]] uint64_t number(const char* variable) const;
   [[nodiscard]] job_counts jobs() const;

@@ -114,24 +114,14 @@ troupe::cluster_spec slurm_resolver::cluster_spec() const {
   return sliced(jobs(), addresses);
 }
 
-std::string slurm_resolver::master(const task_query& query) const {
-  return address_of(query);
-}
-
 std::map<std::string, uint64_t> slurm_resolver::num_accelerators(const task_query&) const {
   auto count = gpus_per_task(read());
   if (count == 0) return {};
   return {{"GPU", count}};
 }
 
-std::optional<std::string> slurm_resolver::task_type() const {
-  if (own().task_type) return own().task_type;
-  return task_of_process(jobs(), launcher_number(environment_, slurm, {"SLURM_PROCID"})).task_type;
-}
-
-std::optional<uint64_t> slurm_resolver::task_id() const {
-  if (own().task_id) return own().task_id;
-  return task_of_process(jobs(), launcher_number(environment_, slurm, {"SLURM_PROCID"})).task_id;
+task_query slurm_resolver::found_task() const {
+  return task_of_process(jobs(), launcher_number(environment_, slurm, {"SLURM_PROCID"}));
 }
 
 process_place slurm_resolver::place() const {

@@ -47,18 +47,13 @@ public:
   explicit slurm_resolver(slurm_options options = {},
                           environment_reader environment = process_environment());
 
-  using cluster_resolver::master;
   using cluster_resolver::num_accelerators;
 
   [[nodiscard]] troupe::cluster_spec cluster_spec() const override;
-  [[nodiscard]] std::string master(const task_query& query) const override;
 
   /// {"GPU", gpus_per_task}, whatever task is asked about; empty if that is none.
   [[nodiscard]] std::map<std::string, uint64_t>
   num_accelerators(const task_query& query) const override;
-
-  [[nodiscard]] std::optional<std::string> task_type() const override;
-  [[nodiscard]] std::optional<uint64_t> task_id() const override;
 
   /// Where this process runs, if hosts are filled one after the other.
   [[nodiscard]] process_place place() const;
@@ -73,6 +68,7 @@ public:
 private:
   struct layout;
 
+  [[nodiscard]] task_query found_task() const override;
   [[nodiscard]] layout read() const;
   [[nodiscard]] job_counts jobs() const;
   [[nodiscard]] uint64_t gpus_per_task(const layout& hosts) const;

@@ -66,18 +66,8 @@ troupe::cluster_spec torchrun_resolver::cluster_spec() const {
   return sliced(jobs(), addresses);
 }
 
-std::string torchrun_resolver::master(const task_query& query) const {
-  return address_of(query);
-}
-
-std::optional<std::string> torchrun_resolver::task_type() const {
-  if (own().task_type) return own().task_type;
-  return task_of_process(jobs(), number("RANK")).task_type;
-}
-
-std::optional<uint64_t> torchrun_resolver::task_id() const {
-  if (own().task_id) return own().task_id;
-  return task_of_process(jobs(), number("RANK")).task_id;
+task_query torchrun_resolver::found_task() const {
+  return task_of_process(jobs(), number("RANK"));
 }
 
 std::optional<uint64_t> torchrun_resolver::machine() const {

@@ -27,12 +27,7 @@ public:
   explicit torchrun_resolver(environment_reader environment = process_environment(),
                              std::optional<job_counts> jobs = std::nullopt);
 
-  using cluster_resolver::master;
-
   [[nodiscard]] troupe::cluster_spec cluster_spec() const override;
-  [[nodiscard]] std::string master(const task_query& query) const override;
-  [[nodiscard]] std::optional<std::string> task_type() const override;
-  [[nodiscard]] std::optional<uint64_t> task_id() const override;
 
   /// On which of the machines this process runs, counted from 0: GROUP_RANK; nothing if not set.
   [[nodiscard]] std::optional<uint64_t> machine() const;
@@ -41,6 +36,7 @@ public:
   [[nodiscard]] std::optional<uint64_t> local_rank() const;
 
 private:
+  [[nodiscard]] task_query found_task() const override;
   [[nodiscard]] uint64_t number(const char* variable) const;
   [[nodiscard]] std::optional<uint64_t> number_if_set(const char* variable) const;
   [[nodiscard]] job_counts jobs() const;

@@ -5,9 +5,9 @@
 #include "actors/collective/collective_group.hpp"
 #include "actors/world/ask.hpp"
 #include "kernels/tensor/random.hpp"
-#include "simulation/network/process_placement.hpp"
-#include "simulation/virtual_programs.hpp"
 #include "tests/actors/collective/collective_group.hpp"
+#include "tests/simulation/network/process_placement.hpp"
+#include "tests/simulation/virtual_programs.hpp"
 
 #include <array>
 #include <optional>

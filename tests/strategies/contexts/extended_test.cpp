@@ -246,6 +246,45 @@ TEST_SUITE("strategies/contexts/extended") {
                    "variable of this one"});
   }
 
+  TEST_CASE("a variable of another world is refused by every read") {
+    two_strategies here;
+    auto elsewhere = world::virtual_time();
+    mirrored_strategy other{elsewhere, {cpu_devices(2)}};
+    auto theirs = other.make_variable("theirs", scalar(1));
+    auto by = [](const std::string& call) {
+      return error{errc::invalid_argument,
+                   call
+                     + " was called for variable 'theirs', which a strategy of another world made; "
+                       "use a variable of this one"};
+    };
+    auto& ours = here.ours;
+    CHECK(refusal_of([&] { static_cast<void>(ours.read(theirs)); }) == by("read"));
+    CHECK(refusal_of([&] { static_cast<void>(ours.experimental_local_results(theirs)); })
+          == by("experimental_local_results"));
+    auto in_replica = ours.run([theirs](replica_context& context) -> task<error> {
+      auto reading = refusal_in(context.read(theirs));
+      auto reason = co_await reading;
+      auto reading_all = refusal_in(context.read(std::vector<variable>{theirs}));
+      CHECK(co_await reading_all == reason);
+      co_return reason;
+    });
+    CHECK(in_replica[1] == by("read"));
+    auto in_merge = ours.cross_replica([theirs](cross_replica_context& context) -> task<error> {
+      auto reading = refusal_in(context.read(theirs));
+      auto reason = co_await reading;
+      co_return reason;
+    });
+    CHECK(in_merge == by("read"));
+    auto own = ours.make_variable("own", scalar(1));
+    auto in_update = [theirs](update_context& context, variable target) -> task<error> {
+      auto changing = refusal_in(context.assign(target, theirs));
+      auto reason = co_await changing;
+      co_return reason;
+    };
+    CHECK(ours.extended().update(own, in_update)[1] == by("read"));
+    CHECK(refusal_of([&] { ours.assign(own, theirs); }) == by("read"));
+  }
+
   TEST_CASE("replicas may update their own copies together") {
     for_every_strategy([](strategy& strategy) {
       auto n = strategy.num_replicas_in_sync();

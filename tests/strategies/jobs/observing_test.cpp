@@ -21,12 +21,8 @@ namespace {
 const sync_options two_of_three{2, 3, sync_policy::latest_token};
 
 std::string get(const metrics_server_hook& hook, const std::string& path) {
-  auto endpoint = hook.endpoint();
-  auto colon = endpoint.rfind(':');
-  auto page = http_ask({.host = endpoint.substr(0, colon),
-                        .port = endpoint.substr(colon + 1),
-                        .path = path,
-                        .deadline = 10s});
+  auto page
+    = http_ask({.server = parse_host_port(hook.endpoint()).value(), .path = path, .deadline = 10s});
   REQUIRE_MESSAGE(page.has_value(), (page ? "" : page.error().message));
   REQUIRE(page->status == 200);
   return page->body;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Actors of this process, and waiting for those of other processes.
-#include "simulation/network/process_placement.hpp"
+#include "tests/simulation/network/process_placement.hpp"
 
 #include "actors/recording/seconds.hpp"
 #include "messages/assert.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads of programs, of which one at a time goes on.
-#include "simulation/virtual_programs.hpp"
+#include "tests/simulation/virtual_programs.hpp"
 
 #include "messages/assert.hpp"
 

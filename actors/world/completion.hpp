@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// An outcome that actors tell, and that the program waits for.
+// An outcome that actors tell, and that the program waits for: the end of an actor, for one.
 #pragma once
 
 #include "actors/world/world.hpp"
 
 #include <caf/abstract_actor.hpp>
 #include <caf/actor_cast.hpp>
+#include <caf/exit_reason.hpp>
 #include <caf/send.hpp>
 
 #include <atomic>
@@ -22,10 +23,12 @@ template <class T>
 class completion {
 public:
   /// Tells the outcome. Thread: any.
-  void operator()(expected<T> outcome) const {
-    if (shared_->is_told.exchange(true)) return;
+  /// @returns False if it was told before.
+  bool operator()(expected<T> outcome) const {
+    if (shared_->is_told.exchange(true)) return false;
     shared_->outcome = std::move(outcome);
     shared_->is_known.set_value();
+    return true;
   }
 
   /// Waits for the outcome. Thread: as `world::run_until`.
@@ -40,6 +43,9 @@ public:
   [[nodiscard]] bool comes(world& world, job_time timeout) const {
     return world.run_until(shared_->known, timeout).has_value();
   }
+
+  /// Ready once the outcome is known, for waits of other kinds.
+  [[nodiscard]] std::future<void>& known() const { return shared_->known; }
 
   /// The outcome, if it is known and no error. Thread: any.
   [[nodiscard]] std::optional<T> peek() const {
@@ -58,16 +64,24 @@ private:
   std::shared_ptr<content> shared_ = std::make_shared<content>();
 };
 
-/// Ends an actor at once, and waits until it is gone, 30 s at most.
-/// @param handle Null: there is none.
+/// Told when an actor has ended, at once if it has already.
 template <class Handle>
-void kill_and_await(world& world, const Handle& handle) {
-  constexpr job_time timeout = std::chrono::seconds{30};
-  if (!handle) return;
-  completion<void> gone;
-  caf::actor_cast<caf::abstract_actor*>(handle)->attach_functor([gone] { gone({}); });
-  caf::anon_send_exit(handle, caf::exit_reason::kill);
-  static_cast<void>(gone.comes(world, timeout));
+[[nodiscard]] completion<void> end_of(const Handle& actor) {
+  completion<void> ended;
+  caf::actor_cast<caf::abstract_actor*>(actor)->attach_functor([ended] { ended({}); });
+  return ended;
+}
+
+/// Has an actor exit, and waits until it is gone, for `timeout` at most.
+/// @param actor Null: there is none.
+/// @param reason `kill`: it exits at once, without handling the messages that it has.
+template <class Handle>
+void end_actor(world& world, const Handle& actor, caf::exit_reason reason = caf::exit_reason::kill,
+               job_time timeout = std::chrono::seconds{30}) {
+  if (!actor) return;
+  auto ended = end_of(actor);
+  caf::anon_send_exit(actor, reason);
+  static_cast<void>(ended.comes(world, timeout));
 }
 
 } // namespace troupe

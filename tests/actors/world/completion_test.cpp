@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: an outcome is what was told first, and a wait for one that never comes has an end.
 // Method: completions that are told from the world and from other threads.
-#include "strategies/jobs/completion.hpp"
+#include "actors/world/completion.hpp"
 #include "tests/doctest.hpp"
 
 #include <string>
@@ -12,7 +12,7 @@ namespace completion_test {
 using namespace troupe;
 using namespace std::chrono_literals;
 
-TEST_SUITE("strategies/jobs/completion") {
+TEST_SUITE("actors/world/completion") {
   TEST_CASE("the first outcome counts, for all copies") {
     auto world = world::virtual_time();
     completion<std::string> done;
