@@ -5,6 +5,12 @@
 #include "messages/message_builder.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
+#include "messages/walk.hpp"
+
+#include <capnp/message.h>
+
+#include <array>
+#include <cstring>
 
 namespace troupe {
 namespace {
@@ -22,6 +28,18 @@ void write_meaning(wire::CollectiveMeaning::Builder target, const collective_mea
     shape.set(i, meaning.extents[i]);
 }
 
+// The key of the part in an envelope, of which only the first segment is there.
+std::optional<collective_part_key>
+read_key(kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments) {
+  fault_listener faults;
+  capnp::SegmentArrayMessageReader reader{segments};
+  auto envelope = reader.getRoot<wire::Envelope>();
+  if (faults.heard_any() || !envelope.isCollectivePart()) return std::nullopt;
+  auto part = envelope.getCollectivePart();
+  if (faults.heard_any() || part.getStage() != wire::CollectiveStage::RESULT) return std::nullopt;
+  return collective_part_key{part.getCall(), part.getRank(), part.getStrand(), part.getBegin()};
+}
+
 bool is_shape(capnp::List<int64_t>::Reader shape, const std::vector<int64_t>& extents) {
   if (shape.size() != extents.size()) return false;
   for (capnp::uint i = 0; i < shape.size(); ++i)
@@ -30,6 +48,12 @@ bool is_shape(capnp::List<int64_t>::Reader shape, const std::vector<int64_t>& ex
 }
 
 } // namespace
+
+std::string_view name_of(collective_kind kind) {
+  constexpr std::array<std::string_view, 5> names{"all_reduce", "all_gather", "reduce_scatter",
+                                                  "broadcast", "barrier"};
+  return names[static_cast<size_t>(kind)];
+}
 
 msg<wire::CollectivePart> make_collective_part(const collective_meaning& meaning,
                                                const collective_part& part) {
@@ -91,6 +115,25 @@ collective_part read_collective_part(const msg<wire::CollectivePart>& from) {
   for (auto value : body.getValues())
     part.values.push_back(read_tensor(value, from.owner()));
   return part;
+}
+
+std::optional<collective_part_beginning> read_part_beginning(std::span<const std::byte> frame) {
+  constexpr auto word_bytes = sizeof(capnp::word);
+  std::array<uint32_t, 4> table{}; // segments less one, the words of each, nothing
+  if (frame.size() < sizeof table || reinterpret_cast<uintptr_t>(frame.data()) % word_bytes != 0)
+    return std::nullopt;
+  std::memcpy(table.data(), frame.data(), sizeof table);
+  auto first = frame.subspan(sizeof table);
+  if (table[0] != 1 || first.size() / word_bytes < table[1]) return std::nullopt;
+  kj::ArrayPtr<const capnp::word> segments[]
+    = {{reinterpret_cast<const capnp::word*>(first.data()), table[1]}, {}};
+  try {
+    auto key = read_key(kj::arrayPtr(segments, std::size(segments)));
+    if (!key) return std::nullopt;
+    return collective_part_beginning{*key, table[2] * word_bytes};
+  } catch (const kj::Exception&) { // Faults after which Cap'n Proto cannot go on.
+    return std::nullopt;
+  }
 }
 
 collective_failure read_collective_failed(wire::CollectiveFailed::Reader from) {

@@ -7,8 +7,13 @@
 #include "messages/msg.hpp"
 #include "messages/payload.hpp"
 
+#include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace troupe {
@@ -16,6 +21,8 @@ namespace troupe {
 /// The result of a collective over the contributions of all processes; the values are those of
 /// `wire::CollectiveKind`.
 enum class collective_kind : uint8_t { all_reduce, all_gather, reduce_scatter, broadcast, barrier };
+
+[[nodiscard]] std::string_view name_of(collective_kind kind);
 
 /// Which rank sends what to which; the values are those of `wire::CollectiveAlgorithm`.
 enum class collective_algorithm : uint8_t {
@@ -55,6 +62,22 @@ struct collective_part {
   std::vector<tensor> values;
 };
 
+/// Tells a result from all other results that a communicator is sent.
+struct collective_part_key {
+  uint64_t call = 0;
+  uint32_t rank = 0; ///< The sender's.
+  uint32_t strand = 0;
+  uint64_t begin = 0;
+
+  auto operator<=>(const collective_part_key&) const = default;
+};
+
+/// A part of which the array has not come yet.
+struct collective_part_beginning {
+  collective_part_key key;
+  uint64_t array_bytes = 0; ///< In the frame behind all else.
+};
+
 /// A call that has failed; the fields are those of `wire::CollectiveFailed`.
 struct collective_failure {
   uint64_t call = 0;
@@ -80,6 +103,12 @@ struct collective_failure {
 
 /// The fields as plain values; elements in place.
 [[nodiscard]] collective_part read_collective_part(const msg<wire::CollectivePart>& from);
+
+/// The part that a frame begins with, if it is a result in one array, and all but that is there.
+/// Nothing has been checked by this but what is told.
+/// @param frame Its first bytes; some may be of the array, or of the next frame.
+[[nodiscard]] std::optional<collective_part_beginning>
+read_part_beginning(std::span<const std::byte> frame);
 
 /// The fields as a plain value.
 [[nodiscard]] collective_failure read_collective_failed(wire::CollectiveFailed::Reader from);

@@ -8,9 +8,10 @@
 #include "messages/own_message.hpp"
 #include "messages/walk.hpp"
 
-#include <capnp/serialize.h>
+#include <capnp/message.h>
 
 #include <cstring>
+#include <vector>
 
 namespace troupe {
 namespace {
@@ -18,10 +19,26 @@ namespace {
 constexpr size_t bytes_of_word = sizeof(capnp::word);
 using words = kj::ArrayPtr<const capnp::word>;
 
+words as_words(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const capnp::word*>(bytes.data()), bytes.size() / bytes_of_word};
+}
+
+kj::ArrayPtr<const words> as_list(const std::vector<words>& segments) {
+  return {segments.data(), segments.size()};
+}
+
 /// A message in the buffer that it came in.
 struct received_message final : message_storage {
-  received_message(words frame, std::shared_ptr<const void> frame_owner)
-    : owner(std::move(frame_owner)), reader(frame, unlimited()) {}
+  received_message(std::vector<words> parts, received_bytes bytes)
+    : owner(std::move(bytes.owner)), segments_of_frame(std::move(parts)),
+      reader(as_list(segments_of_frame), unlimited()) {
+    if (bytes.array.empty()) {
+      received_frame = bytes.frame;
+    } else { // then it is as if it had been built here
+      segments = as_list(segments_of_frame);
+      attachments.push_back({bytes.array, std::move(bytes.array_owner)});
+    }
+  }
 
   /// The walk has been through the whole message within the limits, so later readers may read any
   /// part of it any number of times.
@@ -30,12 +47,9 @@ struct received_message final : message_storage {
   }
 
   std::shared_ptr<const void> owner;
-  capnp::FlatArrayMessageReader reader;
+  std::vector<words> segments_of_frame;
+  capnp::SegmentArrayMessageReader reader;
 };
-
-words as_words(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const capnp::word*>(bytes.data()), bytes.size() / bytes_of_word};
-}
 
 /// Nothing to do in general: buffers from the pools are aligned, and so are frames that follow
 /// frames.
@@ -55,14 +69,16 @@ uint32_t read_uint32(std::span<const std::byte> bytes, size_t index) {
 }
 
 /// The segment table is inside the frame, and the segments are the rest of it, to the byte.
-expected<void> check_segment_table(std::span<const std::byte> frame) {
-  if (frame.size() > limits::frame_bytes_max)
-    return fail(errc::limit_exceeded,
-                "frame of " + std::to_string(frame.size()) + " bytes, at most "
-                  + std::to_string(limits::frame_bytes_max) + " are accepted");
-  if (frame.size() < bytes_of_word || frame.size() % bytes_of_word != 0)
+expected<void> check_segment_table(const received_bytes& bytes) {
+  const auto& frame = bytes.frame;
+  auto size = frame.size() + bytes.array.size();
+  if (size > limits::frame_bytes_max)
+    return fail(errc::limit_exceeded, "frame of " + std::to_string(size) + " bytes, at most "
+                                        + std::to_string(limits::frame_bytes_max)
+                                        + " are accepted");
+  if (frame.size() < bytes_of_word || size % bytes_of_word != 0)
     return fail(errc::malformed,
-                "frame of " + std::to_string(frame.size()) + " bytes: no whole number of words");
+                "frame of " + std::to_string(size) + " bytes: no whole number of words");
   auto segments = size_t{read_uint32(frame, 0)} + 1;
   if (segments > limits::segments_max)
     return fail(errc::limit_exceeded, "frame of " + std::to_string(segments) + " segments, at most "
@@ -72,11 +88,34 @@ expected<void> check_segment_table(std::span<const std::byte> frame) {
   if (needed * bytes_of_word <= frame.size())
     for (size_t i = 1; i <= segments; ++i)
       needed += read_uint32(frame, i);
-  if (needed * bytes_of_word != frame.size())
-    return fail(errc::malformed, "frame of " + std::to_string(frame.size())
+  if (needed * bytes_of_word != size)
+    return fail(errc::malformed, "frame of " + std::to_string(size)
                                    + " bytes, its segment table says "
                                    + std::to_string(needed * bytes_of_word));
+  if (!bytes.array.empty() && read_uint32(frame, segments) * bytes_of_word != bytes.array.size())
+    return fail(errc::malformed, "frame whose last segment is not the array that lies apart");
   return {};
+}
+
+/// The segments by the table, which has been checked.
+std::vector<words> segments_of(const received_bytes& bytes) {
+  std::vector<words> segments(size_t{read_uint32(bytes.frame, 0)} + 1);
+  auto left = as_words(bytes.frame);
+  left = left.slice(segments.size() / 2 + 1, left.size());
+  for (size_t i = 0; i < segments.size(); ++i) {
+    auto is_apart = i + 1 == segments.size() && !bytes.array.empty();
+    auto count = read_uint32(bytes.frame, i + 1);
+    segments[i] = is_apart ? as_words(bytes.array) : left.slice(0, count);
+    if (!is_apart) left = left.slice(count, left.size());
+  }
+  return segments;
+}
+
+size_t word_count(std::span<const words> segments) {
+  size_t count = 0;
+  for (auto segment : segments)
+    count += segment.size();
+  return count;
 }
 
 expected<void> check_protocol(wire::Envelope::Reader envelope) {
@@ -102,8 +141,8 @@ capnp::ReaderOptions limited_to(size_t words) {
 }
 
 /// Visits every pointer.
-expected<void> check_pointers(words frame, const fault_listener& faults) {
-  capnp::FlatArrayMessageReader reader(frame, limited_to(frame.size()));
+expected<void> check_pointers(const std::vector<words>& segments, const fault_listener& faults) {
+  capnp::SegmentArrayMessageReader reader(as_list(segments), limited_to(word_count(segments)));
   auto envelope = reader.getRoot<wire::Envelope>();
   if (faults.heard_any()) return fail(errc::malformed, faults.first());
   return check_protocol(envelope)
@@ -112,16 +151,15 @@ expected<void> check_pointers(words frame, const fault_listener& faults) {
 }
 
 expected<any_msg> read_frame(received_bytes bytes, const fault_listener& faults) {
-  auto frame = as_words(bytes.frame);
-  if (auto checked = check_pointers(frame, faults); !checked)
+  auto segments = segments_of(bytes);
+  if (auto checked = check_pointers(segments, faults); !checked)
     return tl::unexpected(std::move(checked.error()));
-  auto storage = std::make_shared<received_message>(frame, std::move(bytes.owner));
+  auto storage = std::make_shared<received_message>(std::move(segments), std::move(bytes));
   auto envelope = storage->reader.getRoot<wire::Envelope>();
   if (auto checked = check_body(envelope); !checked)
     return tl::unexpected(std::move(checked.error()));
   storage->body = body_of_envelope(envelope);
   storage->which = envelope.which();
-  storage->received_frame = bytes.frame;
   if (faults.heard_any()) return fail(errc::malformed, faults.first());
   return any_msg(std::move(storage));
 }
@@ -144,27 +182,24 @@ expected<const own_schema*> check_own_pointers(capnp::MessageReader& reader,
 expected<received_own_message> read_own_frame(received_bytes bytes,
                                               const own_schema_lookup& schemas,
                                               const fault_listener& faults) {
-  auto frame = as_words(bytes.frame);
-  capnp::FlatArrayMessageReader reader(frame, limited_to(frame.size()));
+  auto segments = segments_of(bytes);
+  capnp::SegmentArrayMessageReader reader(as_list(segments), limited_to(word_count(segments)));
   auto schema = check_own_pointers(reader, schemas, faults);
   if (!schema) return tl::unexpected(std::move(schema.error()));
-  auto storage = std::make_shared<received_message>(frame, std::move(bytes.owner));
+  auto storage = std::make_shared<received_message>(std::move(segments), std::move(bytes));
   auto body = storage->reader.getRoot<wire::OwnMessage>().getBody();
   if (auto checked = check_own_body(body.getAs<capnp::DynamicStruct>((*schema)->type)); !checked)
     return tl::unexpected(std::move(checked.error()));
   storage->body = body.getAs<capnp::AnyStruct>();
   storage->which = own_body;
-  storage->received_frame = bytes.frame;
   if (faults.heard_any()) return fail(errc::malformed, faults.first());
   return received_own_message{*schema, std::move(storage)};
 }
 
 expected<void> check_built(const message_storage& built, const own_schema& schema,
                            const fault_listener& faults) {
-  size_t words = 0;
-  for (auto segment : built.segments)
-    words += segment.size();
-  capnp::SegmentArrayMessageReader reader(built.segments, limited_to(words));
+  std::span segments{built.segments.begin(), built.segments.size()};
+  capnp::SegmentArrayMessageReader reader(built.segments, limited_to(word_count(segments)));
   return check_own_pointers(
            reader, [&](uint64_t) { return &schema; }, faults)
     .and_then([&](const own_schema*) {
@@ -175,7 +210,7 @@ expected<void> check_built(const message_storage& built, const own_schema& schem
 /// Checks the segment table, then has `read` read the aligned frame.
 template <class Result, class Read>
 expected<Result> read_checked(received_bytes bytes, const Read& read) {
-  if (auto checked = check_segment_table(bytes.frame); !checked)
+  if (auto checked = check_segment_table(bytes); !checked)
     return tl::unexpected(std::move(checked.error()));
   align(bytes);
   fault_listener faults;

@@ -12,10 +12,14 @@
 
 namespace troupe {
 
-/// One frame as it came in, and the owner of its memory.
+/// One frame as it came in, and the owners of its memory.
 struct received_bytes {
   std::span<const std::byte> frame;
   std::shared_ptr<const void> owner; ///< Keeps `frame` alive and unchanged.
+
+  /// The frame's last segment, if that lies apart, where its receiver has use for it; aligned.
+  std::span<const std::byte> array{};
+  std::shared_ptr<const void> array_owner{}; ///< Keeps `array` alive and unchanged.
 };
 
 /// A message that has not been asked yet which one it is.

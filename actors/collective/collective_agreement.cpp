@@ -34,12 +34,6 @@ constexpr uint64_t direct_pair_bytes_max = uint64_t{32} << 20;
 // Where cuts are made, so that messages refer to elements instead of copying them.
 constexpr uint64_t aligned_bytes = 64;
 
-std::string_view name_of(collective_kind kind) {
-  constexpr std::array<std::string_view, 5> names{"all_reduce", "all_gather", "reduce_scatter",
-                                                  "broadcast", "barrier"};
-  return names[static_cast<size_t>(kind)];
-}
-
 std::string_view name_of(collective_algorithm algorithm) {
   constexpr std::array<std::string_view, 7> names{"automatic",        "direct", "chain",     "ring",
                                                   "halving_doubling", "tree",   "all_to_all"};
@@ -238,6 +232,8 @@ collective_plan plan_all_reduce(const collective_meaning& meaning, group_place p
   case collective_algorithm::tree:
     return plan_tree(place, elements, grain);
   case collective_algorithm::all_to_all:
+    // A segment is a message to each other process: among many, longer ones are as well under way.
+    if (place.size > 2) grain.segment_elements *= 2;
     return plan_all_to_all(place, slice_cuts(meaning, place, grain), grain, true);
   default:
     return plan_direct(place, elements, grain);

@@ -33,7 +33,8 @@ expected<communicators> spawn_here(world& world, placement& place,
                                                                .size = options.size,
                                                                .names = names,
                                                                .deadline = options.deadline,
-                                                               .world = &world});
+                                                               .world = &world,
+                                                               .arrays = place.arrays()});
     world.introduce(here[rank].id(), name);
     place.put(name, here[rank]);
   }

@@ -254,7 +254,8 @@ bool collective_transfer::receive(strand_state& strand, const plan_step& step) {
     break;
   case step_action::copy_result: {
     auto to = result_elements(step.range);
-    if (to.count > 0) std::memcpy(to.data, part.values[0].data(), part.values[0].bytes());
+    const auto& from = part.values[0];
+    if (to.count > 0 && from.data() != to.data) std::memcpy(to.data, from.data(), from.bytes());
     break;
   }
   default:

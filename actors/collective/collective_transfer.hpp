@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/collective/collective_plan.hpp"
+#include "actors/net/array_places.hpp"
 #include "kernels/tensor/elements.hpp"
 #include "kernels/tensor/tensor.hpp"
 #include "messages/collective_message.hpp"
@@ -17,7 +18,8 @@ namespace troupe {
 ///
 /// Memory is written once and read from then on: own contributions are never written, a sum that
 /// travels on has memory of its own, and final values go into the result. So messages refer to all
-/// of it, and nothing is copied to be sent. Only final values are copied when they arrive.
+/// of it, and nothing is copied to be sent. Only final values are copied when they arrive, unless
+/// they were read to where they belong.
 class collective_transfer {
 public:
   /// Takes a part to a rank, or to `everybody`; rank and call are not filled in.
@@ -28,6 +30,20 @@ public:
                       std::vector<tensor> contributions);
 
   [[nodiscard]] const collective_meaning& meaning() const { return meaning_; }
+
+  /// Calls `body(collective_part_key, array_place)` for each result that will come, without the
+  /// call's number, and the memory where it belongs.
+  template <class Body>
+  void for_awaited_results(const Body& body) {
+    for (uint32_t i = 0; i < strands_.size(); ++i)
+      for (const auto& step : strands_[i].steps) {
+        if (step.action != step_action::copy_result) continue;
+        auto to = result_elements(step.range);
+        body(collective_part_key{.rank = step.peer, .strand = i, .begin = step.range.begin},
+             array_place{{static_cast<std::byte*>(to.data), to.count * element_bytes(to.type)},
+                         result_.owner()});
+      }
+  }
 
   /// Does all that needs no peer.
   void begin(const send_function& send);

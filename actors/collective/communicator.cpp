@@ -61,6 +61,14 @@ void tell_all(communicator_pointer self, const communicator_state::breakdown& br
 
 // ---- trouble ----
 
+std::map<uint64_t, communicator_state::open_call>::iterator
+end_call(communicator_pointer self,
+         std::map<uint64_t, communicator_state::open_call>::iterator one) {
+  auto& state = self->state;
+  if (state.config.arrays) state.config.arrays->forget(self->id(), one->first);
+  return state.open.erase(one);
+}
+
 // Everything from a call on fails, if it has not failed already. The peers are told first: a caller
 // that is answered may leave at once, and would be named to them instead.
 void break_down(communicator_pointer self, uint64_t call, const error& reason,
@@ -71,7 +79,7 @@ void break_down(communicator_pointer self, uint64_t call, const error& reason,
   if (is_news) tell_all(self, *state.broken);
   for (auto one = state.open.lower_bound(call); one != state.open.end();) {
     one->second.answer.deliver(to_caf(reason));
-    one = state.open.erase(one);
+    one = end_call(self, one);
   }
   state.early.erase(state.early.lower_bound(call), state.early.end());
   std::erase_if(state.unsent,
@@ -187,11 +195,21 @@ void watch(communicator_pointer self) {
 
 // ---- calls, and parts ----
 
+// Says where the results of peers are to lie.
+void expect_results(communicator_pointer self, uint64_t call, collective_transfer& transfer) {
+  const auto& arrays = self->state.config.arrays;
+  if (!arrays) return;
+  transfer.for_awaited_results([&](collective_part_key part, array_place place) {
+    part.call = call;
+    arrays->expect(self->id(), part, std::move(place));
+  });
+}
+
 void settle_if_done(communicator_pointer self,
                     std::map<uint64_t, communicator_state::open_call>::iterator one) {
   if (!one->second.transfer.is_done()) return;
   one->second.answer.deliver(collective_result{one->second.transfer.result()});
-  self->state.open.erase(one);
+  end_call(self, one);
 }
 
 // Takes a peer's part of a call that is under way here.
@@ -240,6 +258,7 @@ void begin(communicator_pointer self, uint64_t call, communicator_state::open_ca
   auto& state = self->state;
   auto one = state.open.emplace(call, std::move(opened)).first;
   auto& transfer = one->second.transfer;
+  expect_results(self, call, transfer);
   transfer.begin(sender(self, call, transfer.meaning()));
   settle_if_done(self, one);
   if (auto early = state.early.extract(call))

@@ -4,6 +4,7 @@
 
 #include "actors/collective/collective_transfer.hpp"
 #include "actors/interfaces/interfaces.hpp"
+#include "actors/net/array_places.hpp"
 #include "actors/observing/observed.hpp"
 #include "actors/world/look_plan.hpp"
 #include "actors/world/world.hpp"
@@ -29,6 +30,7 @@ struct communicator_config {
   std::vector<communicator_actor> peers;
   job_time deadline = std::chrono::seconds{60}; ///< For calls without their own.
   troupe::world* world = nullptr;               ///< Outlives the actor.
+  std::shared_ptr<array_places> arrays;         ///< Where links read arrays to; may be null.
 };
 
 /// Matches the calls of this process with those of others by counting them, and carries out those

@@ -2,6 +2,7 @@
 // A node: the actors that it shows to others, and its proxies of theirs.
 #pragma once
 
+#include "actors/net/array_places.hpp"
 #include "actors/net/parcel.hpp"
 #include "actors/net/transport.hpp"
 #include "messages/errc.hpp"
@@ -47,6 +48,9 @@ public:
   [[nodiscard]] const node_address& address() const { return address_; }
 
   [[nodiscard]] const std::string& name() const { return name_; }
+
+  /// The memory where arrays for actors of this node are to lie.
+  [[nodiscard]] const std::shared_ptr<array_places>& arrays() const { return arrays_; }
 
   /// Shows an actor of this node to another node, which is told when the actor has ended.
   /// @returns What the other node needs for `handle_of`; actor 0 for null.
@@ -149,6 +153,7 @@ private:
   std::atomic<uint32_t> carrying_ = 0; ///< Parcels that the carrier is being given.
   node_address address_;
   std::string name_;
+  std::shared_ptr<array_places> arrays_ = std::make_shared<array_places>();
 
   mutable std::mutex mutex_; ///< Guards all below; never held while foreign code runs.
   std::unordered_map<uint64_t, shown_actor> shown_;

@@ -11,10 +11,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
 namespace troupe {
+
+class array_places;
 
 /// Looks for one actor, which may be in a process that has not come yet, or is there in a new life,
 /// without waiting.
@@ -97,6 +100,10 @@ public:
   /// A process cannot be reached by another one of the job: it is given up here, too, as if it were
   /// gone, and ends when it hears of that. Thread: any.
   virtual void part_with(uint32_t /*lost*/, uint32_t /*lost_by*/) {}
+
+  /// The memory where arrays for actors of this process are to lie, if they come from other
+  /// processes; null if none do.
+  [[nodiscard]] virtual std::shared_ptr<array_places> arrays() const { return nullptr; }
 
   /// Says, in one line, what this process still waits for. Thread: any.
   virtual void tell_waiting(const std::string& /*line*/) {}

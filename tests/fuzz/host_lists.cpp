@@ -9,19 +9,19 @@
 namespace troupe::fuzz {
 
 bool accepts(std::span<const std::byte> input) {
-  constexpr size_t hosts_max = 100'000;
   auto text = text_of(input);
   if (auto address = parse_host_port(text)) {
     auto again = parse_host_port(to_string(*address));
     TROUPE_ASSERT(again == address, text);
   }
-  if (auto counts = expand_tasks_per_node(text)) TROUPE_ASSERT(counts->size() <= hosts_max);
+  if (auto counts = expand_tasks_per_node(text))
+    TROUPE_ASSERT(counts->size() <= launcher_number_max);
   auto hosts = expand_hostlist(text);
   if (!hosts) {
     TROUPE_ASSERT(!hosts.error().message.empty());
     return false;
   }
-  TROUPE_ASSERT(hosts->size() <= hosts_max, hosts->size());
+  TROUPE_ASSERT(hosts->size() <= launcher_number_max, hosts->size());
   return true;
 }
 

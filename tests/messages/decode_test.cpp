@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes of a peer are either a message that reads without a fault or an error: truncated, flipped,
 // oversized, amplified, nested and foreign frames are tried.
+#include "messages/collective_message.hpp"
 #include "messages/decode.hpp"
 #include "messages/limits.hpp"
 #include "messages/training_message.hpp"
@@ -23,9 +24,11 @@ void check_is_refusal(const error& refusal) {
   CHECK(known);
 }
 
-/// Either the frame is refused or everything in it can be read.
+/// Either the frame is refused or everything in it can be read; its beginning is looked at before.
 void check_decodes_or_refuses(std::span<const std::byte> frame) {
-  auto message = decode_any(receive(frame));
+  auto received = receive(frame);
+  CHECK_NOTHROW(static_cast<void>(read_part_beginning(received.frame)));
+  auto message = decode_any(received);
   if (!message) return check_is_refusal(message.error());
   CHECK_NOTHROW(static_cast<void>(print(*message)));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random frames, from pure noise to nearly right: each either reads without a fault or is refused.
+#include "messages/collective_message.hpp"
 #include "messages/decode.hpp"
 #include "tests/doctest.hpp"
 #include "tests/messages/hostile_frame.hpp"
@@ -36,7 +37,9 @@ struct tally {
 };
 
 void try_frame(std::span<const std::byte> frame, tally& counts) {
-  auto message = decode_any(receive(frame));
+  auto received = receive(frame);
+  REQUIRE_NOTHROW(static_cast<void>(read_part_beginning(received.frame)));
+  auto message = decode_any(received);
   if (message) {
     ++counts.decoded;
     REQUIRE_NOTHROW(static_cast<void>(print(*message)));

@@ -2,6 +2,7 @@
 // The reading end of a connection: bytes become frames, frames become messages.
 #pragma once
 
+#include "actors/net/array_places.hpp"
 #include "actors/net/frame_header.hpp"
 #include "messages/decode.hpp"
 
@@ -50,13 +51,16 @@ struct received_frame {
 };
 
 /// Small frames are read many at a time into one buffer and copied; of large ones all but the first
-/// bytes is read to where the message will lie, in recycled memory.
+/// bytes is read to where the message will lie, in recycled memory; or where the receiver expects
+/// the array that it ends with.
 ///
 /// Thread: one at a time.
 class inbox {
 public:
   /// @param window Charges of messages of a lane that are taken before some must be let go of.
-  inbox(frame_limits limits, uint64_t window, std::shared_ptr<retained_bytes> retained);
+  /// @param arrays Where arrays are expected; null: nowhere.
+  inbox(frame_limits limits, uint64_t window, std::shared_ptr<retained_bytes> retained,
+        std::shared_ptr<array_places> arrays = nullptr);
 
   /// Where the next bytes belong, and how many there may be; never none.
   [[nodiscard]] boost::asio::mutable_buffer space();
@@ -75,18 +79,29 @@ private:
   struct arriving {
     frame_header header;
     std::shared_ptr<std::byte> memory;
+    uint64_t memory_bytes = 0; ///< All bytes behind them belong to `array`.
+    array_place array{};
     uint64_t filled = 0;
+
+    /// Where the next bytes belong, as far as they lie together.
+    [[nodiscard]] std::span<std::byte> space() const;
+
+    void append(std::span<const std::byte> bytes);
   };
 
   [[nodiscard]] size_t available() const { return end_ - begin_; }
 
+  [[nodiscard]] bool needs_beginning(const frame_header& header) const;
+  expected<arriving> make_room(const frame_header& header);
   expected<bool> begin_frame(const std::function<expected<void>(received_frame)>& on_frame);
   expected<void> end_frame(const std::function<expected<void>(received_frame)>& on_frame);
-  [[nodiscard]] expected<std::shared_ptr<std::byte>> memory_for(const frame_header& header);
+  [[nodiscard]] expected<std::shared_ptr<std::byte>> memory_for(const frame_header& header,
+                                                                uint64_t bytes);
 
   frame_limits limits_;
   uint64_t window_;
   std::shared_ptr<retained_bytes> retained_;
+  std::shared_ptr<array_places> arrays_;
   std::vector<std::byte> buffer_;
   size_t begin_ = 0;
   size_t end_ = 0;

@@ -68,7 +68,7 @@ void link::start() {
         alive->post([of, bytes](link& self) { self.give_back(of, bytes); });
     },
     options_.self.window / 4);
-  inbox_.emplace(limits_of(options_, false), options_.self.window, retained_);
+  inbox_.emplace(limits_of(options_, false), options_.self.window, retained_, options_.arrays);
   ticker_.expires_after(options_.hello_timeout);
   ticker_.async_wait([self](const error_code& failed) {
     if (!failed && self->state_ == phase::greeting)

@@ -28,6 +28,7 @@ struct link_options {
   std::chrono::nanoseconds silence_timeout{0}; ///< A peer that is silent for longer is gone.
   uint64_t message_bytes_max = 0;
   uint64_t part_bytes_max = 0;
+  std::shared_ptr<array_places> arrays; ///< Where arrays that the peer sends are expected.
 
   /// The peer's hello must have come by then.
   std::chrono::nanoseconds hello_timeout{std::chrono::seconds{5}};

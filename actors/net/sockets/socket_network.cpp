@@ -312,7 +312,8 @@ private:
                          .is_dialer = dialed.has_value(),
                          .silence_timeout = options_.silence_timeout,
                          .message_bytes_max = options_.message_bytes_max,
-                         .part_bytes_max = options_.part_bytes_max};
+                         .part_bytes_max = options_.part_bytes_max,
+                         .arrays = here_->arrays()};
     link::callbacks callbacks{
       .on_hello
       = [this, dialed](link& at, const greeting& peer) { return judge(at, peer, dialed); },

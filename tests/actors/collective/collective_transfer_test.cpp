@@ -6,6 +6,8 @@
 #include "kernels/tensor/change.hpp"
 #include "tests/doctest.hpp"
 
+#include <algorithm>
+
 namespace collective_transfer_test {
 
 using namespace troupe;
@@ -91,6 +93,30 @@ TEST_SUITE("actors/collective/collective_transfer") {
     transfer.begin([&](uint32_t, collective_part part) { sent.push_back(std::move(part)); });
     REQUIRE(sent.size() == 1);
     CHECK(sent[0].values[0].data() == own.data());
+  }
+
+  TEST_CASE("a result that was read to its place is taken as it lies") {
+    first_of_three three{collective_algorithm::all_to_all, true, 120'000};
+    std::vector<std::pair<collective_part_key, array_place>> awaited;
+    three.transfer.for_awaited_results([&](collective_part_key part, array_place place) {
+      awaited.emplace_back(part, std::move(place));
+    });
+    REQUIRE(awaited.size() == 2);
+    for (auto rank : {1U, 2U})
+      CHECK(three.take(three.own(rank, 1, 40'000)));
+    for (auto& [part, place] : awaited) {
+      auto memory = tensor::wrap(place.memory.data(), dtype::f32, {40'000}, place.owner);
+      std::ranges::fill(memory.mutable_values<float>(), 3.5F);
+      CHECK(three.take({.rank = part.rank,
+                        .stage = collective_stage::result,
+                        .strand = part.strand,
+                        .begin = part.begin,
+                        .values = {memory}}));
+    }
+    REQUIRE(three.transfer.is_done());
+    auto result = three.transfer.result();
+    CHECK(result.values<float>().front() == 3);
+    CHECK(result.values<float>().back() == 3.5);
   }
 
   TEST_CASE("a long array is under way in a few strands at a time") {

@@ -45,7 +45,7 @@ struct owned_gpu {
 
   expected<device_work_done> ask_for(size_t bytes) {
     return ask<device_work_done>(world, actor,
-                                 device_work{.what = "some memory", .launch = taking(bytes)});
+                                 device_work{.purpose = "some memory", .launch = taking(bytes)});
   }
 
   troupe::world world = world::threads({.threads = 2});

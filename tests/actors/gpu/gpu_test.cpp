@@ -52,7 +52,7 @@ struct staged_gpu : deterministic_world {
   /// Work that is asked for when the stage settles, with all that is put before and after it.
   answers put(std::function<void(compute_stream&)> launch, bool is_answered_when_queued = true) {
     return user.ask<device_work_done>(
-      actor, device_work{.what = "work",
+      actor, device_work{.purpose = "work",
                          .launch = std::move(launch),
                          .is_answered_when_queued = is_answered_when_queued});
   }
@@ -352,7 +352,7 @@ TEST_SUITE("actors/gpu/gpu") {
     auto actor = world.system().spawn(gpu, gpu_config{device, 60s, &world});
     std::promise<void> begun, may_end, has_left;
     actor->attach_functor([&] { has_left.set_value(); });
-    device_work slow{.what = "slow"};
+    device_work slow{.purpose = "slow"};
     slow.launch = [&](compute_stream&) {
       begun.set_value();
       may_end.get_future().wait();

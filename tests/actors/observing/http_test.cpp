@@ -61,14 +61,12 @@ struct news_room {
   std::unique_ptr<http_server> server; ///< Last: its thread reads the text.
 };
 
-std::string port_of(const http_server& server) {
-  auto endpoint = server.endpoint();
-  return endpoint.substr(endpoint.rfind(':') + 1);
+host_port address_of(const http_server& server) {
+  return parse_host_port(server.endpoint()).value();
 }
 
 expected<http_reply> ask_for(const std::string& path, const http_server& server) {
-  return http_ask(
-    {.host = "127.0.0.1", .port = port_of(server), .path = path, .deadline = timeout});
+  return http_ask({.server = address_of(server), .path = path, .deadline = timeout});
 }
 
 /// A client that says what it likes.
@@ -77,7 +75,7 @@ public:
   explicit bare_client(const http_server& server) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
     sockaddr_in there{};
     there.sin_family = AF_INET;
-    there.sin_port = htons(static_cast<uint16_t>(std::stoi(port_of(server))));
+    there.sin_port = htons(address_of(server).port);
     there.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     REQUIRE(connect(socket_, reinterpret_cast<sockaddr*>(&there), sizeof there) == 0);
   }
@@ -170,7 +168,7 @@ TEST_SUITE("actors/observing/http") {
 
   TEST_CASE("a port that is taken, and an address that is not ours, are refused by name") {
     auto server = serve();
-    auto port = static_cast<uint16_t>(std::stoi(port_of(*server)));
+    auto port = address_of(*server).port;
     auto second = http_server::start({.port = port}, {});
     REQUIRE(!second);
     CHECK(second.error().code == errc::resource);
@@ -195,20 +193,18 @@ TEST_SUITE("actors/observing/http") {
 
   TEST_CASE("without a listener there is no answer") {
     auto address = free_addresses(1).front();
-    auto port = address.substr(address.rfind(':') + 1);
-    auto asked
-      = http_ask({.host = "127.0.0.1", .port = port, .path = "/page", .deadline = timeout});
+    auto asked = http_ask(
+      {.server = parse_host_port(address).value(), .path = "/page", .deadline = timeout});
     REQUIRE(!asked);
     CHECK(asked.error().code == errc::unavailable);
     CHECK(asked.error().message.find(address) != std::string::npos);
   }
 
   TEST_CASE("errors of a client put an IPv6 address into brackets") {
-    auto address = free_addresses(1).front();
-    auto port = address.substr(address.rfind(':') + 1);
-    auto asked = http_ask({.host = "::1", .port = port, .path = "/page", .deadline = timeout});
+    auto port = parse_host_port(free_addresses(1).front()).value().port;
+    auto asked = http_ask({.server = {"::1", port}, .path = "/page", .deadline = timeout});
     REQUIRE(!asked);
-    CHECK(asked.error().message.starts_with("[::1]:" + port + ": "));
+    CHECK(asked.error().message.starts_with(fmt::format("[::1]:{}: ", port)));
   }
 
   TEST_CASE("without the token every path is 401") {

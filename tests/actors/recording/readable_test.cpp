@@ -32,6 +32,9 @@ TEST_SUITE("actors/recording/readable") {
     CHECK(readable::duration(99'960ms) == "1 min 40 s");
     CHECK(readable::duration(3599s) == "59 min 59 s");
     CHECK(readable::duration(2h + 7min + 12s) == "2 h 07 min");
+    CHECK(readable::duration(12.5) == "12.5 s");
+    CHECK(readable::duration(-3.0) == "0 ns");
+    CHECK(readable::duration(1e300) == readable::duration(1e9));
   }
 
   TEST_CASE("shows a duration as a clock does") {

@@ -51,7 +51,7 @@ struct gathering : deterministic_world {
   void enter(uint32_t index, uint64_t seed = 5, uint32_t replicas = 4,
              const std::string& agreement = "batch = 8\nhidden = [16]\n") {
     auto* said = &hears[index];
-    member_config config{.roll = roll, .who = {index, 7s, seed, replicas, agreement}};
+    member_config config{.roll = roll, .entrance = {index, 7s, seed, replicas, agreement}};
     config.on_begin = [said](expected<msg<wire::JobBegins>> begins) { said->begins = begins; };
     config.on_end = [said](expected<job_ending> ends) { said->ends = ends; };
     config.on_left = [said](expected<job_ending> gone) { said->left = gone; };

@@ -174,7 +174,7 @@ TEST_SUITE("actors/training/task_observer") {
     auto roll = chief.world.system().spawn(roll_call, entrance);
     chief.network->here()->publish("roll call", caf::actor_cast<caf::strong_actor_ptr>(roll));
     member_config enters{.roll = caf::actor_cast<roll_call_actor>(worker.find(0, "roll call")),
-                         .who = {.member = 1},
+                         .entrance = {.member = 1},
                          .observed = &worker.world.observatory()};
     enters.on_begin = [](auto) {};
     enters.on_end = [](auto) {};

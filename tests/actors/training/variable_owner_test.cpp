@@ -554,7 +554,7 @@ TEST_SUITE("actors/training/variable_owner") {
     CHECK(there.value().reader().getVersion() == 1);
     tensor seen;
     auto computed = held.trainer.ask<device_work_done>(
-      held.computing, device_work{.what = "a step", .launch = [&](compute_stream& on) {
+      held.computing, device_work{.purpose = "a step", .launch = [&](compute_stream& on) {
                                     const tensor twice[] = {value_of(there), value_of(there)};
                                     seen = *on.to_host(*on.sum(twice));
                                   }});

@@ -117,7 +117,7 @@ TEST_SUITE("actors/net/sockets/name_lookup") {
 
   TEST_CASE("a question over HTTP ends at its deadline, even before its server is found") {
     late_answer until_the_end;
-    auto reply = http_ask({.host = "stuck.test", .port = "80", .path = "/", .deadline = 20ms});
+    auto reply = http_ask({.server = {"stuck.test", 80}, .path = "/", .deadline = 20ms});
     REQUIRE_FALSE(reply);
     CHECK(reply.error().code == errc::deadline_exceeded);
     CHECK(reply.error().message == "stuck.test:80 could not be looked up within 0.02 s");

@@ -3,6 +3,8 @@
 // the other puts together. Method: an outbox and an inbox, and bytes from hand to hand.
 #include "actors/net/sockets/inbox.hpp"
 #include "actors/net/sockets/outbox.hpp"
+#include "kernels/tensor/change.hpp"
+#include "messages/collective_message.hpp"
 #include "messages/training_message.hpp"
 #include "tests/doctest.hpp"
 #include "tests/messages/examples.hpp"
@@ -38,10 +40,19 @@ encoded_parcel gradient_parcel(int64_t elements) {
   return parcel_of(push_of(elements));
 }
 
+msg<wire::CollectivePart> result_part(int64_t elements) {
+  return make_collective_part({.name = "a"}, {.call = 4,
+                                              .rank = 1,
+                                              .stage = collective_stage::result,
+                                              .values = {filled(dtype::f32, {elements}, 1.5)}});
+}
+
 /// An inbox, and the frames that have come out of it.
 struct receiver {
-  explicit receiver(uint64_t takes = window, frame_limits most = limits)
-    : retained{std::make_shared<retained_bytes>(nullptr, 1)}, in{most, takes, retained} {}
+  explicit receiver(uint64_t takes = window, frame_limits most = limits,
+                    std::shared_ptr<array_places> arrays = nullptr)
+    : retained{std::make_shared<retained_bytes>(nullptr, 1)}, in{most, takes, retained,
+                                                                 std::move(arrays)} {}
 
   // `step` bytes at a time, as a socket may give them.
   expected<void> feed(std::span<const std::byte> bytes, size_t step) {
@@ -277,6 +288,37 @@ TEST_SUITE("actors/net/inbox") {
     CHECK(from.retained->bytes(lane::bulk) > 4000);
     share.reset();
     CHECK(from.retained->bytes(lane::bulk) == 0);
+  }
+
+  TEST_CASE("an array that is expected is read to its place, however bytes come") {
+    constexpr int64_t count = 20'000;
+    constexpr uint64_t actor = 9;
+    auto result
+      = encode_parcel({.to = {{}, actor}, .content = caf::make_message(result_part(count))});
+    auto whole = flatten(*result->body);
+    for (uint64_t part_bytes_max : {uint64_t{70'000}, uint64_t{1} << 20}) {
+      outbox out{part_bytes_max, 1 << 20};
+      for (const auto& message : {token(1), *result, token(2), *result})
+        out.add(message);
+      auto bytes = drain(out);
+      for (size_t step : {size_t{1}, size_t{57}, size_t{1000}, size_t{65'537}, bytes.size()}) {
+        auto arrays = std::make_shared<array_places>();
+        auto memory = zeros({count});
+        arrays->expect(actor, {.call = 4, .rank = 1},
+                       {std::as_writable_bytes(memory.mutable_values<float>()), memory.owner()});
+        receiver from{1 << 20, {1 << 20, part_bytes_max, 256}, arrays};
+        REQUIRE(from.feed(bytes, step));
+        REQUIRE(from.frames.size() == 4);
+        const auto& placed = from.frames[2].body; // tokens go first
+        CHECK(placed.array.data() == memory.data());
+        CHECK(memory.values<float>()[count - 1] == 1.5F);
+        CHECK(from.frames[2].header == from.frames[3].header);
+        CHECK(flatten(*frame(*decode<wire::CollectivePart>(placed))) == whole);
+        CHECK(std::ranges::equal(from.frames[3].body.frame, whole));
+        CHECK(from.frames[3].body.array.empty());
+        CHECK(from.retained->bytes(lane::bulk) == 2 * charge_of(from.frames[2].header));
+      }
+    }
   }
 
   TEST_CASE("a sender that goes beyond its credit is refused") {
