@@ -14,7 +14,7 @@ import tempfile
 from functools import partial
 
 from laps import laps_of, medians
-from places import each_place, run_each
+from places import each_place, run_each, run_torch
 from torch_interpreter import interpreter_with_torch
 
 TURNS = int(os.environ.get('TURNS', '5'))
@@ -52,12 +52,8 @@ def run_gloo(program, place, size):
                            for rank, host in enumerate(place.ips)])
 
 
-def run_torch(python, script, place, size):
-    host, port = place.addresses()[0].split(':')
-    ranks = len(place.ips)
-    return run(place, [[python, script, str(size), str(rounds_for(size))]] * ranks,
-               [{'MASTER_ADDR': host, 'MASTER_PORT': port, 'RANK': str(rank), 'WORLD_SIZE': str(ranks),
-                 'GLOO_SOCKET_IFNAME': place.card} for rank in range(ranks)])
+def run_pytorch(python, script, place, size):
+    return laps_of(''.join(run_torch(place, [python, script, str(size), str(rounds_for(size))])))
 
 
 def run_mpi(program, layers, place, size):
@@ -68,7 +64,7 @@ def run_mpi(program, layers, place, size):
 def peers_of(sockets, torch_script, gloo, mpi):
     """What runs each, by name; those that are absent are said and left out."""
     python = interpreter_with_torch()
-    found = {'Gloo': gloo and partial(run_gloo, gloo), 'PyTorch': python and partial(run_torch, python, torch_script),
+    found = {'Gloo': gloo and partial(run_gloo, gloo), 'PyTorch': python and partial(run_pytorch, python, torch_script),
              'Open MPI': mpi and partial(run_mpi, mpi, 'tcp,self'),
              'shared memory': mpi and partial(run_mpi, mpi, 'vader,self'), 'sockets': partial(run_sockets, sockets)}
     for name in PEERS:

@@ -41,9 +41,18 @@ class Loopback(contextlib.nullcontext):
 
 
 class Hosts(network_hosts.NetworkHosts):
-    """Network namespaces, which take root and iproute2."""
+    """Network namespaces, which take root and iproute2. Their TCP has Linux's usual congestion control, whatever the machine has: bbr's
+    timers cost as much as the bytes."""
 
     card = 'card'
+
+    def _build(self):
+        super()._build()
+        for number in range(len(self.hosts)):
+            setting = 'echo cubic > /proc/sys/net/ipv4/tcp_congestion_control'
+            done = subprocess.run([*self.there(number), 'sh', '-c', setting], capture_output=True, text=True)
+            if done.returncode != 0:
+                raise OSError(f"{setting}: {done.stderr.strip()}")
 
     def addresses(self):
         return [f'{host}:2222' for host in self.ips]
@@ -88,6 +97,15 @@ def run_each(place, commands, environments=None):
     return outputs([subprocess.Popen([*place.there(number), *command], stdout=subprocess.PIPE, text=True,
                                      env={**os.environ, **more})
                     for number, (command, more) in enumerate(zip(commands, environments))])
+
+
+def run_torch(place, command):
+    """Runs a process of torch.distributed in each place: `outputs`."""
+    host, port = place.addresses()[0].split(':')
+    ranks = len(place.ips)
+    return run_each(place, [command] * ranks,
+                    [{'MASTER_ADDR': host, 'MASTER_PORT': port, 'RANK': str(rank), 'WORLD_SIZE': str(ranks),
+                      'GLOO_SOCKET_IFNAME': place.card} for rank in range(ranks)])
 
 
 def run_cluster(place, command, workers, owners=0):
