@@ -18,13 +18,12 @@ using durations = std::vector<double>;
 
 task<durations> meet(replica_context& context, int rounds) {
   durations laps;
-  auto begin = clock_type::now();
   for (int i = 0; i < rounds; ++i) {
+    auto begin = clock_type::now();
     auto nothing = [](cross_replica_context&) {};
     auto merging = context.merge_call(nothing);
     co_await merging;
     laps.push_back(seconds_since(begin));
-    begin = clock_type::now();
   }
   co_return laps;
 }
@@ -32,12 +31,11 @@ task<durations> meet(replica_context& context, int rounds) {
 task<durations> reduce(replica_context& context, int64_t elements, int rounds) {
   auto own = zeros({elements});
   durations laps;
-  auto begin = clock_type::now();
   for (int i = 0; i < rounds; ++i) {
+    auto begin = clock_type::now();
     auto reducing = context.all_reduce(reduce_op::sum, own);
     auto sum = co_await reducing;
     laps.push_back(seconds_since(begin));
-    begin = clock_type::now();
   }
   co_return laps;
 }

@@ -10,7 +10,7 @@ import os
 import statistics
 import sys
 
-from places import each_place, run_cluster, run_each
+from places import each_place, run_cluster, run_torch
 from torch_interpreter import interpreter_with_torch
 
 TURNS = int(os.environ.get('TURNS', '3'))
@@ -27,11 +27,7 @@ def run_ours(place, program, processes, replicas, batch):
 
 
 def run_peer(place, command, batch, more):
-    host, port = place.addresses()[0].split(':')
-    ranks = len(place.ips)
-    return seconds(run_each(place, [[*command, batch, STEPS, *more]] * ranks,
-                            [{'MASTER_ADDR': host, 'MASTER_PORT': port, 'RANK': str(rank), 'WORLD_SIZE': str(ranks),
-                              'GLOO_SOCKET_IFNAME': place.card} for rank in range(ranks)]))
+    return seconds(run_torch(place, [*command, batch, STEPS, *more]))
 
 
 def measure(place, line, ours, peer):

@@ -8,11 +8,12 @@ groups.py GROUPS PEER_SCRIPT   MONARCH_PYTHON in the environment: an interpreter
 import json
 import os
 import signal
-import socket
 import statistics
 import subprocess
 import sys
 import time
+
+from places import Loopback
 
 PROCESSES = [int(count) for count in os.environ.get('PROCESSES', '32').split(',')]
 TURNS = int(os.environ.get('TURNS', '3'))
@@ -22,18 +23,8 @@ ROWS = [('round_trip', 'round trip with one', 1e6, 'us'), ('gather', 'ask all an
         ('loss', 'until a killed process is told of', 1e3, 'ms'), ('start', 'start of all processes', 1, 's')]
 
 
-def addresses(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(('127.0.0.1', 0))
-    names = ['127.0.0.1:%d' % each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return names
-
-
 def ours(program, processes):
-    cluster = {'worker': addresses(processes + 1)}
+    cluster = {'worker': Loopback(processes + 1).addresses()}
     began = time.time()
     tasks = []
     for index in range(processes + 1):

@@ -7,7 +7,6 @@ language_job.py TROUPE PEER_SCRIPT MODEL   TORCH_PYTHON in the environment: an i
 
 import csv
 import os
-import socket
 import statistics
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from places import Loopback, run_torch
 from torch_interpreter import interpreter_with_torch
 
 TURNS = int(os.environ.get('TURNS', '5'))
@@ -57,14 +57,7 @@ def one_process(python, script, job):
 
 def distributed(python, script, job, processes):
     batch = job.replicas * job.batch // processes
-    with socket.create_server(('127.0.0.1', 0)) as free:
-        port = str(free.getsockname()[1])
-    cluster = {'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': port, 'WORLD_SIZE': str(processes), 'GLOO_SOCKET_IFNAME': 'lo'}
-    started = [subprocess.Popen([python, script, str(batch), str(job.steps), '1'], stdout=subprocess.PIPE, text=True,
-                                env=os.environ | cluster | {'RANK': str(rank)}) for rank in range(processes)]
-    printed = [process.communicate()[0] for process in started]
-    if any(process.returncode for process in started):
-        sys.exit('a process of DistributedDataParallel failed')
+    printed = run_torch(Loopback(processes), [python, script, str(batch), str(job.steps), '1'])
     return median_step([float(line) for line in printed[0].split()])
 
 

@@ -63,14 +63,17 @@ struct peer {
   /// Makes the message that is sent from now on.
   virtual void prepare(size_t bytes) = 0;
 
-  /// Sends the message `count` times, and waits until the last has come.
-  virtual void send(int count) = 0;
-
   /// Begins to send the message `count` times, and does not wait.
-  virtual void begin(int count) = 0;
+  virtual void begin(int /*count*/) {}
 
   /// Waits until the last message of `begin` has come.
-  virtual void await() = 0;
+  virtual void await() {}
+
+  /// Sends the message `count` times, and waits until the last has come.
+  virtual void send(int count) {
+    begin(count);
+    await();
+  }
 };
 
 // ---- a raw socket ----
@@ -154,10 +157,6 @@ struct raw_peer final : peer {
     char answer = 0;
     read_all(socket, &answer, 1);
   }
-
-  void begin(int) override {}
-
-  void await() override {}
 
   int socket;
   size_t message_bytes = small_bytes;
@@ -247,11 +246,6 @@ struct troupe_peer final : peer {
     the_last = make_push_gradient({.examples = 1}, gradient);
   }
 
-  void send(int count) override {
-    begin(count);
-    await();
-  }
-
   void begin(int count) override {
     for (int i = 1; i < count; ++i)
       self->send(server, one_of_many);
@@ -330,11 +324,6 @@ struct caf_peer final : peer {
     one_of_many = caf::make_message(message);
     message[0] = 1;
     the_last = caf::make_message(std::move(message));
-  }
-
-  void send(int count) override {
-    begin(count);
-    await();
   }
 
   void begin(int count) override {

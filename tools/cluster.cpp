@@ -93,11 +93,8 @@ expected<cluster_command> parse_cluster_options(int argument_count, const char* 
                       cluster_exit_codes};
   add_options(all, command.options);
   all.add_flag("--json", command.json, "print the same for programs");
-  all.add_help();
-  return all.read(argument_count, arguments).map([&](const std::string& answer) {
-    command.answer = answer;
-    return command;
-  });
+  all.add_help(command.answer);
+  return all.read(argument_count, arguments).map([&] { return command; });
 }
 
 bool cluster_report::has_problem() const {

@@ -76,7 +76,7 @@ ROOMS = {
         "system": [],
         "options": ["system"],
         "run": ["system", "options"],
-        "replay": ["system", "options"],
+        "replay": ["system", "options", "run"],
         "report": ["options", "run", "replay"],
         "job": ["system", "options", "run", "report"],
         "model": ["job"],

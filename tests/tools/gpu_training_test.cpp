@@ -67,9 +67,7 @@ TEST_SUITE("tools/gpu_training") {
       images.pixels.push_back(static_cast<uint8_t>(stream.below(256)));
     for (uint8_t image = 0; image < 20; ++image)
       images.labels.push_back(image % 3);
-    std::vector<tensor> variables;
-    for (const auto& [name, value] : initial_values(variables_of(of), 3))
-      variables.push_back(value);
+    auto variables = variables_of(of, 3);
     auto batch = draw_images(images, 33, {3, "batch"});
     auto here = differentiate_on(host_stream(), of, variables, batch);
     auto gpu = first_gpu(1);

@@ -13,20 +13,19 @@ import random
 import re
 import signal
 import socket
-import struct
 import subprocess
 import sys
-import tempfile
 import time
 import types
 import unittest
+
+from own_folder import TextTest, checkpoint
 
 # A signal that the starter of the tests ignores (nohup, a shell's "&") would be ignored by all processes that they start.
 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
     signal.signal(number, signal.SIG_DFL)
 
 TROUPE = os.path.abspath(sys.argv.pop(1))
-TEXT = "the quick brown fox jumps over the lazy dog; " * 60
 SMALL = "--text text --batch 8 --context 4 --embedding 4 --hidden 16 --evaluate-every 0 --replicas 4".split()
 ALL_FOUR = SMALL + "--policy latest_token --aggregate 4".split()
 A_BACKUP = SMALL + "--policy latest_token --aggregate 3".split()
@@ -70,11 +69,7 @@ def addresses(**counts):
 
 def tensors(path):
     """What the tensors of a safetensors file hold, by name: digests, which a failure can print."""
-    content = path.read_bytes()
-    (length,) = struct.unpack_from("<Q", content)
-    header, payload = json.loads(content[8 : 8 + length]), content[8 + length :]
-    header.pop("__metadata__")
-    return {name: hashlib.sha256(payload[slice(*entry["data_offsets"])]).hexdigest() for name, entry in header.items()}
+    return {name: hashlib.sha256(content).hexdigest() for name, content in checkpoint(path)[0].items()}
 
 
 def process_of(job_id, task):
@@ -167,11 +162,9 @@ class Process:
         return line
 
 
-class Job(unittest.TestCase):
+class Job(TextTest):
     def setUp(self):
-        self.scratch = tempfile.TemporaryDirectory()
-        self.folder = pathlib.Path(self.scratch.name)
-        (self.folder / "text").write_text(TEXT)
+        super().setUp()
         self.processes = []
 
     def tearDown(self):
@@ -180,7 +173,6 @@ class Job(unittest.TestCase):
                 one.process.send_signal(signal.SIGCONT)
                 one.process.kill()
                 one.process.wait()
-        self.scratch.cleanup()
 
     def story(self):
         """What everybody said, for who has to find out what went wrong."""

@@ -5,14 +5,14 @@
 import csv
 import json
 import os
-import pathlib
 import re
 import signal
 import subprocess
 import sys
-import tempfile
 import unittest
 import urllib.request
+
+from own_folder import FolderTest
 
 TROUPE, TRAINER, PARTED = (os.path.abspath(path) for path in sys.argv[1:4])
 PROGRAM = os.path.basename(TRAINER)
@@ -20,14 +20,7 @@ VIRTUAL = ["--world", "virtual"]
 PLAIN = {name: value for name, value in os.environ.items() if not name.startswith(("TROUPE_", "TF_CONFIG", "SLURM_"))}
 
 
-class Trainer(unittest.TestCase):
-    def setUp(self):
-        self.scratch = tempfile.TemporaryDirectory()
-        self.folder = pathlib.Path(self.scratch.name)
-
-    def tearDown(self):
-        self.scratch.cleanup()
-
+class Trainer(FolderTest):
     def run_in_folder(self, *command):
         return subprocess.run(command, cwd=self.folder, text=True, capture_output=True, timeout=100, env=PLAIN)
 

@@ -3,44 +3,24 @@
 # where one ends that was left alone.
 # Method: kills runs at random moments until they are done, in the virtual world, and compares the last checkpoints.
 # Usage: kill_test.py PATH/TO/troupe [KILLS [SEED]]
-import json
 import os
-import pathlib
 import random
 import signal
-import struct
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
+
+from own_folder import TextTest, checkpoint
 
 TROUPE = os.path.abspath(sys.argv[1])
 KILLS = int(sys.argv[2]) if len(sys.argv) > 2 else 6
 SEED = int(sys.argv[3]) if len(sys.argv) > 3 else 1
-TEXT = "the quick brown fox jumps over the lazy dog; " * 60
 OPTIONS = ["--text", "text", "--batch", "8", "--context", "4", "--embedding", "4", "--hidden", "16", "--world", "virtual"]
 OPTIONS += ["--steps", "3000", "--checkpoint-every", "100", "--evaluate-every", "0", "--slow", "3=1.7"]
 
 
-def read(path):
-    """The tensors of a safetensors file, by name, and what it says of its job."""
-    content = path.read_bytes()
-    (length,) = struct.unpack_from("<Q", content)
-    header, payload = json.loads(content[8 : 8 + length]), content[8 + length :]
-    job = json.loads(header.pop("__metadata__")["troupe.job"])
-    return {name: payload[slice(*entry["data_offsets"])] for name, entry in header.items()}, job
-
-
-class Kill(unittest.TestCase):
-    def setUp(self):
-        self.scratch = tempfile.TemporaryDirectory()
-        self.folder = pathlib.Path(self.scratch.name)
-        (self.folder / "text").write_text(TEXT)
-
-    def tearDown(self):
-        self.scratch.cleanup()
-
+class Kill(TextTest):
     def start(self, *options):
         command = [TROUPE, "train", *options]
         return subprocess.Popen(command, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -77,8 +57,8 @@ class Kill(unittest.TestCase):
             elif last:
                 self.assertGreaterEqual(saved[-1], self.steps_saved(last)[-1])
             options = OPTIONS if run is None else ["--resume", run]
-        whole, whole_job = read(self.folder / "whole/checkpoints/checkpoint-3000.safetensors")
-        killed, killed_job = read(self.folder / run / "checkpoints/checkpoint-3000.safetensors")
+        whole, whole_job = checkpoint(self.folder / "whole/checkpoints/checkpoint-3000.safetensors")
+        killed, killed_job = checkpoint(self.folder / run / "checkpoints/checkpoint-3000.safetensors")
         self.assertEqual(killed, whole)
         self.assertEqual(killed_job, whole_job)
         print(f"{kills} kills, seed {SEED}: the same {len(whole)} tensors after {whole_job['step']} steps")

@@ -13,11 +13,11 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
 from job_processes import TROUPE, SideBySide
+from own_folder import FolderTest
 
 PLAIN = {name: value for name, value in os.environ.items() if name not in ("OMP_NUM_THREADS", "TF_CONFIG")}
 # What a shell script has to say first to know who it is: $me is "worker:2".
@@ -32,14 +32,7 @@ def is_there(process):
         return False
 
 
-class Launch(unittest.TestCase):
-    def setUp(self):
-        self.scratch = tempfile.TemporaryDirectory()
-        self.folder = pathlib.Path(self.scratch.name)
-
-    def tearDown(self):
-        self.scratch.cleanup()
-
+class Launch(FolderTest):
     def command(self, options, script):
         return [TROUPE, "launch", *options.split(), "--", "sh", "-c", WHO + script]
 

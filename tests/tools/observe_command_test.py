@@ -4,7 +4,6 @@
 import http.client
 import json
 import os
-import pathlib
 import pty
 import select
 import shutil
@@ -12,24 +11,16 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import unittest
 
+from own_folder import TextTest
+
 TROUPE = os.path.abspath(sys.argv.pop(1))
-TEXT = "the quick brown fox jumps over the lazy dog; " * 60
 SMALL = ["--text", "text", "--batch", "8", "--context", "4", "--embedding", "4", "--hidden", "16"]
 ACTORS = {"chief", "token queue", "recorder", "replica 0", "replica 3", "owner embedding", "accumulator embedding"}
 
 
-class Observe(unittest.TestCase):
-    def setUp(self):
-        self.scratch = tempfile.TemporaryDirectory()
-        self.folder = pathlib.Path(self.scratch.name)
-        (self.folder / "text").write_text(TEXT)
-
-    def tearDown(self):
-        self.scratch.cleanup()
-
+class Observe(TextTest):
     def start(self, *options):
         """A job that goes on until somebody ends it, and where it is served."""
         command = [TROUPE, "train", *SMALL, "--steps", "100000000", "--run-dir", "run", "--metrics-port", "0", *options]
@@ -125,6 +116,7 @@ class Observe(unittest.TestCase):
                 (["host"], 2, "'host'"),
                 (["host:http"], 2, "'host:http'"),
                 (["127.0.0.1:99999"], 2, "65535"),
+                (["::1:9464"], 2, "brackets"),
                 (["--period", "0", nobody], 2, "--period"),
                 (["--often", nobody], 2, "--often"),
             ]:

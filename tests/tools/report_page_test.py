@@ -5,30 +5,22 @@
 import csv
 import json
 import os
-import pathlib
 import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
+from own_folder import TextTest
 from run_pages import Browser, check_page
 
 TROUPE = os.path.abspath(sys.argv.pop(1))
-TEXT = "the quick brown fox jumps over the lazy dog; " * 60
 SMALL = "--text text --batch 8 --context 4 --embedding 4 --hidden 16".split()
 ONE_SLOW = "--replicas 4 --aggregate 3 --policy latest_token --slow 3=5 --world virtual".split()
 
 
-class ReportPage(unittest.TestCase):
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = pathlib.Path(scratch.name)
-        (self.folder / "text").write_text(TEXT)
-
+class ReportPage(TextTest):
     def troupe(self, *arguments, code=0):
         done = subprocess.run([TROUPE, *arguments], cwd=self.folder, text=True, capture_output=True, timeout=300)
         self.assertEqual(done.returncode, code, done.stderr)

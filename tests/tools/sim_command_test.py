@@ -3,25 +3,18 @@
 # Method: runs the command as a user would.  Usage: sim_command_test.py PATH/TO/troupe
 import json
 import os
-import pathlib
 import subprocess
 import sys
-import tempfile
 import unittest
+
+from own_folder import FolderTest
 
 TROUPE = os.path.abspath(sys.argv.pop(1))
 KEYS = """step_time drop_fraction staleness accepted stale cancelled lost wasted_replica_seconds updates_per_second events
 events_per_second virtual_seconds wall_seconds log_hash seed stalled""".split()
 
 
-class Sim(unittest.TestCase):
-    def setUp(self):
-        self.scratch = tempfile.TemporaryDirectory()
-        self.folder = pathlib.Path(self.scratch.name)
-
-    def tearDown(self):
-        self.scratch.cleanup()
-
+class Sim(FolderTest):
     def sim(self, *options):
         return subprocess.run([TROUPE, "sim", *options], cwd=self.folder, text=True, capture_output=True, timeout=100)
 

@@ -26,12 +26,18 @@ inline constexpr std::string_view small_text
 }
 
 /// The initial values of a model's variables.
-[[nodiscard]] inline std::vector<tensor> variables_of(const language_model_config& model,
-                                                      uint64_t seed) {
+template <class Model>
+[[nodiscard]] std::vector<tensor> variables_of(const Model& model, uint64_t seed) {
   std::vector<tensor> values;
   for (const auto& variable : initial_values(variables_of(model), seed))
     values.push_back(variable.value);
   return values;
+}
+
+/// The elements of an array of i64.
+[[nodiscard]] inline std::vector<int64_t> list(const tensor& integers) {
+  auto values = integers.values<int64_t>();
+  return {values.begin(), values.end()};
 }
 
 /// Waits until the first stream of a device has done all that it was asked for.

@@ -4,31 +4,22 @@
 import csv
 import json
 import os
-import pathlib
 import resource
 import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import unittest
 
+from own_folder import TEXT, TextTest
+
 TROUPE = os.path.abspath(sys.argv.pop(1))
-TEXT = "the quick brown fox jumps over the lazy dog; " * 60
 TINY_TRANSFORMER = ["--model", "transformer", "--text", "text", "--batch", "4", "--context", "8", "--layers", "2",
                     "--heads", "2", "--width", "8"]
 SMALL = ["--text", "text", "--batch", "8", "--context", "4", "--embedding", "4", "--hidden", "16"]
 
 
-class Train(unittest.TestCase):
-    def setUp(self):
-        self.scratch = tempfile.TemporaryDirectory()
-        self.folder = pathlib.Path(self.scratch.name)
-        (self.folder / "text").write_text(TEXT)
-
-    def tearDown(self):
-        self.scratch.cleanup()
-
+class Train(TextTest):
     def train(self, *options, environment={}):
         return subprocess.run([TROUPE, "train", *options], cwd=self.folder, text=True, capture_output=True, timeout=100,
                               env={**os.environ, **environment})
@@ -451,9 +442,20 @@ class Train(unittest.TestCase):
                 self.assertEqual(result.stdout, "")
                 self.assertEqual(sorted(os.listdir(self.folder)), before)
 
-    def test_help_lists_options_and_exit_codes(self):
-        self.assertIn("Exit", subprocess.run([TROUPE, "--help"], text=True, capture_output=True).stdout)
+    def test_help_lists_commands_options_and_exit_codes(self):
+        for arguments in [["--help"], ["-h"], []]:
+            shown = subprocess.run([TROUPE, *arguments], text=True, capture_output=True)
+            self.assertEqual((shown.returncode, shown.stderr), (0, ""))
+            for part in ["\n  train      train a model", "\n\nOptions:\n  --help     this text", "\n\nExit codes:\n"]:
+                self.assertIn(part, shown.stdout)
+            self.assertLessEqual(max(map(len, shown.stdout.splitlines())), 80)
         self.assertIn("--policy", self.train("--help").stdout)
+
+    def test_an_unknown_command_is_answered_by_the_nearest_one(self):
+        refused = subprocess.run([TROUPE, "trian"], text=True, capture_output=True)
+        self.assertEqual((refused.returncode, refused.stdout, refused.stderr),
+                         (2, "", "troupe: unknown command 'trian'; the nearest known one is 'train' "
+                                 "(troupe --help lists all)\n"))
 
 
 if __name__ == "__main__":

@@ -45,10 +45,8 @@ expected<flight_options> parse_flight(int argument_count, const char* const* arg
   all.add("run", "", "", text_value(options.run_dir));
   all.add("--last", "COUNT", "how many of the last messages to print",
           whole_value(options.messages_max, {0, 1e9}));
-  all.add_help();
-  auto answer = all.read(argument_count, arguments);
-  if (!answer) return tl::unexpected<error>(answer.error());
-  options.answer = *answer;
+  all.add_help(options.answer);
+  if (auto done = all.read(argument_count, arguments); !done) return tl::unexpected(done.error());
   if (!options.answer.empty() || !options.run_dir.empty()) return options;
   return misuse("which run? Give its folder: troupe flight runs/NAME");
 }

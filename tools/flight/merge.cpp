@@ -53,11 +53,6 @@ bool read_line(const json& line, flight_task& record) {
   return true;
 }
 
-std::string duration_text(double seconds) {
-  auto time = std::chrono::duration<double>(std::clamp(seconds, 0.0, 1e9));
-  return readable::duration(std::chrono::duration_cast<job_time>(time));
-}
-
 /// A replica, and the step that it is at.
 struct placed_replica {
   const flight_task* task;
@@ -105,7 +100,7 @@ std::vector<placed_replica> replicas_of(std::span<const flight_task> tasks) {
 std::string state_text(const flight_task& task, const flight_actor& actor) {
   auto moment = task.seconds.value_or(actor.since);
   return fmt::format("{} has been {} for {}", actor.name, actor.state,
-                     duration_text(moment - actor.since));
+                     readable::duration(moment - actor.since));
 }
 
 std::string finding_of(const placed_replica& last, uint64_t furthest) {

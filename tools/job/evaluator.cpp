@@ -65,8 +65,8 @@ public:
     if (refused)
       throw failure{
         {errc::resource, fmt::format("cannot make {}: {}", folder_.string(), refused.message())}};
-    table_.emplace(
-      value_or_throw(evaluation_file::go_on(folder_ / "evaluations.csv", measure.column)));
+    table_.emplace(value_or_throw(
+      evaluation_file::go_on(run_directory::at(folder_).evaluations(), measure.column)));
   }
 
   [[nodiscard]] std::optional<uint64_t> last_step() const { return table_->last_step(); }

@@ -33,7 +33,7 @@ expected<job_beginning> find_resumed(std::string_view program, const std::string
   if (!found) return tl::unexpected<error>(found.error());
   if (subject.can_resume)
     if (auto fits = subject.can_resume(*found); !fits)
-      return fail(fits.error().code, fmt::format("--resume {}: {}", folder, fits.error().message));
+      return fail_at("--resume " + folder, fits.error());
   if (found->snapshot.step >= steps)
     return fail(errc::invalid_argument,
                 fmt::format("--resume {}: that run has made all its {} steps; ask for more with "

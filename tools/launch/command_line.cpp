@@ -2,6 +2,7 @@
 // The options of `troupe launch`, and checks of their relations.
 #include "tools/launch/command_line.hpp"
 
+#include "actors/recording/seconds.hpp"
 #include "tools/launch/tasks.hpp"
 #include "tools/options/command_options.hpp"
 #include "tools/options/help.hpp"
@@ -32,8 +33,7 @@ constexpr const char* launch_introduction
     "       troupe launch --task TYPE:INDEX [OPTIONS] -- PROGRAM [ARGUMENTS]\n";
 
 expected<void> check_task(const launch_options& options) {
-  if (auto task = parse_task_name(options.task); !task)
-    return misuse("--task: " + task.error().message);
+  if (auto task = parse_task_name(options.task); !task) return fail_at("--task", task.error());
   if (options.workers > 0 || options.parameter_servers > 0 || options.chief || options.evaluator
       || options.spares_workers || options.spares_ps)
     return misuse("--task starts one task of a job whose other tasks are started elsewhere: leave "
@@ -85,9 +85,7 @@ option_value interval_value(std::optional<std::chrono::milliseconds>& place) {
       return seconds ? std::optional{std::chrono::milliseconds{std::llround(*seconds * 1000)}}
                      : std::nullopt;
     },
-    [](std::chrono::milliseconds time) {
-      return fmt::format("{}", std::chrono::duration<double>(time).count());
-    });
+    [](std::chrono::milliseconds time) { return fmt::format("{}", seconds(time)); });
 }
 
 void add_options(command_options& all, launch_options& options) {
@@ -140,7 +138,7 @@ void add_options(command_options& all, launch_options& options) {
   all.add("--kill-seed", "N", "choose the same tasks again, as far as they run",
           whole_value(options.kill_seed, {.low = 0, .high = 1ULL << 53}), "drawn");
   all.add("--job-id", "ID", "name of the job", job_id_value(options.job_id), "drawn");
-  all.add_help();
+  all.add_help(options.answer);
 }
 
 std::string launch_environment() {
@@ -182,9 +180,8 @@ expected<launch_options> parse_launch_options(int argument_count, const char* co
                       fmt::format("the program follows --, as in {}", launch_sample),
                       launch_environment()};
   add_options(all, options);
-  auto answer = all.parse(static_cast<int>(dashes - words.begin()), arguments);
-  if (!answer) return tl::unexpected<error>(answer.error());
-  options.answer = *answer;
+  auto parsed = all.parse(static_cast<int>(dashes - words.begin()), arguments);
+  if (!parsed) return tl::unexpected<error>(parsed.error());
   if (!options.answer.empty()) return options;
   if (dashes == words.end())
     return misuse(fmt::format("which program? It follows --, as in {}", launch_sample));

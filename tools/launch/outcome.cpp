@@ -2,6 +2,7 @@
 // Judges ends of tasks, and writes the lines about them.
 #include "tools/launch/outcome.hpp"
 
+#include "actors/recording/seconds.hpp"
 #include "messages/assert.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 
@@ -15,10 +16,6 @@
 namespace troupe {
 
 namespace {
-
-double seconds(std::chrono::milliseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
 
 std::string counted(size_t count, std::string_view singular, std::string_view plural) {
   return fmt::format("{} {}", count, count == 1 ? singular : plural);

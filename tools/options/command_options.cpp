@@ -84,15 +84,17 @@ void command_options::show_default(std::string_view key, const std::string& text
   find(key)->cli_option->default_str(text);
 }
 
-void command_options::add_help() {
+void command_options::add_help(std::string& answer) {
+  answer_ = &answer;
   app_->set_help_flag("-h,--help", "this text");
 }
 
-expected<std::string> command_options::parse(int argument_count, const char* const* arguments) {
+expected<void> command_options::parse(int argument_count, const char* const* arguments) {
   try {
     app_->parse(argument_count, arguments);
   } catch (const CLI::CallForHelp&) {
-    return app_->help();
+    *answer_ = app_->help();
+    return {};
   } catch (const CLI::ArgumentMismatch& problem) {
     const std::string message = problem.what();
     const auto name = message.substr(0, message.find(':'));
@@ -106,7 +108,7 @@ expected<std::string> command_options::parse(int argument_count, const char* con
       return misuse(all_names(*option.cli_option) + " needs a value");
   if (const auto extra = app_->remaining(); !extra.empty())
     return misuse(unexpected_argument(extra.front()));
-  return std::string{};
+  return {};
 }
 
 expected<void> command_options::store_given() {
@@ -119,10 +121,9 @@ expected<void> command_options::store_given() {
   return {};
 }
 
-expected<std::string> command_options::read(int argument_count, const char* const* arguments) {
-  auto answer = parse(argument_count, arguments);
-  if (!answer || !answer->empty()) return answer;
-  return store_given().map([] { return std::string{}; });
+expected<void> command_options::read(int argument_count, const char* const* arguments) {
+  auto parsed = parse(argument_count, arguments);
+  return parsed && answer_->empty() ? store_given() : parsed;
 }
 
 expected<void> command_options::store(const described_option& option,

@@ -60,20 +60,19 @@ public:
   /// Replaces the default that the help shows for an option.
   void show_default(std::string_view key, const std::string& text);
 
-  /// Describes --help, as the last option.
-  void add_help();
+  /// Describes --help, as the last option. @param answer Becomes the help if it is asked for.
+  void add_help(std::string& answer);
 
-  /// Takes the words of a command line apart, and stores no value yet.
-  /// @returns The help, if it was asked for; else an empty text.
+  /// Takes the words of a command line apart, and stores no value yet. @pre There is --help.
   /// Errors: invalid_argument ("--steps needs a value").
-  [[nodiscard]] expected<std::string> parse(int argument_count, const char* const* arguments);
+  [[nodiscard]] expected<void> parse(int argument_count, const char* const* arguments);
 
   /// Stores the values that the command line gives; an empty argument without a name gives none.
   /// Errors: invalid_argument.
   [[nodiscard]] expected<void> store_given();
 
   /// `parse`, and then `store_given` unless the help was asked for.
-  [[nodiscard]] expected<std::string> read(int argument_count, const char* const* arguments);
+  [[nodiscard]] expected<void> read(int argument_count, const char* const* arguments);
 
   /// Stores the value of one option and notes its origin. Errors: as of its `store`; the message
   /// begins with all names of the option, or with its place in a file and its name there.
@@ -100,6 +99,7 @@ private:
 
   std::unique_ptr<CLI::App> app_;
   std::string sample_;
+  std::string* answer_ = nullptr;
   std::vector<described_option> options_;
   option_origins origins_;
   bool in_files_ = true; ///< Whether files may give values to the options of the present group.

@@ -181,7 +181,7 @@ bool is_cut(std::string_view text) {
 
 expected<std::string> content_of(const std::string& path, std::string_view option) {
   auto text = file_content(path, file_bytes_max);
-  if (!text) return fail(text.error().code, fmt::format("{}: {}", option, text.error().message));
+  if (!text) return fail_at(option, text.error());
   if (is_cut(*text))
     return misuse(fmt::format("{}: the end of {} is missing, and with it the line '{}'; take a "
                               "whole copy of the file",

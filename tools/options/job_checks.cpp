@@ -105,8 +105,7 @@ expected<void> check_slow(const job_options& options, const option_origins& orig
 expected<bool> names_gpus(const job_options& options, const std::string& name,
                           const std::string& value) {
   auto devices = read_devices(value);
-  if (!devices)
-    return fail(devices.error().code, fmt::format("{}: {}", name, devices.error().message));
+  if (!devices) return fail_at(name, devices.error());
   if (devices->empty() || options.world == world_kind::threads) return !devices->empty();
   return misuse(fmt::format("{} {} does not go with --world virtual, whose time a GPU does not "
                             "know: take cpu, or --world threads",
@@ -165,8 +164,7 @@ expected<void> check_virtual_time(const job_options& options, const option_origi
   if (options.compute.empty()) return {};
   const auto name = spelling(origins, "compute");
   auto compute = distribution::parse(options.compute);
-  if (!compute)
-    return fail(compute.error().code, fmt::format("{}: {}", name, compute.error().message));
+  if (!compute) return fail_at(name, compute.error());
   return check_named_nodes(name, *compute, options.replicas);
 }
 

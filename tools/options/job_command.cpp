@@ -61,11 +61,9 @@ expected<void> read_job_command(command_options& all, job_command& command, int 
   all.add("--config", "FILE", "TOML file with options", text_value(command.config));
   all.add_flag("--dump-config", command.dumps_config,
                "print all options as such a file, with where each came from");
-  all.add_help();
-  auto answer = all.parse(argument_count, arguments);
-  if (!answer) return tl::unexpected<error>(answer.error());
-  command.answer = std::move(*answer);
-  if (!command.answer.empty()) return {};
+  all.add_help(command.answer);
+  auto parsed = all.parse(argument_count, arguments);
+  if (!parsed || !command.answer.empty()) return parsed;
   return read_files(all).and_then([&] { return all.store_given(); }).map([&] {
     command.origins = all.origins();
   });

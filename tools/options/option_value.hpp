@@ -3,8 +3,8 @@
 #pragma once
 
 #include "messages/errc.hpp"
+#include "messages/text.hpp"
 
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <fmt/ranges.h>
@@ -24,14 +24,9 @@ namespace troupe {
   return fail(errc::invalid_argument, std::move(line));
 }
 
-/// The number that is the whole of a text.
-template <class Number>
-[[nodiscard]] std::optional<Number> number_of(std::string_view text) {
-  Number number{};
-  const auto* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, number);
-  if (result.ec != std::errc{} || result.ptr != end) return std::nullopt;
-  return number;
+/// The same failure, of an option or a file. @param place Begins the line, before a colon.
+[[nodiscard]] inline tl::unexpected<error> fail_at(std::string_view place, const error& reason) {
+  return fail(reason.code, fmt::format("{}: {}", place, reason.message));
 }
 
 /// The numbers that an option accepts, ends included unless said otherwise.

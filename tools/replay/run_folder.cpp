@@ -4,11 +4,10 @@
 
 #include "tools/options/command_options.hpp"
 #include "tools/options/config_file.hpp"
+#include "tools/run/run_directory.hpp"
 #include "tools/system/file_content.hpp"
 
-#include <filesystem>
 #include <fmt/format.h>
-#include <system_error>
 #include <utility>
 
 namespace troupe {
@@ -17,14 +16,12 @@ expected<job_options> read_run_options(const std::string& path) {
   job_options options;
   command_options all;
   add_options(all, options);
-  auto config_path = (std::filesystem::path{path} / "config.toml").string();
-  if (std::error_code unknown; !std::filesystem::exists(config_path, unknown))
+  auto config_path = run_directory::at(path).config().string();
+  if (!run_directory::is_begun(path))
     return fail(errc::not_found,
                 fmt::format("not the folder of a run: there is no {}", config_path));
   auto config = read_known_options(config_path, "--config", all);
-  if (!config)
-    return fail(config.error().code,
-                fmt::format("not the folder of a run: {}", config.error().message));
+  if (!config) return fail_at("not the folder of a run", config.error());
   if (replicas_meet(options.strategy)) { // a step takes all, and has no backups to drop
     options.aggregate = options.replicas;
     options.policy = sync_policy::latest_token;
@@ -53,7 +50,7 @@ expected<run_folder> run_of(const job_options& options, std::string_view ledger,
 expected<run_folder> read_run_folder(const std::string& path) {
   auto options = read_run_options(path);
   if (!options) return tl::unexpected<error>(options.error());
-  auto ledger = (std::filesystem::path{path} / "ledger.csv").string();
+  auto ledger = run_directory::at(path).ledger().string();
   auto text = file_content(ledger, job_defaults::ledger_bytes);
   if (!text) return tl::unexpected<error>(text.error());
   return run_of(*options, *text, ledger);

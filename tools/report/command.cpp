@@ -43,10 +43,8 @@ expected<report_options> parse_report(int argument_count, const char* const* arg
   all.add("run", "", "", text_value(options.run_dir));
   all.add("-o,--output", "FILE", "where the page goes", text_value(options.output),
           "report.html in the folder of the run");
-  all.add_help();
-  auto answer = all.read(argument_count, arguments);
-  if (!answer) return tl::unexpected<error>(answer.error());
-  options.answer = *answer;
+  all.add_help(options.answer);
+  if (auto done = all.read(argument_count, arguments); !done) return tl::unexpected(done.error());
   if (!options.answer.empty() || !options.run_dir.empty()) return options;
   return misuse("which run? Give its folder: troupe report runs/NAME");
 }

@@ -8,6 +8,7 @@
 #include "actors/recording/metrics_file.hpp"
 #include "actors/recording/notice_file.hpp"
 #include "tools/options/option_value.hpp"
+#include "tools/run/run_directory.hpp"
 
 #include <algorithm>
 #include <array>
@@ -232,14 +233,14 @@ private:
   uint32_t needed_ = 0;
 };
 
-expected<void> read_steps(const std::filesystem::path& folder, run_files& files) {
-  auto ledger_path = folder / "ledger.csv";
+expected<void> read_steps(const run_directory& run, run_files& files) {
+  auto ledger_path = run.ledger();
   auto ledger = open_table(ledger_path, ledger_file::header);
   if (!ledger) return tl::unexpected<error>(ledger.error());
   if (!*ledger)
     return fail(errc::not_found,
                 fmt::format("not the folder of a run: there is no {}", ledger_path.native()));
-  auto metrics = open_table(folder / "metrics.csv", metrics_file::header);
+  auto metrics = open_table(run.metrics(), metrics_file::header);
   if (!metrics) return tl::unexpected<error>(metrics.error());
   step_reader steps{std::move(**ledger), std::move(*metrics), files.view};
   if (auto done = steps.read(); !done) return done;
@@ -297,13 +298,13 @@ expected<void> read_notices(const std::filesystem::path& path, run_files& files)
 } // namespace
 
 expected<run_files> read_run_files(const std::filesystem::path& folder) {
+  const auto run = run_directory::at(folder);
   run_files files;
-  auto done = read_steps(folder, files);
-  if (done) done = read_evaluations(folder / "evaluations.csv", files);
-  if (done) done = read_notices(folder / "notices.csv", files);
+  auto done = read_steps(run, files);
+  if (done) done = read_evaluations(run.evaluations(), files);
+  if (done) done = read_notices(run.notices(), files);
   if (!done) return tl::unexpected<error>(done.error());
-  std::error_code ignored;
-  files.is_over = std::filesystem::exists(folder / "replicas.csv", ignored);
+  files.is_over = run_directory::is_over(folder);
   return files;
 }
 

@@ -5,6 +5,7 @@
 #include "actors/recording/input_file.hpp"
 #include "actors/recording/ledger_file.hpp"
 #include "messages/failure.hpp"
+#include "tools/run/run_directory.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -86,7 +87,7 @@ std::vector<replay_change> changes_worth_asking(const job_options& options,
 what_if_table what_if(const std::filesystem::path& folder, const job_options& options,
                       const std::vector<uint32_t>& slow, const std::function<bool()>& is_wanted) {
   what_if_table table;
-  auto path = folder / "ledger.csv";
+  auto path = run_directory::at(folder).ledger();
   auto text = ledger_end(path, what_if_bytes_max);
   auto run = text ? run_of(options, *text, path.native()) : tl::unexpected<error>(text.error());
   if (!run) {

@@ -2,10 +2,10 @@
 // Counts attempts, and names their folders.
 #include "tools/run/restart.hpp"
 
+#include "messages/text.hpp"
 #include "tools/options/restart_limit.hpp"
 #include "tools/run/run_directory.hpp"
 
-#include <charconv>
 #include <filesystem>
 #include <fmt/format.h>
 
@@ -34,10 +34,8 @@ expected<std::optional<uint32_t>> restart_count(const std::string& run_dir,
     text = environment(torchrun_counter);
   }
   if (!text) return std::nullopt;
-  uint32_t count = 0;
-  const auto* end = text->data() + text->size();
-  auto [stop, wrong] = std::from_chars(text->data(), end, count);
-  if (wrong != std::errc{} || stop != end || count > restarts_max)
+  auto count = number_of<uint32_t>(*text);
+  if (!count || *count > restarts_max)
     return fail(errc::invalid_argument,
                 fmt::format("{} is '{}', but it counts how often the job was started before: 0, "
                             "1, ..., at most {}",
@@ -58,10 +56,8 @@ std::string default_folder(const environment_reader& environment) {
 uint64_t later_attempt(std::string_view name, const std::string& first) {
   if (!name.starts_with(first + "-")) return 0;
   name.remove_prefix(first.size() + 1);
-  uint64_t number = 0;
-  auto [end, wrong] = std::from_chars(name.data(), name.data() + name.size(), number);
-  auto is_whole = wrong == std::errc{} && end == name.data() + name.size();
-  return is_whole && number > 1 ? number : 0;
+  auto number = number_of<uint64_t>(name).value_or(0);
+  return number > 1 ? number : 0;
 }
 
 expected<void> check_later_attempts(const std::string& base) {

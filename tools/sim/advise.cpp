@@ -247,10 +247,10 @@ uint32_t hardly_heard_of(const std::vector<uint64_t>& accepted, uint32_t dead) {
 expected<void> write(const sim_command& command, const advice_report& report) {
   auto as_sweep = command;
   as_sweep.sweep.key = report.question.buys ? "replicas" : "aggregate";
-  report_forms forms{.text = [&] { return advice_text(command, report); },
-                     .json = [&] { return advice_json(command, report); }};
-  if (!command.plots.empty()) forms.plots = [&] { return write_sim_plots(as_sweep, report.rows); };
-  return write_report(command.json, forms);
+  return write_report(command.json, command.plots,
+                      {.text = [&] { return advice_text(command, report); },
+                       .json = [&] { return advice_json(command, report); },
+                       .plots = [&] { return write_sim_plots(as_sweep, report.rows); }});
 }
 
 // Refuses options that have no meaning for advise.

@@ -77,10 +77,10 @@ void simulate(const sim_command& command, std::vector<sim_row>& rows, step_files
 }
 
 expected<void> write(const sim_command& command, const std::vector<sim_row>& rows) {
-  report_forms report{.text = [&] { return sim_table(command, rows); },
-                      .json = [&] { return sim_json(command, rows); }};
-  if (!command.plots.empty()) report.plots = [&] { return write_sim_plots(command, rows); };
-  return write_report(command.json, report);
+  return write_report(command.json, command.plots,
+                      {.text = [&] { return sim_table(command, rows); },
+                       .json = [&] { return sim_json(command, rows); },
+                       .plots = [&] { return write_sim_plots(command, rows); }});
 }
 
 } // namespace

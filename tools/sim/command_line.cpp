@@ -227,10 +227,8 @@ expected<sim_command> parse_sim_options(int argument_count, const char* const* a
   std::string scenario;
   all.begin_group("Files and help"); // those that files may not hold
   all.add("--scenario", "FILE", "TOML file with options", text_value(scenario));
-  all.add_help();
-  auto answer = all.parse(argument_count, arguments);
-  if (!answer) return tl::unexpected(answer.error());
-  command.answer = *answer;
+  all.add_help(command.answer);
+  if (auto done = all.parse(argument_count, arguments); !done) return tl::unexpected(done.error());
   if (!command.answer.empty()) return command;
   if (scenario = all.given("scenario"); !scenario.empty()) {
     auto done = read_config_file(scenario, "--scenario", all, faults_key(scenario, command));

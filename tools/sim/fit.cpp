@@ -116,11 +116,11 @@ std::optional<step_comparison> steps_of(const trace_table& table, const trace_fi
 }
 
 expected<void> write(const fit_command& command, const trace_table& table, const trace_fit& fit) {
-  report_forms report{.text = [&] { return fit_text(command, table, fit); },
-                      .json = [&] { return fit_json(command, table, fit); }};
-  if (!command.plots.empty())
-    report.plots = [&] { return write_plots(command.plots, {fit_plot(command.trace, fit)}); };
-  return write_report(command.json, report);
+  return write_report(
+    command.json, command.plots,
+    {.text = [&] { return fit_text(command, table, fit); },
+     .json = [&] { return fit_json(command, table, fit); },
+     .plots = [&] { return write_plots(command.plots, {fit_plot(command.trace, fit)}); }});
 }
 
 expected<fit_command> parse_fit_options(int argument_count, const char* const* arguments) {
@@ -132,10 +132,8 @@ expected<fit_command> parse_fit_options(int argument_count, const char* const* a
           text_value(command.plots));
   all.add("--json", "FILE", "write the report to a file; to standard output for -",
           text_value(command.json));
-  all.add_help();
-  auto answer = all.read(argument_count, arguments);
-  if (!answer) return tl::unexpected(answer.error());
-  command.answer = *answer;
+  all.add_help(command.answer);
+  if (auto done = all.read(argument_count, arguments); !done) return tl::unexpected(done.error());
   if (!command.answer.empty() || !command.trace.empty()) return command;
   return misuse("which trace? Give its file: troupe sim fit times.csv");
 }

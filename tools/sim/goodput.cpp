@@ -6,6 +6,7 @@
 #include "tools/options/config_file.hpp"
 #include "tools/options/help.hpp"
 #include "tools/options/job_options.hpp"
+#include "tools/run/run_directory.hpp"
 #include "tools/sim/plots/goodput_plot.hpp"
 #include "tools/sim/plots/sim_plots.hpp"
 #include "tools/sim/report.hpp"
@@ -13,7 +14,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -79,13 +79,13 @@ struct recorded_checkpoints {
 
 // Errors: failed_precondition if the run is too short to have a checkpoint with steps behind it.
 expected<recorded_checkpoints> read_checkpoints(const std::string& run_dir) {
-  auto folder = std::filesystem::path{run_dir};
+  const auto run = run_directory::at(run_dir);
   job_options options;
   command_options all;
   add_options(all, options);
-  auto config = read_known_options((folder / "config.toml").string(), "--run", all);
+  auto config = read_known_options(run.config().string(), "--run", all);
   if (!config) return tl::unexpected<error>(config.error());
-  auto path = (folder / "metrics.csv").string();
+  auto path = run.metrics().string();
   auto steps = read_steps(path);
   if (!steps) return tl::unexpected<error>(steps.error());
   std::vector<double> behind_checkpoints;
@@ -208,11 +208,11 @@ std::string goodput_json(const goodput_command& command, const std::vector<goodp
 }
 
 expected<void> write(const goodput_command& command, const std::vector<goodput_row>& rows) {
-  report_forms report{.text = [&] { return goodput_text(command, rows); },
-                      .json = [&] { return goodput_json(command, rows); }};
-  if (!command.plots.empty())
-    report.plots = [&] { return write_plots(command.plots, {goodput_plot(command, rows)}); };
-  return write_report(command.json, report);
+  return write_report(
+    command.json, command.plots,
+    {.text = [&] { return goodput_text(command, rows); },
+     .json = [&] { return goodput_json(command, rows); },
+     .plots = [&] { return write_plots(command.plots, {goodput_plot(command, rows)}); }});
 }
 
 // ---- the command line ----
@@ -251,10 +251,8 @@ expected<goodput_command> parse_goodput_options(int argument_count, const char* 
           text_value(command.plots));
   all.add("--json", "FILE", "write the report to a file; to standard output for -",
           text_value(command.json));
-  all.add_help();
-  auto answer = all.read(argument_count, arguments);
-  if (!answer) return tl::unexpected(answer.error());
-  command.answer = *answer;
+  all.add_help(command.answer);
+  if (auto done = all.read(argument_count, arguments); !done) return tl::unexpected(done.error());
   if (!command.answer.empty()) return command;
   if (!command.run_dir.empty()) {
     auto recorded = read_checkpoints(command.run_dir);

@@ -93,7 +93,7 @@ expected<std::shared_ptr<const std::string>> text_of(const sim_options& options)
   if (options.train != language) return nullptr;
   auto path = options.text.empty() ? std::string{train_defaults::text} : options.text;
   auto text = file_content(path, text_bytes_max);
-  if (!text) return fail(text.error().code, "--text: " + text.error().message);
+  if (!text) return fail_at("--text", text.error());
   auto shared_text = std::make_shared<const std::string>(std::move(*text));
   if (auto task = language_of(options, shared_text, 0); !task)
     return misuse("--text: " + task.error().message);

@@ -430,8 +430,7 @@ expected<uint64_t> warm_up_of(const sim_options& options) {
 
 expected<distribution> compute_of(const sim_options& options) {
   auto compute = distribution::parse(options.compute);
-  if (!compute)
-    return fail(compute.error().code, fmt::format("--compute: {}", compute.error().message));
+  if (!compute) return fail_at("--compute", compute.error());
   return check_named_nodes("--compute", *compute, options.replicas).map([&] { return *compute; });
 }
 

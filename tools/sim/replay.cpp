@@ -143,10 +143,8 @@ expected<replay_command> parse_replay_options(int argument_count, const char* co
           repair_value(command.repaired), "none");
   all.add("--json", "FILE", "write the report to a file; to standard output for -",
           text_value(command.json));
-  all.add_help();
-  auto answer = all.read(argument_count, arguments);
-  if (!answer) return tl::unexpected(answer.error());
-  command.answer = *answer;
+  all.add_help(command.answer);
+  if (auto done = all.read(argument_count, arguments); !done) return tl::unexpected(done.error());
   if (!command.answer.empty() || !command.run_dir.empty()) return command;
   return misuse("which run? Give its folder: troupe sim replay runs/NAME");
 }
@@ -237,9 +235,9 @@ int replay_command_main(int argument_count, const char* const* arguments) {
     return refuse("troupe sim replay", outputs.error());
   try {
     auto report = replay(*folder, *command);
-    auto written
-      = write_report(command->json, {.text = [&] { return replay_text(*command, *folder, report); },
-                                     .json = [&] { return replay_json(*command, report); }});
+    auto written = write_report(command->json, {},
+                                {.text = [&] { return replay_text(*command, *folder, report); },
+                                 .json = [&] { return replay_json(*command, report); }});
     if (!written) return refuse("troupe sim replay", written.error(), exit_code::user_error);
     auto is_stalled = report.changed && report.changed->stalled;
     return static_cast<int>(is_stalled ? exit_code::stalled : exit_code::finished);

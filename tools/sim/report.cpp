@@ -452,10 +452,11 @@ expected<void> check_outputs(const std::string& json_file, const std::string& pl
   return check_json_file(json_file).and_then([&] { return make_plots_folder(plots_folder); });
 }
 
-expected<void> write_report(const std::string& json_file, const report_forms& report) {
+expected<void> write_report(const std::string& json_file, const std::string& plots_folder,
+                            const report_forms& report) {
   const bool is_json_printed = json_file == "-";
   if (!is_json_printed) fmt::print("{}", report.text());
-  if (report.plots) {
+  if (!plots_folder.empty()) {
     auto lines = report.plots();
     if (!lines) return tl::unexpected<error>(lines.error());
     fmt::print(is_json_printed ? stderr : stdout, "{}", *lines);

@@ -54,7 +54,7 @@ struct sim_row {
 struct report_forms {
   std::function<std::string()> text;
   std::function<std::string()> json;
-  std::function<expected<std::string>()> plots; ///< Draws, and gives lines about it; may be empty.
+  std::function<expected<std::string>()> plots; ///< Draws, and gives lines about it.
 };
 
 /// Looks, before minutes of simulation, whether a report can be written.
@@ -63,9 +63,11 @@ struct report_forms {
 [[nodiscard]] expected<void> check_outputs(const std::string& json_file,
                                            const std::string& plots_folder = {});
 
-/// Prints the report and draws its plots, then writes its JSON to the file. For "-", the JSON goes
-/// to standard output instead of the text, and lines about plots to standard error.
-/// Errors: resource, naming the file; as `plots`.
-[[nodiscard]] expected<void> write_report(const std::string& json_file, const report_forms& report);
+/// Prints the report and draws its plots if there is a folder for them, then writes its JSON to the
+/// file. For "-", the JSON goes to standard output instead of the text, and lines about plots to
+/// standard error. Errors: resource, naming the file; as `plots`.
+[[nodiscard]] expected<void> write_report(const std::string& json_file,
+                                          const std::string& plots_folder,
+                                          const report_forms& report);
 
 } // namespace troupe

@@ -17,7 +17,7 @@ expected<std::optional<File>> create_file(const std::string& option, const std::
   std::error_code ignored; // creating the file then fails, too
   std::filesystem::create_directories(std::filesystem::path{path}.parent_path(), ignored);
   auto file = File::create(path);
-  if (!file) return fail(file.error().code, fmt::format("--{}: {}", option, file.error().message));
+  if (!file) return fail_at("--" + option, file.error());
   return std::optional<File>{std::move(*file)};
 }
 

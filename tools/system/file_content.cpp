@@ -2,8 +2,9 @@
 // Reads a file by system calls, which give reasons for failures.
 #include "tools/system/file_content.hpp"
 
+#include "actors/recording/input_file.hpp"
+
 #include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -25,12 +26,6 @@ struct descriptor {
 
   int number;
 };
-
-tl::unexpected<error> cannot_read(const std::string& path) {
-  const int code = errno;
-  const auto kind = code == ENOENT || code == ENOTDIR ? errc::not_found : errc::resource;
-  return fail(kind, fmt::format("cannot read {}: {}", path, std::strerror(code)));
-}
 
 } // namespace
 

@@ -45,49 +45,39 @@ constexpr const char* top_exit_codes
 
 /// The arguments of `troupe top`, as parsed.
 struct top_options {
-  std::string endpoint; ///< "host:port" or "[::1]:port".
-  std::string host;     ///< Without brackets.
-  std::string port;
+  host_port server;
   double period_seconds = 1;
   bool once = false;
   std::string answer; ///< To be printed instead, if not empty.
 };
 
 // Takes host and port out of the endpoint, which may be the address of the job's page.
-bool split_endpoint(top_options& options) {
+expected<host_port> server_of(std::string_view endpoint) {
   constexpr std::string_view scheme = "http://";
-  if (options.endpoint.starts_with(scheme)) options.endpoint.erase(0, scheme.size());
-  if (auto path = options.endpoint.find('/'); path != std::string::npos)
-    options.endpoint.resize(path);
-  auto colon = options.endpoint.rfind(':');
-  if (colon == std::string::npos || colon == 0) return false;
-  options.host = options.endpoint.substr(0, colon);
-  options.port = options.endpoint.substr(colon + 1);
-  if (options.host.front() == '[' && options.host.back() == ']')
-    options.host = options.host.substr(1, options.host.size() - 2);
-  return !options.host.empty() && number_of<uint16_t>(options.port).value_or(0) > 0;
+  if (endpoint.starts_with(scheme)) endpoint.remove_prefix(scheme.size());
+  return parse_host_port(endpoint.substr(0, endpoint.find('/')));
 }
 
 expected<top_options> parse(int argument_count, const char* const* arguments) {
   top_options options;
+  std::string endpoint;
   command_options all{top_introduction, "one job is shown at a time", top_exit_codes};
-  all.add("endpoint", "", "", text_value(options.endpoint));
+  all.add("endpoint", "", "", text_value(endpoint));
   all.add("--period", "SECONDS", "how often to look",
           real_value(options.period_seconds, {0.1, 3600}, "seconds"));
   all.add_flag("--once", options.once, "print one look as plain text, as without a terminal");
-  all.add_help();
-  auto answer = all.read(argument_count, arguments);
-  if (!answer) return tl::unexpected<error>(answer.error());
-  options.answer = *answer;
-  if (!options.answer.empty() || split_endpoint(options)) return options;
-  return misuse(fmt::format(
-    "'{}' is no HOST:PORT with a port from 1 to 65535, as in 127.0.0.1:9464", options.endpoint));
+  all.add_help(options.answer);
+  if (auto done = all.read(argument_count, arguments); !done) return tl::unexpected(done.error());
+  if (!options.answer.empty()) return options;
+  auto server = server_of(endpoint);
+  if (!server) return misuse(server.error().message + "; give HOST:PORT, as in 127.0.0.1:9464");
+  options.server = std::move(*server);
+  return options;
 }
 
 expected<std::string> ask(const top_options& options, const std::string& path) {
   const char* token = std::getenv(metrics_token_variable);
-  auto reply = http_ask({.host = options.host,
-                         .port = options.port,
+  auto reply = http_ask({.server = options.server,
                          .path = path,
                          .authorization = token != nullptr ? fmt::format("Bearer {}", token) : "",
                          .deadline = answer_deadline});
@@ -97,9 +87,9 @@ expected<std::string> ask(const top_options& options, const std::string& path) {
     return fail(
       errc::failed_precondition,
       fmt::format("{} answers those that know its token, which the job has printed: set {}",
-                  options.endpoint, metrics_token_variable));
+                  to_string(options.server), metrics_token_variable));
   return fail(errc::not_found,
-              fmt::format("{} answered with status {}", options.endpoint, reply->status));
+              fmt::format("{} answered with status {}", to_string(options.server), reply->status));
 }
 
 expected<top_sample> take_sample(const top_options& options) {
@@ -191,7 +181,7 @@ std::optional<error> show(const top_options& options, top_sample now) {
   auto sampled_at = steady::now();
   std::optional<double> steps_per_second;
   while (true) {
-    page.draw(top_page(options.endpoint, now, steps_per_second, window()));
+    page.draw(top_page(to_string(options.server), now, steps_per_second, window()));
     if (page.ends_within(options.period_seconds)) return std::nullopt;
     auto next = take_sample(options);
     if (!next) return next.error();
@@ -206,7 +196,7 @@ int run(const top_options& options) {
   auto first = take_sample(options);
   if (!first) return refuse("troupe top", first.error(), code_of(first.error()));
   if (options.once || !is_terminal(STDOUT_FILENO)) {
-    write_out(top_page(options.endpoint, *first, std::nullopt, {.width = 1000}));
+    write_out(top_page(to_string(options.server), *first, std::nullopt, {.width = 1000}));
     return static_cast<int>(exit_code::finished);
   }
   if (auto ended = show(options, std::move(*first)))

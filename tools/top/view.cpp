@@ -110,11 +110,6 @@ std::string first_lines(std::string page, size_t count) {
   return page;
 }
 
-std::string duration_text(double seconds) {
-  auto time = std::chrono::duration<double>(std::clamp(seconds, 0.0, 1e9));
-  return readable::duration(std::chrono::duration_cast<job_time>(time));
-}
-
 /// The widths of columns that depend on their content.
 struct top_widths {
   size_t name = 5;
@@ -135,7 +130,7 @@ std::string line(const top_widths& widths, std::string_view name, std::string_vi
 std::string row(const top_actor& actor, const top_widths& widths) {
   auto last = actor.last_message;
   if (actor.errors > 0) last += fmt::format("  ({} errors)", readable::count(actor.errors));
-  return line(widths, actor.name, actor.task, actor.state, duration_text(actor.state_seconds),
+  return line(widths, actor.name, actor.task, actor.state, readable::duration(actor.state_seconds),
               actor.late ? readable::count(*actor.late) : "", readable::count(actor.mailbox_depth),
               readable::count(actor.handled), last);
 }
@@ -143,7 +138,7 @@ std::string row(const top_actor& actor, const top_widths& widths) {
 std::string row(const top_task& task) {
   if (!task.age_seconds) return fmt::format("{}: has not reported yet", task.name);
   return fmt::format("{}: {}, last seen {} ago", task.name, task.is_lost ? "lost" : "silent",
-                     duration_text(*task.age_seconds));
+                     readable::duration(*task.age_seconds));
 }
 
 // The first few, so that actors have room.

@@ -28,7 +28,7 @@ expected<void> check_optimizer(const train_options& options, const option_origin
                               nearest_name(setting.name, *names)));
   }
   auto plan = plan_of(options, 1);
-  if (!plan) return fail(plan.error().code, fmt::format("{}: {}", option, plan.error().message));
+  if (!plan) return fail_at(option, plan.error());
   return {};
 }
 

@@ -51,10 +51,8 @@ expected<sample_options> parse_sample_options(int argument_count, const char* co
           real_value(options.settings.temperature, {0, 100}));
   all.add("--seed", "NUMBER", "of the draws", whole_value(options.settings.seed, {0, 9.2e18}));
   all.add("--prompt", "TEXT", "what the text begins with", text_value(options.prompt), "none");
-  all.add_help();
-  auto answer = all.read(argument_count, arguments);
-  if (!answer) return tl::unexpected<error>(answer.error());
-  options.answer = *answer;
+  all.add_help(options.answer);
+  if (auto done = all.read(argument_count, arguments); !done) return tl::unexpected(done.error());
   if (options.answer.empty() && options.run.empty())
     return misuse("no run is named: give its folder, as in troupe sample runs/2026-11-21-020641");
   return options;
@@ -101,8 +99,7 @@ int sample_command_main(int argument_count, const char* const* arguments) {
       misuse(config.string() + ": this run learns images, and only language models write text")
         .value());
   if (auto valid = validate(run.model); !valid)
-    return refuse("troupe sample",
-                  error{valid.error().code, config.string() + ": " + valid.error().message});
+    return refuse("troupe sample", fail_at(config.string(), valid.error()).value());
   return print_sample(*options, run);
 }
 

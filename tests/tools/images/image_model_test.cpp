@@ -4,6 +4,7 @@
 // variables that are set by hand.
 #include "actors/world/compute_device.hpp"
 #include "tests/doctest.hpp"
+#include "tests/tools/small_language.hpp"
 #include "tools/images/image_model.hpp"
 
 #include <algorithm>
@@ -28,13 +29,6 @@ labelled_images two_kinds() {
         result.pixels.push_back((row < 3) == is_second ? static_cast<uint8_t>(100 + i) : 0);
     result.labels.push_back(is_second ? 1 : 0);
   }
-  return result;
-}
-
-std::vector<tensor> values_of(const image_model& model, uint64_t seed = 1) {
-  std::vector<tensor> result;
-  for (const auto& [name, value] : initial_values(variables_of(model), seed))
-    result.push_back(value);
   return result;
 }
 
@@ -108,7 +102,7 @@ TEST_SUITE("tools/images/image_model") {
 
   TEST_CASE("descent along the gradients tells the classes apart") {
     const auto images = two_kinds();
-    auto values = values_of(tiny);
+    auto values = test::variables_of(tiny, 1);
     const auto batch = images_at(images, 0, 30);
     const auto before = nats_of(differentiated(values, batch).loss);
     for (int step = 0; step < 200; ++step) {
@@ -161,7 +155,7 @@ TEST_SUITE("tools/images/image_model") {
 
   TEST_CASE("refuses the variables of another model") {
     const auto images = two_kinds();
-    auto values = values_of(tiny);
+    auto values = test::variables_of(tiny, 1);
     values.pop_back();
     auto refused = differentiate_on(host_stream(), tiny, values, images_at(images, 0, 2));
     REQUIRE_FALSE(refused);

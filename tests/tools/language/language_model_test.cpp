@@ -3,6 +3,7 @@
 // Method: tiny texts and shapes by hand; a few serial steps must learn a text that repeats.
 #include "actors/gpu/cpu_device.hpp"
 #include "tests/doctest.hpp"
+#include "tests/tools/small_language.hpp"
 #include "tools/language/language_model.hpp"
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 namespace language_model_test {
 
 using namespace troupe;
+using test::list;
 
 namespace {
 
@@ -23,18 +25,6 @@ const language_model_config small{.context = 3,
                                   .hidden_sizes = {16},
                                   .embedding_dropout = 0,
                                   .hidden_dropout = 0};
-
-std::vector<tensor> values_of(const std::vector<initial_variable>& variables) {
-  std::vector<tensor> result;
-  for (const auto& variable : variables)
-    result.push_back(variable.value);
-  return result;
-}
-
-std::vector<int64_t> list(const tensor& integers) {
-  auto values = integers.values<int64_t>();
-  return {values.begin(), values.end()};
-}
 
 /// variable -= rate * gradient.
 void descend(tensor& variable, const gradient& given, float rate) {
@@ -59,7 +49,7 @@ TEST_SUITE("tools/language/language_model") {
     auto config = small;
     config.embedding_dropout = 0.3;
     config.hidden_dropout = 0.3;
-    auto variables = values_of(initial_values(variables_of(config), 1));
+    auto variables = test::variables_of(config, 1);
     auto batch = draw_batch(config, pangram, 16, {1, "batch"});
     random_key key{1, "dropout"};
     auto plain = differentiate(config, variables, batch, key);
@@ -79,7 +69,7 @@ TEST_SUITE("tools/language/language_model") {
   }
 
   TEST_CASE("a step on a device that has no room says so") {
-    auto variables = values_of(initial_values(variables_of(small), 1));
+    auto variables = test::variables_of(small, 1);
     cpu_device device{0, {.bytes_max = 1024}};
     auto refused = differentiate_on(device.stream(0), small, variables,
                                     draw_batch(small, pangram, 4, {1, "batch"}), {1, "dropout"});
@@ -136,7 +126,7 @@ TEST_SUITE("tools/language/language_model") {
   TEST_CASE("a model without hidden layers is a model, too") {
     auto config = small;
     config.hidden_sizes.clear();
-    auto values = values_of(initial_values(variables_of(config), 1));
+    auto values = test::variables_of(config, 1);
     CHECK(values.size() == 3);
     auto result = differentiate(config, values, batch_at(config, pangram, 0, 9), {1, "d"});
     REQUIRE(result.has_value());
@@ -144,7 +134,7 @@ TEST_SUITE("tools/language/language_model") {
   }
 
   TEST_CASE("the gradients fit the variables, and the embedding's has only the rows of the batch") {
-    auto values = values_of(initial_values(variables_of(small), 1));
+    auto values = test::variables_of(small, 1);
     auto result = differentiate(small, values, batch_at(small, "aabbaa", 3, 6), {1, "d"});
     REQUIRE(result.has_value());
     const auto& rows = std::get<indexed_slices>(result->gradients[0]);
@@ -159,7 +149,7 @@ TEST_SUITE("tools/language/language_model") {
     auto config = small;
     config.hidden_dropout = 0.5;
     config.embedding_dropout = 0.5;
-    auto values = values_of(initial_values(variables_of(config), 1));
+    auto values = test::variables_of(config, 1);
     auto batch = batch_at(config, pangram, 0, 20);
     auto loss = [&](uint64_t step) {
       return differentiate(config, values, batch, {1, "dropout", 0, step})->loss;
@@ -175,7 +165,7 @@ TEST_SUITE("tools/language/language_model") {
     std::string text;
     while (text.size() < 1500)
       text += pangram;
-    auto values = values_of(initial_values(variables_of(small), 1));
+    auto values = test::variables_of(small, 1);
     auto whole = differentiate(small, values, batch_at(small, text, 100, text.size()), {1, "d"});
     CHECK(*bits_per_byte(small, values, text, 100)
           == doctest::Approx(whole->loss / std::numbers::ln2));
@@ -185,7 +175,7 @@ TEST_SUITE("tools/language/language_model") {
     std::string text;
     while (text.size() < 2000)
       text += pangram;
-    auto values = values_of(initial_values(variables_of(small), 1));
+    auto values = test::variables_of(small, 1);
     auto training = std::string_view{text}.substr(0, 1500);
     for (uint64_t step = 0; step < 400; ++step) {
       auto batch = draw_batch(small, training, 64, {1, "batch", 0, step});
@@ -200,7 +190,7 @@ TEST_SUITE("tools/language/language_model") {
   TEST_CASE("a stop request ends the work") {
     std::stop_source source;
     source.request_stop();
-    auto values = values_of(initial_values(variables_of(small), 1));
+    auto values = test::variables_of(small, 1);
     auto batch = batch_at(small, pangram, 0, 5);
     CHECK(differentiate(small, values, batch, {1, "d"}, source.get_token()).error().code
           == errc::cancelled);
@@ -209,7 +199,7 @@ TEST_SUITE("tools/language/language_model") {
   }
 
   TEST_CASE("variables of another model, and an empty text, are refused by name") {
-    auto values = values_of(initial_values(variables_of(small), 1));
+    auto values = test::variables_of(small, 1);
     auto batch = batch_at(small, pangram, 0, 5);
     auto few = std::span(values).first(4);
     CHECK(differentiate(small, few, batch, {1, "d"}).error().message

@@ -3,6 +3,7 @@
 // Method: tiny texts and shapes by hand; a few serial steps must learn a text that repeats.
 #include "actors/gpu/cpu_device.hpp"
 #include "tests/doctest.hpp"
+#include "tests/tools/small_language.hpp"
 #include "tools/language/sampling.hpp"
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 namespace transformer_test {
 
 using namespace troupe;
+using test::list;
 
 namespace {
 
@@ -28,18 +30,6 @@ const language_model_config tiny{.kind = model_kind::transformer,
                                  .heads = 2,
                                  .width = 12};
 
-std::vector<tensor> values_of(const std::vector<initial_variable>& variables) {
-  std::vector<tensor> result;
-  for (const auto& variable : variables)
-    result.push_back(variable.value);
-  return result;
-}
-
-std::vector<int64_t> list(const tensor& integers) {
-  auto values = integers.values<int64_t>();
-  return {values.begin(), values.end()};
-}
-
 std::string repeated(size_t bytes) {
   std::string text;
   while (text.size() < bytes)
@@ -50,7 +40,7 @@ std::string repeated(size_t bytes) {
 /// Values that a training with this seed comes to, on a text that repeats.
 const std::vector<tensor>& trained() {
   static const auto values = [] {
-    auto result = values_of(initial_values(variables_of(tiny), 1));
+    auto result = test::variables_of(tiny, 1);
     const auto text = repeated(1500);
     for (uint64_t step = 0; step < 1500; ++step) {
       auto batch = draw_batch(tiny, text, 16, {1, "batch", 0, step});
@@ -144,7 +134,7 @@ TEST_SUITE("tools/language/transformer") {
   }
 
   TEST_CASE("the gradients fit the variables, and the table of bytes has a dense one") {
-    auto values = values_of(initial_values(variables_of(tiny), 1));
+    auto values = test::variables_of(tiny, 1);
     auto result = differentiate(tiny, values, batch_at(tiny, pangram, 0, 24), {1, "d"});
     REQUIRE(result.has_value());
     REQUIRE(result->gradients.size() == values.size());
@@ -157,7 +147,7 @@ TEST_SUITE("tools/language/transformer") {
   TEST_CASE("a step on a device comes to the bits of one without") {
     auto config = tiny;
     config.hidden_dropout = 0.3;
-    auto values = values_of(initial_values(variables_of(config), 1));
+    auto values = test::variables_of(config, 1);
     auto batch = draw_batch(config, pangram, 4, {1, "batch"});
     auto plain = differentiate(config, values, batch, {1, "dropout"});
     cpu_device device{0};
@@ -174,7 +164,7 @@ TEST_SUITE("tools/language/transformer") {
   TEST_CASE("layers that are computed again come to the same bits") {
     auto config = tiny;
     config.hidden_dropout = 0.3;
-    auto values = values_of(initial_values(variables_of(config), 1));
+    auto values = test::variables_of(config, 1);
     auto batch = draw_batch(config, pangram, 4, {1, "batch"});
     auto plain = differentiate(config, values, batch, {1, "dropout"});
     config.recompute = true;
@@ -238,7 +228,7 @@ TEST_SUITE("tools/language/transformer") {
   }
 
   TEST_CASE("a model that has diverged is not sampled") {
-    auto values = values_of(initial_values(variables_of(tiny), 1));
+    auto values = test::variables_of(tiny, 1);
     values.back().mutable_values<float>()[0] = std::numeric_limits<float>::quiet_NaN();
     auto refused = sample_text(tiny, values, {.bytes = 1}, [](char) { FAIL("drawn"); });
     REQUIRE_FALSE(refused);
@@ -246,7 +236,7 @@ TEST_SUITE("tools/language/transformer") {
   }
 
   TEST_CASE("variables of another model, and values out of range, are refused by name") {
-    auto values = values_of(initial_values(variables_of(tiny), 1));
+    auto values = test::variables_of(tiny, 1);
     auto few = std::span(values).first(27);
     constexpr auto line = "the language model has 28 variables, not 27";
     auto batch = batch_at(tiny, pangram, 0, 8);

@@ -3,7 +3,6 @@
 // line.
 #include "tests/doctest.hpp"
 #include "tools/cluster.hpp"
-#include "tools/commands.hpp"
 #include "tools/launch/command_line.hpp"
 #include "tools/options/command_options.hpp"
 #include "tools/options/help.hpp"
@@ -43,7 +42,7 @@ size_t longest_line(const std::string& text) {
 
 } // namespace
 
-TEST_SUITE("tools/commands") {
+TEST_SUITE("tools/options/help") {
   using namespace troupe;
 
   TEST_CASE("lists every option once, with its default, in lines of at most 80 letters") {
@@ -90,14 +89,6 @@ TEST_SUITE("tools/commands") {
     }
   }
 
-  TEST_CASE("tells the commands and the exit codes") {
-    const auto text = troupe_help();
-    CHECK(text.find("\n  train ") != std::string::npos);
-    CHECK(text.find("Exit codes:") != std::string::npos);
-    CHECK(longest_line(text) <= 80);
-    CHECK(unknown_command("trian").find("'train'") != std::string::npos);
-  }
-
   TEST_CASE("lists what the lab knows in lines of at most 80 letters") {
     const auto text = sim_help();
     CHECK(longest_line(text) <= 80);
@@ -125,7 +116,6 @@ TEST_SUITE("tools/commands") {
     for (const auto* name : {"cluster", "task", "cluster-file", "kubernetes", "kubernetes-api",
                              "port-base", "interface", "json"})
       CHECK(cluster_help().find(fmt::format("\n  --{}", name)) != std::string::npos);
-    CHECK(unknown_command("clutser").find("'cluster'") != std::string::npos);
   }
 
   TEST_CASE("breaks lines at blanks") {
