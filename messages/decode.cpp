@@ -23,19 +23,32 @@ words as_words(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const capnp::word*>(bytes.data()), bytes.size() / bytes_of_word};
 }
 
-kj::ArrayPtr<const words> as_list(const std::vector<words>& segments) {
-  return {segments.data(), segments.size()};
+/// The segments of a frame. Most have one, which takes no memory of its own.
+struct frame_segments {
+  words only;
+  std::vector<words> several{};
+
+  [[nodiscard]] kj::ArrayPtr<const words> list() const {
+    return several.empty() ? kj::arrayPtr(&only, 1) : kj::arrayPtr(several.data(), several.size());
+  }
+};
+
+size_t word_count(kj::ArrayPtr<const words> segments) {
+  size_t count = 0;
+  for (auto segment : segments)
+    count += segment.size();
+  return count;
 }
 
 /// A message in the buffer that it came in.
 struct received_message final : message_storage {
-  received_message(std::vector<words> parts, received_bytes bytes)
+  received_message(frame_segments parts, received_bytes bytes)
     : owner(std::move(bytes.owner)), segments_of_frame(std::move(parts)),
-      reader(as_list(segments_of_frame), unlimited()) {
+      reader(segments_of_frame.list(), unlimited()) {
     if (bytes.array.empty()) {
       received_frame = bytes.frame;
     } else { // then it is as if it had been built here
-      segments = as_list(segments_of_frame);
+      segments = segments_of_frame.list();
       attachments.push_back({bytes.array, std::move(bytes.array_owner)});
     }
   }
@@ -47,7 +60,7 @@ struct received_message final : message_storage {
   }
 
   std::shared_ptr<const void> owner;
-  std::vector<words> segments_of_frame;
+  frame_segments segments_of_frame;
   capnp::SegmentArrayMessageReader reader;
 };
 
@@ -98,24 +111,19 @@ expected<void> check_segment_table(const received_bytes& bytes) {
 }
 
 /// The segments by the table, which has been checked.
-std::vector<words> segments_of(const received_bytes& bytes) {
-  std::vector<words> segments(size_t{read_uint32(bytes.frame, 0)} + 1);
+frame_segments segments_of(const received_bytes& bytes) {
+  auto count = size_t{read_uint32(bytes.frame, 0)} + 1;
   auto left = as_words(bytes.frame);
-  left = left.slice(segments.size() / 2 + 1, left.size());
+  left = left.slice(count / 2 + 1, left.size());
+  if (count == 1 && bytes.array.empty()) return {left};
+  std::vector<words> segments(count);
   for (size_t i = 0; i < segments.size(); ++i) {
     auto is_apart = i + 1 == segments.size() && !bytes.array.empty();
-    auto count = read_uint32(bytes.frame, i + 1);
-    segments[i] = is_apart ? as_words(bytes.array) : left.slice(0, count);
-    if (!is_apart) left = left.slice(count, left.size());
+    auto size = is_apart ? 0 : read_uint32(bytes.frame, i + 1);
+    segments[i] = is_apart ? as_words(bytes.array) : left.slice(0, size);
+    left = left.slice(size, left.size());
   }
-  return segments;
-}
-
-size_t word_count(std::span<const words> segments) {
-  size_t count = 0;
-  for (auto segment : segments)
-    count += segment.size();
-  return count;
+  return {{}, std::move(segments)};
 }
 
 expected<void> check_protocol(wire::Envelope::Reader envelope) {
@@ -141,8 +149,8 @@ capnp::ReaderOptions limited_to(size_t words) {
 }
 
 /// Visits every pointer.
-expected<void> check_pointers(const std::vector<words>& segments, const fault_listener& faults) {
-  capnp::SegmentArrayMessageReader reader(as_list(segments), limited_to(word_count(segments)));
+expected<void> check_pointers(kj::ArrayPtr<const words> segments, const fault_listener& faults) {
+  capnp::SegmentArrayMessageReader reader(segments, limited_to(word_count(segments)));
   auto envelope = reader.getRoot<wire::Envelope>();
   if (faults.heard_any()) return fail(errc::malformed, faults.first());
   return check_protocol(envelope)
@@ -152,7 +160,7 @@ expected<void> check_pointers(const std::vector<words>& segments, const fault_li
 
 expected<any_msg> read_frame(received_bytes bytes, const fault_listener& faults) {
   auto segments = segments_of(bytes);
-  if (auto checked = check_pointers(segments, faults); !checked)
+  if (auto checked = check_pointers(segments.list(), faults); !checked)
     return tl::unexpected(std::move(checked.error()));
   auto storage = std::make_shared<received_message>(std::move(segments), std::move(bytes));
   auto envelope = storage->reader.getRoot<wire::Envelope>();
@@ -183,7 +191,8 @@ expected<received_own_message> read_own_frame(received_bytes bytes,
                                               const own_schema_lookup& schemas,
                                               const fault_listener& faults) {
   auto segments = segments_of(bytes);
-  capnp::SegmentArrayMessageReader reader(as_list(segments), limited_to(word_count(segments)));
+  auto list = segments.list();
+  capnp::SegmentArrayMessageReader reader(list, limited_to(word_count(list)));
   auto schema = check_own_pointers(reader, schemas, faults);
   if (!schema) return tl::unexpected(std::move(schema.error()));
   auto storage = std::make_shared<received_message>(std::move(segments), std::move(bytes));
@@ -198,8 +207,7 @@ expected<received_own_message> read_own_frame(received_bytes bytes,
 
 expected<void> check_built(const message_storage& built, const own_schema& schema,
                            const fault_listener& faults) {
-  std::span segments{built.segments.begin(), built.segments.size()};
-  capnp::SegmentArrayMessageReader reader(built.segments, limited_to(word_count(segments)));
+  capnp::SegmentArrayMessageReader reader(built.segments, limited_to(word_count(built.segments)));
   return check_own_pointers(
            reader, [&](uint64_t) { return &schema; }, faults)
     .and_then([&](const own_schema*) {
