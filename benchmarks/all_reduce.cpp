@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // An all-reduce by communicators, one process for each rank.
 //
-// all_reduce RANK ADDRESSES BYTES ROUNDS [ALGORITHM [any]]   rank 0 prints the seconds of each
-// round, each rank the processor's seconds of all; ADDRESSES: where each rank listens, as
-// host:port,host:port; "any" leaves the order of additions open. TROUPE_SPIN_US as for a server.
+// all_reduce RANK ADDRESSES BYTES ROUNDS [ALGORITHM [any|in_place]]   rank 0 prints the seconds of
+// each round, each rank the processor's seconds of all; ADDRESSES: where each rank listens, as
+// host:port,host:port; "any" leaves the order of additions open, "in_place" writes each sum over
+// its contribution. TROUPE_SPIN_US as for a server.
 #include "actors/collective/collective_group.hpp"
 #include "actors/net/cluster_placement.hpp"
 #include "actors/net/sockets/socket_network.hpp"
@@ -37,6 +38,7 @@ struct task_settings {
   int rounds = 0;
   collective_algorithm algorithm = collective_algorithm::automatic;
   bool fixed_order = true;
+  bool in_place = false;
 };
 
 collective_algorithm algorithm_of(std::string_view name) {
@@ -103,7 +105,8 @@ void run(const task_settings& task) {
                         .name = "benchmark",
                         .contributions = {zeros({task.bytes / 4})},
                         .algorithm = task.algorithm,
-                        .fixed_order = task.fixed_order},
+                        .fixed_order = task.fixed_order,
+                        .in_place = task.in_place},
                .rounds = task.rounds};
   auto over = calls.over.get_future();
   auto used = processor_seconds();
@@ -121,13 +124,15 @@ void run(const task_settings& task) {
 
 int main(int count, char** arguments) {
   if (count < 5) return EXIT_FAILURE;
+  std::string_view manner = count > 6 ? arguments[6] : "";
   try {
     run({.rank = static_cast<uint32_t>(std::atoi(arguments[1])),
          .addresses = words_of(arguments[2]),
          .bytes = std::atoll(arguments[3]),
          .rounds = std::atoi(arguments[4]),
          .algorithm = algorithm_of(count > 5 ? arguments[5] : "automatic"),
-         .fixed_order = count < 7});
+         .fixed_order = manner != "any",
+         .in_place = manner == "in_place"});
   } catch (const failure& failed) {
     std::fprintf(stderr, "%s\n", failed.what());
     return EXIT_FAILURE;

@@ -2,8 +2,8 @@
 """An all-reduce between processes beside its peers, all in turns, medians of rounds and turns: rows of docs/performance.md.
 
 all_reduce.py ALL_REDUCE RAW_ALL_REDUCE TORCH_SCRIPT [GLOO_ALL_REDUCE] [MPI_ALL_REDUCE]   an empty path: that peer is absent
-TURNS, SIZES, RANKS, ALGORITHMS, PLACES, PEERS in the environment: fewer, or others; algorithms as "ring:any,direct", of which the
-first is compared; places are "loopback", where ours goes through shared memory, and "hosts", each process in a network namespace of its
+TURNS, SIZES, RANKS, ALGORITHMS, PLACES, PEERS in the environment: fewer, or others; algorithms as "ring:any,automatic:in_place", of which
+the first is compared; places are "loopback", where ours goes through shared memory, and "hosts", each process in a network namespace of its
 own, which takes root; peers are "Gloo,PyTorch,Open MPI,shared memory,sockets", of which the last are bare TCP sockets whose
 threads sleep between messages. TORCH_PYTHON: an interpreter that has PyTorch
 """

@@ -49,7 +49,7 @@ class Hosts(network_hosts.NetworkHosts):
     def _build(self):
         super()._build()
         for number in range(len(self.hosts)):
-            setting = 'echo cubic > /proc/sys/net/ipv4/tcp_congestion_control'
+            setting = 'cd /proc/sys/net/ipv4 && grep -qx cubic tcp_congestion_control || echo cubic > tcp_congestion_control'
             done = subprocess.run([*self.there(number), 'sh', '-c', setting], capture_output=True, text=True)
             if done.returncode != 0:
                 raise OSError(f"{setting}: {done.stderr.strip()}")

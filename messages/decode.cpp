@@ -96,12 +96,11 @@ expected<void> check_segment_table(const received_bytes& bytes) {
   if (segments > limits::segments_max)
     return fail(errc::limit_exceeded, "frame of " + std::to_string(segments) + " segments, at most "
                                         + std::to_string(limits::segments_max) + " are accepted");
-  auto table_words = segments / 2 + 1;
-  auto needed = table_words;
-  if (needed * bytes_of_word <= frame.size())
-    for (size_t i = 1; i <= segments; ++i)
-      needed += read_uint32(frame, i);
-  if (needed * bytes_of_word != size)
+  auto needed = segments / 2 + 1; // for the table
+  auto has_table = needed * bytes_of_word <= frame.size();
+  for (size_t i = 1; i <= segments && has_table; ++i)
+    needed += read_uint32(frame, i);
+  if (!has_table || needed * bytes_of_word != size)
     return fail(errc::malformed, "frame of " + std::to_string(size)
                                    + " bytes, its segment table says "
                                    + std::to_string(needed * bytes_of_word));

@@ -30,7 +30,7 @@ struct message_storage {
   /// Which body of an envelope it is; `UNIMPLEMENTED` for a struct of another schema.
   wire::Envelope::Which which = wire::Envelope::UNIMPLEMENTED;
 
-  /// The segments, if the message was built here.
+  /// The segments, if the message was built here, or received in two pieces of memory.
   kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments;
 
   /// The memory that segments refer to, in the order in which it was attached.
@@ -39,7 +39,7 @@ struct message_storage {
   /// Some attachment is memory of a device, which no frame can hold.
   bool is_on_device = false;
 
-  /// The whole frame as it came in, if the message was received.
+  /// The whole frame as it came in, if the message was received in one piece.
   std::span<const std::byte> received_frame;
 
   /// The sender does not need it to arrive any more.

@@ -31,9 +31,6 @@ constexpr std::array<std::pair<std::string_view, collective_algorithm>, 6> algor
 
 constexpr uint64_t number_bytes = sizeof(float);
 
-// Plans cut an array into segments of about so many bytes.
-constexpr double usual_segment_bytes = 512 << 10;
-
 // An array without elements would be no reason to wait for each other.
 collective_meaning meaning_of(collective_algorithm algorithm, uint64_t bytes) {
   auto elements = std::max<uint64_t>(1, bytes / number_bytes);
@@ -61,7 +58,8 @@ double plan_steps_of(collective_algorithm algorithm, uint32_t ranks, uint64_t by
               || algorithm == collective_algorithm::halving_doubling
               || algorithm == collective_algorithm::all_to_all;
   auto slice = static_cast<double>(bytes) / (cuts ? ranks : 1);
-  return 4.0 * ranks * ranks * std::max(1.0, std::ceil(slice / usual_segment_bytes));
+  return 4.0 * ranks * ranks
+         * std::max(1.0, std::ceil(slice / static_cast<double>(segment_bytes(algorithm, ranks))));
 }
 
 collective_clock::collective_clock(collective_algorithm algorithm, uint32_t ranks,

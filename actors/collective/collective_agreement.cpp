@@ -13,9 +13,6 @@ namespace troupe {
 
 namespace {
 
-// Segments shorter than that cost more in messages than they gain by working side by side.
-constexpr uint64_t segment_bytes = uint64_t{512} << 10;
-
 // While all contributions make up no more than that, fewer rounds are worth more than fewer bytes.
 constexpr uint64_t short_sum_bytes_max = uint64_t{512} << 10;
 constexpr uint64_t direct_copy_bytes_max = uint64_t{128} << 10;
@@ -232,8 +229,6 @@ collective_plan plan_all_reduce(const collective_meaning& meaning, group_place p
   case collective_algorithm::tree:
     return plan_tree(place, elements, grain);
   case collective_algorithm::all_to_all:
-    // A segment is a message to each other process: among many, longer ones are as well under way.
-    if (place.size > 2) grain.segment_elements *= 2;
     return plan_all_to_all(place, slice_cuts(meaning, place, grain), grain, true);
   default:
     return plan_direct(place, elements, grain);
@@ -254,9 +249,17 @@ collective_plan plan_reduce_scatter(const collective_meaning& meaning, group_pla
 
 } // namespace
 
+uint64_t segment_bytes(collective_algorithm algorithm, uint32_t processes) {
+  // Shorter ones cost more in messages than they gain by working side by side.
+  constexpr auto usual = uint64_t{512} << 10;
+  // There a segment is a message to each other process, so that enough are under way.
+  auto goes_to_all = algorithm == collective_algorithm::all_to_all && processes > 2;
+  return goes_to_all ? 2 * usual : usual;
+}
+
 collective_plan plan_of(const collective_meaning& meaning, group_place place) {
   auto bytes = element_bytes(static_cast<dtype>(meaning.dtype));
-  plan_grain grain{segment_bytes / bytes, aligned_bytes / bytes};
+  plan_grain grain{segment_bytes(meaning.algorithm, place.size) / bytes, aligned_bytes / bytes};
   switch (meaning.kind) {
   case collective_kind::all_reduce:
     return plan_all_reduce(meaning, place, grain);

@@ -22,6 +22,9 @@ namespace troupe {
 [[nodiscard]] error disagreement(const std::string& caller, const collective_meaning& means,
                                  const std::string& other, const collective_meaning& other_means);
 
+/// The length of the segments that a long array is cut into. Unit: bytes.
+[[nodiscard]] uint64_t segment_bytes(collective_algorithm algorithm, uint32_t processes);
+
 /// The steps of a process for a call. @pre The meaning is `meaning_of` a call in this group.
 [[nodiscard]] collective_plan plan_of(const collective_meaning& meaning, group_place place);
 

@@ -56,8 +56,9 @@ tensor uninitialised(dtype type, uint64_t count) {
 } // namespace
 
 collective_transfer::collective_transfer(group_place place, collective_meaning meaning,
-                                         std::vector<tensor> contributions)
-  : place_(place), meaning_(std::move(meaning)), contributions_(std::move(contributions)) {
+                                         std::vector<tensor> contributions, bool in_place)
+  : place_(place), meaning_(std::move(meaning)), contributions_(std::move(contributions)),
+    in_place_(in_place && may_overwrite()) {
   TROUPE_ASSERT(contributions_.size() == meaning_.contributions, contributions_.size());
   auto plan = plan_of(meaning_, place_);
   strands_at_once_ = plan.strands_at_once;
@@ -86,7 +87,7 @@ collective_transfer::collective_transfer(group_place place, collective_meaning m
     break;
   }
   case collective_kind::all_reduce:
-    result_ = tensor{type(), shape{extents}};
+    result_ = in_place_ ? contributions_.front() : tensor{type(), shape{extents}};
     break;
   }
 }
@@ -270,8 +271,7 @@ void collective_transfer::add(strand_state& strand, const plan_step& step, const
   auto before = has_partial ? std::vector{partial(strand, step.range)} : contributions(step.range);
   for (const auto& one : before)
     sources.emplace_back(one);
-  if (step.action == step_action::add_last)
-    return sum_in_order(sources, result_elements(step.range));
+  if (step.action == step_action::add_last) return sum_into_result(sources, step.range);
   piece sum{step.range, uninitialised(partial_type(), step.range.count())};
   sum_in_order(sources, mutable_elements{sum.values});
   strand.partial = std::move(sum);
@@ -290,7 +290,23 @@ void collective_transfer::sum_kept(strand_state& strand, element_range range) {
   for (const auto& values : strand.kept)
     for (const auto& value : values)
       sources.emplace_back(value);
-  sum_in_order(sources, result_elements(range));
+  sum_into_result(sources, range);
+}
+
+// Directly, a peer may still have to read elements whose sum is known here.
+bool collective_transfer::may_overwrite() const {
+  return meaning_.kind == collective_kind::all_reduce && contributions_.size() == 1
+         && meaning_.algorithm != collective_algorithm::direct
+         && !contributions_.front().read_only();
+}
+
+// In place, one of the sources lies where the sum belongs.
+void collective_transfer::sum_into_result(std::span<const elements> sources, element_range range) {
+  auto to = result_elements(range);
+  if (!in_place_) return sum_in_order(sources, to);
+  auto sum = uninitialised(type(), range.count());
+  sum_in_order(sources, mutable_elements{sum});
+  if (to.count > 0) std::memcpy(to.data, sum.data(), sum.bytes());
 }
 
 void collective_transfer::gather() {

@@ -16,18 +16,19 @@ namespace troupe {
 
 /// Carries a plan out: no actor, no clock, and parts may come in any order.
 ///
-/// Memory is written once and read from then on: own contributions are never written, a sum that
+/// Memory is written once and read from then on: own contributions are not written, a sum that
 /// travels on has memory of its own, and final values go into the result. So messages refer to all
 /// of it, and nothing is copied to be sent. Only final values are copied when they arrive, unless
-/// they were read to where they belong.
+/// they were read to where they belong. In place, the result is the contribution: its elements are
+/// final when all have read them, whichever way they go, but for those that go directly.
 class collective_transfer {
 public:
   /// Takes a part to a rank, or to `everybody`; rank and call are not filled in.
   using send_function = std::function<void(uint32_t peer, collective_part part)>;
 
-  /// @param contributions Contiguous; as `meaning` says.
+  /// @param contributions Contiguous; as `meaning` says. @param in_place As in `collective_call`.
   collective_transfer(group_place place, collective_meaning meaning,
-                      std::vector<tensor> contributions);
+                      std::vector<tensor> contributions, bool in_place = false);
 
   [[nodiscard]] const collective_meaning& meaning() const { return meaning_; }
 
@@ -88,6 +89,8 @@ private:
   bool perform(strand_state& strand, const plan_step& step, const send_function& send);
   bool receive(strand_state& strand, const plan_step& step);
   void add(strand_state& strand, const plan_step& step, const tensor& received);
+  [[nodiscard]] bool may_overwrite() const;
+  void sum_into_result(std::span<const elements> sources, element_range range);
   void sum_kept(strand_state& strand, element_range range);
   void gather();
   [[nodiscard]] std::vector<tensor> own(element_range range) const;
@@ -103,6 +106,7 @@ private:
   size_t strands_at_once_ = 1;
   size_t begun_strands_ = 0;
   size_t open_strands_ = 0;
+  bool in_place_ = false;     ///< The result is our contribution.
   tensor result_;             ///< Written part by part; what is not written is seen only here.
   uint64_t result_begin_ = 0; ///< Position of its first element in the whole array.
 };

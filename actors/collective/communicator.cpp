@@ -65,7 +65,7 @@ std::map<uint64_t, communicator_state::open_call>::iterator
 end_call(communicator_pointer self,
          std::map<uint64_t, communicator_state::open_call>::iterator one) {
   auto& state = self->state;
-  if (state.config.arrays) state.config.arrays->forget(self->id(), one->first);
+  if (state.config.arrays) state.config.arrays->forget(state.id, one->first);
   return state.open.erase(one);
 }
 
@@ -205,6 +205,14 @@ void expect_results(communicator_pointer self, uint64_t call, collective_transfe
   });
 }
 
+// Whether no other message with the same result is read to where it belongs.
+bool is_to_be_used(communicator_pointer self, const collective_part& part) {
+  const auto& arrays = self->state.config.arrays;
+  if (!arrays || part.stage != collective_stage::result || part.values.empty()) return true;
+  return arrays->accept(self->id(), {part.call, part.rank, part.strand, part.begin},
+                        part.values.front().data());
+}
+
 void settle_if_done(communicator_pointer self,
                     std::map<uint64_t, communicator_state::open_call>::iterator one) {
   if (!one->second.transfer.is_done()) return;
@@ -227,6 +235,7 @@ void take(communicator_pointer self, const part_message& message) {
   auto part = read_collective_part(message);
   auto send = sender(self, part.call, transfer.meaning());
   auto rank = part.rank;
+  if (!is_to_be_used(self, part)) return;
   if (auto taken = transfer.take(std::move(part), send); !taken)
     return break_down(
       self, body.getCall(),
@@ -284,11 +293,12 @@ caf::result<collective_result> on_call(communicator_pointer self, const collecti
     contributions.push_back(one.contiguous());
   auto answer = self->make_response_promise<collective_result>();
   auto timeout = request.timeout > job_time{0} ? request.timeout : state.config.deadline;
-  begin(self, call,
-        {.transfer = {state.place(), std::move(*meaning), std::move(contributions)},
-         .answer = answer,
-         .since = state.config.world->now(),
-         .timeout = timeout});
+  begin(
+    self, call,
+    {.transfer = {state.place(), std::move(*meaning), std::move(contributions), request.in_place},
+     .answer = answer,
+     .since = state.config.world->now(),
+     .timeout = timeout});
   return answer;
 }
 
@@ -305,6 +315,10 @@ void on_meet(communicator_pointer self, std::vector<caf::strong_actor_ptr> peers
 
 } // namespace
 
+communicator_state::~communicator_state() {
+  if (config.arrays) config.arrays->forget(id);
+}
+
 std::string communicator_state::name_of(uint32_t rank) const {
   return rank < config.names.size() ? config.names[rank] : fmt::format("rank {}", rank);
 }
@@ -313,6 +327,7 @@ communicator_actor::behavior_type communicator(communicator_pointer self,
                                                communicator_config config) {
   auto& state = self->state;
   state.config = std::move(config);
+  state.id = self->id();
   state.heard.resize(state.config.size);
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
   self->set_exit_handler([self](caf::exit_msg& exit) { on_exit(self, exit); });

@@ -30,7 +30,7 @@ struct communicator_config {
   std::vector<communicator_actor> peers;
   job_time deadline = std::chrono::seconds{60}; ///< For calls without their own.
   troupe::world* world = nullptr;               ///< Outlives the actor.
-  std::shared_ptr<array_places> arrays;         ///< Where links read arrays to; may be null.
+  std::shared_ptr<array_places> arrays{};       ///< Where links read arrays to; may be null.
 };
 
 /// Matches the calls of this process with those of others by counting them, and carries out those
@@ -56,7 +56,13 @@ struct communicator_state {
     error reason;
   };
 
+  communicator_state() = default;
+  communicator_state(const communicator_state&) = delete;
+  communicator_state& operator=(const communicator_state&) = delete;
+  ~communicator_state(); ///< Arrays for it are expected no more.
+
   communicator_config config;
+  uint64_t id = 0;                          ///< The actor's.
   std::vector<caf::strong_actor_ptr> peers; ///< By rank; empty until they are known.
   std::vector<std::pair<uint32_t, msg<wire::CollectivePart>>> unsent; ///< Until then; by rank.
   uint64_t calls = 0;                                                 ///< Made here.

@@ -40,6 +40,10 @@ struct collective_call {
   /// Whether the sum is ((r0 + r1) + r2) + ... over all replicas, whatever their split over
   /// processes; else it is the same everywhere, but its bits depend on the algorithm.
   bool fixed_order = true;
+  /// Whether the sum may be written over the contribution. There is one then, in memory that calls
+  /// of this group alone read. A long sum takes no memory of its own so; a short one, or one of two
+  /// processes up to 32 MiB, still does.
+  bool in_place = false;
   job_time timeout{0}; ///< 0: the communicator's own deadline.
   /// Whether devices are to combine the contributions, where a communicator has some: then the
   /// order of a sum is theirs.

@@ -54,6 +54,7 @@ collective_call packed(const std::vector<collective_call>& calls,
       parts.push_back(calls[member].contributions[i]);
     call.contributions[i] = laid_flat(parts);
   }
+  call.in_place = true; // only the call holds the pack
   return call;
 }
 

@@ -98,6 +98,15 @@ TEST_SUITE("messages/collective_message") {
     CHECK(flatten(frame(*message).value()) == bytes);
   }
 
+  TEST_CASE("a segment table that is not all in front is refused") {
+    // 101 segments take 408 bytes of table; 16 are there, and an array of 392.
+    std::vector<uint64_t> words(51);
+    words[0] = 100;
+    auto refused = decode_any(apart(std::as_bytes(std::span{words}), 392));
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == errc::malformed);
+  }
+
   TEST_CASE("the last segment alone may lie apart") {
     auto bytes = frame_of(some_result());
     for (size_t last : {array_bytes - 8, array_bytes + 8}) {

@@ -101,7 +101,7 @@ expected<void> inbox::take(size_t bytes,
   return {};
 }
 
-// Room for so much of a message as lies together, which counts as all of it.
+// Memory for those bytes of a message that go to no place; it is charged with all of the message.
 expected<std::shared_ptr<std::byte>> inbox::memory_for(const frame_header& header, uint64_t bytes) {
   auto is_message = header.kind == frame_kind::parcel || header.kind == frame_kind::opening;
   if (is_message && retained_->bytes(header.lane) >= window_)
@@ -127,7 +127,7 @@ expected<std::shared_ptr<std::byte>> inbox::memory_for(const frame_header& heade
                                     }};
 }
 
-// Whether its first bytes have to be here before it can be said where the others belong.
+// Whether the message may be one with a place, which its first bytes tell.
 bool inbox::needs_beginning(const frame_header& header) const {
   auto may_be_expected = header.kind == frame_kind::parcel || header.kind == frame_kind::opening;
   return may_be_expected && !message_ && arrays_ && header.lane == lane::bulk

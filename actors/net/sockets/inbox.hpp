@@ -47,7 +47,9 @@ private:
 /// A whole frame that has come: a long message is one.
 struct received_frame {
   frame_header header; ///< A long message's, too, is a `parcel` with all `body_bytes`.
-  received_bytes body; ///< Aligned. The message counts until its owner is not held, body or not.
+  /// Aligned; the array at its end may lie where the receiver expects it. The message counts until
+  /// its owner is not held, body or not.
+  received_bytes body;
 };
 
 /// Small frames are read many at a time into one buffer and copied; of large ones all but the first
@@ -79,7 +81,7 @@ private:
   struct arriving {
     frame_header header;
     std::shared_ptr<std::byte> memory;
-    uint64_t memory_bytes = 0; ///< All bytes behind them belong to `array`.
+    uint64_t memory_bytes = 0; ///< Bytes in `memory`; the rest goes to `array`.
     array_place array{};
     uint64_t filled = 0;
 

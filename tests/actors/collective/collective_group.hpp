@@ -100,7 +100,8 @@ struct communicator_group : deterministic_world {
   /// @param meet Whether they know each other at once.
   explicit communicator_group(uint32_t size, bool meet = true) {
     for (uint32_t rank = 0; rank < size; ++rank) {
-      communicator_config config{.rank = rank, .size = size, .deadline = deadline, .world = &world};
+      communicator_config config{
+        .rank = rank, .size = size, .deadline = deadline, .world = &world, .arrays = arrays};
       for (uint32_t i = 0; i < size; ++i)
         config.names.push_back(fmt::format("worker:{}", i));
       members.push_back(spawn(communicator, std::move(config)));
@@ -132,6 +133,8 @@ struct communicator_group : deterministic_world {
   }
 
   static constexpr job_time deadline = std::chrono::seconds{60};
+  /// Where their links would read arrays to, if they had some.
+  std::shared_ptr<array_places> arrays = std::make_shared<array_places>();
   std::vector<communicator_actor> members;
   std::vector<puppet> callers;
 };

@@ -94,9 +94,14 @@ void agree(process& self, uint32_t size) {
       std::vector<tensor> all;
       for (uint32_t rank = 0; rank < size; ++rank)
         all.push_back(sample(dtype::i32, {length}, rank));
-      auto sum = self.call(sum_of(all[self.rank], algorithm));
-      REQUIRE_MESSAGE(sum, (sum ? "" : sum.error().message));
-      CHECK(is_same(sum->value, folded(all)));
+      auto call = sum_of({}, algorithm);
+      for (auto in_place : {false, true}) {
+        call.contributions = {sample(dtype::i32, {length}, self.rank)};
+        call.in_place = in_place;
+        auto sum = self.call(call);
+        REQUIRE_MESSAGE(sum, (sum ? "" : sum.error().message));
+        CHECK(is_same(sum->value, folded(all)));
+      }
     }
   CHECK(self.call({.name = "done"}));
 }

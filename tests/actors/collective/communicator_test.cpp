@@ -107,6 +107,68 @@ TEST_SUITE("actors/collective/communicator") {
           }
   }
 
+  TEST_CASE("a sum in place has the same bits, and lies where the contribution lay") {
+    using enum collective_algorithm;
+    auto sums_of = [](uint32_t size, collective_call call, dtype type, const shape& extents) {
+      communicator_group group{size};
+      std::vector<answer<collective_result>> answers;
+      std::vector<std::pair<const void*, tensor>> result; // where the contribution lay, and the sum
+      for (uint32_t rank = 0; rank < size; ++rank) {
+        call.contributions = {sample(type, extents, rank)};
+        result.emplace_back(call.contributions[0].data(), tensor{});
+        answers.push_back(group.call(rank, call));
+      }
+      for (uint32_t rank = 0; rank < size; ++rank)
+        result[rank].second = answers[rank].value().value;
+      return result;
+    };
+    for (auto algorithm : {direct, chain, ring, halving_doubling, tree, all_to_all})
+      for (auto type : {dtype::f32, dtype::f16, dtype::i32})
+        for (uint32_t size = 1; size <= 5; ++size)
+          for (int64_t length : {0, 1, 77, 300'001}) {
+            CAPTURE(static_cast<int>(algorithm));
+            CAPTURE(size);
+            CAPTURE(length);
+            auto call = sum_of("a", {});
+            call.algorithm = algorithm;
+            call.fixed_order = algorithm == direct || algorithm == chain || algorithm == all_to_all;
+            auto apart = sums_of(size, call, type, {length});
+            call.in_place = true;
+            auto in_place = sums_of(size, call, type, {length});
+            for (uint32_t rank = 0; rank < size; ++rank) {
+              auto& [memory, sum] = in_place[rank];
+              CHECK(is_same(sum, apart[rank].second));
+              auto goes_directly = algorithm == direct || size == 1 || length == 0;
+              if (length > 0) CHECK((sum.data() == memory) != goes_directly);
+            }
+          }
+  }
+
+  TEST_CASE("results are expected in their places while a call is under way, and no longer") {
+    communicator_group group{3};
+    auto call = sum_of("a", {ones(300'000)});
+    call.algorithm = collective_algorithm::all_to_all;
+    auto expects = [&](uint32_t rank) { return group.arrays->expects(group.members[rank].id()); };
+    for (uint32_t rank = 0; rank < 3; ++rank)
+      CHECK_FALSE(expects(rank));
+    auto first = group.call(0, call);
+    auto second = group.call(1, call);
+    CHECK(expects(0));
+    auto third = group.call(2, call);
+    CHECK(first.value().value.values<float>()[299'999] == 3);
+    for (uint32_t rank = 0; rank < 3; ++rank)
+      CHECK_FALSE(expects(rank));
+    auto ended = group.call(0, call);
+    auto failed = group.call(1, call);
+    CHECK(expects(0));
+    CHECK(expects(1));
+    caf::anon_send_exit(group.members[0], caf::exit_reason::kill);
+    group.settle();
+    CHECK(failed.error().code == errc::unavailable);
+    CHECK_FALSE(expects(0));
+    CHECK_FALSE(expects(1));
+  }
+
   TEST_CASE("sums in any order are the same everywhere, however many replicas there are") {
     for (auto type : {dtype::f32, dtype::f16})
       for (uint32_t size : {2U, 3U}) {

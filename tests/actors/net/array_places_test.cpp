@@ -57,7 +57,32 @@ TEST_SUITE("actors/net/array_places") {
     CHECK(found->memory.size() == bytes);
     CHECK(found->owner == memory.memory.owner());
     CHECK_FALSE(places.take(receiver, result_of(3)));
+  }
+
+  TEST_CASE("a message in its own memory is accepted until another one is read to the place") {
+    array_places places;
+    room memory;
+    room elsewhere;
+    auto in_place = memory.memory.data();
+    CHECK(places.accept(receiver, part_of(3), elsewhere.memory.data())); // nothing is expected
+    places.expect(receiver, part_of(3), memory.place());
+    REQUIRE(places.take(receiver, result_of(3)));
+    CHECK_FALSE(places.accept(receiver, part_of(3), elsewhere.memory.data()));
+    CHECK(places.accept(receiver, part_of(3), in_place));
+    places.expect(receiver, part_of(4), memory.place());
+    CHECK(places.accept(receiver, part_of(4), elsewhere.memory.data()));
+    CHECK_FALSE(places.take(receiver, result_of(4)));
+  }
+
+  TEST_CASE("an actor that has ended expects nothing") {
+    array_places places;
+    room memory;
+    for (auto actor : {receiver - 1, receiver, receiver + 1})
+      places.expect(actor, part_of(3), memory.place());
+    places.forget(receiver);
+    CHECK(places.expects(receiver - 1));
     CHECK_FALSE(places.expects(receiver));
+    CHECK(places.expects(receiver + 1));
   }
 
   TEST_CASE("results of other calls, for others, and of other lengths find none") {

@@ -321,6 +321,27 @@ TEST_SUITE("actors/net/inbox") {
     }
   }
 
+  TEST_CASE("a message that is shorter than its array is malformed") {
+    constexpr int64_t count = 40'000;
+    constexpr uint64_t actor = 9;
+    auto result
+      = encode_parcel({.to = {{}, actor}, .content = caf::make_message(result_part(count))});
+    auto body = flatten(*result->body);
+    result->header.body_bytes = array_places::bytes_min;
+    auto header = write_frame_header(result->header);
+    std::vector<std::byte> bytes(header.begin(), header.end());
+    bytes.insert(bytes.end(), body.begin(), body.end());
+    auto arrays = std::make_shared<array_places>();
+    auto memory = zeros({count});
+    arrays->expect(actor, {.call = 4, .rank = 1},
+                   {std::as_writable_bytes(memory.mutable_values<float>()), memory.owner()});
+    receiver from{1 << 20, {1 << 20, 1 << 20, 256}, arrays};
+    auto refused = from.feed(bytes, bytes.size());
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error()
+          == error{errc::malformed, "frame header: a message that is shorter than its array"});
+  }
+
   TEST_CASE("a sender that goes beyond its credit is refused") {
     outbox out{part_bytes, 1 << 20};
     out.add(gradient_parcel(1000));
