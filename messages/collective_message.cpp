@@ -52,6 +52,7 @@ bool is_shape(capnp::List<int64_t>::Reader shape, const std::vector<int64_t>& ex
 std::string_view name_of(collective_kind kind) {
   constexpr std::array<std::string_view, 5> names{"all_reduce", "all_gather", "reduce_scatter",
                                                   "broadcast", "barrier"};
+  static_assert(names.size() == static_cast<size_t>(collective_kind::barrier) + 1);
   return names[static_cast<size_t>(kind)];
 }
 

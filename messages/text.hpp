@@ -12,7 +12,9 @@
 
 namespace troupe {
 
-/// The number that is the whole of a text.
+/// The number that is the whole of a text, in decimal digits; zeros may lead. A minus sign goes
+/// with signed types only. A floating-point number may have an exponent, or be "inf" or "nan".
+/// Nothing for an empty text, blanks, a plus sign, and numbers that the type does not hold.
 template <class Number>
 [[nodiscard]] std::optional<Number> number_of(std::string_view text) {
   Number number{};

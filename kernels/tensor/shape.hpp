@@ -55,7 +55,7 @@ template <class Extents, class Extent>
 }
 
 /// The bytes of an array of these extents; nothing if they, or the strides of an array without
-/// elements, are beyond 63 bits.
+/// elements, are beyond 63 bits. @pre `element_bytes > 0`
 [[nodiscard]] std::optional<uint64_t> bytes_of_array(uint64_t element_bytes,
                                                      std::span<const uint64_t> extents);
 

@@ -44,8 +44,8 @@ bool is_number(std::string_view text) {
               == text.data() + text.size();
 }
 
-std::optional<double> number_of(std::string_view text) {
-  auto number = troupe::number_of<double>(text);
+std::optional<double> time_in(std::string_view text) {
+  auto number = number_of<double>(text);
   if (!number || !std::isfinite(*number) || *number < 0) return std::nullopt;
   return number;
 }
@@ -157,7 +157,7 @@ private:
         fmt::format("{} fields, but the lines above have {}", fields.size(), expected_count));
     if (has_index_) fields = fields.subspan(1);
     for (size_t i = 0; i < fields.size(); ++i) {
-      auto seconds = number_of(fields[i]);
+      auto seconds = time_in(fields[i]);
       if (!seconds) return refuse_number(fields[i]);
       matrix_[i].push_back(*seconds);
     }
@@ -168,7 +168,7 @@ private:
     double numbers[3] = {};
     for (size_t i = 0; i < columns_.size(); ++i) {
       if (columns_[i] >= fields.size()) return refuse("too few fields");
-      auto number = number_of(fields[columns_[i]]);
+      auto number = time_in(fields[columns_[i]]);
       if (!number) return refuse_number(fields[columns_[i]]);
       numbers[i] = *number;
     }

@@ -135,8 +135,8 @@ public:
     return "maker of " + kind;
   }
 
-  /// Waits until the chief's process has left, for processes with nothing else to do.
-  /// Errors: unavailable, naming it, if it is gone without having said so.
+  /// Waits until the chief's process has left, for processes with nothing else to do. Thread: the
+  /// one that made the world. Errors: unavailable, naming it, if it is gone without having said so.
   [[nodiscard]] expected<void> join();
 
 private:

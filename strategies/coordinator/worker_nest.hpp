@@ -81,8 +81,8 @@ struct part_of_worker {
   }
 };
 
-// Only the types of these two are asked for. Their bodies are there for compilers that do not
-// optimise, which make code of a nest's members all the same.
+// The results' types alone are asked for. The bodies are there because a compiler that does not
+// optimise makes code of calls that are never made.
 
 /// Leaves as they are, and values of each worker as one of them.
 struct without_worker_values {

@@ -2,6 +2,7 @@
 // Adding options to CLI11, and putting its help and errors into our words.
 #include "tools/options/command_options.hpp"
 
+#include "messages/assert.hpp"
 #include "tools/options/help.hpp"
 #include "tools/options/nearest_name.hpp"
 
@@ -90,6 +91,7 @@ void command_options::add_help(std::string& answer) {
 }
 
 expected<void> command_options::parse(int argument_count, const char* const* arguments) {
+  TROUPE_ASSERT(answer_ != nullptr);
   try {
     app_->parse(argument_count, arguments);
   } catch (const CLI::CallForHelp&) {

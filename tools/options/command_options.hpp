@@ -60,7 +60,8 @@ public:
   /// Replaces the default that the help shows for an option.
   void show_default(std::string_view key, const std::string& text);
 
-  /// Describes --help, as the last option. @param answer Becomes the help if it is asked for.
+  /// Describes --help, as the last option. @param answer Becomes the help if it is asked for;
+  /// outlives the reading.
   void add_help(std::string& answer);
 
   /// Takes the words of a command line apart, and stores no value yet. @pre There is --help.
