@@ -3,6 +3,7 @@
 #include "simulation/network/silence_watch.hpp"
 
 #include "actors/net/silence_timeout.hpp"
+#include "simulation/network/end_of_time.hpp"
 
 #include <algorithm>
 
@@ -12,9 +13,10 @@ std::optional<job_time> silence_watch::look(pair from_to, bool is_silent, job_ti
                                             double rate) {
   if (!is_silent) given_up_at_.erase(from_to);
   if (!is_silent || is_off() || given_up_at_.contains(from_to)) return std::nullopt;
+  constexpr job_time tick_max = time_max / (ticks_in_timeout + 2); // no clock runs over
+  auto nanoseconds = static_cast<double>((timeout_ / ticks_in_timeout).count()) / rate;
   job_time tick{
-    static_cast<int64_t>(static_cast<double>((timeout_ / ticks_in_timeout).count()) / rate)};
-  tick = std::max(tick, job_time{1});
+    static_cast<int64_t>(std::clamp(nanoseconds, 1.0, static_cast<double>(tick_max.count())))};
   auto heard = (now / tick + 1) * tick;
   return given_up_at_[from_to] = heard + ticks_in_timeout * tick;
 }

@@ -69,6 +69,11 @@ TEST_SUITE("simulation/faults/silence") {
     CHECK(watch.look({1, 0}, true, 1s, 2) == 2375ms);
   }
 
+  TEST_CASE("the slowest clock waits for the longest timeout") {
+    silence_watch watch{1'000'000'000s};
+    CHECK(watch.look({1, 0}, true, 1s, 0.001) > 1'000'000'000s);
+  }
+
   TEST_CASE("without a timeout no node is given up") {
     silence_watch watch{0s};
     CHECK(watch.is_off());
