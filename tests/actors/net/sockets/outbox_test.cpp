@@ -40,12 +40,27 @@ encoded_parcel gradient_parcel(int64_t elements) {
   return parcel_of(push_of(elements));
 }
 
-msg<wire::CollectivePart> result_part(int64_t elements) {
-  return make_collective_part({.name = "a"}, {.call = 4,
-                                              .rank = 1,
-                                              .stage = collective_stage::result,
-                                              .values = {filled(dtype::f32, {elements}, 1.5)}});
-}
+/// An array that an actor expects to be sent, as the result in a part of a collective.
+struct expected_array {
+  explicit expected_array(int64_t elements) : memory(zeros({elements})) {
+    places->expect(actor, {.call = 4, .rank = 1},
+                   {std::as_writable_bytes(memory.mutable_values<float>()), memory.owner()});
+  }
+
+  // The message that brings it, full of 1.5.
+  static encoded_parcel message(int64_t elements) {
+    auto part
+      = make_collective_part({.name = "a"}, {.call = 4,
+                                             .rank = 1,
+                                             .stage = collective_stage::result,
+                                             .values = {filled(dtype::f32, {elements}, 1.5)}});
+    return *encode_parcel({.to = {{}, actor}, .content = caf::make_message(part)});
+  }
+
+  static constexpr uint64_t actor = 9;
+  tensor memory;
+  std::shared_ptr<array_places> places = std::make_shared<array_places>();
+};
 
 /// An inbox, and the frames that have come out of it.
 struct receiver {
@@ -292,26 +307,21 @@ TEST_SUITE("actors/net/inbox") {
 
   TEST_CASE("an array that is expected is read to its place, however bytes come") {
     constexpr int64_t count = 20'000;
-    constexpr uint64_t actor = 9;
-    auto result
-      = encode_parcel({.to = {{}, actor}, .content = caf::make_message(result_part(count))});
-    auto whole = flatten(*result->body);
+    auto result = expected_array::message(count);
+    auto whole = flatten(*result.body);
     for (uint64_t part_bytes_max : {uint64_t{70'000}, uint64_t{1} << 20}) {
       outbox out{part_bytes_max, 1 << 20};
-      for (const auto& message : {token(1), *result, token(2), *result})
+      for (const auto& message : {token(1), result, token(2), result})
         out.add(message);
       auto bytes = drain(out);
       for (size_t step : {size_t{1}, size_t{57}, size_t{1000}, size_t{65'537}, bytes.size()}) {
-        auto arrays = std::make_shared<array_places>();
-        auto memory = zeros({count});
-        arrays->expect(actor, {.call = 4, .rank = 1},
-                       {std::as_writable_bytes(memory.mutable_values<float>()), memory.owner()});
-        receiver from{1 << 20, {1 << 20, part_bytes_max, 256}, arrays};
+        expected_array array{count};
+        receiver from{1 << 20, {1 << 20, part_bytes_max, 256}, array.places};
         REQUIRE(from.feed(bytes, step));
         REQUIRE(from.frames.size() == 4);
         const auto& placed = from.frames[2].body; // tokens go first
-        CHECK(placed.array.data() == memory.data());
-        CHECK(memory.values<float>()[count - 1] == 1.5F);
+        CHECK(placed.array.data() == array.memory.data());
+        CHECK(array.memory.values<float>()[count - 1] == 1.5F);
         CHECK(from.frames[2].header == from.frames[3].header);
         CHECK(flatten(*frame(*decode<wire::CollectivePart>(placed))) == whole);
         CHECK(std::ranges::equal(from.frames[3].body.frame, whole));
@@ -323,19 +333,14 @@ TEST_SUITE("actors/net/inbox") {
 
   TEST_CASE("a message that is shorter than its array is malformed") {
     constexpr int64_t count = 40'000;
-    constexpr uint64_t actor = 9;
-    auto result
-      = encode_parcel({.to = {{}, actor}, .content = caf::make_message(result_part(count))});
-    auto body = flatten(*result->body);
-    result->header.body_bytes = array_places::bytes_min;
-    auto header = write_frame_header(result->header);
+    auto result = expected_array::message(count);
+    auto body = flatten(*result.body);
+    result.header.body_bytes = array_places::bytes_min;
+    auto header = write_frame_header(result.header);
     std::vector<std::byte> bytes(header.begin(), header.end());
     bytes.insert(bytes.end(), body.begin(), body.end());
-    auto arrays = std::make_shared<array_places>();
-    auto memory = zeros({count});
-    arrays->expect(actor, {.call = 4, .rank = 1},
-                   {std::as_writable_bytes(memory.mutable_values<float>()), memory.owner()});
-    receiver from{1 << 20, {1 << 20, 1 << 20, 256}, arrays};
+    expected_array array{count};
+    receiver from{1 << 20, {1 << 20, 1 << 20, 256}, array.places};
     auto refused = from.feed(bytes, bytes.size());
     REQUIRE_FALSE(refused);
     CHECK(refused.error()
