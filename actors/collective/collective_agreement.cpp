@@ -22,7 +22,7 @@ constexpr uint32_t direct_sum_processes_max = 3;
 
 // A process that takes in less than that, to add it up, costs more in messages than it spares
 // others.
-constexpr uint64_t taken_bytes_min = uint64_t{96} << 10;
+constexpr uint64_t taken_bytes_min = uint64_t{128} << 10;
 
 // Between two processes nothing sends less than the direct way, which is over in one round; but
 // beyond that it is not much sooner over, and both add up all of the array.

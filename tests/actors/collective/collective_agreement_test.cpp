@@ -132,12 +132,12 @@ TEST_SUITE("actors/collective/collective_agreement") {
     CHECK(chosen(4, 0) == direct);
   }
 
-  TEST_CASE("as many processes add up as take in 96 KiB each, and at least one") {
+  TEST_CASE("as many processes add up as take in 128 KiB each, and at least one") {
     CHECK(adding_processes(4, 1) == 1);
-    CHECK(adding_processes(4, 16'383) == 1);
-    CHECK(adding_processes(4, 16'384) == 2);
+    CHECK(adding_processes(4, 21'845) == 1);
+    CHECK(adding_processes(4, 21'846) == 2);
     CHECK(adding_processes(4, 1 << 24) == 4);
-    CHECK(adding_processes(32, 15'360) == 19);
+    CHECK(adding_processes(32, 20'480) == 19);
   }
 
   TEST_CASE("processes meet, though they have nothing to send") {
