@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of tensor.capnp, as code.
+// The rules of tensor.capnp, as code, and where in a message they hold.
 #include "messages/check.hpp"
 
+#include "messages/collective.capnp.h"
 #include "messages/limits.hpp"
 #include "messages/payload.hpp"
+#include "messages/tensor.capnp.h"
+#include "messages/visit_plan.hpp"
 
-#include <limits>
+#include <capnp/dynamic.h>
 
 namespace troupe {
 namespace {
@@ -98,141 +101,77 @@ expected<void> check_slice_shapes(wire::IndexedSlices::Reader slices) {
 
 expected<void> check_slices(wire::IndexedSlices::Reader slices) {
   auto value_type = static_cast<uint8_t>(slices.getValues().getDtype());
-  return check_tensor(slices.getIndices())
-    .and_then([&] { return check_tensor(slices.getValues()); })
-    .and_then([&] { return check_slice_shapes(slices); })
+  return check_slice_shapes(slices)
     .and_then(
       [&] { return tensor_bytes(slices.getDenseShape(), payload_element_bytes(value_type)); })
     .and_then(
       [&](size_t) { return check_row_numbers(slices.getIndices(), slices.getDenseShape()[0]); });
 }
 
-expected<void> check_gradient(wire::Gradient::Reader gradient) {
-  switch (gradient.which()) {
-  case wire::Gradient::NONE:
-    return {};
-  case wire::Gradient::DENSE:
-    return check_tensor(gradient.getDense());
-  case wire::Gradient::SPARSE:
-    return check_slices(gradient.getSparse());
-  }
-  return fail(errc::malformed, "gradient of the unknown kind " + to_string(gradient.which()));
-}
-
-expected<void> check_array(wire::NamedTensor::Reader array) {
-  return check_tensor(array.getValue());
-}
-
-expected<void> check_progress(wire::ReplicaProgress::Reader progress) {
-  return check_each(progress.getKept(), check_array);
-}
-
-expected<void> check_value(wire::ClosureValue::Reader value) {
-  auto kind = static_cast<uint16_t>(value.which());
-  if (kind > wire::ClosureValue::RESOURCE)
-    return fail(errc::malformed, "closure value of the unknown kind " + to_string(kind));
-  return value.isTensor() ? check_tensor(value.getTensor()) : expected<void>{};
-}
-
-expected<void> check_state(wire::VariableState::Reader state) {
-  return check_tensor(state.getValue())
-    .and_then([&] { return check_each(state.getSlots(), check_array); })
-    .and_then([&] {
-      auto has_average = state.getAverage().getName().size() > 0;
-      return has_average ? check_array(state.getAverage()) : expected<void>{};
-    });
-}
-
-expected<void> check_made(wire::MadeChange::Reader change) {
-  return change.hasSnapshot() ? check_tensor(change.getSnapshot().getValue()) : expected<void>{};
-}
-
-// The meaning describes tensors of the sender's, which it did not send all of.
-expected<void> check_part(wire::CollectivePart::Reader part) {
-  auto meaning = part.getMeaning();
+// The meaning describes a tensor of the sender's, which it did not send all of.
+expected<void> check_meaning(wire::CollectiveMeaning::Reader meaning) {
   auto element_bytes = payload_element_bytes(static_cast<uint8_t>(meaning.getDtype()));
-  if (auto sized = tensor_bytes(meaning.getShape(), element_bytes); !sized)
-    return tl::unexpected<error>(sized.error());
-  return check_each(part.getValues(), check_tensor);
+  return tensor_bytes(meaning.getShape(), element_bytes).map([](size_t) {});
 }
 
-expected<void> check_own_value(const capnp::DynamicValue::Reader& value);
-
-// Strings, numbers and their lists have no rules but those of the walk.
-bool has_structs(capnp::Type type) {
-  while (type.isList())
-    type = type.asList().getElementType();
-  return type.isStruct();
+std::string name_of(const visit_plan& plan) {
+  return plan.schema.getShortDisplayName().cStr();
 }
 
-expected<void> check_own_field(const capnp::DynamicStruct::Reader& parent,
-                               capnp::StructSchema::Field field) {
-  if (!has_structs(field.getType()) || !parent.has(field)) return {};
-  return check_own_value(parent.get(field));
+expected<void> check_list(const capnp::DynamicList::Reader& list, const visit_plan& plan) {
+  if (list.getSchema().whichElementType() == capnp::schema::Type::STRUCT)
+    return check_each(list.as<capnp::AnyList>().as<capnp::List<capnp::AnyStruct>>(),
+                      [&](const auto& element) { return check_rules(element, plan); });
+  return check_each(list, [&](const auto& inner) {
+    return check_list(inner.template as<capnp::DynamicList>(), plan);
+  });
 }
 
-expected<void> check_own_struct(const capnp::DynamicStruct::Reader& value) {
-  auto schema = value.getSchema();
-  if (schema == capnp::Schema::from<wire::Tensor>()) return check_tensor(value.as<wire::Tensor>());
-  if (schema == capnp::Schema::from<wire::IndexedSlices>())
-    return check_slices(value.as<wire::IndexedSlices>());
-  if (schema == capnp::Schema::from<wire::Gradient>())
-    return check_gradient(value.as<wire::Gradient>());
-  auto check_field = [&](auto field) { return check_own_field(value, field); };
-  if (auto checked = check_each(schema.getNonUnionFields(), check_field); !checked) return checked;
-  if (schema.getUnionFields().size() == 0) return {};
-  KJ_IF_MAYBE (member, value.which()) return check_own_field(value, *member);
-  return fail(errc::malformed,
-              std::string{schema.getShortDisplayName().cStr()} + " with an unknown member");
-}
-
-expected<void> check_own_value(const capnp::DynamicValue::Reader& value) {
-  if (value.getType() == capnp::DynamicValue::STRUCT)
-    return check_own_struct(value.as<capnp::DynamicStruct>());
-  return check_each(value.as<capnp::DynamicList>(), check_own_value);
+expected<void> check_field(const capnp::AnyStruct::Reader& parent, const visit_plan& plan,
+                           const visited_field& field) {
+  auto is_visited = field.inner != nullptr && field.inner->has_rules;
+  if (!is_visited && !field.is_required) return {};
+  if (field.is_group) return check_rules(parent, *field.inner);
+  auto pointers = parent.getPointerSection();
+  auto is_absent = field.offset >= pointers.size() || pointers[field.offset].isNull();
+  if (is_absent && field.is_required)
+    return fail(errc::malformed,
+                name_of(plan) + " without its " + field.field.getProto().getName().cStr());
+  if (is_absent || !is_visited) return {};
+  auto pointer = pointers[field.offset];
+  if (field.type == capnp::schema::Type::STRUCT)
+    return check_rules(pointer.getAs<capnp::AnyStruct>(), *field.inner);
+  return check_list(pointer.getAs<capnp::DynamicList>(field.list), *field.inner);
 }
 
 } // namespace
 
-expected<void> check_own_body(capnp::DynamicStruct::Reader body) {
-  return check_own_struct(body);
+struct_rule rule_of(uint64_t schema) {
+  using reader = const capnp::AnyStruct::Reader&;
+  switch (schema) {
+  case capnp::typeId<wire::Tensor>():
+    return [](reader value) { return check_tensor(value.as<wire::Tensor>()); };
+  case capnp::typeId<wire::IndexedSlices>():
+    return [](reader value) { return check_slices(value.as<wire::IndexedSlices>()); };
+  case capnp::typeId<wire::CollectiveMeaning>():
+    return [](reader value) { return check_meaning(value.as<wire::CollectiveMeaning>()); };
+  default:
+    return nullptr;
+  }
 }
 
-expected<void> check_body(wire::Envelope::Reader envelope) {
-  switch (envelope.which()) {
-  case wire::Envelope::VARIABLE_SNAPSHOT:
-    return check_tensor(envelope.getVariableSnapshot().getValue());
-  case wire::Envelope::CHANGE_VARIABLE:
-    return check_gradient(envelope.getChangeVariable().getOperand());
-  case wire::Envelope::VARIABLE_CHANGES:
-    return check_gradient(envelope.getVariableChanges().getChange());
-  case wire::Envelope::PUSH_GRADIENT:
-    return check_gradient(envelope.getPushGradient().getGradient());
-  case wire::Envelope::APPLY_UPDATE:
-    return check_each(envelope.getApplyUpdate().getGradients(), check_gradient);
-  case wire::Envelope::AGGREGATE:
-    return check_gradient(envelope.getAggregate().getGradient());
-  case wire::Envelope::VARIABLE_STATE:
-    return check_state(envelope.getVariableState());
-  case wire::Envelope::RESTORE_STATE:
-    return check_state(envelope.getRestoreState().getState());
-  case wire::Envelope::MIRROR_STATE:
-    return check_state(envelope.getMirrorState().getState()).and_then([&] {
-      return check_each(envelope.getMirrorState().getMade(), check_made);
-    });
-  case wire::Envelope::REPLICA_PROGRESS:
-    return check_progress(envelope.getReplicaProgress());
-  case wire::Envelope::JOB_BEGINS:
-    return check_each(envelope.getJobBegins().getReplicas(), check_progress);
-  case wire::Envelope::COLLECTIVE_PART:
-    return check_part(envelope.getCollectivePart());
-  case wire::Envelope::RUN_CLOSURE:
-    return check_each(envelope.getRunClosure().getArguments(), check_value);
-  case wire::Envelope::CLOSURE_DONE:
-    return check_each(envelope.getClosureDone().getResults(), check_value);
-  default:
-    return {}; // Numbers and texts, about which the walk has said all.
+expected<void> check_rules(const capnp::AnyStruct::Reader& value, const visit_plan& plan) {
+  if (!plan.has_rules) return {};
+  for (const auto& field : plan.fields)
+    if (auto checked = check_field(value, plan, field); !checked) return checked;
+  if (!plan.members.empty()) {
+    auto active = bits_of(value, plan.union_offset);
+    if (active >= plan.members.size())
+      return fail(errc::malformed, name_of(plan) + " with an unknown member");
+    if (const auto& member = plan.members[active])
+      if (auto checked = check_field(value, plan, *member); !checked) return checked;
   }
+  return plan.rule != nullptr ? plan.rule(value) : expected<void>{};
 }
 
 } // namespace troupe

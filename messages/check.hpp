@@ -2,23 +2,30 @@
 // Conditions on a message that the schema cannot say in types.
 #pragma once
 
-#include "messages/envelope.capnp.h"
 #include "messages/errc.hpp"
 
-#include <capnp/dynamic.h>
+#include <capnp/any.h>
+
+#include <cstdint>
 
 namespace troupe {
 
-/// Whether the body of a peer's message keeps the rules of its schema's comments: shapes and bytes
-/// of tensors agree, row numbers lie inside, unions hold a member that this build knows.
-/// @pre Every field can be read without a fault: `walk` has been here.
-/// Cost: reads no elements of tensors but row numbers.
-/// Errors: malformed, limit_exceeded; unimplemented if this build does not know the body.
-[[nodiscard]] expected<void> check_body(wire::Envelope::Reader envelope);
+struct visit_plan;
 
-/// As `check_body`, for the struct of another schema: arrays of ours in it, at any depth, keep
-/// their rules, and unions have a member that the schema knows. Absent fields are not checked.
+/// What every struct of one schema keeps, beside its fields.
+using struct_rule = expected<void> (*)(const capnp::AnyStruct::Reader&);
+
+/// The rule of a schema: of tensors, sparse gradients and the meanings of collectives, of which
+/// shapes and bytes agree and row numbers lie inside. Null: it has none.
+[[nodiscard]] struct_rule rule_of(uint64_t schema);
+
+/// Whether a peer's struct and all that it holds keep the rules of their schemas' comments: each
+/// its own (`rule_of`), unions have a member that the schema knows, and fields that the schema
+/// marks with `required` are there. Other fields that are absent are not looked at.
+/// @pre Every field can be read without a fault: `walk` has been here.
+/// Cost: reads no elements of tensors but row numbers; nothing where no rules can be.
 /// Errors: malformed, limit_exceeded.
-[[nodiscard]] expected<void> check_own_body(capnp::DynamicStruct::Reader body);
+[[nodiscard]] expected<void> check_rules(const capnp::AnyStruct::Reader& value,
+                                         const visit_plan& plan);
 
 } // namespace troupe

@@ -14,6 +14,7 @@
 using Cxx = import "/capnp/c++.capnp";
 using Training = import "training.capnp";
 using import "tensor.capnp".Tensor;
+using import "tensor.capnp".required;
 $Cxx.namespace("troupe::wire");
 
 struct NamedTensor {
@@ -22,7 +23,7 @@ struct NamedTensor {
   name @0 :Text;
   # At most 4096 bytes.
 
-  value @1 :Tensor;
+  value @1 :Tensor $required;
 }
 
 struct ReadState {
@@ -35,7 +36,7 @@ struct VariableState {
   version @0 :UInt64;
   # How many updates the value includes.
 
-  value @1 :Tensor;
+  value @1 :Tensor $required;
 
   optimizer @2 :Text;
   # The optimizer of these slots; empty = there are none.
@@ -47,14 +48,14 @@ struct VariableState {
   # The arrays of the optimizer, such as "momentum".
 
   average @5 :NamedTensor;
-  # The moving average; an empty name = there is none.
+  # The moving average; null = there is none.
 }
 
 struct RestoreState {
   # Gives an owner what it once held.  Sent before UseOptimizer, which goes on with the slots if they are
   # its own.
 
-  state @0 :VariableState;
+  state @0 :VariableState $required;
 }
 
 struct ReadProgress {

@@ -93,7 +93,7 @@ variable_payload read_state(wire::VariableState::Reader from,
                          .optimizer = from.getOptimizer(),
                          .slots_since = from.getSlotsSince(),
                          .slots = read_arrays(from.getSlots(), owner)};
-  if (from.getAverage().getName().size() > 0) state.average = read_array(from.getAverage(), owner);
+  if (from.hasAverage()) state.average = read_array(from.getAverage(), owner);
   return state;
 }
 

@@ -46,7 +46,7 @@ struct ClosureValue {
   # optional begins with its number of elements, as an integer.
 
   union {
-    tensor @0 :Tensors.Tensor;
+    tensor @0 :Tensors.Tensor $Tensors.required;
     number @1 :Float64;
     integer @2 :Int64;
     text @3 :Text;

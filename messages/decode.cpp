@@ -6,6 +6,7 @@
 #include "messages/limits.hpp"
 #include "messages/own.capnp.h"
 #include "messages/own_message.hpp"
+#include "messages/visit_plan.hpp"
 #include "messages/walk.hpp"
 
 #include <capnp/message.h>
@@ -133,9 +134,13 @@ expected<void> check_protocol(wire::Envelope::Reader envelope) {
                                      + ": run one version everywhere");
 }
 
+const visit_plan& envelope_plan() {
+  static const auto& plan = plan_for(capnp::Schema::from<wire::Envelope>());
+  return plan;
+}
+
 expected<void> check_body_is_known(wire::Envelope::Reader envelope) {
-  static const auto members = capnp::Schema::from<wire::Envelope>().getUnionFields().size();
-  if (envelope.which() < members) return {};
+  if (envelope.which() < envelope_plan().members.size()) return {};
   return fail(errc::unimplemented,
               "message of the unknown kind " + std::to_string(envelope.which()));
 }
@@ -163,10 +168,11 @@ expected<any_msg> read_frame(received_bytes bytes, const fault_listener& faults)
     return tl::unexpected(std::move(checked.error()));
   auto storage = std::make_shared<received_message>(std::move(segments), std::move(bytes));
   auto envelope = storage->reader.getRoot<wire::Envelope>();
-  if (auto checked = check_body(envelope); !checked)
-    return tl::unexpected(std::move(checked.error()));
   storage->body = body_of_envelope(envelope);
   storage->which = envelope.which();
+  const auto& body = envelope_plan().members[envelope.which()];
+  if (auto checked = check_rules(storage->body, *body->inner); !checked)
+    return tl::unexpected(std::move(checked.error()));
   if (faults.heard_any()) return fail(errc::malformed, faults.first());
   return any_msg(std::move(storage));
 }
@@ -195,10 +201,9 @@ expected<received_own_message> read_own_frame(received_bytes bytes,
   auto schema = check_own_pointers(reader, schemas, faults);
   if (!schema) return tl::unexpected(std::move(schema.error()));
   auto storage = std::make_shared<received_message>(std::move(segments), std::move(bytes));
-  auto body = storage->reader.getRoot<wire::OwnMessage>().getBody();
-  if (auto checked = check_own_body(body.getAs<capnp::DynamicStruct>((*schema)->type)); !checked)
+  storage->body = storage->reader.getRoot<wire::OwnMessage>().getBody().getAs<capnp::AnyStruct>();
+  if (auto checked = check_rules(storage->body, plan_for((*schema)->type)); !checked)
     return tl::unexpected(std::move(checked.error()));
-  storage->body = body.getAs<capnp::AnyStruct>();
   storage->which = own_body;
   if (faults.heard_any()) return fail(errc::malformed, faults.first());
   return received_own_message{*schema, std::move(storage)};
@@ -209,9 +214,7 @@ expected<void> check_built(const message_storage& built, const own_schema& schem
   capnp::SegmentArrayMessageReader reader(built.segments, limited_to(word_count(built.segments)));
   return check_own_pointers(
            reader, [&](uint64_t) { return &schema; }, faults)
-    .and_then([&](const own_schema*) {
-      return check_own_body(built.body.as<capnp::DynamicStruct>(schema.type));
-    });
+    .and_then([&](const own_schema*) { return check_rules(built.body, plan_for(schema.type)); });
 }
 
 /// Checks the segment table, then has `read` read the aligned frame.

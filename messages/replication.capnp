@@ -35,6 +35,7 @@
 using Cxx = import "/capnp/c++.capnp";
 using Checkpoint = import "checkpoint.capnp";
 using Training = import "training.capnp";
+using import "tensor.capnp".required;
 $Cxx.namespace("troupe::wire");
 
 struct ClosedStep {
@@ -69,7 +70,7 @@ struct MirrorState {
   # Tells a mirror what its owner holds, at first, and in place of an update that would be more bytes.  Answered by
   # UpdateApplied; refused if it is not from the mirror's own owner.  From then on the mirror may take over.
 
-  state @0 :Checkpoint.VariableState;
+  state @0 :Checkpoint.VariableState $required;
 
   closed @1 :ClosedStep;
   # The last step that the owner was given an update for; null = there was no update yet.

@@ -12,6 +12,9 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("troupe::wire");
 
+annotation required @0xe6a1d7c2b9f04835 (field) :Void;
+# A message in which this field is absent is refused.  Schemas of one's own may use it, too.
+
 const maxPartBytes :UInt32 = 268435456;
 # Most bytes of one part of a tensor (256 MiB).  A Cap'n Proto blob ends one byte below 512 MiB.
 
@@ -57,10 +60,10 @@ struct IndexedSlices {
   # Some rows of a larger, mostly zero array: row i of `values` belongs to row `indices[i]`.  Indices
   # may repeat; repeated rows add up.
 
-  indices @0 :Tensor;
+  indices @0 :Tensor $required;
   # Row numbers: i64, shape [rows], each from 0 to below `denseShape[0]`.
 
-  values @1 :Tensor;
+  values @1 :Tensor $required;
   # Shape [rows, ...], the dots being `denseShape` without its first extent.
 
   denseShape @2 :List(Int64);
@@ -74,10 +77,10 @@ struct Gradient {
     none @0 :Void;
     # The default: the loss does not depend on the variable.
 
-    dense @1 :Tensor;
+    dense @1 :Tensor $required;
     # An array of the variable's shape and dtype.
 
-    sparse @2 :IndexedSlices;
+    sparse @2 :IndexedSlices $required;
     # The rows that the loss depends on; all others are zero.
   }
 }

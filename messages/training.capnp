@@ -48,6 +48,7 @@
 using Cxx = import "/capnp/c++.capnp";
 using import "tensor.capnp".Gradient;
 using import "tensor.capnp".Tensor;
+using import "tensor.capnp".required;
 $Cxx.namespace("troupe::wire");
 
 using Step = UInt64;
@@ -185,7 +186,7 @@ struct VariableSnapshot {
   version @0 :UInt64;
   # How many updates the value includes; 0 = the initial value.
 
-  value @1 :Tensor;
+  value @1 :Tensor $required;
 }
 
 struct PullVariable {

@@ -3,16 +3,7 @@
 #include "messages/walk.hpp"
 
 #include "messages/limits.hpp"
-
-#include <capnp/any.h>
-
-#include <cstring>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <shared_mutex>
-#include <unordered_map>
-#include <vector>
+#include "messages/visit_plan.hpp"
 
 namespace troupe {
 namespace {
@@ -21,99 +12,6 @@ using capnp::AnyPointer;
 using capnp::AnyStruct;
 using capnp::DynamicList;
 using capnp::DynamicStruct;
-
-/// Every pattern of bits is a number, but not every one is a pointer or an enumerator.
-bool may_have_faults(capnp::schema::Type::Which type) {
-  using capnp::schema::Type;
-  return type == Type::STRUCT || type == Type::LIST || type == Type::ENUM || type == Type::TEXT
-         || type == Type::DATA;
-}
-
-struct visit_plan;
-
-/// A field that may have faults, and where it lies in its struct.
-struct visited_field {
-  capnp::schema::Type::Which type;
-  bool is_group = false; ///< A struct with its fields in this one.
-  uint32_t offset = 0;   ///< Among the pointers; an enumerator's in the data, in units of 16 bits.
-  uint16_t usual = 0;    ///< An enumerator is stored as what differs from this.
-  const visit_plan* inner = nullptr; ///< Plan of a struct, or of those in a list of any depth.
-  capnp::ListSchema list;            ///< Schema of a list.
-  capnp::EnumSchema enumeration;     ///< Schema of an enumerator.
-  uint32_t enumerators = 0;          ///< How many enumerators it has.
-};
-
-/// The fields to visit in a struct of one schema. Asking the schema for them takes longer than
-/// visiting a short message.
-struct visit_plan {
-  std::vector<visited_field> fields;                 ///< Fields that every such struct has.
-  uint32_t union_offset = 0;                         ///< Discriminant's place; unit: 16 bits.
-  std::vector<std::optional<visited_field>> members; ///< Members of the union, by discriminant.
-};
-
-/// The plans of all schemas in this program that have been met, each made once.
-class visit_plans {
-public:
-  const visit_plan& of(capnp::StructSchema schema) {
-    auto id = schema.getProto().getId();
-    {
-      std::shared_lock reading{mutex_};
-      if (auto found = plans_.find(id); found != plans_.end()) return *found->second;
-    }
-    std::lock_guard writing{mutex_};
-    return make(schema);
-  }
-
-private:
-  /// @pre `mutex_` is held, until the plans of all inner structs are made, too.
-  const visit_plan& make(capnp::StructSchema schema) {
-    auto [at, is_new] = plans_.emplace(schema.getProto().getId(), nullptr);
-    if (!is_new) return *at->second;
-    auto& plan = *(at->second = std::make_unique<visit_plan>());
-    for (auto field : schema.getNonUnionFields())
-      if (auto visited = make(field)) plan.fields.push_back(*visited);
-    plan.union_offset = schema.getProto().getStruct().getDiscriminantOffset();
-    plan.members.resize(schema.getUnionFields().size());
-    for (auto field : schema.getUnionFields())
-      plan.members[field.getProto().getDiscriminantValue()] = make(field);
-    return plan;
-  }
-
-  std::optional<visited_field> make(capnp::StructSchema::Field field) {
-    auto type = field.getType();
-    if (!may_have_faults(type.which())) return std::nullopt;
-    visited_field visited{.type = type.which(), .is_group = field.getProto().isGroup()};
-    if (!visited.is_group) visited.offset = field.getProto().getSlot().getOffset();
-    if (type.isList()) visited.list = type.asList();
-    auto innermost = type;
-    while (innermost.isList())
-      innermost = innermost.asList().getElementType();
-    if (innermost.isStruct()) visited.inner = &make(innermost.asStruct());
-    if (type.isEnum()) {
-      visited.enumeration = type.asEnum();
-      visited.enumerators = visited.enumeration.getEnumerants().size();
-      visited.usual = field.getProto().getSlot().getDefaultValue().getEnum();
-    }
-    return visited;
-  }
-
-  std::shared_mutex mutex_;
-  std::unordered_map<uint64_t, std::unique_ptr<visit_plan>> plans_;
-};
-
-const visit_plan& plan_for(capnp::StructSchema schema) {
-  static visit_plans plans;
-  return plans.of(schema);
-}
-
-/// 16 bits of a struct's data; 0 where its sender has known no such field.
-uint16_t bits_of(const AnyStruct::Reader& value, uint32_t offset) {
-  auto data = value.getDataSection();
-  uint16_t bits = 0;
-  if ((offset + size_t{1}) * sizeof bits > data.size()) return bits;
-  std::memcpy(&bits, data.begin() + offset * sizeof bits, sizeof bits);
-  return bits;
-}
 
 /// One walk; after the first failure nothing is visited any more.
 class walker {

@@ -36,7 +36,7 @@ private:
 
 /// Reads every field that `root` has set, to any depth, and checks what holds for all messages: the
 /// sizes of lists, texts and blobs, and that enumerators are known. Unions with an active member
-/// that is unknown are passed over: whether they may be is for the message to say.
+/// that is unknown are passed over, for `check_rules` to refuse.
 /// Errors: malformed, also for everything that `listener` has heard before or meanwhile;
 /// limit_exceeded.
 [[nodiscard]] expected<void> walk(capnp::DynamicStruct::Reader root,

@@ -8,6 +8,7 @@
 #include "messages/own_message.hpp"
 #include "messages/throw_site.hpp"
 #include "messages/training_message.hpp"
+#include "messages/visit_plan.hpp"
 
 #include <caf/exit_reason.hpp>
 #include <caf/message_id.hpp>
@@ -19,6 +20,7 @@
 #include <cstddef>
 #include <fmt/format.h>
 #include <memory>
+#include <type_traits>
 #include <typeindex>
 #include <unordered_map>
 
@@ -35,39 +37,36 @@ struct message_form {
   troupe::lane lane;
 };
 
-// Messages with arrays in them, of whatever length, and what must not pass those: all of one lane,
+// Messages that may hold arrays, of whatever length, and what must not pass those: all of one lane,
 // so that they keep their order.
-constexpr bool is_bulk(wire::Envelope::Which which) {
-  constexpr std::array bulk{
-    wire::Envelope::VARIABLE_SNAPSHOT, wire::Envelope::PUSH_GRADIENT,
-    wire::Envelope::APPLY_UPDATE,      wire::Envelope::AGGREGATE,
-    wire::Envelope::VARIABLE_STATE,    wire::Envelope::RESTORE_STATE,
-    wire::Envelope::REPLICA_PROGRESS,  wire::Envelope::CHANGE_VARIABLE,
-    wire::Envelope::COLLECTIVE_PART,   wire::Envelope::COLLECTIVE_FAILED, // behind its parts
-    wire::Envelope::RUN_CLOSURE,       wire::Envelope::CLOSURE_DONE,
-    wire::Envelope::VARIABLE_CHANGES,  wire::Envelope::MIRROR_STATE,
-    wire::Envelope::JOB_BEGINS, // with what was kept for replicas
-  };
-  return std::ranges::find(bulk, which) != bulk.end();
+template <class T>
+lane lane_of() {
+  auto follows_arrays = std::is_same_v<T, wire::CollectiveFailed>; // behind its parts
+  return plan_for(capnp::Schema::from<T>()).has_tensors || follows_arrays ? lane::bulk
+                                                                          : lane::control;
 }
 
 template <class T>
 message_form form_of() {
   return {[](const caf::message& content) { return content.get_as<msg<T>>(0).owner(); },
-          [](const any_msg& message) { return caf::make_message(*message.as<T>()); },
-          is_bulk(body_of<T>) ? lane::bulk : lane::control};
+          [](const any_msg& message) { return caf::make_message(*message.as<T>()); }, lane_of<T>()};
 }
 
-using form_table = std::unordered_map<std::type_index, message_form>;
+template <class... Bodies>
+std::array<message_form, sizeof...(Bodies)> make_forms(body_list<Bodies...>) {
+  return {form_of<Bodies>()...};
+}
+
+const message_form& form_at(wire::Envelope::Which which) {
+  static const auto forms = make_forms(every_body{});
+  return forms[static_cast<size_t>(which)];
+}
+
+using form_table = std::unordered_map<std::type_index, const message_form*>;
 
 template <class... Bodies>
 form_table make_table(body_list<Bodies...>) {
-  return {{typeid(msg<Bodies>), form_of<Bodies>()}...};
-}
-
-template <class... Bodies>
-constexpr std::array<message_form (*)(), sizeof...(Bodies)> make_list(body_list<Bodies...>) {
-  return {&form_of<Bodies>...};
+  return {{typeid(msg<Bodies>), &form_at(body_of<Bodies>)}...};
 }
 
 // The C++ type of a message, unless it is one of CAF's own.
@@ -80,7 +79,7 @@ const std::type_info* content_type(const caf::message& content) {
 const message_form* find_form(const std::type_info& type) {
   static const auto table = make_table(every_body{});
   auto found = table.find(type);
-  return found == table.end() ? nullptr : &found->second;
+  return found == table.end() ? nullptr : found->second;
 }
 
 // ---- messages of other schemas ----
@@ -164,8 +163,7 @@ expected<caf::message> read_content(const frame_header& header, received_bytes b
     return fail(errc::malformed, "frame with a body that its content does not have");
   case content_code::message:
     return decode_any(std::move(body)).map([](const any_msg& message) {
-      static constexpr auto forms = make_list(every_body{});
-      return forms[static_cast<size_t>(message.which())]().make(message);
+      return form_at(message.which()).make(message);
     });
   case content_code::own: {
     auto schema_of = [known](uint64_t id) -> const own_schema* {

@@ -197,6 +197,32 @@ TEST_SUITE("messages/check") {
     CHECK(judge_slices({.dense_shape = {INT64_MAX, 5}}) == errc::malformed);
   }
 
+  TEST_CASE("a message without its arrays is refused, at any depth") {
+    auto refusal_of = [](auto fill) { return decode_any(hostile_frame(fill)).error().message; };
+    CHECK(refusal_of([](auto envelope) { envelope.initVariableSnapshot(); })
+          == "VariableSnapshot without its value");
+    CHECK(refusal_of([](auto envelope) { envelope.initRestoreState(); })
+          == "RestoreState without its state");
+    CHECK(refusal_of([](auto envelope) { envelope.initMirrorState().initState(); })
+          == "VariableState without its value");
+    CHECK(refusal_of([](auto envelope) { envelope.initReplicaProgress().initKept(1); })
+          == "NamedTensor without its value");
+    CHECK(
+      refusal_of([](auto envelope) { envelope.initApplyUpdate().initGradients(1)[0].initSparse(); })
+      == "IndexedSlices without its indices");
+  }
+
+  TEST_CASE("an array that may be absent is not missed") {
+    CHECK(refusal(decode_any(hostile_frame([](auto envelope) {
+            envelope.initMirrorState().initMade(1);
+            fill_tensor(envelope.getMirrorState().initState().initValue(), wire::DType::F32, {},
+                        {4});
+          })))
+          == errc::none);
+    CHECK(refusal(decode_any(hostile_frame([](auto envelope) { envelope.initPushGradient(); })))
+          == errc::none);
+  }
+
   TEST_CASE("the gradients of an update are checked one by one") {
     auto frame = hostile_frame([](auto envelope) {
       auto gradients = envelope.initApplyUpdate().initGradients(3);

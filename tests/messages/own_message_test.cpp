@@ -218,6 +218,11 @@ TEST_SUITE("messages/own_message") {
           }).message.starts_with("text of "));
   }
 
+  TEST_CASE("a field that the schema requires is there") {
+    CHECK(refusal_of([](trial::Opinion::Builder made) { made.getVerdict().initMotion(); }).message
+          == "Motion without its amount");
+  }
+
   TEST_CASE("an array that was not set is none") {
     own_message_builder<trial::Opinion> made;
     auto bare = std::move(made).finish();

@@ -18,6 +18,10 @@ struct Remark {
   next @2 :Remark;
 }
 
+struct Motion {
+  amount @0 :Tensors.Tensor $Tensors.required;
+}
+
 struct Opinion {
   replica @0 :UInt32;
   mood @1 :Mood;
@@ -27,6 +31,7 @@ struct Opinion {
     none @4 :Void;
     change @5 :Tensors.Gradient;
     codes @6 :List(UInt16);
+    motion @10 :Motion;
     lists :group {
       moods @7 :List(Mood);
       words @8 :List(Text);

@@ -157,8 +157,9 @@ class Tree:
         return self.types
 
     def has(self, include):
-        """Whether a quoted include names a file of the tree, or one that capnp generates from it."""
-        return include in self.lines or include.removesuffix(".h") in self.lines
+        """Whether a quoted include names a file of the tree, or one that capnp or a script beside it makes."""
+        makers = include, include.removesuffix(".h"), include.removesuffix(".hpp") + ".py"
+        return any(path in self.lines for path in makers)
 
     def reachable(self, path):
         """Every file that `path` includes, directly or through others of the tree, and the foreign ones."""
