@@ -12,11 +12,11 @@ namespace troupe {
 
 struct visit_plan;
 
-/// What every struct of one schema keeps, beside its fields.
+/// Judges a struct of one schema, beside its fields.
 using struct_rule = expected<void> (*)(const capnp::AnyStruct::Reader&);
 
-/// The rule of a schema: of tensors, sparse gradients and the meanings of collectives, of which
-/// shapes and bytes agree and row numbers lie inside. Null: it has none.
+/// The rule of a schema, by its id: shapes and bytes agree, row numbers lie inside. Tensors, sparse
+/// gradients and the meanings of collectives have one; null: this one has none.
 [[nodiscard]] struct_rule rule_of(uint64_t schema);
 
 /// Whether a peer's struct and all that it holds keep the rules of their schemas' comments: each

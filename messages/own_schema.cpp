@@ -2,6 +2,8 @@
 // A walk over the nodes of a schema, for its version and for types that no message may have.
 #include "messages/own_schema.hpp"
 
+#include "messages/visit_plan.hpp"
+
 #include <capnp/message.h>
 
 #include <fmt/format.h>
@@ -24,6 +26,10 @@ uint64_t hash_of(std::string_view text) {
 
 std::string_view name_of(capnp::Schema schema) {
   return schema.getShortDisplayName().cStr();
+}
+
+bool is_pointer(capnp::Type type) {
+  return type.isStruct() || type.isList() || type.isText() || type.isData();
 }
 
 /// Every node is described by a line of its own; the lines in the order of their ids make up the
@@ -60,6 +66,9 @@ private:
     auto proto = field.getProto();
     auto text = fmt::format("{} {} ", proto.getName().cStr(),
                             static_cast<int>(proto.getDiscriminantValue()));
+    if (is_required(field) && (proto.isGroup() || !is_pointer(field.getType())))
+      complain(type, fmt::format("requires the field '{}', which cannot be absent",
+                                 proto.getName().cStr()));
     if (proto.isGroup()) {
       visit(field.getType().asStruct());
       return text + fmt::format("group {:x};", proto.getGroup().getTypeId());

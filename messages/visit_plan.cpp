@@ -22,15 +22,6 @@ bool may_have_faults(capnp::schema::Type::Which type) {
          || type == Type::DATA;
 }
 
-/// `required` of tensor.capnp, for which Cap'n Proto makes no constant.
-constexpr uint64_t required_id = 0xe6a1d7c2b9f04835;
-
-bool is_required(capnp::StructSchema::Field field) {
-  for (auto annotation : field.getProto().getAnnotations())
-    if (annotation.getId() == required_id) return true;
-  return false;
-}
-
 /// A plan, and the plans of all structs that its fields lead to.
 std::unordered_set<const visit_plan*> reached_from(const visit_plan& plan) {
   std::unordered_set<const visit_plan*> reached{&plan};
@@ -87,9 +78,8 @@ private:
 
   const visit_plan& make_fields(capnp::StructSchema schema) {
     auto id = schema.getProto().getId();
-    auto [at, is_new] = plans_.emplace(id, nullptr);
-    if (!is_new) return *at->second;
-    auto& plan = *(at->second = std::make_unique<visit_plan>());
+    if (auto known = plans_.find(id); known != plans_.end()) return *known->second;
+    auto& plan = *(plans_[id] = std::make_unique<visit_plan>());
     made_.push_back(&plan);
     plan.schema = schema;
     plan.rule = rule_of(id);
@@ -129,6 +119,13 @@ private:
 };
 
 } // namespace
+
+bool is_required(capnp::StructSchema::Field field) {
+  constexpr uint64_t required_id = 0xe6a1d7c2b9f04835; // Cap'n Proto makes no constant for it
+  for (auto annotation : field.getProto().getAnnotations())
+    if (annotation.getId() == required_id) return true;
+  return false;
+}
 
 uint16_t bits_of(const capnp::AnyStruct::Reader& value, uint32_t offset) {
   auto data = value.getDataSection();

@@ -44,6 +44,9 @@ struct visit_plan {
 /// The plan of a schema, which is made once. Thread: any.
 [[nodiscard]] const visit_plan& plan_for(capnp::StructSchema schema);
 
+/// Whether the schema marks the field with `required` of tensor.capnp.
+[[nodiscard]] bool is_required(capnp::StructSchema::Field field);
+
 /// 16 bits of a struct's data; 0 where its sender has known no such field.
 [[nodiscard]] uint16_t bits_of(const capnp::AnyStruct::Reader& value, uint32_t offset);
 

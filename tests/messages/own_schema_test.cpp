@@ -79,6 +79,10 @@ TEST_SUITE("messages/own_schema") {
     auto wrapped = read<trial::Wrapped>();
     REQUIRE_FALSE(wrapped);
     CHECK(wrapped.error().message.find("Box is generic") != std::string::npos);
+    auto poll = read<trial::Poll>();
+    REQUIRE_FALSE(poll);
+    CHECK(poll.error().message.find("Poll requires the field 'votes', which cannot be absent")
+          != std::string::npos);
   }
 
   TEST_CASE("a message has a short name") {

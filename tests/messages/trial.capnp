@@ -40,6 +40,10 @@ struct Opinion {
   }
 }
 
+struct Poll {
+  votes @0 :UInt32 $Tensors.required;
+}
+
 struct Count {
   value @0 :UInt64;
 }

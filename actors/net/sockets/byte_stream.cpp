@@ -147,7 +147,7 @@ expected<std::shared_ptr<tls_identity>> load_tls_identity(const tls_files& files
 }
 
 std::unique_ptr<byte_stream>
-make_byte_stream(stream_socket socket, std::shared_ptr<tls_identity> identity, ring_watch& reads) {
+make_byte_stream(stream_socket socket, std::shared_ptr<tls_identity> identity, read_watch& reads) {
   error_code failed;
   auto endpoint = socket.remote_endpoint(failed);
   auto is_local = !failed && endpoint.protocol().family() == AF_UNIX;
@@ -161,7 +161,8 @@ make_byte_stream(stream_socket socket, std::shared_ptr<tls_identity> identity, r
   if (identity)
     return std::make_unique<tls_stream>(std::move(socket), std::move(peer), std::move(identity));
   if (is_local) return std::make_unique<local_stream>(std::move(socket), std::move(peer), reads);
-  return std::make_unique<plain_stream>(std::move(socket), std::move(peer), tcp_low_mark_max);
+  return std::make_unique<plain_stream>(std::move(socket), std::move(peer), tcp_low_mark_max,
+                                        reads);
 }
 
 } // namespace troupe

@@ -27,7 +27,7 @@ struct tls_files {
 /// The first `count` bytes are written. @pre There are as many.
 void drop_front(std::vector<boost::asio::const_buffer>& buffers, size_t count);
 
-class ring_watch;
+class read_watch;
 
 /// Certificate, key and trust, shared by all TLS connections of a node.
 class tls_identity;
@@ -85,6 +85,6 @@ public:
 /// @param identity Null: without TLS. @param reads The reads of the thread that runs the socket's
 /// executor; outlives the stream.
 [[nodiscard]] std::unique_ptr<byte_stream>
-make_byte_stream(stream_socket socket, std::shared_ptr<tls_identity> identity, ring_watch& reads);
+make_byte_stream(stream_socket socket, std::shared_ptr<tls_identity> identity, read_watch& reads);
 
 } // namespace troupe

@@ -72,8 +72,8 @@ error_code no_protocol() {
 
 } // namespace
 
-local_stream::local_stream(stream_socket socket, std::string peer, ring_watch& reads)
-  : plain_stream(std::move(socket), std::move(peer), 1), reads_(reads) {}
+local_stream::local_stream(stream_socket socket, std::string peer, read_watch& reads)
+  : plain_stream(std::move(socket), std::move(peer), 1, reads) {}
 
 // ---- the handshake ----
 
@@ -142,10 +142,10 @@ void local_stream::begin(bool is_dialer, const error_code& failed, const handler
 void local_stream::read_some(asio::mutable_buffer into, handler done) {
   if (!memory_) return plain_stream::read_some(into, std::move(done));
   read_ = {into, std::move(done)};
-  reads_.add(*this);
+  reads().add(*this);
 }
 
-bool local_stream::has_news() const {
+bool local_stream::has_news() {
   return ended_ || in_->has_news();
 }
 
@@ -230,9 +230,9 @@ void local_stream::await_wake_ups(handler owner) {
 void local_stream::on_wake_up() {
   write_more();
   if (!read_) return;
-  reads_.remove(*this);
+  reads().remove(*this);
   if (has_news()) return complete();
-  reads_.add(*this);
+  reads().add(*this);
 }
 
 } // namespace troupe

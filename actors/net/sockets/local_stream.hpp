@@ -4,7 +4,7 @@
 #pragma once
 
 #include "actors/net/sockets/plain_stream.hpp"
-#include "actors/net/sockets/ring_watch.hpp"
+#include "actors/net/sockets/read_watch.hpp"
 #include "actors/net/sockets/shared_ring.hpp"
 
 #include <array>
@@ -19,10 +19,10 @@ namespace troupe {
 /// Through memory a byte is copied in and out, and a process that looks for messages needs no call.
 /// The process that dials makes the memory and passes it on; where it cannot, or the other one
 /// cannot take it, all bytes go through the socket.
-class local_stream final : public plain_stream, private ring_read {
+class local_stream final : public plain_stream, private watched_read {
 public:
   /// @param reads The reads of the thread that runs the socket's executor; outlives the stream.
-  local_stream(stream_socket socket, std::string peer, ring_watch& reads);
+  local_stream(stream_socket socket, std::string peer, read_watch& reads);
 
   void shake_hands(bool is_dialer, handler done) override;
   void read_some(boost::asio::mutable_buffer into, handler done) override;
@@ -42,7 +42,7 @@ private:
     size_t written = 0;
   };
 
-  [[nodiscard]] bool has_news() const override;
+  [[nodiscard]] bool has_news() override;
   [[nodiscard]] bool sleeps() override;
   void complete() override;
 
@@ -56,7 +56,6 @@ private:
   void await_wake_ups(handler owner);
   void on_wake_up();
 
-  ring_watch& reads_;
   std::shared_ptr<ring_memory> memory_; ///< Null: all goes through the socket.
   std::optional<ring_reader> in_;
   std::optional<ring_writer> out_;

@@ -39,7 +39,9 @@ void plain_stream::shake_hands(bool /*is_dialer*/, handler done) {
 void plain_stream::read_some(asio::mutable_buffer into, handler done) {
   auto is_long = into.size() > long_bytes;
   wake_at(is_long ? static_cast<int>(std::min(into.size(), low_mark_max_)) : 1);
-  socket_.async_read_some(into, std::move(done));
+  if (is_long || !reads_.add_socket(short_read_))
+    return socket_.async_read_some(into, std::move(done));
+  short_read_.begin(into, std::move(done));
 }
 
 void plain_stream::write(std::span<const asio::const_buffer> buffers, handler done) {
@@ -65,6 +67,8 @@ void plain_stream::finish() {
 }
 
 void plain_stream::close() {
+  reads_.remove(short_read_);
+  short_read_.give_up();
   error_code ignored;
   socket_.close(ignored);
 }
@@ -77,6 +81,42 @@ void plain_stream::wake_at(int bytes) {
   if (std::exchange(low_mark_, bytes) == bytes) return;
   error_code ignored;
   socket_.set_option(stream_socket::receive_low_watermark(bytes), ignored);
+}
+
+// ---- a short read ----
+
+void plain_stream::short_read::begin(asio::mutable_buffer into, handler done) {
+  waiting_.emplace(into, std::move(done), asio::make_work_guard(socket_.get_executor()));
+}
+
+bool plain_stream::short_read::has_news() {
+  const auto& into = waiting_->into;
+  auto read = ::recv(socket_.native_handle(), into.data(), into.size(), MSG_DONTWAIT);
+  if (read < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
+  bytes_ = read > 0 ? static_cast<size_t>(read) : 0;
+  failed_ = read > 0    ? error_code{}
+            : read == 0 ? error_code{asio::error::eof}
+                        : error_code{errno, boost::system::system_category()};
+  return true;
+}
+
+// Bytes that have come meanwhile complete it at once.
+bool plain_stream::short_read::sleeps() {
+  auto read = *std::exchange(waiting_, std::nullopt);
+  socket_.async_read_some(read.into, std::move(read.done));
+  return true;
+}
+
+void plain_stream::short_read::complete() {
+  auto read = *std::exchange(waiting_, std::nullopt);
+  read.done(failed_, bytes_);
+}
+
+void plain_stream::short_read::give_up() {
+  if (!waiting_) return;
+  auto read = *std::exchange(waiting_, std::nullopt);
+  asio::post(socket_.get_executor(),
+             [done = std::move(read.done)] { done(asio::error::operation_aborted, 0); });
 }
 
 error explain_plainly(const error_code& failure) {

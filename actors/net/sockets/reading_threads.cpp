@@ -3,7 +3,7 @@
 #include "actors/net/sockets/reading_threads.hpp"
 
 #include "actors/interfaces/caf_compat.hpp"
-#include "actors/net/sockets/ring_watch.hpp"
+#include "actors/net/sockets/read_watch.hpp"
 #include "messages/assert.hpp"
 
 #include <caf/actor_system.hpp>
@@ -25,8 +25,8 @@ namespace {
 // which no thread reads does not matter.
 constexpr std::chrono::milliseconds watcher_period{1};
 
-// After so many handlers the io_context has its turn, however much comes through memory.
-constexpr uint32_t ring_turns = 4;
+// After so many handlers sockets have had a turn, and the io_context, however much comes elsewhere.
+constexpr uint32_t turns = 4;
 
 // A reader of this process looks, and does not sleep.
 std::atomic_flag looks_somewhere;
@@ -97,8 +97,8 @@ private:
 };
 
 reading_threads::reading_threads(caf::actor_system& system, boost::asio::io_context& io,
-                                 ring_watch& rings, std::chrono::microseconds spin)
-  : system_(system), io_(io), rings_(rings), spin_(spin) {}
+                                 read_watch& reads, std::chrono::microseconds spin)
+  : system_(system), io_(io), reads_(reads), spin_(spin) {}
 
 caf::execution_unit* reading_threads::host(uint64_t message_bytes) const {
   // A segment of a collective, and what is said of it.
@@ -148,8 +148,10 @@ void reading_threads::read(woken_actor& woken) {
 
 // Calls one handler: the next that there is. @returns How many that were; 0: there will be none.
 size_t reading_threads::handle_next() {
-  if (++handled_ % ring_turns == 0 && io_.poll_one() > 0) return 1;
-  if (rings_.complete_one() || look() || !rings_.may_sleep()) return 1;
+  auto turn = ++handled_ % turns;
+  if (turn == 0 && io_.poll_one() > 0) return 1;
+  if (turn == turns / 2 && reads_.complete_socket()) return 1;
+  if (reads_.complete_one() || look() || !reads_.may_sleep()) return 1;
   auto began = steady_clock::now();
   auto handled = io_.run_one();
   spin_.has_slept(steady_clock::now() - began);
@@ -161,7 +163,7 @@ bool reading_threads::look() {
   if (!spin_.begins(steady_clock::now()) || looks_somewhere.test_and_set()) return false;
   auto has_found = false;
   do {
-    has_found = rings_.complete_one() || io_.poll_one() > 0;
+    has_found = reads_.complete_one() || reads_.complete_socket() || io_.poll_one() > 0;
     if (!has_found) std::this_thread::yield();
   } while (!has_found && spin_.goes_on(steady_clock::now()));
   looks_somewhere.clear();

@@ -21,7 +21,7 @@ class execution_unit;
 
 namespace troupe {
 
-class ring_watch;
+class read_watch;
 
 /// The thread that has read a message could resume its actor at once, which saves the change to
 /// another thread, most of what a short request takes. But no actor may keep a node from hearing
@@ -34,9 +34,9 @@ class ring_watch;
 /// process with several networks, one reader at a time.
 class reading_threads {
 public:
-  /// @param system, io, rings Outlive it. @param rings The reads of the io_context's streams that
-  /// wait for bytes in memory. @param spin As of a `spin_policy`.
-  reading_threads(caf::actor_system& system, boost::asio::io_context& io, ring_watch& rings,
+  /// @param system, io, reads Outlive it. @param reads The reads of the io_context's streams
+  /// that the reader looks for itself. @param spin As of a `spin_policy`.
+  reading_threads(caf::actor_system& system, boost::asio::io_context& io, read_watch& reads,
                   std::chrono::microseconds spin);
 
   reading_threads(const reading_threads&) = delete;
@@ -66,7 +66,7 @@ private:
 
   caf::actor_system& system_;
   boost::asio::io_context& io_;
-  ring_watch& rings_;
+  read_watch& reads_;
   woken_actor* woken_ = nullptr; ///< Set and used by the reader alone, as is what follows.
   spin_policy spin_;
   uint32_t handled_ = 0;

@@ -10,8 +10,8 @@
 #include "actors/net/sockets/local_socket.hpp"
 #include "actors/net/sockets/name_lookup.hpp"
 #include "actors/net/sockets/peer_admission.hpp"
+#include "actors/net/sockets/read_watch.hpp"
 #include "actors/net/sockets/reading_threads.hpp"
-#include "actors/net/sockets/ring_watch.hpp"
 #include "actors/net/sockets/warning_queue.hpp"
 
 #include <boost/asio/connect.hpp>
@@ -72,7 +72,7 @@ public:
       door_(
         *io_, [this](stream_socket socket) { let_in(std::move(socket)); },
         [this](const std::string& line) { warn(line); }),
-      threads_(system, *io_, rings_,
+      threads_(system, *io_, reads_,
                options_.spin.value_or(usual_spin(processors_of_this_process()))) {
     for (auto& member : members_)
       member.arrival = member.arrived.get_future().share();
@@ -329,7 +329,7 @@ private:
         [this](link&, const frame_header& of) {
           answer({.from = of.from, .id = of.id}, {errc::cancelled, "the message was recalled"});
         }};
-    return std::make_shared<link>(io_, make_byte_stream(std::move(socket), identity_, rings_),
+    return std::make_shared<link>(io_, make_byte_stream(std::move(socket), identity_, reads_),
                                   std::move(options), std::move(callbacks));
   }
 
@@ -524,7 +524,7 @@ private:
   std::vector<member> members_;
   std::shared_ptr<node> here_;
   std::shared_ptr<tls_identity> identity_;
-  ring_watch rings_;
+  read_watch reads_;
   std::shared_ptr<asio::io_context> io_;
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   connection_acceptor door_;

@@ -3,9 +3,9 @@
 // where they share none, and learn of the end after the last byte. Method: two streams of one
 // thread, which turns until neither has anything to do, and a peer that speaks by hand.
 #include "actors/net/sockets/local_stream.hpp"
+#include "tests/actors/net/sockets/stream_outcome.hpp"
 
 #include <boost/asio/io_context.hpp>
-#include <doctest/doctest.h>
 
 #include <cstring>
 #include <filesystem>
@@ -23,36 +23,15 @@ using boost::system::error_code;
 
 namespace {
 
-/// The result of a call of a stream.
-struct outcome {
-  bool is_over = false;
-  error_code failed;
-  size_t bytes = 0;
-
-  [[nodiscard]] byte_stream::handler handler() {
-    return [this](const error_code& failure, size_t count) { *this = {true, failure, count}; };
-  }
-};
-
 /// One end of a connection, and its side of the thread that reads.
 struct stream_end {
   stream_end(asio::io_context& io, int socket)
     : stream(
       std::make_unique<local_stream>(stream_socket{io, {AF_UNIX, 0}, socket}, "peer", reads)) {}
 
-  ring_watch reads;
+  read_watch reads;
   std::unique_ptr<local_stream> stream;
 };
-
-std::array<int, 2> socket_pair() {
-  std::array<int, 2> sockets{};
-  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, sockets.data()) == 0);
-  return sockets;
-}
-
-std::vector<asio::const_buffer> buffers_of(const std::string& text) {
-  return {asio::buffer(text)};
-}
 
 /// Two processes, as it were.
 struct connection {
@@ -60,8 +39,8 @@ struct connection {
     : dialer(io, sockets[0]), acceptor(io, sockets[1]) {}
 
   void shake_hands() {
-    outcome dialed;
-    outcome accepted;
+    stream_outcome dialed;
+    stream_outcome accepted;
     dialer.stream->shake_hands(true, dialed.handler());
     acceptor.stream->shake_hands(false, accepted.handler());
     turn();
@@ -83,7 +62,7 @@ struct connection {
   /// Bytes of the next read of an end.
   std::string read(stream_end& end, size_t most = 1 << 20) {
     std::string into(most, 0);
-    outcome read;
+    stream_outcome read;
     end.stream->read_some(asio::buffer(into), read.handler());
     turn();
     REQUIRE(read.is_over);
@@ -104,7 +83,7 @@ struct begun_read {
   }
 
   std::string into = std::string(10, 0);
-  outcome result;
+  stream_outcome result;
 };
 
 /// Looks into the socket, where there are wake-ups only.
@@ -151,7 +130,7 @@ TEST_SUITE("actors/net/sockets/local_stream") {
     std::string text(5 << 20, 0);
     for (size_t i = 0; i < text.size(); ++i)
       text[i] = static_cast<char>(i * 2'654'435'761U >> 13);
-    outcome written;
+    stream_outcome written;
     auto at_once = pair.dialer.stream->write_now(buffers_of(text));
     CHECK(at_once < text.size());
     std::array<asio::const_buffer, 1> rest{asio::buffer(text) + at_once};
@@ -186,7 +165,7 @@ TEST_SUITE("actors/net/sockets/local_stream") {
     connection pair;
     pair.shake_hands();
     begun_read read{pair.acceptor};
-    outcome written;
+    stream_outcome written;
     std::string text(5 << 20, 'a');
     pair.acceptor.stream->write(buffers_of(text), written.handler());
     pair.turn();
@@ -211,7 +190,7 @@ TEST_SUITE("actors/net/sockets/local_stream") {
     auto sockets = socket_pair();
     asio::io_context io;
     stream_end dialer{io, sockets[0]};
-    outcome dialed;
+    stream_outcome dialed;
     dialer.stream->shake_hands(true, dialed.handler());
     char offer = 0;
     CHECK(::recv(sockets[1], &offer, 1, 0) == 1); // the descriptor is not taken
@@ -227,7 +206,7 @@ TEST_SUITE("actors/net/sockets/local_stream") {
     auto sockets = socket_pair();
     asio::io_context io;
     stream_end acceptor{io, sockets[0]};
-    outcome accepted;
+    stream_outcome accepted;
     acceptor.stream->shake_hands(false, accepted.handler());
     CHECK(::send(sockets[1], "mabc", 4, 0) == 4);
     io.poll();
@@ -236,10 +215,9 @@ TEST_SUITE("actors/net/sockets/local_stream") {
     CHECK(::recv(sockets[1], &answer, 1, 0) == 1);
     CHECK(answer == 'n');
     std::string into(10, 0);
-    outcome read;
+    stream_outcome read;
     acceptor.stream->read_some(asio::buffer(into), read.handler());
-    io.restart();
-    io.poll();
+    CHECK(acceptor.reads.complete_socket());
     CHECK(into.substr(0, read.bytes) == "abc");
     ::close(sockets[1]);
   }
@@ -252,7 +230,7 @@ TEST_SUITE("actors/net/sockets/local_stream") {
     auto sockets = socket_pair();
     asio::io_context io;
     stream_end acceptor{io, sockets[0]};
-    outcome accepted;
+    stream_outcome accepted;
     acceptor.stream->shake_hands(false, accepted.handler());
     auto before = open_descriptors();
     alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control{};
@@ -281,7 +259,7 @@ TEST_SUITE("actors/net/sockets/local_stream") {
       auto sockets = socket_pair();
       asio::io_context io;
       stream_end end{io, sockets[0]};
-      outcome greeted;
+      stream_outcome greeted;
       end.stream->shake_hands(is_dialer, greeted.handler());
       CHECK(::send(sockets[1], "TRP1", 4, 0) == 4);
       io.poll();
