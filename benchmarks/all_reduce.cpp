@@ -9,6 +9,7 @@
 #include "actors/net/cluster_placement.hpp"
 #include "actors/net/sockets/socket_network.hpp"
 #include "benchmarks/processor_time.hpp"
+#include "benchmarks/spin.hpp"
 #include "benchmarks/stopwatch.hpp"
 #include "messages/failure.hpp"
 
@@ -59,8 +60,7 @@ std::vector<std::string> words_of(const std::string& list) {
 
 std::unique_ptr<socket_network> open_network(world& world, const task_settings& task) {
   socket_network_options options{.job = "all_reduce", .self = task.rank, .insecure_network = true};
-  if (const auto* spin = std::getenv("TROUPE_SPIN_US"))
-    options.spin = std::chrono::microseconds{std::atoi(spin)};
+  options.spin = spin_of_environment();
   for (const auto& address : task.addresses)
     options.nodes.push_back({fmt::format("worker:{}", options.nodes.size()), address});
   return value_or_throw(socket_network::open(world.system(), options));

@@ -4,11 +4,13 @@
 //
 // Without arguments both processes are of this machine, and two more are measured that speak by TCP
 // although they need not. Between two machines, or two network namespaces: `links serve HOST PORT`
-// at HOST, which uses four ports from there, then `links ask HOST PORT`.
+// at HOST, which uses four ports from there, then `links ask HOST PORT`. TROUPE_SPIN_US as for a
+// server.
 #include "actors/interfaces/caf_compat.hpp"
 #include "actors/net/sockets/socket_network.hpp"
 #include "actors/world/world.hpp"
 #include "benchmarks/resident_memory.hpp"
+#include "benchmarks/spin.hpp"
 #include "benchmarks/stopwatch.hpp"
 #include "messages/training_message.hpp"
 
@@ -208,7 +210,8 @@ socket_network_options network_of(node_index self, const std::string& host, uint
           .nodes = {{"server", fmt::format("{}:{}", host, port)}, {"client", ""}},
           .self = self,
           .insecure_network = true,
-          .local_sockets = local_sockets};
+          .local_sockets = local_sockets,
+          .spin = spin_of_environment()};
 }
 
 void serve_troupe(const std::string& host, uint16_t port) {
