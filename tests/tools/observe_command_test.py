@@ -117,6 +117,7 @@ class Observe(TextTest):
                 (["host:http"], 2, "'host:http'"),
                 (["127.0.0.1:99999"], 2, "65535"),
                 (["::1:9464"], 2, "brackets"),
+                (["https://127.0.0.1:9464/"], 2, "without TLS"),
                 (["--period", "0", nobody], 2, "--period"),
                 (["--often", nobody], 2, "--often"),
             ]:

@@ -54,6 +54,9 @@ struct top_options {
 // Takes host and port out of the endpoint, which may be the address of the job's page.
 expected<host_port> server_of(std::string_view endpoint) {
   constexpr std::string_view scheme = "http://";
+  if (endpoint.starts_with("https://"))
+    return fail(errc::invalid_argument,
+                fmt::format("'{}': a job answers without TLS, by http://", endpoint));
   if (endpoint.starts_with(scheme)) endpoint.remove_prefix(scheme.size());
   return parse_host_port(endpoint.substr(0, endpoint.find('/')));
 }
