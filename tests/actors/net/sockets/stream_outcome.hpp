@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/asio/buffer.hpp>
+#include <boost/system/error_code.hpp>
 #include <doctest/doctest.h>
 
 #include <array>
