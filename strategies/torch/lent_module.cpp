@@ -4,10 +4,10 @@
 
 #include "messages/throw_failure.hpp"
 #include "strategies/torch/torch_draws.hpp"
+#include "strategies/torch/torch_products.hpp"
 #include "strategies/torch/torch_tensors.hpp"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
@@ -20,11 +20,6 @@ namespace troupe {
 namespace {
 
 using torch::autograd::variable_list;
-
-// For OpenMP, the number of threads is one of each thread, too.
-void use_one_thread() {
-  if (at::get_num_threads() != 1) at::set_num_threads(1);
-}
 
 // `function()`; what libtorch throws becomes a failure of one line.
 template <class Function>
@@ -216,7 +211,7 @@ private:
 
 lent_module::lent_module(const torch_modules::module_maker& make, const random_key& key) {
   require(make != nullptr, "the function that makes modules is empty");
-  use_one_thread();
+  detail::use_one_thread();
   torch_draws draws{key};
   auto made = in_our_words(make);
   require(made != nullptr, "the function that makes modules has made none");
@@ -239,7 +234,7 @@ std::vector<tensor> lent_module::give_initial_values() {
 double lent_module::differentiate(std::span<const tensor> values, const module_loss& loss,
                                   const random_key& batch, const random_key& draws,
                                   const gradient_ready& ready, const std::stop_token& stop) {
-  use_one_thread();
+  detail::use_one_thread();
   torch_draws drawing{draws};
   auto& own = *parts_;
   loan<parts> lent{own, values};
@@ -268,7 +263,7 @@ double lent_module::differentiate(std::span<const tensor> values, const module_l
 double lent_module::evaluate(std::span<const tensor> values, const random_key& draws,
                              const std::function<double(torch::nn::Module&)>& measure) {
   check_values(values, parts_->forms);
-  use_one_thread();
+  detail::use_one_thread();
   torch_draws drawing{draws};
   loan<parts> lent{*parts_, values};
   return in_our_words([&] {

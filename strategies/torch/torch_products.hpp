@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library that multiplies libtorch's matrices, and whether it knows this processor.
+// The library that multiplies libtorch's matrices, and its threads.
 #pragma once
 
 #include <string>
-#include <string_view>
 
 namespace troupe {
 
-/// For a line when a program starts: "OpenBLAS, kernels for SkylakeX". OpenBLAS chooses its kernels
-/// by a list of processors, and takes the oldest ones for a processor that is not in it: then the
-/// line also says which environment variable names faster ones. Thread: any.
+/// For a line when a program starts: "oneDNN with AVX2". Debian's libtorch calls whatever BLAS is
+/// installed, which may be a slow one, or one that takes its oldest kernels for a processor that
+/// it does not know. So this library brings the function for products of f32 itself, which a
+/// program that links it has libtorch call; a libtorch that has MKL in it calls that. Thread: any.
 [[nodiscard]] std::string torch_products();
 
 namespace detail {
 
-/// @param kernels As OpenBLAS calls them: "Prescott". @param widest The widest that this processor
-/// has: "SkylakeX" for AVX-512, "Haswell" for AVX2; empty: neither.
-[[nodiscard]] std::string openblas_products(std::string_view kernels, std::string_view widest);
+/// Has libtorch compute on the calling thread alone.
+void use_one_thread();
 
 } // namespace detail
 

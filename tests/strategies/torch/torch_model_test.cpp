@@ -514,14 +514,32 @@ TEST_SUITE("strategies/torch/torch_model") {
     CHECK(refusal.message.find("a module has written into its buffer") == 0);
   }
 
-  TEST_CASE("kernels for another processor than this one are named with the mend") {
-    CHECK(!torch_products().empty());
-    CHECK(troupe::detail::openblas_products("Haswell", "SkylakeX")
-          == "OpenBLAS, kernels for Haswell");
-    CHECK(troupe::detail::openblas_products("Prescott", "") == "OpenBLAS, kernels for Prescott");
-    CHECK(troupe::detail::openblas_products("Prescott", "Haswell")
-          == "OpenBLAS, kernels for Prescott (SSE3): it does not know this processor; "
-             "OPENBLAS_CORETYPE=Haswell in the environment is faster");
+  TEST_CASE("libtorch's products of f32 are oneDNN's, with the results of f64") {
+    CHECK(torch_products().starts_with(at::hasMKL() ? "MKL" : "oneDNN with "));
+    auto stored = [](bool is_transposed, int64_t rows, int64_t columns) {
+      auto values = is_transposed ? at::randn({columns, rows}).t() : at::randn({rows, columns});
+      return values.requires_grad_(false);
+    };
+    for (auto [rows, inner, columns] : {std::array{3, 5, 7}, {64, 128, 96}, {1, 9, 4}, {2, 0, 3}})
+      for (auto transpose_a : {false, true})
+        for (auto transpose_b : {false, true}) {
+          CAPTURE(rows);
+          auto a = stored(transpose_a, rows, inner);
+          auto b = stored(transpose_b, inner, columns);
+          auto c = at::randn({rows, columns});
+          auto product
+            = [](const at::Tensor& sum, const at::Tensor& left, const at::Tensor& right) {
+                return at::addmm(sum, left, right, 0.5, 2);
+              };
+          auto expected = product(c.to(at::kDouble), a.to(at::kDouble), b.to(at::kDouble));
+          CHECK(at::allclose(product(c, a, b).to(at::kDouble), expected, 1e-4, 1e-5));
+          CHECK(at::allclose(at::matmul(a, b).to(at::kDouble),
+                             at::matmul(a.to(at::kDouble), b.to(at::kDouble)), 1e-4, 1e-5));
+        }
+    auto parts = at::randn({2, 6, 8}).slice(2, 1, 5); // within wider rows
+    CHECK(at::allclose(at::matmul(parts[0], parts[1].t()).to(at::kDouble),
+                       at::matmul(parts[0].to(at::kDouble), parts[1].to(at::kDouble).t()), 1e-4,
+                       1e-5));
   }
 
   TEST_CASE("arrays pass between Troupe and libtorch without a copy") {
