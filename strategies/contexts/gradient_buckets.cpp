@@ -429,6 +429,9 @@ size_t gradient_buckets::settled() const {
 
 gradient_buckets::marker gradient_buckets::begin(replica_context& context) const {
   context_check::replica("begin", context);
+  if (&context.strategy() != &state_->owner)
+    throw_failure(errc::invalid_argument, "gradient buckets of another strategy; make them for "
+                                          "the one whose replicas compute the gradients");
   auto replica = context.replica_id_in_sync_group() - state_->owner.first_local_replica();
   std::lock_guard guard{state_->mutex};
   if (state_->begun[replica])

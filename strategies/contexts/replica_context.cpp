@@ -43,6 +43,7 @@ tensor own_handle(const tensor& value) {
     auto whole = std::make_shared<const tensor>(value.contiguous());
     return tensor::wrap_read_only(whole->data(), value.type(), value.extents(), whole);
   }
+  check_row_major(value);
   auto owner = std::make_shared<const tensor>(value);
   return tensor::wrap_on(value.device(), const_cast<void*>(value.data()), value.type(),
                          value.extents(), std::move(owner))

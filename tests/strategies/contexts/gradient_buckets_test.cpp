@@ -315,8 +315,14 @@ TEST_SUITE("strategies/contexts/gradient_buckets") {
   TEST_CASE("variables that make no buckets are refused") {
     auto world = world::virtual_time();
     mirrored_strategy strategy{world};
-    mirrored_strategy another{world};
+    mirrored_strategy another{world, {cpu_devices(2)}};
     auto weights = strategy.make_variable("w", zeros({2}));
+    gradient_buckets buckets{strategy, {weights}};
+    another.run([=](replica_context& context) {
+      CHECK(refusal_of([&] { static_cast<void>(buckets.begin(context)); })
+            == error{errc::invalid_argument, "gradient buckets of another strategy; make them for "
+                                             "the one whose replicas compute the gradients"});
+    });
     CHECK(refusal_of([&] { gradient_buckets{strategy, {}}; }).code == errc::invalid_argument);
     CHECK(refusal_of([&] {
             gradient_buckets{strategy, {weights, weights}};

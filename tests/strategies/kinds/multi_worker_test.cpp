@@ -560,6 +560,29 @@ TEST_SUITE("strategies/kinds/multi_worker") {
     });
   }
 
+  TEST_CASE("a scatter of the first replica takes a list of rows, with as many values") {
+    for_every_split([](strategy& strategy, uint32_t) {
+      auto first = strategy.make_variable(
+        "f", zeros({5, 1}), {.aggregation = variable_aggregation::only_first_replica});
+      auto code_of = [&](const indexed_slices& rows) {
+        return refusal_of([&] {
+                 strategy.run([=](replica_context& context) -> task<void> {
+                   auto writing = context.scatter_update(first, rows);
+                   co_await writing;
+                 });
+               })
+          .code;
+      };
+      auto rows = rows_of({1, 4}, {1, 2}, 5);
+      auto of_scalar = rows;
+      of_scalar.indices = tensor{dtype::i64, {}};
+      CHECK(code_of(of_scalar) == errc::invalid_argument);
+      auto of_fewer = rows;
+      of_fewer.indices = rows.indices.slice(0, 1);
+      CHECK(code_of(of_fewer) == errc::invalid_argument);
+    });
+  }
+
   TEST_CASE("without aggregation a replica writes its own copy") {
     run_in(2, 1, [](strategy& strategy, uint32_t rank) {
       auto own = strategy.make_variable("w", scalar(0));
