@@ -10,6 +10,7 @@
 #include <array>
 #include <cctype>
 #include <fmt/format.h>
+#include <span>
 #include <utility>
 
 namespace troupe {
@@ -42,6 +43,24 @@ expected<dataset> with_inputs(const dataset& all, const Rewrite& rewrite) {
   return all.made_by().again(inputs);
 }
 
+// The rows of each file, in the order of the files.
+std::vector<uint64_t> file_sizes(const dataset& all) {
+  const auto& stage = all.made_by();
+  if (stage.kind == stage_kind::file) return {all.size()};
+  std::vector<uint64_t> sizes;
+  for (const auto& input : stage.inputs) {
+    auto inner = stage.kind == stage_kind::files ? std::vector{input.size()} : file_sizes(input);
+    sizes.insert(sizes.end(), inner.begin(), inner.end());
+  }
+  return sizes;
+}
+
+// Whether the sides of a zip, each divided by its files, have the same rows in each part.
+bool are_cut_alike(std::span<const dataset> sides) {
+  auto first = file_sizes(sides.front());
+  return std::ranges::all_of(sides, [&](const auto& side) { return file_sizes(side) == first; });
+}
+
 expected<dataset> shard_files(const dataset& all, part mine) {
   const auto& stage = all.made_by();
   switch (stage.kind) {
@@ -61,8 +80,13 @@ expected<dataset> shard_files(const dataset& all, part mine) {
     return fail(errc::not_found, "auto_shard: a shard stands between the files and the end: take "
                                  "the policy DATA");
   default:
-    return with_inputs(all, [mine](const dataset& input) { return shard_files(input, mine); });
+    break;
   }
+  auto parts = with_inputs(all, [mine](const dataset& input) { return shard_files(input, mine); });
+  if (parts && stage.kind == stage_kind::zip && !are_cut_alike(stage.inputs))
+    return fail(errc::not_found, "auto_shard: the sides of a zip lie in files of different sizes, "
+                                 "so that other rows would meet: take the policy DATA");
+  return parts;
 }
 
 // Every batch must give as many elements as there are replicas, or they would take turns.

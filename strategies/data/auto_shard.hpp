@@ -38,9 +38,10 @@ enum class auto_shard_policy : int8_t {
 /// @param replicas In all pipelines together.
 /// @param by_elements Gets the reason why `automatic` has taken elements, if it has; may be null.
 /// Errors: throws `failure`: invalid_argument if there is no such pipeline, and by elements if
-/// there are fewer than pipelines, unless there is none; not_found by files if no files are read,
-/// or a stage hides them (`automatic` then takes elements instead). Source: TensorFlow,
-/// `core/grappler/optimizers/data/auto_shard.cc`.
+/// there are fewer than pipelines, unless there is none; not_found by files if no files are read, a
+/// stage hides them, or the files of a zip's sides differ in size, so that other rows would meet
+/// (`automatic` then takes elements instead). Source: TensorFlow,
+/// `core/grappler/optimizers/data/auto_shard.cc`, which does not look at the sizes.
 [[nodiscard]] dataset auto_shard(const dataset& all, auto_shard_policy policy, uint64_t pipelines,
                                  uint64_t pipeline, uint64_t replicas,
                                  std::string* by_elements = nullptr);

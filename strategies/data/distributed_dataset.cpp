@@ -214,6 +214,11 @@ distributed_dataset distribute(const dataset& global_batches,
   for (uint64_t i = 0; i < distribution.context.num_input_pipelines; ++i)
     parts.push_back(one_part(global_batches, distribution, i));
   end_together(parts);
+  if (global_batches.size() == dataset::infinite && parts.front().steps() == 0)
+    throw_failure(errc::invalid_argument,
+                  "distribute: the dataset has no end, but not every one of {} pipelines has a "
+                  "file, so that no step would be whole: take the policy DATA, or more files",
+                  distribution.context.num_input_pipelines);
   return parts[distribution.context.input_pipeline_id];
 }
 

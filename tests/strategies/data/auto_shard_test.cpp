@@ -80,6 +80,18 @@ TEST_SUITE("strategies/data/auto_shard") {
           == lines{"0,0 1,1", "10,10 11,11", "20,20 21,21"});
   }
 
+  TEST_CASE("FILE: the sides of a zip are divided only if the same rows meet as before") {
+    const auto other_files = files_in_turn({range(3), range(1, 10), range(2, 20)});
+    const dataset one_file{6, [] { return range(6).open(); }, {.kind = stage_kind::file}};
+    for (const auto& other : {other_files, one_file}) {
+      const auto pairs = dataset::zip({three_files(), other});
+      CHECK(refusal([&] { return auto_shard(pairs, file, 2, 0, 2); })
+            == "not_found: auto_shard: the sides of a zip lie in files of different sizes, so that "
+               "other rows would meet: take the policy DATA");
+      CHECK(parts(pairs, automatic, 2) == parts(pairs, data, 2));
+    }
+  }
+
   TEST_CASE("FILE: each pipeline shuffles its own files") {
     const auto shuffled = files_in_turn({range(1), range(1, 1), range(1, 2), range(1, 3)}, 7);
     const auto part = auto_shard(shuffled, file, 2, 0, 2);

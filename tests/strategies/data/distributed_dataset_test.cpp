@@ -104,6 +104,17 @@ TEST_SUITE("strategies/data/distributed_dataset") {
     CHECK(iterator.next() == std::nullopt);
   }
 
+  TEST_CASE("a dataset without end needs a file for each pipeline that is to read one") {
+    const auto one_file = files_in_turn({range(4)}).batch(2).repeat();
+    for (uint64_t pipeline : {0, 1})
+      CHECK(test::refusal([&] {
+              return distribute(one_file, {.context = {2, pipeline, 2}});
+            })
+            == "invalid_argument: distribute: the dataset has no end, but not every one of 2 "
+               "pipelines has a file, so that no step would be whole: take the policy DATA, or "
+               "more files");
+  }
+
   TEST_CASE("in the last step, a replica that lacks data gets a batch without rows") {
     CHECK(steps_of(distribute(range(9).batch(4), alone(2)))
           == lines{"[0 1]|[2 3]", "[4 5]|[6 7]", "[8]|[]"});
