@@ -72,11 +72,11 @@ private:
     task_addresses tasks;
     for (const auto& [key, address] : table) {
       auto index = parse_count(key.str(), task_index_max);
-      if (index)
-        tasks[*index] = read_address(job, address);
-      else
+      if (!index)
         problem(address, "{} has a task '{}', but tasks are whole numbers from 0 on", job,
                 key.str());
+      else if (!tasks.emplace(*index, read_address(job, address)).second)
+        problem(address, "{} has task {} twice", job, *index);
     }
     return tasks;
   }

@@ -210,7 +210,7 @@ std::vector<std::string> server::trainers() const {
   std::vector<std::string> names;
   const auto& layout = placement_->layout();
   for (uint32_t rank = 0; rank < layout.trainer_count(); ++rank)
-    names.push_back(layout.name_of(layout.trainer_node(rank)));
+    names.push_back(tasks_[layout.trainer_node(rank)]); // indices may have gaps
   return names;
 }
 

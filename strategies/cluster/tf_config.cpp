@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 namespace troupe {
 
@@ -164,7 +165,8 @@ private:
   }
 
   std::optional<int64_t> read_index(const tf_config_json& index) {
-    if (index.is_number_integer()) return index.get<int64_t>();
+    auto fits = !index.is_number_unsigned() || std::in_range<int64_t>(index.get<uint64_t>());
+    if (index.is_number_integer() && fits) return index.get<int64_t>();
     if (index.is_string())
       if (auto number = number_of<int64_t>(index.get<std::string>())) return number;
     problem("the task's 'index' must be a whole number, not {}", index.dump());

@@ -84,6 +84,7 @@ void hand_over_checkpoint(const job_beginning& beginning,
   auto partial = checkpoints / fmt::format(".{}.partial", name);
   if (std::filesystem::copy_file(from / name, partial, ignored))
     std::filesystem::rename(partial, checkpoints / name, ignored);
+  std::filesystem::remove(partial, ignored); // half of it would fill a disk that is too small
 }
 
 } // namespace troupe

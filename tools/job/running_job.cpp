@@ -274,8 +274,7 @@ int running_job::follow(const std::function<void()>& body) {
   if (auto line = early_end(request_.program, *report_, steps()); !line.empty())
     print_if_possible(stderr, "{}\n", line);
   if (thrown && !report_->failure)
-    return refuse_job(request_.program, *thrown, *cluster_, signals_->signal_number(),
-                      exit_code_of(thrown->code));
+    return refuse(request_.program, *thrown, exit_code_of(thrown->code));
   // A worker that the job can do without has left it as it was asked to.
   auto may_leave = request_.options.min_replicas > 0 && cluster_->self().type == "worker";
   return code_of(*report_, may_leave ? 0 : signals_->signal_number());

@@ -187,7 +187,7 @@ void launch_job::wait_for_signal() {
   signals_.async_wait([this](error_code failed, int number) {
     if (failed) return;
     on_signal(number);
-    if (over_count_ < tasks_.size() || outcome_.restarts()) wait_for_signal();
+    if (!is_over()) wait_for_signal();
   });
 }
 
@@ -204,6 +204,7 @@ void launch_job::on_signal(int number) {
 }
 
 void launch_job::ask_to_end(int number, int passed_on) {
+  if (is_over()) return; // the last lines had no reader
   if (ending_since_) {
     if (outcome_.restarts()) outcome_.on_request(number, now());
     if (steady::now() - *ending_since_ > signal_echo_time) kill_all();
@@ -286,6 +287,7 @@ void launch_job::start_again(size_t index) {
 }
 
 void launch_job::restart_all() {
+  if (is_over()) return stop_listening(); // it was asked to end meanwhile
   ++restarts_;
   static_cast<void>(notices_.take()); // notices of the former attempt
   over_count_ = 0;
@@ -295,6 +297,10 @@ void launch_job::restart_all() {
   outcome_.on_restart();
   for (size_t index = 0; index < tasks_.size(); ++index)
     start_again(index);
+}
+
+bool launch_job::is_over() const {
+  return over_count_ == tasks_.size() && !outcome_.restarts();
 }
 
 void launch_job::stop_listening() {
@@ -321,7 +327,7 @@ void launch_job::begin_to_kill() {
 void launch_job::kill_one_later() {
   next_kill_.expires_after(*options_.kill_every);
   next_kill_.async_wait([this](error_code cancelled) {
-    if (cancelled || (over_count_ == tasks_.size() && !outcome_.restarts())) return;
+    if (cancelled || is_over()) return;
     kill_one();
     kill_one_later();
   });
@@ -357,9 +363,9 @@ void launch_job::end_servers_later() {
 // When the job is over, a task that is stopped (SIGSTOP) would keep its launcher waiting for ever:
 // it is killed if it is stopped in two checks. Other tasks may have work left, and are named once.
 void launch_job::check_remaining_tasks() {
-  auto is_over = outcome_.has_finished() && !ending_since_ && over_count_ < tasks_.size();
-  auto has_checked = std::exchange(checks_remaining_, is_over);
-  if (!is_over) return;
+  auto some_remain = outcome_.has_finished() && !ending_since_ && over_count_ < tasks_.size();
+  auto has_checked = std::exchange(checks_remaining_, some_remain);
+  if (!some_remain) return;
   for (size_t index = 0; index < members_.size(); ++index) {
     auto& [process, timer, starts_again, was_stopped] = members_[index];
     auto is_stopped = !outcome_.has_ended(index) && process->is_stopped();

@@ -69,6 +69,7 @@ private:
   void on_end(size_t index, task_end end);
   void wait_for_silence(size_t index);
   void drop_if_over(size_t index);
+  [[nodiscard]] bool is_over() const;
   void stop_listening();
 
   void begin_to_kill();

@@ -119,6 +119,8 @@ TEST_SUITE("strategies/cluster/server") {
       process{cluster_of({{"chief", 0, free_address()}, {"worker", 0, ""}}, 0)}.server.replicas()
       == 2); // one for each, and the chief trains, too
     CHECK(first.server.trainers() == std::vector<std::string>{"worker:0", "worker:1"});
+    process with_a_gap{cluster_of({{"worker", 0, free_address()}, {"worker", 2, ""}}, 0)};
+    CHECK(with_a_gap.server.trainers() == std::vector<std::string>{"worker:0", "worker:2"});
   }
 
   TEST_CASE("join returns when the chief's process has left") {

@@ -157,6 +157,8 @@ TEST_SUITE("strategies/cluster/tf_config_resolver") {
     finds(R"({"task": 3})", "'task' must be an object such as {\"type\": \"worker\", \"index\": "
                             "0}, not a number");
     finds(R"({"task": {"index": 1.5}})", "the task's 'index' must be a whole number, not 1.5");
+    finds(R"({"task": {"index": 18446744073709551615}})",
+          "the task's 'index' must be a whole number, not 18446744073709551615");
     finds(R"({"task": {"index": "one"}})", "the task's 'index' must be a whole number, not "
                                            "\"one\"");
     finds(R"({"task": {"type": null}})", "the task's 'type' must be a text, not null");
