@@ -61,7 +61,7 @@ TEST_SUITE("strategies/cluster/cluster_file") {
     CHECK(findings("[cluster.worker]\nx = \"b:1\"")
           == list{"line 2: worker has a task 'x', but tasks are whole numbers from 0 on"});
     CHECK(findings("[cluster.worker]\n1 = \"b:1\"\n01 = \"c:1\"")
-          == list{"line 3: worker has task 1 twice"});
+          == list{"line 2: worker has task 1 twice"});
     CHECK(findings("task = 3")
           == list{"line 1: [task] must be a table", "line 1: there is no table [cluster]"});
   }
