@@ -28,10 +28,6 @@ std::string_view name_of(capnp::Schema schema) {
   return schema.getShortDisplayName().cStr();
 }
 
-bool is_pointer(capnp::Type type) {
-  return type.isStruct() || type.isList() || type.isText() || type.isData();
-}
-
 /// Every node is described by a line of its own; the lines in the order of their ids make up the
 /// version, so that it does not depend on where the walk begins.
 class schema_walk {

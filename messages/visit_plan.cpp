@@ -16,10 +16,8 @@ namespace troupe {
 namespace {
 
 /// Every pattern of bits is a number, but not every one is a pointer or an enumerator.
-bool may_have_faults(capnp::schema::Type::Which type) {
-  using capnp::schema::Type;
-  return type == Type::STRUCT || type == Type::LIST || type == Type::ENUM || type == Type::TEXT
-         || type == Type::DATA;
+bool may_have_faults(capnp::Type type) {
+  return is_pointer(type) || type.isEnum();
 }
 
 /// A plan, and the plans of all structs that its fields lead to.
@@ -94,7 +92,7 @@ private:
 
   std::optional<visited_field> make(capnp::StructSchema::Field field) {
     auto type = field.getType();
-    if (!may_have_faults(type.which())) return std::nullopt;
+    if (!may_have_faults(type)) return std::nullopt;
     visited_field visited{.field = field,
                           .type = type.which(),
                           .is_group = field.getProto().isGroup(),
@@ -119,6 +117,10 @@ private:
 };
 
 } // namespace
+
+bool is_pointer(capnp::Type type) {
+  return type.isStruct() || type.isList() || type.isText() || type.isData();
+}
 
 bool is_required(capnp::StructSchema::Field field) {
   constexpr uint64_t required_id = 0xe6a1d7c2b9f04835; // Cap'n Proto makes no constant for it

@@ -44,6 +44,9 @@ struct visit_plan {
 /// The plan of a schema, which is made once. Thread: any.
 [[nodiscard]] const visit_plan& plan_for(capnp::StructSchema schema);
 
+/// Whether fields of this type are pointers, or groups of fields.
+[[nodiscard]] bool is_pointer(capnp::Type type);
+
 /// Whether the schema marks the field with `required` of tensor.capnp.
 [[nodiscard]] bool is_required(capnp::StructSchema::Field field);
 

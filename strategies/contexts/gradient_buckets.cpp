@@ -242,6 +242,14 @@ struct gradient_buckets::shared_state {
     }
   }
 
+  // A replica among those of this process. Errors: invalid_argument for another strategy's.
+  [[nodiscard]] uint32_t place_of(const replica_context& context) const {
+    if (&context.strategy() != &owner)
+      throw_failure(errc::invalid_argument, "gradient buckets of another strategy; make them for "
+                                            "the one whose replicas compute the gradients");
+    return context.replica_id_in_sync_group() - owner.first_local_replica();
+  }
+
   // Sends the buckets that may leave. @param have_met Whether all replicas wait for that.
   static void leave(const std::shared_ptr<shared_state>& state, bool have_met);
 
@@ -429,10 +437,7 @@ size_t gradient_buckets::settled() const {
 
 gradient_buckets::marker gradient_buckets::begin(replica_context& context) const {
   context_check::replica("begin", context);
-  if (&context.strategy() != &state_->owner)
-    throw_failure(errc::invalid_argument, "gradient buckets of another strategy; make them for "
-                                          "the one whose replicas compute the gradients");
-  auto replica = context.replica_id_in_sync_group() - state_->owner.first_local_replica();
+  auto replica = state_->place_of(context);
   std::lock_guard guard{state_->mutex};
   if (state_->begun[replica])
     throw_failure(
@@ -469,7 +474,7 @@ task<std::vector<gradient_and_variable>> gradient_buckets::reduced(replica_conte
     if (error) throw failure{*error};
     co_return results;
   };
-  auto replica = context.replica_id_in_sync_group() - state_->owner.first_local_replica();
+  auto replica = state_->place_of(context);
   auto merging = context.merge_call(collect);
   auto results = co_await merging;
   co_return (*results)[replica];

@@ -42,7 +42,7 @@ public:
   /// Completes a read from memory that has news. @returns Whether there was one.
   bool complete_one() { return complete_first(in_memory_); }
 
-  /// Completes one from a socket, likewise; takes a call of the system for each.
+  /// The same for a read from a socket; takes a call of the system for each.
   bool complete_socket() { return complete_first(at_sockets_); }
 
   /// From now on peers and the system wake this process. @returns False if a read was completed

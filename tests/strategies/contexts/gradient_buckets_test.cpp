@@ -323,6 +323,13 @@ TEST_SUITE("strategies/contexts/gradient_buckets") {
             == error{errc::invalid_argument, "gradient buckets of another strategy; make them for "
                                              "the one whose replicas compute the gradients"});
     });
+    CHECK(refusal_of([&] {
+            another.run([=](replica_context& context) -> task<void> {
+              auto reducing = buckets.reduced(context);
+              co_await reducing;
+            });
+          }).code
+          == errc::invalid_argument);
     CHECK(refusal_of([&] { gradient_buckets{strategy, {}}; }).code == errc::invalid_argument);
     CHECK(refusal_of([&] {
             gradient_buckets{strategy, {weights, weights}};
