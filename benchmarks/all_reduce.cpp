@@ -11,7 +11,7 @@
 #include "benchmarks/processor_time.hpp"
 #include "benchmarks/spin.hpp"
 #include "benchmarks/stopwatch.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 
 #include <caf/event_based_actor.hpp>
 #include <caf/send.hpp>

@@ -2,7 +2,7 @@
 // Ends a benchmark if a result that it needs is an error.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cstdio>
 #include <cstdlib>

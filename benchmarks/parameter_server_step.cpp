@@ -8,7 +8,7 @@
 // replicated. REPLICAS is the number of the job's replicas; 0: one for each worker. With a PERIOD
 // in seconds, the chief's process observes the others in such intervals. Any other way to start a
 // cluster works, too.
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster/server.hpp"
 #include "strategies/jobs/training.hpp"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "benchmarks/stopwatch.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster/server.hpp"
 #include "strategies/jobs/training_session.hpp"

@@ -3,7 +3,7 @@
 // waits for all replicas, then for all but one.
 //
 //   troupe launch -n 4 --ps 1 -- backup_replicas_cluster
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster/server.hpp"
 #include "strategies/jobs/exit_codes.hpp"

@@ -6,7 +6,7 @@
 //   troupe launch -n 3 --ps 2 -- coordinated_language_model FILE    worker 0 schedules, and works
 #include "kernels/tape/tape.hpp"
 #include "kernels/tensor/random.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster/server.hpp"
 #include "strategies/coordinator/cluster_coordinator.hpp"

@@ -9,7 +9,7 @@
 #include "kernels/tensor/change.hpp"
 #include "kernels/tensor/crc32c.hpp"
 #include "kernels/tensor/random.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster/server.hpp"
 #include "strategies/data/dataset_from_tensors.hpp"

@@ -6,7 +6,7 @@
 //   troupe launch -n 3 --ps 2 -- parameter_server             worker 0 schedules, and works
 //   troupe launch -n 3 --ps 2 --chief -- parameter_server     the chief only schedules
 #include "kernels/tensor/random.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster/server.hpp"
 #include "strategies/coordinator/cluster_coordinator.hpp"

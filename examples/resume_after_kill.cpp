@@ -3,7 +3,7 @@
 // starts it again it goes on from there. In its first attempt the chief's process kills itself.
 //
 //   troupe launch -n 3 --ps 1 --restart 1 -- resume_after_kill NEW_FOLDER
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster/server.hpp"
 #include "strategies/jobs/checkpoint_saver_hook.hpp"

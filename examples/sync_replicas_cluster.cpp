@@ -6,7 +6,7 @@
 //   mpirun -n 4 sync_replicas_cluster
 //   torchrun --no_python --nproc_per_node 4 sync_replicas_cluster
 //   TF_CONFIG='{"cluster": {...}, "task": {...}}' sync_replicas_cluster     once for each task
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster/server.hpp"
 #include "strategies/jobs/exit_codes.hpp"

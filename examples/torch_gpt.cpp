@@ -3,7 +3,7 @@
 // three: libtorch computes losses and gradients, Troupe does the rest.
 //
 //   torch_gpt FILE [STEPS]
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 #include "strategies/jobs/training.hpp"
 #include "strategies/torch/torch_model.hpp"

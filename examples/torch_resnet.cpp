@@ -3,7 +3,7 @@
 // step needs three. FOLDER has MNIST's four files, as those of drawn_images.py.
 //
 //   python3 drawn_images.py digits && torch_resnet digits [STEPS]
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/data/idx_file.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 #include "strategies/jobs/training.hpp"

@@ -2,10 +2,10 @@
 // The messages by which processes combine arrays, built and read.
 #include "messages/collective_message.hpp"
 
+#include "messages/checks/walk.hpp"
 #include "messages/message_builder.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
-#include "messages/walk.hpp"
 
 #include <capnp/message.h>
 

@@ -3,7 +3,7 @@
 // coordinator.capnp says what they mean and when they are sent.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "messages/msg.hpp"
 #include "messages/payload.hpp"
 

@@ -2,12 +2,12 @@
 // The checks of a frame: first its segment table, then every pointer, then the message's own rules.
 #include "messages/decode.hpp"
 
-#include "messages/check.hpp"
-#include "messages/limits.hpp"
+#include "messages/checks/check.hpp"
+#include "messages/checks/limits.hpp"
+#include "messages/checks/visit_plan.hpp"
+#include "messages/checks/walk.hpp"
 #include "messages/own.capnp.h"
 #include "messages/own_message.hpp"
-#include "messages/visit_plan.hpp"
-#include "messages/walk.hpp"
 
 #include <capnp/message.h>
 

@@ -2,7 +2,7 @@
 // From the bytes of a peer to a message that can be trusted in form.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "messages/msg.hpp"
 #include "messages/own_schema.hpp"
 

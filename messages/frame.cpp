@@ -3,7 +3,7 @@
 // all 32-bit little-endian, filled up to a whole word; then the segments.
 #include "messages/frame.hpp"
 
-#include "messages/limits.hpp"
+#include "messages/checks/limits.hpp"
 
 #include <capnp/message.h>
 

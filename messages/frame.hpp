@@ -2,7 +2,7 @@
 // A message as bytes: Cap'n Proto's standard stream framing, laid out for a scatter-gather write.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "messages/msg.hpp"
 
 #include <cstddef>

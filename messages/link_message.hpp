@@ -3,7 +3,7 @@
 #pragma once
 
 #include "messages/decode.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "messages/frame.hpp"
 #include "messages/msg.hpp"
 

@@ -2,7 +2,7 @@
 // The beginning of a message, and its tensors, which are not copied.
 #include "messages/message_builder.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 #include "messages/tensor_message.hpp"
 
 #include <capnp/orphan.h>

@@ -2,8 +2,8 @@
 // A message while it is being built, for the functions of messages/ that make messages.
 #pragma once
 
-#include "messages/errc.hpp"
-#include "messages/limits.hpp"
+#include "messages/checks/limits.hpp"
+#include "messages/errors/errc.hpp"
 #include "messages/msg.hpp"
 #include "messages/payload.hpp"
 

@@ -2,7 +2,7 @@
 // A walk over the nodes of a schema, for its version and for types that no message may have.
 #include "messages/own_schema.hpp"
 
-#include "messages/visit_plan.hpp"
+#include "messages/checks/visit_plan.hpp"
 
 #include <capnp/message.h>
 

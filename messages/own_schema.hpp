@@ -2,7 +2,7 @@
 // The agreement of two processes about messages of a schema of one's own.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <capnp/schema.h>
 

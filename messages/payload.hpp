@@ -140,9 +140,4 @@ struct replica_progress {
   std::vector<named_payload> kept;
 };
 
-/// Bytes of one element of a dtype as a message names it, or 0 if no dtype has that value.
-[[nodiscard]] constexpr size_t payload_element_bytes(uint8_t type) {
-  return type < dtype_count ? element_bytes(static_cast<dtype>(type)) : 0;
-}
-
 } // namespace troupe

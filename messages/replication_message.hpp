@@ -2,7 +2,7 @@
 // Messages about owners that are replicated, made of our own types and read back.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "messages/msg.hpp"
 #include "messages/payload.hpp"
 

@@ -2,7 +2,7 @@
 // The N-th smallest of a step's computing times ends it.
 #include "simulation/cancelled_steps.hpp"
 
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "simulation/replica_draws.hpp"
 #include "simulation/step_book.hpp"
 

@@ -4,7 +4,7 @@
 
 #include "actors/collective/collective_agreement.hpp"
 #include "kernels/tensor/dtype.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 #include "simulation/network/end_of_time.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // Steps in which all replicas wait for an all_reduce.
 #include "simulation/collective_job.hpp"
 
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

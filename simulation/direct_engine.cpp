@@ -4,7 +4,7 @@
 
 #include "actors/policies/step_rules.hpp"
 #include "actors/world/moment_rank.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 #include "simulation/learning.hpp"
 
 #include "actors/recording/seconds.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <cmath>

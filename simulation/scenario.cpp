@@ -3,7 +3,7 @@
 #include "simulation/scenario.hpp"
 
 #include "actors/recording/seconds.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "simulation/cancelled_steps.hpp"
 #include "simulation/collective_job.hpp"
 #include "simulation/direct_engine.hpp"

@@ -4,7 +4,7 @@
 
 #include "actors/recording/seconds.hpp"
 #include "kernels/tensor/change.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 #include "simulation/simulated_processes.hpp"
 
 #include "actors/training/member.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/send.hpp>

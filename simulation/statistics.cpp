@@ -2,7 +2,7 @@
 // Means with their errors, quantiles, and comparisons in pairs.
 #include "simulation/statistics.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <cmath>

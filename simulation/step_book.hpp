@@ -2,7 +2,7 @@
 // The figures of a scenario's report, added up step by step.
 #pragma once
 
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "simulation/ledger_hash.hpp"
 #include "simulation/network/end_of_time.hpp"
 #include "simulation/scenario.hpp"

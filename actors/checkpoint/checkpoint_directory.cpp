@@ -2,7 +2,7 @@
 // Finding, choosing and removing checkpoint files.
 #include "actors/checkpoint/checkpoint_directory.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -3,7 +3,7 @@
 #include "actors/collective/collective_agreement.hpp"
 
 #include "kernels/tensor/shape.hpp"
-#include "messages/limits.hpp"
+#include "messages/checks/limits.hpp"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 // The algorithms, each as a list of steps.
 #include "actors/collective/collective_plan.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -4,7 +4,7 @@
 
 #include "actors/collective/collective_agreement.hpp"
 #include "kernels/math/collective_sum.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <cstring>

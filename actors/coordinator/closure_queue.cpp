@@ -2,7 +2,7 @@
 // Moving closures between the queue and the workers.
 #include "actors/coordinator/closure_queue.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <utility>
 

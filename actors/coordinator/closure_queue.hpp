@@ -2,7 +2,7 @@
 // The queue of closures: which one goes next, and how an error affects the others.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -4,7 +4,7 @@
 
 #include "actors/training/replica.hpp"
 #include "messages/coordinator_message.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "messages/training_message.hpp"
 
 #include <fmt/format.h>

@@ -5,7 +5,7 @@
 #include "actors/recording/records.hpp"
 #include "actors/world/compute_device.hpp"
 #include "messages/collective_message.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <array>
 #include <cstdint>

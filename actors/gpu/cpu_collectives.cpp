@@ -3,7 +3,7 @@
 #include "actors/gpu/cpu_collectives.hpp"
 
 #include "actors/gpu/cpu_stream.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -2,7 +2,7 @@
 // A part of the CPU as a device: its streams, their memory, its loss.
 #include "actors/gpu/cpu_device.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <fmt/format.h>
 #include <utility>

@@ -11,7 +11,7 @@
 #include "kernels/math/reduce.hpp"
 #include "kernels/updates/update_batch.hpp"
 #include "kernels/updates/update_pass.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <cstring>
 #include <exception>

@@ -4,7 +4,7 @@
 
 #include "actors/recording/seconds.hpp"
 #include "kernels/tensor/crc32c.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "messages/tensor_message.hpp"
 
 #include <caf/actor_cast.hpp>

@@ -2,7 +2,7 @@
 // The queues of all streams of a device, in one table.
 #include "actors/gpu/device_ledger.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <utility>

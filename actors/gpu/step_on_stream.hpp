@@ -5,7 +5,7 @@
 #include "actors/world/compute_device.hpp"
 #include "kernels/tape/tape.hpp"
 #include "kernels/tensor/tensor.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <optional>
 #include <span>

@@ -3,7 +3,7 @@
 #include "actors/groups/gather_ledger.hpp"
 
 #include "actors/recording/seconds.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <fmt/format.h>
 #include <utility>

@@ -6,7 +6,7 @@
 #include "actors/interfaces/caf_compat.hpp"
 #include "actors/observing/observed.hpp"
 #include "actors/recording/records.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <caf/actor_addr.hpp>
 #include <caf/actor_control_block.hpp>

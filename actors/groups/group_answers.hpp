@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/groups/gather_ledger.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 
 #include <cstddef>
 #include <string>

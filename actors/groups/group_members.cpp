@@ -3,7 +3,7 @@
 #include "actors/groups/group_members.hpp"
 
 #include "actors/world/world.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/send.hpp>

@@ -2,7 +2,7 @@
 // Converting positions to members: numbers with one digit for each dimension, and back.
 #include "actors/groups/group_shape.hpp"
 
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

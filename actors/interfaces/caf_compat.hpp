@@ -3,7 +3,7 @@
 // atoms.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "messages/msg.hpp"
 
 #include <caf/allowed_unsafe_message_type.hpp>

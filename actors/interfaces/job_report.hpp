@@ -2,7 +2,7 @@
 // The report of how a job ended.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cstdint>
 #include <optional>

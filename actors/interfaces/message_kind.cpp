@@ -3,8 +3,8 @@
 #include "actors/interfaces/message_kind.hpp"
 
 #include "actors/interfaces/interfaces.hpp"
-#include "messages/assert.hpp"
 #include "messages/body.hpp"
+#include "messages/errors/assert.hpp"
 #include "messages/msg.hpp"
 
 #include <caf/message.hpp>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/net/address.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cstdint>
 #include <string>

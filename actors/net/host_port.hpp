@@ -2,7 +2,7 @@
 // Where a task listens, as people write it: "host:port".
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cstdint>
 #include <string>

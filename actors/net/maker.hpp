@@ -5,7 +5,7 @@
 #include "actors/interfaces/caf_compat.hpp"
 #include "actors/net/finder.hpp"
 #include "actors/net/remote_proxy.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "messages/link_message.hpp"
 
 #include <caf/actor_addr.hpp>

@@ -2,7 +2,7 @@
 // The list of messages, and two of them side by side.
 #include "actors/net/network_messages.hpp"
 
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 
 #include <algorithm>
 #include <utility>

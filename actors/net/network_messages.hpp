@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/interfaces/caf_compat.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "messages/link_message.hpp"
 #include "messages/own_schema.hpp"
 

@@ -5,7 +5,7 @@
 #include "actors/net/array_places.hpp"
 #include "actors/net/parcel.hpp"
 #include "actors/net/transport.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <caf/actor_control_block.hpp>
 #include <caf/mailbox_element.hpp>

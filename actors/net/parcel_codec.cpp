@@ -4,11 +4,11 @@
 
 #include "actors/net/network_messages.hpp"
 #include "messages/body.hpp"
+#include "messages/checks/visit_plan.hpp"
+#include "messages/errors/throw_site.hpp"
 #include "messages/link_message.hpp"
 #include "messages/own_message.hpp"
-#include "messages/throw_site.hpp"
 #include "messages/training_message.hpp"
-#include "messages/visit_plan.hpp"
 
 #include <caf/exit_reason.hpp>
 #include <caf/message_id.hpp>

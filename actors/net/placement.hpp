@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/recording/records.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/actor_control_block.hpp>

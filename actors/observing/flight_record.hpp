@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/observing/observatory.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cstddef>
 #include <filesystem>

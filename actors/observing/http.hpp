@@ -2,7 +2,7 @@
 // A small server of HTTP: pages, and news for browsers that look on.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <chrono>
 #include <cstdint>

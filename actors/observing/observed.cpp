@@ -3,8 +3,8 @@
 #include "actors/observing/observed.hpp"
 
 #include "actors/interfaces/caf_compat.hpp"
-#include "messages/failure.hpp"
-#include "messages/throw_site.hpp"
+#include "messages/errors/failure.hpp"
+#include "messages/errors/throw_site.hpp"
 
 #include <caf/exit_reason.hpp>
 #include <caf/scheduled_actor.hpp>

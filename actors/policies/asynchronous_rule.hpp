@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/policies/sync_options.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -2,7 +2,7 @@
 // The gain per second of each number of gradients.
 #include "actors/policies/backup_choice.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <cmath>

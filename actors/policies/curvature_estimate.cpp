@@ -2,7 +2,7 @@
 // Compares the losses of the two halves of a descent.
 #include "actors/policies/curvature_estimate.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 // Judging gradients, and closing steps.
 #include "actors/policies/gradient_ledger.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -6,7 +6,7 @@
 #include "actors/policies/backup_choice.hpp"
 #include "actors/policies/sync_options.hpp"
 #include "actors/recording/records.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cstdint>
 #include <span>

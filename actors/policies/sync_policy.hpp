@@ -2,7 +2,7 @@
 // The protocols of a step, by name, and the traits in which they differ.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <array>
 #include <cstdint>

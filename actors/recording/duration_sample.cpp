@@ -2,7 +2,7 @@
 // Thinning out a stream of durations, and reading percentiles from what is left.
 #include "actors/recording/duration_sample.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <cmath>

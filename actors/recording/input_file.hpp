@@ -2,7 +2,7 @@
 // A file that is read at any offset, or bytes in memory that stand for one.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,7 @@
 // Files that a run writes while it goes on, with an error when the disk refuses.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cstddef>
 #include <cstdint>

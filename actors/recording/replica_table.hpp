@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/recording/summary.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <filesystem>
 

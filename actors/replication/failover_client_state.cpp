@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The failover client's decisions: no message is sent here.
 #include "actors/replication/failover_client.hpp"
-#include "messages/limits.hpp"
+#include "messages/checks/limits.hpp"
 #include "messages/replication_message.hpp"
 #include "messages/training_message.hpp"
 

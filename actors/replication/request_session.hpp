@@ -2,7 +2,7 @@
 // Request sessions: a request that comes several times counts once.
 #pragma once
 
-#include "messages/limits.hpp"
+#include "messages/checks/limits.hpp"
 #include "messages/payload.hpp"
 
 #include <algorithm>

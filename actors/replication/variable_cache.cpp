@@ -3,7 +3,7 @@
 #include "actors/replication/variable_cache.hpp"
 
 #include "kernels/tensor/change.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 

@@ -2,7 +2,7 @@
 // The handle of a supervised actor, which stays the same over restarts and loses no question.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <caf/actor_control_block.hpp>
 #include <caf/message_id.hpp>

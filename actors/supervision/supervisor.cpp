@@ -6,8 +6,8 @@
 #include "actors/supervision/supervised_proxy.hpp"
 #include "actors/world/users_code.hpp"
 #include "actors/world/world.hpp"
-#include "messages/failure.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 
 #include <caf/actor_config.hpp>
 #include <caf/actor_system.hpp>

@@ -5,7 +5,7 @@
 #include "actors/interfaces/caf_compat.hpp"
 #include "actors/observing/observed.hpp"
 #include "actors/supervision/restart_ledger.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/actor_control_block.hpp>

@@ -4,7 +4,7 @@
 
 #include "kernels/tensor/dtype.hpp"
 #include "kernels/tensor/shape.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "messages/tensor.capnp.h"
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 #include "actors/training/agreement.hpp"
 
 #include "kernels/tensor/crc32c.hpp"
-#include "messages/limits.hpp"
+#include "messages/checks/limits.hpp"
 
 #include <fmt/format.h>
 #include <span>

@@ -5,7 +5,7 @@
 #include "kernels/tensor/dtype.hpp"
 #include "kernels/tensor/shape.hpp"
 #include "kernels/tensor/tensor.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "messages/tensor.capnp.h"
 
 #include <string>

@@ -3,7 +3,7 @@
 #include "actors/training/rendezvous.hpp"
 
 #include "actors/recording/seconds.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,7 +2,7 @@
 // The replica's life, from JoinJob to Farewell.
 #include "actors/training/replica.hpp"
 
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "messages/training_message.hpp"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 // The books of a step: joining the reports of its accumulators.
 #include "actors/training/step_ledger.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -3,8 +3,8 @@
 #include "actors/training/variable_copies.hpp"
 
 #include "actors/world/compute_device.hpp"
-#include "messages/assert.hpp"
-#include "messages/limits.hpp"
+#include "messages/checks/limits.hpp"
+#include "messages/errors/assert.hpp"
 #include "messages/training_message.hpp"
 
 #include <algorithm>

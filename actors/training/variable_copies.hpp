@@ -4,7 +4,7 @@
 
 #include "kernels/tensor/change.hpp"
 #include "kernels/updates/update_pass.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cstdint>
 #include <map>

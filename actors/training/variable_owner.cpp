@@ -3,7 +3,7 @@
 #include "actors/training/variable_owner.hpp"
 
 #include "actors/world/compute_device.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "messages/replication_message.hpp"
 #include "messages/training_message.hpp"
 

@@ -2,8 +2,8 @@
 // The variable that an owner holds, and the owner's phases: no message is sent here.
 #include "actors/training/optimizer_settings.hpp"
 #include "actors/training/variable_owner.hpp"
-#include "messages/failure.hpp"
-#include "messages/limits.hpp"
+#include "messages/checks/limits.hpp"
+#include "messages/errors/failure.hpp"
 #include "messages/replication_message.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"

@@ -4,8 +4,8 @@
 
 #include "actors/world/compute_device.hpp"
 #include "actors/world/endless_work.hpp"
-#include "messages/assert.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/assert.hpp"
+#include "messages/errors/failure.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/recording/records.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <cstdint>
 

@@ -2,7 +2,7 @@
 // The phase of an actor, and the table of the phases that may follow each.
 #pragma once
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <cstdint>

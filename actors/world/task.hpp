@@ -3,8 +3,8 @@
 #pragma once
 
 #include "actors/world/frame_stack.hpp"
-#include "messages/assert.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/assert.hpp"
+#include "messages/errors/failure.hpp"
 
 #include <coroutine>
 #include <exception>

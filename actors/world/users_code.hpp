@@ -2,7 +2,7 @@
 // Calls from an actor to functions of the program.
 #pragma once
 
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 
 #include <cstdio>
 #include <exception>

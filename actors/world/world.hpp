@@ -4,7 +4,7 @@
 
 #include "actors/observing/observatory.hpp"
 #include "actors/recording/records.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cstdint>
 #include <functional>

@@ -2,7 +2,7 @@
 // The few functions of cuBLAS that we call. Only for files that see CUDA's headers.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cublas_v2.h>
 

@@ -2,7 +2,7 @@
 // Where CUDA's codes become ours. Only for files that see CUDA's headers.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cuda_runtime.h>
 

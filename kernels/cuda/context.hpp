@@ -5,7 +5,7 @@
 #include "kernels/cuda/stream.hpp"
 #include "kernels/tensor/buffer.hpp"
 #include "kernels/tensor/tensor.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cstddef>
 #include <memory>

@@ -2,7 +2,7 @@
 // The GPUs of this machine. Like all of `kernels/cuda/*.hpp`, no CUDA header is needed to read it.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cstddef>
 #include <string>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/tensor/buffer.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cstddef>
 #include <memory>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/cuda/launch.cuh"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <cstddef>
 #include <cstdint>

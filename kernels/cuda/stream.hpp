@@ -2,7 +2,7 @@
 // Queues of work on a GPU, and points in them that others can wait for.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <chrono>
 #include <functional>

@@ -5,7 +5,7 @@
 #include "kernels/math/activations.hpp"
 #include "kernels/tensor/host_device.hpp"
 #include "kernels/tensor/vector_math.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <cmath>
 #include <type_traits>

@@ -4,7 +4,7 @@
 
 #include "kernels/math/activation_formulas.hpp"
 #include "kernels/tensor/parallel.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 namespace troupe::cpu {
 

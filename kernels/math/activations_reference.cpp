@@ -2,7 +2,7 @@
 // The activations in plain loops over the C library's functions.
 #include "kernels/math/activations.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <cmath>
 

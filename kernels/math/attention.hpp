@@ -4,7 +4,7 @@
 
 #include "kernels/math/product_precision.hpp"
 #include "kernels/tensor/context.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <cmath>
 #include <cstddef>

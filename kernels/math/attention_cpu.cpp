@@ -5,7 +5,7 @@
 #include "kernels/math/matmul_blocks.hpp"
 #include "kernels/tensor/parallel.hpp"
 #include "kernels/tensor/vector_math.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <array>

@@ -6,7 +6,7 @@
 #include "kernels/cuda/tiles.cuh"
 #include "kernels/math/attention.hpp"
 #include "kernels/tensor/host_device.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <cmath>
 #include <limits>

@@ -3,7 +3,7 @@
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/matrix.cuh"
 #include "kernels/math/bias.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 namespace troupe::cuda {
 

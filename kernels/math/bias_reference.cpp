@@ -2,7 +2,7 @@
 // The bias in plain loops, column by column.
 #include "kernels/math/bias.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 namespace troupe::reference {
 

@@ -3,7 +3,7 @@
 #include "kernels/math/cast.hpp"
 
 #include "kernels/tensor/parallel.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 
 #include <string>
 

@@ -2,7 +2,7 @@
 // The scale of a clip on a GPU.
 #include "kernels/cuda/launch.cuh"
 #include "kernels/math/clip.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 namespace troupe::cuda {
 

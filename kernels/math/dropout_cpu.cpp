@@ -3,7 +3,7 @@
 #include "kernels/math/dropout.hpp"
 
 #include "kernels/tensor/parallel.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <array>

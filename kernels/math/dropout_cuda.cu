@@ -2,7 +2,7 @@
 // Dropout on a GPU: a thread for each block of the random stream.
 #include "kernels/cuda/packet.cuh"
 #include "kernels/math/dropout.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 namespace troupe::cuda {
 

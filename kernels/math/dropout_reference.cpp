@@ -2,7 +2,7 @@
 // Dropout, one element at a time.
 #include "kernels/math/dropout.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 namespace troupe::reference {
 

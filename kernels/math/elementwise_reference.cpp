@@ -2,7 +2,7 @@
 // Element-by-element arithmetic in plain loops.
 #include "kernels/math/elementwise.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 namespace troupe::reference {
 

@@ -2,7 +2,7 @@
 // The embedding, one row at a time.
 #include "kernels/math/embedding.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 // The embedding on a GPU.
 #include "kernels/cuda/matrix.cuh"
 #include "kernels/math/embedding.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <limits>

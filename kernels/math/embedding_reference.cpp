@@ -2,7 +2,7 @@
 // The embedding, one element at a time.
 #include "kernels/math/embedding.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 namespace troupe::reference {
 

@@ -4,7 +4,7 @@
 
 #include "kernels/tensor/parallel.hpp"
 #include "kernels/tensor/vector_math.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <cmath>

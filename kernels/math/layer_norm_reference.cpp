@@ -2,7 +2,7 @@
 // Layer normalisation with sums from left to right.
 #include "kernels/math/layer_norm.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <cmath>

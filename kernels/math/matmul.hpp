@@ -5,7 +5,7 @@
 #include "kernels/math/product_precision.hpp"
 #include "kernels/tensor/context.hpp"
 #include "kernels/tensor/elements.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <cstddef>

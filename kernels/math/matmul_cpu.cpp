@@ -5,7 +5,7 @@
 #include "kernels/math/matmul_blocks.hpp"
 #include "kernels/math/one_openmp_thread.hpp"
 #include "kernels/tensor/parallel.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <Eigen/Core>
 #include <oneapi/dnnl/dnnl.h>

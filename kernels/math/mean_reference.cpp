@@ -2,7 +2,7 @@
 // The mean from left to right.
 #include "kernels/math/mean.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 

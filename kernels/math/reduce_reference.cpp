@@ -2,7 +2,7 @@
 // Sums and norms from the first element to the last.
 #include "kernels/math/reduce.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <cmath>
 

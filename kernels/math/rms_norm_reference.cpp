@@ -2,7 +2,7 @@
 // Root mean square normalisation, with sums from left to right.
 #include "kernels/math/rms_norm.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <cmath>

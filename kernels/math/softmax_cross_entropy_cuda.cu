@@ -4,7 +4,7 @@
 #include "kernels/cuda/rows.cuh"
 #include "kernels/math/softmax_cross_entropy.hpp"
 #include "kernels/tensor/vector_math.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <cmath>
 #include <limits>

@@ -2,7 +2,7 @@
 // Softmax cross-entropy in plain loops.
 #include "kernels/math/softmax_cross_entropy.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 // The transposition by blocks.
 #include "kernels/math/transpose.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 // The transposition on a GPU.
 #include "kernels/cuda/launch.cuh"
 #include "kernels/math/transpose.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 namespace troupe::cuda {
 

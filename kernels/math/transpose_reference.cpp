@@ -2,7 +2,7 @@
 // The transposition, element by element.
 #include "kernels/math/transpose.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 namespace troupe::reference {
 

@@ -7,7 +7,7 @@
 #include "kernels/tensor/context.hpp"
 #include "kernels/tensor/random.hpp"
 #include "kernels/tensor/tensor.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cstdint>
 #include <deque>

@@ -7,7 +7,7 @@
 #include "kernels/math/matmul.hpp"
 #include "kernels/tape/tape.hpp"
 #include "kernels/tensor/tensor.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <string_view>
 

@@ -21,8 +21,8 @@
 #include "kernels/math/transpose.hpp"
 #include "kernels/tensor/placement.hpp"
 #include "kernels/tensor/tensor.hpp"
-#include "messages/assert.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/assert.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <span>
 #include <type_traits>

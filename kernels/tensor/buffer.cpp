@@ -2,7 +2,7 @@
 // The pool behind tensors: free lists by size class.
 #include "kernels/tensor/buffer.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/tensor/tensor.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cstdint>
 #include <string_view>

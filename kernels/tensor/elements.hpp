@@ -4,7 +4,7 @@
 
 #include "kernels/tensor/dtype.hpp"
 #include "kernels/tensor/tensor.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <cstddef>
 #include <span>

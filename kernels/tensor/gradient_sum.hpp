@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/tensor/elements.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <cstddef>
 #include <limits>

@@ -4,7 +4,7 @@
 
 #include "kernels/tensor/context.hpp"
 #include "kernels/tensor/tensor.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <span>
 #include <utility>

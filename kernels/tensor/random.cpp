@@ -4,7 +4,7 @@
 
 #include "kernels/tensor/parallel.hpp"
 #include "kernels/tensor/random_lanes.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 
 #include <bit>
 #include <cmath>

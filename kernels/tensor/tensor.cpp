@@ -2,7 +2,7 @@
 // Making tensors, and views of them.
 #include "kernels/tensor/tensor.hpp"
 
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -5,7 +5,7 @@
 #include "kernels/tensor/buffer.hpp"
 #include "kernels/tensor/dtype.hpp"
 #include "kernels/tensor/shape.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <memory>
 #include <span>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/updates/rules/setting.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <concepts>
 #include <cstddef>

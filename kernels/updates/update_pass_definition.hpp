@@ -11,7 +11,7 @@
 #include "kernels/updates/update.hpp"
 #include "kernels/updates/update_batch.hpp"
 #include "kernels/updates/update_pass.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -9,7 +9,7 @@
 #include "kernels/updates/rules/descent.hpp"
 #include "kernels/updates/rules/ftrl.hpp"
 #include "kernels/updates/rules/layer_wise.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <concepts>
 #include <cstddef>

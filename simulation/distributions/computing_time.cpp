@@ -3,7 +3,7 @@
 #include "simulation/distributions/computing_time.hpp"
 
 #include "kernels/tensor/random.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <utility>
 

@@ -2,7 +2,7 @@
 // How long a gradient takes, as an expression that a person writes: "0.8 + exponential(0.2)".
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "simulation/distributions/computing_time.hpp"
 
 #include <cstdint>

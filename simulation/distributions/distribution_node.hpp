@@ -2,7 +2,7 @@
 // The tree behind an expression of computing times.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "simulation/distributions/distribution_family.hpp"
 #include "simulation/distributions/trace_table.hpp"
 

@@ -2,7 +2,7 @@
 // Measured computing times from a file.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cstddef>
 #include <cstdint>

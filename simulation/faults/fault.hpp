@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/recording/records.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "simulation/network/simulated_network.hpp"
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // The fit of each family of distributions, and its figures of merit.
 #include "simulation/fitting/family_fit.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 #include "simulation/fitting/mixture_fit.hpp"
 
 #include <algorithm>

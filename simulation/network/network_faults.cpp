@@ -2,7 +2,7 @@
 // Faults of a simulated network's nodes and links, and how other nodes notice.
 #include "actors/recording/seconds.hpp"
 #include "actors/world/virtual_coordinator.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 #include "simulation/network/simulated_network.hpp"
 
 #include <caf/actor_system.hpp>

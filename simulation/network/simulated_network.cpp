@@ -6,7 +6,7 @@
 #include "actors/interfaces/message_kind.hpp"
 #include "actors/net/parcel_codec.hpp"
 #include "kernels/tensor/random.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 #include "messages/message_storage.hpp"
 #include "simulation/network/end_of_time.hpp"
 

@@ -3,8 +3,8 @@
 #include "simulation/replay/replay.hpp"
 
 #include "kernels/tensor/random.hpp"
-#include "messages/assert.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/assert.hpp"
+#include "messages/errors/failure.hpp"
 #include "simulation/replay/survival.hpp"
 
 #include <algorithm>

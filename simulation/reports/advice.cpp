@@ -2,7 +2,7 @@
 // The search for the number of backups with the lowest cost.
 #include "simulation/reports/advice.hpp"
 
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "simulation/on_threads.hpp"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 #include "simulation/reports/goodput.hpp"
 
 #include "kernels/tensor/random.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 // How many steps a model needs, if each averages N gradients.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cstdint>
 #include <optional>

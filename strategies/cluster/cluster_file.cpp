@@ -4,7 +4,7 @@
 
 #include "actors/net/host_port.hpp"
 #include "actors/recording/input_file.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/cluster/cluster_check.hpp"
 
 #include <fmt/format.h>

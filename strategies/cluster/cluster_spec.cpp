@@ -2,7 +2,7 @@
 // Keeps jobs in the order in which they came, and tasks by index.
 #include "strategies/cluster/cluster_spec.hpp"
 
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

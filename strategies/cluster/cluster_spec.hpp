@@ -2,7 +2,7 @@
 // The tasks of a cluster, and their addresses.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cstdint>
 #include <initializer_list>

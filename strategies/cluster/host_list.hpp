@@ -2,7 +2,7 @@
 // Slurm's short forms for many hosts and how many tasks each has.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cstdint>
 #include <string>

@@ -3,7 +3,7 @@
 #include "strategies/cluster/launch_slots.hpp"
 
 #include "actors/net/host_port.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/cluster/host_list.hpp"
 
 #include <fmt/format.h>

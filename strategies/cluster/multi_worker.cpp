@@ -2,7 +2,7 @@
 // The duties of tasks, by their type and index.
 #include "strategies/cluster/multi_worker.hpp"
 
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/cluster/cluster_check.hpp"
 
 namespace troupe {

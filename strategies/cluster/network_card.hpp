@@ -2,7 +2,7 @@
 // The network cards of a machine, and the choice of one to listen on.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <span>
 #include <string>

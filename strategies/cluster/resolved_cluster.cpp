@@ -2,8 +2,8 @@
 // The roles in a resolved cluster, its problems, and its JSON.
 #include "strategies/cluster/resolved_cluster.hpp"
 
-#include "messages/assert.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/assert.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/cluster/cluster_check.hpp"
 #include "strategies/cluster/task_types.hpp"
 

@@ -5,8 +5,8 @@
 #include "actors/net/host_port.hpp"
 #include "actors/net/remote_proxy.hpp"
 #include "kernels/tensor/crc32c.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "messages/text.hpp"
-#include "messages/throw_failure.hpp"
 #include "strategies/cluster/launcher_notice.hpp"
 #include "strategies/cluster/listening_card.hpp"
 

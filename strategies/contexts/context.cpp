@@ -3,7 +3,7 @@
 #include "strategies/contexts/context.hpp"
 
 #include "actors/world/activity.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/contexts/default_strategy.hpp"
 #include "strategies/contexts/replica_context.hpp"
 #include "strategies/contexts/strategy.hpp"

@@ -3,7 +3,7 @@
 #include "strategies/contexts/cross_replica_context.hpp"
 
 #include "kernels/tensor/crc32c.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/replica_group.hpp"
 #include "strategies/contexts/strategy.hpp"

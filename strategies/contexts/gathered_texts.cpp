@@ -2,7 +2,7 @@
 // Gathers texts as numbers: the length of each, then its letters.
 #include "strategies/contexts/gathered_texts.hpp"
 
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 #include "kernels/math/cast.hpp"
 #include "kernels/math/embedding.hpp"
 #include "kernels/tensor/gradient_sum.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/contexts/gradient_values.hpp"
 #include "strategies/contexts/strategy.hpp"
 #include "strategies/reduce/on_host.hpp"

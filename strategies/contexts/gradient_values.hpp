@@ -4,7 +4,7 @@
 
 #include "kernels/tensor/elements.hpp"
 #include "kernels/tensor/tensor.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 
 #include <string>
 #include <utility>

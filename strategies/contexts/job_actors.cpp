@@ -2,7 +2,7 @@
 // Finds the actors of a job: by variable, and as another viewer knows them.
 #include "strategies/contexts/job_actors.hpp"
 
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 
 #include <caf/exit_reason.hpp>
 #include <caf/send.hpp>

@@ -4,7 +4,7 @@
 
 #include "actors/training/variable_owner.hpp"
 #include "kernels/tensor/change.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 
 #include <fmt/format.h>
 #include <utility>

@@ -4,9 +4,9 @@
 
 #include "actors/training/variable_copies.hpp"
 #include "actors/world/compute_device.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "messages/replication_message.hpp"
 #include "messages/tensor_message.hpp"
-#include "messages/throw_failure.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/job_actors.hpp"
 #include "strategies/contexts/strategy.hpp"

@@ -6,7 +6,7 @@
 #include "actors/training/rendezvous.hpp"
 #include "actors/world/activity.hpp"
 #include "kernels/tensor/random.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/contexts/context.hpp"
 #include "strategies/contexts/cross_replica_context.hpp"
 #include "strategies/contexts/replica_function.hpp"

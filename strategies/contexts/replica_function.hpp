@@ -4,7 +4,7 @@
 
 #include "actors/training/rendezvous.hpp"
 #include "actors/world/task.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/values/nest.hpp"
 
 #include <exception>

@@ -8,7 +8,7 @@
 #include "actors/world/ask.hpp"
 #include "actors/world/completion.hpp"
 #include "actors/world/compute_device.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/owner_replication.hpp"
 #include "strategies/contexts/replica_group.hpp"

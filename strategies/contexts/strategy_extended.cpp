@@ -2,7 +2,7 @@
 // The extended calls of a strategy. Most wait for the same call of the cross-replica context.
 #include "strategies/contexts/strategy_extended.hpp"
 
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 // Distributes datasets over the replicas of a strategy.
 #include "strategies/contexts/strategy_input.hpp"
 
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/contexts/strategy.hpp"
 
 #include <algorithm>

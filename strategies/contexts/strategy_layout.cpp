@@ -2,7 +2,7 @@
 // Refuses layouts that no strategy can have.
 #include "actors/recording/seconds.hpp"
 #include "actors/world/compute_device.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/contexts/owner_replication.hpp"
 #include "strategies/contexts/strategy.hpp"
 

@@ -2,8 +2,8 @@
 // Aggregates the operands of replicas to one operand, and sends it to the owner of the variable.
 #include "strategies/contexts/variable_access.hpp"
 
+#include "messages/errors/throw_failure.hpp"
 #include "messages/tensor_message.hpp"
-#include "messages/throw_failure.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/gradient_values.hpp"
 #include "strategies/contexts/strategy.hpp"

@@ -2,8 +2,8 @@
 // The calls of a scheduled function: reads and changes of variables.
 #include "strategies/coordinator/closure_context.hpp"
 
+#include "messages/errors/throw_failure.hpp"
 #include "messages/tensor_message.hpp"
-#include "messages/throw_failure.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/strategy.hpp"
 #include "strategies/contexts/variable_access.hpp"

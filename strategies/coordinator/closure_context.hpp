@@ -4,7 +4,7 @@
 
 #include "actors/world/activity.hpp"
 #include "kernels/tensor/random.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/contexts/context.hpp"
 #include "strategies/contexts/replica_function.hpp"
 #include "strategies/contexts/variable_access.hpp"

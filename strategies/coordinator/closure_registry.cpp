@@ -2,8 +2,8 @@
 // Finds the functions and inputs that messages name, and makes inputs.
 #include "strategies/coordinator/closure_registry.hpp"
 
-#include "messages/limits.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/checks/limits.hpp"
+#include "messages/errors/throw_failure.hpp"
 
 #include <set>
 

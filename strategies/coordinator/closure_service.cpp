@@ -7,7 +7,7 @@
 #include "actors/recording/seconds.hpp"
 #include "actors/world/completion.hpp"
 #include "messages/coordinator_message.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/contexts/owner_replication.hpp"
 #include "strategies/contexts/strategy.hpp"
 

@@ -2,7 +2,7 @@
 // One coordinator for each strategy, and inputs for its workers.
 #include "strategies/coordinator/cluster_coordinator.hpp"
 
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 
 namespace troupe {
 

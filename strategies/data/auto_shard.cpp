@@ -2,7 +2,7 @@
 // Rewrites the stages of a dataset, with a shard among them.
 #include "strategies/data/auto_shard.hpp"
 
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/data/dataset_stage.hpp"
 #include "strategies/data/rebatch.hpp"
 

@@ -2,8 +2,8 @@
 // Counts rows by making the stages again after numbers.
 #include "strategies/data/batch_rows.hpp"
 
-#include "messages/assert.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/assert.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/data/dataset_stage.hpp"
 
 #include <algorithm>

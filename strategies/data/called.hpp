@@ -2,7 +2,7 @@
 // Calls of users' functions that make elements.
 #pragma once
 
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/data/element.hpp"
 
 #include <exception>

@@ -3,7 +3,7 @@
 #include "strategies/data/csv_file.hpp"
 
 #include "kernels/tensor/elements.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "messages/text.hpp"
 #include "strategies/data/csv_rows.hpp"
 #include "strategies/data/dataset_stage.hpp"

@@ -2,7 +2,7 @@
 // The stages of a dataset: the size of each, and its elements made of those of the stage before.
 #include "strategies/data/dataset.hpp"
 
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/data/called.hpp"
 #include "strategies/data/dataset_stage.hpp"
 #include "strategies/data/position.hpp"

@@ -2,7 +2,7 @@
 // Copies arrays, and stacks lists of them.
 #include "strategies/data/dataset_from_tensors.hpp"
 
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 
 namespace troupe {
 

@@ -2,8 +2,8 @@
 // Distributes datasets, and gives each replica its element of a step.
 #include "strategies/data/distributed_dataset.hpp"
 
-#include "messages/assert.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/assert.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/data/dataset_stage.hpp"
 #include "strategies/data/element_rows.hpp"
 #include "strategies/data/position.hpp"

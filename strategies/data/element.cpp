@@ -2,7 +2,7 @@
 // Stacks elements.
 #include "strategies/data/element.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <cstring>
 #include <fmt/format.h>

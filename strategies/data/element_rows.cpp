@@ -2,7 +2,7 @@
 // Cuts and joins rows of tensors and texts.
 #include "strategies/data/element_rows.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

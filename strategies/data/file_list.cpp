@@ -2,7 +2,7 @@
 // Finds the file, and the record in it, of an element of many files.
 #include "strategies/data/file_list.hpp"
 
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/data/dataset_stage.hpp"
 #include "strategies/data/shuffle_order.hpp"
 

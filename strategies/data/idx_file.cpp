@@ -2,7 +2,7 @@
 // Reads the header of an IDX file.
 #include "strategies/data/idx_file.hpp"
 
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/data/array_rows.hpp"
 
 #include <array>

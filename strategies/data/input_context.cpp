@@ -2,7 +2,7 @@
 // Divides batches and replicas evenly, or refuses.
 #include "strategies/data/input_context.hpp"
 
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // Refuses options that do not go together.
 #include "strategies/data/input_options.hpp"
 
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 
 namespace troupe {
 

@@ -2,7 +2,7 @@
 // Reads the header of a NumPy file: a Python dictionary of three entries.
 #include "strategies/data/npy_file.hpp"
 
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/data/array_rows.hpp"
 
 #include <algorithm>

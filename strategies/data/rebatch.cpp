@@ -2,7 +2,7 @@
 // Cuts batches anew: finds the rows of each, and joins them.
 #include "strategies/data/rebatch.hpp"
 
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/data/batch_rows.hpp"
 #include "strategies/data/dataset_stage.hpp"
 #include "strategies/data/element_rows.hpp"

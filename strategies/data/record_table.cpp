@@ -2,7 +2,7 @@
 // Reads records by their place, and files block by block.
 #include "strategies/data/record_table.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 // Draws from a shuffle buffer, from its start or from anywhere.
 #include "strategies/data/shuffle_order.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <numeric>

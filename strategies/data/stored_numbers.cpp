@@ -3,7 +3,7 @@
 #include "strategies/data/stored_numbers.hpp"
 
 #include "kernels/tensor/elements.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <array>

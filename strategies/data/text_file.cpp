@@ -2,7 +2,7 @@
 // Finds the lines of a file.
 #include "strategies/data/text_file.hpp"
 
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/data/dataset_stage.hpp"
 #include "strategies/data/record_table.hpp"
 

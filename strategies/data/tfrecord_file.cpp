@@ -3,7 +3,7 @@
 #include "strategies/data/tfrecord_file.hpp"
 
 #include "actors/recording/tfrecord.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/data/dataset_stage.hpp"
 #include "strategies/data/record_table.hpp"
 

@@ -8,7 +8,7 @@
 #include "actors/world/ask.hpp"
 #include "kernels/math/cast.hpp"
 #include "kernels/tensor/gradient_sum.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/strategy_extended.hpp"
 #include "strategies/jobs/checkpoint_saver_hook.hpp"

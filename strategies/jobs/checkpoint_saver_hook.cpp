@@ -5,7 +5,7 @@
 #include "actors/checkpoint/job_file.hpp"
 #include "actors/world/users_code.hpp"
 #include "actors/world/world.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 
 #include <fmt/format.h>
 

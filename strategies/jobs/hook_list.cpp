@@ -2,7 +2,7 @@
 // Calls of hooks, and what becomes of the exceptions that they throw.
 #include "strategies/jobs/hook_list.hpp"
 
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 
 #include <exception>
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 // Stops a job, logs its steps, and writes its curves.
 #include "strategies/jobs/hooks.hpp"
 
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/contexts/replica_function.hpp"
 
 #include <algorithm>

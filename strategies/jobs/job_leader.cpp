@@ -7,7 +7,7 @@
 #include "actors/training/roll_call.hpp"
 #include "actors/training/token_queue.hpp"
 #include "actors/world/completion.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/job_actors.hpp"
 #include "strategies/contexts/owner_replication.hpp"

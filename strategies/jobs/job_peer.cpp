@@ -4,7 +4,7 @@
 #include "actors/training/task_reporter.hpp"
 #include "actors/world/completion.hpp"
 #include "kernels/tensor/change.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/jobs/checkpoint.hpp"
 #include "strategies/jobs/job_runner.hpp"
 #include "strategies/jobs/observed_tasks.hpp"

@@ -2,7 +2,7 @@
 // The phases of a job, one after the other.
 #include "strategies/jobs/job_runner.hpp"
 
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 
 #include <cstdio>
 #include <exception>

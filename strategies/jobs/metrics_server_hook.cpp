@@ -5,7 +5,7 @@
 #include "actors/observing/exposition.hpp"
 #include "actors/observing/task_view.hpp"
 #include "actors/world/world.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 
 #include <utility>
 

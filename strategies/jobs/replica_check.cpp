@@ -3,7 +3,7 @@
 #include "strategies/jobs/replica_check.hpp"
 
 #include "kernels/tensor/crc32c.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -4,7 +4,7 @@
 
 #include "actors/training/replica.hpp"
 #include "actors/world/ask.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/owner_replication.hpp"
 

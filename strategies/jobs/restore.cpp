@@ -3,7 +3,7 @@
 #include "strategies/jobs/restore.hpp"
 
 #include "actors/world/ask.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/jobs/checkpoint.hpp"
 

@@ -6,7 +6,7 @@
 #include "actors/interfaces/activity_messages.hpp"
 #include "actors/recording/seconds.hpp"
 #include "actors/world/completion.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 
 #include <caf/event_based_actor.hpp>
 #include <caf/send.hpp>

@@ -3,9 +3,9 @@
 #include "strategies/jobs/spread_snapshot.hpp"
 
 #include "actors/checkpoint/job_file.hpp"
-#include "messages/failure.hpp"
-#include "messages/limits.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/checks/limits.hpp"
+#include "messages/errors/failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/contexts/gathered_texts.hpp"
 
 #include <algorithm>

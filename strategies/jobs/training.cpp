@@ -4,7 +4,7 @@
 
 #include "actors/policies/step_rules.hpp"
 #include "actors/world/users_code.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/contexts/context.hpp"
 #include "strategies/contexts/replica_function.hpp"
 #include "strategies/jobs/job_runner.hpp"

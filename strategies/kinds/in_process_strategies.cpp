@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lays out the strategies of one process.
-#include "messages/failure.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/contexts/default_strategy.hpp"
 #include "strategies/kinds/central_storage_strategy.hpp"
 #include "strategies/kinds/mirrored_strategy.hpp"

@@ -5,7 +5,7 @@
 #include "actors/collective/collective_group.hpp"
 #include "actors/gpu/device_communicator.hpp"
 #include "actors/gpu/gpu.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/kinds/mirrored_strategy.hpp"
 #include "strategies/reduce/cross_device_choice.hpp"
 

@@ -2,7 +2,7 @@
 // Checks the gradients of a batch, and adds them to those of the batches before.
 #include "strategies/optimizers/accumulated_batches.hpp"
 
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/reduce/cross_device_ops.hpp"
 
 #include <utility>

@@ -4,7 +4,7 @@
 
 #include "kernels/math/clip.hpp"
 #include "kernels/math/reduce.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/contexts/gradient_values.hpp"
 
 #include <cmath>

@@ -4,8 +4,8 @@
 
 #include "actors/training/accumulator.hpp"
 #include "actors/world/ask.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "messages/tensor_message.hpp"
-#include "messages/throw_failure.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/context.hpp"
 #include "strategies/contexts/gradient_values.hpp"

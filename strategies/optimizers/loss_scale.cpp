@@ -3,7 +3,7 @@
 #include "strategies/optimizers/loss_scale.hpp"
 
 #include "kernels/math/reduce.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/contexts/gradient_values.hpp"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 #include "actors/training/token_queue.hpp"
 #include "actors/training/variable_bundle.hpp"
 #include "actors/world/ask.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/context.hpp"
 #include "strategies/contexts/job_actors.hpp"

@@ -3,7 +3,7 @@
 #include "strategies/reduce/adding_devices.hpp"
 
 #include "actors/recording/seconds.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 
 #include <chrono>
 #include <future>

@@ -4,7 +4,7 @@
 
 #include "actors/recording/records.hpp"
 #include "actors/world/compute_device.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 
 #include <chrono>
 #include <cstddef>

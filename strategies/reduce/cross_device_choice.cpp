@@ -2,8 +2,8 @@
 // Chooses cross-device operations by name, or by the devices.
 #include "strategies/reduce/cross_device_choice.hpp"
 
+#include "messages/errors/throw_failure.hpp"
 #include "messages/text.hpp"
-#include "messages/throw_failure.hpp"
 #include "strategies/reduce/hierarchical_copy_all_reduce.hpp"
 #include "strategies/reduce/nccl_all_reduce.hpp"
 #include "strategies/reduce/reduction_on_device.hpp"

@@ -2,7 +2,7 @@
 // Adds each half of the values onto its root, then the sums of both roots.
 #include "strategies/reduce/hierarchical_copy_all_reduce.hpp"
 
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 
 #include <utility>
 

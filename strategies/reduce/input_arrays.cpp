@@ -4,7 +4,7 @@
 
 #include "actors/world/activity.hpp"
 #include "actors/world/compute_device.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/reduce/on_host.hpp"
 #include "strategies/reduce/replica_devices.hpp"
 

@@ -3,7 +3,7 @@
 #include "strategies/reduce/named_devices.hpp"
 
 #include "actors/world/compute_device.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 
 #include <algorithm>
 #include <fmt/ranges.h>

@@ -3,8 +3,8 @@
 #include "strategies/reduce/nccl_all_reduce.hpp"
 
 #include "actors/recording/seconds.hpp"
-#include "messages/failure.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 
 #include <algorithm>
 #include <thread>

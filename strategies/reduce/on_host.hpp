@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/tensor/tensor.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 
 #include <algorithm>
 #include <cstdint>

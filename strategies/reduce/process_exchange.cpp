@@ -4,9 +4,9 @@
 
 #include "actors/gpu/device_communicator.hpp"
 #include "kernels/math/cast.hpp"
-#include "messages/assert.hpp"
-#include "messages/limits.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/checks/limits.hpp"
+#include "messages/errors/assert.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/reduce/on_host.hpp"
 #include "strategies/reduce/packs.hpp"
 

@@ -4,7 +4,7 @@
 
 #include "actors/gpu/device_communicator.hpp"
 #include "kernels/tensor/crc32c.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/reduce/on_host.hpp"
 #include "strategies/reduce/packs.hpp"
 

@@ -4,7 +4,7 @@
 
 #include "kernels/tensor/change.hpp"
 #include "kernels/tensor/elements.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/reduce/on_host.hpp"
 
 #include <algorithm>

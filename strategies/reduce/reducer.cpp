@@ -7,7 +7,7 @@
 #include "kernels/math/cast.hpp"
 #include "kernels/tensor/change.hpp"
 #include "kernels/tensor/gradient_sum.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/reduce/on_host.hpp"
 #include "strategies/reduce/process_exchange.hpp"
 #include "strategies/reduce/reduce_leaves.hpp"

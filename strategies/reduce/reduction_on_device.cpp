@@ -2,7 +2,7 @@
 // Asks one device for sums, and waits for it.
 #include "strategies/reduce/reduction_on_device.hpp"
 
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/reduce/on_host.hpp"
 
 #include <algorithm>

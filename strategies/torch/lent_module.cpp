@@ -2,7 +2,7 @@
 // Lends a module the variables' memory, and takes the gradients that libtorch's autograd leaves.
 #include "strategies/torch/lent_module.hpp"
 
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/torch/torch_draws.hpp"
 #include "strategies/torch/torch_products.hpp"
 #include "strategies/torch/torch_tensors.hpp"

@@ -2,7 +2,7 @@
 // Makes a module for each replica, and lends it the variables.
 #include "strategies/torch/torch_modules.hpp"
 
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/contexts/replica_function.hpp"
 #include "strategies/torch/lent_module.hpp"
 

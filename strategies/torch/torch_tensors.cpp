@@ -2,7 +2,7 @@
 // Lends memory to libtorch, and borrows its own.
 #include "strategies/torch/torch_tensors.hpp"
 
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 
 #include <ATen/ATen.h>
 #include <memory>

@@ -2,9 +2,9 @@
 // Refuses leaves that do not fit, or that no message can carry.
 #include "strategies/values/closure_leaves.hpp"
 
-#include "messages/assert.hpp"
-#include "messages/limits.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/checks/limits.hpp"
+#include "messages/errors/assert.hpp"
+#include "messages/errors/throw_failure.hpp"
 
 namespace troupe {
 

@@ -4,7 +4,7 @@
 
 #include "kernels/tensor/tensor.hpp"
 #include "messages/coordinator_message.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/values/nest.hpp"
 
 #include <array>

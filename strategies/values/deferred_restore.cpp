@@ -2,8 +2,8 @@
 // Checks that the saved state fits a new variable, and cuts it for shards.
 #include "strategies/values/deferred_restore.hpp"
 
-#include "messages/assert.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/assert.hpp"
+#include "messages/errors/throw_failure.hpp"
 
 namespace troupe {
 

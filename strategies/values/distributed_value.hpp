@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/tensor/tensor.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/values/variable.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // Refuses nests and distributed values that do not fit the replicas.
 #include "strategies/values/nest.hpp"
 
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 
 namespace troupe {
 

@@ -3,7 +3,7 @@
 // `zip_nest`, does all that is done leaf by leaf.
 #pragma once
 
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/values/distributed_value.hpp"
 
 #include <array>

@@ -2,7 +2,7 @@
 // Counts the shards of a variable.
 #include "strategies/values/partitioner.hpp"
 
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 #include "actors/world/ask.hpp"
 #include "kernels/math/cast.hpp"
 #include "kernels/math/elementwise.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/context.hpp"
 

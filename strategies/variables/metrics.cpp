@@ -3,7 +3,7 @@
 #include "strategies/variables/metrics.hpp"
 
 #include "kernels/tensor/elements.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 // Reads, changes and cuts a table by the rows of its shards.
 #include "strategies/variables/sharded_variable.hpp"
 
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/contexts/gradient_values.hpp"
 #include "strategies/contexts/strategy_extended.hpp"
 #include "strategies/reduce/cross_device_ops.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A text as a cluster file in TOML, and as the value of --cluster. The cluster that is proposed in
 // its place must be right.
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 #include "strategies/cluster/cluster_check.hpp"
 #include "strategies/cluster/cluster_file.hpp"
 #include "strategies/cluster/cluster_flags.hpp"

@@ -3,7 +3,7 @@
 // result must not depend on how many bytes are read at a time, and a sender must not make the
 // receiver keep more than it was granted.
 #include "actors/net/sockets/inbox.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 #include "tests/fuzz/fuzz_target.hpp"
 
 #include <algorithm>

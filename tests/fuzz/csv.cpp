@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes as tables: a CSV file with and without a header, and one of measured times.
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 #include "simulation/distributions/trace_table.hpp"
 #include "strategies/data/csv_file.hpp"
 #include "tests/fuzz/datasets.hpp"

@@ -2,7 +2,7 @@
 // Reading a dataset of hostile bytes to its end.
 #pragma once
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 #include "strategies/data/dataset.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A text as the expression of computing times. An accepted one must read the same as we write it,
 // and draw times that a simulation can take.
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 #include "simulation/distributions/distribution.hpp"
 #include "tests/fuzz/fuzz_target.hpp"
 

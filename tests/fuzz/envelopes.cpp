@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes of a peer as the only segment of a frame with a table that is right, so that nothing is
 // spent on finding one. An accepted message must be readable to the end.
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 #include "tests/fuzz/fuzz_target.hpp"
 #include "tests/fuzz/received_exactly.hpp"
 #include "tests/messages/examples.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes of a peer as a frame: segment table, segments, every pointer. A message must be
 // accepted or refused in the same way wherever in memory it lies.
-#include "messages/assert.hpp"
 #include "messages/collective_message.hpp"
+#include "messages/errors/assert.hpp"
 #include "tests/fuzz/fuzz_target.hpp"
 #include "tests/fuzz/received_exactly.hpp"
 #include "tests/messages/examples.hpp"

@@ -2,7 +2,7 @@
 // A text as Slurm's lists of hosts and of tasks on each, and as an address: what is accepted must
 // have as many parts as one machine can hold.
 #include "actors/net/host_port.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 #include "strategies/cluster/host_list.hpp"
 #include "tests/fuzz/fuzz_target.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A text as the ledger of a run, behind the line that all of them begin with.
 #include "actors/recording/ledger_file.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 #include "simulation/replay/recorded_run.hpp"
 #include "tests/fuzz/fuzz_target.hpp"
 

@@ -3,7 +3,7 @@
 // sendable again, and be the same then.
 #include "actors/net/network_messages.hpp"
 #include "actors/net/parcel_codec.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 #include "tests/fuzz/fuzz_target.hpp"
 #include "tests/fuzz/received_exactly.hpp"
 #include "tests/messages/trial_messages.hpp"

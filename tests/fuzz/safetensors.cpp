@@ -3,7 +3,7 @@
 // the same in a header that we write of them and read again.
 #include "actors/checkpoint/safetensors_file.hpp"
 #include "actors/checkpoint/safetensors_header.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 #include "tests/fuzz/fuzz_target.hpp"
 
 namespace troupe::fuzz {

@@ -3,7 +3,7 @@
 // proposed in its place must be right.
 #include "strategies/cluster/tf_config.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 #include "strategies/cluster/cluster_check.hpp"
 #include "tests/fuzz/fuzz_target.hpp"
 

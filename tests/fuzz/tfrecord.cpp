@@ -3,7 +3,7 @@
 // them.
 #include "actors/recording/tfrecord.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 #include "strategies/data/tfrecord_file.hpp"
 #include "tests/fuzz/fuzz_target.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A server's answer at /metrics and, behind an empty line, at /actors, as `troupe top` shows
 // it. Whatever it is, the page fits its window and sends nothing but letters to the terminal.
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 #include "tests/fuzz/fuzz_target.hpp"
 #include "tools/top/view.hpp"
 

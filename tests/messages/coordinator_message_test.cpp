@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls of functions, and what came of them, arrive as they were sent.
+#include "messages/checks/limits.hpp"
 #include "messages/coordinator_message.hpp"
-#include "messages/limits.hpp"
 #include "tests/doctest.hpp"
 #include "tests/messages/examples.hpp"
 #include "tests/messages/hostile_frame.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes of a peer are either a message that reads without a fault or an error: truncated, flipped,
 // oversized, amplified, nested and foreign frames are tried.
+#include "messages/checks/limits.hpp"
 #include "messages/collective_message.hpp"
 #include "messages/decode.hpp"
-#include "messages/limits.hpp"
 #include "messages/training_message.hpp"
 #include "tests/doctest.hpp"
 #include "tests/messages/hostile_frame.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frames refer to the memory of their message, and any Cap'n Proto tool can read them.
+#include "messages/checks/limits.hpp"
 #include "messages/frame.hpp"
-#include "messages/limits.hpp"
 #include "messages/training_message.hpp"
 #include "tests/doctest.hpp"
 #include "tests/messages/examples.hpp"

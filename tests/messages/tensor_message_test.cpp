@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors get into and out of messages without being copied: shown by where they lie.
-#include "messages/failure.hpp"
-#include "messages/limits.hpp"
+#include "messages/checks/limits.hpp"
+#include "messages/errors/failure.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 #include "tests/doctest.hpp"

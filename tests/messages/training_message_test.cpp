@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every message arrives as it was sent: each is built, framed, decoded and compared field by field.
 #include "messages/body.hpp"
+#include "messages/checks/limits.hpp"
 #include "messages/cluster_message.hpp"
 #include "messages/collective_message.hpp"
-#include "messages/limits.hpp"
 #include "messages/link_message.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"

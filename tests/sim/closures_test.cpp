@@ -8,7 +8,7 @@
 #include "actors/training/variable_owner.hpp"
 #include "kernels/tensor/change.hpp"
 #include "kernels/tensor/random.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 #include "simulation/network/simulated_network.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: the direct engine decides as the actors do. Method: jobs that are drawn, ties included, run
 // by both engines and compared record by record; and proof that all kinds of jobs were among them.
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "tests/doctest.hpp"
 #include "tests/sim/drawn_scenario.hpp"
 #include "tests/sim/stuck_alarm.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a step of a job of collectives takes as long as its slowest replica and the rounds of its
 // plan. Method: closed forms of rounds, bytes and order statistics.
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "simulation/collective_job.hpp"
 #include "tests/simulation/harmonic.hpp"
 #include "tests/simulation/target.hpp"

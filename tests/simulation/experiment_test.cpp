@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: the figures of an experiment are those of its steps, add up, and come out the same again.
 // Method: small experiments with figures that are known exactly, and one against another.
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "simulation/experiment.hpp"
 #include "simulation/ledger_hash.hpp"
 #include "simulation/on_threads.hpp"

@@ -2,7 +2,7 @@
 // Goal: what is learnt in virtual time is what the protocol makes of the gradients: dropped ones
 // are missed, stale ones harm, local steps are averaged. Method: logistic regression with a truth
 // that is known, held against plain loops where a loop can say it.
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "simulation/distributions/distribution.hpp"
 #include "simulation/logistic_task.hpp"
 #include "simulation/scenario.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: the three policies cost what theory says. Method: the actors of a real job in virtual time,
 // held against step patterns and closed forms that are independent of our code.
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "simulation/scenario.hpp"
 #include "tests/doctest.hpp"
 #include "tests/simulation/harmonic.hpp"

@@ -2,7 +2,7 @@
 // Threads of programs, of which one at a time goes on.
 #include "tests/simulation/virtual_programs.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <caf/actor.hpp>
 #include <caf/message.hpp>

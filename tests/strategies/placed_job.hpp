@@ -5,7 +5,7 @@
 
 #include "actors/training/optimizer_settings.hpp"
 #include "actors/world/compute_device.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/contexts/gradient_buckets.hpp"
 #include "strategies/jobs/checkpoint_saver_hook.hpp"
 #include "strategies/optimizers/optimizer.hpp"

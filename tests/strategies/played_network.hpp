@@ -4,7 +4,7 @@
 
 #include "actors/net/cluster_layout.hpp"
 #include "actors/net/sockets/socket_network.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "tests/actors/net/direct_network.hpp"
 #include "tests/actors/net/free_addresses.hpp"
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/world/task.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 
 namespace troupe::test {
 

@@ -23,7 +23,7 @@ import tidy
 
 # Headers that many others include: most of the time goes into them. A header finds the first of them that it includes.
 SHARED = ("strategies/contexts/strategy.hpp", "actors/interfaces/interfaces.hpp", "messages/msg.hpp", "kernels/tensor/tensor.hpp",
-          "messages/errc.hpp")
+          "messages/errors/errc.hpp")
 
 
 def flags_only(entry):

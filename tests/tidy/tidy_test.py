@@ -15,10 +15,10 @@ SLASHES = "// SPDX-License-Identifier: Apache-2.0\n// This file, in one sentence
 HASHES = "# SPDX-License-Identifier: Apache-2.0\n"
 HEADER = SLASHES + "#pragma once\n"
 CLEAN = {
-    "messages/errc.hpp": HEADER,
+    "messages/errors/errc.hpp": HEADER,
     "messages/tensor.capnp": HASHES,
     "messages/msg.hpp": HEADER + '#include "messages/tensor.capnp.h"\n#include <capnp/message.h>\n',
-    "kernels/sum.hpp": HEADER + '#include "messages/errc.hpp"\n',
+    "kernels/sum.hpp": HEADER + '#include "messages/errors/errc.hpp"\n',
     "kernels/sum_cpu.cpp": SLASHES + '#include "kernels/sum.hpp"\n#include <vector>\n',
     "kernels/sum_cuda.cu": SLASHES + '#include "kernels/sum.hpp"\n',
     "actors/chief.hpp": HEADER + '#include "kernels/sum.hpp"\n#include "messages/msg.hpp"\n#include <caf/actor.hpp>\n',

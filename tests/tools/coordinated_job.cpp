@@ -2,7 +2,7 @@
 // A job that a coordinator gives out: coordinated_job STEPS [HOLDERS]. Each step takes some
 // milliseconds, adds 1 to a variable by hand, and to another one by its gradient. A chief that gets
 // SIGUSR1 makes no more than the 50 steps under way. A line on standard error tells each event.
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster/server.hpp"
 #include "strategies/coordinator/cluster_coordinator.hpp"

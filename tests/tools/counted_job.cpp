@@ -3,7 +3,7 @@
 // gradient adds 1 to a row of its own, until SIGTERM. At the end the chief compares the rows with
 // its ledger: each gradient that the ledger has as accepted is part of the variable exactly once,
 // and no other gradient is. A line on standard error tells each event.
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster/server.hpp"
 #include "strategies/contexts/strategy.hpp"

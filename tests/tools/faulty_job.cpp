@@ -8,7 +8,7 @@
 // STRATEGY: backup and all train by parameter servers, with one gradient less than there are
 // replicas, and with all; meeting by a multi_worker_mirrored_strategy; coordinator by closures.
 // HOLDERS: how many parameter servers hold each variable, 1 or 2.
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster/server.hpp"
 #include "strategies/coordinator/cluster_coordinator.hpp"

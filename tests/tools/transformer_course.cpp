@@ -5,7 +5,7 @@
 // FILE begins with a line of JSON: extents of the variables, windows, context, heads and steps.
 // Then come the variables (f32) and, for each step, the windows, the bytes after each of their
 // positions (i64) and the loss (f64).
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/jobs/training.hpp"
 #include "strategies/optimizers/sync_replicas_optimizer.hpp"
 #include "tools/language/language_model.hpp"

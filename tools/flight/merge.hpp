@@ -2,7 +2,7 @@
 // Reads the flight records of several tasks, compares them, and shows them as one.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cstdint>
 #include <optional>

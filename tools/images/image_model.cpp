@@ -3,7 +3,7 @@
 #include "tools/images/image_model.hpp"
 
 #include "kernels/math/images/image_windows.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #if TROUPE_CUDA
 #  include "actors/gpu/cuda_device.hpp"

@@ -5,7 +5,7 @@
 #include "actors/gpu/step_on_stream.hpp"
 #include "kernels/tensor/random.hpp"
 #include "kernels/tensor/tensor.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "tools/images/image_set.hpp"
 #include "tools/model/model_variable.hpp"
 

@@ -2,7 +2,7 @@
 // Reads labelled images from a folder of IDX files, such as MNIST.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cstddef>
 #include <cstdint>

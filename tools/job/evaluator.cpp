@@ -4,7 +4,7 @@
 
 #include "actors/recording/evaluation_file.hpp"
 #include "actors/recording/event_file.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/run/run_directory.hpp"
 #include "tools/run/run_folder_hook.hpp"

@@ -2,7 +2,7 @@
 // Reads the command line of a trainer, and passes calls on to the job that it asks for.
 #include "tools/job/job.hpp"
 
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "tools/job/job_cluster.hpp"
 #include "tools/job/running_job.hpp"
 #include "tools/options/command_options.hpp"

@@ -2,7 +2,7 @@
 // A trainer's job: the command line, the cluster, the run folder, the summary and the exit code.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "strategies/cluster/server.hpp"
 #include "strategies/jobs/training.hpp"
 #include "tools/job/job_optimizer.hpp"

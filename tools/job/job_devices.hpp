@@ -2,7 +2,7 @@
 // Opens the GPUs of a job's process.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "strategies/cluster/resolved_cluster.hpp"
 #include "tools/options/job_options.hpp"
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/interfaces/job_report.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "strategies/cluster/resolved_cluster.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/job/job_subject.hpp"

@@ -4,7 +4,7 @@
 
 #include "actors/net/host_port.hpp"
 #include "actors/observing/http_token.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/cluster/network_card.hpp"
 
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 #include "tools/job/option_agreement.hpp"
 
 #include "actors/training/agreement.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/contexts/gathered_texts.hpp"
 #include "tools/options/config_file.hpp"
 

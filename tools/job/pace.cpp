@@ -2,7 +2,7 @@
 // Draws computing times, and multiplies those of slow replicas.
 #include "tools/job/pace.hpp"
 
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "simulation/distributions/distribution.hpp"
 
 #include <algorithm>

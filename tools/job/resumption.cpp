@@ -2,7 +2,7 @@
 // Looks for checkpoints, and checks that they fit.
 #include "tools/job/resumption.hpp"
 
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "tools/options/config_file.hpp"
 #include "tools/run/run_directory.hpp"
 #include "tools/system/standard_streams.hpp"

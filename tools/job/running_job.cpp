@@ -5,7 +5,7 @@
 #include "actors/recording/seconds.hpp"
 #include "actors/world/compute_device.hpp"
 #include "kernels/math/matmul.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/jobs/checkpoint_saver_hook.hpp"
 #include "strategies/jobs/flight_recorder_hook.hpp"
 #include "tools/job/evaluator.hpp"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/interfaces/job_snapshot.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "strategies/values/variable.hpp"
 
 #include <span>

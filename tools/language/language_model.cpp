@@ -3,7 +3,7 @@
 #include "tools/language/language_model.hpp"
 
 #include "actors/world/compute_device.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 #include "tools/language/transformer.hpp"
 
 #if TROUPE_CUDA

@@ -6,7 +6,7 @@
 #include "kernels/tape/tape.hpp"
 #include "kernels/tensor/random.hpp"
 #include "kernels/tensor/tensor.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "tools/model/model_variable.hpp"
 
 #include <cstdint>

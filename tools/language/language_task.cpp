@@ -2,7 +2,7 @@
 // Divides a text among replicas, and computes losses and gradients of their parts.
 #include "tools/language/language_task.hpp"
 
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 
 #include <fmt/format.h>
 #include <string_view>

@@ -2,7 +2,7 @@
 // Draws bytes one after the other.
 #include "tools/language/sampling.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 // The variables and the dropout keys of a transformer.
 #include "tools/language/transformer.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <cmath>
 #include <string>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/net/host_port.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <chrono>
 #include <cstdint>

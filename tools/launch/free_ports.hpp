@@ -2,7 +2,7 @@
 // Ports of this machine that no process listens at.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,7 @@
 // The choice of the tasks that `--kill-every` kills.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "tools/launch/tasks.hpp"
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 // Keeps a queue of lines for each task, and counts the lines that stand in several queues.
 #include "tools/launch/line_folder.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/net/placement.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <optional>
 #include <string>

@@ -3,7 +3,7 @@
 #include "tools/launch/outcome.hpp"
 
 #include "actors/recording/seconds.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 #include "tools/launch/output_protocol.hpp"
 
 #include "actors/net/host_port.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 #include "tools/launch/command_line.hpp"
 
 #include <fmt/format.h>

@@ -11,7 +11,7 @@
 // task is over.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "tools/launch/line_splitter.hpp"
 #include "tools/launch/tasks.hpp"
 

@@ -2,7 +2,7 @@
 // Dials the other launcher, greets it and sends lines.
 #include "tools/launch/output_sender.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 #include "messages/printable.hpp"
 #include "tools/launch/task_process.hpp"
 

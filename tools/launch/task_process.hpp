@@ -2,7 +2,7 @@
 // Starts a program that ends with this process, in a process group of its own.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <span>
 #include <string>

@@ -3,7 +3,7 @@
 #include "tools/launch/tasks.hpp"
 
 #include "actors/net/host_port.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 #include "strategies/cluster/cluster_spec.hpp"
 #include "strategies/cluster/launcher_notice.hpp"
 #include "strategies/cluster/task_types.hpp"

@@ -3,7 +3,7 @@
 #include "tools/options/cluster_arguments.hpp"
 
 #include "actors/net/host_port.hpp"
-#include "messages/limits.hpp"
+#include "messages/checks/limits.hpp"
 
 #include <cmath>
 

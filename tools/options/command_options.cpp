@@ -2,7 +2,7 @@
 // Adding options to CLI11, and putting its help and errors into our words.
 #include "tools/options/command_options.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 #include "tools/options/help.hpp"
 #include "tools/options/nearest_name.hpp"
 

@@ -2,7 +2,7 @@
 // Prints what a command says before it runs, or instead: help, errors, output that failed.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/system/standard_streams.hpp"
 

@@ -2,7 +2,7 @@
 // Checks that options of a job make sense together.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "tools/options/command_options.hpp"
 #include "tools/options/job_options.hpp"
 #include "tools/options/option_origin.hpp"

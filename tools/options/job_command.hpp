@@ -2,7 +2,7 @@
 // The command line of a program that runs a job.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "strategies/cluster/cluster_flags.hpp"
 #include "strategies/cluster/server.hpp"
 #include "tools/options/command_options.hpp"

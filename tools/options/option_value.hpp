@@ -2,7 +2,7 @@
 // Reads values of options from texts, and writes them: alike on command lines and in files.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "messages/text.hpp"
 
 #include <chrono>

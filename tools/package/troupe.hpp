@@ -5,7 +5,7 @@
 #include "kernels/tape/tape.hpp"
 #include "kernels/tensor/random.hpp"
 #include "kernels/tensor/tensor.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster/server.hpp"
 #include "strategies/data/dataset.hpp"

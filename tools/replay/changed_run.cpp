@@ -3,7 +3,7 @@
 #include "tools/replay/changed_run.hpp"
 
 #include "actors/recording/seconds.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "simulation/on_threads.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // A run, read from its folder to be replayed.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "simulation/replay/recorded_run.hpp"
 #include "tools/options/job_options.hpp"
 

@@ -2,7 +2,7 @@
 // Adds values to a table, and folds it.
 #include "tools/report/folding_table.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <utility>

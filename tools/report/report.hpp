@@ -2,7 +2,7 @@
 // Writes report.html: a run on one page, which needs no network and no server.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "tools/options/job_options.hpp"
 #include "tools/report/run_files.hpp"
 #include "tools/report/run_json.hpp"

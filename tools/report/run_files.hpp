@@ -2,7 +2,7 @@
 // Reads the tables of a run's folder.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "tools/report/run_view.hpp"
 
 #include <cstdint>

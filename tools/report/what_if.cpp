@@ -4,7 +4,7 @@
 
 #include "actors/recording/input_file.hpp"
 #include "actors/recording/ledger_file.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "tools/run/run_directory.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // Estimates how long a step of a run would take with one thing changed.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "tools/replay/changed_run.hpp"
 
 #include <cstddef>

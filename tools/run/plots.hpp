@@ -2,7 +2,7 @@
 // Draws the plots of a run: loss.svg and steps.svg.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "tools/run/quality_measure.hpp"
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // Finds the folders of a job's attempts, where a launcher starts it again after a failure.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "strategies/cluster/environment.hpp"
 
 #include <string>

@@ -2,7 +2,7 @@
 // Makes the folder of a run, and names the files in it.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <chrono>
 #include <filesystem>

@@ -4,7 +4,7 @@
 
 #include "actors/recording/replica_table.hpp"
 #include "actors/recording/step_figures.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/contexts/strategy.hpp"
 #include "tools/run/run_directory.hpp"
 

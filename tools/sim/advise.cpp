@@ -2,7 +2,7 @@
 // Has the simulator try numbers of backups and policies, and puts the answer into words.
 #include "tools/sim/advise.hpp"
 
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/options/help.hpp"
 #include "tools/sim/goodput.hpp"

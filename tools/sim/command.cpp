@@ -3,7 +3,7 @@
 #include "tools/sim/command.hpp"
 
 #include "kernels/tensor/huge_pages.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "simulation/on_threads.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/options/help.hpp"

@@ -2,7 +2,7 @@
 // Reads the command line of `troupe sim`: options, a scenario file, sweeps.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "simulation/reports/iteration_curve.hpp"
 #include "tools/sim/options.hpp"
 

@@ -2,7 +2,7 @@
 // `troupe sim fit TRACE`: finds the distribution that measured computing times have.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "simulation/fitting/trace_fit.hpp"
 
 #include <string>

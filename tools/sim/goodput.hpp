@@ -2,7 +2,7 @@
 // `troupe sim goodput`: computes how much of a job's time is useful work on nodes that fail.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "simulation/reports/goodput.hpp"
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 #include "tools/sim/learning.hpp"
 
 #include "actors/training/optimizer_settings.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "simulation/logistic_task.hpp"
 #include "tools/language/language_task.hpp"
 #include "tools/model/training_defaults.hpp"

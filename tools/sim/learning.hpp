@@ -2,7 +2,7 @@
 // Makes the learning problems of `troupe sim --train`.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "simulation/learning.hpp"
 #include "tools/sim/options.hpp"
 

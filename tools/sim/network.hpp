@@ -2,7 +2,7 @@
 // Reads the networks and faults of options and scenario files.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "simulation/faults/fault.hpp"
 #include "simulation/network/network_options.hpp"
 #include "tools/sim/options.hpp"

@@ -2,7 +2,7 @@
 // The options of `troupe sim`, and the experiment that they describe.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "simulation/experiment.hpp"
 #include "tools/options/command_options.hpp"
 

@@ -3,7 +3,7 @@
 #include "tools/sim/replay.hpp"
 
 #include "actors/recording/seconds.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/options/command_options.hpp"
 #include "tools/options/help.hpp"

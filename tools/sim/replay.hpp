@@ -2,7 +2,7 @@
 // `troupe sim replay RUN_DIR`: estimates how long a run would have taken with one thing changed.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "tools/replay/changed_run.hpp"
 
 #include <string>

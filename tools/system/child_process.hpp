@@ -2,7 +2,7 @@
 // Runs another program, and waits for it until a timeout.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <chrono>
 #include <filesystem>

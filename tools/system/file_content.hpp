@@ -2,7 +2,7 @@
 // Reads a whole file.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cstdint>
 #include <string>

@@ -2,7 +2,7 @@
 // Passes signals from a handler to a thread, which reacts to them.
 #include "tools/system/signal_watch.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 
 #include <cerrno>

@@ -2,7 +2,7 @@
 // The page that `troupe top` shows of a job, made from the metrics and actors that it serves.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cstdint>
 #include <limits>

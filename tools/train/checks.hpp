@@ -2,7 +2,7 @@
 // Checks that options of `troupe train`, each valid alone, make sense together.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "tools/options/job_checks.hpp"
 #include "tools/train/train_options.hpp"
 

@@ -2,7 +2,7 @@
 // Makes a job that trains the model of the options on their data.
 #include "tools/train/command.hpp"
 
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "tools/job/job.hpp"
 #include "tools/job/job_request.hpp"
 #include "tools/options/command_options.hpp"

@@ -2,7 +2,7 @@
 // Reads the command line of `troupe train` into checked options.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "tools/options/job_command.hpp"
 #include "tools/train/train_options.hpp"
 

@@ -2,7 +2,7 @@
 // Measures how small gzip and xz make a text, to compare a language model with them.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cstdint>
 #include <string_view>

@@ -2,7 +2,7 @@
 // The learning problem of a job: a model, its data, and its evaluation.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 #include "tools/model/model_variable.hpp"
 #include "tools/model/training_step.hpp"
 #include "tools/run/plots.hpp"

@@ -2,7 +2,7 @@
 // The text that a model learns, in two parts: one to train on, and one to evaluate on.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -2,7 +2,7 @@
 // Where a host is, asked without waiting longer than the caller wants.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>

@@ -3,7 +3,7 @@
 #include "actors/net/sockets/outbox.hpp"
 
 #include "actors/net/sockets/byte_stream.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 

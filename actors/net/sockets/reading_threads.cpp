@@ -4,7 +4,7 @@
 
 #include "actors/interfaces/caf_compat.hpp"
 #include "actors/net/sockets/read_watch.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/execution_unit.hpp>

@@ -3,7 +3,7 @@
 // direction.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <atomic>
 #include <cstddef>

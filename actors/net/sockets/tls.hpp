@@ -2,7 +2,7 @@
 // The terms of every TLS connection.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <boost/asio/ssl/context.hpp>
 

@@ -4,7 +4,7 @@
 
 #include "kernels/math/images/image_windows.hpp"
 #include "kernels/tensor/context.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <cstddef>
 #include <span>

@@ -3,7 +3,7 @@
 #include "kernels/math/images/convolution.hpp"
 
 #include "kernels/math/one_openmp_thread.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <new>

@@ -3,7 +3,7 @@
 #include "kernels/math/images/max_pool.hpp"
 
 #include "kernels/tensor/parallel.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <cstring>

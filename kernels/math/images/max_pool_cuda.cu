@@ -2,7 +2,7 @@
 // The largest number of each window on a GPU.
 #include "kernels/cuda/launch.cuh"
 #include "kernels/math/images/max_pool.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 namespace troupe::cuda {
 

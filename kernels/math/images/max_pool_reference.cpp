@@ -2,7 +2,7 @@
 // The largest number of each window, one channel after the other.
 #include "kernels/math/images/max_pool.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 #include "strategies/cluster/resolvers/kubernetes_resolver.hpp"
 
 #include "actors/observing/http_client.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/cluster/launch_slots.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // Makes tasks with ports and GPUs of Slurm's variables.
 #include "strategies/cluster/resolvers/slurm_resolver.hpp"
 
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/cluster/host_list.hpp"
 
 #include <algorithm>

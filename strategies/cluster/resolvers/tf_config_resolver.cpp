@@ -2,7 +2,7 @@
 // Reads TF_CONFIG for a resolver, and for `resolve`.
 #include "strategies/cluster/resolvers/tf_config_resolver.hpp"
 
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/cluster/cluster_check.hpp"
 
 namespace troupe {

@@ -3,7 +3,7 @@
 #include "strategies/cluster/resolvers/torchrun_resolver.hpp"
 
 #include "actors/net/host_port.hpp"
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 // Joins the jobs of several clusters.
 #include "strategies/cluster/resolvers/union_resolver.hpp"
 
-#include "messages/throw_failure.hpp"
+#include "messages/errors/throw_failure.hpp"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 // of calls.
 #include "actors/collective/collective_agreement.hpp"
 #include "kernels/tensor/change.hpp"
-#include "messages/limits.hpp"
+#include "messages/checks/limits.hpp"
 #include "tests/doctest.hpp"
 
 #include <algorithm>

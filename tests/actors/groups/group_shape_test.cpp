@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: members are counted along dimensions with names. Method: small shapes, counted by hand.
 #include "actors/groups/group_shape.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "tests/doctest.hpp"
 
 namespace group_shape_test {

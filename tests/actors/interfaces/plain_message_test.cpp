@@ -3,7 +3,7 @@
 // Method: its example, asked by a coroutine.
 #include "actors/interfaces/caf_compat.hpp"
 #include "actors/world/activity.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "tests/actors/hosted_coroutine.hpp"
 
 #include <caf/meta/type_name.hpp>

@@ -2,7 +2,7 @@
 // Goal: what a failover client has asked is asked again in the right order, and a chief is told of
 // each gradient once. Method: the parts of its state, without actors.
 #include "actors/replication/failover_client.hpp"
-#include "messages/limits.hpp"
+#include "messages/checks/limits.hpp"
 #include "messages/replication_message.hpp"
 #include "messages/training_message.hpp"
 #include "tests/doctest.hpp"

@@ -4,7 +4,7 @@
 // messages are lost, doubled and late.
 #include "actors/replication/request_session.hpp"
 #include "kernels/tensor/random.hpp"
-#include "messages/limits.hpp"
+#include "messages/checks/limits.hpp"
 #include "tests/doctest.hpp"
 
 #include <array>

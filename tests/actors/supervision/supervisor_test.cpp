@@ -4,7 +4,7 @@
 // told.
 #include "actors/groups/group.hpp"
 #include "actors/supervision/supervisor.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "tests/actors/deterministic_world.hpp"
 
 #include <stdexcept>

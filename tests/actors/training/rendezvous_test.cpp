@@ -3,7 +3,7 @@
 // is none. Method: replicas that are puppets, so that messages come in every order that there can
 // be.
 #include "actors/training/rendezvous.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "tests/actors/deterministic_world.hpp"
 
 #include <stdexcept>

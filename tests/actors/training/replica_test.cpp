@@ -2,7 +2,7 @@
 // Goal: the chief hears of a replica when it comes and when it leaves, whatever its coroutine does.
 // Method: a puppet for a chief, and bodies that end in every way there is.
 #include "actors/training/replica.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "messages/training_message.hpp"
 #include "tests/actors/hosted_coroutine.hpp"
 

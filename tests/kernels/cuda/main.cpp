@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The main function of the GPU tests: where there is no GPU, they are skipped.
 #include "kernels/cuda/device.hpp"
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <cstdio>
 

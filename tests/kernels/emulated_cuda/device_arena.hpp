@@ -2,7 +2,7 @@
 // The memory of the emulated devices: pages that only the device's work may touch.
 #pragma once
 
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA runtime in the process's own memory: devices, streams, events, copies and graphs.
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 #include "tests/kernels/emulated_cuda/device_arena.hpp"
 #include "tests/kernels/emulated_cuda/emulator.hpp"
 

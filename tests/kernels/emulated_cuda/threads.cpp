@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The threads of a block as fibers that take turns.
 #undef _FORTIFY_SOURCE // it takes a jump to another stack for an attack
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 #include "tests/kernels/emulated_cuda/emulator.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // Goal: the 16-bit formats convert as IEEE 754 says. Method: every bit pattern, every boundary
 // between two neighbours, and random floats, against Eigen's conversions.
 #include "kernels/math/cast.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "tests/kernels/arrays.hpp"
 
 #include <Eigen/Core>

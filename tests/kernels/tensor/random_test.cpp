@@ -4,7 +4,7 @@
 // long streams.
 #include "kernels/tensor/random.hpp"
 #include "kernels/tensor/random_lanes.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "tests/doctest.hpp"
 
 #include <cmath>

@@ -3,7 +3,7 @@
 // Method: small tensors of counted numbers.
 #include "kernels/tensor/eigen.hpp"
 #include "kernels/tensor/tensor.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "tests/doctest.hpp"
 
 #include <new>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: what goes wrong shows as it should, and the job does with it what it should. Method: whole
 // jobs in virtual time, one fault each, with computing times of 1 s where steps are counted.
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "messages/training_message.hpp"
 #include "simulation/scenario.hpp"
 #include "simulation/statistics.hpp"

@@ -3,7 +3,7 @@
 #include "tests/simulation/network/process_placement.hpp"
 
 #include "actors/recording/seconds.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <fmt/format.h>
 #include <future>

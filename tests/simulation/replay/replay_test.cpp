@@ -3,7 +3,7 @@
 // Method: simulated runs as ledgers, read back and replayed; ledgers written by hand; and, with
 // --no-skip, a run of the threads world; its fidelity is printed.
 #include "actors/recording/ledger_file.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "simulation/ledger_hash.hpp"
 #include "simulation/replay/replay.hpp"
 #include "strategies/jobs/training.hpp"

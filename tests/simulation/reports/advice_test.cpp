@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: the search finds the number of backups with the lowest cost, and says when there is none to
 // gain. Method: made-up costs with a known lowest one; simulations with a known answer.
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "simulation/reports/advice.hpp"
 #include "tests/doctest.hpp"
 #include "tests/simulation/harmonic.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: variables are what they were made from, and what cannot be made is refused in words.
 // Method: a strategy in either world, no training.
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/contexts/strategy.hpp"
 #include "strategies/optimizers/sync_replicas_optimizer.hpp"
 #include "strategies/variables/exponential_moving_average.hpp"

@@ -2,7 +2,7 @@
 // Goal: rows become the tensors asked for, with RFC 4180's quotes, and what is wrong is named by
 // row, column and byte. Method: small files written by hand.
 #include "kernels/tensor/elements.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/data/csv_file.hpp"
 #include "strategies/data/csv_rows.hpp"
 #include "tests/scratch_folder.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: each stage gives the elements that TensorFlow's stage of that name gives, and bad numbers
 // are refused. Method: ranges of numbers, written out.
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/data/dataset.hpp"
 #include "tests/doctest.hpp"
 #include "tests/strategies/data/numbers.hpp"

@@ -2,7 +2,7 @@
 // Goal: each step has one element for every replica of a pipeline, all pipelines end together, and
 // a resumed one goes on with the next step. Method: small numbers, written out: a step as
 // "[0 1]|[2 3]", one element for each replica.
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/data/distributed_dataset.hpp"
 #include "strategies/data/file_list.hpp"
 #include "strategies/data/text_file.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: arrays of every IDX type come out as numbers, and no header is believed. Method: files put
 // together by hand from the description of the format.
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/data/idx_file.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/strategies/data/memory_file.hpp"

@@ -2,7 +2,7 @@
 // Goal: arrays come out as NumPy put them in; what cannot be read is refused by name. Method: files
 // that numpy.lib.format.write_array of NumPy 2.4 made.
 #include "kernels/tensor/dtype.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/data/npy_file.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/strategies/data/memory_file.hpp"

@@ -2,7 +2,7 @@
 // The reason for which a call was refused, as one line.
 #pragma once
 
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 
 #include <string>
 

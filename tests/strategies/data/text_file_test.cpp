@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: lines come out as they stand in the file, whatever ends them. Method: small files, and one
 // of several blocks.
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/data/text_file.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/strategies/data/memory_file.hpp"

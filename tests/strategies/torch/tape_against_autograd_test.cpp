@@ -3,7 +3,7 @@
 // Method: the same drawn inputs to both; the loss weighs each element of the result differently.
 #include "kernels/tape/tape.hpp"
 #include "kernels/tensor/random.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "strategies/torch/torch_tensors.hpp"
 #include "tests/strategies/torch/torch_and_doctest.hpp"
 

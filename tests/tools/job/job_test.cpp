@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a job that is used wrongly says so in a line. Method: jobs that make no step, in this
 // process; their standard error output goes into a file.
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tools/job/job.hpp"

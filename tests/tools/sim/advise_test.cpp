@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: `troupe sim advise` understands the question, and its words say what was found.
 // Method: command lines with small simulations with a known answer.
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "tests/doctest.hpp"
 #include "tools/sim/advise.hpp"
 

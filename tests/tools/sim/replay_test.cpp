@@ -2,7 +2,7 @@
 // Goal: `troupe sim replay` finds a run, says what a change would make of it, and names what is
 // wrong. Method: command lines, and folders written by hand.
 #include "actors/recording/ledger_file.hpp"
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 #include "simulation/distributions/distribution.hpp"
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"

@@ -3,7 +3,7 @@
 #include "tools/sim/plots/plot_style.hpp"
 
 #include "actors/recording/csv.hpp"
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <array>

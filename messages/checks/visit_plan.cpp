@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans, made of schemas.
-#include "messages/visit_plan.hpp"
+#include "messages/checks/visit_plan.hpp"
 
 #include "messages/tensor.capnp.h"
 

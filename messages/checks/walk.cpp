@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The walk over a message, through its schema.
-#include "messages/walk.hpp"
+#include "messages/checks/walk.hpp"
 
-#include "messages/limits.hpp"
-#include "messages/visit_plan.hpp"
+#include "messages/checks/limits.hpp"
+#include "messages/checks/visit_plan.hpp"
 
 namespace troupe {
 namespace {

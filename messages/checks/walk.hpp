@@ -2,7 +2,7 @@
 // Visiting everything in a message once, so that no later access can meet a fault.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <capnp/dynamic.h>
 #include <kj/exception.h>

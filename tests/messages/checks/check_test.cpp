@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors and gradients of a peer keep the rules of tensor.capnp, or the message is refused.
-#include "messages/check.hpp"
-#include "messages/limits.hpp"
+#include "messages/checks/check.hpp"
+#include "messages/checks/limits.hpp"
 #include "messages/tensor_message.hpp"
 #include "tests/doctest.hpp"
 #include "tests/messages/examples.hpp"
@@ -108,7 +108,7 @@ std::optional<received_bytes> spoilt(std::span<const std::byte> frame, size_t pl
 
 } // namespace
 
-TEST_SUITE("messages/check") {
+TEST_SUITE("messages/checks/check") {
   TEST_CASE("an array that is none is found in every place of every message that holds one") {
     size_t count = 0;
     for (const auto& example : message_examples()) {

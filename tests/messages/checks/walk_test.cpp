@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The walk goes to every depth that the limits allow and no further. It knows nothing of Troupe's
 // own schemas, so it is tried on Cap'n Proto's schema of schemas; its types may contain themselves.
-#include "messages/limits.hpp"
-#include "messages/walk.hpp"
+#include "messages/checks/limits.hpp"
+#include "messages/checks/walk.hpp"
 #include "tests/doctest.hpp"
 
 #include <capnp/message.h>
@@ -29,7 +29,7 @@ expected<void> walk_nested(int depth) {
 
 } // namespace
 
-TEST_SUITE("messages/walk") {
+TEST_SUITE("messages/checks/walk") {
   TEST_CASE("goes as deep as the limit") {
     CHECK(walk_nested(limits::nesting_max).has_value());
   }

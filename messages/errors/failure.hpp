@@ -2,8 +2,8 @@
 // The one exception type of Troupe, for the code of users.
 #pragma once
 
-#include "messages/errc.hpp"
-#include "messages/throw_site.hpp"
+#include "messages/errors/errc.hpp"
+#include "messages/errors/throw_site.hpp"
 
 #include <exception>
 #include <stdexcept>

@@ -2,7 +2,7 @@
 // Refusals of a user's call, by a failure with its reason.
 #pragma once
 
-#include "messages/failure.hpp"
+#include "messages/errors/failure.hpp"
 
 #include <fmt/format.h>
 #include <string>

@@ -2,7 +2,7 @@
 // Conditions on a message that the schema cannot say in types.
 #pragma once
 
-#include "messages/errc.hpp"
+#include "messages/errors/errc.hpp"
 
 #include <capnp/any.h>
 

@@ -2,7 +2,7 @@
 // Where the pointers and enumerators of a message lie, by its schema.
 #pragma once
 
-#include "messages/check.hpp"
+#include "messages/checks/check.hpp"
 
 #include <capnp/any.h>
 #include <capnp/schema.h>

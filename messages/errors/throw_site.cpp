@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls of each throw, written down before the stack is gone: every throw passes here.
-#include "messages/throw_site.hpp"
+#include "messages/errors/throw_site.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: an exception says which functions threw. Method: functions of this file, which no compiler
 // can put into each other.
-#include "messages/failure.hpp"
-#include "messages/throw_site.hpp"
+#include "messages/errors/failure.hpp"
+#include "messages/errors/throw_site.hpp"
 #include "tests/doctest.hpp"
 
 #include <future>
@@ -38,7 +38,7 @@ std::exception_ptr thrown_by_reading() {
 
 } // namespace
 
-TEST_SUITE("messages/throw_site") {
+TEST_SUITE("messages/errors/throw_site") {
   TEST_CASE("functions are named, the innermost first") {
     auto site = throw_site_of(thrown_by_reading());
     auto inner = site.find("read_record");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of a failed assertion: a line on standard error, then abort.
-#include "messages/assert.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <cstdio>
 #include <cstdlib>

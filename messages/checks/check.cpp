@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules of tensor.capnp, as code, and where in a message they hold.
-#include "messages/check.hpp"
+#include "messages/checks/check.hpp"
 
+#include "kernels/tensor/tensor.hpp"
+#include "messages/checks/limits.hpp"
+#include "messages/checks/visit_plan.hpp"
 #include "messages/collective.capnp.h"
-#include "messages/limits.hpp"
-#include "messages/payload.hpp"
 #include "messages/tensor.capnp.h"
-#include "messages/visit_plan.hpp"
 
 #include <capnp/dynamic.h>
 
@@ -15,6 +15,11 @@ namespace {
 
 using extents_reader = capnp::List<int64_t>::Reader;
 using std::to_string;
+
+/// Bytes of one element of a dtype as a message names it; 0: no dtype has that value.
+size_t element_bytes_of(uint8_t type) {
+  return type < dtype_count ? element_bytes(static_cast<dtype>(type)) : 0;
+}
 
 template <class List, class Check>
 expected<void> check_each(List list, const Check& check) {
@@ -64,7 +69,7 @@ expected<void> check_parts(capnp::List<capnp::Data>::Reader parts, size_t bytes)
 expected<void> check_tensor(wire::Tensor::Reader tensor) {
   if (tensor.getDeviceKind() != 0)
     return fail(errc::malformed, "tensor that lies on a device of another process");
-  auto element_bytes = payload_element_bytes(static_cast<uint8_t>(tensor.getDtype()));
+  auto element_bytes = element_bytes_of(static_cast<uint8_t>(tensor.getDtype()));
   return tensor_bytes(tensor.getShape(), element_bytes).and_then([&](size_t bytes) {
     return check_parts(tensor.getParts(), bytes);
   });
@@ -103,14 +108,14 @@ expected<void> check_slices(wire::IndexedSlices::Reader slices) {
   auto value_type = static_cast<uint8_t>(slices.getValues().getDtype());
   return check_slice_shapes(slices)
     .and_then(
-      [&] { return tensor_bytes(slices.getDenseShape(), payload_element_bytes(value_type)); })
+      [&] { return tensor_bytes(slices.getDenseShape(), element_bytes_of(value_type)); })
     .and_then(
       [&](size_t) { return check_row_numbers(slices.getIndices(), slices.getDenseShape()[0]); });
 }
 
 // The meaning describes a tensor of the sender's, which it did not send all of.
 expected<void> check_meaning(wire::CollectiveMeaning::Reader meaning) {
-  auto element_bytes = payload_element_bytes(static_cast<uint8_t>(meaning.getDtype()));
+  auto element_bytes = element_bytes_of(static_cast<uint8_t>(meaning.getDtype()));
   return tensor_bytes(meaning.getShape(), element_bytes).map([](size_t) {});
 }
 
