@@ -107,8 +107,7 @@ expected<void> check_slice_shapes(wire::IndexedSlices::Reader slices) {
 expected<void> check_slices(wire::IndexedSlices::Reader slices) {
   auto value_type = static_cast<uint8_t>(slices.getValues().getDtype());
   return check_slice_shapes(slices)
-    .and_then(
-      [&] { return tensor_bytes(slices.getDenseShape(), element_bytes_of(value_type)); })
+    .and_then([&] { return tensor_bytes(slices.getDenseShape(), element_bytes_of(value_type)); })
     .and_then(
       [&](size_t) { return check_row_numbers(slices.getIndices(), slices.getDenseShape()[0]); });
 }
