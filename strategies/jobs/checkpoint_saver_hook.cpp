@@ -123,11 +123,11 @@ std::optional<uint64_t> checkpoint_saver_hook::saved_step() const {
 
 std::optional<found_checkpoint>
 find_checkpoint(const std::filesystem::path& folder,
-                const std::function<void(const std::string&)>& on_warning) {
+                const std::function<void(const std::string&)>& on_warning, uint64_t end) {
   std::error_code ignored;
   if (!std::filesystem::exists(folder, ignored)) return std::nullopt;
   auto directory = checkpoint_directory::look_at(folder); // its writer may be at work
-  auto newest = value_or_throw(directory.newest_valid());
+  auto newest = value_or_throw(directory.newest_valid(end));
   if (on_warning)
     for (const auto& line : newest.warnings)
       on_warning(line);

@@ -146,6 +146,15 @@ class Train(TextTest):
         before = {**counted("0"), "TROUPE_RESTART_COUNT": "2"}
         self.assertIn("resume    run-2 from step 30", self.train(*options, "40", environment=before).stderr)
 
+    def test_an_attempt_that_was_lost_after_its_last_step_comes_to_its_end_in_the_next(self):
+        options = [*SMALL, "--steps", "20", "--run-dir", "run", "--checkpoint-every"]
+        for every, count, line in (("10", "0", "files     run\n"), ("20", "1", "resume    run from step 10"),
+                                   ("20", "2", "resume    run from step 10")):
+            result = self.train(*options, every, environment={"TROUPE_RESTART_COUNT": count})
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn(line, result.stderr)
+        self.assertEqual([int(line["step"]) for line in self.table("metrics.csv", "run-3")], list(range(11, 21)))
+
     def test_a_torchrun_without_restarts_counts_no_attempts(self):
         (self.folder / "run-2").mkdir()
         (self.folder / "run-2/config.toml").write_text("")

@@ -22,23 +22,18 @@ bool is_train(std::string_view program) {
 }
 
 expected<job_beginning> find_resumed(std::string_view program, const std::string& folder,
-                                     const job_subject& subject, uint64_t steps) {
+                                     const job_subject& subject, uint64_t end = UINT64_MAX) {
   if (folder.empty()) return job_beginning{};
   if (auto other = program_of_config(run_directory::at(folder).config());
       is_train(other) != is_train(program) && !other.empty())
     return fail(
       errc::failed_precondition,
       fmt::format("--resume {}: that is a run of {}; it goes on with that program", folder, other));
-  auto found = newest_checkpoint(program, folder, "--resume " + folder);
+  auto found = newest_checkpoint(program, folder, "--resume " + folder, end);
   if (!found) return tl::unexpected<error>(found.error());
   if (subject.can_resume)
     if (auto fits = subject.can_resume(*found); !fits)
       return fail_at("--resume " + folder, fits.error());
-  if (found->snapshot.step >= steps)
-    return fail(errc::invalid_argument,
-                fmt::format("--resume {}: that run has made all its {} steps; ask for more with "
-                            "--steps",
-                            folder, found->snapshot.step));
   return job_beginning{folder, std::move(found->snapshot)};
 }
 
@@ -46,7 +41,7 @@ expected<job_beginning> find_resumed(std::string_view program, const std::string
 
 expected<found_checkpoint> newest_checkpoint(std::string_view program,
                                              const std::filesystem::path& run,
-                                             std::string_view label) {
+                                             std::string_view label, uint64_t end) {
   auto folder = run_directory::at(run).checkpoints();
   std::error_code problem;
   if (!std::filesystem::is_directory(folder, problem))
@@ -55,7 +50,7 @@ expected<found_checkpoint> newest_checkpoint(std::string_view program,
     auto warn = [program](const std::string& line) {
       print_if_possible(stderr, "{}: {}\n", program, line);
     };
-    auto found = find_checkpoint(folder, warn);
+    auto found = find_checkpoint(folder, warn, end);
     if (found) return *std::move(found);
     return fail(errc::not_found,
                 fmt::format("{}: no whole checkpoint is in {}", label, folder.string()));
@@ -71,7 +66,13 @@ expected<job_beginning> find_beginning(std::string_view program, const std::stri
     auto found = find_resumed(program, folder, subject, steps);
     if (found || found.error().code != errc::not_found) return found;
   }
-  return find_resumed(program, resumed_run, subject, steps);
+  auto found = find_resumed(program, resumed_run, subject);
+  if (found && found->resume && found->resume->step >= steps)
+    return fail(errc::invalid_argument,
+                fmt::format("--resume {}: that run has made all its {} steps; ask for more with "
+                            "--steps",
+                            resumed_run, found->resume->step));
+  return found;
 }
 
 void hand_over_checkpoint(const job_beginning& beginning,

@@ -16,11 +16,13 @@
 namespace troupe {
 
 /// Finds the newest whole checkpoint of a run; the program warns of damaged ones.
-/// @param label Names the folder in errors: "--resume runs/one".
+/// @param label Names the folder in errors: "--resume runs/one". @param end Only checkpoints of
+/// fewer steps.
 /// Errors: not_found if there is none; as `find_checkpoint`, but returned.
 [[nodiscard]] expected<found_checkpoint> newest_checkpoint(std::string_view program,
                                                            const std::filesystem::path& run,
-                                                           std::string_view label);
+                                                           std::string_view label,
+                                                           uint64_t end = UINT64_MAX);
 
 /// The beginning of a job: nothing, or a checkpoint of an earlier run.
 struct job_beginning {
@@ -29,10 +31,12 @@ struct job_beginning {
 };
 
 /// Finds the beginning of a job. One that is started again resumes the last of its attempts that
-/// has saved a checkpoint; without one, the run that --resume names.
+/// has saved a checkpoint before its last step; without one, the run that --resume names. So a job
+/// that was lost after its last step makes some steps again, and has its end.
 /// @param resumed_run The folder that --resume names; may be empty. @param steps Updates of the
 /// whole job. Errors: not_found if there is no whole checkpoint; failed_precondition if it does not
-/// fit; invalid_argument if it has made all `steps` already. The line names the folder.
+/// fit; invalid_argument if the resumed run has made all `steps` already. The line names the
+/// folder.
 [[nodiscard]] expected<job_beginning> find_beginning(std::string_view program,
                                                      const std::string& resumed_run,
                                                      const attempt_folders& attempts,

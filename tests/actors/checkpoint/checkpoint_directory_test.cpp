@@ -72,6 +72,8 @@ TEST_SUITE("actors/checkpoint/checkpoint_directory") {
     CHECK(newest->found->step == 10);
     CHECK(newest->found->content.metadata.at("step") == "10");
     CHECK(newest->warnings.empty());
+    CHECK(directory.newest_valid(10)->found->step == 9);
+    CHECK_FALSE(directory.newest_valid(9)->found);
   }
 
   TEST_CASE("passes over damaged files with a warning for each") {
