@@ -9,6 +9,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <fmt/ranges.h>
+#include <span>
+#include <string_view>
 
 namespace troupe {
 
@@ -27,6 +29,18 @@ std::string option_help(const CLI::Option& option) {
   return help_entry(names, standard.empty()
                              ? option.get_description()
                              : fmt::format("{} [{}]", option.get_description(), standard));
+}
+
+// The option that is given as "--name=", as by a variable of the shell that is not set; null: none.
+// CLI11 would take the next argument for its value.
+const CLI::Option* option_without_value(const CLI::App& app, std::span<const char* const> words) {
+  for (std::string_view word : words) {
+    if (word == "--") break;
+    if (!word.starts_with("--") || word.find('=') != word.size() - 1) continue;
+    if (const auto* option = app.get_option_no_throw(std::string{word.substr(0, word.size() - 1)}))
+      return option;
+  }
+  return nullptr;
 }
 
 bool has_empty_text(const described_option& option) {
@@ -92,6 +106,9 @@ void command_options::add_help(std::string& answer) {
 
 expected<void> command_options::parse(int argument_count, const char* const* arguments) {
   TROUPE_ASSERT(answer_ != nullptr);
+  const std::span words{arguments, static_cast<size_t>(argument_count)};
+  if (const auto* option = option_without_value(*app_, words))
+    return misuse(all_names(*option) + " needs a value");
   try {
     app_->parse(argument_count, arguments);
   } catch (const CLI::CallForHelp&) {
@@ -105,7 +122,7 @@ expected<void> command_options::parse(int argument_count, const char* const* arg
   } catch (const CLI::ParseError& problem) {
     return misuse(problem.what());
   }
-  for (const auto& option : options_) // a variable of the shell may not be set
+  for (const auto& option : options_)
     if (option.cli_option->nonpositional() && has_empty_text(option))
       return misuse(all_names(*option.cli_option) + " needs a value");
   if (const auto extra = app_->remaining(); !extra.empty())

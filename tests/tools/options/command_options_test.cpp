@@ -91,6 +91,7 @@ TEST_SUITE("tools/options/command_options") {
     CHECK(refusal({"a", "b"}) == "unexpected argument 'b': one input is enough");
     CHECK(refusal({"--rate"}) == "--rate needs a value");
     CHECK(refusal({"--rate="}) == "--rate needs a value");
+    CHECK(refusal({"--rate=", "--batch", "4"}) == "--rate needs a value");
     CHECK(refusal({"--batch", "0"}) == "-b,--batch must be a whole number from 1 to 100, not '0'");
     CHECK(refusal({"-b"}) == "-b,--batch needs a value");
     CHECK(refusal({"-b", ""}) == "-b,--batch needs a value");
