@@ -165,7 +165,7 @@ class Train(TextTest):
     def test_a_folder_in_the_way_of_a_later_attempt_is_noticed_by_the_first(self):
         (self.folder / "runs/job-3").mkdir(parents=True)
         (self.folder / "runs/job-3/config.toml").write_text("")
-        for name in ("job-2", "job-three", "job-1", "other-2"):
+        for name in ("job-2", "job-three", "job-1", "job-20261120", "other-2"):
             (self.folder / "runs" / name).mkdir()
             if name != "job-2":  # that one is empty
                 (self.folder / "runs" / name / "config.toml").write_text("")

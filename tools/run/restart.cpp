@@ -52,12 +52,13 @@ std::string default_folder(const environment_reader& environment) {
   return "runs/job-" + environment("TROUPE_JOB_ID").value_or("0");
 }
 
-// The number of the attempt after the first that a folder's name belongs to; 0: none.
+// The number of the attempt after the first that a folder's name belongs to; 0: none. A date is
+// more than any number of attempts.
 uint64_t later_attempt(std::string_view name, const std::string& first) {
   if (!name.starts_with(first + "-")) return 0;
   name.remove_prefix(first.size() + 1);
   auto number = number_of<uint64_t>(name).value_or(0);
-  return number > 1 ? number : 0;
+  return number > 1 && number <= restarts_max + uint64_t{1} ? number : 0;
 }
 
 expected<void> check_later_attempts(const std::string& base) {
