@@ -191,9 +191,11 @@ void write_tasks(exposition& out, std::span<const task_sight> tasks, const Value
 }
 
 void write_tasks(exposition& out, std::span<const task_sight> tasks, job_time now) {
-  out.family("troupe_task_up", "gauge", "1 for a process that is there, 0 for one that is lost.");
+  out.family("troupe_task_up", "gauge",
+             "1 for a process that is there, 0 for one that is lost, or has not come.");
   for (const auto& task : tasks)
-    out.sample(uint64_t{!task.is_lost}, fmt::format("task=\"{}\"", escaped_label(task.task)));
+    out.sample(uint64_t{task.seen && !task.is_lost},
+               fmt::format("task=\"{}\"", escaped_label(task.task)));
   out.family("troupe_task_report_age_seconds", "gauge", "Age of what is known of a process.");
   write_tasks(out, tasks, [now](const auto& task) { return age_in_seconds(*task.seen, now); });
   out.family("troupe_task_resident_memory_bytes", "gauge", "Memory of a process.");

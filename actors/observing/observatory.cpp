@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <string_view>
 
 namespace troupe {
 
@@ -57,7 +58,18 @@ void observatory::retire(const std::shared_ptr<observation>& gone) {
   std::lock_guard guard{mutex_};
   if (gone->doing() == actor_doing::ended) return;
   gone->end();
+  keep_totals(*gone);
   ended_.push_back(gone);
+}
+
+void observatory::keep_totals(const observation& gone) {
+  const auto* name = gone.name();
+  if (name == nullptr || (past_.size() == names_kept_max && !past_.contains(name))) return;
+  auto& sum = past_[name];
+  sum.handled += gone.handled();
+  sum.errors += gone.errors();
+  sum.timed += gone.timed();
+  sum.timed_total += gone.timed_total();
 }
 
 // An actor that ended may still be written to, as long as its handle is held: then the actor has
@@ -84,6 +96,17 @@ std::vector<actor_sight> observatory::look(size_t messages) const {
   for (const auto& one : all_)
     sights.push_back(sight_of(*one, messages));
   std::ranges::sort(sights, {}, &actor_sight::actor);
+  std::map<std::string_view, actor_sight*> newest;
+  for (auto& sight : sights)
+    if (sight.doing != actor_doing::ended && past_.contains(sight.name))
+      newest[sight.name] = &sight;
+  for (auto [name, sight] : newest) {
+    const auto& before = past_.find(name)->second;
+    sight->handled += before.handled;
+    sight->errors += before.errors;
+    sight->timed += before.timed;
+    sight->timed_total += before.timed_total;
+  }
   return sights;
 }
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -16,7 +17,8 @@
 
 namespace troupe {
 
-/// An actor as it was at some moment.
+/// An actor as it was at some moment. Counts of a living one include those of the actors that bore
+/// its name before: each run has other replicas, and a counter never goes down.
 struct actor_sight {
   std::string name; ///< "replica 3"; "token_queue 17" for one that was not introduced.
   uint64_t actor = 0;
@@ -42,6 +44,9 @@ class observatory {
 public:
   /// Actors that ended and can still be seen.
   static constexpr size_t ended_kept_max = 64;
+
+  /// Names whose counts outlast their actors.
+  static constexpr size_t names_kept_max = 10'000;
 
   /// @param clock The world's.
   explicit observatory(std::function<job_time()> clock) : clock_(std::move(clock)) {}
@@ -74,13 +79,23 @@ public:
   [[nodiscard]] const observation* first() const { return first_.load(std::memory_order_acquire); }
 
 private:
+  /// The counts of actors that ended.
+  struct totals {
+    uint64_t handled = 0;
+    uint64_t errors = 0;
+    uint64_t timed = 0;
+    job_time timed_total{0};
+  };
+
+  void keep_totals(const observation& gone);
   [[nodiscard]] std::shared_ptr<observation> reusable();
 
   std::function<job_time()> clock_;
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<observation>> all_;
   std::unordered_map<uint64_t, observation*> by_actor_;
-  std::deque<std::shared_ptr<observation>> ended_; ///< In the order of their ends.
+  std::deque<std::shared_ptr<observation>> ended_;  ///< In the order of their ends.
+  std::map<std::string, totals, std::less<>> past_; ///< By name.
   std::atomic<const observation*> first_{nullptr};
 };
 

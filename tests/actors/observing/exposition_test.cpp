@@ -154,6 +154,7 @@ TEST_SUITE("actors/observing/exposition") {
           "troupe_actor_computing{task=\"chief\",name=\"replica 0\"} 0",
           "troupe_actor_state_seconds{task=\"worker:0\",name=\"replica 1\"} 9",
           "troupe_task_up{task=\"worker:0\"} 1", "troupe_task_up{task=\"worker:1\"} 0",
+          "troupe_task_up{task=\"worker:2\"} 0",
           "troupe_task_report_age_seconds{task=\"worker:1\"} 8"})
       CHECK_MESSAGE(has_line(text, line), line);
     CHECK(text.find("troupe_task_report_age_seconds{task=\"worker:2\"}") == std::string::npos);

@@ -84,6 +84,22 @@ TEST_SUITE("actors/observing/observatory") {
     CHECK(find(stage.world, "doomed")->errors == 1);
   }
 
+  TEST_CASE("the counts of a name go on when another actor takes it") {
+    deterministic_world stage;
+    for (uint64_t round = 1; round <= 3; ++round) {
+      auto queue = stage.spawn(token_queue, token_queue_config{});
+      stage.world.introduce(queue.id(), "token queue");
+      caf::anon_send(queue, make_put_tokens(1, 1));
+      stage.settle();
+      uint64_t living = 0;
+      for (const auto& sight : stage.world.observatory().look())
+        if (sight.doing != actor_doing::ended) living += sight.handled;
+      CHECK(living == 2 * round - 1); // messages, and the ends of those before
+      caf::anon_send_exit(queue, caf::exit_reason::user_shutdown);
+      stage.settle();
+    }
+  }
+
   TEST_CASE("the last of the actors that ended are remembered, in bounded memory") {
     deterministic_world stage;
     for (int i = 0; i < 300; ++i) {
