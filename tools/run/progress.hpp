@@ -43,6 +43,9 @@ class progress {
 public:
   explicit progress(progress_options options) : options_(std::move(options)) {}
 
+  /// From now on a line of the terminal has room for so many letters.
+  void fit(size_t width) { options_.width = width; }
+
   /// The text to write now; empty: none is due.
   [[nodiscard]] std::string update(const progress_sample& sample, job_time now);
 

@@ -22,7 +22,6 @@ void print(const std::string& text) {
 
 progress_hook::progress_hook(quality_measure measure)
   : measure_(measure), progress_({.terminal = is_terminal(STDERR_FILENO),
-                                  .width = terminal_width(STDERR_FILENO),
                                   .loss_unit = std::string{measure.loss_unit}}) {}
 
 void progress_hook::begin(session_plan& plan) {
@@ -33,6 +32,7 @@ void progress_hook::begin(session_plan& plan) {
 void progress_hook::after_step(const session_control&, const step_record& step) {
   std::lock_guard guard{mutex_};
   dropped_ += step.stale.size() + step.cancelled.size();
+  progress_.fit(terminal_width(STDERR_FILENO)); // its window may have changed
   print(progress_.update({.step = step.step,
                           .step_count = step_count_,
                           .loss = mean_loss(step) / measure_.nats,

@@ -15,10 +15,13 @@ set datafile separator ","
 set datafile columnheaders
 
 stats "metrics.csv" using (column("step_seconds")) nooutput
-last_step = STATS_records
-thinned = ceil(last_step / 3000.0)
+records = STATS_records
+thinned = ceil(records / 3000.0)
 unit = STATS_median < 0.001 ? "us" : STATS_median < 1 ? "ms" : "s"
 scaled(seconds) = seconds * (unit eq "us" ? 1e6 : unit eq "ms" ? 1e3 : 1)
+stats "metrics.csv" using (column("step")) nooutput
+first_step = STATS_min
+last_step = STATS_max
 stats "replicas.csv" using (column("replica")) nooutput
 last_replica = STATS_max
 
@@ -58,12 +61,12 @@ set tmargin at screen 0.94
 set title thinned > 1 ? sprintf("Time of each step (one of %d)", thinned) : "Time of each step"
 set xlabel "step"
 set ylabel "step time, ".unit
-set xrange [0:last_step]
+set xrange [first_step - 1:last_step]
 set yrange [0:top]
 set datafile columnheaders
 set datafile separator ","
 plot "metrics.csv" every thinned using "step":(scaled(column("step_seconds"))) \
-       with points pt 7 ps (last_step > 500 ? 0.25 : 0.45) lc rgb "#0b5394"
+       with points pt 7 ps (records > 500 ? 0.25 : 0.45) lc rgb "#0b5394"
 
 set lmargin at screen 0.66
 set rmargin at screen 0.97
