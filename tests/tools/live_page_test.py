@@ -58,13 +58,14 @@ class LivePage(Job):
         self.assertIn("lost replica 2", self.check(browser).text["notices"])
 
     def test_a_job_that_ends_for_lack_of_a_worker_says_why(self):
-        job = self.start_all(addresses(ps=1, worker=2), *ALL_FOUR, *FOR_EVER, *WATCHED)
+        job = self.start_all(addresses(ps=1, worker=2), *ALL_FOUR, "--epochs", "1000000", *WATCHED)
         browser = self.browse(job["worker:0"])
         browser.until(IS_LIVE)
         job["worker:1"].send(signal.SIGKILL)
         reason = job["worker:0"].ends(4, "worker:1")
         shown = self.check(browser)
         self.assertIn(reason, [row[1] for row in shown.rows["notices"]])
+        self.assertEqual(shown.text["state"], "ended before its last step")
 
     def test_a_job_that_is_killed_does_not_answer_any_more_and_is_not_asked_again(self):
         job = Process(self, "alone", [TROUPE, "train", *SMALL, *ONE_SLOW, *FOR_EVER, *WATCHED, "--run-dir", "run"], PLAIN)

@@ -219,6 +219,8 @@ int running_job::conclude(const std::optional<error>& thrown) {
     return code_without_training(thrown);
   }
   if (auto line = early_end(request_.program, *report_, steps()); !line.empty()) print_notice(line);
+  if (report_->failure && report_->step < steps())
+    keep_notice(early_end(request_.program, {.step = report_->step, .stopped = "ended"}, steps()));
   print_if_possible(stdout, "{}", folder_->totals().text());
   print_evaluation();
   if (!report_->failure) print_what_if(request_.options, *folder_);

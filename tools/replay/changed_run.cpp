@@ -46,11 +46,14 @@ sync_options changed_sync(const run_folder& folder, const replay_change& change)
 // Resampled runs with the change differ by chance, and by the times that were estimated. A real run
 // differs by chance as much again.
 std::optional<interval_estimate> prediction_of(const run_folder& folder,
-                                               const replay_options& options, double mean) {
+                                               const replay_options& options, double mean,
+                                               const std::function<bool()>& is_wanted) {
   if (folder.run.step_count() < 2 * resampled_blocks) return std::nullopt;
   std::vector<double> means(resampled_runs);
   for_each_on_threads(means.size(), std::max(1U, std::thread::hardware_concurrency()),
                       [&](size_t i) {
+                        if (is_wanted && !is_wanted())
+                          throw failure{{errc::cancelled, "the replays were not wanted any more"}};
                         auto run = resampled(folder.run, folder.seed + i);
                         means[i] = estimate_of(steps_of(run, options).seconds).mean;
                       });
@@ -79,7 +82,8 @@ std::string option_text(const replay_change& change) {
   return fmt::format("{}", fmt::join(options, " "));
 }
 
-replay_report replay(const run_folder& folder, const replay_change& change) {
+replay_report replay(const run_folder& folder, const replay_change& change,
+                     const std::function<bool()>& is_wanted) {
   replay_report report{.recorded_sync = folder.sync,
                        .changed_sync = changed_sync(folder, change),
                        .recorded = folder.run.step_seconds()};
@@ -106,7 +110,7 @@ replay_report replay(const run_folder& folder, const replay_change& change) {
   const auto& sync = report.changed_sync;
   report.is_lower_bound
     = sync.replicas_to_aggregate + report.cut.unknown.size() > sync.total_num_replicas;
-  if (!report.is_lower_bound) report.prediction = prediction_of(folder, options, mean);
+  if (!report.is_lower_bound) report.prediction = prediction_of(folder, options, mean, is_wanted);
   if (report.cut.beyond == 0) return report;
   options.no_longer_than_seen = true;
   report.at_least = estimate_of(steps_of(folder.run, options).seconds).mean;

@@ -6,6 +6,7 @@
 #include "tools/replay/run_folder.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -57,7 +58,9 @@ struct replay_report {
 };
 
 /// Replays the run as it was, and with the change if there is one.
-/// Errors: throws `failure`, as `replay_of` and `sync_options::validate`.
-[[nodiscard]] replay_report replay(const run_folder& folder, const replay_change& change);
+/// @param is_wanted Asked before each resampled run, by several threads. Errors: throws `failure`,
+/// as `replay_of` and `sync_options::validate`; cancelled if it is not wanted any more.
+[[nodiscard]] replay_report replay(const run_folder& folder, const replay_change& change,
+                                   const std::function<bool()>& is_wanted = {});
 
 } // namespace troupe

@@ -6,6 +6,7 @@
 #include "tools/report/run_json.hpp"
 
 #include <sched.h>
+#include <system_error>
 #include <utility>
 
 namespace troupe {
@@ -82,10 +83,15 @@ void live_page::replay_now_and_then(const std::filesystem::path& folder, const r
   const auto pause
     = answers_ && answers_->why_none.empty() ? between_replays : before_first_answers;
   if (answers_ && steady::now() - answered_ < pause) return;
-  replay_ = std::async(std::launch::async, [this, folder, slow = slow_replicas(view)] {
-    take_only_idle_time();
-    return what_if(folder, options_, slow, [this] { return !stop_.stop_requested(); });
-  });
+  try {
+    replay_ = std::async(std::launch::async, [this, folder, slow = slow_replicas(view)] {
+      take_only_idle_time();
+      return what_if(folder, options_, slow, [this] { return !stop_.stop_requested(); });
+    });
+  } catch (const std::system_error& failed) { // no thread is left, for now
+    answers_ = {.why_none = failed.what()};
+    answered_ = steady::now();
+  }
 }
 
 // ---- the run ----

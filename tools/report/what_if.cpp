@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <fmt/format.h>
 #include <set>
 #include <span>
@@ -27,8 +28,9 @@ std::string change_text(const replay_change& change, uint64_t replicas) {
   return fmt::format("repair replica {}", change.repaired.front());
 }
 
-what_if_answer answer_of(const run_folder& run, const replay_change& change) {
-  auto report = replay(run, change);
+what_if_answer answer_of(const run_folder& run, const replay_change& change,
+                         const std::function<bool()>& is_wanted) {
+  auto report = replay(run, change, is_wanted);
   const auto& changed = *report.changed;
   what_if_answer answer{.change = change_text(change, run.sync.total_num_replicas),
                         .option = option_text(change),
@@ -84,16 +86,15 @@ std::vector<replay_change> changes_worth_asking(const job_options& options,
   return changes;
 }
 
-what_if_table what_if(const std::filesystem::path& folder, const job_options& options,
-                      const std::vector<uint32_t>& slow, const std::function<bool()>& is_wanted) {
-  what_if_table table;
+namespace {
+
+// Adds its rows to the table as they come.
+void fill(what_if_table& table, const std::filesystem::path& folder, const job_options& options,
+          const std::vector<uint32_t>& slow, const std::function<bool()>& is_wanted) {
   auto path = run_directory::at(folder).ledger();
   auto text = ledger_end(path, what_if_bytes_max);
   auto run = text ? run_of(options, *text, path.native()) : tl::unexpected<error>(text.error());
-  if (!run) {
-    table.why_none = run.error().message;
-    return table;
-  }
+  if (!run) throw failure{run.error()};
   table.first_step = run->run.first_step + 1;
   table.last_step = run->run.first_step + run->run.step_count();
   table.mean_step_seconds = estimate_of(run->run.step_seconds()).mean;
@@ -105,10 +106,22 @@ what_if_table what_if(const std::filesystem::path& folder, const job_options& op
       break;
     }
     try {
-      table.answers.push_back(answer_of(*run, change));
+      table.answers.push_back(answer_of(*run, change, is_wanted));
     } catch (const failure& failed) {
       table.why_none = failed.reason().message;
     }
+  }
+}
+
+} // namespace
+
+what_if_table what_if(const std::filesystem::path& folder, const job_options& options,
+                      const std::vector<uint32_t>& slow, const std::function<bool()>& is_wanted) {
+  what_if_table table;
+  try {
+    fill(table, folder, options, slow, is_wanted);
+  } catch (const std::exception& failed) { // also if there is no thread or memory left
+    table.why_none = failed.what();
   }
   if (!table.answers.empty()) table.why_none.clear();
   return table;

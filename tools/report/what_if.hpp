@@ -51,7 +51,8 @@ constexpr uint64_t what_if_bytes_max = uint64_t{2} << 20;
                                                               const std::vector<uint32_t>& slow);
 
 /// Replays the end of a run's ledger with each of the changes.
-/// @param is_wanted Asked before each replay; false: the answers so far are enough.
+/// @param is_wanted Asked before each replay, by several threads; false: the answers so far are
+/// enough.
 /// Errors: none; `why_none` says why it cannot be replayed.
 [[nodiscard]] what_if_table what_if(const std::filesystem::path& folder, const job_options& options,
                                     const std::vector<uint32_t>& slow,

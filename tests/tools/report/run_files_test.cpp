@@ -239,8 +239,8 @@ TEST_SUITE("tools/report/run_files") {
     CHECK(table.answers[1].change == "wait for all replicas");
     CHECK(table.answers[1].needed == 4);
     CHECK(table.answers[1].mean_step_seconds > table.mean_step_seconds);
-    int asked = 0;
-    CHECK(what_if(folder.path(), options, {}, [&] { return ++asked < 3; }).answers.size() == 2);
+    std::atomic<int> asked = 0; // once for each change, and for each of its resampled runs
+    CHECK(what_if(folder.path(), options, {}, [&] { return ++asked <= 30; }).answers.size() == 1);
     auto none = what_if(folder.path(), options, {}, [] { return false; });
     CHECK(none.answers.empty());
     CHECK(none.why_none.find("asked to stop") != std::string::npos);

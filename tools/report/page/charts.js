@@ -113,7 +113,7 @@ function shownLabels(labels, room) {
 // Round values in a unit, [its size, its name], and how they are written.
 function valueAxis(low, top, wanted, [size, name], whole = false) {
   const round = ticks(low / size, top / size, wanted, whole);
-  return {yTicks: round.map(tick => tick * size), yTexts: round.map(tick => `${tick.toLocaleString('en')}${name && ` ${name}`}`)};
+  return {yTicks: round.map(tick => tick * size), yTexts: round.map(tick => `${tick.toLocaleString('en', {maximumSignificantDigits: 12})}${name && ` ${name}`}`)};
 }
 
 // -- curves over steps --
