@@ -20,11 +20,10 @@ cluster_coordinator::cluster_coordinator(troupe::strategy& strategy, coordinator
 per_worker_dataset cluster_coordinator::create_per_worker_dataset(
   const std::function<dataset(const input_context&)>& make) {
   check_given("create_per_worker_dataset", make);
-  auto number = service_->registry().add({[make](const input_context& context) {
-                                            return std::make_shared<dataset_iterator>(
-                                              make(context).iterate());
-                                          },
-                                          &typeid(dataset_iterator)});
+  auto iterate = [make](const input_context& context, uint32_t instance) {
+    return std::make_shared<dataset_iterator>(make(context).iterate(instance - 1));
+  };
+  auto number = service_->registry().add({iterate, &typeid(dataset_iterator)});
   return {service_, number};
 }
 

@@ -102,11 +102,11 @@ public:
   [[nodiscard]] auto create_per_worker_resource(Make make) {
     check_given("create_per_worker_resource", make);
     using type = std::invoke_result_t<Make&, const input_context&>;
-    auto number
-      = service_->registry().add({[make = std::move(make)](const input_context& context) mutable {
-                                    return std::make_shared<type>(make(context));
-                                  },
-                                  &typeid(type)});
+    auto number = service_->registry().add(
+      {[make = std::move(make)](const input_context& context, uint32_t) mutable {
+         return std::make_shared<type>(make(context));
+       },
+       &typeid(type)});
     return per_worker_resource<type>{service_.get(), {number, 0}};
   }
 

@@ -54,7 +54,8 @@ public:
   per_worker_dataset(std::weak_ptr<closure_service> of, uint32_t resource)
     : of_(std::move(of)), resource_(resource) {}
 
-  /// New iterators, one for each worker, at the first element.
+  /// New iterators, one for each worker, at the first element. Each call begins another pass, in
+  /// another order if the dataset is shuffled.
   /// Errors: throws `failure` with wrong_context in a scheduled function, or where the coordinator
   /// does not lead; failed_precondition if there is no coordinator any more.
   [[nodiscard]] per_worker_iterator iterator() const;

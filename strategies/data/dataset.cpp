@@ -5,6 +5,7 @@
 #include "messages/errors/throw_failure.hpp"
 #include "strategies/data/called.hpp"
 #include "strategies/data/dataset_stage.hpp"
+#include "strategies/data/element_rows.hpp"
 #include "strategies/data/position.hpp"
 #include "strategies/data/prefetch.hpp"
 #include "strategies/data/shuffle_order.hpp"
@@ -118,14 +119,13 @@ dataset dataset::zip(const std::vector<dataset>& datasets) {
             for (const auto& one : datasets)
               readers.push_back(one.open_());
             return [readers](uint64_t epoch, uint64_t index) -> expected<element> {
-              element all;
+              std::vector<element> parts;
               for (const auto& read : readers) {
                 auto part = read(epoch, index);
                 if (!part) return part;
-                std::ranges::move(part->tensors, std::back_inserter(all.tensors));
-                std::ranges::move(part->texts, std::back_inserter(all.texts));
+                parts.push_back(std::move(*part));
               }
-              return all;
+              return side_by_side(std::move(parts));
             };
           },
           std::move(made_by)};

@@ -62,7 +62,8 @@ public:
   /// Errors: invalid_argument for scalars and for tensors that differ in the number of rows.
   [[nodiscard]] static dataset from_tensor_slices(std::vector<tensor> tensors);
 
-  /// Element i of the result holds the tensors and texts of all element i; ends with the shortest.
+  /// Element i of the result holds the tensors and texts of all element i; where these are batches
+  /// of as many rows, the texts of each row stand together. Ends with the shortest.
   [[nodiscard]] static dataset zip(const std::vector<dataset>& datasets);
 
   /// Elements in one pass, or `infinite`.

@@ -49,6 +49,7 @@ expected<element> stack(std::span<const element> elements) {
   }
   for (const auto& source : elements)
     result.texts.insert(result.texts.end(), source.texts.begin(), source.texts.end());
+  result.rows = elements.size();
   return result;
 }
 

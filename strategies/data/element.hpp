@@ -5,6 +5,7 @@
 #include "kernels/tensor/tensor.hpp"
 #include "messages/errors/errc.hpp"
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,10 +17,13 @@ namespace troupe {
 /// bytes, UTF-8 or not.
 struct element {
   std::vector<tensor> tensors;
-  std::vector<std::string> texts;
+  std::vector<std::string> texts; ///< Of a batch: those of its first row, of the second, ...
+  /// Of a batch that `batch` has made; 0: one example, or a function has made it anew.
+  uint64_t rows = 0;
 };
 
-/// Elements as one: tensors gain a first dimension of `elements.size()`, texts follow each other.
+/// Elements as one, of so many rows: tensors gain a first dimension of `elements.size()`, texts
+/// follow each other.
 /// Shape: from element i's tensors[k]  [extents...]
 ///        to              tensors[k]  [elements, extents...]
 /// Cost: a copy of all tensors.

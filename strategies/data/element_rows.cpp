@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
+#include <utility>
 
 namespace troupe {
 
@@ -52,7 +54,10 @@ tensor join_tensors(std::span<const element> batches, size_t index) {
 } // namespace
 
 expected<uint64_t> rows_of(const element& batch) {
-  if (batch.tensors.empty()) return batch.texts.size();
+  if (batch.tensors.empty()) {
+    const auto is_told = batch.rows > 0 && batch.texts.size() % batch.rows == 0;
+    return is_told ? batch.rows : batch.texts.size();
+  }
   for (const auto& one : batch.tensors) {
     if (one.rank() == 0) {
       return fail(errc::invalid_argument,
@@ -76,6 +81,23 @@ expected<uint64_t> rows_of(const element& batch) {
   return count;
 }
 
+element side_by_side(std::vector<element> parts) {
+  element all{.rows = parts.front().rows};
+  for (auto& part : parts) {
+    if (part.rows != all.rows || part.texts.size() % std::max<uint64_t>(part.rows, 1) != 0)
+      all.rows = 0;
+    std::ranges::move(part.tensors, std::back_inserter(all.tensors));
+  }
+  const auto rows = std::max<uint64_t>(all.rows, 1); // an example is one
+  for (uint64_t row = 0; row < rows; ++row)
+    for (auto& part : parts) {
+      const auto each = static_cast<ptrdiff_t>(part.texts.size() / rows);
+      const auto first = part.texts.begin() + static_cast<ptrdiff_t>(row) * each;
+      std::move(first, first + each, std::back_inserter(all.texts));
+    }
+  return all;
+}
+
 element slice_rows(const element& batch, uint64_t begin, uint64_t end) {
   const auto rows = rows_of(batch);
   TROUPE_ASSERT(rows && begin <= end && end <= *rows, begin, end);
@@ -85,6 +107,7 @@ element slice_rows(const element& batch, uint64_t begin, uint64_t end) {
   const auto each = *rows == 0 ? 0 : batch.texts.size() / *rows;
   for (auto i = begin * each; i < end * each; ++i)
     part.texts.push_back(batch.texts[i]);
+  part.rows = end - begin;
   return part;
 }
 
@@ -97,6 +120,8 @@ expected<element> join_rows(std::span<const element> batches) {
     result.tensors.push_back(join_tensors(batches, k));
   for (const auto& one : batches)
     result.texts.insert(result.texts.end(), one.texts.begin(), one.texts.end());
+  for (const auto& one : batches)
+    result.rows += *rows_of(one);
   return result;
 }
 

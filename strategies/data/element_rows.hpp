@@ -6,14 +6,20 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace troupe {
 
 /// How many examples a batch holds: the first extent of all its tensors. Its texts belong to the
-/// rows in equal shares; without tensors each text is a row.
+/// rows in equal shares. Without tensors the batch says it itself (`element::rows`); one that does
+/// not has a row for each text.
 /// Errors: `invalid_argument` for what is no batch: a scalar, tensors of different first extents,
 /// texts that cannot be shared.
 [[nodiscard]] expected<uint64_t> rows_of(const element& batch);
+
+/// The parts of an example, or of a batch, side by side: all tensors, and the texts of each row,
+/// part by part.
+[[nodiscard]] element side_by_side(std::vector<element> parts);
 
 /// Rows [begin, end) of a batch: views, and copies of texts.
 /// @pre `rows_of(batch)`, and begin <= end <= rows.

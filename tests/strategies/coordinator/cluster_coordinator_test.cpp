@@ -490,6 +490,25 @@ TEST_SUITE("strategies/coordinator/cluster_coordinator") {
     CHECK(reason.code == errc::out_of_range); // 3 numbers for 4 calls
   }
 
+  TEST_CASE("each iterator of a shuffled dataset has another order") {
+    team one{1};
+    auto data = one.coordinator.create_per_worker_dataset(
+      dataset::from_tensor_slices({array({6}, {0, 1, 2, 3, 4, 5})}).shuffle(6, 1).batch(6));
+    auto read
+      = one.coordinator.make_function("read", [](closure_context&, dataset_iterator& numbers) {
+          return value_or_throw(numbers.next())->tensors[0];
+        });
+    auto order = [&](const per_worker_iterator& from) {
+      return numbers_of(one.coordinator.fetch(one.coordinator.schedule(read, from)));
+    };
+    auto first = order(data.iterator());
+    auto second = order(data.iterator());
+    CHECK(first != second);
+    std::ranges::sort(first);
+    std::ranges::sort(second);
+    CHECK(first == second);
+  }
+
   TEST_CASE("workers forget the iterators that are not used any more") {
     team one{1};
     int readers = 0;

@@ -132,6 +132,21 @@ TEST_SUITE("strategies/data/rebatch") {
     CHECK(line_of(rebatch(named.batch(3), {2})) == "[0 1],row 0,row 1 [2],row 2");
   }
 
+  TEST_CASE("cuts the texts of a row together, whichever sides of a zip they came from") {
+    const auto texts = [](const std::string& kind) {
+      return range(4).map(
+        [=](const element& one) { return element{.texts = {kind + test::text_of(one)}}; });
+    };
+    const auto lines = dataset::zip({texts("en").batch(4), texts("de").batch(4)});
+    CHECK(line_of(legacy_rebatch(lines, 2)) == "en0,de0,en1,de1 en2,de2,en3,de3");
+    CHECK(line_of(rebatch(lines, {2})) == "en0,de0,en1,de1 en2,de2,en3,de3");
+    const auto same = [](element one) { return one; };
+    const auto pairs = dataset::zip({texts("en"), texts("de")}).batch(3).map(same);
+    CHECK(line_of(legacy_rebatch(pairs, 2)) == "en0,de0,en1,de1 en2,de2 en3,de3 ");
+    const auto named = dataset::zip({range(4).batch(4), texts("a").batch(4), texts("b").batch(4)});
+    CHECK(line_of(legacy_rebatch(named, 2)) == "[0 1],a0,b0,a1,b1 [2 3],a2,b2,a3,b3");
+  }
+
   TEST_CASE("pieces of a batch are of equal size, then smaller, then without rows") {
     CHECK(line_of(legacy_rebatch(range(8).batch(4), 3)) == "[0 1] [2 3] [] [4 5] [6 7] []");
     CHECK(line_of(legacy_rebatch(range(10).batch(5), 2)) == "[0 1 2] [3 4] [5 6 7] [8 9]");
