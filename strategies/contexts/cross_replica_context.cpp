@@ -157,6 +157,14 @@ task<tensor> cross_replica_context::read_over_processes(variable source) {
   co_return std::get<tensor>(combined.front().front());
 }
 
+task<distributed_value<tensor>> cross_replica_context::read_each(variable source) {
+  auto reading = read_copies(activity_, source);
+  auto copies = co_await reading;
+  copies.resize(num_local_replicas(), copies.front()); // which share a variable without copies
+  std::ranges::transform(copies, copies.begin(), own_handle);
+  co_return distributed_value<tensor>::per_replica(std::move(copies));
+}
+
 task<tensor> cross_replica_context::apply(variable target, change operation,
                                           variable_operand operand) {
   check_made_by(name_of_assign(operation), strategy_, target);

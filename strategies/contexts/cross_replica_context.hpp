@@ -198,6 +198,8 @@ protected:
                                    variable_operand operand) override;
 
 private:
+  friend class strategy;
+
   void check_alike(std::span<const reduce_op> ops) const;
   [[nodiscard]] static std::string describe_reduction(std::string_view call, reduce_op op,
                                                       const std::string& structure = {});
@@ -211,6 +213,9 @@ private:
   [[nodiscard]] uint32_t num_local_replicas() const;
 
   [[nodiscard]] task<tensor> read_over_processes(variable source);
+
+  // What each replica of this process reads.
+  [[nodiscard]] task<distributed_value<tensor>> read_each(variable source);
 
   [[nodiscard]] task<run_outcome> run_on_replicas(std::vector<replica_body> bodies);
   [[nodiscard]] task<std::vector<std::shared_ptr<void>>>

@@ -4,6 +4,7 @@
 
 #include "actors/training/variable_copies.hpp"
 #include "actors/world/compute_device.hpp"
+#include "messages/checks/limits.hpp"
 #include "messages/errors/throw_failure.hpp"
 #include "messages/replication_message.hpp"
 #include "messages/tensor_message.hpp"
@@ -34,20 +35,6 @@ msg<wire::ReadVariable> read_variable(const variable& source, uint32_t replica,
   if (source.lies_on(computes_on) && computes_on.kind != device_kind::cpu)
     return make_read_variable(component, computes_on);
   return component == whole_variable ? whole : make_read_variable(component);
-}
-
-// Each replica's read is a value of its own, and so is its part of a distributed value, even while
-// all of them are one array: no program may depend on that.
-tensor own_handle(const tensor& value) {
-  if (!is_on_device(value)) {
-    auto whole = std::make_shared<const tensor>(value.contiguous());
-    return tensor::wrap_read_only(whole->data(), value.type(), value.extents(), whole);
-  }
-  check_row_major(value);
-  auto owner = std::make_shared<const tensor>(value);
-  return tensor::wrap_on(value.device(), const_cast<void*>(value.data()), value.type(),
-                         value.extents(), std::move(owner))
-    .as_read_only();
 }
 
 std::string_view call_name(change operation, const variable_operand& operand) {
@@ -285,6 +272,14 @@ task<tensor> replica_context::read(variable source) {
 
 task<void> replica_context::bring_to_host(std::vector<tensor*> arrays) {
   return troupe::bring_to_host(activity_, place_.owner->devices(), std::move(arrays));
+}
+
+void replica_context::keep(const std::string& name, const tensor& value) {
+  if (name.size() > limits::text_bytes_max || value.rank() > limits::rank_max)
+    throw_failure(errc::limit_exceeded,
+                  "keep: a name of {} bytes and an array of rank {}; at most {} and {} are kept",
+                  name.size(), value.rank(), limits::text_bytes_max, limits::rank_max);
+  activity_.keep(name, value);
 }
 
 std::optional<tensor> replica_context::kept(const std::string& name) const {

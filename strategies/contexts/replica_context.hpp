@@ -192,7 +192,9 @@ public:
 
   /// Has checkpoints hold `value` for this replica, such as the position in its data. The value of
   /// the last call counts. It must not be written to afterwards.
-  void keep(const std::string& name, const tensor& value) { activity_.keep(name, value); }
+  /// Errors: throws `failure` with limit_exceeded for a name of more than 4,096 bytes, or a tensor
+  /// of rank 33 or more.
+  void keep(const std::string& name, const tensor& value);
 
   /// The value that was kept under that name, in this job or in the job that it goes on from.
   [[nodiscard]] std::optional<tensor> kept(const std::string& name) const;

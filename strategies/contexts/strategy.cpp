@@ -244,7 +244,8 @@ std::vector<tensor> strategy::experimental_local_results(const variable& variabl
 distributed_value<tensor> strategy::copies_of(std::string_view call, const variable& source) {
   context_check::blocking(call, *this);
   check_same_world(call, world_, source);
-  return run([source](replica_context& context) { return context.read(source); });
+  return cross_replica(
+    [source](cross_replica_context& context) { return context.read_each(source); });
 }
 
 // A collective that begins at the last moment still has its time: its end names what is missing.

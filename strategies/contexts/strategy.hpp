@@ -202,7 +202,7 @@ public:
     return reduce(op, value, std::vector<int64_t>{axis});
   }
 
-  /// The copies of a variable as one, each counted. Errors: as `run`; as above.
+  /// The copies of a variable as one, each counted. Errors: as `read`; as above.
   [[nodiscard]] tensor reduce(reduce_op op, const variable& value);
 
   /// The values of all replicas behind each other along `axis`, in the order of replicas; one value
@@ -229,7 +229,7 @@ public:
   }
 
   /// The copies that the replicas of this process have of a variable, in their order; its value
-  /// alone, where they share it. Errors: as `run` and `read`.
+  /// alone, where they share it. Errors: as `read`.
   [[nodiscard]] std::vector<tensor> experimental_local_results(const variable& variable);
 
   /// A value for each replica, made by `function(value_context)`.

@@ -204,6 +204,18 @@ std::vector<tensor*> arrays_in(variable_operand& operand) {
   return {};
 }
 
+tensor own_handle(const tensor& value) {
+  if (!is_on_device(value)) {
+    auto whole = std::make_shared<const tensor>(value.contiguous());
+    return tensor::wrap_read_only(whole->data(), value.type(), value.extents(), whole);
+  }
+  check_row_major(value);
+  auto owner = std::make_shared<const tensor>(value);
+  return tensor::wrap_on(value.device(), const_cast<void*>(value.data()), value.type(),
+                         value.extents(), std::move(owner))
+    .as_read_only();
+}
+
 int32_t component_of(const variable& target, uint32_t replica) {
   // Where copies are kept apart, even a single one is not the variable as a whole.
   auto is_shared

@@ -126,6 +126,11 @@ void check_made_by(std::string_view call, const strategy& expected, const variab
 /// Errors: throws `failure` with invalid_argument; the line names call and variable.
 void check_same_world(std::string_view call, world& world, const variable& variable);
 
+/// A value for one replica alone, read-only. Each replica's read is a value of its own, and so is
+/// its part of a distributed value, even while all of them are one array: no program may depend on
+/// that.
+[[nodiscard]] tensor own_handle(const tensor& value);
+
 /// The index of a replica's own copy, or of an update's; `whole_variable` where all share it.
 [[nodiscard]] int32_t component_of(const variable& target, uint32_t replica);
 

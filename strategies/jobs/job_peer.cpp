@@ -38,16 +38,18 @@ struct step_report {
   job_time compute{0};
   job_time computed{0}; ///< Since the step began.
   going_on goes_on = going_on::yes;
+  bool keeps = false; ///< Something by `replica_context::keep`.
 
-  static constexpr int64_t numbers = 5;
+  static constexpr int64_t numbers = 6;
 
   // Shape: [1, numbers] f64, which holds times of some months to the nanosecond.
   [[nodiscard]] tensor row() const {
     tensor result{dtype::f64, {1, numbers}};
-    std::ranges::copy(
-      std::array{loss, static_cast<double>(examples), static_cast<double>(compute.count()),
-                 static_cast<double>(computed.count()), static_cast<double>(goes_on)},
-      result.mutable_values<double>().begin());
+    std::ranges::copy(std::array{loss, static_cast<double>(examples),
+                                 static_cast<double>(compute.count()),
+                                 static_cast<double>(computed.count()),
+                                 static_cast<double>(goes_on), static_cast<double>(keeps)},
+                      result.mutable_values<double>().begin());
     return result;
   }
 
@@ -60,10 +62,14 @@ struct step_report {
     for (; left.size() >= numbers; left = left.subspan(numbers))
       all.push_back(
         {left[0], static_cast<uint32_t>(within(left[1], UINT32_MAX)), time(left[2]), time(left[3]),
-         static_cast<going_on>(within(left[4], static_cast<double>(going_on::is_asked_to_stop)))});
+         static_cast<going_on>(within(left[4], static_cast<double>(going_on::is_asked_to_stop))),
+         left[5] == 1});
     return all;
   }
 };
+
+/// What each replica of this process keeps.
+using kept_arrays = std::vector<std::vector<named_payload>>;
 
 } // namespace
 
@@ -77,19 +83,25 @@ public:
     bool is_last = false; ///< For this process.
     stop_request stop;
     std::function<job_time(uint32_t replica, uint64_t iteration, job_time elapsed)> pace;
+    uint32_t first_replica = 0; ///< Of this process.
+    std::shared_ptr<kept_arrays> kept;
   };
 
   /// @returns The `step_report` of every replica. Shape: [replicas, step_report::numbers] f64
   static task<tensor> make(replica_context& context, step_function body, place at) {
     auto& activity = context.activity_;
-    activity.restore(progress_of(context.replica_id_in_sync_group(), at.updates));
+    auto& kept = (*at.kept)[context.replica_id_in_sync_group() - at.first_replica];
+    auto progress = progress_of(context.replica_id_in_sync_group(), at.updates);
+    progress.kept = kept;
+    activity.restore(progress);
     if (at.pace)
       activity.set_pace(
         [pace = at.pace, replica = context.replica_id_in_sync_group()](
           uint64_t iteration, job_time elapsed) { return pace(replica, iteration, elapsed); });
     auto running = body(context);
     co_await running;
-    auto own = report_of(context, at).row();
+    kept = activity.progress().kept;
+    auto own = report_of(context, at, !kept.empty()).row();
     auto gathering = context.all_gather(std::move(own), 0);
     auto all = co_await gathering;
     co_return all;
@@ -101,12 +113,16 @@ public:
   }
 
 private:
-  static step_report report_of(const replica_context& context, const place& at) {
+  static step_report report_of(const replica_context& context, const place& at, bool keeps) {
     auto goes_on = at.stop.peek() ? going_on::is_asked_to_stop
                    : at.is_last   ? going_on::has_made_all
                                   : going_on::yes;
-    return {context.loss_, context.examples_, context.compute_time_,
-            std::max(job_time{0}, context.computed_at_ - at.began), goes_on};
+    return {context.loss_,
+            context.examples_,
+            context.compute_time_,
+            std::max(job_time{0}, context.computed_at_ - at.began),
+            goes_on,
+            keeps};
   }
 };
 
@@ -120,7 +136,8 @@ public:
                  strategy.layout().should_checkpoint ? options.hooks
                                                      : std::vector<std::shared_ptr<session_hook>>{},
                  session_control{stop}),
-      body_(body), leads_(strategy.layout().should_checkpoint), stop_request_(std::move(stop)) {}
+      body_(body), leads_(strategy.layout().should_checkpoint), stop_request_(std::move(stop)),
+      kept_(std::make_shared<kept_arrays>(strategy.num_local_replicas())) {}
 
   ~job_peer() override { end_actor(world_, reporter_); }
 
@@ -153,6 +170,9 @@ private:
   uint64_t restore() override {
     auto from = spread_snapshot(strategy_, options_.resume);
     if (from) troupe::restore(strategy_, *from);
+    const auto first = strategy_.first_local_replica();
+    for (const auto& replica : from ? from->replicas : std::vector<replica_progress>{})
+      if (replica.replica - first < kept_->size()) (*kept_)[replica.replica - first] = replica.kept;
     made_ = from ? from->step : updates_made(strategy_, trained_variables(strategy_, options_));
     arrived_.assign(strategy_.num_replicas_in_sync(), world_.now());
     return made_;
@@ -186,7 +206,9 @@ private:
                            .began = world_.now(),
                            .is_last = leads_ && made_ + 1 == last_,
                            .stop = stop_request_,
-                           .pace = options_.pace};
+                           .pace = options_.pace,
+                           .first_replica = strategy_.first_local_replica(),
+                           .kept = kept_};
     auto rows = strategy_.run([body = body_, at](replica_context& context) {
       return replica_step::make(context, body, at);
     });
@@ -211,7 +233,7 @@ private:
     after_step work{.evaluates = leads_ && every > 0 && made_ % every == 0,
                     .saves = leads_ && takes_snapshots_
                              && hooks_.wants_snapshot(made_, world_.now(), is_over_)};
-    if (has_parts_elsewhere()) work = of_first_process(work);
+    if (has_parts_elsewhere() || keeps_elsewhere()) work = of_first_process(work);
     if (work.evaluates) evaluate();
     if (work.saves) save();
   }
@@ -250,6 +272,7 @@ private:
       report.stopped = own; // no other process is to be told
     }
     auto goes_on = [](const step_report& step) { return step.goes_on == going_on::yes; };
+    keeps_ = std::ranges::any_of(all, &step_report::keeps);
     is_over_ = report.stopped || !std::ranges::all_of(all, goes_on);
   }
 
@@ -273,12 +296,29 @@ private:
   }
 
   void save() {
-    auto taken = take_snapshot(strategy_, made_);
+    job_snapshot taken{.step = made_};
+    if (leads_ || has_parts_elsewhere()) taken = take_snapshot(strategy_, made_);
+    taken.replicas = progress_of_all();
     if (!leads_) return;
     taken.tokens.assign(strategy_.num_replicas_in_sync(), made_); // for a job with a chief
-    for (uint32_t i = 0; i < strategy_.num_replicas_in_sync(); ++i)
-      taken.replicas.push_back(replica_step::progress_of(i, made_));
     hooks_.after_snapshot(taken);
+  }
+
+  // Where replicas keep something, all processes are asked.
+  std::vector<replica_progress> progress_of_all() {
+    job_snapshot here{.step = made_};
+    for (uint32_t i = 0; i < kept_->size(); ++i)
+      here.replicas.push_back(
+        {.replica = strategy_.first_local_replica() + i, .kept = (*kept_)[i]});
+    std::vector<std::optional<job_snapshot>> parts{here};
+    if (keeps_elsewhere()) parts = gather_snapshots(strategy_, "what replicas keep", here);
+    std::vector<replica_progress> all;
+    for (uint32_t i = 0; i < strategy_.num_replicas_in_sync(); ++i)
+      all.push_back(replica_step::progress_of(i, made_));
+    for (const auto& part : parts)
+      for (const auto& replica : part ? part->replicas : std::vector<replica_progress>{})
+        if (replica.replica < all.size()) all[replica.replica].kept = replica.kept;
+    return all;
   }
 
   // Work to do before the next step.
@@ -296,6 +336,10 @@ private:
     return strategy_.layout().group && std::ranges::any_of(strategy_.variables(), is_on_read);
   }
 
+  [[nodiscard]] bool keeps_elsewhere() const {
+    return strategy_.layout().group != nullptr && keeps_;
+  }
+
   after_step of_first_process(const after_step& work) {
     auto own = make_tensor({2}, {work.evaluates ? 1.0F : 0.0F, work.saves ? 1.0F : 0.0F});
     auto first = strategy_.cross_replica([own](cross_replica_context& context) {
@@ -310,6 +354,8 @@ private:
   stop_request stop_request_;
   uint64_t made_ = 0; ///< Updates, those made before included.
   uint64_t last_ = 0;
+  std::shared_ptr<kept_arrays> kept_;
+  bool keeps_ = false;            ///< A replica of any process keeps something.
   bool takes_snapshots_ = false;  ///< Whether hooks have planned any.
   std::vector<job_time> arrived_; ///< When each replica was done with its last computation.
   job_time ended_{0};             ///< When the last step was.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A snapshot as the contents of a checkpoint file: its arrays travel one by one.
+// Snapshots as the contents of checkpoint files: their arrays travel one by one.
 #include "strategies/jobs/spread_snapshot.hpp"
 
 #include "actors/checkpoint/job_file.hpp"
@@ -16,9 +16,7 @@ namespace troupe {
 
 namespace {
 
-constexpr const char* purpose = "what the job goes on from";
-
-/// An array that the first process is to send.
+/// An array that a process is to send.
 struct announced_array {
   std::string name;
   dtype type = dtype::f32;
@@ -77,7 +75,7 @@ bool have_elements(const std::vector<int64_t>& dims, int64_t elements) {
 }
 
 // A received array, in the form in which it was announced.
-named_tensor shaped(const announced_array& array, const tensor& flat) {
+named_tensor shaped(const announced_array& array, const tensor& flat, const std::string& purpose) {
   if (!have_elements(array.dims, flat.extents()[0]))
     throw_failure(errc::malformed, "{}: '{}' has other elements than announced", purpose,
                   array.name);
@@ -88,39 +86,63 @@ tensor flat(const tensor& value) {
   return value.contiguous().reshape({static_cast<int64_t>(value.element_count())});
 }
 
-// One call for all arrays, of which only the first process has any.
-std::vector<tensor> gathered(strategy& strategy, std::vector<tensor> own) {
-  return strategy.cross_replica([own = std::move(own)](cross_replica_context& context) {
+// One call for all arrays, of which each process has its own.
+std::vector<tensor> gathered(strategy& strategy, const std::string& purpose,
+                             std::vector<tensor> own) {
+  if (own.empty()) return {};
+  return strategy.cross_replica([&purpose, own = std::move(own)](cross_replica_context& context) {
     return context.reducing().gather_rows(purpose, own);
   });
 }
 
+safetensors_metadata read_metadata(std::istream& from) {
+  safetensors_metadata metadata;
+  while (from >> std::ws && from.peek() != std::istream::traits_type::eof()) {
+    auto key = read_text(from);
+    metadata[key] = read_text(from);
+  }
+  return metadata;
+}
+
 } // namespace
+
+std::vector<std::optional<job_snapshot>> gather_snapshots(strategy& strategy,
+                                                          const std::string& purpose,
+                                                          const std::optional<job_snapshot>& own) {
+  const auto& group = strategy.layout().group;
+  if (!group) return {own};
+  auto content = own ? to_content(*own) : safetensors_content{};
+  auto texts = gather_texts(strategy, purpose, own ? described(content) : "");
+  std::vector<std::istringstream> streams;
+  std::vector<std::vector<announced_array>> announced; // by rank
+  std::vector<tensor> parts;
+  for (size_t rank = 0; rank < texts.size(); ++rank) {
+    announced.push_back(read_announced(streams.emplace_back(texts[rank])));
+    for (size_t i = 0; i < announced.back().size(); ++i)
+      parts.push_back(rank == group->rank ? flat(content.tensors[i].value)
+                                          : tensor{announced.back()[i].type, {0}});
+  }
+  auto arrays = gathered(strategy, purpose, std::move(parts));
+  std::vector<std::optional<job_snapshot>> snapshots(texts.size());
+  auto next = arrays.begin();
+  for (size_t rank = 0; rank < texts.size(); ++rank) {
+    safetensors_content received;
+    for (const auto& array : announced[rank])
+      received.tensors.push_back(shaped(array, *next++, purpose));
+    if (rank == group->rank || texts[rank].empty()) continue;
+    received.metadata = read_metadata(streams[rank]);
+    snapshots[rank] = value_or_throw(to_snapshot(received));
+  }
+  snapshots[group->rank] = own;
+  return snapshots;
+}
 
 std::optional<job_snapshot> spread_snapshot(strategy& strategy,
                                             const std::optional<job_snapshot>& own) {
   const auto& group = strategy.layout().group;
-  if (!group) return own;
-  auto leads = group->rank == 0;
-  safetensors_content content;
-  if (leads && own) content = to_content(*own);
-  auto text = gather_texts(strategy, purpose, leads && own ? described(content) : "").front();
-  if (text.empty()) return std::nullopt;
-
-  std::istringstream from{text};
-  auto arrays = read_announced(from);
-  std::vector<tensor> parts;
-  for (size_t i = 0; i < arrays.size(); ++i)
-    parts.push_back(leads ? flat(content.tensors[i].value) : tensor{arrays[i].type, {0}});
-  auto all = gathered(strategy, std::move(parts));
-  if (leads) return own;
-  for (size_t i = 0; i < arrays.size(); ++i)
-    content.tensors.push_back(shaped(arrays[i], all[i]));
-  while (from >> std::ws && from.peek() != std::istream::traits_type::eof()) {
-    auto key = read_text(from);
-    content.metadata[key] = read_text(from);
-  }
-  return value_or_throw(to_snapshot(content));
+  auto leads = !group || group->rank == 0;
+  return gather_snapshots(strategy, "what the job goes on from", leads ? own : std::nullopt)
+    .front();
 }
 
 } // namespace troupe

@@ -141,8 +141,8 @@ job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
 /// others with the step that is under way, or with the next; all end after the same one.
 ///
 /// In records, what was computed has `arrived` when its replica was done with it, on that process's
-/// clock since the step began. Training waits for the evaluation. A snapshot holds nothing that
-/// replicas `keep`; `deadline` is the strategy's.
+/// clock since the step began. Training waits for the evaluation. A snapshot holds what replicas of
+/// all processes `keep`; `deadline` is the strategy's.
 ///
 /// Thread: the one that made the world.
 /// @returns How the job ended; variables hold what they had been trained to.

@@ -420,6 +420,65 @@ TEST_SUITE("strategies/jobs/run_training") {
       }
   }
 
+  TEST_CASE("a replica keeps things from step to step, and in snapshots of all processes") {
+    // Counts its steps in what it keeps, from its index on.
+    auto counting = [](const variable& weights) -> step_function {
+      return [=, healthy = drawn_step(weights)](replica_context& context) -> task<void> {
+        auto index = static_cast<float>(context.replica_id_in_sync_group());
+        auto before = context.kept("count").value_or(scalar(index));
+        CHECK(numbers_of(before)[0] == index + static_cast<float>(context.iteration()));
+        context.keep("count", scalar(numbers_of(before)[0] + 1));
+        auto stepping = healthy(context);
+        co_await stepping;
+      };
+    };
+    auto hook = std::make_shared<witness>(2);
+    auto train_in
+      = [&](uint32_t processes, uint64_t steps, const std::optional<job_snapshot>& from) {
+          auto thrown = play(processes, [&](played_worker& worker) {
+            multi_worker_mirrored_strategy strategy{worker.world, worker.options(4 / processes)};
+            auto step = counting(strategy.make_variable("w", zeros({3})));
+            training_options options{.steps = steps};
+            if (worker.rank == 0) options.resume = from;
+            if (worker.rank == 0) options.hooks = {hook};
+            CHECK_FALSE(train(strategy, step, options).failure);
+          });
+          for (const auto& why : thrown)
+            CHECK_MESSAGE(why.code == errc::none, why.message);
+        };
+    train_in(2, 2, std::nullopt);
+    for (uint32_t processes : {1U, 2U, 4U})
+      train_in(processes, 2, hook->snapshots[0]);
+    REQUIRE(hook->snapshots.size() == 4);
+    for (const auto& snapshot : hook->snapshots) {
+      REQUIRE(snapshot.replicas.size() == 4);
+      for (uint32_t i = 0; i < 4; ++i) {
+        REQUIRE(snapshot.replicas[i].kept.size() == 1);
+        CHECK(numbers_of(snapshot.replicas[i].kept[0].value)
+              == numbers{static_cast<double>(i + snapshot.step)});
+      }
+    }
+  }
+
+  TEST_CASE("a replica cannot keep what no message holds") {
+    const std::pair<std::string, tensor> kept[]
+      = {{std::string(5000, 'n'), scalar(0)},
+         {"deep", zeros({1}).reshape(shape{std::vector<int64_t>(33, 1)})}};
+    for (const auto& [name, value] : kept) {
+      auto world = world::virtual_time({.seed = 5});
+      mirrored_strategy strategy{world};
+      static_cast<void>(strategy.make_variable("w", zeros({3})));
+      auto step = [name, value](replica_context& context) -> task<void> {
+        context.keep(name, value);
+        co_return;
+      };
+      auto report = train(strategy, step, {.steps = 1});
+      REQUIRE(report.failure);
+      CHECK(report.failure->code == errc::limit_exceeded);
+      CHECK(report.failure->message.starts_with("keep: a name of "));
+    }
+  }
+
   TEST_CASE("every process refuses what is no snapshot") {
     const std::pair<std::string, std::string> refused[]
       = {{"garbage", "no job of Troupe's"},

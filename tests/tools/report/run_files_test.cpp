@@ -15,6 +15,7 @@
 #include "tools/report/what_if.hpp"
 
 #include <array>
+#include <atomic>
 #include <filesystem>
 #include <fmt/format.h>
 
