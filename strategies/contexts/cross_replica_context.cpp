@@ -125,7 +125,7 @@ cross_replica_context::gather_brought(std::vector<tensor> parts, int64_t axis,
   auto gathering = reducer_.gather(std::move(call), std::move(parts), axis);
   auto gathered = co_await gathering;
   if (gathered.size() < takers)
-    co_return distributed_value<tensor>::mirrored(gathered.front(), takers);
+    co_return distributed_value<tensor>::mirrored(gathered.front().as_read_only(), takers);
   co_return distributed_value<tensor>::per_replica(std::move(gathered));
 }
 

@@ -181,9 +181,11 @@ public:
                         .options = std::move(options)};
     auto reducing = reducer_.reduce(std::move(call), flatten_all(values), brought.size());
     auto of_replicas = co_await reducing;
-    if (of_replicas.size() == 1)
+    if (of_replicas.size() == 1) {
+      if (brought.size() > 1) std::ranges::for_each(of_replicas.front(), make_read_only);
       co_return distributed_value<T>::mirrored(unflatten(of_replicas.front(), *values.front()),
                                                brought.size());
+    }
     std::vector<T> results;
     for (const auto& leaves : of_replicas)
       results.push_back(unflatten(leaves, *values.front()));

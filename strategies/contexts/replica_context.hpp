@@ -13,6 +13,7 @@
 #include "strategies/contexts/replicas_at_work.hpp"
 #include "strategies/contexts/variable_access.hpp"
 
+#include <cmath>
 #include <concepts>
 #include <cstdint>
 #include <limits>
@@ -122,6 +123,7 @@ public:
 
   /// The sum or mean of the values of all replicas, for each of them. Nests are reduced leaf by
   /// leaf: arrays, sparse rows, numbers. A value counts once for each replica that gives it.
+  /// Replicas may share an array of the result, which is read-only then.
   /// @param options In each process, the options of its first replica count.
   /// Errors: as `merge_call`; throws `failure` in every replica if values do not fit together, or
   /// as `reducer`.
@@ -129,6 +131,7 @@ public:
   [[nodiscard]] task<T> all_reduce(reduce_op op, T value, communication_options options = {});
 
   /// The values of all replicas behind each other along `axis`, where their extents may differ.
+  /// The result is read-only where replicas share it.
   /// @param options As for `all_reduce`.
   /// Errors: as `merge_call`; `failure` as `cross_device_ops::gather`, and as
   /// `reducer`.
@@ -200,9 +203,12 @@ public:
   [[nodiscard]] std::optional<tensor> kept(const std::string& name) const;
 
   /// Tells the ledger and the metrics about this step.
-  /// @param loss The mean over the batch. @param examples The number of examples in the batch.
+  /// @param loss The mean over the batch. @param examples The number of examples in the batch; 0:
+  /// it is not known.
   void report(double loss, uint32_t examples) {
-    loss_ = loss;
+    // A NaN alone would say that nothing was reported.
+    auto is_unclear = examples == 0 && std::isnan(loss);
+    loss_ = is_unclear ? std::numeric_limits<double>::infinity() : loss;
     examples_ = examples;
   }
 

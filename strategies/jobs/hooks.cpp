@@ -88,7 +88,7 @@ void summary_saver_hook::end(const job_report&) {
 
 void nan_stop_hook::after_step(const session_control& session, const step_record& step) {
   auto is_lost = [](const contribution& gradient) {
-    return gradient.examples > 0 && !std::isfinite(gradient.loss);
+    return std::isinf(gradient.loss) || (gradient.examples > 0 && std::isnan(gradient.loss));
   };
   auto found = std::ranges::find_if(step.accepted, is_lost);
   if (found == step.accepted.end()) return;

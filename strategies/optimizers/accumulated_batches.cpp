@@ -49,16 +49,16 @@ gradient sum_of(const gradient& first, const gradient& second) {
 
 } // namespace
 
-accumulated_batches::sums& accumulated_batches::sums_of(uint32_t replica) {
+accumulated_batches::sums& accumulated_batches::sums_of(const giver& by) {
   std::lock_guard guard{mutex_};
-  return by_replica_[replica]; // stays where it is
+  return by_giver_[by]; // stays where it is
 }
 
 std::optional<std::vector<gradient_and_variable>>
-accumulated_batches::add(uint32_t replica, std::vector<gradient_and_variable> gradients,
+accumulated_batches::add(const giver& by, std::vector<gradient_and_variable> gradients,
                          uint64_t failed_runs) {
   if (count_ == 1) return gradients;
-  auto& so_far = sums_of(replica);
+  auto& so_far = sums_of(by);
   if (so_far.failed_runs != failed_runs) so_far = {.failed_runs = failed_runs};
   for (const auto& [gradient, variable] : gradients) {
     check_shape(variable, gradient);

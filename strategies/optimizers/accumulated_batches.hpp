@@ -8,17 +8,21 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace troupe {
 
-/// Each replica, or worker, sums the gradients of its own batches.
+/// Each replica, or worker, of each strategy sums the gradients of its own batches.
 ///
 /// Thread: any; the batches of one replica come one after the other.
 class accumulated_batches {
 public:
   /// @param count Batches of one update; at least 1.
   explicit accumulated_batches(uint32_t count) : count_(count) {}
+
+  /// The strategy, whose address tells it from others, and its replica or worker.
+  using giver = std::pair<const strategy*, uint32_t>;
 
   /// Adds the gradients of a batch. @returns The sums, if the batch is the last of an update.
   /// @param failed_runs Runs that have failed so far. After another one, a replica begins again:
@@ -27,7 +31,7 @@ public:
   /// variable; type_mismatch for one of another dtype, or of another kind, than that of the batches
   /// before. Then nothing is added.
   [[nodiscard]] std::optional<std::vector<gradient_and_variable>>
-  add(uint32_t replica, std::vector<gradient_and_variable> gradients, uint64_t failed_runs = 0);
+  add(const giver& by, std::vector<gradient_and_variable> gradients, uint64_t failed_runs = 0);
 
 private:
   /// The batches of a replica since its last update.
@@ -38,11 +42,11 @@ private:
     uint64_t failed_runs = 0;
   };
 
-  [[nodiscard]] sums& sums_of(uint32_t replica);
+  [[nodiscard]] sums& sums_of(const giver& by);
 
   uint32_t count_;
   std::mutex mutex_; ///< Guards the map; its elements belong to one replica each.
-  std::map<uint32_t, sums> by_replica_;
+  std::map<giver, sums> by_giver_;
 };
 
 } // namespace troupe

@@ -23,6 +23,7 @@
 #include <optional>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace troupe {
 
@@ -213,8 +214,13 @@ std::vector<gradient_and_variable> taken(std::string_view call, const strategy& 
   if (given.empty())
     throw_failure(errc::invalid_argument,
                   "No gradients provided for any variable: {} got no gradient", call);
+  std::unordered_set<variable> seen;
   for (auto& [gradient, variable] : given) {
     check_made_by(call, strategy, variable);
+    if (!seen.insert(variable).second)
+      throw_failure(errc::invalid_argument,
+                    "{} got two gradients for variable '{}'; give their sum or mean", call,
+                    variable.name());
     gradient = completed(std::move(gradient), variable.extents());
   }
   return given;
@@ -450,7 +456,7 @@ optimizer::apply_gradients(replica_context& context,
   auto state = state_;
   auto replica = context.replica_id_in_sync_group();
   auto failed = context.strategy().failed_runs();
-  auto complete = state->batches.add(replica, std::move(gradients), failed);
+  auto complete = state->batches.add({&context.strategy(), replica}, std::move(gradients), failed);
   if (!complete) co_return false;
   auto apply = [state](cross_replica_context& cross, distributed_value<replica_pushes> pushes) {
     return state->apply_together(cross, pushes.local_results(), false);
@@ -503,7 +509,7 @@ optimizer::apply_gradients(closure_context& context,
   for (const auto& [gradient, variable] : gradients)
     check_on_host(gradient);
   auto worker = context.worker_index();
-  auto complete = state->batches.add(worker, std::move(gradients));
+  auto complete = state->batches.add({&context.strategy(), worker}, std::move(gradients));
   if (!complete) co_return false;
   std::vector<replica_pushes> pushes{make_pushes(worker, *complete)};
   complete.reset(); // from here on the messages hold the gradients

@@ -61,8 +61,8 @@ public:
   /// checkpoints; a run of this process that fails discards them.
   /// @returns True if the call has made an update.
   /// Errors: throws `failure`: invalid_argument if there is no gradient at all, one does not fit
-  /// its variable or is for one of another strategy, or replicas bring gradients of different
-  /// variables; as `merge_call`.
+  /// its variable or is for one of another strategy, a variable has two, or replicas bring
+  /// gradients of different variables; as `merge_call`.
   [[nodiscard]] task<bool>
   apply_gradients(replica_context& context,
                   std::vector<gradient_and_variable> gradients_and_variables) const;

@@ -46,6 +46,15 @@ struct leaf_group {
   return std::get<tensor>(value);
 }
 
+/// Keeps the holders of a leaf from writing to its arrays, which they share.
+inline void make_read_only(leaf& value) {
+  if (auto* array = std::get_if<tensor>(&value)) *array = array->as_read_only();
+  if (auto* rows = std::get_if<indexed_slices>(&value)) {
+    rows->indices = rows->indices.as_read_only();
+    rows->values = rows->values.as_read_only();
+  }
+}
+
 /// The parts of a group. @pre None is a number.
 [[nodiscard]] inline std::vector<gradient> gradients_in(const leaf_group& group) {
   std::vector<gradient> gradients;

@@ -348,6 +348,20 @@ TEST_SUITE("strategies/contexts/reduce") {
     });
   }
 
+  TEST_CASE("a result that replicas share is not written to") {
+    auto world = world::virtual_time();
+    mirrored_strategy strategy{world, {.devices = cpu_devices(2)}};
+    strategy.run([](replica_context& context) -> task<void> {
+      auto adding = context.all_reduce(reduce_op::sum, std::pair{scalar(1), rows_of({0}, {1}, 2)});
+      auto [total, rows] = co_await adding;
+      auto gathering = context.all_gather(array({1}, {1}), 0);
+      auto all = co_await gathering;
+      for (auto each : {total, rows.indices, rows.values, all})
+        CHECK(refusal_of([&] { static_cast<void>(each.mutable_data()); }).code
+              == errc::failed_precondition);
+    });
+  }
+
   TEST_CASE("all_reduce takes nests of arrays, numbers and rows") {
     for_every_strategy([](strategy& strategy) {
       auto n = strategy.num_replicas_in_sync();

@@ -285,6 +285,40 @@ TEST_SUITE("strategies/optimizers/optimizer") {
     CHECK(first_of(other.read(theirs)) == 0);
   }
 
+  TEST_CASE("two gradients of a variable are refused") {
+    auto world = world::virtual_time();
+    mirrored_strategy strategy{world, {cpu_devices(2)}};
+    auto weights = strategy.make_variable("w", zeros({2}));
+    optimizer sgd{rules::sgd{}};
+    auto refused = refusal_of([&] {
+      strategy.run([=](replica_context& context) -> task<void> {
+        std::vector<gradient_and_variable> both{{filled_with(1), weights},
+                                                {filled_with(2), weights}};
+        auto applying = sgd.apply_gradients(context, both);
+        co_await applying;
+      });
+    });
+    CHECK(refused.code == errc::invalid_argument);
+    CHECK(refused.message
+          == "apply_gradients got two gradients for variable 'w'; give their sum or mean");
+  }
+
+  TEST_CASE("strategies that share an optimizer accumulate their own batches") {
+    auto world = world::virtual_time();
+    mirrored_strategy one{world, {cpu_devices(2)}};
+    mirrored_strategy other{world, {cpu_devices(2)}};
+    auto first = one.make_variable("w", zeros({2}));
+    auto second = other.make_variable("w", zeros({2}));
+    optimizer every_other{rules::sgd{.learning_rate = 1}, {.accumulation_steps = 2}};
+    apply_own(one, every_other, first);
+    apply_own(other, every_other, second);
+    CHECK(first_of(one.read(first)) == 0);
+    CHECK(first_of(other.read(second)) == 0);
+    apply_own(one, every_other, first);
+    CHECK(first_of(one.read(first)) == -3);
+    CHECK(first_of(other.read(second)) == 0);
+  }
+
   TEST_CASE("an empty loss is refused where it is given") {
     std::function<expression(tape&, std::span<const expression>)> none;
     CHECK(refusal_of([&] { static_cast<void>(loss_function{none}); })

@@ -535,6 +535,25 @@ TEST_SUITE("strategies/jobs/hooks") {
     }
   }
 
+  TEST_CASE("a loss that is no number is noticed without a number of examples, too") {
+    auto world = world::virtual_time();
+    parameter_server_strategy strategy{world, {.replicas = 2}};
+    static_cast<void>(strategy.make_variable("weights", make_tensor({2}, {NAN, 1})));
+    sync_replicas_optimizer optimizer{rules::sgd{.learning_rate = 0.5},
+                                      {2, 2, sync_policy::latest_token}};
+    auto step = [=](replica_context& context) -> task<void> {
+      loss_function mean
+        = [](tape& t, std::span<const expression> variables) { return t.mean(variables[0]); };
+      auto minimizing = optimizer.minimize(context, mean);
+      co_await minimizing;
+    };
+    training_options options{.steps = 100};
+    options.hooks = {std::make_shared<nan_stop_hook>(false)};
+    auto stopped = play(strategy, optimizer, step, options).report.stopped;
+    REQUIRE(stopped);
+    CHECK(stopped->find("is inf at step 1;") != std::string::npos);
+  }
+
   TEST_CASE("a hook that throws ends the job with what it threw") {
     class failing_hook final : public session_hook {
       void after_step(const session_control&, const step_record& step) override {
