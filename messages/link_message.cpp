@@ -6,6 +6,7 @@
 #include "messages/nanoseconds.hpp"
 #include "messages/own.capnp.h"
 #include "messages/own_message.hpp"
+#include "messages/printable.hpp"
 
 namespace troupe {
 
@@ -67,7 +68,7 @@ expected<std::vector<known_message>> read_known_messages(received_bytes bytes) {
     auto name = message.getName();
     if (name.size() == 0 || name.size() > limits::own_name_bytes_max)
       return fail(errc::malformed, "a message that it knows has no name, or one that is too long");
-    known.push_back({message.getSchema(), message.getVersion(), name});
+    known.push_back({message.getSchema(), message.getVersion(), printable(name)});
   }
   return known;
 }

@@ -56,10 +56,12 @@ deputy(observed_pointer<deputy_actor<Message, Reply>, deputy_state> self, group<
 }
 
 /// Spawns a deputy, known to observers as "deputy <name>". It ends when it is told to exit.
+/// Errors: throws `failure` with invalid_argument for options that no question can have.
 template <class Message, class Reply, class Handle>
 [[nodiscard]] deputy_actor<Message, Reply>
 spawn_deputy(const std::string& name, group<Handle> members, combine_function<Reply> combine,
              group_options options = {}) {
+  members.check(options);
   auto& world = members.world();
   auto result = world.system().spawn(deputy<Message, Reply, Handle>, std::move(members),
                                      std::move(combine), std::move(options));

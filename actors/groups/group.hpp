@@ -287,11 +287,16 @@ public:
                            [shared](uint32_t position) { return (*shared)[position]; });
   }
 
+  /// Errors: throws `failure` with invalid_argument for options that no question can have.
+  void check(const group_options& options) const {
+    static_cast<void>(check_group_options(members_->name(), options, size()));
+  }
+
   /// As `ask`, for answers that are read as they come. It is asked at once.
   template <class Reply, class Message>
   [[nodiscard]] group_stream<Reply> stream(Message message, group_options options = {}) const {
     auto replies = empty_replies<Reply>();
-    static_cast<void>(check_group_options(members_->name(), options, size()));
+    check(options);
     auto call = make_call<Reply>(
       std::move(options), [message](uint32_t) { return message; }, replies);
     call.stream = members_->new_stream();

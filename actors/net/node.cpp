@@ -152,8 +152,10 @@ void node::carry(parcel message) {
 
 void node::send(const actor_address& to, caf::mailbox_element& element) {
   const auto& sender = element.sender;
-  parcel sent{
-    .to = to, .id = element.mid.integer_value(), .content = element.move_content_to_message()};
+  parcel sent{.to = to,
+              .from = {address_, 0},
+              .id = element.mid.integer_value(),
+              .content = element.move_content_to_message()};
   auto is_request = element.mid.is_request();
   // A request that an actor here has delegated is answered to the asker's proxy: the nodes at its
   // ends need not talk to each other, and it is pending here no longer than that takes.
@@ -297,8 +299,12 @@ void node::deliver_message(parcel message, caf::execution_unit* host) {
   caf::strong_actor_ptr sender;
   {
     std::lock_guard guard{mutex_};
-    if (is_over(message.from.at)) return;
-    if (id.is_response()) pending_.erase({message.to.actor, request_number(id)});
+    auto is_awaited
+      = id.is_response() && pending_.erase({message.to.actor, request_number(id)}) > 0;
+    if (is_over(message.from.at)) {
+      if (!is_awaited) return;
+      message.from = {}; // it was delegated to a node that is gone, by one that is not
+    }
     receiver = known(message.to);
     if (receiver) sender = known(message.from);
   }

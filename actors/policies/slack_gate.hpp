@@ -85,7 +85,7 @@ private:
   // Takes out the waiters that may go on. All of them are looked at only if the slowest clock has
   // moved on, else only the last to come.
   std::vector<Waiter> admitted() {
-    auto limit = slowest() + slack_;
+    auto limit = slowest() + std::min(slack_, UINT64_MAX - slowest());
     std::vector<Waiter> result;
     if (std::exchange(last_limit_, limit) == limit) {
       if (waiting_.empty() || waiting_.back().first > limit) return {};

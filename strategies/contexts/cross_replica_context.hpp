@@ -216,7 +216,7 @@ private:
 
   [[nodiscard]] task<tensor> read_over_processes(variable source);
 
-  // What each replica of this process reads.
+  // The value that each replica of this process reads.
   [[nodiscard]] task<distributed_value<tensor>> read_each(variable source);
 
   [[nodiscard]] task<run_outcome> run_on_replicas(std::vector<replica_body> bodies);

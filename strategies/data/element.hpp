@@ -17,8 +17,8 @@ namespace troupe {
 /// bytes, UTF-8 or not.
 struct element {
   std::vector<tensor> tensors;
-  std::vector<std::string> texts; ///< Of a batch: those of its first row, of the second, ...
-  /// Of a batch that `batch` has made; 0: one example, or a function has made it anew.
+  std::vector<std::string> texts; ///< A batch has those of its first row, of the second, ...
+  /// Rows of a batch that `batch` has made; 0: one example, or a function has made it anew.
   uint64_t rows = 0;
 };
 

@@ -68,7 +68,7 @@ struct step_report {
   }
 };
 
-/// What each replica of this process keeps.
+/// The arrays that each replica of this process keeps.
 using kept_arrays = std::vector<std::vector<named_payload>>;
 
 } // namespace
@@ -83,7 +83,7 @@ public:
     bool is_last = false; ///< For this process.
     stop_request stop;
     std::function<job_time(uint32_t replica, uint64_t iteration, job_time elapsed)> pace;
-    uint32_t first_replica = 0; ///< Of this process.
+    uint32_t first_replica = 0; ///< The first of this process.
     std::shared_ptr<kept_arrays> kept;
   };
 

@@ -69,18 +69,21 @@ void link::start() {
     },
     options_.self.window / 4);
   inbox_.emplace(limits_of(options_, false), options_.self.window, retained_, options_.arrays);
-  ticker_.expires_after(options_.hello_timeout);
-  ticker_.async_wait([self](const error_code& failed) {
-    if (!failed && self->state_ == phase::greeting)
-      self->drop(
-        {errc::deadline_exceeded,
-         fmt::format("it sent no hello within {} s",
-                     std::chrono::duration<double>(self->options_.hello_timeout).count())});
-  });
+  give_up_after(options_.hello_timeout, "it sent no hello");
   stream_->shake_hands(options_.is_dialer, [self](const error_code& failed, size_t) {
     if (failed) return self->drop(self->stream_->explain(failed));
     if (self->options_.is_dialer) self->say_hello();
     self->read();
+  });
+}
+
+void link::give_up_after(std::chrono::nanoseconds limit, std::string_view trouble) {
+  ticker_.expires_after(limit);
+  ticker_.async_wait([self = shared_from_this(), limit, trouble](const error_code& failed) {
+    if (!failed && self->state_ == phase::greeting)
+      self->drop(
+        {errc::deadline_exceeded,
+         fmt::format("{} within {} s", trouble, std::chrono::duration<double>(limit).count())});
   });
 }
 
@@ -116,7 +119,13 @@ expected<void> link::on_frame(received_frame frame) {
   default:
     break;
   }
-  if (state_ == phase::greeting) return fail(errc::malformed, "it sends messages before its hello");
+  if (state_ == phase::greeting && !has_hello_)
+    return fail(errc::malformed, "it sends messages before its hello");
+  if (state_ == phase::greeting) {
+    // Another connection may have been taken in meanwhile.
+    if (auto accepted = callbacks_.on_hello(*this, peer_); !accepted) return accepted;
+    go_up();
+  }
   if (frame.header.kind == frame_kind::parcel) return callbacks_.on_parcel(*this, std::move(frame));
   if (frame.header.kind == frame_kind::credit) {
     {
@@ -129,7 +138,7 @@ expected<void> link::on_frame(received_frame frame) {
 }
 
 expected<void> link::on_known(const received_frame& frame) {
-  if (state_ != phase::greeting || !peer_.known.empty())
+  if (state_ != phase::greeting || has_hello_ || !peer_.known.empty())
     return fail(errc::malformed, "it says twice, or late, which messages it knows");
   auto known = read_known_messages(frame.body);
   if (!known) return tl::unexpected<error>(known.error());
@@ -139,25 +148,35 @@ expected<void> link::on_known(const received_frame& frame) {
 }
 
 expected<void> link::on_hello(const received_frame& frame) {
-  if (state_ != phase::greeting) return fail(errc::malformed, "it says hello twice");
+  if (state_ != phase::greeting || has_hello_) return fail(errc::malformed, "it says hello twice");
   auto hello = decode<wire::Hello>(frame.body);
   if (!hello) return tl::unexpected<error>(hello.error());
   auto peer = read_hello(hello->reader());
   peer.known = std::move(peer_.known);
   if (auto accepted = callbacks_.on_hello(*this, peer); !accepted) return accepted;
   peer_ = std::move(peer);
+  has_hello_ = true;
   options_.silence_timeout
     = std::max(options_.silence_timeout, 3 * std::min(peer_.heartbeat, silence_timeout_max));
   inbox_->trust(limits_of(options_, true));
-  if (!options_.is_dialer) say_hello();
   {
     std::lock_guard guard{mutex_};
     outbox_.set_window(peer_.window);
   }
+  if (options_.is_dialer) {
+    write_signal({.kind = frame_kind::heartbeat});
+    go_up();
+  } else {
+    say_hello();
+    give_up_after(options_.silence_timeout, "it did not answer our hello");
+  }
+  return {};
+}
+
+void link::go_up() {
   state_ = phase::up;
   plan_tick();
   callbacks_.on_up(*this);
-  return {};
 }
 
 expected<void> link::on_abort(const received_frame& frame) {
@@ -348,7 +367,8 @@ void link::leave() {
 void link::end(const error& reason) {
   if (state_ == phase::ended) return;
   // A peer that cannot even say hello would not understand why.
-  if (state_ == phase::greeting && reason.code == errc::malformed) return drop(reason);
+  if (state_ == phase::greeting && !has_hello_ && reason.code == errc::malformed)
+    return drop(reason);
   {
     std::lock_guard guard{mutex_};
     is_closed_ = true;

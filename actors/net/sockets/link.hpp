@@ -18,6 +18,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace troupe {
 
@@ -38,13 +39,16 @@ struct link_options {
 /// by rank, brings messages, and notices when the peer is gone: at once if its process ended, after
 /// the timeout if it says nothing any more.
 ///
-/// Life: greeting, then up, then ended; what it ended with is told once, whatever it was.
+/// Life: greeting, then up, then ended; what it ended with is told once, whatever it was. It is up
+/// when the peer's hello has come, and the peer has had this node's: so none is given up that does
+/// not know that it was taken in.
 /// Thread: the io_context's, but for `send`.
 class link : public std::enable_shared_from_this<link> {
 public:
   /// Called in the io_context's thread.
   struct callbacks {
-    /// The peer's greeting. Errors: why it is refused, which it is told.
+    /// The peer's greeting, at its hello and again before the link goes up.
+    /// Errors: why it is refused, which it is told.
     std::function<expected<void>(link&, const greeting&)> on_hello;
     std::function<void(link&)> on_up;
     /// Errors: the link ends with it, and the peer is told.
@@ -96,6 +100,8 @@ private:
 
   template <class Action>
   void post(Action action); ///< To the io_context's thread, if the link is there then.
+  void give_up_after(std::chrono::nanoseconds limit, std::string_view trouble);
+  void go_up();
   void read();
   void on_read(const boost::system::error_code& failed, size_t bytes);
   expected<void> on_frame(received_frame frame);
@@ -124,6 +130,7 @@ private:
   callbacks callbacks_;
   std::string peer_address_;
   greeting peer_; ///< Until its hello has come, what it knows alone.
+  bool has_hello_ = false;
   std::shared_ptr<retained_bytes> retained_;
   std::optional<inbox> inbox_; ///< From the start on.
   boost::asio::steady_timer ticker_;

@@ -2,8 +2,11 @@
 // A thread for each question, and the answer that it shares.
 #include "actors/net/sockets/name_lookup.hpp"
 
+#include "actors/net/host_port.hpp"
+
 #include <boost/asio/post.hpp>
 
+#include <algorithm>
 #include <condition_variable>
 #include <fmt/format.h>
 #include <mutex>
@@ -83,6 +86,18 @@ found_endpoints look_up(const std::string& host, const std::string& port,
     errc::deadline_exceeded,
     fmt::format("the name of host '{}' was not resolved for {} s; does the name server answer?",
                 host, std::chrono::duration<double>(deadline).count()));
+}
+
+endpoint_list reachable(const std::string& host, endpoint_list found,
+                        std::span<const std::string> own) {
+  auto is_here = [](const tcp::endpoint& at) { return at.address().is_loopback(); };
+  if (is_loopback(host) || !std::ranges::all_of(found, is_here)) return found;
+  for (const auto& address : own) {
+    error_code ignored;
+    auto parsed = asio::ip::make_address(address, ignored);
+    if (!ignored) found.emplace_back(parsed, found.front().port());
+  }
+  return found;
 }
 
 } // namespace troupe

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -34,5 +35,10 @@ void look_up(const std::shared_ptr<boost::asio::io_context>& io, const std::stri
 [[nodiscard]] expected<endpoint_list> look_up(const std::string& host, const std::string& port,
                                               std::chrono::milliseconds deadline,
                                               const std::stop_token& stop = {});
+
+/// Where a node can be reached. Debian's /etc/hosts leads a machine's own name to 127.0.1.1, while
+/// its node may listen on any card: then also there. @param own The addresses of this machine.
+[[nodiscard]] endpoint_list reachable(const std::string& host, endpoint_list found,
+                                      std::span<const std::string> own);
 
 } // namespace troupe

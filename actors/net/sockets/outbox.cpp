@@ -52,8 +52,8 @@ outbox::outbox(uint64_t part_bytes_max, uint64_t window) : part_bytes_max_(part_
 }
 
 void outbox::set_window(uint64_t window) {
-  window_ = window;
-  credit_.fill(static_cast<int64_t>(window));
+  window_ = std::min(window, window_bytes_max);
+  credit_.fill(static_cast<int64_t>(window_));
 }
 
 void outbox::add_signal(const frame_header& header, std::optional<message_frame> body) {

@@ -17,6 +17,9 @@
 
 namespace troupe {
 
+/// The largest window: credit is counted with a sign.
+inline constexpr uint64_t window_bytes_max = uint64_t{1} << 62;
+
 /// Frames that go out with one call: headers and memory of messages, which it keeps alive.
 struct write_batch {
   static constexpr size_t frames_max = 32;
@@ -56,7 +59,8 @@ public:
   /// The receiver has let go of messages of a lane. @param bytes Their charges.
   void add_credit(lane of, uint64_t bytes);
 
-  /// The receiver's window, once it has said so; nothing was sent before.
+  /// The receiver's window, once it has said so; nothing was sent before. A larger one than
+  /// `window_bytes_max` counts as that.
   void set_window(uint64_t window);
 
   /// The next frames to write. @pre `batch` is empty. @returns Whether there are any.

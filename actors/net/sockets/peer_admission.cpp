@@ -4,6 +4,7 @@
 
 #include "actors/net/network_messages.hpp"
 #include "actors/net/silence_timeout.hpp"
+#include "actors/net/sockets/outbox.hpp"
 #include "messages/printable.hpp"
 
 #include <algorithm>
@@ -44,6 +45,9 @@ expected<void> check(const socket_network_options& options) {
     return fail(errc::invalid_argument, "peers are given less than 100 ms to say something");
   if (options.window_bytes == 0)
     return fail(errc::invalid_argument, "window_bytes is 0: no peer could send anything");
+  if (options.window_bytes > window_bytes_max)
+    return fail(errc::invalid_argument, fmt::format("window_bytes is {}; at most {} are counted",
+                                                    options.window_bytes, window_bytes_max));
   if (options.part_bytes_max % sizeof(uint64_t) != 0 || options.part_bytes_max == 0)
     return fail(errc::invalid_argument, "part_bytes_max is no whole number of words");
   return {};

@@ -5,6 +5,7 @@
 #include "actors/interfaces/message_kind.hpp"
 #include "actors/net/host_port.hpp"
 #include "actors/net/network_messages.hpp"
+#include "actors/net/sockets/actor_ends.hpp"
 #include "actors/net/sockets/connection_acceptor.hpp"
 #include "actors/net/sockets/link.hpp"
 #include "actors/net/sockets/local_socket.hpp"
@@ -168,7 +169,7 @@ public:
     if (!with)
       return answer(
         message, {errc::unavailable, fmt::format("{} is not there", name_of(message.to.at.node))});
-    // The news of an actor's end comes after its messages, in whatever lane those were.
+    // It comes behind the actor's messages, in whatever lane those are (`actor_ends`).
     if (message.kind == parcel::content_kind::down) {
       auto again = *encoded;
       again.header.lane = lane::bulk;
@@ -187,6 +188,7 @@ private:
     bool has_arrived = false; ///< `arrived` has its value.
     std::string trouble;      ///< Why it did not come when it was last dialed.
     uint64_t last_step = no_step;
+    actor_ends ends;
     milliseconds redial = redial_min;
     std::optional<steady_clock::time_point> refused_since;
   };
@@ -231,22 +233,11 @@ private:
     look_up(io_, where.host, std::to_string(where.port),
             [this, peer, host = where.host](expected<endpoint_list> found) {
               if (is_leaving_) return;
-              if (found) return connect(peer, reachable(host, std::move(*found)));
+              if (found)
+                return connect(peer, reachable(host, std::move(*found), options_.own_addresses));
               trouble(peer, found.error().message);
               dial_again(peer);
             });
-  }
-
-  // Debian's /etc/hosts leads a machine's own name to 127.0.1.1: its node may listen on any card.
-  [[nodiscard]] endpoint_list reachable(const std::string& host, endpoint_list found) const {
-    auto is_here = [](const tcp::endpoint& at) { return at.address().is_loopback(); };
-    if (is_loopback(host) || !std::ranges::all_of(found, is_here)) return found;
-    for (const auto& own : options_.own_addresses) {
-      error_code ignored;
-      auto address = asio::ip::make_address(own, ignored);
-      if (!ignored) found.emplace_back(address, found.front().port());
-    }
-    return found;
   }
 
   void connect(node_index peer, const endpoint_list& endpoints) {
@@ -387,6 +378,7 @@ private:
     member.address = {with.peer().node, with.peer().incarnation};
     member.trouble.clear();
     member.last_step = no_step;
+    member.ends = {};
     settle(member, member.address);
   }
 
@@ -494,6 +486,8 @@ private:
     auto message
       = decode_parcel(here_->address(), header, std::move(frame.body), options_.messages.get());
     if (!message) return tl::unexpected<error>(message.error());
+    auto is_end = header.content == content_code::down;
+    if (is_end && !sender.ends.is_whole(header.from.actor, header.lane)) return {};
     if (auto step = step_of(message->content); step != no_step) sender.last_step = step;
     here_->deliver(std::move(*message), threads_.host(header.body_bytes));
     return {};

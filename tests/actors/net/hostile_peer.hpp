@@ -44,6 +44,11 @@ public:
     return write(write_frame_header(whole)) && write(body);
   }
 
+  /// The peer's hello, and that it has had the node's.
+  bool greet(const greeting& who) {
+    return say_hello(who) && write({.kind = frame_kind::heartbeat});
+  }
+
   bool say_hello(const greeting& who) {
     auto hello = flatten(*frame(make_hello(who)));
     return write({.kind = frame_kind::hello}, hello);

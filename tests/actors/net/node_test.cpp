@@ -130,6 +130,39 @@ TEST_SUITE("actors/net/node") {
     settle_all();
   }
 
+  TEST_CASE_FIXTURE(two_nodes, "a delegated answer comes although its giver is gone") {
+    nodes.push_back(node::make(world.system(), post, {2, 0}, "node 2"));
+    auto far = spawn(successor);
+    auto address = nodes[2]->show(caf::actor_cast<caf::strong_actor_ptr>(far), nodes[1]->address());
+    auto next = caf::actor_cast<caf::actor>(nodes[1]->handle_of(address));
+    auto between = world.system().spawn([next](caf::event_based_actor* self) -> caf::behavior {
+      return {[self, next](const msg<wire::Token>& token) { return self->delegate(next, token); }};
+    });
+    auto answered = asker.ask<msg<wire::Token>>(near(between), make_token(7));
+    nodes[0]->lose(nodes[2]->address(), {errc::unavailable, "node 2 is gone"});
+    settle_all();
+    CHECK(answered.value().reader().getStep() == 8);
+    CHECK(nodes[0]->pending_requests() == 0);
+    caf::anon_send_exit(between, caf::exit_reason::user_shutdown);
+    caf::anon_send_exit(far, caf::exit_reason::user_shutdown);
+    settle_all();
+  }
+
+  TEST_CASE_FIXTURE(two_nodes, "a message without a sender comes though another node is gone") {
+    nodes.push_back(node::make(world.system(), post, {2, 0}, "node 2"));
+    puppet hearer{world};
+    auto address = nodes[1]->show(hearer.as<caf::strong_actor_ptr>(), nodes[2]->address());
+    auto proxy = caf::actor_cast<caf::actor>(nodes[2]->handle_of(address));
+    nodes[1]->lose(nodes[0]->address(), {errc::unavailable, "node 0 is gone"});
+    caf::anon_send(proxy, make_token(7));
+    settle_all();
+    CHECK(hearer.heard_count() == 1);
+    nodes[1]->lose(nodes[2]->address(), {errc::unavailable, "node 2 is gone"});
+    caf::anon_send(proxy, make_token(7));
+    settle_all();
+    CHECK(hearer.heard_count() == 1);
+  }
+
   TEST_CASE_FIXTURE(two_nodes, "there is one proxy of an actor at a node, and none at its own") {
     auto far = spawn(successor);
     CHECK(near(far) == near(far));

@@ -43,6 +43,13 @@ TEST_SUITE("actors/policies/slack_gate") {
     CHECK(arrive(pair, 0).empty());
   }
 
+  TEST_CASE("a slack beyond all clocks is none") {
+    gate pair{2, UINT64_MAX};
+    CHECK(arrive(pair, 0) == waiters{0});
+    CHECK(arrive(pair, 1) == waiters{1});
+    CHECK(arrive(pair, 0) == waiters{0});
+  }
+
   TEST_CASE("a replica that leaves is waited for no longer") {
     gate all{3, 0};
     CHECK(arrive(all, 0).empty());

@@ -158,6 +158,15 @@ TEST_SUITE("actors/net/sockets/outbox") {
     CHECK(out.is_starved());
   }
 
+  TEST_CASE("a window without a limit is one") {
+    outbox out{part_bytes, 1 << 20};
+    out.set_window(UINT64_MAX);
+    out.add(token(5));
+    receiver from;
+    REQUIRE(from.feed(drain(out), 100));
+    CHECK(from.frames.size() == 1);
+  }
+
   TEST_CASE("without credit a message waits, and tokens do not wait with it") {
     outbox out{part_bytes, 1 << 20};
     out.set_window(1000);

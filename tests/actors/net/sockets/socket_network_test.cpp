@@ -116,6 +116,32 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     end(near);
   }
 
+  TEST_CASE("the news of an actor's end comes behind its last answer, however long that is") {
+    station chief{options_of(0)};
+    station worker{options_of(1, chief.network->listening_at())};
+    chief.publish("giver", [](caf::event_based_actor* self) -> caf::behavior {
+      return {[self](const msg<wire::Token>&) {
+        self->quit();
+        return make_push_gradient({}, zeros({5'000'000}));
+      }};
+    });
+    auto giver = worker.find(0, "giver");
+    auto heard = std::make_shared<news<std::string>>();
+    auto asker = worker.world.system().spawn([=](caf::event_based_actor* self) {
+      auto tell_once = [=](const char* what) {
+        heard->tell(what);
+        self->quit();
+      };
+      self->monitor(giver);
+      self->set_down_handler([=](const caf::down_msg&) { tell_once("its end"); });
+      self
+        ->request(giver, caf::infinite, make_token(1)) // the test has a deadline
+        .then([=](const msg<wire::PushGradient>&) { tell_once("its answer"); });
+      return caf::behavior{[](int) {}};
+    });
+    CHECK(heard->wait() == "its answer");
+  }
+
   TEST_CASE("nodes may be started in any order") {
     auto address = free_addresses(1).front();
     station worker{options_of(1, address)};
@@ -143,7 +169,7 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     auto near = chief.publish("successor", successor);
     {
       hostile_peer dies{chief.network->listening_at()};
-      REQUIRE(dies.say_hello(worker_hello()));
+      REQUIRE(dies.greet(worker_hello()));
       REQUIRE(dies.read()->kind == frame_kind::hello);
       frame_header header{.kind = frame_kind::parcel,
                           .content = content_code::message,
@@ -162,7 +188,7 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     options.silence_timeout = 200ms;
     station chief{options};
     hostile_peer freezes{chief.network->listening_at()};
-    REQUIRE(freezes.say_hello(worker_hello()));
+    REQUIRE(freezes.greet(worker_hello()));
     CHECK(chief.loss.wait().message == "worker:0 is gone: nothing was heard of it for 0.3 s");
     CHECK(freezes.last_words() == "nothing was heard of it for 0.3 s");
   }
@@ -170,7 +196,7 @@ TEST_SUITE("actors/net/sockets/socket_network") {
   TEST_CASE("a node that a peer gives up learns that it is meant, in the peer's words") {
     station chief{options_of(0)};
     hostile_peer worker{chief.network->listening_at()};
-    REQUIRE(worker.say_hello(worker_hello()));
+    REQUIRE(worker.greet(worker_hello()));
     REQUIRE(worker.read()->kind == frame_kind::hello);
     error why{errc::unavailable, "nothing was heard of it for 2.5 s"};
     REQUIRE(worker.write({.kind = frame_kind::abort}, flatten(*frame(make_abort(why)))));
@@ -184,7 +210,7 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     station chief{options};
     {
       hostile_peer slow{chief.network->listening_at()};
-      REQUIRE(slow.say_hello(worker_hello()));
+      REQUIRE(slow.greet(worker_hello()));
       auto header = write_frame_header(
         {.kind = frame_kind::parcel, .lane = lane::bulk, .body_bytes = 300'000});
       REQUIRE(slow.write(header));
@@ -270,7 +296,7 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     station chief{options};
     {
       hostile_peer first{chief.network->listening_at()};
-      REQUIRE(first.say_hello(worker_hello(5)));
+      REQUIRE(first.greet(worker_hello(5)));
       REQUIRE(first.read());
       CHECK(chief.network->arrival(1).get()->incarnation == 5);
     }
@@ -280,7 +306,7 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     CHECK(same.last_words().find("was given up, and no process is taken in twice")
           != std::string::npos);
     hostile_peer again{chief.network->listening_at()};
-    REQUIRE(again.say_hello(worker_hello(6)));
+    REQUIRE(again.greet(worker_hello(6)));
     REQUIRE(again.read()->kind == frame_kind::hello);
     CHECK(chief.network->arrival(1).get()->incarnation == 6);
     hostile_peer ghost{chief.network->listening_at()};
@@ -288,12 +314,25 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     CHECK(ghost.last_words().find("already") != std::string::npos);
   }
 
+  TEST_CASE("a peer that never had the answer to its hello may come again") {
+    station chief{options_of(0)};
+    for (int i = 0; i < 2; ++i) {
+      hostile_peer hasty{chief.network->listening_at()};
+      REQUIRE(hasty.say_hello(worker_hello(5)));
+      REQUIRE(hasty.read()->kind == frame_kind::hello);
+    }
+    hostile_peer patient{chief.network->listening_at()};
+    REQUIRE(patient.greet(worker_hello(5)));
+    REQUIRE(patient.read()->kind == frame_kind::hello);
+    CHECK(chief.network->arrival(1).get()->incarnation == 5);
+  }
+
   TEST_CASE("a new life that is gone is not named with a step of the former one") {
     station chief{options_of(0)};
     auto near = chief.publish("successor", successor);
     {
       hostile_peer first{chief.network->listening_at()};
-      REQUIRE(first.say_hello(worker_hello(5)));
+      REQUIRE(first.greet(worker_hello(5)));
       REQUIRE(first.read()->kind == frame_kind::hello);
       frame_header header{.kind = frame_kind::parcel,
                           .content = content_code::message,
@@ -307,7 +346,7 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     chief.network->on_loss([&](node_index, const error& why) { second_loss.tell(why); });
     {
       hostile_peer second{chief.network->listening_at()};
-      REQUIRE(second.say_hello(worker_hello(6)));
+      REQUIRE(second.greet(worker_hello(6)));
       REQUIRE(second.read()->kind == frame_kind::hello);
     }
     CHECK(second_loss.wait().message == "worker:0 is gone: it closed the connection");
@@ -387,7 +426,7 @@ TEST_SUITE("actors/net/sockets/socket_network") {
       who.nodes = count;
       who.node = node;
       auto& one = *workers.at(node - 1);
-      if (!one.say_hello(who)) return false;
+      if (!one.greet(who)) return false;
       auto answer = one.read();
       return answer && answer->kind == frame_kind::hello;
     };
@@ -400,7 +439,7 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     options.window_bytes = 4 * message_overhead_bytes;
     station chief{options};
     hostile_peer greedy{chief.network->listening_at()};
-    REQUIRE(greedy.say_hello(worker_hello()));
+    REQUIRE(greedy.greet(worker_hello()));
     std::promise<void> goes_on;
     auto slow = chief.publish("slow", [waits = goes_on.get_future().share()]() -> caf::behavior {
       return {[waits] { waits.wait(); }};
@@ -500,7 +539,7 @@ TEST_SUITE("actors/net/sockets/socket_network") {
   TEST_CASE("nonsense after a good hello ends the link with a reason, and nothing else") {
     station chief{options_of(0)};
     hostile_peer peer{chief.network->listening_at()};
-    REQUIRE(peer.say_hello(worker_hello()));
+    REQUIRE(peer.greet(worker_hello()));
     std::vector<std::byte> nonsense(56, std::byte{0xa5});
     REQUIRE(peer.write(nonsense));
     CHECK(peer.last_words() == "frame header: the peer is no node of Troupe");
@@ -512,7 +551,7 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     hostile_peer peer{chief.network->listening_at()};
     auto who = worker_hello();
     who.nodes = 3;
-    REQUIRE(peer.say_hello(who));
+    REQUIRE(peer.greet(who));
     REQUIRE(peer.write(
       {.kind = frame_kind::parcel, .content = content_code::found, .from = {{2, 1}, 7}, .id = 1}));
     CHECK(peer.last_words() == "frame header: it speaks of an actor that is not its own");
@@ -526,7 +565,7 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     hostile_peer deaf{chief.network->listening_at()};
     auto who = worker_hello();
     who.window = uint64_t{1} << 40;
-    REQUIRE(deaf.say_hello(who));
+    REQUIRE(deaf.greet(who));
     REQUIRE(chief.network->arrival(1).get());
     actor_address nobody{*chief.network->arrival(1).get(), 77};
     auto far = caf::actor_cast<caf::actor>(chief.network->here()->handle_of(nobody));
@@ -546,7 +585,7 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     hostile_peer deaf{chief.network->listening_at()};
     auto who = worker_hello();
     who.window = 1 << 10; // the first gradient is more than that, so the second waits
-    REQUIRE(deaf.say_hello(who));
+    REQUIRE(deaf.greet(who));
     actor_address nobody{*chief.network->arrival(1).get(), 77};
     auto far = caf::actor_cast<caf::actor>(chief.network->here()->handle_of(nobody));
     caf::anon_send(far, make_push_gradient({}, zeros({1000})));
@@ -562,7 +601,7 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     options.window_bytes = 1 << 20;
     station chief{options};
     hostile_peer greedy{chief.network->listening_at()};
-    REQUIRE(greedy.say_hello(worker_hello()));
+    REQUIRE(greedy.greet(worker_hello()));
     auto keeper = chief.world.system().spawn([]() -> caf::behavior { // keeps what it is told
       auto kept = std::make_shared<std::vector<msg<wire::PushGradient>>>();
       return {[kept](const msg<wire::PushGradient>& push) { kept->push_back(push); }};
