@@ -5,6 +5,7 @@
 #include "actors/recording/records.hpp"
 #include "messages/payload.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -28,5 +29,17 @@ struct job_snapshot {
   std::vector<variable_snapshot> variables;
   std::vector<replica_progress> replicas; ///< The replicas that were there, by index.
 };
+
+/// A replica that comes late, or back after its node was gone, begins another life: its iterations
+/// count on from the next multiple of this.
+inline constexpr uint64_t iterations_of_life = uint64_t{1} << 32;
+
+/// The number of the last life that any replica has begun.
+[[nodiscard]] inline uint32_t last_life(const job_snapshot& snapshot) {
+  uint64_t last = 0;
+  for (const auto& replica : snapshot.replicas)
+    last = std::max(last, replica.iteration / iterations_of_life);
+  return static_cast<uint32_t>(last);
+}
 
 } // namespace troupe

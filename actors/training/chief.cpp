@@ -225,14 +225,14 @@ void take_step_back(chief_pointer self) {
 // Where a variable is a step ahead of the others, there is no snapshot.
 void end_if_taken_back(chief_pointer self) {
   auto& state = self->state;
-  auto ahead = state.open.ahead();
+  auto changed = state.open.applied.size(); // an update that is held has changed nothing
   auto variables = state.config.collected.size();
-  if (state.open.cancelled + ahead < variables) return;
+  if (state.open.cancelled + state.open.ahead() < variables) return;
   if (state.step > state.config.first_step && state.wants_snapshot(true)) {
-    if (ahead == 0) return take_snapshot(self);
+    if (changed == 0) return take_snapshot(self);
     state.config.on_warning(fmt::format("no checkpoint of step {}: step {} has changed {} of {} "
                                         "variables, and cannot end",
-                                        state.step, state.step + 1, ahead, variables));
+                                        state.step, state.step + 1, changed, variables));
   }
   finish(self, state.end.reason);
 }

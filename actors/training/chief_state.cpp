@@ -110,9 +110,11 @@ job_snapshot chief_state::close_snapshot() {
   TROUPE_ASSERT(saving.missing == 0, saving.missing);
   auto done = std::exchange(saving, {});
   std::ranges::sort(done.taken.replicas, {}, &replica_progress::replica);
-  if (done.is_taken_back) // all its tokens are put again when the job goes on
+  // All tokens of a step that is taken back are put again when the job goes on. A replica that has
+  // just come back may have seen the new variables already, without a token of the step.
+  if (done.is_taken_back || traits_of(config.sync.policy).is_synchronous())
     for (auto& replica : done.taken.replicas)
-      replica.local_step = std::min(replica.local_step, step - 1);
+      replica.local_step = std::min(replica.local_step, std::max<uint64_t>(step, 1) - 1);
   return std::move(done.taken);
 }
 

@@ -102,7 +102,8 @@ caf::result<msg<wire::JobBegins>> on_enter(roll_call_pointer self,
   auto& member = state.members[newcomer.member];
   auto is_late = state.now_in == roll_call_phase::playing;
   // A life above 0 tells replicas that they begin in the midst of a job.
-  auto life = member.handle ? member.life + 1 : uint32_t{is_late};
+  auto begins_anew = is_late || member.handle;
+  auto life = begins_anew ? std::max(member.life, state.config.lives_before) + 1 : 0;
   member = {.handle = sender, .life = life, .begins = promise};
   auto clock = std::min(newcomer.clock, clock_max);
   state.ahead = std::max(state.ahead, clock - state.config.world->now());

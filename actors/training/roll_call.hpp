@@ -36,7 +36,8 @@ struct roll_called {
 struct roll_call_config {
   std::map<uint32_t, std::string> members; ///< Names of all processes but the chief's, by node.
   uint64_t seed = 0;                       ///< The world's seed; all processes must have the same.
-  uint32_t replicas = 0;                   ///< The job's replicas; all processes must have as many.
+  uint32_t lives_before = 0; ///< As `last_life` says of the snapshot that the job goes on from.
+  uint32_t replicas = 0;     ///< The job's replicas; all processes must have as many.
   std::string agreement; ///< Lines that all processes must have alike, cut by `short_agreement`.
   /// Members that hold variables alone: one that is lost has lost them, and is not let in again.
   std::set<uint32_t> holders;

@@ -94,10 +94,10 @@ public:
   /// Errors: as `to_plan`; failed_precondition for restored slots of other names.
   [[nodiscard]] expected<msg<wire::OptimizerInUse>> use(const msg<wire::UseOptimizer>& optimizer);
 
-  /// One update, as `update_variable` does it; once, as `change_once`.
-  /// Errors: failed_precondition, if no optimizer is in use; invalid_argument for no gradients;
-  /// as `check_gradient`; user_code if a program's rule throws, which leaves a part of the update;
-  /// cancelled, as `change_once`.
+  /// One update, as `update_variable` does it; once, as `change_once`. Without gradients it changes
+  /// nothing, not even the version.
+  /// Errors: failed_precondition, if no optimizer is in use; as `check_gradient`; user_code if a
+  /// program's rule throws, which leaves a part of the update; cancelled, as `change_once`.
   [[nodiscard]] expected<msg<wire::UpdateApplied>> apply_once(const msg<wire::ApplyUpdate>& update);
 
   /// Gradients that were checked, brought to the variable, for `update` or `measured`.

@@ -179,6 +179,7 @@ private:
     value_or_throw(placement_->enter("roll call"));
     roll_call_config config{.members = placement_->others(),
                             .seed = world_.seed(),
+                            .lives_before = lives_before(),
                             .replicas = strategy_.num_replicas_in_sync(),
                             .agreement = short_agreement(options_.agreement),
                             .holders = holders_in(strategy_),
@@ -295,7 +296,7 @@ private:
     if (plan.init_tokens) config.sync.initial_tokens = *plan.init_tokens;
     for (uint32_t index = 0; index < sites_.size(); ++index) {
       auto is_late = absent_.contains(sites_[index].process);
-      if (is_late) lives_[index] = 1; // it begins in midst, as one that returns
+      if (is_late) lives_[index] = lives_before() + 1; // it begins in midst, as one that returns
       if (is_late || is_dead(options_, index)) config.absent.push_back(index);
     }
     config.min_replicas = options_.min_replicas;
@@ -361,7 +362,15 @@ private:
       evaluator_->look(record.step);
   }
 
-  void spawn_replica(uint32_t index) { replicas_->spawn(index, lives_[index]++); }
+  void spawn_replica(uint32_t index) {
+    auto& next = lives_[index];
+    replicas_->spawn(index, next);
+    next = std::max<uint64_t>(next, lives_before()) + 1;
+  }
+
+  [[nodiscard]] uint32_t lives_before() const {
+    return options_.resume ? last_life(*options_.resume) : 0;
+  }
 
   // The chief itself notices the loss of replicas that have joined it.
   void lose(uint32_t member, const error& reason) {
@@ -467,7 +476,7 @@ private:
   job_actors chief_actors_; ///< As the chief knows them, where there is a placement.
   recorder_actor recorder_;
   std::optional<job_replicas> replicas_;
-  std::map<uint32_t, uint64_t> lives_; ///< How often each replica was spawned.
+  std::map<uint32_t, uint64_t> lives_; ///< The number of each replica's next life.
   completion<job_report> ended_;       ///< The chief's report.
 };
 

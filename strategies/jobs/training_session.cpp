@@ -50,7 +50,6 @@ task<void> training_session::resume(replica_progress saved) {
 // gradient of it would pass for a fresh one. Where they lie further apart, some were trained less
 // than others before this job, which counts its steps by those that were trained most.
 task<void> training_session::rejoin(uint64_t life) {
-  constexpr int iteration_bits = 32;
   auto& actors = *context_.place_.actors;
   std::vector<std::pair<variable_owner_actor, msg<wire::ReadVariable>>> requests;
   for (const auto& variable : actors.variables)
@@ -65,8 +64,8 @@ task<void> training_session::rejoin(uint64_t life) {
     newest = std::max(newest, version);
   }
   auto step = newest - oldest > 1 ? newest : oldest;
-  context_.questions_ = life << iteration_bits;
-  context_.activity_.restore({.local_step = step, .iteration = life << iteration_bits});
+  context_.questions_ = life * iterations_of_life;
+  context_.activity_.restore({.local_step = step, .iteration = life * iterations_of_life});
 }
 
 task<void> training_session::take_token() {
@@ -82,7 +81,8 @@ task<void> training_session::take_token() {
 void training_session::begin_iteration() {
   context_.activity_.count_iteration();
   context_.compute_time_ = job_time{0};
-  context_.report(std::numeric_limits<double>::quiet_NaN(), 0);
+  context_.loss_ = std::numeric_limits<double>::quiet_NaN();
+  context_.examples_ = 0;
 }
 
 } // namespace troupe

@@ -236,6 +236,7 @@ sync_replicas_optimizer::apply_gradients(replica_context& context,
     counts.push_back(bundle.gradients.size());
   gradients_and_variables.clear(); // from here on the messages hold the gradients
   context.has_token_ = false;
+  auto given_for = context.local_step();
   // Asked before the push, so that the step cannot be over before the question is there.
   std::shared_ptr<activity::pending_replies<msg<wire::Aggregate>>> aggregates;
   if (options.read_aggregates)
@@ -250,7 +251,12 @@ sync_replicas_optimizer::apply_gradients(replica_context& context,
   apply_outcome outcome{.accepted = verdicts.accepted, .stale = verdicts.stale};
   auto waiting = take_token(context, asynchronous_rule::join(options_.policy, verdicts.next_steps));
   outcome.global_step = co_await waiting;
+  // With the same token again, this replica is to give the step another gradient: it is not over.
   if (!aggregates) co_return outcome;
+  if (outcome.global_step <= given_for) {
+    outcome.aggregates.resize(aggregates->replies.size());
+    co_return outcome;
+  }
   auto summing = context.activity_.settled(aggregates);
   auto sums = co_await summing;
   for (const auto& sum : sums)

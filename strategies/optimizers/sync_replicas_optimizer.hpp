@@ -29,7 +29,8 @@ struct apply_outcome {
   uint64_t stale = 0;       ///< Variables with a gradient that came too late and was dropped.
   uint64_t global_step = 0; ///< The token: the step that this replica works on next.
   /// If asked for: the aggregate of the step's gradients, for each gradient that was given. Empty
-  /// if the step was over before they came, or the job ended.
+  /// if the step was over before they came, if it is not over (this replica is to give it another
+  /// gradient), or if the job ended.
   std::vector<std::optional<troupe::gradient>> aggregates;
 };
 

@@ -336,6 +336,9 @@ TEST_SUITE("actors/groups/deputy") {
     group all{stage.world, "hosts", hosts};
     CHECK(all.ask<int>(1).wait().require() == numbers{6, 6});
     all.end();
+    CHECK_THROWS_WITH_AS(
+      (static_cast<void>(spawn_deputy<int, int>("host", stage.all(), sum, {.first = 4}))),
+      "group 'doubler' cannot give the first 4 answers: it has 3 members", failure);
   }
 
   TEST_CASE("a deputy answers with what its combination throws") {

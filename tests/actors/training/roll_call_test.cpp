@@ -25,9 +25,10 @@ struct told {
 };
 
 struct gathering : deterministic_world {
-  explicit gathering(optional_members optional = {}) {
+  explicit gathering(optional_members optional = {}, uint32_t lives_before = 0) {
     roll_call_config config{.members = {{1, "worker:1"}, {2, "worker:2"}},
                             .seed = 5,
+                            .lives_before = lives_before,
                             .replicas = 4,
                             .agreement = "batch = 8\nhidden = [16]\n",
                             .holders = {2},
@@ -233,6 +234,19 @@ TEST_SUITE("actors/training/roll_call") {
       entered->error().message
       == "worker:1 has hidden = [32], the chief's process hidden = [16]; start all processes of "
          "a job with the same options");
+  }
+
+  TEST_CASE("a life in a job that goes on is none of the job before") {
+    gathering resumed{{}, 3};
+    resumed.enter(1);
+    resumed.enter(2);
+    resumed.say(make_job_begins(3, 8s, {}));
+    CHECK(resumed.hears[1].begins->value().reader().getLife() == 0); // goes on with its iterations
+    for (uint32_t life : {4, 5}) {
+      resumed.kill(1);
+      resumed.enter(1);
+      CHECK(resumed.hears[1].begins->value().reader().getLife() == life);
+    }
   }
 
   TEST_CASE_FIXTURE(gathering, "a process that comes back with other options is not let in") {
