@@ -156,13 +156,4 @@ TEST_SUITE("actors/checkpoint/checkpoint_directory") {
     CHECK(directory.newest_valid().error().code == errc::resource);
     CHECK(directory.keep(1).error().code == errc::resource);
   }
-
-  TEST_CASE("a file that cannot be read is not passed over: it may be whole") {
-    test::scratch_folder folder;
-    auto directory = opened(folder.path());
-    write_steps(directory, {1});
-    std::filesystem::create_directory(directory.path_of(2));
-    CHECK(directory.newest_valid().error().code == errc::resource);
-    CHECK(directory.newest_valid(2)->found->step == 1);
-  }
 }

@@ -84,9 +84,12 @@ struct writing_link {
   writing_link() {
     greeting other{"test", 2, 1, 5, 100ms, 1 << 20};
     auto body = flatten(*frame(make_hello(other)));
-    auto header = write_frame_header({.kind = frame_kind::hello, .body_bytes = body.size()});
-    story.incoming.assign(header.begin(), header.end());
-    story.incoming.insert(story.incoming.end(), body.begin(), body.end());
+    auto come = [this](const auto& bytes) {
+      story.incoming.insert(story.incoming.end(), bytes.begin(), bytes.end());
+    };
+    come(write_frame_header({.kind = frame_kind::hello, .body_bytes = body.size()}));
+    come(body);
+    come(write_frame_header({.kind = frame_kind::heartbeat}));
     link::callbacks callbacks{.on_hello = [](auto&, auto&) { return expected<void>{}; },
                               .on_up = [](auto&) {},
                               .on_parcel = [](auto&, auto) { return expected<void>{}; },
