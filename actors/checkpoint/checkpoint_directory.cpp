@@ -114,9 +114,7 @@ expected<newest_checkpoint> checkpoint_directory::newest_valid(uint64_t end) con
   std::erase_if(*steps, [end](uint64_t step) { return step >= end; });
   newest_checkpoint result;
   for (size_t i = steps->size(); i-- > 0 && !result.found;) {
-    auto content = read((*steps)[i]);
-    if (!content && content.error().code == errc::resource) return tl::unexpected(content.error());
-    if (content)
+    if (auto content = read((*steps)[i]))
       result.found = std::move(*content);
     else
       result.warnings.push_back("checkpoint passed over: " + content.error().message);

@@ -59,7 +59,7 @@ public:
 
   /// Reads from the newest file to the oldest, until one is whole. A file without a checksum is
   /// not ours and counts as damaged. @param end Only checkpoints of steps before it.
-  /// Errors: `resource` if the folder, or a file that may be whole, cannot be read.
+  /// Errors: `resource` if the folder cannot be read.
   [[nodiscard]] expected<newest_checkpoint> newest_valid(uint64_t end = UINT64_MAX) const;
 
   /// Removes all but the newest `count` files; if none of those is whole, the newest whole one

@@ -23,10 +23,6 @@ namespace {
 // Kept questions of other nodes for names that no actor here goes by.
 constexpr size_t asked_questions_max = 65'536;
 
-caf::error error_of(const caf::message& content) {
-  return content.match_elements<caf::error>() ? content.get_as<caf::error>(0) : caf::error{};
-}
-
 /// A message in a mailbox, which counts for its connection as long as it is there.
 class delivered_element final : public caf::mailbox_element {
 public:
@@ -285,7 +281,7 @@ void node::deliver(parcel message, caf::execution_unit* host) {
   case parcel::content_kind::message:
     return;
   case parcel::content_kind::down:
-    return end_proxy(message.from, error_of(message.content));
+    return end_proxy(message.from, reason_in(message.content));
   case parcel::content_kind::find:
     return on_find(message);
   case parcel::content_kind::found:

@@ -33,6 +33,11 @@ struct parcel {
   std::shared_ptr<const void> charge{};
 };
 
+/// Why an actor ended, by the content of the news; none, if it does not say so.
+[[nodiscard]] inline caf::error reason_in(const caf::message& down) {
+  return down.match_elements<caf::error>() ? down.get_as<caf::error>(0) : caf::error{};
+}
+
 } // namespace troupe
 
 TROUPE_LOCAL_MESSAGE(troupe::parcel)

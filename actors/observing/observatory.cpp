@@ -66,6 +66,7 @@ void observatory::keep_totals(const observation& gone) {
   const auto* name = gone.name();
   if (name == nullptr || (past_.size() == names_kept_max && !past_.contains(name))) return;
   auto& sum = past_[name];
+  sum.received += gone.received();
   sum.handled += gone.handled();
   sum.errors += gone.errors();
   sum.timed += gone.timed();
@@ -102,6 +103,7 @@ std::vector<actor_sight> observatory::look(size_t messages) const {
       newest[sight.name] = &sight;
   for (auto [name, sight] : newest) {
     const auto& before = past_.find(name)->second;
+    sight->received += before.received;
     sight->handled += before.handled;
     sight->errors += before.errors;
     sight->timed += before.timed;

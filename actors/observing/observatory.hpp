@@ -81,6 +81,7 @@ public:
 private:
   /// The counts of actors that ended.
   struct totals {
+    uint64_t received = 0;
     uint64_t handled = 0;
     uint64_t errors = 0;
     uint64_t timed = 0;

@@ -6,6 +6,7 @@
 #include "actors/world/compute_device.hpp"
 #include "messages/checks/limits.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/printable.hpp"
 #include "messages/replication_message.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
@@ -279,6 +280,8 @@ void replica_context::keep(const std::string& name, const tensor& value) {
     throw_failure(errc::limit_exceeded,
                   "keep: a name of {} bytes and an array of rank {}; at most {} and {} are kept",
                   name.size(), value.rank(), limits::text_bytes_max, limits::rank_max);
+  if (!is_utf8(name)) throw_failure(errc::invalid_argument, "keep: the name is no UTF-8");
+  value.check_on_host();
   activity_.keep(name, value);
 }
 

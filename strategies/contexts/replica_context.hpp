@@ -196,7 +196,8 @@ public:
   /// Has checkpoints hold `value` for this replica, such as the position in its data. The value of
   /// the last call counts. It must not be written to afterwards.
   /// Errors: throws `failure` with limit_exceeded for a name of more than 4,096 bytes, or a tensor
-  /// of rank 33 or more.
+  /// of rank 33 or more; invalid_argument for a name that is no UTF-8; failed_precondition for
+  /// elements on a device.
   void keep(const std::string& name, const tensor& value);
 
   /// The value that was kept under that name, in this job or in the job that it goes on from.

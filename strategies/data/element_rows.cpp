@@ -82,12 +82,15 @@ expected<uint64_t> rows_of(const element& batch) {
 }
 
 element side_by_side(std::vector<element> parts) {
-  element all{.rows = parts.front().rows};
-  for (auto& part : parts) {
-    if (part.rows != all.rows || part.texts.size() % std::max<uint64_t>(part.rows, 1) != 0)
-      all.rows = 0;
+  element all;
+  for (const auto& part : parts)
+    all.rows = std::max(all.rows, part.rows);
+  auto has_as_many = [rows = all.rows](const element& part) {
+    return rows_of(part) == rows && part.texts.size() % std::max<uint64_t>(rows, 1) == 0;
+  };
+  if (!std::ranges::all_of(parts, has_as_many)) all.rows = 0;
+  for (auto& part : parts)
     std::ranges::move(part.tensors, std::back_inserter(all.tensors));
-  }
   const auto rows = std::max<uint64_t>(all.rows, 1); // an example is one
   for (uint64_t row = 0; row < rows; ++row)
     for (auto& part : parts) {

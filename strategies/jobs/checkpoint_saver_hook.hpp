@@ -80,7 +80,7 @@ struct found_checkpoint {
 /// in the folder is changed: a job may be writing there.
 /// @param on_warning Told of each newer one that is damaged. @param end Only checkpoints of fewer
 /// steps.
-/// Errors: throws `failure` with resource if the folder or a file cannot be read; malformed if the
+/// Errors: throws `failure` with resource if the folder cannot be read; malformed if the
 /// checkpoint is whole but no job of ours.
 [[nodiscard]] std::optional<found_checkpoint>
 find_checkpoint(const std::filesystem::path& folder,

@@ -100,7 +100,14 @@ std::vector<tensor*> arrays_for_host(std::vector<gradient_and_variable>& gradien
 }
 
 // Checks variables of this process; the accumulator of any other variable answers itself.
-void check_aggregates(const std::vector<gradient_and_variable>& gradients) {
+void check_aggregates(const sync_options& options,
+                      const std::vector<gradient_and_variable>& gradients) {
+  if (options.replicas_to_aggregate > options.total_num_replicas)
+    throw_failure(
+      errc::invalid_argument,
+      "read_aggregates would wait for itself: a step takes {} gradients of {} replicas; "
+      "aggregate no more than there are",
+      options.replicas_to_aggregate, options.total_num_replicas);
   for (const auto& [gradient, variable] : gradients)
     value_or_throw(troupe::check_aggregates(variable.name(), variable.place()));
 }
@@ -224,7 +231,7 @@ sync_replicas_optimizer::apply_gradients(replica_context& context,
                   "apply_gradients of a sync_replicas_optimizer needs a job, whose replicas take "
                   "tokens; give the function to `train`, or use `optimizer` in a run");
   const auto& actors = *context.place_.actors;
-  if (options.read_aggregates) check_aggregates(gradients_and_variables);
+  if (options.read_aggregates) check_aggregates(options_, gradients_and_variables);
   if (auto arrays = arrays_for_host(gradients_and_variables, options_.require_finite);
       !arrays.empty()) {
     auto bringing = context.bring_to_host(std::move(arrays));
@@ -236,7 +243,6 @@ sync_replicas_optimizer::apply_gradients(replica_context& context,
     counts.push_back(bundle.gradients.size());
   gradients_and_variables.clear(); // from here on the messages hold the gradients
   context.has_token_ = false;
-  auto given_for = context.local_step();
   // Asked before the push, so that the step cannot be over before the question is there.
   std::shared_ptr<activity::pending_replies<msg<wire::Aggregate>>> aggregates;
   if (options.read_aggregates)
@@ -251,12 +257,7 @@ sync_replicas_optimizer::apply_gradients(replica_context& context,
   apply_outcome outcome{.accepted = verdicts.accepted, .stale = verdicts.stale};
   auto waiting = take_token(context, asynchronous_rule::join(options_.policy, verdicts.next_steps));
   outcome.global_step = co_await waiting;
-  // With the same token again, this replica is to give the step another gradient: it is not over.
   if (!aggregates) co_return outcome;
-  if (outcome.global_step <= given_for) {
-    outcome.aggregates.resize(aggregates->replies.size());
-    co_return outcome;
-  }
   auto summing = context.activity_.settled(aggregates);
   auto sums = co_await summing;
   for (const auto& sum : sums)

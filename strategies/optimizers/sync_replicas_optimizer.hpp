@@ -29,14 +29,15 @@ struct apply_outcome {
   uint64_t stale = 0;       ///< Variables with a gradient that came too late and was dropped.
   uint64_t global_step = 0; ///< The token: the step that this replica works on next.
   /// If asked for: the aggregate of the step's gradients, for each gradient that was given. Empty
-  /// if the step was over before they came, if it is not over (this replica is to give it another
-  /// gradient), or if the job ended.
+  /// if the step was over before they came, or the job ended.
   std::vector<std::optional<troupe::gradient>> aggregates;
 };
 
 /// Options of `apply_gradients`.
 struct apply_options {
-  bool read_aggregates = false; ///< Costs a sum of the step's gradients for each variable.
+  /// Costs a sum of the step's gradients for each variable. Refused where a step takes more
+  /// gradients than there are replicas: one that waits for the sum would have to give another.
+  bool read_aggregates = false;
 };
 
 /// Which moving averages are kept while a job trains.

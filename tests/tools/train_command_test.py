@@ -149,7 +149,7 @@ class Train(TextTest):
     def test_an_attempt_that_was_lost_after_its_last_step_comes_to_its_end_in_the_next(self):
         options = [*SMALL, "--steps", "20", "--run-dir", "run", "--checkpoint-every"]
         for every, count, line in (("10", "0", "files     run\n"), ("20", "1", "resume    run from step 10"),
-                                   ("20", "2", "resume    run from step 10")):
+                                   ("20", "2", "resume    run-2 from step 10")):
             result = self.train(*options, every, environment={"TROUPE_RESTART_COUNT": count})
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertIn(line, result.stderr)

@@ -65,6 +65,11 @@ expected<job_beginning> find_beginning(std::string_view program, const std::stri
   for (const auto& folder : attempts.earlier) {
     auto found = find_resumed(program, folder, subject, steps);
     if (found || found.error().code != errc::not_found) return found;
+    if (auto last = find_resumed(program, folder, subject); last && last->resume)
+      print_if_possible(stderr,
+                        "{}: {} has made all its {} steps, and has no checkpoint before the last: "
+                        "they are made again\n",
+                        program, folder, steps);
   }
   auto found = find_resumed(program, resumed_run, subject);
   if (found && found->resume && found->resume->step >= steps)

@@ -52,8 +52,8 @@ std::string default_folder(const environment_reader& environment) {
   return "runs/job-" + environment("TROUPE_JOB_ID").value_or("0");
 }
 
-// The number of the attempt after the first that a folder's name belongs to; 0: none. A date is
-// more than any number of attempts.
+// The number of the attempt after the first that a folder's name belongs to; 0: none. A date like
+// 20261120 is more than any number of attempts.
 uint64_t later_attempt(std::string_view name, const std::string& first) {
   if (!name.starts_with(first + "-")) return 0;
   name.remove_prefix(first.size() + 1);

@@ -4,8 +4,12 @@
 
 #include "actors/net/frame_header.hpp"
 
+#include <caf/error.hpp>
+
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
+#include <utility>
 
 namespace troupe {
 
@@ -13,17 +17,25 @@ namespace troupe {
 /// both, and counts when it has come in both: then all that the actor has said has come, too.
 class actor_ends {
 public:
-  /// The news has come in one lane. @returns Whether it has come in the other as often.
-  [[nodiscard]] bool is_whole(uint64_t actor, lane came_in) {
-    auto& ahead = ahead_[actor];
-    ahead += came_in == lane::control ? 1 : -1;
-    if (ahead != 0) return false;
-    ahead_.erase(actor);
-    return true;
+  /// The news has come in one lane. @returns Why the actor ended, once the news has come in the
+  /// other lane as often; of several reasons the first that says something.
+  [[nodiscard]] std::optional<caf::error> come(uint64_t actor, lane in, const caf::error& reason) {
+    auto& told = told_[actor];
+    if (!told.reason) told.reason = reason;
+    told.ahead += in == lane::control ? 1 : -1;
+    if (told.ahead != 0) return std::nullopt;
+    auto why = std::move(told.reason);
+    told_.erase(actor);
+    return why;
   }
 
 private:
-  std::unordered_map<uint64_t, int64_t> ahead_; ///< How much more often in the control lane.
+  struct news {
+    int64_t ahead = 0; ///< How much more often it has come in the control lane.
+    caf::error reason;
+  };
+
+  std::unordered_map<uint64_t, news> told_;
 };
 
 } // namespace troupe

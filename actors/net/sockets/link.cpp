@@ -168,7 +168,9 @@ expected<void> link::on_hello(const received_frame& frame) {
     go_up();
   } else {
     say_hello();
-    give_up_after(options_.silence_timeout, "it did not answer our hello");
+    give_up_after(
+      std::max<std::chrono::nanoseconds>(options_.hello_timeout, options_.silence_timeout),
+      "it did not answer our hello");
   }
   return {};
 }

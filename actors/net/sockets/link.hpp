@@ -82,6 +82,9 @@ public:
 
   [[nodiscard]] bool is_up() const { return state_ == phase::up; }
 
+  /// Whether the peer has said hello, and was accepted: it may believe that the link is up.
+  [[nodiscard]] bool has_hello() const { return has_hello_; }
+
   /// The node that the link is with, as the peer said. @pre The link was up.
   [[nodiscard]] const greeting& peer() const { return peer_; }
 

@@ -38,8 +38,8 @@ using std::chrono::steady_clock;
 
 namespace {
 
-// Strangers: connections without a hello of the peer, or with a peer that is being refused. Room
-// for as many as there are nodes, which may all dial at once, and at least for these.
+// Strangers: connections with a peer that has not said hello, has not had ours, or is being
+// refused. Room for as many as there are nodes, which may all dial at once, and at least for these.
 constexpr size_t strangers_max_least = 64;
 
 // So many different lines about refused peers are written.
@@ -205,7 +205,8 @@ private:
 
   void let_in(stream_socket socket) {
     if (strangers_.size() >= std::max(strangers_max_least, members_.size())) {
-      auto oldest = strangers_.front();
+      auto silent = std::ranges::find(strangers_, false, &troupe::link::has_hello);
+      auto oldest = silent != strangers_.end() ? *silent : strangers_.front();
       oldest->drop({errc::limit_exceeded, "too many are at the door"});
     }
     auto comes = make_link(std::move(socket), {});
@@ -486,8 +487,11 @@ private:
     auto message
       = decode_parcel(here_->address(), header, std::move(frame.body), options_.messages.get());
     if (!message) return tl::unexpected<error>(message.error());
-    auto is_end = header.content == content_code::down;
-    if (is_end && !sender.ends.is_whole(header.from.actor, header.lane)) return {};
+    if (message->kind == parcel::content_kind::down) {
+      auto why = sender.ends.come(header.from.actor, header.lane, reason_in(message->content));
+      if (!why) return {};
+      message->content = caf::make_message(*std::move(why));
+    }
     if (auto step = step_of(message->content); step != no_step) sender.last_step = step;
     here_->deliver(std::move(*message), threads_.host(header.body_bytes));
     return {};

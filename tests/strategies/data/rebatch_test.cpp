@@ -143,6 +143,10 @@ TEST_SUITE("strategies/data/rebatch") {
     const auto same = [](element one) { return one; };
     const auto pairs = dataset::zip({texts("en"), texts("de")}).batch(3).map(same);
     CHECK(line_of(legacy_rebatch(pairs, 2)) == "en0,de0,en1,de1 en2,de2 en3,de3 ");
+    const auto remade = [](const element& one) { return element{one.tensors, one.texts}; };
+    const auto sides = dataset::zip(
+      {texts("a").batch(4), dataset::zip({range(4), texts("b")}).batch(4).map(remade)});
+    CHECK(line_of(legacy_rebatch(sides, 2)) == "[0 1],a0,b0,a1,b1 [2 3],a2,b2,a3,b3");
     const auto named = dataset::zip({range(4).batch(4), texts("a").batch(4), texts("b").batch(4)});
     CHECK(line_of(legacy_rebatch(named, 2)) == "[0 1],a0,b0,a1,b1 [2 3],a2,b2,a3,b3");
   }
