@@ -56,6 +56,15 @@ struct two_nodes : deterministic_world {
     return caf::actor_cast<caf::actor>(nodes[0]->handle_of(address));
   }
 
+  // An actor of node 1 that passes its requests on to an actor of node 2.
+  caf::actor delegate_to(const caf::actor& far) {
+    auto address = nodes[2]->show(caf::actor_cast<caf::strong_actor_ptr>(far), nodes[1]->address());
+    auto next = caf::actor_cast<caf::actor>(nodes[1]->handle_of(address));
+    return world.system().spawn([next](caf::event_based_actor* self) -> caf::behavior {
+      return {[self, next](const msg<wire::Token>& token) { return self->delegate(next, token); }};
+    });
+  }
+
   // The answer to a search for a name at a node, from another or the same; empty until it comes.
   std::shared_ptr<std::optional<expected<caf::strong_actor_ptr>>>
   look_for(const std::string& name, node_index at, node_index from = 0) {
@@ -100,11 +109,7 @@ TEST_SUITE("actors/net/node") {
                     "a request that is delegated to a third node is answered the way it came") {
     nodes.push_back(node::make(world.system(), post, {2, 0}, "node 2"));
     auto far = spawn(successor);
-    auto address = nodes[2]->show(caf::actor_cast<caf::strong_actor_ptr>(far), nodes[1]->address());
-    auto next = caf::actor_cast<caf::actor>(nodes[1]->handle_of(address));
-    auto between = world.system().spawn([next](caf::event_based_actor* self) -> caf::behavior {
-      return {[self, next](const msg<wire::Token>& token) { return self->delegate(next, token); }};
-    });
+    auto between = delegate_to(far);
     auto answered = asker.ask<msg<wire::Token>>(near(between), make_token(7));
     settle();
     while (!post.bag.empty()) {
@@ -133,11 +138,7 @@ TEST_SUITE("actors/net/node") {
   TEST_CASE_FIXTURE(two_nodes, "a delegated answer comes although its giver is gone") {
     nodes.push_back(node::make(world.system(), post, {2, 0}, "node 2"));
     auto far = spawn(successor);
-    auto address = nodes[2]->show(caf::actor_cast<caf::strong_actor_ptr>(far), nodes[1]->address());
-    auto next = caf::actor_cast<caf::actor>(nodes[1]->handle_of(address));
-    auto between = world.system().spawn([next](caf::event_based_actor* self) -> caf::behavior {
-      return {[self, next](const msg<wire::Token>& token) { return self->delegate(next, token); }};
-    });
+    auto between = delegate_to(far);
     auto answered = asker.ask<msg<wire::Token>>(near(between), make_token(7));
     nodes[0]->lose(nodes[2]->address(), {errc::unavailable, "node 2 is gone"});
     settle_all();
