@@ -59,7 +59,7 @@ struct frame_header {
   uint64_t total_bytes = 0; ///< Bytes of the whole message, in an opening; else 0.
   actor_address from;
   uint64_t to = 0; ///< The actor, at the receiver's node.
-  uint64_t id = 0; ///< As in `parcel`; of credit, bytes.
+  uint64_t id = 0; ///< As in `parcel`; of credit, bytes; of an actor's end, see `actor_ends`.
 
   bool operator==(const frame_header&) const = default;
 };

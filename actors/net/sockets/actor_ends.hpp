@@ -13,8 +13,12 @@
 
 namespace troupe {
 
+/// The id in the header of an actor's end that comes in both lanes.
+inline constexpr uint64_t in_both_lanes = 1;
+
 /// An actor's messages go in two lanes, which overtake each other. So the news of its end goes in
-/// both, and counts when it has come in both: then all that the actor has said has come, too.
+/// the control lane, and in the other, too, if messages wait there; it counts when it has come in
+/// both: then all that the actor has said has come, too.
 class actor_ends {
 public:
   /// The news has come in one lane. @returns Why the actor ended, once the news has come in the

@@ -311,6 +311,11 @@ void link::say_goodbye() {
   write_signal({.kind = frame_kind::abort}, std::move(body));
 }
 
+bool link::has_waiting(lane of) const {
+  std::lock_guard guard{mutex_};
+  return outbox_.has_waiting(of);
+}
+
 uint64_t link::bytes_waiting() const {
   std::lock_guard guard{mutex_};
   return outbox_.bytes();

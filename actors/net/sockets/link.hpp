@@ -95,6 +95,9 @@ public:
   /// multiple of the time after which a peer with nothing to say says so.
   [[nodiscard]] std::chrono::nanoseconds silence() const;
 
+  /// Whether messages of a lane wait to be sent. Thread: any.
+  [[nodiscard]] bool has_waiting(lane of) const;
+
   /// Messages that wait to be sent. Thread: any.
   [[nodiscard]] uint64_t bytes_waiting() const;
 

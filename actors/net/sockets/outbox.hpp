@@ -73,6 +73,11 @@ public:
   /// Nothing waits, not even for credit.
   [[nodiscard]] bool is_empty() const;
 
+  /// Whether a message of a lane waits, or is sent in part.
+  [[nodiscard]] bool has_waiting(lane of) const {
+    return !queues_[static_cast<size_t>(of)].empty();
+  }
+
   /// Messages wait, and the receiver does not let go of others.
   [[nodiscard]] bool is_starved() const;
 

@@ -169,8 +169,8 @@ public:
     if (!with)
       return answer(
         message, {errc::unavailable, fmt::format("{} is not there", name_of(message.to.at.node))});
-    // It comes behind the actor's messages, in whatever lane those are (`actor_ends`).
-    if (message.kind == parcel::content_kind::down) {
+    if (message.kind == parcel::content_kind::down && with->has_waiting(lane::bulk)) {
+      encoded->header.id = in_both_lanes;
       auto again = *encoded;
       again.header.lane = lane::bulk;
       with->send(std::move(again));
@@ -487,7 +487,7 @@ private:
     auto message
       = decode_parcel(here_->address(), header, std::move(frame.body), options_.messages.get());
     if (!message) return tl::unexpected<error>(message.error());
-    if (message->kind == parcel::content_kind::down) {
+    if (message->kind == parcel::content_kind::down && header.id == in_both_lanes) {
       auto why = sender.ends.come(header.from.actor, header.lane, reason_in(message->content));
       if (!why) return {};
       message->content = caf::make_message(*std::move(why));
