@@ -126,10 +126,7 @@ sights_by_labels living(std::span<const task_sight> tasks) {
       sum.doing = actor.doing;
       sum.since = actor.since;
       sum.mailbox_depth += actor.mailbox_depth;
-      sum.handled += actor.handled;
-      sum.errors += actor.errors;
-      sum.timed += actor.timed;
-      sum.timed_total += actor.timed_total;
+      add_counts(sum, actor);
     }
   }
   return result;

@@ -17,16 +17,20 @@ std::string name_in(const observation& seen) {
   return fmt::format("{} {}", role != nullptr ? role : "actor", seen.actor());
 }
 
+actor_sight counts_of(const observation& seen) {
+  return {.received = seen.received(),
+          .handled = seen.handled(),
+          .errors = seen.errors(),
+          .timed = seen.timed(),
+          .timed_total = seen.timed_total()};
+}
+
 actor_sight sight_of(const observation& seen, size_t messages_wanted) {
-  actor_sight sight{.name = name_in(seen),
-                    .actor = seen.actor(),
-                    .doing = seen.doing(),
-                    .mailbox_depth = seen.mailbox_depth(),
-                    .received = seen.received(),
-                    .handled = seen.handled(),
-                    .errors = seen.errors(),
-                    .timed = seen.timed(),
-                    .timed_total = seen.timed_total()};
+  auto sight = counts_of(seen);
+  sight.name = name_in(seen);
+  sight.actor = seen.actor();
+  sight.doing = seen.doing();
+  sight.mailbox_depth = seen.mailbox_depth();
   std::array<sighting, observation::messages_kept> messages;
   auto count = seen.last_messages(messages);
   if (count > 0) sight.last = messages[count - 1];
@@ -37,6 +41,14 @@ actor_sight sight_of(const observation& seen, size_t messages_wanted) {
 }
 
 } // namespace
+
+void add_counts(actor_sight& sum, const actor_sight& other) {
+  sum.received += other.received;
+  sum.handled += other.handled;
+  sum.errors += other.errors;
+  sum.timed += other.timed;
+  sum.timed_total += other.timed_total;
+}
 
 std::shared_ptr<observation> observatory::watch(uint64_t actor) {
   std::lock_guard guard{mutex_};
@@ -58,19 +70,14 @@ void observatory::retire(const std::shared_ptr<observation>& gone) {
   std::lock_guard guard{mutex_};
   if (gone->doing() == actor_doing::ended) return;
   gone->end();
-  keep_totals(*gone);
+  keep_counts(*gone);
   ended_.push_back(gone);
 }
 
-void observatory::keep_totals(const observation& gone) {
+void observatory::keep_counts(const observation& gone) {
   const auto* name = gone.name();
   if (name == nullptr || (past_.size() == names_kept_max && !past_.contains(name))) return;
-  auto& sum = past_[name];
-  sum.received += gone.received();
-  sum.handled += gone.handled();
-  sum.errors += gone.errors();
-  sum.timed += gone.timed();
-  sum.timed_total += gone.timed_total();
+  add_counts(past_[name], counts_of(gone));
 }
 
 // An actor that ended may still be written to, as long as its handle is held: then the actor has
@@ -101,14 +108,8 @@ std::vector<actor_sight> observatory::look(size_t messages) const {
   for (auto& sight : sights)
     if (sight.doing != actor_doing::ended && past_.contains(sight.name))
       newest[sight.name] = &sight;
-  for (auto [name, sight] : newest) {
-    const auto& before = past_.find(name)->second;
-    sight->received += before.received;
-    sight->handled += before.handled;
-    sight->errors += before.errors;
-    sight->timed += before.timed;
-    sight->timed_total += before.timed_total;
-  }
+  for (auto& [name, sight] : newest)
+    add_counts(*sight, past_.at(sight->name));
   return sights;
 }
 

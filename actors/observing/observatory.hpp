@@ -34,6 +34,9 @@ struct actor_sight {
   std::vector<sighting> messages; ///< The last ones, oldest first: as many as were asked for.
 };
 
+/// Adds what another actor of the name, or of the labels, has received, handled and so on.
+void add_counts(actor_sight& sum, const actor_sight& other);
+
 /// A hung job has to be asked what hangs, and a crashed one what it did. An observatory has an
 /// observation of every actor of its world, and of the last that ended.
 ///
@@ -79,24 +82,15 @@ public:
   [[nodiscard]] const observation* first() const { return first_.load(std::memory_order_acquire); }
 
 private:
-  /// The counts of actors that ended.
-  struct totals {
-    uint64_t received = 0;
-    uint64_t handled = 0;
-    uint64_t errors = 0;
-    uint64_t timed = 0;
-    job_time timed_total{0};
-  };
-
-  void keep_totals(const observation& gone);
+  void keep_counts(const observation& gone);
   [[nodiscard]] std::shared_ptr<observation> reusable();
 
   std::function<job_time()> clock_;
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<observation>> all_;
   std::unordered_map<uint64_t, observation*> by_actor_;
-  std::deque<std::shared_ptr<observation>> ended_;  ///< In the order of their ends.
-  std::map<std::string, totals, std::less<>> past_; ///< By name.
+  std::deque<std::shared_ptr<observation>> ended_; ///< In the order of their ends.
+  std::map<std::string, actor_sight> past_;        ///< By name: the counts of actors that ended.
   std::atomic<const observation*> first_{nullptr};
 };
 

@@ -22,7 +22,6 @@
 #include <numeric>
 #include <optional>
 #include <set>
-#include <unordered_map>
 #include <unordered_set>
 
 namespace troupe {
@@ -121,13 +120,10 @@ struct update_requests {
   std::vector<std::vector<size_t>> positions_bundled; ///< The positions of each bundle's targets.
 };
 
-// The position of a variable's only gradient among the targets; nothing, if it has several.
-using target_positions = std::unordered_map<variable, std::optional<size_t>>;
-
-target_positions positions_of_targets(const std::vector<addressed_push>& targets) {
-  target_positions positions;
+variable_positions positions_of_targets(const std::vector<addressed_push>& targets) {
+  variable_positions positions;
   for (size_t i = 0; i < targets.size(); ++i)
-    if (auto [at, is_new] = positions.emplace(targets[i].target, i); !is_new) at->second.reset();
+    positions.emplace(targets[i].target, i);
   return positions;
 }
 
@@ -139,15 +135,15 @@ public:
     : by_replica_(by_replica), divisor_(divisor), holds_(holds),
       is_left_(by_replica.front()->size(), true) {}
 
-  /// Makes an update of a bundle's variables, unless one of them has no gradient, or several.
+  /// Makes an update of a bundle's variables, unless one of them has no gradient.
   /// @param variables The strategy's variables.
   void add_bundle(const bundle_of_variables& bundle, std::span<const variable> variables,
-                  const target_positions& of_targets) {
+                  const variable_positions& of_targets) {
     std::vector<size_t> positions;
     for (auto index : bundle.variables) {
       auto found = of_targets.find(variables[index]);
-      if (found == of_targets.end() || !found->second) return;
-      positions.push_back(*found->second);
+      if (found == of_targets.end()) return;
+      positions.push_back(found->second);
     }
     apply_bundle update{.divisor = divisor_, .hold = holds_};
     for (const auto& pushes : by_replica_) {

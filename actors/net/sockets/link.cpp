@@ -80,7 +80,7 @@ void link::start() {
 void link::give_up_after(std::chrono::nanoseconds limit, std::string_view trouble) {
   ticker_.expires_after(limit);
   ticker_.async_wait([self = shared_from_this(), limit, trouble](const error_code& failed) {
-    if (!failed && self->state_ == phase::greeting)
+    if (!failed && self->state_ < phase::up)
       self->drop(
         {errc::deadline_exceeded,
          fmt::format("{} within {} s", trouble, std::chrono::duration<double>(limit).count())});
@@ -119,9 +119,8 @@ expected<void> link::on_frame(received_frame frame) {
   default:
     break;
   }
-  if (state_ == phase::greeting && !has_hello_)
-    return fail(errc::malformed, "it sends messages before its hello");
-  if (state_ == phase::greeting) {
+  if (state_ == phase::greeting) return fail(errc::malformed, "it sends messages before its hello");
+  if (state_ == phase::greeted) {
     // Another connection may have been taken in meanwhile.
     if (auto accepted = callbacks_.on_hello(*this, peer_); !accepted) return accepted;
     go_up();
@@ -138,7 +137,7 @@ expected<void> link::on_frame(received_frame frame) {
 }
 
 expected<void> link::on_known(const received_frame& frame) {
-  if (state_ != phase::greeting || has_hello_ || !peer_.known.empty())
+  if (state_ != phase::greeting || !peer_.known.empty())
     return fail(errc::malformed, "it says twice, or late, which messages it knows");
   auto known = read_known_messages(frame.body);
   if (!known) return tl::unexpected<error>(known.error());
@@ -148,14 +147,14 @@ expected<void> link::on_known(const received_frame& frame) {
 }
 
 expected<void> link::on_hello(const received_frame& frame) {
-  if (state_ != phase::greeting || has_hello_) return fail(errc::malformed, "it says hello twice");
+  if (state_ != phase::greeting) return fail(errc::malformed, "it says hello twice");
   auto hello = decode<wire::Hello>(frame.body);
   if (!hello) return tl::unexpected<error>(hello.error());
   auto peer = read_hello(hello->reader());
   peer.known = std::move(peer_.known);
   if (auto accepted = callbacks_.on_hello(*this, peer); !accepted) return accepted;
   peer_ = std::move(peer);
-  has_hello_ = true;
+  state_ = phase::greeted;
   options_.silence_timeout
     = std::max(options_.silence_timeout, 3 * std::min(peer_.heartbeat, silence_timeout_max));
   inbox_->trust(limits_of(options_, true));
@@ -188,7 +187,7 @@ expected<void> link::on_abort(const received_frame& frame) {
   auto words = printable(abort->reader().getReason().cStr());
   if (code == errc::none)
     drop({errc::cancelled, "it has left"});
-  else if (state_ == phase::greeting)
+  else if (state_ < phase::up)
     drop({code, fmt::format("it says: {}", words)});
   else // the words are about this process
     drop({code, fmt::format("it has given this process up: '{}'", words)});
@@ -374,8 +373,7 @@ void link::leave() {
 void link::end(const error& reason) {
   if (state_ == phase::ended) return;
   // A peer that cannot even say hello would not understand why.
-  if (state_ == phase::greeting && !has_hello_ && reason.code == errc::malformed)
-    return drop(reason);
+  if (state_ == phase::greeting && reason.code == errc::malformed) return drop(reason);
   {
     std::lock_guard guard{mutex_};
     is_closed_ = true;

@@ -39,7 +39,7 @@ struct link_options {
 /// by rank, brings messages, and notices when the peer is gone: at once if its process ended, after
 /// the timeout if it says nothing any more.
 ///
-/// Life: greeting, then up, then ended; what it ended with is told once, whatever it was. It is up
+/// Life: greeting, greeted, up, ended; what it ended with is told once, whatever it was. It is up
 /// when the peer's hello has come, and the peer has had this node's: so none is given up that does
 /// not know that it was taken in.
 /// Thread: the io_context's, but for `send`.
@@ -82,8 +82,8 @@ public:
 
   [[nodiscard]] bool is_up() const { return state_ == phase::up; }
 
-  /// Whether the peer has said hello, and was accepted: it may believe that the link is up.
-  [[nodiscard]] bool has_hello() const { return has_hello_; }
+  /// Whether the peer has said hello, and was accepted: it may have gone up already.
+  [[nodiscard]] bool is_greeted() const { return state_ == phase::greeted; }
 
   /// The node that the link is with, as the peer said. @pre The link was up.
   [[nodiscard]] const greeting& peer() const { return peer_; }
@@ -102,7 +102,13 @@ public:
   [[nodiscard]] uint64_t bytes_waiting() const;
 
 private:
-  enum class phase : uint8_t { greeting, up, leaving, ended };
+  enum class phase : uint8_t {
+    greeting, ///< Until the peer's hello.
+    greeted,  ///< Until it shows that it has had this node's, if the peer has dialed.
+    up,
+    leaving,
+    ended,
+  };
 
   template <class Action>
   void post(Action action); ///< To the io_context's thread, if the link is there then.
@@ -136,7 +142,6 @@ private:
   callbacks callbacks_;
   std::string peer_address_;
   greeting peer_; ///< Until its hello has come, what it knows alone.
-  bool has_hello_ = false;
   std::shared_ptr<retained_bytes> retained_;
   std::optional<inbox> inbox_; ///< From the start on.
   boost::asio::steady_timer ticker_;

@@ -205,7 +205,7 @@ private:
 
   void let_in(stream_socket socket) {
     if (strangers_.size() >= std::max(strangers_max_least, members_.size())) {
-      auto silent = std::ranges::find(strangers_, false, &troupe::link::has_hello);
+      auto silent = std::ranges::find(strangers_, false, &troupe::link::is_greeted);
       auto oldest = silent != strangers_.end() ? *silent : strangers_.front();
       oldest->drop({errc::limit_exceeded, "too many are at the door"});
     }
