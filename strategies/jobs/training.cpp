@@ -53,6 +53,11 @@ void check(const strategy& strategy, const sync_replicas_optimizer& optimizer,
     throw_failure(errc::invalid_argument,
                   "the strategy has {} replicas, the optimizer expects {}; make them agree",
                   strategy.num_replicas_in_sync(), expected_replicas);
+  for (auto dead : options.dead_replicas)
+    if (dead >= expected_replicas)
+      throw_failure(errc::invalid_argument,
+                    "dead_replicas names replica {}, but there are {} replicas", dead,
+                    expected_replicas);
   if (options.min_replicas > 0)
     value_or_throw(check_min_replicas(options.min_replicas, optimizer.options()));
 }

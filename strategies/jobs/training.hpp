@@ -121,9 +121,9 @@ struct training_options {
 /// Errors: in the report: stalled and deadline_exceeded, naming what is missing; user_code, if a
 /// replica threw and too few were left; what a hook threw. Throws `failure` with invalid_argument
 /// if `step` or a function of the evaluation is empty, there are no variables to train, replicas
-/// are not as many as the optimizer's, `steps` is 0, a hook is null, or `min_replicas` does not go
-/// with the optimizer's options; failed_precondition if `resume` is of another job, or hooks leave
-/// the job without a chief.
+/// are not as many as the optimizer's, `steps` is 0, a hook is null, `dead_replicas` names one that
+/// there is not, or `min_replicas` does not go with the optimizer's options; failed_precondition if
+/// `resume` is of another job, or hooks leave the job without a chief.
 job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
                  const step_function& step, const training_options& options);
 

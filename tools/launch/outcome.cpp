@@ -50,7 +50,7 @@ void launch_outcome::on_spared(const spared_tasks& spared) {
 }
 
 bool launch_outcome::can_spare(size_t task) const {
-  return is_worker_but_no_chief(tasks_, tasks_[task])
+  return is_evaluator(task) || is_worker_but_no_chief(tasks_, tasks_[task])
          || (tasks_[task].type == "ps" && spared_.parameter_servers);
 }
 
@@ -61,7 +61,7 @@ bool launch_outcome::serves(size_t task) const {
 }
 
 bool launch_outcome::is_spared(size_t task, task_end end) const {
-  if (tasks_.size() == 1) return false; // the launcher knows nothing of the others
+  if (is_alone()) return false;
   auto is_ps = tasks_[task].type == "ps";
   auto is_spare = is_evaluator(task) || ((is_ps || spared_.workers) && can_spare(task));
   return is_spare && !is_misuse(end);
@@ -84,7 +84,7 @@ launch_outcome::reaction launch_outcome::on_spared_lost(size_t task, task_end en
 
 bool launch_outcome::has_finished() const {
   for (size_t task = 0; task < tasks_.size(); ++task)
-    if (!can_spare(task) && tasks_[task].type != "ps" && !is_evaluator(task))
+    if (!can_spare(task) && tasks_[task].type != "ps")
       return ends_[task] && ends_[task]->is_success();
   return false;
 }
@@ -178,7 +178,7 @@ int launch_outcome::exit_code() const {
 }
 
 std::string launch_outcome::restart_notice(size_t task) const {
-  auto left = is_evaluator(task) ? evaluator_restarts_left_ : restarts_left_;
+  auto left = is_evaluator(task) && !is_alone() ? evaluator_restarts_left_ : restarts_left_;
   return fmt::format("{} failed: {}; it is started again, {} left", tasks_[task].name(),
                      to_string(*ends_[task]), counted(left, "restart is", "restarts are"));
 }

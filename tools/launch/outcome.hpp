@@ -149,6 +149,9 @@ private:
   [[nodiscard]] bool serves(size_t task) const;
   [[nodiscard]] bool is_spared(size_t task, task_end end) const;
 
+  /// The other tasks, if there are any, are started elsewhere.
+  [[nodiscard]] bool is_alone() const { return tasks_.size() == 1; }
+
   [[nodiscard]] bool is_evaluator(size_t task) const { return tasks_[task].type == "evaluator"; }
 
   [[nodiscard]] reaction on_evaluator_lost();

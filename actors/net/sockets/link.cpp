@@ -3,6 +3,7 @@
 #include "actors/net/sockets/link.hpp"
 
 #include "actors/net/silence_timeout.hpp"
+#include "actors/recording/seconds.hpp"
 #include "messages/printable.hpp"
 
 #include <boost/asio/post.hpp>
@@ -81,9 +82,7 @@ void link::give_up_after(std::chrono::nanoseconds limit, std::string_view troubl
   ticker_.expires_after(limit);
   ticker_.async_wait([self = shared_from_this(), limit, trouble](const error_code& failed) {
     if (!failed && self->state_ < phase::up)
-      self->drop(
-        {errc::deadline_exceeded,
-         fmt::format("{} within {} s", trouble, std::chrono::duration<double>(limit).count())});
+      self->drop({errc::deadline_exceeded, fmt::format("{} within {} s", trouble, seconds(limit))});
   });
 }
 
@@ -340,9 +339,8 @@ void link::on_tick() {
   silent_ticks_
     = std::exchange(heard_at_tick_, heard_bytes_) == heard_bytes_ ? silent_ticks_ + 1 : 0;
   if (silent_ticks_ >= ticks_in_timeout)
-    return end({errc::unavailable,
-                fmt::format("nothing was heard of it for {:.1f} s",
-                            std::chrono::duration<double>(options_.silence_timeout).count())});
+    return end({errc::unavailable, fmt::format("nothing was heard of it for {:.1f} s",
+                                               seconds(options_.silence_timeout))});
   if (silent_ticks_ > 0) stream_->hurry(); // a slow link is not a silent one
   bool is_starved = false;
   bool says_nothing = false;

@@ -3,6 +3,7 @@
 #include "actors/net/sockets/name_lookup.hpp"
 
 #include "actors/net/host_port.hpp"
+#include "actors/recording/seconds.hpp"
 
 #include <boost/asio/post.hpp>
 
@@ -85,7 +86,7 @@ found_endpoints look_up(const std::string& host, const std::string& port,
   return fail(
     errc::deadline_exceeded,
     fmt::format("the name of host '{}' was not resolved for {} s; does the name server answer?",
-                host, std::chrono::duration<double>(deadline).count()));
+                host, seconds(deadline)));
 }
 
 endpoint_list reachable(const std::string& host, endpoint_list found,

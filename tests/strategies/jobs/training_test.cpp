@@ -269,7 +269,8 @@ TEST_SUITE("strategies/jobs/training") {
       == std::vector<std::string>{"the evaluation at step 1 has failed, and training goes on: no"});
   }
 
-  TEST_CASE("null hooks and evaluations without functions are refused before the job begins") {
+  TEST_CASE("null hooks, strange replicas and evaluations without functions are refused before the "
+            "job begins") {
     small_job job{{1, 1, sync_policy::latest_token}};
     auto refused = [&](const training_options& options) {
       auto reason = refusal_of([&] { static_cast<void>(job.run_idle(options)); });
@@ -287,6 +288,8 @@ TEST_SUITE("strategies/jobs/training") {
     CHECK(refused({.steps = 1, .evaluation = look})
           == "evaluation.every_steps is 2, but evaluation.on_result is empty; set the function, or "
              "evaluate every 0 steps");
+    CHECK(refused({.steps = 1, .dead_replicas = {1}})
+          == "dead_replicas names replica 1, but there are 1 replicas");
     CHECK_FALSE(job.run_idle({.steps = 1}).report.failure);
   }
 

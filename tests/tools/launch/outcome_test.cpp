@@ -74,6 +74,15 @@ TEST_SUITE("tools/launch/outcome") {
              "after 20.0 s");
   }
 
+  TEST_CASE("an evaluator that is started alone is no other attempt of the job when it fails") {
+    launch_outcome outcome{{{"evaluator", 0, 0}}, 10s, 1};
+    CHECK(outcome.on_end(0, killed, 1s) == reaction::start_again);
+    CHECK(outcome.restart_notice(0).ends_with("0 restarts are left"));
+    outcome.on_start(0);
+    CHECK(outcome.on_end(0, killed, 20s) == reaction::end_others);
+    CHECK(outcome.exit_code() == 128 + SIGKILL);
+  }
+
   TEST_CASE("a kill of a try-out is a failure that says so") {
     auto outcome = job();
     outcome.on_trial_kill(2);
