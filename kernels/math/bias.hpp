@@ -3,10 +3,25 @@
 #pragma once
 
 #include "kernels/tensor/context.hpp"
+#include "messages/errors/assert.hpp"
 
+#include <cstddef>
+#include <initializer_list>
 #include <span>
 
 namespace troupe {
+
+namespace detail {
+
+/// Asserts that arrays of these sizes are matrices of so many columns.
+inline void check_sizes(size_t columns, std::initializer_list<size_t> matrices) {
+  for (auto size : matrices) {
+    TROUPE_ASSERT(size == *matrices.begin(), size, *matrices.begin());
+    TROUPE_ASSERT(columns == 0 ? size == 0 : size % columns == 0, size, columns);
+  }
+}
+
+} // namespace detail
 
 namespace reference {
 

@@ -3,7 +3,6 @@
 #include "kernels/math/bias.hpp"
 
 #include "kernels/tensor/parallel.hpp"
-#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 
@@ -13,8 +12,7 @@ template <class T>
 void add_bias(const context&, std::span<const T> input, std::span<const T> bias,
               std::span<T> output) {
   auto columns = bias.size();
-  TROUPE_ASSERT(input.size() == output.size(), input.size(), output.size());
-  TROUPE_ASSERT(columns == 0 ? input.empty() : input.size() % columns == 0, input.size(), columns);
+  troupe::detail::check_sizes(bias.size(), {input.size(), output.size()});
   with_widest_vectors([&] {
     for (size_t row = 0; row < input.size(); row += columns) {
       const T* from = input.data() + row;
@@ -30,8 +28,7 @@ void add_bias(const context&, std::span<const T> input, std::span<const T> bias,
 template <class T>
 void bias_gradient(const context&, std::span<const T> output_gradient, std::span<T> bias_gradient) {
   auto columns = bias_gradient.size();
-  TROUPE_ASSERT(columns == 0 ? output_gradient.empty() : output_gradient.size() % columns == 0,
-                output_gradient.size(), columns);
+  troupe::detail::check_sizes(columns, {output_gradient.size()});
   std::fill(bias_gradient.begin(), bias_gradient.end(), T{0});
   with_widest_vectors([&] {
     for (size_t row = 0; row < output_gradient.size(); row += columns) {

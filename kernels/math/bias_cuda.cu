@@ -3,7 +3,6 @@
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/matrix.cuh"
 #include "kernels/math/bias.hpp"
-#include "messages/errors/assert.hpp"
 
 namespace troupe::cuda {
 
@@ -30,8 +29,7 @@ template <class T>
 void add_bias(const context& on, std::span<const T> input, std::span<const T> bias,
               std::span<T> output) {
   auto columns = bias.size();
-  TROUPE_ASSERT(input.size() == output.size(), input.size(), output.size());
-  TROUPE_ASSERT(columns == 0 ? input.empty() : input.size() % columns == 0, input.size(), columns);
+  troupe::detail::check_sizes(bias.size(), {input.size(), output.size()});
   if (columns == 0) return;
   bool aligned = are_aligned(packet_bytes, input.data(), bias.data(), output.data());
   for_packets<T>(on, input.size() / columns, columns, aligned,
@@ -42,8 +40,7 @@ template <class T>
 void bias_gradient(const context& on, std::span<const T> output_gradient,
                    std::span<T> bias_gradient) {
   auto columns = bias_gradient.size();
-  TROUPE_ASSERT(columns == 0 ? output_gradient.empty() : output_gradient.size() % columns == 0,
-                output_gradient.size(), columns);
+  troupe::detail::check_sizes(columns, {output_gradient.size()});
   if (columns == 0) return;
   auto element = [from = output_gradient.data()] __device__(size_t, size_t i) {
     return std::array<T, 1>{from[i]};

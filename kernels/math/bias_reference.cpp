@@ -2,16 +2,12 @@
 // The bias in plain loops, column by column.
 #include "kernels/math/bias.hpp"
 
-#include "messages/errors/assert.hpp"
-
 namespace troupe::reference {
 
 template <class T>
 void add_bias(const context&, std::span<const T> input, std::span<const T> bias,
               std::span<T> output) {
-  TROUPE_ASSERT(input.size() == output.size(), input.size(), output.size());
-  TROUPE_ASSERT(bias.empty() ? input.empty() : input.size() % bias.size() == 0, input.size(),
-                bias.size());
+  detail::check_sizes(bias.size(), {input.size(), output.size()});
   for (size_t i = 0; i < input.size(); ++i)
     output[i] = input[i] + bias[i % bias.size()];
 }
@@ -19,8 +15,7 @@ void add_bias(const context&, std::span<const T> input, std::span<const T> bias,
 template <class T>
 void bias_gradient(const context&, std::span<const T> output_gradient, std::span<T> bias_gradient) {
   auto columns = bias_gradient.size();
-  TROUPE_ASSERT(columns == 0 ? output_gradient.empty() : output_gradient.size() % columns == 0,
-                output_gradient.size(), columns);
+  detail::check_sizes(columns, {output_gradient.size()});
   for (size_t column = 0; column < columns; ++column) {
     T sum = 0;
     for (size_t i = column; i < output_gradient.size(); i += columns)

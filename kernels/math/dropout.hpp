@@ -4,9 +4,11 @@
 
 #include "kernels/tensor/context.hpp"
 #include "kernels/tensor/random.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <span>
 
 namespace troupe {
@@ -18,6 +20,17 @@ namespace troupe {
 
 /// Most elements that one key serves: its stream holds this many words.
 inline constexpr uint64_t dropout_elements_max = uint64_t{1} << 34;
+
+namespace detail {
+
+/// Asserts that arrays of these sizes can be the input and the output of a dropout of such a rate.
+inline void check_dropout(double rate, size_t input, size_t output) {
+  TROUPE_ASSERT(input == output, input, output);
+  TROUPE_ASSERT(rate >= 0, rate);
+  TROUPE_ASSERT(rate < 1, rate);
+}
+
+} // namespace detail
 
 namespace reference {
 

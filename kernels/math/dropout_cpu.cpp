@@ -3,7 +3,6 @@
 #include "kernels/math/dropout.hpp"
 
 #include "kernels/tensor/parallel.hpp"
-#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <array>
@@ -31,9 +30,7 @@ void draw(const random_key& key, uint32_t position, random_words& words) {
 template <class T>
 void dropout(const context&, double rate, const random_key& key, std::span<const T> input,
              std::span<T> output) {
-  TROUPE_ASSERT(input.size() == output.size(), input.size(), output.size());
-  TROUPE_ASSERT(rate >= 0, rate);
-  TROUPE_ASSERT(rate < 1, rate);
+  troupe::detail::check_dropout(rate, input.size(), output.size());
   auto scale = static_cast<T>(1 / (1 - rate));
   auto threshold = dropout_threshold(rate);
   with_widest_vectors([&] {

@@ -2,7 +2,6 @@
 // Dropout on a GPU: a thread for each block of the random stream.
 #include "kernels/cuda/packet.cuh"
 #include "kernels/math/dropout.hpp"
-#include "messages/errors/assert.hpp"
 
 namespace troupe::cuda {
 
@@ -12,9 +11,7 @@ namespace {
 template <class T, class Key>
 void drop_elements(const context& on, double rate, const Key& key_of, std::span<const T> input,
                    std::span<T> output) {
-  TROUPE_ASSERT(input.size() == output.size(), input.size(), output.size());
-  TROUPE_ASSERT(rate >= 0, rate);
-  TROUPE_ASSERT(rate < 1, rate);
+  troupe::detail::check_dropout(rate, input.size(), output.size());
   auto scale = static_cast<T>(1 / (1 - rate));
   auto threshold = dropout_threshold(rate);
   size_t count = input.size();

@@ -2,16 +2,12 @@
 // Dropout, one element at a time.
 #include "kernels/math/dropout.hpp"
 
-#include "messages/errors/assert.hpp"
-
 namespace troupe::reference {
 
 template <class T>
 void dropout(const context&, double rate, const random_key& key, std::span<const T> input,
              std::span<T> output) {
-  TROUPE_ASSERT(input.size() == output.size(), input.size(), output.size());
-  TROUPE_ASSERT(rate >= 0, rate);
-  TROUPE_ASSERT(rate < 1, rate);
+  detail::check_dropout(rate, input.size(), output.size());
   auto scale = static_cast<T>(1 / (1 - rate));
   for (size_t i = 0; i < input.size(); ++i) {
     auto word = key.block(static_cast<uint32_t>(i / 4))[i % 4];

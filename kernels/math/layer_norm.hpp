@@ -2,8 +2,11 @@
 // Rows brought to mean 0 and variance 1, then scaled and shifted by learned vectors.
 #pragma once
 
+#include "kernels/math/rows.hpp"
 #include "kernels/tensor/context.hpp"
+#include "messages/errors/assert.hpp"
 
+#include <cstddef>
 #include <span>
 
 namespace troupe {
@@ -14,6 +17,11 @@ template <class T>
 struct layer_norm_statistics {
   std::span<T> means;
   std::span<T> inverse_deviations; ///< 1 / sqrt(variance + epsilon)
+
+  [[nodiscard]] size_t rows() const {
+    TROUPE_ASSERT(inverse_deviations.size() == means.size(), means.size());
+    return means.size();
+  }
 };
 
 /// Where the three gradients go.

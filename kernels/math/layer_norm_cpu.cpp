@@ -4,7 +4,6 @@
 
 #include "kernels/tensor/parallel.hpp"
 #include "kernels/tensor/vector_math.hpp"
-#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -26,12 +25,10 @@ template <class T>
 void layer_norm(const context&, T epsilon, std::span<const T> input,
                 const layer_norm_parameters<T>& parameters, std::span<T> output,
                 const layer_norm_statistics<T>& statistics) {
-  auto rows = statistics.means.size();
+  auto rows = statistics.rows();
   auto columns = parameters.gain.size();
-  TROUPE_ASSERT(input.size() == rows * columns, input.size(), rows, columns);
-  TROUPE_ASSERT(output.size() == rows * columns, output.size(), rows, columns);
-  TROUPE_ASSERT(parameters.bias.size() == columns, parameters.bias.size(), columns);
-  TROUPE_ASSERT(statistics.inverse_deviations.size() == rows, rows);
+  troupe::detail::check_rows(rows, columns, {input.size(), output.size()},
+                             {parameters.bias.size()});
   const T* gain = parameters.gain.data();
   const T* bias = parameters.bias.data();
   with_widest_vectors([=] {
@@ -56,11 +53,11 @@ void layer_norm_gradient(const context&, std::span<const T> input, std::span<con
                          const layer_norm_statistics<T>& statistics,
                          std::span<const T> output_gradient,
                          const layer_norm_gradients<T>& gradients) {
-  auto rows = statistics.means.size();
+  auto rows = statistics.rows();
   auto columns = gain.size();
-  TROUPE_ASSERT(input.size() == rows * columns, input.size(), rows, columns);
-  TROUPE_ASSERT(output_gradient.size() == rows * columns, output_gradient.size(), rows, columns);
-  TROUPE_ASSERT(gradients.input.size() == rows * columns, gradients.input.size(), rows, columns);
+  troupe::detail::check_rows(rows, columns,
+                             {input.size(), output_gradient.size(), gradients.input.size()},
+                             {gradients.gain.size(), gradients.bias.size()});
   std::fill(gradients.gain.begin(), gradients.gain.end(), T{0});
   std::fill(gradients.bias.begin(), gradients.bias.end(), T{0});
   with_widest_vectors([=, factors = gain.data()] {

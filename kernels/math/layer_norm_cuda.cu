@@ -3,7 +3,6 @@
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/rows.cuh"
 #include "kernels/math/layer_norm.hpp"
-#include "messages/errors/assert.hpp"
 
 #include <cmath>
 
@@ -60,12 +59,10 @@ template <class T>
 void layer_norm(const context& on, T epsilon, std::span<const T> input,
                 const layer_norm_parameters<T>& parameters, std::span<T> output,
                 const layer_norm_statistics<T>& statistics) {
-  auto rows = statistics.means.size();
+  auto rows = statistics.rows();
   auto columns = parameters.gain.size();
-  TROUPE_ASSERT(input.size() == rows * columns, input.size(), rows, columns);
-  TROUPE_ASSERT(output.size() == rows * columns, output.size(), rows, columns);
-  TROUPE_ASSERT(parameters.bias.size() == columns, parameters.bias.size(), columns);
-  TROUPE_ASSERT(statistics.inverse_deviations.size() == rows, rows);
+  troupe::detail::check_rows(rows, columns, {input.size(), output.size()},
+                             {parameters.bias.size()});
   launch(on, blocks_for(rows, rows_at_once), block_threads, layer_norm_kernel<T>, rows, columns,
          epsilon, input.data(), parameters.gain.data(), parameters.bias.data(), output.data(),
          statistics.means.data(), statistics.inverse_deviations.data());
@@ -76,13 +73,11 @@ void layer_norm_gradient(const context& on, std::span<const T> input, std::span<
                          const layer_norm_statistics<T>& statistics,
                          std::span<const T> output_gradient,
                          const layer_norm_gradients<T>& gradients) {
-  auto rows = statistics.means.size();
+  auto rows = statistics.rows();
   auto columns = gain.size();
-  TROUPE_ASSERT(input.size() == rows * columns, input.size(), rows, columns);
-  TROUPE_ASSERT(output_gradient.size() == rows * columns, output_gradient.size(), rows, columns);
-  TROUPE_ASSERT(gradients.input.size() == rows * columns, gradients.input.size(), rows, columns);
-  TROUPE_ASSERT(gradients.gain.size() == columns, gradients.gain.size(), columns);
-  TROUPE_ASSERT(gradients.bias.size() == columns, gradients.bias.size(), columns);
+  troupe::detail::check_rows(rows, columns,
+                             {input.size(), output_gradient.size(), gradients.input.size()},
+                             {gradients.gain.size(), gradients.bias.size()});
   // Before the input's gradient, which may take the place of what this reads.
   auto of_element
     = [from = input.data(), arriving = output_gradient.data(), means = statistics.means.data(),

@@ -2,8 +2,6 @@
 // Layer normalisation with sums from left to right.
 #include "kernels/math/layer_norm.hpp"
 
-#include "messages/errors/assert.hpp"
-
 #include <algorithm>
 #include <cmath>
 
@@ -25,12 +23,9 @@ template <class T>
 void layer_norm(const context&, T epsilon, std::span<const T> input,
                 const layer_norm_parameters<T>& parameters, std::span<T> output,
                 const layer_norm_statistics<T>& statistics) {
-  auto rows = statistics.means.size();
+  auto rows = statistics.rows();
   auto columns = parameters.gain.size();
-  TROUPE_ASSERT(input.size() == rows * columns, input.size(), rows, columns);
-  TROUPE_ASSERT(output.size() == rows * columns, output.size(), rows, columns);
-  TROUPE_ASSERT(parameters.bias.size() == columns, parameters.bias.size(), columns);
-  TROUPE_ASSERT(statistics.inverse_deviations.size() == rows, rows);
+  detail::check_rows(rows, columns, {input.size(), output.size()}, {parameters.bias.size()});
   const T* gain = parameters.gain.data();
   const T* bias = parameters.bias.data();
   for (size_t row = 0; row < rows; ++row) {
@@ -52,11 +47,10 @@ void layer_norm_gradient(const context&, std::span<const T> input, std::span<con
                          const layer_norm_statistics<T>& statistics,
                          std::span<const T> output_gradient,
                          const layer_norm_gradients<T>& gradients) {
-  auto rows = statistics.means.size();
+  auto rows = statistics.rows();
   auto columns = gain.size();
-  TROUPE_ASSERT(input.size() == rows * columns, input.size(), rows, columns);
-  TROUPE_ASSERT(output_gradient.size() == rows * columns, output_gradient.size(), rows, columns);
-  TROUPE_ASSERT(gradients.input.size() == rows * columns, gradients.input.size(), rows, columns);
+  detail::check_rows(rows, columns, {input.size(), output_gradient.size(), gradients.input.size()},
+                     {gradients.gain.size(), gradients.bias.size()});
   std::fill(gradients.gain.begin(), gradients.gain.end(), T{0});
   std::fill(gradients.bias.begin(), gradients.bias.end(), T{0});
   for (size_t row = 0; row < rows; ++row) {

@@ -4,7 +4,6 @@
 
 #include "kernels/tensor/parallel.hpp"
 #include "kernels/tensor/vector_math.hpp"
-#include "messages/errors/assert.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -16,8 +15,7 @@ void rms_norm(const context&, T epsilon, std::span<const T> input, std::span<con
               std::span<T> output, std::span<T> inverse_roots) {
   auto rows = inverse_roots.size();
   auto columns = gain.size();
-  TROUPE_ASSERT(input.size() == rows * columns, input.size(), rows, columns);
-  TROUPE_ASSERT(output.size() == rows * columns, output.size(), rows, columns);
+  troupe::detail::check_rows(rows, columns, {input.size(), output.size()}, {});
   with_widest_vectors([=, factors = gain.data()] {
     for (size_t row = 0; row < rows; ++row) {
       const T* from = input.data() + row * columns;
@@ -39,10 +37,9 @@ void rms_norm_gradient(const context&, std::span<const T> input, std::span<const
                        std::span<T> input_gradient, std::span<T> gain_gradient) {
   auto rows = inverse_roots.size();
   auto columns = gain.size();
-  TROUPE_ASSERT(input.size() == rows * columns, input.size(), rows, columns);
-  TROUPE_ASSERT(output_gradient.size() == rows * columns, output_gradient.size(), rows, columns);
-  TROUPE_ASSERT(input_gradient.size() == rows * columns, input_gradient.size(), rows, columns);
-  TROUPE_ASSERT(gain_gradient.size() == columns, gain_gradient.size(), columns);
+  troupe::detail::check_rows(rows, columns,
+                             {input.size(), output_gradient.size(), input_gradient.size()},
+                             {gain_gradient.size()});
   std::ranges::fill(gain_gradient, T{0});
   with_widest_vectors([=, factors = gain.data(), gain_sum = gain_gradient.data()] {
     for (size_t row = 0; row < rows; ++row) {

@@ -3,7 +3,6 @@
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/rows.cuh"
 #include "kernels/math/rms_norm.hpp"
-#include "messages/errors/assert.hpp"
 
 #include <cmath>
 
@@ -51,8 +50,7 @@ void rms_norm(const context& on, T epsilon, std::span<const T> input, std::span<
               std::span<T> output, std::span<T> inverse_roots) {
   auto rows = inverse_roots.size();
   auto columns = gain.size();
-  TROUPE_ASSERT(input.size() == rows * columns, input.size(), rows, columns);
-  TROUPE_ASSERT(output.size() == rows * columns, output.size(), rows, columns);
+  troupe::detail::check_rows(rows, columns, {input.size(), output.size()}, {});
   launch(on, blocks_for(rows, rows_at_once), block_threads, rms_norm_kernel<T>, rows, columns,
          epsilon, input.data(), gain.data(), output.data(), inverse_roots.data());
 }
@@ -63,10 +61,9 @@ void rms_norm_gradient(const context& on, std::span<const T> input, std::span<co
                        std::span<T> input_gradient, std::span<T> gain_gradient) {
   auto rows = inverse_roots.size();
   auto columns = gain.size();
-  TROUPE_ASSERT(input.size() == rows * columns, input.size(), rows, columns);
-  TROUPE_ASSERT(output_gradient.size() == rows * columns, output_gradient.size(), rows, columns);
-  TROUPE_ASSERT(input_gradient.size() == rows * columns, input_gradient.size(), rows, columns);
-  TROUPE_ASSERT(gain_gradient.size() == columns, gain_gradient.size(), columns);
+  troupe::detail::check_rows(rows, columns,
+                             {input.size(), output_gradient.size(), input_gradient.size()},
+                             {gain_gradient.size()});
   // Before the input's gradient, which may take the place of what this reads.
   auto of_element = [from = input.data(), arriving = output_gradient.data(),
                      inverses = inverse_roots.data()] __device__(size_t row, size_t i) {

@@ -2,8 +2,6 @@
 // Root mean square normalisation, with sums from left to right.
 #include "kernels/math/rms_norm.hpp"
 
-#include "messages/errors/assert.hpp"
-
 #include <algorithm>
 #include <cmath>
 
@@ -14,8 +12,7 @@ void rms_norm(const context&, T epsilon, std::span<const T> input, std::span<con
               std::span<T> output, std::span<T> inverse_roots) {
   auto rows = inverse_roots.size();
   auto columns = gain.size();
-  TROUPE_ASSERT(input.size() == rows * columns, input.size(), rows, columns);
-  TROUPE_ASSERT(output.size() == rows * columns, output.size(), rows, columns);
+  detail::check_rows(rows, columns, {input.size(), output.size()}, {});
   for (size_t row = 0; row < rows; ++row) {
     T squares = 0;
     for (T value : input.subspan(row * columns, columns))
@@ -32,10 +29,8 @@ void rms_norm_gradient(const context&, std::span<const T> input, std::span<const
                        std::span<T> input_gradient, std::span<T> gain_gradient) {
   auto rows = inverse_roots.size();
   auto columns = gain.size();
-  TROUPE_ASSERT(input.size() == rows * columns, input.size(), rows, columns);
-  TROUPE_ASSERT(output_gradient.size() == rows * columns, output_gradient.size(), rows, columns);
-  TROUPE_ASSERT(input_gradient.size() == rows * columns, input_gradient.size(), rows, columns);
-  TROUPE_ASSERT(gain_gradient.size() == columns, gain_gradient.size(), columns);
+  detail::check_rows(rows, columns, {input.size(), output_gradient.size(), input_gradient.size()},
+                     {gain_gradient.size()});
   std::ranges::fill(gain_gradient, T{0});
   for (size_t row = 0; row < rows; ++row) {
     T inverse = inverse_roots[row];

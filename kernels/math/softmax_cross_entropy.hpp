@@ -3,11 +3,27 @@
 #pragma once
 
 #include "kernels/tensor/context.hpp"
+#include "messages/errors/assert.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
 namespace troupe {
+
+namespace detail {
+
+/// Asserts that arrays of these sizes, or gradients of them, are those of the losses of so many
+/// rows. @returns The number of classes; 0 if there are no rows.
+inline size_t classes_of(size_t rows, size_t losses, size_t logits, size_t probabilities) {
+  TROUPE_ASSERT(losses == rows, losses, rows);
+  TROUPE_ASSERT(logits == probabilities, logits, probabilities);
+  if (rows == 0) return 0;
+  TROUPE_ASSERT(logits % rows == 0, logits, rows);
+  return logits / rows;
+}
+
+} // namespace detail
 
 namespace reference {
 

@@ -33,11 +33,8 @@ void softmax_cross_entropy(const context&, std::span<const T> logits,
                            std::span<const int64_t> labels, std::span<T> losses,
                            std::span<T> probabilities) {
   auto rows = labels.size();
-  TROUPE_ASSERT(losses.size() == rows, losses.size(), rows);
-  TROUPE_ASSERT(logits.size() == probabilities.size(), logits.size(), probabilities.size());
-  if (rows == 0) return;
-  auto classes = logits.size() / rows;
-  TROUPE_ASSERT(logits.size() == rows * classes, logits.size(), rows);
+  auto classes
+    = troupe::detail::classes_of(rows, losses.size(), logits.size(), probabilities.size());
   for (size_t row = 0; row < rows; ++row) {
     auto label = static_cast<size_t>(labels[row]);
     TROUPE_ASSERT(label < classes, label, classes);
@@ -53,11 +50,8 @@ void softmax_cross_entropy_gradient(const context&, std::span<const T> probabili
                                     std::span<const int64_t> labels,
                                     std::span<const T> losses_gradient,
                                     std::span<T> logits_gradient) {
-  TROUPE_ASSERT(probabilities.size() == logits_gradient.size(), probabilities.size(),
-                logits_gradient.size());
-  TROUPE_ASSERT(losses_gradient.size() == labels.size(), losses_gradient.size(), labels.size());
-  if (labels.empty()) return;
-  auto classes = probabilities.size() / labels.size();
+  auto classes = troupe::detail::classes_of(labels.size(), losses_gradient.size(),
+                                            probabilities.size(), logits_gradient.size());
   for (size_t row = 0; row < labels.size(); ++row) {
     const T* from = probabilities.data() + row * classes;
     T* to = logits_gradient.data() + row * classes;

@@ -4,7 +4,6 @@
 #include "kernels/cuda/rows.cuh"
 #include "kernels/math/softmax_cross_entropy.hpp"
 #include "kernels/tensor/vector_math.hpp"
-#include "messages/errors/assert.hpp"
 
 #include <cmath>
 #include <limits>
@@ -66,11 +65,9 @@ void softmax_cross_entropy(const context& on, std::span<const T> logits,
                            std::span<const int64_t> labels, std::span<T> losses,
                            std::span<T> probabilities) {
   auto rows = labels.size();
-  TROUPE_ASSERT(losses.size() == rows, losses.size(), rows);
-  TROUPE_ASSERT(logits.size() == probabilities.size(), logits.size(), probabilities.size());
+  auto classes
+    = troupe::detail::classes_of(rows, losses.size(), logits.size(), probabilities.size());
   if (rows == 0) return;
-  auto classes = logits.size() / rows;
-  TROUPE_ASSERT(logits.size() == rows * classes, logits.size(), rows);
   launch(on, blocks_for(rows, rows_at_once), block_threads, softmax_kernel<T>, rows, classes,
          logits.data(), labels.data(), losses.data(), probabilities.data());
 }
@@ -80,12 +77,11 @@ void softmax_cross_entropy_gradient(const context& on, std::span<const T> probab
                                     std::span<const int64_t> labels,
                                     std::span<const T> losses_gradient,
                                     std::span<T> logits_gradient) {
-  TROUPE_ASSERT(probabilities.size() == logits_gradient.size(), probabilities.size(),
-                logits_gradient.size());
-  TROUPE_ASSERT(losses_gradient.size() == labels.size(), losses_gradient.size(), labels.size());
+  auto classes = troupe::detail::classes_of(labels.size(), losses_gradient.size(),
+                                            probabilities.size(), logits_gradient.size());
   if (labels.empty()) return;
   bool aligned = are_aligned(packet_bytes, probabilities.data(), logits_gradient.data());
-  for_packets<T>(on, labels.size(), probabilities.size() / labels.size(), aligned,
+  for_packets<T>(on, labels.size(), classes, aligned,
                  logits_differentiation<T>{probabilities.data(), labels.data(),
                                            losses_gradient.data(), logits_gradient.data()});
 }

@@ -14,11 +14,7 @@ void softmax_cross_entropy(const context&, std::span<const T> logits,
                            std::span<const int64_t> labels, std::span<T> losses,
                            std::span<T> probabilities) {
   auto rows = labels.size();
-  TROUPE_ASSERT(losses.size() == rows, losses.size(), rows);
-  TROUPE_ASSERT(logits.size() == probabilities.size(), logits.size(), probabilities.size());
-  if (rows == 0) return;
-  auto classes = logits.size() / rows;
-  TROUPE_ASSERT(logits.size() == rows * classes, logits.size(), rows);
+  auto classes = detail::classes_of(rows, losses.size(), logits.size(), probabilities.size());
   for (size_t row = 0; row < rows; ++row) {
     auto in = logits.subspan(row * classes, classes);
     auto out = probabilities.subspan(row * classes, classes);
@@ -40,11 +36,8 @@ void softmax_cross_entropy_gradient(const context&, std::span<const T> probabili
                                     std::span<const int64_t> labels,
                                     std::span<const T> losses_gradient,
                                     std::span<T> logits_gradient) {
-  TROUPE_ASSERT(probabilities.size() == logits_gradient.size(), probabilities.size(),
-                logits_gradient.size());
-  TROUPE_ASSERT(losses_gradient.size() == labels.size(), losses_gradient.size(), labels.size());
-  if (labels.empty()) return;
-  auto classes = probabilities.size() / labels.size();
+  auto classes = detail::classes_of(labels.size(), losses_gradient.size(), probabilities.size(),
+                                    logits_gradient.size());
   for (size_t row = 0; row < labels.size(); ++row)
     for (size_t i = 0; i < classes; ++i) {
       T target = static_cast<int64_t>(i) == labels[row] ? 1 : 0;

@@ -3,11 +3,25 @@
 #pragma once
 
 #include "kernels/tensor/context.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <cstddef>
 #include <span>
 
 namespace troupe {
+
+namespace detail {
+
+/// Asserts that arrays of these sizes are a matrix of so many rows, and its transpose. @returns The
+/// columns.
+inline size_t columns_of(size_t rows, size_t input, size_t output) {
+  auto columns = rows == 0 ? 0 : input / rows;
+  TROUPE_ASSERT(input == rows * columns, input, rows);
+  TROUPE_ASSERT(output == input, output, input);
+  return columns;
+}
+
+} // namespace detail
 
 namespace reference {
 

@@ -2,17 +2,13 @@
 // The transposition by blocks.
 #include "kernels/math/transpose.hpp"
 
-#include "messages/errors/assert.hpp"
-
 #include <algorithm>
 
 namespace troupe::cpu {
 
 template <class T>
 void transpose(const context&, size_t rows, std::span<const T> input, std::span<T> output) {
-  auto columns = rows == 0 ? 0 : input.size() / rows;
-  TROUPE_ASSERT(input.size() == rows * columns, input.size(), rows);
-  TROUPE_ASSERT(output.size() == input.size(), output.size(), input.size());
+  auto columns = troupe::detail::columns_of(rows, input.size(), output.size());
   constexpr size_t block = 32; // 4 KiB of f32 on each side
   for (size_t top = 0; top < rows; top += block)
     for (size_t left = 0; left < columns; left += block)

@@ -2,15 +2,12 @@
 // The transposition on a GPU.
 #include "kernels/cuda/launch.cuh"
 #include "kernels/math/transpose.hpp"
-#include "messages/errors/assert.hpp"
 
 namespace troupe::cuda {
 
 template <class T>
 void transpose(const context& on, size_t rows, std::span<const T> input, std::span<T> output) {
-  auto columns = rows == 0 ? 0 : input.size() / rows;
-  TROUPE_ASSERT(input.size() == rows * columns, input.size(), rows);
-  TROUPE_ASSERT(output.size() == input.size(), output.size(), input.size());
+  auto columns = troupe::detail::columns_of(rows, input.size(), output.size());
   for_each(on, input.size(), [=, from = input.data(), to = output.data()] __device__(size_t i) {
     to[i % columns * rows + i / columns] = from[i];
   });

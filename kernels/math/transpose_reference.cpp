@@ -2,15 +2,11 @@
 // The transposition, element by element.
 #include "kernels/math/transpose.hpp"
 
-#include "messages/errors/assert.hpp"
-
 namespace troupe::reference {
 
 template <class T>
 void transpose(const context&, size_t rows, std::span<const T> input, std::span<T> output) {
-  auto columns = rows == 0 ? 0 : input.size() / rows;
-  TROUPE_ASSERT(input.size() == rows * columns, input.size(), rows);
-  TROUPE_ASSERT(output.size() == input.size(), output.size(), input.size());
+  auto columns = detail::columns_of(rows, input.size(), output.size());
   for (size_t i = 0; i < input.size(); ++i)
     output[i % columns * rows + i / columns] = input[i];
 }
