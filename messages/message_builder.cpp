@@ -3,6 +3,7 @@
 #include "messages/message_builder.hpp"
 
 #include "messages/errors/assert.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "messages/tensor_message.hpp"
 
 #include <capnp/orphan.h>
@@ -21,6 +22,10 @@ bool is_word_aligned(const void* data) {
 
 template <class ListBuilder>
 void write_extents(ListBuilder target, const std::vector<int64_t>& extents) {
+  if (extents.size() > limits::rank_max)
+    throw_failure(errc::limit_exceeded,
+                  "an array of {} dimensions goes into no message; at most {} are possible",
+                  extents.size(), limits::rank_max);
   for (size_t i = 0; i < extents.size(); ++i)
     target.set(static_cast<capnp::uint>(i), extents[i]);
 }
@@ -101,7 +106,6 @@ capnp::AnyPointer::Builder begin_envelope(built_message& storage, wire::Envelope
 }
 
 void write_tensor(built_message& storage, wire::Tensor::Builder target, const tensor& value) {
-  TROUPE_ASSERT(value.rank() <= limits::rank_max, value.rank());
   target.setDtype(static_cast<wire::DType>(value.type()));
   target.setDeviceKind(static_cast<uint8_t>(value.device().kind));
   target.setDeviceIndex(static_cast<uint16_t>(value.device().index));

@@ -52,8 +52,9 @@ struct message_builder {
 /// Describes `tensor` in `target` and makes `storage` refer to its elements and keep them alive.
 /// The elements are copied only if they are few (`limits::copied_bytes_max`) or do not begin at a
 /// multiple of 8 bytes; those on a device never are, and `storage` has no frame then.
-/// @pre `tensor.bytes` is what its extents and dtype need; at most `limits::rank_max` extents. On a
-/// device it is row-major and begins at a multiple of 8 bytes.
+/// @pre `tensor.bytes` is what its extents and dtype need. On a device it is row-major and begins
+/// at a multiple of 8 bytes. Errors: throws `failure` with limit_exceeded for more than
+/// `limits::rank_max` dimensions.
 void write_tensor(built_message& storage, wire::Tensor::Builder target, const tensor& value);
 
 /// Describes a gradient, dense, sparse or none, as `write_tensor` does.

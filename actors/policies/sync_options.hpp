@@ -59,7 +59,7 @@ struct sync_options {
   std::string name = "sync_replicas"; ///< The optimizer's name, for messages.
 
   /// More tokens at the start must be a mistake.
-  static constexpr int64_t initial_tokens_max = 1'000'000'000;
+  static constexpr int64_t initial_tokens_max = 1'000'000;
 
   /// Checks the options. Errors: invalid_argument if a count is 0 or too large, a norm is not one,
   /// an option does not go with the policy or with another option, or the replicas are fewer than a

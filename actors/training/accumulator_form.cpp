@@ -114,7 +114,7 @@ expected<void> check_sparse(const accumulator_form& form, wire::IndexedSlices::R
   if (auto given = check_given_shape(form, declared, to_shape(gradient.getDenseShape())); !given)
     return given;
   auto knows_rows = declared.rank() > 0 && declared[0] != any_extent;
-  auto rows_max = knows_rows ? declared[0] : row_number_limit;
+  auto rows_max = knows_rows ? std::min(declared[0], row_number_limit) : row_number_limit;
   if (auto rows = check_row_numbers(form, gradient.getIndices(), rows_max); !rows) return rows;
   return check_values(form, declared, values, accumulated);
 }

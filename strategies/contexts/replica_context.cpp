@@ -385,7 +385,7 @@ task<tensor> replica_context::apply(variable target, change operation, variable_
   auto merging = merge_call(change_together, std::move(target), operation,
                             brought_value<variable_operand>{std::move(own)});
   auto value = co_await merging;
-  co_return value;
+  co_return own_handle(value); // a value for each replica, whether or not copies are equal
 }
 
 task<tensor> replica_context::apply_in_job(variable target, change operation,

@@ -160,11 +160,11 @@ public:
   /// @returns What the function returned for this replica's copy.
   template <class Function, class... Arguments>
   [[nodiscard]] auto update(variable target, Function function, Arguments... arguments) {
-    auto updating
-      = [target, function](cross_replica_context& context, regrouped_t<Arguments>... regrouped) {
-          return context.update(target, function, std::move(regrouped)...);
-        };
-    return merge_call(std::move(updating), std::move(arguments)...);
+    auto updating = [function](cross_replica_context& context, variable of_all,
+                               regrouped_t<Arguments>... regrouped) {
+      return context.update(std::move(of_all), function, std::move(regrouped)...);
+    };
+    return merge_call(std::move(updating), std::move(target), std::move(arguments)...);
   }
 
   /// Runs `work(std::stop_token)` on the world's computing threads and gives back what it returns.
@@ -301,7 +301,9 @@ auto replica_context::merge_call(Merge merge, Arguments... arguments)
   }
   if (place_.replica == 0) {
     merge_result merged;
-    context_guard entered{{context_kind::cross_replica, place_.owner}};
+    context_guard entered{{.kind = context_kind::cross_replica,
+                           .owner = place_.owner,
+                           .beside = context_stack::current().top().beside}};
     try {
       auto gathered = std::static_pointer_cast<gathered_arguments>(woken);
       auto regrouped = regroup_erased<nest_type>(*gathered);

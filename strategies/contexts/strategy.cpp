@@ -30,12 +30,13 @@ namespace {
 constexpr uint32_t owners_in_a_row = 4;
 
 // Runs a user's call that waits for actors: a coroutine in an actor of its own.
-task<void> run_body(activity& activity, strategy& strategy, cross_replica_body body,
+task<void> run_body(activity& activity, strategy& strategy, context_frame entered,
+                    cross_replica_body body,
                     std::shared_ptr<std::promise<std::shared_ptr<void>>> result,
                     completion<void> over) {
   context_stack stack;
   activity.set_surroundings(&stack);
-  stack.push({context_kind::cross_replica, &strategy});
+  stack.push(entered);
   try {
     cross_replica_context context{strategy, activity};
     auto running = body(context);
@@ -296,8 +297,11 @@ std::shared_ptr<void> strategy::run_cross_replica(cross_replica_body body) {
   auto result = std::make_shared<std::promise<std::shared_ptr<void>>>();
   completion<void> over;
   replica_config config{.world = &world_};
-  config.body = [this, body = std::move(body), result, over](activity& activity) {
-    return run_body(activity, *this, body, result, over);
+  context_frame entered{.kind = context_kind::cross_replica, .owner = this};
+  if (auto around = context_stack::current().top(); around.owner == this)
+    entered.beside = around.beside;
+  config.body = [this, entered, body = std::move(body), result, over](activity& activity) {
+    return run_body(activity, *this, entered, body, result, over);
   };
   auto host = world_.system().spawn(replica, std::move(config));
   world_.introduce(host.id(), "cross-replica");

@@ -232,7 +232,8 @@ public:
   /// alone, where they share it. Errors: as `read`.
   [[nodiscard]] std::vector<tensor> experimental_local_results(const variable& variable);
 
-  /// A value for each replica, made by `function(value_context)`.
+  /// A value for each replica, made by `function(value_context)`; where there is only one, without
+  /// mirrored variables, it is the value of all, and may be assigned.
   template <class Function>
   [[nodiscard]] auto experimental_distribute_values_from_function(const Function& function) {
     context_check::cross_replica("experimental_distribute_values_from_function", *this);
@@ -241,6 +242,8 @@ public:
     std::vector<value_type> values;
     for (uint32_t i = 0; i < num_replicas_; ++i)
       values.push_back(function(value_context{first_local_replica() + i, num_replicas_in_sync()}));
+    if (num_replicas_in_sync() == 1 && !layout_.mirrors_variables)
+      return distributed_value<value_type>::mirrored(std::move(values.front()), 1);
     return distributed_value<value_type>::per_replica(std::move(values));
   }
 

@@ -9,6 +9,7 @@
 #include "strategies/contexts/strategy.hpp"
 #include "strategies/reduce/input_arrays.hpp"
 #include "strategies/reduce/on_host.hpp"
+#include "strategies/reduce/reduce_leaves.hpp"
 
 #include <algorithm>
 #include <array>
@@ -63,30 +64,25 @@ task<std::vector<double>> numbers_everywhere(const reducer& reducer, std::string
   co_return std::vector<double>(all.begin(), all.end());
 }
 
-bool is_zero(const variable_operand& operand) {
-  const auto* number = std::get_if<double>(&operand);
-  return number != nullptr && *number == 0;
-}
-
 bool is_dense(const variable_operand& operand) {
   return std::holds_alternative<tensor>(operand);
-}
-
-// One and the same value is its own mean; counted several times, only 0 stays the same.
-void check_one_for_all(const variable& target, change operation, const variable_operand& value) {
-  if (target.aggregation() == variable_aggregation::mean || is_zero(value)) return;
-  throw_failure(errc::invalid_argument,
-                "A non-DistributedValues value cannot be reduced with the given reduce op "
-                "ReduceOp.SUM: all {} replicas call {} of variable '{}' with one and the same "
-                "value; give each a tensor of its own, or choose another aggregation",
-                target.owner_strategy().num_replicas_in_sync(), name_of_assign(operation),
-                target.name());
 }
 
 leaf as_leaf(const variable_operand& operand) {
   if (const auto* number = std::get_if<double>(&operand)) return *number;
   if (const auto* rows = std::get_if<indexed_slices>(&operand)) return *rows;
   return std::get<tensor>(operand);
+}
+
+// One and the same value is its own mean; counted several times, only 0 stays the same.
+void check_one_for_all(const variable& target, change operation, const variable_operand& value) {
+  if (target.aggregation() == variable_aggregation::mean || is_zero(as_leaf(value))) return;
+  throw_failure(errc::invalid_argument,
+                "A non-DistributedValues value cannot be reduced with the given reduce op "
+                "ReduceOp.SUM: all {} replicas call {} of variable '{}' with one and the same "
+                "value; give each a tensor of its own, or choose another aggregation",
+                target.owner_strategy().num_replicas_in_sync(), name_of_assign(operation),
+                target.name());
 }
 
 variable_operand as_operand(const leaf& value) {

@@ -255,7 +255,12 @@ sync_replicas_optimizer::apply_gradients(replica_context& context,
   context.activity_.when_cancelled({});
   auto verdicts = verdicts_of(std::move(replies), counts);
   apply_outcome outcome{.accepted = verdicts.accepted, .stale = verdicts.stale};
-  auto waiting = take_token(context, asynchronous_rule::join(options_.policy, verdicts.next_steps));
+  auto not_before = asynchronous_rule::join(options_.policy, verdicts.next_steps);
+  // A replica that waits for a step's mean gives it no second gradient: a second token of that step
+  // would be lost to the others.
+  if (aggregates && verdicts.accepted > 0 && traits_of(options_.policy).counts_tokens())
+    not_before = std::max(not_before, context.local_step() + 1);
+  auto waiting = take_token(context, not_before);
   outcome.global_step = co_await waiting;
   if (!aggregates) co_return outcome;
   auto summing = context.activity_.settled(aggregates);

@@ -251,6 +251,13 @@ std::string_view to_string(reduce_op op) {
   return op == reduce_op::mean ? "MEAN" : "SUM";
 }
 
+double divisor_of(reduce_op op, size_t values) {
+  if (op == reduce_op::sum) return 1;
+  if (op == reduce_op::mean) return static_cast<double>(values);
+  throw_failure(errc::invalid_argument, "there is no reduction number {}; there are SUM and MEAN",
+                static_cast<int>(op));
+}
+
 reduce_op to_reduce_op(std::string_view name) {
   if (auto known = lower_case(name); known == "sum" || known == "mean")
     return known == "sum" ? reduce_op::sum : reduce_op::mean;

@@ -22,9 +22,8 @@ enum class reduce_op : uint8_t { sum, mean };
 [[nodiscard]] std::string_view to_string(reduce_op op);
 
 /// The divisor of a sum of so many values: their number for a mean, else 1.
-[[nodiscard]] inline double divisor_of(reduce_op op, size_t values) {
-  return op == reduce_op::mean ? static_cast<double>(values) : 1;
-}
+/// Errors: throws `failure` with invalid_argument for any other operation.
+[[nodiscard]] double divisor_of(reduce_op op, size_t values);
 
 /// The operation of that name, in any case.
 /// Errors: throws `failure` with invalid_argument.

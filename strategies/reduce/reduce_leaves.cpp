@@ -138,17 +138,6 @@ pending<tensor> reduce_over_axes(reduce_op op, std::span<const tensor> values,
   };
 }
 
-// True for a number or an array that is nothing but one zero.
-bool is_zero(const leaf& value) {
-  if (const auto* number = std::get_if<double>(&value)) return *number == 0;
-  if (const auto* integer = std::get_if<int64_t>(&value)) return *integer == 0;
-  const auto* dense = std::get_if<tensor>(&value);
-  if (dense == nullptr || dense->element_count() != 1) return false;
-  check_on_host(*dense);
-  std::span bytes{static_cast<const std::byte*>(dense->data()), dense->bytes()};
-  return std::ranges::all_of(bytes, [](std::byte each) { return each == std::byte{}; });
-}
-
 bool is_number(const leaf& value) {
   return std::holds_alternative<double>(value) || std::holds_alternative<int64_t>(value);
 }
@@ -219,6 +208,16 @@ pending<leaf> reduce_leaf(reduce_op op, const leaf_group& group, const reduce_sc
 }
 
 } // namespace
+
+bool is_zero(const leaf& value) {
+  if (const auto* number = std::get_if<double>(&value)) return *number == 0;
+  if (const auto* integer = std::get_if<int64_t>(&value)) return *integer == 0;
+  const auto* dense = std::get_if<tensor>(&value);
+  if (dense == nullptr || dense->element_count() != 1) return false;
+  check_on_host(*dense);
+  std::span bytes{static_cast<const std::byte*>(dense->data()), dense->bytes()};
+  return std::ranges::all_of(bytes, [](std::byte each) { return each == std::byte{}; });
+}
 
 bool is_one_for_all(size_t devices, const process_group* group) {
   return group == nullptr || group->replicas_each > 1 || devices > 1;

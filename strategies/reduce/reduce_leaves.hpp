@@ -21,6 +21,9 @@ struct reduce_scope {
   uint32_t replicas = 1;                ///< Replicas of all processes.
 };
 
+/// True for a number or an array that is nothing but one zero. @pre An array lies on the host.
+[[nodiscard]] bool is_zero(const leaf& value);
+
 /// Whether a value for all devices is one for all replicas, and not the value of the only replica
 /// of this process. @param group The processes that run replicas; null: this one runs all.
 [[nodiscard]] bool is_one_for_all(size_t devices, const process_group* group);

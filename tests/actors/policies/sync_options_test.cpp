@@ -108,7 +108,7 @@ TEST_SUITE("actors/policies/sync_options") {
     CHECK(refusal({1, 1, sync_policy::tensorflow, -2})
           == "initial_tokens is -2; give 0 or more, or -1 for the default");
     CHECK(refusal({1, 1, sync_policy::tensorflow, int64_t{1} << 32})
-          == "initial_tokens is 4294967296; 1000000000 are the most");
+          == "initial_tokens is 4294967296; 1000000 are the most");
     CHECK(refusal({1, 1, sync_policy::tensorflow, -1}).empty());
     CHECK(refusal({1, 1, sync_policy::tensorflow, 0}).empty());
   }

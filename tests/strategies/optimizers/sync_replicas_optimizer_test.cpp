@@ -469,6 +469,31 @@ TEST_SUITE("strategies/optimizers/sync_replicas_optimizer") {
     CHECK(std::isnan(seen[2][0]));
   }
 
+  TEST_CASE("a replica that asks for means takes no token that a slow one needs") {
+    auto asking = [](const small_job& job) {
+      return
+        [optimizer = job.optimizer, weights = job.weights](replica_context& context) -> task<void> {
+          std::vector<gradient_and_variable> gradients{{make_tensor({1}, {1.0}), weights}};
+          auto computing = context.compute([](std::stop_token) { return true; });
+          co_await computing;
+          auto applying = optimizer.apply_gradients(context, gradients, {.read_aggregates = true});
+          co_await applying;
+        };
+    };
+    small_job two{{.replicas_to_aggregate = 2, .total_num_replicas = 2}};
+    training_options options{.steps = 5};
+    options.pace
+      = [](uint32_t replica, uint64_t, job_time) -> job_time { return replica == 1 ? 2500ms : 1s; };
+    CHECK_FALSE(two.run(asking(two), options).report.failure);
+    CHECK(two.values() == std::vector<double>{-5});
+
+    small_job alone{{.replicas_to_aggregate = 2, .total_num_replicas = 3}};
+    options.dead_replicas = {1, 2};
+    auto stalled = alone.run(asking(alone), options).report;
+    REQUIRE(stalled.failure);
+    CHECK(stalled.failure->code == errc::stalled);
+  }
+
   TEST_CASE("the mean of a step that needs another gradient of the asker is refused") {
     small_job job{{.replicas_to_aggregate = 2, .total_num_replicas = 1}};
     auto step
