@@ -74,10 +74,10 @@ void exponential_moving_average::apply(const std::string& tensor_name, const ten
   auto refuse = [&](errc code, const std::string& reason) {
     throw_failure(code, "the average of '{}' takes no such tensor: {}", tensor_name, reason);
   };
+  value.check_on_host();
   if (!is_floating(value.type()))
     refuse(errc::type_mismatch, fmt::format("it is {}", to_string(value.type())));
   auto wide = value.type() == dtype::f64 ? dtype::f64 : dtype::f32;
-  auto from = cast(value, wide).contiguous();
   auto found = tensors_.find(tensor_name);
   if (found == tensors_.end())
     found
@@ -92,6 +92,7 @@ void exponential_moving_average::apply(const std::string& tensor_name, const ten
            fmt::format("it is of shape {}, and was of {} before", to_string(value.extents()),
                        to_string(kept.shadow.extents())));
   ++kept.updates;
+  auto from = cast(value, wide).contiguous();
   visit_average(wide, [&]<class T>(T) {
     auto shadow = kept.shadow.template mutable_values<T>();
     auto weight = static_cast<T>(1 - settings_.decay_at(kept.updates));

@@ -306,6 +306,22 @@ TEST_SUITE("strategies/contexts/extended") {
     });
   }
 
+  TEST_CASE("replicas that update different variables are not mixed up") {
+    two_strategies both;
+    auto a = both.ours.make_variable("a", scalar(1));
+    auto b = both.ours.make_variable("b", scalar(1));
+    auto refused = refusal_of([&] {
+      both.ours.run([a, b](replica_context& context) -> task<void> {
+        auto nothing = [](update_context&, const variable&) {};
+        auto updating = context.update(context.replica_id_in_sync_group() == 0 ? a : b, nothing);
+        co_await updating;
+      });
+    });
+    CHECK(refused
+          == error{errc::invalid_argument, "replica 1 brings variable 'b', replica 0 'a'; all have "
+                                           "to bring the same one"});
+  }
+
   TEST_CASE("an update of a variable that all replicas share refuses a value for each") {
     two_strategies both;
     auto weights = both.theirs.make_variable("w", scalar(1));

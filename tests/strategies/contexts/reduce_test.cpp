@@ -263,6 +263,12 @@ TEST_SUITE("strategies/contexts/reduce") {
           == error{errc::invalid_argument, "there is no reduction 'max'; there are SUM and MEAN"});
   }
 
+  TEST_CASE_FIXTURE(two_replicas, "a number that is no reduction is refused") {
+    CHECK(
+      refusal(static_cast<reduce_op>(9), scalar(1), scalar(2))
+      == error{errc::invalid_argument, "there is no reduction number 9; there are SUM and MEAN"});
+  }
+
   TEST_CASE("sum and mean are the aggregations that are reductions") {
     CHECK(to_reduce_op(variable_aggregation::sum) == sum);
     CHECK(to_reduce_op(variable_aggregation::mean) == mean);

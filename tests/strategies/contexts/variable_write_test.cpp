@@ -360,6 +360,20 @@ TEST_SUITE("strategies/contexts/variable_write") {
     }
   }
 
+  TEST_CASE_FIXTURE(two_replicas,
+                    "an answer is a replica's own value, also where copies are equal") {
+    auto first = make(aggregation::sum), second = make(aggregation::sum);
+    auto changed = strategy.run([=](replica_context& context) -> task<tensor> {
+      auto adding = context.assign_add(first, scalar(1));
+      auto answer = co_await adding;
+      auto following = context.assign_add(second, answer);
+      co_return co_await following;
+    });
+    CHECK(copies(first) == numbers{3, 3});
+    CHECK(copies(second) == numbers{7, 7});
+    CHECK(numbers_of(strategy.reduce(reduce_op::sum, changed)) == numbers{14});
+  }
+
   TEST_CASE_FIXTURE(two_replicas, "one and the same value from all is no sum, unless it is 0") {
     auto target = make(aggregation::sum);
     error expected{errc::invalid_argument,
@@ -371,6 +385,7 @@ TEST_SUITE("strategies/contexts/variable_write") {
     CHECK(every_replica(strategy, assign_add, target, same(shared))[1] == expected);
     CHECK(copies(target) == numbers{1, 1});
     change_all(strategy, assign_add, target, same(0));
+    change_all(strategy, assign_add, target, same(scalar(0)));
     CHECK(copies(target) == numbers{1, 1});
     change_all(strategy, assign_add, target, [](uint32_t) { return scalar(3); });
     CHECK(copies(target) == numbers{7, 7});
@@ -541,6 +556,9 @@ TEST_SUITE("strategies/contexts/variable_write") {
       auto target = strategy.make_variable("v", array({2, 1}, {1, 2}),
                                            {.aggregation = aggregation::only_first_replica});
       const std::pair<variable_operand, error> arrays[] = {
+        {zeros(shape{std::vector<int64_t>(33, 1)}),
+         {errc::limit_exceeded,
+          "an array of 33 dimensions goes into no message; at most 32 are possible"}},
         {zeros({3}),
          {errc::invalid_argument, "variable 'v': the variable has shape [2, 1], the operand [3]"}},
         {zeros({2, 1}, dtype::f64),

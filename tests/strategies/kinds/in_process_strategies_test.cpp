@@ -121,6 +121,15 @@ TEST_SUITE("strategies/kinds/in_process_strategies") {
     });
   }
 
+  TEST_CASE("a value that is made for the only device may be assigned") {
+    auto world = world::virtual_time();
+    one_device_strategy strategy{world};
+    auto weights = strategy.make_variable("w", scalar(0));
+    strategy.assign(weights, strategy.experimental_distribute_values_from_function(
+                               [](value_context) { return scalar(3); }));
+    CHECK(numbers_of(strategy.read(weights)) == numbers{3});
+  }
+
   TEST_CASE("devices that there are not are refused") {
     auto world = world::virtual_time();
     for (const auto* name : {"tpu:0", "cpu", "cpu:", "cpu:x", "cpu:1x", "", "cpu:-1",

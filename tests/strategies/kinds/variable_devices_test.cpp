@@ -451,6 +451,10 @@ TEST_SUITE("strategies/kinds/variable_devices") {
     CHECK(first.place().index == 0);
     CHECK(second.place().index == 1);
     CHECK(beside.place().index == 0);
+    auto there = strategy.extended().colocate_vars_with(second);
+    auto made = strategy.cross_replica(
+      [](cross_replica_context& context) { return context.make_variable("d", zeros({1})); });
+    CHECK(made.place().index == 1);
   }
 
   TEST_CASE("a variable that a GPU has no room for is refused when it comes to that") {

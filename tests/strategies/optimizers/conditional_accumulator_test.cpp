@@ -6,6 +6,8 @@
 #include "strategies/optimizers/conditional_accumulator.hpp"
 #include "tests/strategies/small_job.hpp"
 
+#include <limits>
+
 namespace conditional_accumulator_test {
 
 using namespace troupe;
@@ -210,6 +212,12 @@ TEST_SUITE("strategies/optimizers/conditional_accumulator") {
     CHECK(mean.apply_grad(zeros({4, 2}), 1) == verdict::accepted);
   }
 
+  TEST_CASE_FIXTURE(virtual_stage, "a gradient of more dimensions than a message has is refused") {
+    conditional_accumulator mean{world};
+    auto reason = refusal_of([&] { mean.apply_grad(zeros(shape{std::vector<int64_t>(33, 1)})); });
+    CHECK(reason.code == errc::limit_exceeded);
+  }
+
   TEST_CASE_FIXTURE(virtual_stage, "another dtype or a sparse gradient is refused") {
     conditional_accumulator mean{world, {.name = "mine"}};
     refuses([&] { mean.apply_grad(zeros({1}, dtype::f64)); },
@@ -296,6 +304,17 @@ TEST_SUITE("strategies/optimizers/conditional_accumulator") {
             "expected values rank at least 2, got 1");
     refuses(apply(indices_of({3}), zeros({1, 3})), "expected values dim 1 to be 2, got 3");
     CHECK(mean.num_accumulated() == 0);
+  }
+
+  TEST_CASE_FIXTURE(virtual_stage, "row numbers that cannot be counted are refused") {
+    constexpr auto most = std::numeric_limits<int64_t>::max();
+    sparse_conditional_accumulator mean{world, {.shape = shape{most, 2}}};
+    for (auto row : {most - 1, -most})
+      refuses(
+        [&] {
+          mean.apply_grad(indices_of({row}), zeros({1, 2}));
+        },
+        "index of slice 0 exceeded limits of shape");
   }
 
   TEST_CASE_FIXTURE(virtual_stage, "later gradients are compared with the first of the step") {
