@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/tensor/context.hpp"
+#include "messages/errors/assert.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +12,17 @@
 namespace troupe {
 
 // The sparse gradient of a lookup needs no arithmetic: it is the pair (indices, output gradient).
+
+namespace detail {
+
+/// The first element of a row of a table of so many elements. Asserts that the row is there.
+inline size_t begin_of_row(int64_t row, size_t columns, size_t elements) {
+  auto index = static_cast<uint64_t>(row);
+  TROUPE_ASSERT(columns == 0 || index < elements / columns, row, columns, elements);
+  return index * columns;
+}
+
+} // namespace detail
 
 namespace reference {
 

@@ -2,8 +2,6 @@
 // The embedding, one row at a time.
 #include "kernels/math/embedding.hpp"
 
-#include "messages/errors/assert.hpp"
-
 #include <algorithm>
 
 namespace troupe::cpu {
@@ -22,8 +20,7 @@ void embedding(const context&, std::span<const T> table, std::span<const int64_t
   if (indices.empty()) return;
   auto columns = output.size() / indices.size();
   for (size_t row = 0; row < indices.size(); ++row) {
-    auto at = static_cast<size_t>(indices[row]) * columns;
-    TROUPE_ASSERT(at + columns <= table.size(), at, columns, table.size());
+    auto at = troupe::detail::begin_of_row(indices[row], columns, table.size());
     std::copy_n(table.data() + at, columns, output.data() + row * columns);
   }
 }
@@ -34,8 +31,7 @@ void embedding_gradient(const context&, std::span<const T> output_gradient,
   if (indices.empty()) return;
   auto columns = output_gradient.size() / indices.size();
   for (size_t row = 0; row < indices.size(); ++row) {
-    auto at = static_cast<size_t>(indices[row]) * columns;
-    TROUPE_ASSERT(at + columns <= table_gradient.size(), at, columns, table_gradient.size());
+    auto at = troupe::detail::begin_of_row(indices[row], columns, table_gradient.size());
     const T* from = output_gradient.data() + row * columns;
     T* to = table_gradient.data() + at;
     for (size_t column = 0; column < columns; ++column)

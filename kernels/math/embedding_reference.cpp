@@ -2,8 +2,6 @@
 // The embedding, one element at a time.
 #include "kernels/math/embedding.hpp"
 
-#include "messages/errors/assert.hpp"
-
 namespace troupe::reference {
 
 size_t find_outside(const context&, std::span<const int64_t> indices, int64_t limit) {
@@ -18,9 +16,8 @@ void embedding(const context&, std::span<const T> table, std::span<const int64_t
   if (indices.empty()) return;
   auto columns = output.size() / indices.size();
   for (size_t i = 0; i < output.size(); ++i) {
-    auto at = static_cast<size_t>(indices[i / columns]) * columns + i % columns;
-    TROUPE_ASSERT(at < table.size(), at, table.size());
-    output[i] = table[at];
+    output[i]
+      = table[detail::begin_of_row(indices[i / columns], columns, table.size()) + i % columns];
   }
 }
 
@@ -30,9 +27,8 @@ void embedding_gradient(const context&, std::span<const T> output_gradient,
   if (indices.empty()) return;
   auto columns = output_gradient.size() / indices.size();
   for (size_t i = 0; i < output_gradient.size(); ++i) {
-    auto at = static_cast<size_t>(indices[i / columns]) * columns + i % columns;
-    TROUPE_ASSERT(at < table_gradient.size(), at, table_gradient.size());
-    table_gradient[at] += output_gradient[i];
+    auto at = detail::begin_of_row(indices[i / columns], columns, table_gradient.size());
+    table_gradient[at + i % columns] += output_gradient[i];
   }
 }
 

@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace troupe::detail {
 
@@ -259,9 +260,8 @@ expected<void> check_reshape(const tensor& input, const shape& extents) {
   auto negative = [](int64_t extent) { return extent < 0; };
   if (std::any_of(extents.dims().begin(), extents.dims().end(), negative))
     return refuse("reshape", to_string(extents) + " has a negative extent");
-  auto elements = input.extents().element_count();
-  if (!has_more_elements(extents.dims(), elements) && extents.element_count() == elements)
-    return {};
+  const std::vector<uint64_t> dims{extents.dims().begin(), extents.dims().end()};
+  if (bytes_of_array(element_bytes(input.type()), dims) == input.bytes()) return {};
   return refuse("reshape",
                 describe(input) + " has another number of elements than " + to_string(extents));
 }
@@ -281,11 +281,13 @@ expected<void> check_concatenate(const tensor& a, const tensor& b) {
   if (a.type() != b.type()) return refuse_types("concatenate", a, b);
   const auto& left = a.extents().dims();
   const auto& right = b.extents().dims();
-  if (!left.empty() && !right.empty()
-      && std::equal(left.begin() + 1, left.end(), right.begin() + 1, right.end()))
-    return {};
-  return refuse("concatenate",
-                describe(a) + " and " + describe(b) + " differ in shape beyond their rows");
+  if (left.empty() || right.empty()
+      || !std::equal(left.begin() + 1, left.end(), right.begin() + 1, right.end()))
+    return refuse("concatenate",
+                  describe(a) + " and " + describe(b) + " differ in shape beyond their rows");
+  int64_t rows = 0;
+  if (!__builtin_add_overflow(left[0], right[0], &rows)) return {};
+  return refuse("concatenate", describe(a) + " and " + describe(b) + " have too many rows");
 }
 
 expected<void> check_row_sums(const tensor& input) {

@@ -71,9 +71,9 @@ T combine(change operation, T a, T b) {
   case change::divide:
     return quotient(a, b);
   case change::minimum:
-    return std::min(a, b);
+    return b < a || b != b ? b : a; // a NaN stays
   case change::maximum:
-    return std::max(a, b);
+    return b > a || b != b ? b : a;
   default:
     return b;
   }

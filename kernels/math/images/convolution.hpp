@@ -46,6 +46,7 @@ inline void check_sizes(const convolution_extents& extents, size_t input, size_t
 //        A gradient has the shape of the array that it is the gradient by.
 //        Arrays that are written alias nothing.
 // @pre No array has more than `image_elements_max` elements.
+// A number that is not finite may also spread to gradients of weights that lie over padding alone.
 // Cost: 2 * output elements * window_height * window_width * channels operations for each function.
 
 namespace reference {

@@ -5,8 +5,10 @@
 #include "kernels/tensor/host_device.hpp"
 #include "kernels/updates/rules/setting.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <string_view>
 
 namespace troupe::rules {
@@ -103,8 +105,8 @@ struct rmsprop {
 /// Centred RMSProp divides by the deviation of the gradients in place of their size.
 ///   mg        += (1 - rho) * (gradient - mg)
 ///   velocity   = momentum * velocity + learning_rate * gradient / sqrt(rms - mg^2 + epsilon)
-/// and the rest as `rmsprop`. Rounding can make rms - mg^2 a little negative: an epsilon of 0 is
-/// allowed, but for variables with gradients that hardly change it gives NaN, as the original.
+/// and the rest as `rmsprop`. Rounding can make rms - mg^2 a little negative where gradients hardly
+/// change: it counts as 0, where the original gives NaN. An epsilon of 0 divides by 0 there.
 /// Source: Graves, "Generating sequences with recurrent neural networks", 2013, equations 38-45, in
 /// the form of TensorFlow's RMSPropOptimizer with `centered`.
 struct centered_rmsprop {
@@ -133,6 +135,7 @@ struct centered_rmsprop {
       T square = slots[0] + weight * (gradient * gradient - slots[0]);
       T mean = slots[2] + weight * (gradient - slots[2]);
       T variance = square - mean * mean;
+      variance = variance < 0 ? T{0} : variance; // by rounding; NaN stays
       T velocity = momentum * slots[1] + learning_rate * gradient / std::sqrt(variance + epsilon);
       slots = {square, velocity, mean};
       return value - velocity;
@@ -171,7 +174,8 @@ struct adadelta {
   struct for_elements {
     explicit for_elements(const adadelta& settings)
       : learning_rate(static_cast<T>(settings.learning_rate)),
-        weight(static_cast<T>(1 - settings.rho)), epsilon(static_cast<T>(settings.epsilon)) {}
+        weight(static_cast<T>(1 - settings.rho)),
+        epsilon(std::max(static_cast<T>(settings.epsilon), std::numeric_limits<T>::min())) {}
 
     TROUPE_HOST_DEVICE T operator()(T value, T gradient,
                                     std::array<T, slot_names.size()>& slots) const {

@@ -89,7 +89,8 @@ struct ftrl {
       slots[0] = accumulator;
       slots[1] = linear;
       T excess = (linear < 0 ? -l1 : l1) - linear;
-      return std::abs(linear) <= l1 ? T{0} : excess / (strength + curvature);
+      T steepness = strength + curvature; // 0 if all gradients so far are too small to be squared
+      return std::abs(linear) <= l1 || steepness == 0 ? T{0} : excess / steepness;
     }
 
     T learning_rate;

@@ -110,6 +110,14 @@ TEST_SUITE("kernels/tensor/change") {
     CHECK(numbers_of(value) == numbers{1, 2, 3});
   }
 
+  TEST_CASE("the smaller and the larger of a number and NaN are NaN") {
+    for (auto how : {change::minimum, change::maximum}) {
+      auto result = numbers_of(changed(array({2}, {1, NAN}), how, array({2}, {NAN, 1})).value());
+      CHECK(std::isnan(result[0]));
+      CHECK(std::isnan(result[1]));
+    }
+  }
+
   TEST_CASE("a scatter of integers cuts each quotient, and refuses 0") {
     auto value = array({2, 1}, {7, 9}, dtype::i64);
     auto halves = scattered(value, change::divide, rows_of({0, 0}, {2, 2}, 2, dtype::i64));

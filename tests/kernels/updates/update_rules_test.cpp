@@ -108,6 +108,18 @@ TEST_SUITE("kernels/updates/update_rules") {
     }
   }
 
+  TEST_CASE("FTRL leaves an element at 0 while its gradients are too small to be squared") {
+    rules::ftrl rule{.initial_accumulator_value = 0, .l2_shrinkage = 0.1};
+    CHECK(one_step(rule, 1, 0, {0, 0})[0] == 0);
+    CHECK(one_step(rule, 1, 1e-200, {0, 0})[0] == 0);
+  }
+
+  TEST_CASE("a deviation that rounding makes negative is 0") {
+    rules::centered_rmsprop rule{.learning_rate = 1, .epsilon = 1e-4};
+    CHECK(one_step(rule, 3, 1, {0.99, 0, 1})[0] == doctest::Approx(3 - 100));
+    CHECK(std::isnan(one_step(rule, 3, NAN, {0.99, 0, 1})[0]));
+  }
+
   TEST_CASE("layer-wise rules go at their plain rate where a norm is 0") {
     // LARS with a variable of 0: step = 0.5 * 2.
     CHECK(one_step(rules::lars{.learning_rate = 0.5}, 0, 2, {0})[0] == -1);
