@@ -35,6 +35,11 @@ void note_staleness(job_figures& figures, const std::vector<contribution>& arriv
 
 } // namespace
 
+void job_figures::expect(uint32_t count) {
+  for (uint32_t replica = 0; replica < count; ++replica)
+    replicas.try_emplace(replica);
+}
+
 void job_figures::add(const step_record& record) {
   auto step_seconds = seconds(step_duration(record));
   auto bound = std::ranges::lower_bound(step_seconds_bounds, step_seconds);

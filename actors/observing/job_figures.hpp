@@ -24,7 +24,7 @@ struct replica_figures {
   job_time computing{0};
   job_time waiting{0};                ///< For tokens.
   job_time arrived = job_time::min(); ///< When the newest gradient of it did.
-  uint64_t staleness = 0;             ///< Steps by which that gradient was late.
+  uint64_t staleness = 0;             ///< Steps by which that gradient was late; 0: there is none.
 };
 
 /// A summary is made when a job is over; these are the figures to look at while it goes on.
@@ -44,6 +44,10 @@ struct job_figures {
   std::array<uint64_t, step_seconds_bounds.size() + 1> step_seconds_counts{}; ///< By class.
   double step_seconds_total = 0;
   std::map<uint32_t, replica_figures> replicas;
+
+  /// Gives each replica of the job its figures, also one that never gives a gradient.
+  /// @param count Replicas of the job.
+  void expect(uint32_t count);
 
   /// Counts one more step. Cost: a look-up for each of its gradients.
   void add(const step_record& record);

@@ -37,7 +37,8 @@ void count_waste(replica_summary& replica, const contribution& gradient) {
   add_time(replica.wasted, gradient.compute);
 }
 
-// The replicas to list, in order of their numbers; if there are too many, those that lost most.
+// The replicas to list, in order of their numbers; if there are too many, those that gave no
+// gradient, and then those that lost most.
 std::vector<const replica_line*>
 lines_to_show(const std::map<uint32_t, replica_summary>& replicas) {
   std::vector<const replica_line*> lines;
@@ -45,10 +46,12 @@ lines_to_show(const std::map<uint32_t, replica_summary>& replicas) {
   for (const auto& line : replicas)
     lines.push_back(&line);
   if (lines.size() <= summary::replica_lines_max) return lines;
-  const auto lost
-    = [](const replica_line* line) { return line->second.stale + line->second.cancelled; };
+  const auto loss = [](const replica_line* line) {
+    const auto& replica = line->second;
+    return std::pair{replica.gradients() == 0, replica.stale + replica.cancelled};
+  };
   std::stable_sort(lines.begin(), lines.end(),
-                   [&](auto* left, auto* right) { return lost(left) > lost(right); });
+                   [&](auto* left, auto* right) { return loss(left) > loss(right); });
   lines.resize(summary::replica_lines_max);
   std::sort(lines.begin(), lines.end(),
             [](auto* left, auto* right) { return left->first < right->first; });
@@ -73,8 +76,8 @@ std::string table(const summary& run) {
     text += table_line(std::to_string(line->first), line->second);
   text += table_line("all", run.total());
   if (lines.size() < run.replicas().size())
-    text += fmt::format("(the {} of {} replicas that lost most gradients)\n", lines.size(),
-                        run.replicas().size());
+    text += fmt::format("(the {} of {} replicas that gave none or lost most gradients)\n",
+                        lines.size(), run.replicas().size());
   return text;
 }
 
@@ -90,6 +93,11 @@ replica_summary& replica_summary::operator+=(const replica_summary& other) {
   add_time(waiting, other.waiting);
   add_time(held_up, other.held_up);
   return *this;
+}
+
+void summary::expect(uint32_t count) {
+  for (uint32_t replica = 0; replica < count; ++replica)
+    replicas_.try_emplace(replica);
 }
 
 void summary::add(const step_record& step) {

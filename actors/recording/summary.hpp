@@ -24,6 +24,9 @@ struct replica_summary {
 
   bool operator==(const replica_summary&) const = default;
 
+  /// All its gradients, whatever became of them.
+  [[nodiscard]] uint64_t gradients() const { return accepted + stale + cancelled; }
+
   /// Adds another replica's figures; `staleness_max` becomes the larger one.
   replica_summary& operator+=(const replica_summary& other);
 };
@@ -33,6 +36,10 @@ struct replica_summary {
 /// constant per contribution; memory per replica, and `duration_sample`.
 class summary {
 public:
+  /// Gives each replica of the job a line, also one that never gives a gradient.
+  /// @param count Replicas of the job.
+  void expect(uint32_t count);
+
   /// Counts one more step.
   void add(const step_record& step);
 
@@ -56,7 +63,7 @@ public:
   [[nodiscard]] job_time elapsed() const { return elapsed_; }
 
   /// A few lines and a table with a line for each replica, for a terminal. If there are more than
-  /// `replica_lines_max` replicas, only those that lost most gradients are listed.
+  /// `replica_lines_max` replicas, only those that gave none or lost most gradients are listed.
   [[nodiscard]] std::string text() const;
 
   /// Lines of the table at most, so that a run of thousands of replicas does not flood the

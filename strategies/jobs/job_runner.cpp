@@ -59,7 +59,10 @@ job_runner::phase job_runner::pass(phase now) {
 }
 
 void job_runner::begin() {
-  session_plan plan{.world = world_, .first_step = restore(), .steps = options_.steps};
+  session_plan plan{.world = world_,
+                    .first_step = restore(),
+                    .steps = options_.steps,
+                    .replicas = strategy_.num_replicas_in_sync()};
   show_tasks(plan);
   hooks_.begin(plan);
   prepare(plan);

@@ -22,6 +22,7 @@ void metrics_server_hook::begin(session_plan& plan) {
   world_ = &plan.world;
   tasks_ = plan.tasks;
   figures_ = {.step = plan.first_step};
+  figures_.expect(plan.replicas);
 }
 
 // Only now is it sure that `end` will come.

@@ -24,6 +24,7 @@ struct session_plan {
   troupe::world& world;
   uint64_t first_step = 0; ///< Updates made before.
   uint64_t steps = 0;      ///< Updates to make.
+  uint32_t replicas = 0;   ///< In all processes, also those that are absent yet.
   /// Tokens in the queue at the start, in place of the default; used under `tensorflow` only.
   std::optional<uint32_t> init_tokens;
   bool takes_snapshots = false; ///< Whether a hook will ever want one.

@@ -351,6 +351,12 @@ class Train(TextTest):
         self.assertGreater(int(by_replica["3"]["stale"]), 0)
         self.assertEqual(by_replica["0"]["accepted"], "20")
 
+    def test_a_replica_that_gives_nothing_is_in_every_table(self):
+        result = self.trained("--world", "virtual", "--policy", "latest_token", "--slow", "3=100000", "--steps", "50")
+        self.assertRegex(result.stdout, r"(?m)^3 +0 +0 +0 ")
+        self.assertEqual({value for name, value in self.table("replicas.csv")[3].items() if name != "replica"}, {"0"})
+        self.assertIn('"words":"has given no gradient"', (self.folder / "run" / "report.html").read_text())
+
     def test_under_cancel_a_straggler_is_told_to_stop(self):
         self.trained("--world", "virtual", "--policy", "cancel", "--slow", "3=4", "--steps", "20")
         by_replica = {line["replica"]: line for line in self.table("replicas.csv")}

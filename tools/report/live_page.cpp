@@ -96,6 +96,12 @@ void live_page::replay_now_and_then(const std::filesystem::path& folder, const r
 
 // ---- the run ----
 
+void live_page::begin(session_plan& plan) {
+  std::lock_guard guard{mutex_};
+  view_.expect(plan.replicas);
+  ++version_;
+}
+
 void live_page::after_step(const session_control&, const step_record& step) {
   std::lock_guard guard{mutex_};
   view_.add(step);

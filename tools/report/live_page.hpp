@@ -54,6 +54,7 @@ public:
 
   // ---- for the run ----
 
+  void begin(session_plan& plan) override;
   void after_step(const session_control& session, const step_record& step) override;
 
   /// Training is over; the run's files are not whole yet.

@@ -94,6 +94,7 @@ expected<written_report> write_report(const std::filesystem::path& folder,
   if (!options) return tl::unexpected<error>(options.error());
   auto files = read_run_files(folder);
   if (!files) return tl::unexpected<error>(files.error());
+  if (*options) files->view.expect(static_cast<uint32_t>((*options)->replicas));
   what_if_table answers;
   if (*options)
     answers = what_if(folder, **options, slow_replicas(files->view), is_wanted);

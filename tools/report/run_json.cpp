@@ -102,14 +102,29 @@ json rows_json(const run_view& view) {
           {"seconds", std::move(times)}};
 }
 
+// How many times a replica's usual distance between gradients is no chance any more.
+constexpr uint64_t silent_from = 10;
+
+// The gradients of a replica that a step uses, if all replicas are alike.
+double share_of_each(const run_view& view) {
+  const auto needed = static_cast<double>(view.last().needed);
+  return needed / static_cast<double>(view.totals().replicas().size());
+}
+
 // Whether steps use less than half as many of a replica's gradients as if all replicas were alike.
 bool is_left_out(const run_view& view, const replica_summary& sum) {
   constexpr uint64_t gradients_min = 20; // of fewer, chance alone may leave out many
-  const auto gradients = sum.accepted + sum.stale + sum.cancelled;
-  const auto needed = static_cast<double>(view.last().needed);
-  const auto share = needed / static_cast<double>(view.totals().replicas().size());
+  const auto gradients = sum.gradients();
   return gradients >= gradients_min
-         && static_cast<double>(sum.accepted) < share / 2 * static_cast<double>(gradients);
+         && static_cast<double>(sum.accepted)
+              < share_of_each(view) / 2 * static_cast<double>(gradients);
+}
+
+// The health of a replica without a gradient.
+health_of_replica health_of_none(const run_view& view) {
+  const auto expected = share_of_each(view) * static_cast<double>(view.step_count());
+  if (expected > silent_from) return {replica_health::silent, "has given no gradient"};
+  return {replica_health::well, "has given no gradient yet"};
 }
 
 json replica_json(const run_view& view, uint32_t number, const replica_summary& replica) {
@@ -204,14 +219,13 @@ json heading_json(const run_heading& heading) {
 
 health_of_replica health_of(const run_view& view, uint32_t replica) {
   const auto& sum = view.totals().replicas().at(replica);
-  const auto gradients = sum.accepted + sum.stale + sum.cancelled;
+  const auto gradients = sum.gradients();
+  if (gradients == 0) return health_of_none(view);
   const auto last = view.last_steps()[replica];
   const auto silent_steps = view.last().step - last;
-  // Many times the mean distance of its gradients is no chance any more.
-  constexpr uint64_t many = 10;
-  if (silent_steps > many * std::max<uint64_t>(1, (last - view.first_step()) / gradients))
+  if (silent_steps > silent_from * std::max<uint64_t>(1, (last - view.first_step()) / gradients))
     return {replica_health::silent,
-            fmt::format("nothing came of it after step {}", readable::count(last))};
+            fmt::format("has given no gradient since step {}", readable::count(last))};
   // Nothing says how long a cancelled gradient would have taken: where most of them are cancelled,
   // the mean is that of the fast ones.
   const auto slow_down = view.slow_downs().mean_of(replica);

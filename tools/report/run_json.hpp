@@ -38,7 +38,8 @@ struct health_of_replica {
 /// than half as many of its gradients as of the usual replica's.
 constexpr double slow_from = 1.3;
 
-/// @pre There was a gradient of the replica.
+/// A replica that has given no gradient is silent once ten were to be expected of it.
+/// @pre The replica is one of the view's totals.
 [[nodiscard]] health_of_replica health_of(const run_view& view, uint32_t replica);
 
 /// Replicas that are slow, the slowest first.

@@ -10,6 +10,12 @@
 
 namespace troupe {
 
+void run_view::expect(uint32_t count) {
+  totals_.expect(count);
+  slow_downs_.expect(count);
+  make_rows(count);
+}
+
 void run_view::add(const step_record& step) {
   if (step_count() == 0) {
     first_step_ = step.step - 1;
@@ -40,15 +46,20 @@ void run_view::add_notice(run_notice notice) {
   if (notices_.size() > notices_max) notices_.pop_front();
 }
 
+// All tables have the same rows, whether or not a step has waited for a replica.
+void run_view::make_rows(size_t count) {
+  if (count <= last_steps_.size()) return;
+  last_steps_.resize(count);
+  arrivals_.make_room(count - 1, 0);
+  waits_.make_room(count - 1, count - 1);
+}
+
 void run_view::add_gradients(const step_record& step) {
   for (const auto* part : {&step.accepted, &step.stale, &step.cancelled})
     for (const auto& gradient : *part) {
-      if (gradient.replica >= last_steps_.size()) last_steps_.resize(gradient.replica + 1);
+      make_rows(size_t{gradient.replica} + 1);
       last_steps_[gradient.replica] = step.step;
     }
-  // All tables have the same rows, whether or not a step has waited for a replica.
-  if (!last_steps_.empty()) arrivals_.make_room(last_steps_.size() - 1, 0);
-  if (!last_steps_.empty()) waits_.make_room(last_steps_.size() - 1, last_steps_.size() - 1);
   const auto* last = completing_contribution(step);
   for (size_t k = 0; k < step.accepted.size(); ++k) {
     const auto& gradient = step.accepted[k];

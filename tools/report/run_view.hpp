@@ -32,6 +32,10 @@ public:
   static constexpr size_t waiting_max = 64;                   ///< Rows and columns of waits.
   static constexpr size_t notices_max = 50;                   ///< The newest so many are kept.
 
+  /// Gives each replica of the job a row in all tables, also one that never gives a gradient.
+  /// @param count Replicas of the job.
+  void expect(uint32_t count);
+
   /// Adds a step. @pre Steps come in ascending order.
   void add(const step_record& step);
 
@@ -80,6 +84,7 @@ public:
   [[nodiscard]] const std::deque<run_notice>& notices() const { return notices_; }
 
 private:
+  void make_rows(size_t count);
   void add_gradients(const step_record& step);
 
   uint64_t first_step_ = 0;

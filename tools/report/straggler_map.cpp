@@ -28,6 +28,10 @@ double median_of(std::vector<double>& times) {
 
 } // namespace
 
+void straggler_map::expect(uint32_t count) {
+  if (count > open_.size()) open_.resize(count);
+}
+
 void straggler_map::add(uint64_t index, const step_record& step) {
   if (index >= first_index_ + table_.columns().width()) {
     add_open_stretch(table_);
@@ -42,6 +46,7 @@ void straggler_map::add(uint64_t index, const step_record& step) {
     for (const auto& gradient : *part)
       if (is_timed(gradient)) times_.push_back(seconds(gradient.compute));
   if (times_.empty()) return;
+  has_times_ = true;
   const auto median = median_of(times_);
   for (const auto* part : parts)
     for (const auto& gradient : *part) {
@@ -65,7 +70,7 @@ double straggler_map::mean_of(uint32_t replica) const {
 }
 
 void straggler_map::add_open_stretch(folding_table& table) const {
-  if (open_.empty()) return;
+  if (!has_times_) return;
   table.make_room(open_.size() - 1, first_index_);
   const auto width = table.rows().width();
   for (size_t first = 0; first < open_.size(); first += width) {

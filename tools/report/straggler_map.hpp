@@ -19,10 +19,13 @@ public:
   static constexpr size_t rows_max = 128;
   static constexpr size_t columns_max = 384;
 
+  /// Gives each of the replicas a row. @param count Replicas of the job.
+  void expect(uint32_t count);
+
   /// Adds a step. @param index Counts the steps, from 0.
   void add(uint64_t index, const step_record& step);
 
-  /// The map so far; a cell's value is its mean.
+  /// The map so far; a cell's value is its mean. Empty, if no gradient took time.
   [[nodiscard]] folding_table table() const;
 
   /// The mean slow-down of a replica over all steps; NaN if there was no gradient of it.
@@ -37,6 +40,7 @@ private:
   uint64_t first_index_ = 0;  ///< Index of the open stretch's first step.
   replica_means open_;        ///< Over the open stretch.
   replica_means closed_;      ///< Over the stretches before it.
+  bool has_times_ = false;    ///< Whether any gradient took time.
   std::vector<double> times_; ///< Times of one step; a member, so that its memory is reused.
 };
 

@@ -60,7 +60,9 @@ run_folder_hook::files run_folder_hook::create(const strategy& strategy,
 run_folder_hook::run_folder_hook(const strategy& strategy, const std::filesystem::path& folder,
                                  run_folder_options options)
   : folder_(folder), options_(std::move(options)), files_(create(strategy, folder, options_)),
-    computing_times_(strategy.num_replicas_in_sync()) {}
+    computing_times_(strategy.num_replicas_in_sync()) {
+  summary_.expect(strategy.num_replicas_in_sync());
+}
 
 void run_folder_hook::after_step(const session_control&, const step_record& step) {
   std::lock_guard guard{mutex_};

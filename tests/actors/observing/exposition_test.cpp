@@ -99,6 +99,17 @@ TEST_SUITE("actors/observing/exposition") {
     CHECK(figures.replicas.at(0).staleness == 1);
   }
 
+  TEST_CASE("a replica that has given no gradient has its series, too") {
+    auto figures = two_steps();
+    figures.expect(3);
+    auto text = prometheus_text(figures, {}, 0s);
+    for (const auto* line :
+         {"troupe_replica_gradients_total{replica=\"2\",verdict=\"accepted\"} 0",
+          "troupe_replica_computing_seconds_total{replica=\"2\"} 0",
+          "troupe_replica_staleness{replica=\"2\"} 0", "troupe_replica_staleness{replica=\"1\"} 3"})
+      CHECK_MESSAGE(has_line(text, line), line);
+  }
+
   TEST_CASE("the classes of step times add up") {
     auto text = prometheus_text(two_steps(), {}, 0s);
     CHECK(has_line(text, "troupe_step_seconds_bucket{le=\"0.0025\"} 0"));

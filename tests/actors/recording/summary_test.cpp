@@ -96,6 +96,19 @@ TEST_SUITE("actors/recording/summary") {
              "      600 ms\n");
   }
 
+  TEST_CASE("a replica that gave no gradient has a line of zeros") {
+    summary run;
+    run.expect(5);
+    CHECK(run.text() == "no step was completed\n");
+    run.add(test::step_with_a_straggler());
+    CHECK(run.replicas().size() == 5);
+    CHECK(run.replicas().at(4) == replica_summary{});
+    CHECK(run.drop_fraction() == doctest::Approx(0.25));
+    CHECK(
+      run.text().find("\n4                0        0          0                -         0 ns  ")
+      != std::string::npos);
+  }
+
   TEST_CASE("a job that is resumed has the speed of the steps that were made since") {
     summary run;
     for (uint64_t step = 1001; step <= 1010; ++step) {
@@ -106,16 +119,19 @@ TEST_SUITE("actors/recording/summary") {
     CHECK(run.text().starts_with("10 steps in 10.0 s: 1.00 steps/s, 32.0 examples/s\n"));
   }
 
-  TEST_CASE("lists the replicas that lost most when there are too many") {
+  TEST_CASE("lists the replicas that gave none or lost most when there are too many") {
     step_record step;
     for (uint32_t replica = 0; replica < 1000; ++replica)
       step.accepted.push_back(test::gradient(replica, 0, 1s));
     step.stale = {test::gradient(777, 0, 1s)};
     summary run;
+    run.expect(1001);
     run.add(step);
     const auto text = run.text();
     CHECK(text.find("\n777 ") != std::string::npos);
-    CHECK(text.find("(the 32 of 1000 replicas that lost most gradients)") != std::string::npos);
+    CHECK(text.find("\n1000 ") != std::string::npos);
+    CHECK(text.find("(the 32 of 1001 replicas that gave none or lost most gradients)")
+          != std::string::npos);
     CHECK(text.find("\n999 ") == std::string::npos);
   }
 }

@@ -87,6 +87,7 @@ TEST_SUITE("strategies/jobs/observing") {
     auto seen = job.run(step, {.steps = 1, .hooks = {hook}, .pace = one_second});
     CHECK(!seen.report.failure);
     CHECK(has(metrics, "\ntroupe_global_step 0\n"));
+    CHECK(has(metrics, "\ntroupe_replica_gradients_total{replica=\"2\",verdict=\"accepted\"} 0\n"));
     CHECK(has(metrics, "\ntroupe_live_replicas 3\n"));
     CHECK(has(metrics, "\ntroupe_needed_gradients 2\n"));
   }

@@ -90,6 +90,16 @@ TEST_SUITE("tools/report/live_page") {
     CHECK(shown(page)["progress"]["step"] == 5);
   }
 
+  TEST_CASE("has each replica of the job from its beginning") {
+    live_page page{"loss", options_of_two()};
+    auto world = world::virtual_time();
+    session_plan plan{.world = world, .replicas = 3};
+    page.begin(plan);
+    CHECK(shown(page)["replica_count"] == 3);
+    page.after_step(no_control, step_of_two(1));
+    CHECK(shown(page)["replicas"][2]["words"] == "has given no gradient yet");
+  }
+
   TEST_CASE("is the same text until something has changed") {
     live_page page{"loss", options_of_two()};
     auto text = page.news().text;

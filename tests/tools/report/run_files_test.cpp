@@ -281,6 +281,16 @@ TEST_SUITE("tools/report/run_files") {
           != std::string::npos);
   }
 
+  TEST_CASE("a replica of the options that the ledger does not tell of is on the page") {
+    test::scratch_folder folder;
+    write_run(folder, 50, sync_policy::latest_token);
+    test::write(folder / "config.toml", "replicas = 5\naggregate = 3\nsteps = 50\n");
+    auto written = write_report(folder.path(), folder / "page.html", [] { return false; });
+    REQUIRE_MESSAGE(written, (written ? "" : written.error().message));
+    CHECK(written->run_json.find("\"replica_count\":5") != std::string::npos);
+    CHECK(written->run_json.find("\"words\":\"has given no gradient\"") != std::string::npos);
+  }
+
   TEST_CASE("writes one page that needs nothing else") {
     test::scratch_folder folder;
     write_run(folder, 50, sync_policy::latest_token);

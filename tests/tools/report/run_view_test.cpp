@@ -122,7 +122,45 @@ TEST_SUITE("tools/report/run_view") {
       view.add(step);
     }
     CHECK(health_of(view, 2).health == replica_health::silent);
-    CHECK(health_of(view, 2).words == "nothing came of it after step 30");
+    CHECK(health_of(view, 2).words == "has given no gradient since step 30");
+  }
+
+  TEST_CASE("a replica that has given no gradient has its rows, and is silent once some were due") {
+    run_view view;
+    view.expect(4);
+    CHECK(page_of_view(view)["replicas"].size() == 4); // before the first step
+    for (uint64_t number = 1; number <= 20; ++number)
+      view.add(step_of_three(number));
+    CHECK(health_of(view, 3).health == replica_health::well); // two of four: ten were due
+    CHECK(health_of(view, 3).words == "has given no gradient yet");
+    view.add(step_of_three(21));
+    CHECK(health_of(view, 3).health == replica_health::silent);
+    CHECK(health_of(view, 3).words == "has given no gradient");
+    CHECK(slow_replicas(view) == std::vector<uint32_t>{2});
+    auto page = page_of_view(view);
+    CHECK(page["replica_count"] == 4);
+    CHECK(page["replicas"][3]["gradients"] == json{0, 0, 0});
+    CHECK(page["replicas"][3]["slow_down"].is_null());
+    CHECK(page["rows"]["gradients"][3] == json{0, 0, 0});
+    for (const auto* table : {"slow_downs", "arrivals", "waits"})
+      CHECK(page[table]["rows"]["count"] == 4);
+  }
+
+  TEST_CASE("replicas that are told of late have their rows, too") {
+    auto view = view_of(30);
+    view.expect(200); // more than the rows of waits
+    auto page = page_of_view(view);
+    CHECK(page["replica_count"] == 200);
+    CHECK(page["replicas"].size() == 64);
+    CHECK(page["waits"]["rows"]["width"] == 4);
+    CHECK(page["gradients"] == json{60, 10, 0});
+  }
+
+  TEST_CASE("the map of a run whose gradients took no time is empty") {
+    run_view view;
+    view.expect(1);
+    view.add({.step = 1, .accepted = {contributed(0, 0s, 0s)}});
+    CHECK(page_of_view(view)["slow_downs"]["columns"]["count"] == 0);
   }
 
   TEST_CASE("begins where a resumed run does") {

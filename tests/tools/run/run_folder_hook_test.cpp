@@ -39,6 +39,19 @@ TEST_SUITE("tools/run/run_folder_hook") {
     CHECK(files->totals().step_times().count() == 5);
   }
 
+  TEST_CASE("a replica that never gave a gradient is in the totals, with zeros") {
+    test::scratch_folder folder;
+    test::small_job job{{2, 3, sync_policy::latest_token}};
+    auto files = std::make_shared<run_folder_hook>(job.strategy, folder.path());
+    auto pace = [](uint32_t replica, uint64_t, job_time) {
+      return replica == 2 ? std::chrono::hours{1} : job_time{std::chrono::seconds{1}};
+    };
+    auto seen = job.run_idle({.steps = 5, .hooks = {files}, .pace = pace});
+    REQUIRE_FALSE(seen.report.failure);
+    CHECK(files->totals().replicas().at(2) == replica_summary{});
+    CHECK(test::content(folder / "replicas.csv").ends_with("\n2,0,0,0,0,0,0,0,0\n"));
+  }
+
   TEST_CASE("an evaluation after the end of the job is in its file, too") {
     test::scratch_folder folder;
     test::small_job job{{2, 2, sync_policy::latest_token}};

@@ -58,7 +58,8 @@ function showTiles(run) {
   const all = accepted + stale + cancelled;
   const planned = progress.step_count;
   const late = run.replicas.filter(replica => replica.health !== 'well');
-  const worst = late.sort((one, other) => (other.slow_down || 0) - (one.slow_down || 0))[0];
+  const worst = late.find(replica => replica.health === 'silent')
+    || late.sort((one, other) => (other.slow_down || 0) - (one.slow_down || 0))[0];
   const left = run.is_live && planned ? (planned - progress.step) / progress.steps_per_second : 0;
   const took = duration(progress.seconds) + (left > 0 ? `, ${duration(left)} left` : '');
   document.getElementById('tiles').replaceChildren(
