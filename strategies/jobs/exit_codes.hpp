@@ -16,7 +16,7 @@ namespace troupe {
 /// `failure` that it caught.
 enum class exit_code : uint8_t {
   finished = 0,       ///< The job did all its steps.
-  user_error = 1,     ///< Code of the trainer or the model failed.
+  user_error = 1,     ///< Code of the trainer or the model failed, or the disk.
   usage = 2,          ///< An option, a file or a folder is invalid; nothing was done.
   no_cluster = 3,     ///< The cluster did not form: others were missing or refused.
   lost_peer = 4,      ///< A replica or node was lost that the job cannot go on without.
@@ -30,8 +30,8 @@ enum class exit_code : uint8_t {
   return 128 + number;
 }
 
-/// The code for a job that ended with this failure. Failures before its start are
-/// `exit_code::usage` whatever their `errc`: the caller knows.
+/// The code for a job that ended with this failure. Before its start, the caller knows whether an
+/// error of another kind than `user_code` and `resource` is `usage` or `bad_checkpoint`.
 [[nodiscard]] exit_code exit_code_of(errc failure);
 
 /// Whether a job that cannot begin for this reason is neither wrong nor lost: others are missing.

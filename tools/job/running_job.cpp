@@ -239,7 +239,13 @@ int running_job::conclude(const std::optional<error>& thrown) {
 int running_job::code_without_training(const std::optional<error>& thrown) const {
   if (!thrown) return static_cast<int>(exit_code::finished);
   return refuse_job(request_.program, *thrown, *cluster_, signals_->signal_number(),
-                    beginning_.resume ? exit_code::bad_checkpoint : exit_code::usage);
+                    code_before_training(thrown->code));
+}
+
+// The exit code for an error before the first step, if no process is missing.
+exit_code running_job::code_before_training(errc failure) const {
+  if (failure == errc::user_code || failure == errc::resource) return exit_code_of(failure);
+  return restores_ ? exit_code::bad_checkpoint : exit_code::usage;
 }
 
 // Prints the result of evaluating the last step, if it was evaluated.
@@ -306,7 +312,7 @@ int running_job::evaluate_run(const std::function<void()>& body) {
   leave_cluster();
   if (evaluator_code_) return *evaluator_code_;
   if (!thrown) return static_cast<int>(exit_code::finished);
-  return refuse(program, *thrown);
+  return refuse(program, *thrown, code_before_training(thrown->code));
 }
 
 // @returns Why the body threw, if it did.
@@ -463,6 +469,7 @@ job_report running_job::train_as_leader(troupe::strategy& strategy, const job_op
            [this, &strategy](uint64_t step, double value) {
              keep_evaluation(step, strategy.world().now(), value);
            }};
+  restores_ = saved.has_value();
   auto report = train_with(strategy, optimizer, step, options);
   throw_unless_begun(report);
   if (subject_.evaluate) evaluate_last_step(strategy, report);

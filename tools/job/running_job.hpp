@@ -2,8 +2,10 @@
 // Runs a job in one process, from finding its cluster to its exit code.
 #pragma once
 
+#include "messages/errors/errc.hpp"
 #include "strategies/cluster/resolved_cluster.hpp"
 #include "strategies/cluster/server.hpp"
+#include "strategies/jobs/exit_codes.hpp"
 #include "strategies/jobs/training.hpp"
 #include "tools/job/job_devices.hpp"
 #include "tools/job/job_optimizer.hpp"
@@ -97,6 +99,7 @@ private:
   void announce_cluster() const;
   [[nodiscard]] int conclude(const std::optional<error>& thrown);
   [[nodiscard]] int code_without_training(const std::optional<error>& thrown) const;
+  [[nodiscard]] exit_code code_before_training(errc failure) const;
   void print_evaluation() const;
   void write_page();
 
@@ -134,6 +137,7 @@ private:
 
   // Members that only the leader uses.
   job_beginning beginning_;
+  bool restores_ = false;              ///< Training has been given the checkpoint of `beginning_`.
   std::optional<job_service> service_; ///< If the job is served.
   std::optional<run_directory> directory_;
   std::shared_ptr<progress_hook> progress_;

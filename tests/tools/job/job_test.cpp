@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: a job that is used wrongly says so in a line. Method: jobs that make no step, in this
-// process; their standard error output goes into a file.
-#include "messages/errors/failure.hpp"
+// Goal: a job that is used wrongly says so in a line. Method: jobs in this process, most of which
+// make no step; their standard error output goes into a file.
+#include "kernels/tensor/tensor.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tools/job/job.hpp"
@@ -9,7 +10,10 @@
 #include <array>
 #include <csignal>
 #include <fcntl.h>
+#include <filesystem>
 #include <functional>
+#include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <unistd.h>
 #include <utility>
@@ -61,7 +65,9 @@ std::string refusal(const std::function<void()>& call) {
   return "accepted";
 }
 
+constexpr int failed = 1;
 constexpr int misused = 2;
+constexpr int bad_checkpoint = 6;
 
 } // namespace
 
@@ -132,6 +138,54 @@ TEST_SUITE("tools/job/job") {
     bool has_run = false;
     CHECK(third.run([&] { has_run = true; }) == 0);
     CHECK(has_run);
+  }
+
+  TEST_CASE("a body that throws before it trains ends the job with the code of its error") {
+    auto code_of = [](const std::function<void()>& body) {
+      arguments given;
+      error_output output;
+      job job{given.words.size(), given.words.data()};
+      auto code = job.run(body);
+      CHECK(output.said().ends_with("trainer: no data\n"));
+      CHECK_FALSE(std::filesystem::exists(given.run));
+      return code;
+    };
+    auto code_of_failure
+      = [&](errc code) { return code_of([code] { throw_failure(code, "no data"); }); };
+    CHECK(code_of([] { throw std::runtime_error{"no data"}; }) == failed);
+    CHECK(code_of_failure(errc::user_code) == failed);
+    CHECK(code_of_failure(errc::resource) == failed);
+    CHECK(code_of_failure(errc::invalid_argument) == misused);
+    CHECK(code_of_failure(errc::not_found) == misused);
+  }
+
+  TEST_CASE("a checkpoint is to blame only for errors of the training that was given it") {
+    arguments given;
+    error_output output;
+    auto train = [](job& job, int64_t elements) {
+      auto weights = job.strategy().make_variable("w", zeros({elements}));
+      auto optimizer = job.optimizer(rules::sgd{});
+      auto step = [=](replica_context& context) -> task<void> {
+        auto computing = context.compute([=](std::stop_token) { return zeros({elements}); });
+        auto gradient = co_await computing;
+        auto applying = optimizer.apply_gradients(context, gradient, weights);
+        co_await applying;
+      };
+      job.train(optimizer, step);
+    };
+    const auto* run = given.run.c_str();
+    std::array words{"trainer", "--run-dir", run, "--steps", "2", "--world", "virtual"};
+    job first{words.size(), words.data()};
+    REQUIRE(first.run([&] { train(first, 3); }) == 0);
+    auto other = (given.folder / "other").string();
+    auto code_of = [&](const std::function<void(job&)>& body) {
+      std::array more{"trainer", "--run-dir", other.c_str(), "--resume", run, "--steps", "4"};
+      job resumed{more.size(), more.data()};
+      return resumed.run([&] { body(resumed); });
+    };
+    CHECK(code_of([&](job& job) { train(job, 4); }) == bad_checkpoint); // of another model
+    CHECK(code_of([](auto&) { throw_failure(errc::not_found, "no data"); }) == misused);
+    CHECK(code_of([](auto&) { throw std::runtime_error{"no data"}; }) == failed);
   }
 
   TEST_CASE("the program's handler of a signal is in its place again when the job has run") {
