@@ -112,7 +112,8 @@ std::vector<std::string> task_environment(std::span<const std::string> inherited
   auto is_alone = self.port == 0; // the others are started elsewhere
   auto is_replaced = [&](const std::string& line) {
     return (sets(line, "TF_CONFIG") && !is_alone)
-           || (sets(line, "TROUPE_JOB_ID") && !job_id.empty()) || sets(line, "TROUPE_RESTART_COUNT")
+           || (sets(line, "TROUPE_JOB_ID") && !job_id.empty())
+           || (sets(line, "TROUPE_RESTART_COUNT") && (!is_alone || restarts))
            || sets(line, launcher_variable);
   };
   std::ranges::remove_copy_if(inherited, std::back_inserter(lines), is_replaced);

@@ -64,7 +64,14 @@ TEST_SUITE("tools/launch/tasks") {
           == texts{"TF_CONFIG={}", "TROUPE_JOB_ID=theirs", "A=b", "TROUPE_RESTART_COUNT=2",
                    "TROUPE_LAUNCHER=@x"});
     CHECK(task_environment(inherited, tasks, tasks[0], "ours", std::nullopt, 8)
-          == texts{"TF_CONFIG={}", "A=b", "TROUPE_JOB_ID=ours"});
+          == texts{"TF_CONFIG={}", "TROUPE_RESTART_COUNT=9", "A=b", "TROUPE_JOB_ID=ours"});
+  }
+
+  TEST_CASE("a job that is started here counts its own restarts, not those of an outer job") {
+    auto tasks = launch_tasks({.workers = 1}, std::vector<uint16_t>{7});
+    auto is_counted = [](const std::string& line) { return line.starts_with("TROUPE_RESTART"); };
+    auto lines = task_environment(texts{"TROUPE_RESTART_COUNT=9"}, tasks, tasks[0], "id", {}, 8);
+    CHECK(std::ranges::none_of(lines, is_counted));
   }
 
   TEST_CASE("names no kind of task that the job has none of") {
