@@ -77,6 +77,11 @@ void run_folder_hook::after_step(const session_control&, const step_record& step
   flush_if_due();
 }
 
+void run_folder_hook::on_trouble(const std::string&) {
+  std::lock_guard guard{mutex_};
+  flush_all();
+}
+
 void run_folder_hook::end(const job_report&) {
   finish();
 }
@@ -92,16 +97,21 @@ void run_folder_hook::on_evaluation(uint64_t step, job_time when, double quality
 void run_folder_hook::keep_notice(std::string_view line) {
   std::lock_guard guard{mutex_};
   warn_once(files_.notices.append(last_step_, line));
+  flush_all();
 }
 
 void run_folder_hook::finish() {
   std::lock_guard guard{mutex_};
+  flush_all();
+  warn_once(write_replica_table(run_directory::at(folder_).replicas(), summary_));
+}
+
+void run_folder_hook::flush_all() {
   warn_once(files_.metrics.flush());
   warn_once(files_.evaluations.flush());
   warn_once(files_.ledger.flush());
   warn_once(files_.timeline.flush());
   warn_once(files_.curves.flush());
-  warn_once(write_replica_table(run_directory::at(folder_).replicas(), summary_));
 }
 
 // Blocks of lines fill slowly where steps take long.

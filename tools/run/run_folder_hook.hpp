@@ -45,8 +45,10 @@ struct run_folder_options {
 
 /// After a job has ended, its files are all that is left of it. This hook writes metrics.csv,
 /// evaluations.csv, ledger.csv, notices.csv, timeline.json and the curves for TensorBoard while the
-/// job runs, and replicas.csv when it ends, and adds up the summary. Records are on the disk some
-/// seconds later, so a process that is killed loses no more than these.
+/// job runs, and replicas.csv when it ends, and adds up the summary. A step brings records to the
+/// disk if that was done 5 seconds ago or before; a notice and trouble always do. So a process that
+/// is killed loses records of the last seconds before its last step at most, and a job that hangs
+/// loses none once it has said so.
 ///
 /// A full disk must not end a training that has run for hours: a warning reports the first failure
 /// of a file, which ends there. Thread: any; calls wait for each other.
@@ -60,13 +62,17 @@ public:
 
   void after_step(const session_control& session, const step_record& step) override;
 
+  /// Brings all records to the disk, since no further step may come.
+  void on_trouble(const std::string& trouble) override;
+
   /// Finishes.
   void end(const job_report& report) override;
 
   /// Writes the result of evaluating the variables after `step`. Also after the end.
   void on_evaluation(uint64_t step, job_time when, double quality);
 
-  /// Writes a line that the run has printed. Also after the end, before `finish`.
+  /// Writes a line that the run has printed, and brings all records to the disk: it may be about a
+  /// step that does not end. Also after the end, before `finish`.
   void keep_notice(std::string_view line);
 
   /// Writes everything to the disk, and then replicas.csv, which says that the run is over.
@@ -102,6 +108,7 @@ private:
   void write_curves(const step_record& step);
   void keep_computing_times(const step_record& step);
   void warn_once(const expected<void>& written);
+  void flush_all(); ///< With the lock held.
   void flush_if_due();
 
   std::mutex mutex_;

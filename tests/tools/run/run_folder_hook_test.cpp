@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: any job leaves a run folder, with two hooks and nothing else. Method: a job in virtual
 // time, and its files.
+#include "tests/actors/recording/sample_records.hpp"
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/strategies/small_job.hpp"
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 
 namespace run_folder_hook_test {
@@ -37,6 +39,29 @@ TEST_SUITE("tools/run/run_folder_hook") {
     CHECK(lines_in(folder / "one/replicas.csv") == 1 + 2);
     CHECK(test::content(folder / "one/timeline.json").find("owner w") != std::string::npos);
     CHECK(files->totals().step_times().count() == 5);
+  }
+
+  TEST_CASE("a notice and trouble bring all records to the disk, since no step may follow") {
+    test::scratch_folder folder;
+    test::small_job job{{3, 4, sync_policy::latest_token}};
+    run_folder_hook files{job.strategy, folder.path()};
+    const session_control no_control{[](const std::string&) {}};
+    auto steps_on_disk = [&] { return lines_in(folder / "metrics.csv") - 1; };
+    auto step = [&](uint64_t number) {
+      auto record = test::step_with_a_straggler();
+      record.step = number;
+      files.after_step(no_control, record);
+    };
+    step(1);
+    step(2);
+    files.keep_notice("step 3 takes 10 s so far");
+    CHECK(steps_on_disk() == 2);
+    CHECK(lines_in(folder / "ledger.csv") == 1 + 2 * 4);
+    const auto timeline_bytes = std::filesystem::file_size(folder / "timeline.json");
+    step(3);
+    files.on_trouble("lost replica 3");
+    CHECK(steps_on_disk() == 3);
+    CHECK(std::filesystem::file_size(folder / "timeline.json") > timeline_bytes);
   }
 
   TEST_CASE("a replica that never gave a gradient is in the totals, with zeros") {
