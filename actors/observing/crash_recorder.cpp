@@ -30,7 +30,7 @@ constexpr std::array<fatal_signal, 5> fatal{{{SIGSEGV, "crash (SIGSEGV)"},
 // Everything that the handler needs is there before the crash.
 std::array<char, 4096> path_of_record;
 std::atomic<const observatory*> observed_in_crash{nullptr};
-std::array<char, 65536> stack_of_handler; // a stack that overflowed cannot hold the handler
+std::array<char, 65536> stack_of_handler; // of the recorder's thread, whose own may have overflowed
 
 void write_to_file(void* where, const char* bytes, size_t count) {
   while (count > 0) {

@@ -12,6 +12,9 @@ class observatory;
 /// handler of SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT writes a flight record, and the signal
 /// then does what it would have done: the exit status stays.
 ///
+/// The handler has a stack of its own on the thread that makes the recorder. On another thread it
+/// needs some of that thread's: one whose stack has overflowed leaves no record.
+///
 /// One at a time; a second one does nothing.
 class crash_recorder {
 public:

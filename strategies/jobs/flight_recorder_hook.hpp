@@ -15,10 +15,10 @@
 namespace troupe {
 
 /// After a job has hung or died, users want to know what its actors did last. This writes it into a
-/// file when a replica is lost, when a step does not end, when the process crashes, and on request.
-/// The newest record replaces the one before it. Where the job's other processes are observed,
-/// their last messages go into files of the folder `flight` beside that file, one for each process;
-/// a process that does not answer within 5 s is named.
+/// file when a replica is lost, when a step does not end, when this process crashes, and on
+/// request. The newest record replaces the one before it. Where the job's other processes are
+/// observed, their last messages go into files of the folder `flight` beside that file, one for
+/// each process; a process that does not answer within 5 s is named.
 class flight_recorder_hook final : public session_hook {
 public:
   /// @param path Names the file. @param say Told in one line that it was written, or why it could
