@@ -36,7 +36,8 @@ option_value spin_value(std::optional<std::chrono::microseconds>& spin) {
 void add_options(command_options& all, cluster_options& options) {
   all.add("--cluster", "JOBS",
           "tasks and where they listen: \"chief=a:2222;ps=b:2222;worker=c:2222,d:2222\"; or "
-          "how many a launcher has started: \"ps=1;worker=3\"",
+          "how many of a launcher's processes each type takes, in alphabetical order: "
+          "\"ps=1;worker=3\"",
           text_value(options.cluster), "as it says");
   all.add("--task", "TYPE:INDEX", "which of them this process is: worker:1",
           text_value(options.task));
