@@ -33,6 +33,17 @@ std::string name_of(const tcp::socket& socket) {
   return failed ? "a launcher" : to_string(host_port{peer.address().to_string(), peer.port()});
 }
 
+// A line for the terminal, with its end. A carriage return is kept as part of that: elsewhere it
+// would let the sender write over the name of its task.
+std::string printed(std::string line) {
+  std::string_view end = "\n";
+  if (line.ends_with('\r')) {
+    line.pop_back();
+    end = "\r\n";
+  }
+  return printable(std::move(line), "\t").append(end);
+}
+
 } // namespace
 
 /// The connection with one launcher. Its pending operations keep it alive.
@@ -122,7 +133,7 @@ private:
       tell(dropped_text(name_, line->dropped));
       return true;
     }
-    const std::array lines{printable(std::move(line->text), "\t\r") + '\n'};
+    const std::array lines{printed(std::move(line->text))};
     collector_.events_.put(*task_, line->descriptor, lines);
     return true;
   }

@@ -87,6 +87,16 @@ TEST_SUITE("tools/launch/output_collector") {
                "terminal; allow it with --insecure-network");
   }
 
+  TEST_CASE("a line cannot write over the name of its task") {
+    two_launchers both;
+    for (const auto* text : {"1 %\r2 %", "\r[worker:0] all is well\r\r", "a\tb\r", "\r"})
+      both.send(written(output_line{.descriptor = 1, .text = text}));
+    both.run_until([&] { return both.lines.size() == 4; });
+    CHECK(
+      both.lines
+      == std::vector<std::string>{"1 %?2 %\n", "?[worker:0] all is well?\r\n", "a\tb\r\n", "\r\n"});
+  }
+
   TEST_CASE("a launcher that does not end in time is cut off, with a line") {
     two_launchers both;
     both.collector.finish(1ms);
