@@ -56,8 +56,8 @@ struct launch_task {
 /// id, and with OMP_NUM_THREADS unless that is set: the task's share of the processors, since
 /// libraries that start a thread for each processor in each task are slower than one thread. A task
 /// without a port gets neither TF_CONFIG nor OMP_NUM_THREADS: it knows its cluster from its
-/// arguments, or from the launcher's environment. Without `restarts`
-/// it also keeps the launcher's TROUPE_RESTART_COUNT, which a scheduler of launchers sets.
+/// arguments, or from the launcher's environment. Without `restarts` it also keeps the launcher's
+/// TROUPE_RESTART_COUNT, which a scheduler of launchers sets.
 /// @param inherited The launcher's, as "NAME=value". @param processors Processors of the job.
 /// @param restarts How often the job was started before, as TROUPE_RESTART_COUNT; nothing: the
 /// launcher does not start it again. @param launcher Where the job says which tasks it may lose, as
