@@ -40,11 +40,16 @@ cluster_spec::cluster_spec(std::initializer_list<std::pair<std::string, job_addr
 }
 
 void cluster_spec::set_job(const std::string& name, const job_addresses& tasks) {
+  auto indexed = by_index(tasks);
+  if (!indexed.empty() && indexed.rbegin()->first > task_index_max)
+    throw_failure(errc::invalid_argument,
+                  "the cluster's job '{}' has a task {}; tasks are numbered from 0 to {}", name,
+                  indexed.rbegin()->first, task_index_max);
   auto found = std::ranges::find(jobs_, name, [](const auto& job) { return job.first; });
   if (found == jobs_.end())
-    jobs_.emplace_back(name, by_index(tasks));
+    jobs_.emplace_back(name, std::move(indexed));
   else
-    found->second = by_index(tasks);
+    found->second = std::move(indexed);
 }
 
 void cluster_spec::remove_job(std::string_view name) {

@@ -35,9 +35,11 @@ public:
   cluster_spec() = default;
 
   /// @param jobs In this order; of several with the same name the last counts.
+  /// Errors: throws `failure` as `set_job`.
   cluster_spec(std::initializer_list<std::pair<std::string, job_addresses>> jobs);
 
   /// Adds a job, or gives the one of that name other tasks.
+  /// Errors: throws `failure` with invalid_argument for a task beyond `task_index_max`.
   void set_job(const std::string& name, const job_addresses& tasks);
 
   /// Takes a job away, if it is there.

@@ -74,6 +74,22 @@ TEST_SUITE("strategies/cluster/cluster_spec") {
     CHECK(refusal([] { return sparse().task_indices("ps"); }).starts_with("invalid_argument: "));
   }
 
+  TEST_CASE("refuses a task beyond the greatest index") {
+    const auto line = "invalid_argument: the cluster's job 'worker' has a task "
+                      "18446744073709551615; tasks are numbered from 0 to 1000000";
+    const task_addresses beyond{{0, "a:1"}, {UINT64_MAX, "b:1"}};
+    CHECK(refusal([&] { return cluster_spec{{"worker", beyond}}; }) == line);
+    auto cluster = dense();
+    CHECK(refusal([&] {
+            cluster.set_job("worker", beyond);
+            return 0;
+          })
+          == line);
+    CHECK(cluster == dense());
+    cluster.set_job("worker", task_addresses{{task_index_max, "a:1"}});
+    CHECK(cluster.task_indices("worker") == std::vector<uint64_t>{task_index_max});
+  }
+
   TEST_CASE("is written with jobs sorted by name") {
     CHECK(to_string(dense()) == "cluster_spec({'ps': ['c:1'], 'worker': ['a:1', 'b:1']})");
     CHECK(to_string(sparse()) == "cluster_spec({'worker': {1: 'b:1', 3: 'd:1'}})");
