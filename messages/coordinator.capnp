@@ -39,6 +39,9 @@ struct WorkerResource {
 
   instance @1 :UInt32;
   # Which instance of it; the coordinator counts them.
+
+  pass @2 :UInt32;
+  # The pass over its data that an iterator begins with; 0 for the first one of its dataset, and for all that are none.
 }
 
 struct ClosureValue {

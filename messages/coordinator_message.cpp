@@ -29,6 +29,7 @@ void write_values(built_message& storage, value_list::Builder target,
       auto resource = target[i].initResource();
       resource.setResource(own.resource);
       resource.setInstance(own.instance);
+      resource.setPass(own.pass);
     }
   }
 }
@@ -42,8 +43,10 @@ closure_value read_value(wire::ClosureValue::Reader from,
     return from.getNumber();
   case wire::ClosureValue::TEXT:
     return std::string{from.getText()};
-  case wire::ClosureValue::RESOURCE:
-    return worker_resource{from.getResource().getResource(), from.getResource().getInstance()};
+  case wire::ClosureValue::RESOURCE: {
+    auto own = from.getResource();
+    return worker_resource{own.getResource(), own.getInstance(), own.getPass()};
+  }
   default:
     return from.getInteger();
   }

@@ -22,6 +22,7 @@ namespace troupe {
 struct worker_resource {
   uint32_t resource = 0;
   uint32_t instance = 0;
+  uint32_t pass = 0;
   std::shared_ptr<const void> in_use{}; ///< Not sent: has workers keep the instance.
 
   bool operator==(const worker_resource&) const = default;

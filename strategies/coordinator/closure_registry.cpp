@@ -12,12 +12,12 @@ namespace troupe {
 namespace {
 
 expected<std::shared_ptr<void>> try_to_make(const closure_registry::maker& make,
-                                            const input_context& context, uint32_t instance) {
+                                            const input_context& context, uint32_t pass) {
   auto explain = [](errc code, const char* reason) {
     return fail(code, fmt::format("its input could not be made: {}", reason));
   };
   try {
-    return make(context, instance);
+    return make(context, pass);
   } catch (const failure& failed) {
     return explain(failed.reason().code, failed.what());
   } catch (const std::exception& failed) {
@@ -87,7 +87,7 @@ std::shared_ptr<void> worker_room::find(const worker_resource& resource,
   std::pair key{resource.resource, resource.instance};
   auto found = made_.find(key);
   if (found == made_.end())
-    found = made_.emplace(key, try_to_make(make, context_, key.second)).first;
+    found = made_.emplace(key, try_to_make(make, context_, resource.pass)).first;
   return value_or_throw(found->second);
 }
 

@@ -27,8 +27,8 @@ class closure_registry {
 public:
   using function = std::function<task<std::vector<closure_value>>(
     closure_context&, msg<wire::RunClosure>, worker_room&)>;
-  /// @param instance The number of the instance, as in `worker_resource`.
-  using maker = std::function<std::shared_ptr<void>(const input_context&, uint32_t instance)>;
+  /// @param pass The pass that an iterator begins with, as in `worker_resource`.
+  using maker = std::function<std::shared_ptr<void>(const input_context&, uint32_t pass)>;
 
   /// Something that each worker has one of.
   struct resource {

@@ -68,10 +68,10 @@ public:
 
   [[nodiscard]] closure_registry& registry() { return *registry_; }
 
-  /// A new instance of what each worker has of its own.
-  [[nodiscard]] worker_resource new_instance(uint32_t resource) {
+  /// A new instance of what each worker has of its own. @param pass As in `worker_resource`.
+  [[nodiscard]] worker_resource new_instance(uint32_t resource, uint32_t pass) {
     auto instance = instances_->begin();
-    return {resource, *instance, instance};
+    return {resource, *instance, pass, instance};
   }
 
   void schedule(const std::string& function, std::vector<closure_argument> arguments,

@@ -20,8 +20,8 @@ cluster_coordinator::cluster_coordinator(troupe::strategy& strategy, coordinator
 per_worker_dataset cluster_coordinator::create_per_worker_dataset(
   const std::function<dataset(const input_context&)>& make) {
   check_given("create_per_worker_dataset", make);
-  auto iterate = [make](const input_context& context, uint32_t instance) {
-    return std::make_shared<dataset_iterator>(make(context).iterate(instance - 1));
+  auto iterate = [make](const input_context& context, uint32_t pass) {
+    return std::make_shared<dataset_iterator>(make(context).iterate(pass));
   };
   auto number = service_->registry().add({iterate, &typeid(dataset_iterator)});
   return {service_, number};
@@ -44,7 +44,7 @@ per_worker_iterator per_worker_dataset::iterator() const {
       errc::failed_precondition,
       "iterator was called on a dataset whose coordinator has ended; keep the coordinator");
   service->check_call("iterator");
-  return {service.get(), service->new_instance(resource_)};
+  return {service.get(), service->new_instance(resource_, (*next_pass_)++)};
 }
 
 void per_worker_iterator::next() const {

@@ -54,8 +54,8 @@ public:
   per_worker_dataset(std::weak_ptr<closure_service> of, uint32_t resource)
     : of_(std::move(of)), resource_(resource) {}
 
-  /// New iterators, one for each worker, at the first element. Each call begins another pass, in
-  /// another order if the dataset is shuffled.
+  /// New iterators, one for each worker, at the first element. Each call begins another pass over
+  /// this dataset, in another order if it is shuffled; other datasets go on as before.
   /// Errors: throws `failure` with wrong_context in a scheduled function, or where the coordinator
   /// does not lead; failed_precondition if there is no coordinator any more.
   [[nodiscard]] per_worker_iterator iterator() const;
@@ -63,6 +63,7 @@ public:
 private:
   std::weak_ptr<closure_service> of_; ///< Functions may hold datasets, and must not hold that.
   uint32_t resource_;
+  std::shared_ptr<uint32_t> next_pass_ = std::make_shared<uint32_t>(0); ///< Shared by all copies.
 };
 
 } // namespace troupe

@@ -16,7 +16,7 @@ namespace {
 
 std::vector<closure_value> one_of_each() {
   return {make_array<float>({20}, counting_to(20)), 0.5, int64_t{-2}, std::string{"a text"},
-          worker_resource{1, 2}};
+          worker_resource{1, 2, 3}};
 }
 
 void check_one_of_each(const std::vector<closure_value>& values) {
@@ -27,7 +27,7 @@ void check_one_of_each(const std::vector<closure_value>& values) {
   CHECK(std::get<double>(values[1]) == 0.5);
   CHECK(std::get<int64_t>(values[2]) == -2);
   CHECK(std::get<std::string>(values[3]) == "a text");
-  CHECK(std::get<worker_resource>(values[4]) == worker_resource{1, 2});
+  CHECK(std::get<worker_resource>(values[4]) == worker_resource{1, 2, 3});
 }
 
 } // namespace

@@ -120,7 +120,7 @@ void add_collective_messages(std::vector<message_example>& examples) {
 
 void add_coordinator_messages(std::vector<message_example>& examples) {
   std::vector<closure_value> values{make_array<float>({3}, {1, 2, 3}), 0.5, int64_t{-2},
-                                    std::string{"text"}, worker_resource{1, 2}};
+                                    std::string{"text"}, worker_resource{1, 2, 3}};
   add(examples, make_worker_ready(3));
   add(examples, make_run_closure(7, "step", values, std::array<uint32_t, 2>{2, 5}));
   add(examples, make_closure_done(7, values));

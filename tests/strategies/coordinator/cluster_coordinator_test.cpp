@@ -509,6 +509,28 @@ TEST_SUITE("strategies/coordinator/cluster_coordinator") {
     CHECK(first == second);
   }
 
+  TEST_CASE("the passes of a dataset are its own: two of them are ordered alike") {
+    team one{1};
+    auto source = dataset::from_tensor_slices({array({6}, {0, 1, 2, 3, 4, 5})});
+    auto shuffled = source.shuffle(6, 7).batch(6);
+    auto examples = one.coordinator.create_per_worker_dataset(shuffled);
+    auto labels = one.coordinator.create_per_worker_dataset(shuffled);
+    auto read
+      = one.coordinator.make_function("read", [](closure_context&, dataset_iterator& numbers) {
+          return value_or_throw(numbers.next())->tensors[0];
+        });
+    auto order = [&](const per_worker_iterator& from) {
+      return numbers_of(one.coordinator.fetch(one.coordinator.schedule(read, from)));
+    };
+    auto first = order(examples.iterator());
+    CHECK(order(labels.iterator()) == first);
+    auto second = order(examples.iterator());
+    CHECK(second != first);
+    auto copy = labels;
+    CHECK(order(copy.iterator()) == second);
+    CHECK(order(labels.iterator()) == order(examples.iterator()));
+  }
+
   TEST_CASE("workers forget the iterators that are not used any more") {
     team one{1};
     int readers = 0;
