@@ -43,24 +43,25 @@ tensor closure_context::remember(const variable& source, tensor value) {
 
 task<std::vector<tensor>> closure_context::read(std::vector<variable> variables) {
   check_wanted();
+  std::map<size_t, tensor> known; // By the variable's index.
+  std::vector<variable> asked;
   std::vector<std::pair<variable_owner_actor, msg<wire::ReadVariable>>> requests;
   for (const auto& source : variables) {
     check_made_by("read", *place_.owner, source);
-    if (cached(source) == nullptr) requests.emplace_back(source.owner(), make_read_variable());
+    const auto* value = cached(source);
+    const bool is_new = known.emplace(source.index(), value ? *value : tensor{}).second;
+    if (!is_new || value != nullptr) continue;
+    asked.push_back(source);
+    requests.emplace_back(source.owner(), make_read_variable());
   }
   auto reading = activity_.request_all<msg<wire::VariableSnapshot>>(std::move(requests));
   auto snapshots = co_await reading;
+  for (size_t i = 0; i < asked.size(); ++i)
+    known[asked[i].index()] = remember(asked[i], value_of(std::move(snapshots[i])));
   std::vector<tensor> values;
   values.reserve(variables.size());
-  size_t arrived = 0;
-  std::vector<size_t> fresh;
-  for (const auto& source : variables) {
-    const auto* value = cached(source);
-    if (value == nullptr) fresh.push_back(values.size());
-    values.push_back(value != nullptr ? *value : value_of(std::move(snapshots[arrived++])));
-  }
-  for (auto i : fresh)
-    remember(variables[i], values[i]);
+  for (const auto& source : variables)
+    values.push_back(known.at(source.index()));
   co_return values;
 }
 

@@ -74,8 +74,8 @@ public:
   /// Whether the result is needed no more.
   [[nodiscard]] bool is_cancelled() const { return activity_.is_cancelled(); }
 
-  /// The values of variables as they are now: immutable views.
-  /// Cost: one request for each variable, all at once.
+  /// The values of variables as they are now: immutable views. A variable that is named twice has
+  /// one value. Cost: one request for each variable, all at once.
   [[nodiscard]] task<std::vector<tensor>> read(std::vector<variable> variables);
 
   [[nodiscard]] task<tensor> read(variable source) override;

@@ -661,6 +661,34 @@ TEST_SUITE("strategies/coordinator/cluster_coordinator") {
     CHECK(one.coordinator.fetch(one.coordinator.schedule(function)) == numbers{0, 0, 2, 2, 4});
   }
 
+  TEST_CASE("a read asks for a variable once, however often it is named") {
+    team one{1};
+    auto reads = [&one] {
+      auto all = one.world.observatory().look();
+      auto owner = std::ranges::find(all, one.counter.owner().id(), &actor_sight::actor);
+      return owner == all.end() ? 0 : owner->received;
+    };
+    auto function = one.coordinator.make_function(
+      "twice", [&](closure_context& context) -> task<std::vector<uint64_t>> {
+        std::vector<variable> both{one.counter, one.counter};
+        std::vector<uint64_t> counts{reads()};
+        for (bool is_cached : {false, true}) {
+          std::optional<variable_read_cache> cache;
+          if (is_cached) cache.emplace(context);
+          for (int i = 0; i < 2; ++i) {
+            auto reading = context.read(both);
+            auto values = co_await reading;
+            CHECK(values.size() == 2);
+            counts.push_back(reads() - counts.front());
+          }
+        }
+        co_return counts;
+      });
+    auto counts = one.coordinator.fetch(one.coordinator.schedule(function));
+    counts.erase(counts.begin());
+    CHECK(counts == std::vector<uint64_t>{1, 2, 3, 3});
+  }
+
   TEST_CASE("an optimizer applies each function's gradients by themselves") {
     team one{2};
     optimizer momentum{rules::momentum{.learning_rate = 1, .decay = 0.5}};
