@@ -23,9 +23,7 @@ expected<element> prefetcher::at(uint64_t epoch, uint64_t index) {
   auto result = ready_.empty() ? read(lock, here) : std::move(ready_.front());
   if (!ready_.empty()) ready_.pop_front();
   ++next_.index;
-  const bool ask = has_work() && !std::exchange(is_asked_, true);
-  lock.unlock();
-  if (ask) ask_for_more();
+  if (has_work() && !std::exchange(is_asked_, true)) ask_for_more(lock);
   return result;
 }
 
@@ -43,11 +41,19 @@ bool prefetcher::has_work() const {
   return ready_.size() < ahead_max_ && next_.index + ready_.size() < size_;
 }
 
-// The task holds no share in us: when the iterator goes, what is still to come does nothing.
-void prefetcher::ask_for_more() {
-  elsewhere_([self = weak_from_this()] {
-    if (auto alive = self.lock()) alive->read_one_ahead();
-  });
+// The task holds no share in us: when the iterator goes, what is still to come does nothing. An
+// executor may run it at once; then it leaves the next one to this loop, or tasks would nest.
+void prefetcher::ask_for_more(std::unique_lock<std::mutex>& lock) {
+  asks_again_ = true;
+  if (std::exchange(is_asking_, true)) return;
+  while (std::exchange(asks_again_, false)) {
+    lock.unlock();
+    elsewhere_([self = weak_from_this()] {
+      if (auto alive = self.lock()) alive->read_one_ahead();
+    });
+    lock.lock();
+  }
+  is_asking_ = false;
 }
 
 void prefetcher::read_one_ahead() {
@@ -58,9 +64,7 @@ void prefetcher::read_one_ahead() {
   }
   // A caller that reads for itself asks again when it is done.
   is_asked_ = has_work() && !is_reading_;
-  const bool ask = is_asked_;
-  lock.unlock();
-  if (ask) ask_for_more();
+  if (is_asked_) ask_for_more(lock);
 }
 
 } // namespace troupe

@@ -36,7 +36,7 @@ private:
 
   expected<element> read(std::unique_lock<std::mutex>& lock, place where);
   [[nodiscard]] bool has_work() const;
-  void ask_for_more();
+  void ask_for_more(std::unique_lock<std::mutex>& lock);
   void read_one_ahead();
 
   const element_reader read_;
@@ -50,6 +50,8 @@ private:
   std::deque<expected<element>> ready_; ///< Read, and not yet asked for.
   bool is_reading_ = false;             ///< A thread is inside `read_`.
   bool is_asked_ = false;               ///< A task of ours waits for its turn, or runs.
+  bool is_asking_ = false;              ///< A thread is inside `elsewhere_`.
+  bool asks_again_ = false;             ///< It has to go there again.
 };
 
 } // namespace troupe

@@ -66,6 +66,28 @@ TEST_SUITE("strategies/data/prefetch") {
     never.turn();
   }
 
+  TEST_CASE("an executor that runs tasks at once runs one after the other") {
+    int depth = 0;
+    int depth_max = 0;
+    int tasks = 0;
+    const executor at_once = [&](const std::function<void()>& task) {
+      ++tasks;
+      depth_max = std::max(depth_max, ++depth);
+      task();
+      --depth;
+    };
+    int reads = 0;
+    auto iterator = counted(100, reads).prefetch(50, at_once).iterate();
+    CHECK(test::drain(iterator, 1) == std::vector<std::string>{"0"});
+    CHECK(reads == 51);
+    CHECK(tasks == 50);
+    CHECK(depth_max == 1);
+    CHECK(test::drain(iterator).size() == 99);
+    CHECK(tasks == 99);
+    CHECK(line_of(range(9).prefetch(2, at_once).batch(2).prefetch(3, at_once))
+          == line_of(range(9).batch(2)));
+  }
+
   TEST_CASE("drops what it has read when the iterator goes elsewhere") {
     hand_turned hand;
     const auto source = range(9).prefetch(4, hand.submit());
