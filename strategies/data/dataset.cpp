@@ -19,12 +19,6 @@ namespace troupe {
 
 namespace {
 
-// A negative number has become one beyond 2^63 on its way here.
-void require_not_negative(const char* argument, uint64_t value) {
-  if (auto count = static_cast<int64_t>(value); count < 0)
-    throw_failure(errc::invalid_argument, "{} is {}; it must not be negative", argument, count);
-}
-
 uint64_t saturated_sum(uint64_t a, uint64_t b) {
   return a > dataset::infinite - b ? dataset::infinite : a + b;
 }

@@ -2,6 +2,8 @@
 // Batch sizes and extents of elements by their stages, and the stage of a file.
 #include "strategies/data/dataset_stage.hpp"
 
+#include "messages/errors/throw_failure.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -31,6 +33,11 @@ bool divides(const dataset& batches, uint64_t piece) {
 }
 
 } // namespace
+
+void require_not_negative(std::string_view argument, uint64_t value) {
+  if (auto count = static_cast<int64_t>(value); count < 0)
+    throw_failure(errc::invalid_argument, "{} is {}; it must not be negative", argument, count);
+}
 
 dataset records_of_file(uint64_t size, element_reader read, bool gives_examples) {
   return {size,

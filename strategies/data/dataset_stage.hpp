@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string_view>
 #include <vector>
 
 namespace troupe {
@@ -75,6 +76,11 @@ inline constexpr int64_t unknown_batch_size = -1;
 /// @param gives_examples As `dataset_stage::gives_examples`.
 [[nodiscard]] dataset records_of_file(uint64_t size, element_reader read,
                                       bool gives_examples = true);
+
+/// Refuses a negative number, which has become one beyond 2^63 - 1 on its way here.
+/// @param argument Names it in the error: "batch: n".
+/// Errors: throws `failure` with invalid_argument.
+void require_not_negative(std::string_view argument, uint64_t value);
 
 /// So many elements, so many times: `dataset::infinite` if no number holds them.
 [[nodiscard]] inline uint64_t saturated_product(uint64_t a, uint64_t b) {

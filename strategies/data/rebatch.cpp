@@ -23,6 +23,18 @@ void require_batches(const dataset& batches) {
           "that each batch can be divided among the replicas");
 }
 
+// Sizes of batches that are cut in turn.
+void require_sizes(const std::vector<uint64_t>& sizes) {
+  require(std::ranges::any_of(sizes, [](uint64_t size) { return size > 0; }),
+          "rebatch: batches of 0 rows would never end");
+  uint64_t sum = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    require_not_negative(fmt::format("rebatch: sizes[{}]", i), sizes[i]);
+    sum += sizes[i]; // of two that are below 2^63
+    require(static_cast<int64_t>(sum) >= 0, "rebatch: the sizes are together 2^63 rows or more");
+  }
+}
+
 // Neighbours are cut from the same batch: it is read once.
 class last_batch {
 public:
@@ -122,6 +134,9 @@ private:
 
 std::vector<uint64_t> batch_sizes_for_pipeline(uint64_t batch_size, uint64_t pipelines,
                                                uint64_t replicas_each, uint64_t pipeline) {
+  require_not_negative("rebatch: batch_size", batch_size);
+  require_not_negative("rebatch: pipelines", pipelines);
+  require_not_negative("rebatch: replicas_each", replicas_each);
   require(batch_size > 0 && replicas_each > 0,
           fmt::format("rebatch: a global batch of {} cannot be divided among pipelines of {} "
                       "replicas",
@@ -138,8 +153,7 @@ std::vector<uint64_t> batch_sizes_for_pipeline(uint64_t batch_size, uint64_t pip
 }
 
 dataset rebatch(const dataset& batches, const std::vector<uint64_t>& sizes, bool drop_remainder) {
-  require(std::ranges::any_of(sizes, [](uint64_t size) { return size > 0; }),
-          "rebatch: batches of 0 rows would never end");
+  require_sizes(sizes);
   require_batches(batches);
   const batch_rows rows{batches};
   const size_list list{sizes};
@@ -160,6 +174,7 @@ dataset rebatch(const dataset& batches, const std::vector<uint64_t>& sizes, bool
 
 dataset legacy_rebatch(const dataset& batches, uint64_t pieces) {
   require(pieces > 0, "legacy_rebatch: a batch in 0 pieces is lost");
+  require_not_negative("legacy_rebatch: pieces", pieces);
   require_batches(batches);
   auto again = [pieces](const std::vector<dataset>& inputs) {
     return legacy_rebatch(inputs.front(), pieces);

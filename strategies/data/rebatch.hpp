@@ -19,7 +19,8 @@ namespace troupe {
 /// @param batch_size Rows of a global batch. @param pipelines How many there are.
 /// @param replicas_each Replicas of each pipeline. @param pipeline Which one.
 /// Shape: [pipelines * replicas_each]
-/// Errors: throws `failure`: invalid_argument if a number is 0 or there is no such pipeline.
+/// Errors: throws `failure`: invalid_argument if a number is 0 or negative, or there is no such
+/// pipeline.
 /// Source: TensorFlow, `batch_sizes_for_worker` of `data/experimental/ops/distribute.py`.
 [[nodiscard]] std::vector<uint64_t> batch_sizes_for_pipeline(uint64_t batch_size,
                                                              uint64_t pipelines,
@@ -30,8 +31,9 @@ namespace troupe {
 /// of 0 gives a batch without rows, even behind the last row; the last batch is smaller, or
 /// dropped. An input without elements gives none.
 /// Cost: a view of each batch that lies in one of the input, a copy of others; `batch_rows`.
-/// Errors: throws `failure`: invalid_argument for no sizes or nothing but 0, and as `batch_rows`;
-/// elements that are no batches fail when they are read.
+/// Errors: throws `failure`: invalid_argument for no sizes or nothing but 0, a negative one, or
+/// 2^63 rows or more together, and as `batch_rows`; elements that are no batches fail when they
+/// are read.
 /// Source: TensorFlow, `rebatch_dataset_op.cc`, version 2.
 [[nodiscard]] dataset rebatch(const dataset& batches, const std::vector<uint64_t>& sizes,
                               bool drop_remainder = false);

@@ -48,6 +48,30 @@ TEST_SUITE("strategies/data/rebatch") {
          "replicas");
   }
 
+  TEST_CASE("refuses negative numbers by their names, and sizes that are too large together") {
+    const int64_t negative = -1;
+    const auto count = static_cast<uint64_t>(negative);
+    const auto half = uint64_t{1} << 62;
+    const auto batches = range(4).batch(2);
+    CHECK(test::refusal([&] {
+            return rebatch(batches, {1, count});
+          })
+          == "invalid_argument: rebatch: sizes[1] is -1; it must not be negative");
+    CHECK(test::refusal([&] {
+            return rebatch(batches, {half, half});
+          })
+          == "invalid_argument: rebatch: the sizes are together 2^63 rows or more");
+    CHECK(line_of(rebatch(batches, {half, half - 1})) == "[0 1 2 3]");
+    CHECK(test::refusal([&] { return legacy_rebatch(batches, count); })
+          == "invalid_argument: legacy_rebatch: pieces is -1; it must not be negative");
+    CHECK(test::refusal([&] { return batch_sizes_for_pipeline(count, 2, 1, 0); })
+          == "invalid_argument: rebatch: batch_size is -1; it must not be negative");
+    CHECK(test::refusal([&] { return batch_sizes_for_pipeline(4, count, 1, 0); })
+          == "invalid_argument: rebatch: pipelines is -1; it must not be negative");
+    CHECK(test::refusal([&] { return batch_sizes_for_pipeline(4, 2, count, 0); })
+          == "invalid_argument: rebatch: replicas_each is -1; it must not be negative");
+  }
+
   TEST_CASE("cuts and joins across the batches of the input") {
     CHECK(line_of(rebatch(range(8).batch(4), {2, 2})) == "[0 1] [2 3] [4 5] [6 7]");
     CHECK(line_of(rebatch(range(10).batch(4), {3, 1})) == "[0 1 2] [3] [4 5 6] [7] [8 9]");
