@@ -68,8 +68,13 @@ inline constexpr int64_t unknown_batch_size = -1;
 /// Source: TensorFlow, `compute_batch_size_op.cc`.
 [[nodiscard]] int64_t batch_size_of(const dataset& batches);
 
+/// Whether the elements are single examples, or what maps make of these: either examples again, or
+/// batches of their own.
+[[nodiscard]] bool come_of_examples(const dataset& elements);
+
 /// True if no element can have fewer rows than another: then a step that lacks some has no
-/// elements of the right shape to put there.
+/// elements of the right shape to put there. A `map` is taken to keep the rows of batches; what it
+/// makes of other elements may be batches of any size.
 [[nodiscard]] bool has_fixed_extents(const dataset& elements);
 
 /// The records of a file; one reader reads them for all iterators.

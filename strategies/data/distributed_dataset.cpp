@@ -168,7 +168,8 @@ expected<void> distributed_iterator::fill(std::vector<std::optional<element>>& s
   if (!without_rows_) {
     auto model = found != step.end() ? expected<std::optional<element>>{*found} : first_of_all();
     if (!model) return tl::unexpected(model.error());
-    if (auto rows = rows_of(**model); !rows) return tl::unexpected(rows.error());
+    const bool is_example = std::ranges::any_of(source_.pipelines_, come_of_examples);
+    if (auto rows = rows_of(**model, is_example); !rows) return tl::unexpected(rows.error());
     without_rows_ = slice_rows(**model, 0, 0);
   }
   for (auto& one : step)

@@ -18,7 +18,8 @@ namespace troupe {
 struct element {
   std::vector<tensor> tensors;
   std::vector<std::string> texts; ///< A batch has those of its first row, of the second, ...
-  /// Rows of a batch that `batch` has made; 0: one example, or a function has made it anew.
+  /// Rows of a batch that `batch` has made; 0: one example, or a function has made it anew. A
+  /// function that makes batches of examples sets it, too, if these have no tensors.
   uint64_t rows = 0;
 };
 

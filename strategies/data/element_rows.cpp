@@ -53,8 +53,14 @@ tensor join_tensors(std::span<const element> batches, size_t index) {
 
 } // namespace
 
-expected<uint64_t> rows_of(const element& batch) {
+expected<uint64_t> rows_of(const element& batch, bool comes_of_example) {
   if (batch.tensors.empty()) {
+    if (comes_of_example && batch.rows == 0) {
+      return fail(errc::invalid_argument,
+                  fmt::format("rebatch: a text has no rows to divide: {}, or set `rows` where a "
+                              "function makes batches of texts",
+                              add_batch));
+    }
     const auto is_told = batch.rows > 0 && batch.texts.size() % batch.rows == 0;
     return is_told ? batch.rows : batch.texts.size();
   }

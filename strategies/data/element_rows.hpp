@@ -13,9 +13,11 @@ namespace troupe {
 /// How many examples a batch holds: the first extent of all its tensors. Its texts belong to the
 /// rows in equal shares. Without tensors the batch says it itself (`element::rows`); one that does
 /// not has a row for each text.
+/// @param comes_of_example Whether nothing but `element::rows` can tell texts alone from an example
+/// (`come_of_examples`).
 /// Errors: `invalid_argument` for what is no batch: a scalar, tensors of different first extents,
-/// texts that cannot be shared.
-[[nodiscard]] expected<uint64_t> rows_of(const element& batch);
+/// texts that cannot be shared, texts alone of an example.
+[[nodiscard]] expected<uint64_t> rows_of(const element& batch, bool comes_of_example = false);
 
 /// The parts of an example, or of a batch, side by side: all tensors, and the texts of each row,
 /// part by part.

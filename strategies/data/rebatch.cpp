@@ -38,14 +38,15 @@ void require_sizes(const std::vector<uint64_t>& sizes) {
 // Neighbours are cut from the same batch: it is read once.
 class last_batch {
 public:
-  explicit last_batch(element_reader read) : read_(std::move(read)) {}
+  explicit last_batch(const dataset& batches)
+    : read_(batches.open()), come_of_examples_(come_of_examples(batches)) {}
 
   expected<element> at(uint64_t epoch, uint64_t index) {
     if (held_ && epoch == epoch_ && index == index_) return *held_;
     held_.reset();
     auto batch = read_(epoch, index);
     if (!batch) return batch;
-    if (auto rows = rows_of(*batch); !rows) return tl::unexpected(rows.error());
+    if (auto rows = rows_of(*batch, come_of_examples_); !rows) return tl::unexpected(rows.error());
     held_ = *batch;
     epoch_ = epoch;
     index_ = index;
@@ -57,6 +58,7 @@ public:
 
 private:
   element_reader read_;
+  bool come_of_examples_;
   std::optional<element> held_;
   uint64_t epoch_ = 0;
   uint64_t index_ = 0;
@@ -91,7 +93,7 @@ struct size_list {
 class rebatcher {
 public:
   rebatcher(const dataset& batches, const batch_rows& rows, const size_list& sizes)
-    : batches_(batches.open()), rows_total_(rows.total()), rows_(rows), sizes_(sizes) {}
+    : batches_(batches), rows_total_(rows.total()), rows_(rows), sizes_(sizes) {}
 
   expected<element> read(uint64_t epoch, uint64_t index) {
     const auto turn = index % sizes_.sizes.size();
@@ -184,7 +186,7 @@ dataset legacy_rebatch(const dataset& batches, uint64_t pieces) {
                         .again = std::move(again),
                         .numbers = {pieces}};
   auto open = [batches, pieces]() -> element_reader {
-    auto input = std::make_shared<last_batch>(batches.open());
+    auto input = std::make_shared<last_batch>(batches);
     return [input, pieces](uint64_t epoch, uint64_t index) -> expected<element> {
       auto batch = input->at(epoch, index / pieces);
       if (!batch) return batch;

@@ -40,9 +40,10 @@ namespace troupe {
 
 /// Each batch in so many pieces: of a batch of b rows, pieces of ceil(b / pieces) as long as there
 /// are rows, then such without rows. For batches of unknown sizes.
-/// Errors: throws `failure`: invalid_argument for 0, and for elements known to be no batches;
-/// others that are none fail when they are read. Source: TensorFlow, `rebatch_dataset_op.cc`,
-/// version 1.
+/// Errors: throws `failure`: invalid_argument for 0, for a negative number, and for elements known
+/// to be no batches. Others that are none fail when they are read, and so do texts alone that a map
+/// makes of examples without setting `element::rows`.
+/// Source: TensorFlow, `rebatch_dataset_op.cc`, version 1.
 [[nodiscard]] dataset legacy_rebatch(const dataset& batches, uint64_t pieces);
 
 } // namespace troupe

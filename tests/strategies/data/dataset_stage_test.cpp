@@ -58,6 +58,16 @@ TEST_SUITE("strategies/data/dataset_stage") {
     CHECK(batch_size_of(dataset::from_tensor_slices({test::numbers(4).reshape({2, 2})})) == -1);
   }
 
+  TEST_CASE("maps of examples are told from maps of batches") {
+    CHECK(come_of_examples(range(4)));
+    CHECK(come_of_examples(range(4).map(same).repeat().map(same)));
+    CHECK(come_of_examples(dataset::zip({range(4).batch(2), range(2).map(same)})));
+    CHECK(come_of_examples(files_in_turn({range(4)}).map(same)));
+    CHECK_FALSE(come_of_examples(range(4).map(same).batch(2).map(same)));
+    CHECK_FALSE(come_of_examples(legacy_rebatch(range(4).map(same), 2)));
+    CHECK_FALSE(come_of_examples(dataset::from_tensors({test::numbers(4)}).map(same)));
+  }
+
   TEST_CASE("files are told from other sources, and their records from batches") {
     const auto lines = text_dataset(test::in_memory("one\ntwo\n"));
     const auto table = csv_dataset(test::in_memory("a,b\n1,2\n"));
@@ -76,7 +86,10 @@ TEST_SUITE("strategies/data/dataset_stage") {
   TEST_CASE("only batches that drop their remainder are all of one shape") {
     CHECK(has_fixed_extents(range(9)));
     CHECK(has_fixed_extents(range(9).batch(4, true).map(same)));
+    CHECK(has_fixed_extents(range(9).batch(4, true).map(same).shuffle(2, 1).map(same)));
     CHECK_FALSE(has_fixed_extents(range(8).batch(4).map(same)));
+    CHECK_FALSE(has_fixed_extents(range(9).map(same)));
+    CHECK(has_fixed_extents(range(9).map(same).batch(4, true)));
     CHECK_FALSE(has_fixed_extents(range(9).batch(4, true).concatenate(range(9).batch(4))));
     CHECK(has_fixed_extents(rebatch(range(9).batch(4, true), {2, 2})));
     CHECK_FALSE(has_fixed_extents(rebatch(range(9).batch(4, true), {2, 1})));

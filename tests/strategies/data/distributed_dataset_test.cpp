@@ -150,6 +150,16 @@ TEST_SUITE("strategies/data/distributed_dataset") {
     CHECK(steps_of(source).size() == 2);
   }
 
+  TEST_CASE("batches that a function makes of examples are all delivered, whatever their sizes") {
+    const auto load = [](const element& one) {
+      return element{{test::numbers(one.tensors[0].values<int64_t>()[0] + 1)}, {}};
+    };
+    const auto source = distribute_from_function(
+      [&](const input_context&) { return range(3).map(load); }, alone(2));
+    CHECK(source.has_partial_steps());
+    CHECK(steps_of(source) == lines{"[0]|[0 1]", "[0 1 2]|[]"});
+  }
+
   TEST_CASE("a dataset without end has no partial steps") {
     const auto source = distribute(range(3).batch(2).repeat(), alone(2));
     CHECK_FALSE(source.has_partial_steps());
@@ -197,6 +207,29 @@ TEST_SUITE("strategies/data/distributed_dataset") {
           })
           == "unimplemented: distribute: the replication mode per_replica needs a function that "
              "makes the dataset of each replica");
+  }
+
+  TEST_CASE("refuses texts that were not batched, behind a function, too") {
+    const auto texts = range(3).map(
+      [](const element& one) { return element{.texts = {"line " + test::text_of(one)}}; });
+    const auto same = [](element one) { return one; };
+    const auto line = "rebatch: a text has no rows to divide: call batch() before the dataset is "
+                      "divided among replicas, or set `rows` where a function makes batches of "
+                      "texts";
+    for (uint64_t pipelines : {1, 2})
+      CHECK(steps_of(distribute(texts.map(same), {.context = {pipelines, 0, 2}})).front() == line);
+    const auto pairs = dataset::zip({texts, texts});
+    CHECK(steps_of(distribute(pairs, alone(2))).front() == line);
+    const auto made
+      = distribute_from_function([&](const input_context&) { return texts; }, alone(2));
+    CHECK(steps_of(made) == lines{"line 0|line 1", line});
+    const auto two_of = [](const element& one) {
+      return element{.texts = {test::text_of(one), "more"}, .rows = 2};
+    };
+    CHECK(steps_of(distribute(range(2).map(two_of), alone(2))) == lines{"0|more", "1|more"});
+    const auto remade = [](const element& one) { return element{.texts = one.texts}; };
+    CHECK(steps_of(distribute(texts.batch(2).map(remade), alone(2)))
+          == lines{"line 0|line 1", "line 2|"});
   }
 
   TEST_CASE("a function makes the dataset of its pipeline, which is neither cut nor divided") {
