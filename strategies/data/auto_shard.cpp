@@ -137,8 +137,17 @@ expected<auto_shard_policy> auto_shard_policy_of(std::string_view name) {
     fmt::format("auto_shard: there is no policy '{}': it is OFF, AUTO, FILE, DATA or HINT", name));
 }
 
+auto_shard_policy chosen_policy(const dataset& all, auto_shard_policy policy, uint64_t pipelines,
+                                std::string* by_elements) {
+  if (policy != auto_shard_policy::automatic || pipelines <= 1) return policy;
+  auto by_files = shard_files(all, {pipelines, 0}); // the others fail alike
+  if (by_files || by_files.error().code != errc::not_found) return auto_shard_policy::file;
+  if (by_elements) *by_elements = by_files.error().message;
+  return auto_shard_policy::data;
+}
+
 dataset auto_shard(const dataset& all, auto_shard_policy policy, uint64_t pipelines,
-                   uint64_t pipeline, uint64_t replicas, std::string* by_elements) {
+                   uint64_t pipeline, uint64_t replicas) {
   if (pipeline >= pipelines)
     throw_failure(errc::invalid_argument,
                   "auto_shard: there is no pipeline {} of {}, they count from 0", pipeline,
@@ -146,14 +155,9 @@ dataset auto_shard(const dataset& all, auto_shard_policy policy, uint64_t pipeli
   const part mine{pipelines, pipeline};
   if (policy == auto_shard_policy::hint) return shard_where_told(all, mine);
   if (pipelines == 1 || policy == auto_shard_policy::off) return all;
-  if (policy == auto_shard_policy::data) return shard_elements(all, mine, replicas);
-  auto by_files = shard_files(all, mine);
-  const bool is_hidden = !by_files && by_files.error().code == errc::not_found;
-  if (is_hidden && policy == auto_shard_policy::automatic) {
-    if (by_elements) *by_elements = by_files.error().message;
+  if (chosen_policy(all, policy, pipelines) == auto_shard_policy::data)
     return shard_elements(all, mine, replicas);
-  }
-  return value_or_throw(std::move(by_files));
+  return value_or_throw(shard_files(all, mine));
 }
 
 } // namespace troupe

@@ -27,6 +27,14 @@ enum class auto_shard_policy : int8_t {
 /// Errors: `invalid_argument` with the names there are.
 [[nodiscard]] expected<auto_shard_policy> auto_shard_policy_of(std::string_view name);
 
+/// The policy that `automatic` comes to for this dataset and several pipelines: `file`, or `data`.
+/// Any other policy, and that of one pipeline, is itself.
+/// @param by_elements Gets the reason why `automatic` is `data`, if it is; may be null.
+/// Errors: throws `failure` as `auto_shard` by files.
+[[nodiscard]] auto_shard_policy chosen_policy(const dataset& all, auto_shard_policy policy,
+                                              uint64_t pipelines,
+                                              std::string* by_elements = nullptr);
+
 /// The part of a dataset that pipeline `pipeline` of `pipelines` reads; all of it if there is but
 /// one.
 ///
@@ -36,14 +44,12 @@ enum class auto_shard_policy : int8_t {
 /// `legacy_rebatch` in as many pieces as there are replicas, so that the pieces of a batch go to
 /// all of them.
 /// @param replicas In all pipelines together.
-/// @param by_elements Gets the reason why `automatic` has taken elements, if it has; may be null.
 /// Errors: throws `failure`: invalid_argument if there is no such pipeline, and by elements if
 /// there are fewer than pipelines, unless there is none; not_found by files if no files are read, a
 /// stage hides them, or the files of a zip's sides differ in size, so that other rows would meet
 /// (`automatic` then takes elements instead). Source: TensorFlow,
 /// `core/grappler/optimizers/data/auto_shard.cc`, which does not look at the sizes.
 [[nodiscard]] dataset auto_shard(const dataset& all, auto_shard_policy policy, uint64_t pipelines,
-                                 uint64_t pipeline, uint64_t replicas,
-                                 std::string* by_elements = nullptr);
+                                 uint64_t pipeline, uint64_t replicas);
 
 } // namespace troupe

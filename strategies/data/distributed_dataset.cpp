@@ -28,11 +28,14 @@ uint64_t local_replicas(const input_context& context) {
   return std::max<uint64_t>(context.num_replicas_in_sync / context.num_input_pipelines, 1);
 }
 
-// Batches for single replicas, of global ones.
-dataset for_replicas(const dataset& global_batches, const input_context& context) {
+// Batches for single replicas, of global ones. Pipelines that divide elements need as many of each
+// batch as there are replicas.
+dataset for_replicas(const dataset& global_batches, const input_context& context,
+                     bool is_by_elements) {
   if (context.num_replicas_in_sync == 1) return global_batches;
   const auto batch_size = batch_size_of(global_batches);
-  if (batch_size <= 0) return legacy_rebatch(global_batches, context.num_replicas_in_sync);
+  if (batch_size <= 0 || is_by_elements)
+    return legacy_rebatch(global_batches, context.num_replicas_in_sync);
   return rebatch(global_batches, batch_sizes_for_pipeline(
                                    static_cast<uint64_t>(batch_size), context.num_input_pipelines,
                                    local_replicas(context), context.input_pipeline_id));
@@ -61,10 +64,12 @@ distributed_dataset one_part(const dataset& global_batches, const input_distribu
                              uint64_t pipeline) {
   auto context = distribution.context;
   context.input_pipeline_id = pipeline;
+  const auto pipelines = context.num_input_pipelines;
   std::string by_elements;
-  const auto mine
-    = auto_shard(for_replicas(global_batches, context), distribution.policy,
-                 context.num_input_pipelines, pipeline, context.num_replicas_in_sync, &by_elements);
+  const auto policy = chosen_policy(global_batches, distribution.policy, pipelines, &by_elements);
+  const bool is_by_elements = policy == auto_shard_policy::data && pipelines > 1;
+  const auto mine = auto_shard(for_replicas(global_batches, context, is_by_elements), policy,
+                               pipelines, pipeline, context.num_replicas_in_sync);
   if (!by_elements.empty() && pipeline == distribution.context.input_pipeline_id)
     warn(distribution, by_elements);
   const auto replicas = local_replicas(context);

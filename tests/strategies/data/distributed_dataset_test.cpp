@@ -77,6 +77,22 @@ TEST_SUITE("strategies/data/distributed_dataset") {
           == std::vector{lines{"[0 1]", "[4 5]"}, lines{"[2 3]", "[6 7]"}, lines{"[]", "[]"}});
   }
 
+  TEST_CASE("pipelines that divide elements need not know the sizes of batches") {
+    const auto drawn = range(10).batch(4).shuffle(9, 1).take(2);
+    for (auto policy : {auto_shard_policy::data, auto_shard_policy::automatic}) {
+      std::string digits;
+      for (const auto& part : all_steps(drawn, 2, 2, policy)) {
+        CHECK(part.size() == 2);
+        digits += fmt::format("{}", fmt::join(part, ""));
+      }
+      std::ranges::sort(digits);
+      CHECK((digits.ends_with("]]]]") && digits.starts_with("  ")));
+    }
+    CHECK(refusal([&] {
+            return distribute(drawn, alone(2));
+          }).starts_with("invalid_argument: rebatch: a shuffle decides"));
+  }
+
   TEST_CASE("without sharding each pipeline reads everything, a global batch in so many steps") {
     CHECK(
       all_steps(range(6).batch(3), 2, 2, auto_shard_policy::off)
