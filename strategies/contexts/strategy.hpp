@@ -257,7 +257,8 @@ public:
 
   /// A dataset that `make` returns, with batches of single replicas already.
   /// Errors: throws `failure`: wrong_context; unimplemented for the mode per_replica, but under a
-  /// mirrored strategy; as `distribute_from_function`.
+  /// mirrored strategy; invalid_argument, in all processes, if that of one has no elements and that
+  /// of another has; as `distribute_from_function`.
   [[nodiscard]] strategy_dataset
   distribute_datasets_from_function(const std::function<dataset(const input_context&)>& make,
                                     const input_options& options = {});

@@ -55,11 +55,13 @@ void end_with_others(strategy& strategy, distributed_dataset& dataset) {
   auto extents = to_extents(gathered.front());
   dataset.end_with(extents);
   auto empty = std::ranges::find(extents, false, &pipeline_extent::has_elements);
-  if (empty == extents.end() || dataset.steps() == 0) return;
+  if (empty == extents.end() || std::ranges::none_of(extents, &pipeline_extent::has_elements))
+    return;
   throw_failure(errc::invalid_argument,
-                "the dataset of {} has no elements, so the shape of a batch without rows is not "
-                "known there; give each process at least one",
-                strategy.layout().group->names[static_cast<size_t>(empty - extents.begin())]);
+                "the dataset of {} has no elements, so {}; give each process at least one",
+                strategy.layout().group->names[static_cast<size_t>(empty - extents.begin())],
+                dataset.steps() == 0 ? "every step would be left out"
+                                     : "the shape of a batch without rows is not known there");
 }
 
 } // namespace

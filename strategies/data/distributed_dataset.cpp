@@ -219,12 +219,20 @@ distributed_dataset distribute(const dataset& global_batches,
   std::vector<distributed_dataset> parts;
   for (uint64_t i = 0; i < distribution.context.num_input_pipelines; ++i)
     parts.push_back(one_part(global_batches, distribution, i));
+  const auto has_elements = [](const auto& part) { return part.extent().has_elements; };
+  const auto empty = std::ranges::find(parts, false, has_elements) - parts.begin();
+  const bool is_empty = std::ranges::none_of(parts, has_elements);
   end_together(parts);
   if (global_batches.size() == dataset::infinite && parts.front().steps() == 0)
     throw_failure(errc::invalid_argument,
                   "distribute: the dataset has no end, but not every one of {} pipelines has a "
                   "file, so that no step would be whole: take the policy DATA, or more files",
                   distribution.context.num_input_pipelines);
+  if (!is_empty && parts.front().steps() == 0)
+    throw_failure(errc::invalid_argument,
+                  "distribute: pipeline {} of {} has no elements, so that every step would be left "
+                  "out: take the policy DATA, more files, or batch() without drop_remainder",
+                  empty, parts.size());
   return parts[distribution.context.input_pipeline_id];
 }
 
@@ -244,7 +252,14 @@ distribute_from_function(const std::function<dataset(const input_context&)>& mak
   std::vector<dataset> pipelines;
   for (uint64_t i = 0; i < replicas; ++i)
     pipelines.push_back(read_ahead(make({replicas, i, replicas}), 1, distribution));
-  return {std::move(pipelines), replicas};
+  const auto empty = std::ranges::find(pipelines, 0U, &dataset::size) - pipelines.begin();
+  distributed_dataset all{std::move(pipelines), replicas};
+  if (all.steps() == 0 && all.extent().has_elements)
+    throw_failure(errc::invalid_argument,
+                  "distribute: the dataset of replica {} has no elements, so that every step would "
+                  "be left out; give each replica at least one",
+                  empty);
+  return all;
 }
 
 } // namespace troupe

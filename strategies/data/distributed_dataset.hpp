@@ -119,10 +119,11 @@ struct input_distribution {
 
 /// This pipeline's part of a dataset of **global** batches: in each step all replicas
 /// together take as many rows as one of them has. If there is more than one replica, batches are
-/// cut (`rebatch`, or `legacy_rebatch` if their size is not known); then pipelines divide the
-/// dataset (`auto_shard`), and as many elements as there are replicas are read ahead.
-/// Errors: throws `failure`: as `check`, `rebatch` and `auto_shard`; `unimplemented` for the mode
-/// `per_replica`.
+/// cut: by `legacy_rebatch` if their size is not known or pipelines divide elements, else by
+/// `rebatch`. Then pipelines divide the dataset (`auto_shard`), and as many elements as there are
+/// replicas are read ahead.
+/// Errors: throws `failure`: as `check`, `rebatch` and `auto_shard`; invalid_argument if a pipeline
+/// has no elements, others have, and no step is left; unimplemented for the mode `per_replica`.
 /// Source: TensorFlow, `Strategy.experimental_distribute_dataset`.
 [[nodiscard]] distributed_dataset distribute(const dataset& global_batches,
                                              const input_distribution& distribution = {});
@@ -133,8 +134,9 @@ struct input_distribution {
 /// is of no matter.
 ///
 /// This pipeline does not know how long the others are: see `end_with`.
-/// Errors: throws `failure`: what `make` throws; as `check`; `unimplemented` for the mode
-/// `per_replica` with several pipelines.
+/// Errors: throws `failure`: what `make` throws; as `check`; in the mode `per_replica`
+/// unimplemented with several pipelines, and invalid_argument if a replica has no elements, others
+/// have, and no step is left.
 /// Source: TensorFlow, `Strategy.distribute_datasets_from_function`.
 [[nodiscard]] distributed_dataset
 distribute_from_function(const std::function<dataset(const input_context&)>& make,

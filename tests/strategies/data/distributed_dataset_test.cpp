@@ -131,6 +131,26 @@ TEST_SUITE("strategies/data/distributed_dataset") {
                "more files");
   }
 
+  TEST_CASE("batches that drop their remainder need elements for each pipeline, or none at all") {
+    const auto line
+      = "invalid_argument: distribute: pipeline 1 of 2 has no elements, so that every "
+        "step would be left out: take the policy DATA, more files, or batch() without "
+        "drop_remainder";
+    for (uint64_t pipeline : {0, 1}) {
+      const input_distribution how{.context = {2, pipeline, 2}};
+      CHECK(refusal([&] { return distribute(files_in_turn({range(8)}).batch(4, true), how); })
+            == line);
+      CHECK(refusal([&] {
+              return distribute(files_in_turn({range(8), range(3)}).batch(4, true), how);
+            })
+            == line);
+      CHECK(distribute(files_in_turn({range(3)}).batch(4, true), how).steps() == 0);
+    }
+    const auto by_elements
+      = all_steps(files_in_turn({range(8)}).batch(4, true), 2, 2, auto_shard_policy::data);
+    CHECK(by_elements == std::vector{lines{"[0 1]", "[4 5]"}, lines{"[2 3]", "[6 7]"}});
+  }
+
   TEST_CASE("in the last step, a replica that lacks data gets a batch without rows") {
     CHECK(steps_of(distribute(range(9).batch(4), alone(2)))
           == lines{"[0 1]|[2 3]", "[4 5]|[6 7]", "[8]|[]"});
@@ -312,6 +332,16 @@ TEST_SUITE("strategies/data/distributed_dataset") {
           == std::vector{input_context{3, 0, 3}, input_context{3, 1, 3}, input_context{3, 2, 3}});
     CHECK(steps_of(source)
           == lines{"[0]|[10]|[20]", "[1]|[11]|[21]", "[]|[12]|[22]", "[]|[]|[23]"});
+    CHECK(
+      refusal([&] {
+        return distribute_from_function(
+          [](const input_context& context) {
+            return range(context.input_pipeline_id == 1 ? 1 : 4).batch(2, true);
+          },
+          how);
+      })
+      == "invalid_argument: distribute: the dataset of replica 1 has no elements, so that every "
+         "step would be left out; give each replica at least one");
     auto several = how;
     several.context = {2, 0, 4};
     CHECK(

@@ -717,16 +717,22 @@ TEST_SUITE("strategies/kinds/multi_worker") {
   }
 
   TEST_CASE("a process without any data is refused by all of them") {
-    auto thrown = play(2, [](played_worker& worker) {
-      multi_worker_mirrored_strategy strategy{worker.world, worker.options(1)};
-      static_cast<void>(strategy.distribute_datasets_from_function(
-        [&](const input_context&) { return counting(worker.rank == 1 ? 0 : 3).batch(2); }));
-    });
-    for (const auto& why : thrown)
-      CHECK(why
-            == error{errc::invalid_argument,
-                     "the dataset of worker:1 has no elements, so the shape of a batch without "
-                     "rows is not known there; give each process at least one"});
+    for (bool drop_remainder : {false, true}) {
+      auto thrown = play(2, [&](played_worker& worker) {
+        multi_worker_mirrored_strategy strategy{worker.world, worker.options(1)};
+        static_cast<void>(strategy.distribute_datasets_from_function([&](const input_context&) {
+          return counting(worker.rank == 1 ? 0 : 3).batch(2, drop_remainder);
+        }));
+      });
+      for (const auto& why : thrown)
+        CHECK(why
+              == error{errc::invalid_argument,
+                       fmt::format("the dataset of worker:1 has no elements, so {}; give each "
+                                   "process at least one",
+                                   drop_remainder
+                                     ? "every step would be left out"
+                                     : "the shape of a batch without rows is not known there")});
+    }
   }
 
   TEST_CASE("pipelines for single replicas are for a mirrored strategy") {
