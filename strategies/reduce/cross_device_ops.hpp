@@ -115,7 +115,8 @@ void check_alike(std::span<const tensor> components, uint32_t first_replica = 0)
 /// The sum or mean of the components of a value.
 /// Dense: of one dtype and shape; f16 and bf16 are added in float. Sparse: rows and indices behind
 /// each other in replica order, not combined; a mean divides the rows by the number of components;
-/// the dense extents are those of the first, which others may leave out.
+/// the dense extents are those of the first, which others may leave out. The first replicas of all
+/// processes give them alike, or none does.
 /// Errors: throws `failure` with invalid_argument or type_mismatch if components do not fit
 /// together; the line names the replica. A mean of integers is cut towards 0.
 [[nodiscard]] gradient reduce_components(reduce_op op, std::span<const gradient> components);

@@ -41,8 +41,10 @@ double divisor_of(reduce_op op, size_t contributions, const process_exchange& ex
 pending<gradient> reduce_rows(reduce_op op, std::span<const gradient> components,
                               process_exchange& exchange, std::string_view value_name) {
   auto here = std::get<indexed_slices>(reduce_components(reduce_op::sum, components));
-  auto rows = fmt::format("rows of {}{}{}", to_string(here.dense_extents),
-                          value_name.empty() ? "" : ", ", value_name);
+  auto extents = here.dense_extents.rank() == 0
+                   ? std::string{"without dense_extents"}
+                   : fmt::format("with dense_extents {}", to_string(here.dense_extents));
+  auto rows = fmt::format("rows {}{}{}", extents, value_name.empty() ? "" : ", ", value_name);
   auto indices = exchange.gather({&here.indices, 1}, rows);
   auto values = exchange.gather({&here.values, 1}, rows);
   auto divisor = divisor_of(op, components.size(), exchange);

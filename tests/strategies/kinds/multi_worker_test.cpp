@@ -341,6 +341,20 @@ TEST_SUITE("strategies/kinds/multi_worker") {
     });
   }
 
+  TEST_CASE("rows whose dense extents one process leaves out are refused by their name") {
+    auto thrown = play(2, [](played_worker& worker) {
+      multi_worker_mirrored_strategy strategy{worker.world, worker.options(1)};
+      auto rows = rows_of({worker.rank}, {1}, 9);
+      if (worker.rank == 1) rows.dense_extents = {};
+      static_cast<void>(strategy.reduce(reduce_op::sum, rows));
+    });
+    CHECK(std::ranges::any_of(thrown, [](const error& why) {
+      return why.code == errc::invalid_argument
+             && why.message.find("rows with dense_extents [9, 1]") != std::string::npos
+             && why.message.find("rows without dense_extents") != std::string::npos;
+    }));
+  }
+
   TEST_CASE("a merge function runs in every process, and reduces over all") {
     for_every_split([](strategy& strategy, uint32_t) {
       auto results = strategy.run([](replica_context& context) -> task<double> {
