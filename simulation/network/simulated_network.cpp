@@ -243,16 +243,19 @@ const fault_probabilities* simulated_network::faults_of(const in_flight_message&
 
 void simulated_network::set_out_with_faults(in_flight_message message,
                                             const fault_probabilities& probabilities) {
-  auto draw = passage_of(message);
-  random_stream stream{random_key{options_.seed, "luck", draw.end, draw.count}};
+  auto end = end_of(message);
+  random_stream stream{
+    random_key{options_.seed, "luck", replica_at(end), places_[end].fault_draws++}};
   if (stream.uniform() < probabilities.lost) return lose(message, outcome::lost);
   if (stream.uniform() < probabilities.duplicated) {
     count(outcome::duplicated, message.kind);
     leave(message);
   }
-  if (stream.uniform() >= probabilities.reordered) return leave(std::move(message));
-  count(outcome::reordered, message.kind);
-  travel(std::move(message), probabilities.late);
+  if (stream.uniform() < probabilities.reordered) {
+    count(outcome::reordered, message.kind);
+    message.late = probabilities.late;
+  }
+  leave(std::move(message));
 }
 
 void simulated_network::leave(in_flight_message message) {
@@ -262,13 +265,13 @@ void simulated_network::leave(in_flight_message message) {
 }
 
 // A message that is late on purpose keeps no order.
-void simulated_network::travel(in_flight_message message, job_time extra) {
-  auto time = later(now(), extra);
+void simulated_network::travel(in_flight_message message) {
+  auto time = later(now(), message.late);
   if (options_.latency) {
     auto latency = options_.latency(passage_of(message));
     time = later(time, scaled(latency, factor_of(message)));
   }
-  if (extra == job_time{0} && bytes_of(message) == 0) {
+  if (message.late == job_time{0} && bytes_of(message) == 0) {
     auto& last = last_arrival_[link_of(message.from.node, message.parcel.to.at.node)];
     time = last = std::max(last, time);
   }

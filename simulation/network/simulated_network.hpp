@@ -43,7 +43,8 @@ struct fault_probabilities {
   double lost = 0;
   double duplicated = 0;
   double reordered = 0;
-  job_time late{std::chrono::milliseconds{1}}; ///< By which a reordered message comes later.
+  /// By which a reordered message comes later than its bytes and its latency make it.
+  job_time late{std::chrono::milliseconds{1}};
 };
 
 /// The messages that suffer faults, and how often.
@@ -229,6 +230,7 @@ private:
     const char* kind = "";
     job_time sent{0};
     uint64_t own_bytes = 0; ///< Bytes of a bulk message of another schema.
+    job_time late{0};       ///< By which a fault makes it come later.
     bool is_out = false;    ///< It has left its node.
     bool is_served = false; ///< The receiving node has been busy with it.
   };
@@ -240,8 +242,9 @@ private:
     uint32_t frozen = 0; ///< How often it was frozen and not thawed yet.
     double factor = 1;
     clock_error clock;
-    bool is_gone = false; ///< It never restarts.
-    uint64_t messages = 0;
+    bool is_gone = false;     ///< It never restarts.
+    uint64_t messages = 0;    ///< That draws of latencies are numbered by.
+    uint64_t fault_draws = 0; ///< For messages that might suffer a fault.
     uint64_t served = 0;
     job_time busy_until{0};
     std::vector<caf::strong_actor_ptr> actors;
@@ -284,7 +287,7 @@ private:
   void set_out(in_flight_message message);
   void set_out_with_faults(in_flight_message message, const fault_probabilities& probabilities);
   void leave(in_flight_message message);
-  void travel(in_flight_message message, job_time extra = job_time{0});
+  void travel(in_flight_message message);
   void transfer(in_flight_message message, uint64_t bytes);
   void arrive(in_flight_message message);
   void hand_over(in_flight_message message);

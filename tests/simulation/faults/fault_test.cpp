@@ -478,6 +478,34 @@ TEST_SUITE("simulation/faults") {
     }
   }
 
+  TEST_CASE("a late message takes the time of its bytes and its latency, and is late beyond them") {
+    auto seconds_with = [](std::vector<fault> faults) {
+      auto what = job(1, 1, sync_policy::latest_token);
+      what.network = network_options{.bytes_per_second = 1e8, .gradient_bytes = 100'000'000};
+      what.network->latency = [](const passage&) { return 100ms; };
+      what.faults.faults = std::move(faults);
+      return step_seconds(simulate(what)).back();
+    };
+    auto usual = seconds_with({});
+    CHECK(usual > 2.4); // a second each to compute and for the bytes, and latencies
+    for (auto late : {1ms, 500ms})
+      CHECK(seconds_with({{.kind = fault_kind::messages,
+                           .message = "PushGradient",
+                           .probabilities = {.reordered = 1, .late = late}}})
+            == doctest::Approx(usual + std::chrono::duration<double>(late).count()).epsilon(1e-6));
+  }
+
+  TEST_CASE("messages that suffer no fault are on their way as long as without any") {
+    auto what = job(3, 4, sync_policy::tensorflow, 60);
+    what.network = network_options{.owners = 2};
+    what.network->latency = [drawn = exponential_time(10ms, 4)](const passage& goes) {
+      return drawn(goes.end, goes.count);
+    };
+    auto undisturbed = simulate(what);
+    what.faults = plan({.kind = fault_kind::messages, .probabilities = {.reordered = 1e-300}});
+    CHECK(simulate(what).log_hash == undisturbed.log_hash);
+  }
+
   TEST_CASE("a doubled gradient would count twice, if it were not remembered") {
     auto what = job(4, 4, sync_policy::tensorflow, 40);
     what.faults = plan({.kind = fault_kind::messages,
