@@ -35,7 +35,7 @@ void replica_spans::add(const step_record& step) {
 
 void replica_spans::look_at(const step_record& step) {
   if (step.step < window_.first || step.step >= window_end() + steps_awaited) return;
-  if (step.step < window_end()) {
+  if (step.step < window_end() && step.step == next_step()) {
     if (bounds_.empty()) bounds_.push_back(step.began);
     bounds_.push_back(step.ended);
   }

@@ -52,7 +52,8 @@ public:
     : replicas_(replicas), window_(window), trips_(replicas) {}
 
   /// Takes in one step of the run, in order. A gradient begun in the window counts if it comes
-  /// within `steps_awaited` steps after it.
+  /// within `steps_awaited` steps after it. Steps that a job makes again, because it went on from a
+  /// snapshot, lie within the step that comes after them.
   void add(const step_record& step);
 
   /// Takes in a message between nodes, before the step that its gradient is told in. Without them
@@ -80,6 +81,11 @@ public:
 
 private:
   [[nodiscard]] uint64_t window_end() const { return window_.first + window_.count; }
+
+  /// The step of the window whose end is not known yet.
+  [[nodiscard]] uint64_t next_step() const {
+    return window_.first + (bounds_.empty() ? 0 : bounds_.size() - 1);
+  }
 
   [[nodiscard]] bool is_behind() const { return last_step_ + 1 >= window_end() + steps_awaited; }
 

@@ -57,8 +57,9 @@ run_profile::run_profile(const experiment& experiment, bool with_spans)
 }
 
 void run_profile::add(const step_record& step) {
-  if (step.step <= last_step_) is_first_run_ = false;
-  last_step_ = step.step;
+  // A job that goes on from a snapshot repeats numbers of steps; only a new run goes back in time.
+  if (step.began < last_ended_) is_first_run_ = false;
+  last_ended_ = step.ended;
   if (spans_ && is_first_run_) spans_->add(step);
   if (step.step <= warm_up_) return;
   step_seconds_.push_back(seconds(step.ended - step.began));

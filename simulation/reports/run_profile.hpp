@@ -58,7 +58,7 @@ public:
 
 private:
   uint64_t warm_up_;
-  uint64_t last_step_ = 0;
+  job_time last_ended_{0};
   bool is_first_run_ = true;
   std::vector<double> step_seconds_;
   arrival_profile arrivals_;

@@ -5,6 +5,7 @@
 #include "tests/actors/recording/sample_records.hpp"
 #include "tests/doctest.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -127,6 +128,35 @@ TEST_SUITE("simulation/reports/run_profile") {
       CHECK(count == 5);
       CHECK(at == bounds.back());
     }
+  }
+
+  TEST_CASE("a job that goes on from a snapshot has one timeline, with the steps made again") {
+    auto times = distribution::parse("1");
+    experiment what{.sync = {2, 3, sync_policy::latest_token},
+                    .compute = *times,
+                    .steps = 160,
+                    .warm_up = 90,
+                    .runs = 2};
+    what.faults.faults
+      = {{.kind = fault_kind::crash, .at = 120500ms, .lasts = 5s, .who = {"chief"}}};
+    run_profile profile{what, true};
+    std::map<uint64_t, int> made;
+    what.on_step = [&](const step_record& step) {
+      ++made[step.step];
+      profile.add(step);
+    };
+    auto report = run(what);
+    REQUIRE(report.restarts == 2);
+    REQUIRE(made[110] == 4); // twice in each run
+    auto figures = profile.figures();
+    REQUIRE(figures.spans);
+    const auto& bounds = figures.spans->bounds();
+    REQUIRE(bounds.size() == 71);
+    CHECK(std::ranges::is_sorted(bounds));
+    CHECK(bounds.front() == 90s);
+    CHECK(bounds.back() > 180s); // 160 s, and the twenty seconds that were lost
+    CHECK(figures.spans->spans().back().end == bounds.back());
+    CHECK(slow_down_of(*figures.spans).rows[0].size() == 70);
   }
 
   TEST_CASE("where messages take time a replica reads, computes, sends, and waits for its token") {
