@@ -68,7 +68,7 @@ option_value whole_numbers_value(std::vector<int64_t>& place, option_range range
     if (text.empty()) return numbers;
     for (size_t begin = 0, comma = 0; comma != std::string_view::npos; begin = comma + 1) {
       comma = text.find(',', begin);
-      const auto number = whole_of(text.substr(begin, comma - begin), range);
+      const auto number = whole_of(trimmed(text.substr(begin, comma - begin)), range);
       if (!number) return std::nullopt;
       numbers.push_back(static_cast<int64_t>(*number));
     }

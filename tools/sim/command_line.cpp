@@ -2,6 +2,7 @@
 // Reads options, scenario files and sweeps.
 #include "tools/sim/command_line.hpp"
 
+#include "messages/text.hpp"
 #include "simulation/distributions/distribution_family.hpp"
 #include "simulation/distributions/distribution_preset.hpp"
 #include "tools/options/config_file.hpp"
@@ -19,7 +20,7 @@ constexpr size_t sweep_rows_max = 10'000;
 
 // ---- sweeps ----
 
-// The parts between separators outside of parentheses.
+// The parts between separators outside of parentheses, without the blanks around them.
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts(1);
   int depth = 0;
@@ -31,6 +32,8 @@ std::vector<std::string> split(std::string_view text, char separator) {
     else
       parts.back() += letter;
   }
+  for (auto& part : parts)
+    part = std::string{trimmed(part)};
   return parts;
 }
 
@@ -60,7 +63,7 @@ expected<sim_sweep> parse_sweep(std::string_view text) {
   auto equals = text.find('=');
   if (equals == std::string_view::npos)
     return misuse(fmt::format("'{}' is no NAME=VALUES, such as aggregate=90:100", text));
-  sim_sweep sweep{.key = std::string{text.substr(0, equals)}};
+  sim_sweep sweep{.key = std::string{trimmed(text.substr(0, equals))}};
   sim_options scratch;
   command_options all;
   add_options(all, scratch);

@@ -3,6 +3,7 @@
 #include "tools/sim/network.hpp"
 
 #include "actors/recording/seconds.hpp"
+#include "messages/text.hpp"
 #include "tools/options/job_checks.hpp"
 #include "tools/options/nearest_name.hpp"
 
@@ -367,8 +368,9 @@ expected<fault_plan> parse_fault_rates(std::string_view text) {
                                                    "permanent", "warm-up"};
   std::set<std::string_view> given;
   while (!text.empty()) {
-    auto entry = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(entry.size() + 1, text.size()));
+    auto part = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(part.size() + 1, text.size()));
+    auto entry = trimmed(part);
     auto equals = std::min(entry.find('='), entry.size());
     auto name = entry.substr(0, equals);
     if (std::ranges::count(names, name) == 0)

@@ -4,6 +4,7 @@
 
 #include "actors/recording/seconds.hpp"
 #include "messages/errors/failure.hpp"
+#include "messages/text.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/options/command_options.hpp"
 #include "tools/options/help.hpp"
@@ -36,7 +37,7 @@ option_value repair_value(std::vector<uint32_t>& place) {
     for (std::string_view text = texts.back(); !text.empty();) {
       auto part = text.substr(0, text.find(','));
       text.remove_prefix(std::min(part.size() + 1, text.size()));
-      auto number = number_of<uint32_t>(part);
+      auto number = number_of<uint32_t>(trimmed(part));
       if (!number)
         return misuse(
           fmt::format(" takes indices of replicas, such as 7 or 3,7; '{}' is none", part));

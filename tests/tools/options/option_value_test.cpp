@@ -41,7 +41,7 @@ TEST_SUITE("tools/options/option_value") {
     CHECK(give(options, "initial-tokens", {"0"}));
     CHECK(give(options, "held-out", {"0.25"}));
     CHECK(give(options, "learning-rate", {"1e-3"}));
-    CHECK(give(options, "hidden", {"64,32"}));
+    CHECK(give(options, "hidden", {"64, 32"}));
     CHECK(give(options, "optimizer", {"adamw"}));
     CHECK(give(options, "optimizer-setting", {"beta1=0.8"}));
     CHECK(give(options, "policy", {"latest_token"}));

@@ -309,6 +309,14 @@ TEST_SUITE("tools/sim/command_line") {
     CHECK(parsed({"--sweep", "seed=5:5"}).rows().size() == 1);
   }
 
+  TEST_CASE("a sweep may have blanks behind its commas, and around its sign") {
+    CHECK(parsed({"--sweep", "policy = cancel, latest_token"}).sweep.values
+          == std::vector<std::string>{"cancel", "latest_token"});
+    CHECK(parsed({"--sweep", "aggregate=90 : 92"}).rows().size() == 3);
+    CHECK(parsed({"--sweep", "compute=uniform(1, 2), slow({1, 2}, 3)"}).rows()[1].compute
+          == "slow({1, 2}, 3)");
+  }
+
   TEST_CASE("a scenario file says the same, and the command line overrides it") {
     test::scratch_folder folder;
     auto path = (folder / "scenario.toml").string();

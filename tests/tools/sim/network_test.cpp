@@ -130,6 +130,10 @@ TEST_SUITE("tools/sim/network") {
     CHECK(plan.loses_messages());
     CHECK(drawn("crash=1000").rates.return_mean == 0s);
     CHECK(drawn("").is_empty());
+    auto spaced = drawn(" crash=1000/20, lost=0.01 ,late=1");
+    CHECK(spaced.rates.return_mean == 20s);
+    CHECK(spaced.faults[0].probabilities.reordered == 1);
+    CHECK(refusal("crash=1000/20, lots=0.01").starts_with("no fault 'lots' is drawn by chance"));
   }
 
   TEST_CASE("lists of faults that make no sense are refused") {

@@ -75,6 +75,7 @@ TEST_SUITE("tools/sim/replay") {
     CHECK(command.aggregate == 3);
     CHECK(command.replicas == 5);
     CHECK(command.repaired == std::vector<uint32_t>{7, 2});
+    CHECK(parsed({"runs/a", "--repair", "3, 7"}).repaired == std::vector<uint32_t>{3, 7});
     CHECK(command.policy == sync_policy::cancel);
     CHECK(command.json == "-");
     CHECK_FALSE(command.is_none());
