@@ -55,7 +55,13 @@ scenario scenario_of(const experiment& experiment, uint64_t seed) {
   return result;
 }
 
-void add(experiment_report& report, const scenario_report& run) {
+void add_stall(experiment_report& report, const stall_report& stalled, uint64_t seed) {
+  if (++report.stalled_runs > 1) return;
+  report.stalled = stalled;
+  report.stalled_seed = seed;
+}
+
+void add(experiment_report& report, const scenario_report& run, uint64_t seed) {
   report.steps += run.step_times.size();
   report.accepted += run.accepted;
   report.stale += run.stale;
@@ -72,7 +78,7 @@ void add(experiment_report& report, const scenario_report& run) {
   report.restarts += run.restarts;
   for (const auto& [name, count] : run.probes)
     report.probes[name] += count;
-  if (!report.stalled) report.stalled = run.stalled;
+  if (run.stalled) add_stall(report, *run.stalled, seed);
 }
 
 // Means over runs; those that a run does not have become NaN.
@@ -208,8 +214,9 @@ experiment_report run(const experiment& experiment) {
   ledger_hash hash;
   std::vector<std::vector<double>> times; // of each run
   auto began = std::chrono::steady_clock::now();
+  auto seed = experiment.seed;
   for (const auto& scenario_run : simulate_all(experiment)) {
-    add(report, scenario_run);
+    add(report, scenario_run, seed++);
     add_learnt(report, experiment, scenario_run);
     hash.add(scenario_run.log_hash);
     auto warm = warm_steps(scenario_run, experiment.warm_up);

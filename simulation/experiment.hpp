@@ -103,6 +103,8 @@ struct experiment_report {
   std::optional<trace_use> trace; ///< If computing times are of one.
   std::optional<learning_figures> learnt;
   std::optional<stall_report> stalled; ///< The first run that did.
+  uint64_t stalled_seed = 0;           ///< The seed of that run.
+  uint64_t stalled_runs = 0;           ///< Runs that did not make all their steps.
 
   /// Stale and cancelled over all gradients; 0 if there were none.
   [[nodiscard]] double drop_fraction() const;

@@ -145,6 +145,30 @@ TEST_SUITE("simulation/experiment") {
     CHECK(std::isnan(report.step_time.mean));
   }
 
+  TEST_CASE("of several runs the seed of the first that stalls is told, and how many stall") {
+    auto risky = small("1", {3, 4, sync_policy::latest_token});
+    risky.steps = 20;
+    risky.faults.rates.crash_mean = std::chrono::seconds{60};
+    std::vector<uint64_t> stalled;
+    for (uint64_t seed = 0; seed < 12; ++seed) {
+      risky.seed = seed;
+      auto report = run(risky);
+      CHECK(report.stalled_runs == (report.stalled ? 1 : 0));
+      if (report.stalled) stalled.push_back(seed);
+    }
+    REQUIRE(stalled.size() > 1);
+    REQUIRE(stalled.size() < 12);
+    risky.seed = 0;
+    risky.runs = 12;
+    risky.threads = 2;
+    auto report = run(risky);
+    CHECK(report.stalled_runs == stalled.size());
+    CHECK(report.stalled_seed == stalled.front());
+    risky.seed = stalled.front();
+    risky.runs = 1;
+    CHECK(run(risky).stalled->reason == report.stalled->reason);
+  }
+
   TEST_CASE("without a live replica the tokens of the start are left") {
     auto deserted = small("1", {2, 3});
     deserted.dead = 3;

@@ -92,12 +92,12 @@ json scenario_json(const sim_row& row) {
   return result;
 }
 
-json stall_json(const stall_report& stalled) {
-  json result{{"step", stalled.step},
-              {"live", stalled.live},
-              {"needed", stalled.needed},
-              {"tokens", nullptr},
-              {"reason", stalled.reason}};
+json stall_json(const experiment_report& report) {
+  const auto& stalled = *report.stalled;
+  json result{{"step", stalled.step},       {"live", stalled.live},
+              {"needed", stalled.needed},   {"tokens", nullptr},
+              {"reason", stalled.reason},   {"seed", report.stalled_seed},
+              {"runs", report.stalled_runs}};
   if (stalled.tokens) result["tokens"] = *stalled.tokens;
   return result;
 }
@@ -185,7 +185,7 @@ json row_json(const sim_row& row) {
     {"difference", nullptr}};
   if (report.trace) result["trace"] = trace_json(*report.trace);
   if (report.learnt) result["learning"] = learning_json(*report.learnt, row.experiment.target_loss);
-  if (report.stalled) result["stalled"] = stall_json(*report.stalled);
+  if (report.stalled) result["stalled"] = stall_json(report);
   if (row.difference) result["difference"] = difference_json(*row.difference);
   return result;
 }
@@ -323,6 +323,15 @@ std::string dependence_remark(const sim_row& row) {
                      stretches);
 }
 
+// Several runs stall at several steps: the seed repeats the one that is told of.
+std::string stall_remark(const sim_row& row) {
+  const auto& report = row.report;
+  auto runs = row.experiment.runs;
+  if (runs == 1) return "stalled: " + report.stalled->reason;
+  return fmt::format("stalled: {} of {} runs, the first with seed {}: {}", report.stalled_runs,
+                     runs, report.stalled_seed, report.stalled->reason);
+}
+
 std::string remarks(const sim_command& command, const std::vector<sim_row>& rows) {
   std::string text;
   for (const auto& row : rows) {
@@ -331,8 +340,7 @@ std::string remarks(const sim_command& command, const std::vector<sim_row>& rows
     if (row.experiment.sync.dynamic)
       text += fmt::format("{}steps waited for {:.1f} gradients, on average\n", prefix,
                           row.report.mean_needed());
-    if (row.report.stalled)
-      text += fmt::format("{}stalled: {}\n", prefix, row.report.stalled->reason);
+    if (row.report.stalled) text += fmt::format("{}{}\n", prefix, stall_remark(row));
     if (row.report.trace && row.report.trace->is_exceeded)
       text += fmt::format("{}{}\n", prefix, trace_text(*row.report.trace, row.report));
     if (auto remark = dependence_remark(row); !remark.empty())

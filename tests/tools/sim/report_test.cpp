@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: the table and the JSON of `troupe sim` say what a reader must know to trust the figures,
+// and to repeat them. Method: small simulations by their command lines.
+#include "tests/doctest.hpp"
+#include "tools/options/config_file.hpp"
+#include "tools/sim/report.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace sim_report_test {
+
+namespace {
+
+using namespace troupe;
+using json = nlohmann::json;
+
+sim_command parsed(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "sim");
+  auto command = parse_sim_options(static_cast<int>(arguments.size()), arguments.data());
+  REQUIRE_MESSAGE(command, (command ? "" : command.error().message));
+  return *command;
+}
+
+std::vector<sim_row> simulated(const sim_command& command) {
+  std::vector<sim_row> rows;
+  for (auto& options : command.rows()) {
+    auto what = experiment_of(options);
+    REQUIRE_MESSAGE(what, (what ? "" : what.error().message));
+    rows.push_back({.options = std::move(options), .experiment = std::move(*what)});
+    rows.back().report = run(rows.back().experiment);
+  }
+  return rows;
+}
+
+std::string table(const std::vector<const char*>& arguments) {
+  auto command = parsed(arguments);
+  return sim_table(command, simulated(command));
+}
+
+json report(const sim_command& command) {
+  return json::parse(sim_json(command, simulated(command)));
+}
+
+bool says(const std::string& text, std::string_view words) {
+  return text.find(words) != std::string::npos;
+}
+
+} // namespace
+
+TEST_SUITE("tools/sim/report") {
+  TEST_CASE("a stall among several runs has the seed that repeats it") {
+    std::vector<const char*> risky{"--replicas", "4",  "--aggregate", "3",  "--policy", "cancel",
+                                   "--compute",  "1",  "--steps",     "20", "--faults", "crash=60",
+                                   "--runs",     "12", "--seed",      "0"};
+    auto command = parsed(risky);
+    auto stalled = report(command)["stalled"];
+    REQUIRE_FALSE(stalled.is_null());
+    auto runs = stalled["runs"].get<int>();
+    auto seed = stalled["seed"].get<uint64_t>();
+    auto reason = stalled["reason"].get<std::string>();
+    REQUIRE(runs > 1);
+    CHECK(says(table(risky), fmt::format("\nstalled: {} of 12 runs, the first with seed {}: {}\n",
+                                         runs, seed, reason)));
+    command.options.runs = 1;
+    command.options.seed = seed;
+    CHECK(report(command)["stalled"]["reason"] == reason);
+    CHECK(report(command)["stalled"]["runs"] == 1);
+    CHECK(says(sim_table(command, simulated(command)), "\nstalled: " + reason + "\n"));
+  }
+}
+
+} // namespace sim_report_test
