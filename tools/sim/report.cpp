@@ -26,16 +26,15 @@ namespace fs = std::filesystem;
 
 // ---- for programs ----
 
-// A planned fault, by the keys of a scenario file.
+// A planned fault as a scenario file has it, which leaves out what is for good or about all nodes.
 json fault_json(const fault& planned) {
-  json result{{"kind", to_string(planned.kind)},
-              {"at", seconds(planned.at)},
-              {"for", seconds(planned.lasts)},
-              {"who", planned.who}};
+  json result{{"kind", to_string(planned.kind)}, {"at", seconds(planned.at)}};
+  if (planned.lasts > job_time{0}) result["for"] = seconds(planned.lasts);
+  if (!planned.who.empty()) result["who"] = planned.who;
   switch (planned.kind) {
   case fault_kind::partition:
-    result["other"] = planned.other;
-    result["one_way"] = planned.one_way;
+    if (!planned.other.empty()) result["other"] = planned.other;
+    result["one-way"] = planned.one_way;
     break;
   case fault_kind::slow:
     result["factor"] = planned.factor;

@@ -67,6 +67,66 @@ TEST_SUITE("tools/sim/report") {
     CHECK(report(command)["stalled"]["runs"] == 1);
     CHECK(says(sim_table(command, simulated(command)), "\nstalled: " + reason + "\n"));
   }
+
+  TEST_CASE("the planned faults of a report are those of a scenario file again") {
+    std::string_view file = R"(
+replicas = 4
+aggregate = 2
+policy = "latest_token"
+steps = 5
+network = "1ms"
+
+[[fault]]
+kind = "crash"
+at = 2.5
+who = ["replica 1"]
+
+[[fault]]
+kind = "partition"
+at = 1
+for = 0.5
+who = ["replica 0"]
+one-way = true
+
+[[fault]]
+kind = "slow"
+factor = 3
+
+[[fault]]
+kind = "skew"
+ahead = 1
+rate = 1.5
+
+[[fault]]
+kind = "messages"
+message = "Token"
+late = 0.25
+
+[[fault]]
+kind = "corrupt"
+at = 100
+how = "shape"
+)";
+    auto read = [](std::string_view toml) {
+      sim_command command;
+      command_options all;
+      add_options(all, command);
+      auto done = read_config(toml, "s.toml", all, faults_key("s.toml", command));
+      REQUIRE_MESSAGE(done, (done ? "" : done.error().message));
+      return command;
+    };
+    auto faults = report(read(file))["scenario"]["fault"];
+    REQUIRE(faults.size() == 6);
+    CHECK(faults[1]["one-way"] == true);
+    CHECK_FALSE(faults[0].contains("for"));
+    std::string again{file.substr(0, file.find("[[fault]]"))};
+    for (const auto& fault : faults) {
+      again += "[[fault]]\n";
+      for (const auto& [key, value] : fault.items())
+        again += key + " = " + value.dump() + "\n";
+    }
+    CHECK(report(read(again))["scenario"]["fault"] == faults);
+  }
 }
 
 } // namespace sim_report_test
