@@ -209,6 +209,15 @@ std::string_view reason_against_collectives(const experiment& experiment) {
   return reason_against_collectives(scenario_of(experiment, experiment.seed));
 }
 
+bool has_step_variance(const experiment& experiment) {
+  const auto& sync = experiment.sync;
+  if (sync.dynamic) return true;
+  // A step is long if all replicas are late that it can do without, and one more.
+  auto live = sync.total_num_replicas - experiment.dead;
+  auto late = live > sync.replicas_to_aggregate ? live - sync.replicas_to_aggregate + 1 : 1;
+  return experiment.compute.tail_index(late) > 2;
+}
+
 experiment_report run(const experiment& experiment) {
   experiment_report report;
   ledger_hash hash;

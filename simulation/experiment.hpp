@@ -134,6 +134,11 @@ struct experiment_report {
 [[nodiscard]] std::string_view reason_for_actors(const experiment& experiment);
 [[nodiscard]] std::string_view reason_against_collectives(const experiment& experiment);
 
+/// False if step times have no variance, because so few replicas need to draw a long time for a
+/// long step, and times have so heavy a tail: their mean is known much worse than its interval
+/// says. Not known of a number of backups that changes, for which it is true.
+[[nodiscard]] bool has_step_variance(const experiment& experiment);
+
 /// Runs the experiment. Two experiments with one seed are of the same draws: every replica's n-th
 /// gradient takes as long in both. Errors: throws `failure` with invalid_argument, as
 /// `sync_options::validate`, and as its task does.

@@ -2,6 +2,7 @@
 // Draws, means and texts of expressions of computing times.
 #include "simulation/distributions/distribution.hpp"
 
+#include "messages/errors/assert.hpp"
 #include "simulation/distributions/distribution_node.hpp"
 #include "simulation/distributions/trace_resampling.hpp"
 
@@ -9,6 +10,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <limits>
 #include <map>
 #include <span>
 #include <string_view>
@@ -368,8 +370,9 @@ std::optional<double> mean_of_distribution(const distribution_node& node) {
   case kind::sum:
     return combined_mean(node, 0, [](double sum, double mean, size_t) { return sum + mean; });
   case kind::product: // its parts are drawn independently
-    return combined_mean(node, 1,
-                         [](double product, double mean, size_t) { return product * mean; });
+    return combined_mean(node, 1, [](double product, double mean, size_t) {
+      return product == 0 || mean == 0 ? 0 : product * mean; // 0 times no mean is 0
+    });
   case kind::mixture:
     return combined_mean(node, 0,
                          [&](double sum, double mean, size_t i) { return sum + n[i] * mean; });
@@ -391,6 +394,18 @@ std::optional<double> mean_of_distribution(const distribution_node& node) {
   return std::nullopt;
 }
 
+double tail_index_of(const distribution_node& node, uint32_t replicas) {
+  constexpr auto infinity = std::numeric_limits<double>::infinity();
+  if (node.kind == kind::family && node.family->tail_index != nullptr)
+    return replicas * node.family->tail_index(node.numbers);
+  if (node.kind == kind::product && mean_of_distribution(node) == 0.0) return infinity;
+  auto of_each = node.kind == kind::common ? 1 : replicas;
+  auto least = infinity;
+  for (const auto& part : node.parts)
+    least = std::min(least, tail_index_of(part, of_each));
+  return least;
+}
+
 expected<distribution> distribution::parse(std::string_view text) {
   return parse_distribution(text).map([](distribution_node root) {
     return distribution{std::make_shared<const distribution_node>(std::move(root))};
@@ -403,6 +418,16 @@ std::string distribution::text() const {
 
 std::optional<double> distribution::mean() const {
   return mean_of_distribution(*root_);
+}
+
+bool distribution::has_mean() const {
+  auto known = mean();
+  return tail_index() > 1 && (!known || std::isfinite(*known));
+}
+
+double distribution::tail_index(uint32_t replicas) const {
+  TROUPE_ASSERT(replicas > 0);
+  return tail_index_of(*root_, replicas);
 }
 
 std::optional<uint32_t> distribution::last_named_replica() const {

@@ -65,6 +65,15 @@ public:
   /// no mean, nothing if it depends on which replicas there are.
   [[nodiscard]] std::optional<double> mean() const;
 
+  /// False if the draws have no mean, also where `mean` tells nothing.
+  [[nodiscard]] bool has_mean() const;
+
+  /// The order from which on the moments of the least of so many replicas' draws are infinite:
+  /// there is no mean up to 1, and no variance up to 2. One draw of `pareto(1, 1.26)` has 1.26, the
+  /// lesser of two has 2.52; where replicas share a draw it does not grow. Infinity if all moments
+  /// are finite. @pre replicas > 0
+  [[nodiscard]] double tail_index(uint32_t replicas = 1) const;
+
   /// The largest replica that the expression speaks of by its number, if any.
   [[nodiscard]] std::optional<uint32_t> last_named_replica() const;
 

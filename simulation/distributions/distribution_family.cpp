@@ -47,6 +47,10 @@ double pareto(numbers n, random_stream& stream) {
   return n[0] * power(1 - stream.uniform() * pareto_share(n), -1 / n[1]);
 }
 
+double pareto_tail_index(numbers n) {
+  return n.size() < 3 ? n[1] : infinity;
+}
+
 double pareto_mean(numbers n) {
   if (n.size() < 3) return n[1] > 1 ? n[0] * n[1] / (n[1] - 1) : infinity;
   double minimum = n[0];
@@ -156,7 +160,7 @@ constexpr distribution_family families[] = {
   {"weibull", weibull_parameters, 0,
    [](numbers n, random_stream& stream) { return n[1] * power(stream.exponential(), 1 / n[0]); },
    [](numbers n) { return n[1] * std::tgamma(1 + 1 / n[0]); }},
-  {"pareto", pareto_parameters, 1, pareto, pareto_mean, refuse_pareto},
+  {"pareto", pareto_parameters, 1, pareto, pareto_mean, refuse_pareto, nullptr, pareto_tail_index},
   {"two_point", two_point_parameters, 0,
    [](numbers n, random_stream& stream) { return stream.uniform() < n[0] ? n[1] : 1.0; },
    [](numbers n) { return 1 - n[0] + n[0] * n[1]; }},

@@ -36,6 +36,8 @@ struct distribution_family {
   /// it takes more of them. @param times Holds the first numbers before, the draws after.
   /// May be null.
   void (*draw_lanes)(numbers, lane_values& times, const lane_values& second) = nullptr;
+  /// The order from which on moments are infinite; null if all are finite.
+  double (*tail_index)(numbers) = nullptr;
 };
 
 /// How the family is written: "pareto(minimum, alpha[, cap])".

@@ -70,4 +70,7 @@ inline constexpr double distribution_seconds_max = 1e9;
 /// @returns As `distribution::mean`.
 [[nodiscard]] std::optional<double> mean_of_distribution(const distribution_node& node);
 
+/// @returns As `distribution::tail_index`.
+[[nodiscard]] double tail_index_of(const distribution_node& node, uint32_t replicas);
+
 } // namespace troupe

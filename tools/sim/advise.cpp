@@ -223,6 +223,17 @@ std::string assumptions(const sim_command& command, const advice_report& report)
          + trace_note(report) + other_options(command);
 }
 
+std::string tail_note(const advice_report& report) {
+  const auto& base = report.question.base;
+  if (!base.compute.has_mean())
+    return "note       the computing times have no mean: another seed may advise otherwise; look "
+           "at medians\n";
+  return has_step_variance(base)
+           ? ""
+           : "note       steps that wait for all have no variance: another seed "
+             "may tell of another saving; look at medians\n";
+}
+
 json candidate_json(const advice_candidate& candidate) {
   return {{"policy", to_string(candidate.policy)},
           {"backups", candidate.backups},
@@ -364,12 +375,8 @@ advice_report advise(const sim_command& command, const advice_question& question
 }
 
 std::string advice_text(const sim_command& command, const advice_report& report) {
-  auto mean = report.question.base.compute.mean();
   return headline(report) + savings(report) + costs(report) + alternatives(report)
-         + failures_text(command, report) + assumptions(command, report)
-         + (mean && std::isinf(*mean) ? "note       the computing times have no mean: another seed "
-                                        "may advise otherwise; look at medians\n"
-                                      : "");
+         + failures_text(command, report) + assumptions(command, report) + tail_note(report);
 }
 
 std::string advice_json(const sim_command& command, const advice_report& report) {

@@ -322,6 +322,16 @@ std::string dependence_remark(const sim_row& row) {
                      stretches);
 }
 
+// Says if times have so heavy a tail that means tell little.
+std::string_view tail_remark(const sim_row& row) {
+  if (!row.experiment.compute.has_mean())
+    return "the computing times have no mean: look at the median";
+  return has_step_variance(row.experiment)
+           ? ""
+           : "the step times have no variance: their mean is known worse than its interval says; "
+             "look at the median";
+}
+
 // Several runs stall at several steps: the seed repeats the one that is told of.
 std::string stall_remark(const sim_row& row) {
   const auto& report = row.report;
@@ -344,8 +354,8 @@ std::string remarks(const sim_command& command, const std::vector<sim_row>& rows
       text += fmt::format("{}{}\n", prefix, trace_text(*row.report.trace, row.report));
     if (auto remark = dependence_remark(row); !remark.empty())
       text += fmt::format("{}{}\n", prefix, remark);
-    if (auto mean = row.experiment.compute.mean(); mean && std::isinf(*mean))
-      text += fmt::format("{}the computing times have no mean: look at the median\n", prefix);
+    if (auto remark = tail_remark(row); !remark.empty())
+      text += fmt::format("{}{}\n", prefix, remark);
   }
   return text;
 }

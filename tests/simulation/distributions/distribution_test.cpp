@@ -135,6 +135,30 @@ TEST_SUITE("simulation/distributions/distribution") {
     CHECK(parsed("pareto(1, 1)").mean() == std::numeric_limits<double>::infinity());
     CHECK(parsed("1 + pareto(1, 0.5)").mean() == std::numeric_limits<double>::infinity());
     CHECK_FALSE(parsed("slow({1}, 2)").mean());
+    CHECK_FALSE(parsed("pareto(1, 1)").has_mean());
+    CHECK(parsed("slow({1}, 2)").has_mean());
+  }
+
+  TEST_CASE(
+    "times without a mean have none beside a named slow replica, and nothing times them is") {
+    CHECK_FALSE(parsed("pareto(1, 0.8) slow={3}*2").has_mean());
+    CHECK_FALSE(parsed("1 + common(pareto(1, 0.8)) * slow({3}, 2)").has_mean());
+    CHECK(parsed("0 * pareto(1, 0.5)").mean() == 0);
+    CHECK(parsed("pareto(1, 0.5) * (0 * pareto(1, 0.5))").mean() == 0);
+    CHECK(parsed("1 + 0 * pareto(1, 0.5)").has_mean());
+  }
+
+  TEST_CASE(
+    "the heaviest tail of an expression counts, and the least of several draws has a lighter") {
+    constexpr auto none = std::numeric_limits<double>::infinity();
+    CHECK(parsed("task-tail").tail_index() == 1.26);
+    CHECK(parsed("task-tail").tail_index(2) == 2.52);
+    CHECK(parsed("mixture(0.9: exponential(1), 0.1: pareto(1, 3)) * persistent(pareto(1, 2.5))")
+            .tail_index()
+          == 2.5);
+    CHECK(parsed("common(pareto(1, 1.5)) + pareto(1, 1.2)").tail_index(3) == 1.5);
+    CHECK(parsed("pareto(1, 1.5, 100)").tail_index() == none);
+    CHECK(parsed("lognormal(1, 3) + pause(100, 2)").tail_index() == none);
   }
 
   TEST_CASE("a draw depends on seed, replica and count alone, not on the draws before") {

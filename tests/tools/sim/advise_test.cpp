@@ -94,6 +94,16 @@ TEST_SUITE("tools/sim/advise") {
     CHECK(says(text, "5 backups are the most that were tried: more may save more"));
   }
 
+  TEST_CASE("tails that are too heavy for means are told, also beside a named slow replica") {
+    auto told = [](const char* compute) {
+      return answer(
+        {"--replicas", "6", "--steps", "60", "--policy", "cancel", "--compute", compute});
+    };
+    CHECK(says(told("pareto(1, 0.8) slow={3}*2"), "note       the computing times have no mean"));
+    CHECK(says(told("task-tail"), "note       steps that wait for all have no variance"));
+    CHECK_FALSE(says(told("exponential(1)"), "note "));
+  }
+
   TEST_CASE("where no step takes any time, it says so") {
     auto text = answer({"--replicas", "4", "--compute", "0", "--steps", "100"});
     CHECK(says(text, "advice     none: wait for all 4 replicas"));

@@ -68,6 +68,26 @@ TEST_SUITE("tools/sim/report") {
     CHECK(says(sim_table(command, simulated(command)), "\nstalled: " + reason + "\n"));
   }
 
+  TEST_CASE("times without a mean, and steps without a variance, point to the median") {
+    auto told = [](const char* compute, const char* aggregate) {
+      return table({"--replicas", "4", "--aggregate", aggregate, "--policy", "cancel", "--steps",
+                    "40", "--compute", compute});
+    };
+    const auto* mean = "\nthe computing times have no mean: look at the median\n";
+    const auto* variance = "\nthe step times have no variance: their mean is known worse than its "
+                           "interval says; look at the median\n";
+    for (const auto* compute : {"pareto(1, 0.8)", "pareto(1, 0.8) slow={3}*2"}) {
+      CHECK(says(told(compute, "4"), mean));
+      CHECK_FALSE(says(told(compute, "4"), variance));
+    }
+    CHECK(says(told("task-tail", "4"), variance));
+    CHECK_FALSE(says(told("task-tail", "3"), variance)); // the lesser of two draws has one
+    CHECK(says(told("common(task-tail)", "3"), variance));
+    CHECK(says(told("pareto(1, 1) slow={1}*2", "3"), mean));
+    for (const auto* compute : {"0 * pareto(1, 0.5)", "chen2016-like", "pareto(1, 1.26, 100)"})
+      CHECK_FALSE(says(told(compute, "4"), "look at the median"));
+  }
+
   TEST_CASE("the planned faults of a report are those of a scenario file again") {
     std::string_view file = R"(
 replicas = 4
