@@ -18,7 +18,7 @@ namespace {
 using node = distribution_node;
 using kind = distribution_node::kinds;
 
-constexpr size_t text_bytes_max = 4096;
+constexpr size_t text_bytes_max = 65'536;
 constexpr int depth_max = 32;
 constexpr double replicas_max = 1e6;
 constexpr double pause_every_max = 1e9;

@@ -7,7 +7,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <map>
 #include <utility>
 
 namespace troupe {
@@ -181,8 +182,11 @@ std::string trace_fit::expression() const {
   auto text = families.front().expression;
   if (!of_all.list.empty()) text += fmt::format(" * common({})", of_all.expression());
   if (!of_one.list.empty()) text += fmt::format(" * {}", of_one.expression());
+  std::map<std::string, std::vector<uint32_t>> replicas; // by their factor
   for (const auto& one : slow)
-    text += fmt::format(" slow={{{}}}*{:.3g}", one.replica, one.factor);
+    replicas[fmt::format("{:.3g}", one.factor)].push_back(one.replica);
+  for (const auto& [factor, numbers] : replicas)
+    text += fmt::format(" slow={{{}}}*{}", fmt::join(numbers, ","), factor);
   return text;
 }
 

@@ -75,6 +75,19 @@ TEST_SUITE("simulation/fitting") {
       begins(best_of("mixture(0.6: lognormal(1, 0.03), 0.4: lognormal(1.25, 0.03))"), "mixture("));
   }
 
+  TEST_CASE("replicas that are as slow as each other are named together, however many they are") {
+    trace_fit fit;
+    fit.families.push_back({.expression = "exponential(1)"});
+    fit.slow = {{.replica = 2, .factor = 1.6}, {.replica = 5, .factor = 2}, {9, 1.601}};
+    CHECK(fit.expression() == "exponential(1) slow={2,9}*1.6 slow={5}*2");
+    fit.slow.clear();
+    for (uint32_t replica = 0; replica < 4000; ++replica)
+      fit.slow.push_back({.replica = replica, .factor = 1.26 + 0.01 * (replica % 300)});
+    auto read = distribution::parse(fit.expression());
+    REQUIRE_MESSAGE(read, (read ? "" : read.error().message));
+    CHECK(read->last_named_replica() == 3999);
+  }
+
   TEST_CASE("every fit is an expression that the lab reads, with the fitted shares") {
     for (const auto& one : fit_trace(drawn("chen2016-like", 10, 500)).families) {
       CAPTURE(one.expression);
