@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parser of expressions of computing times; an error shows a caret under the fault.
+#include "messages/text.hpp"
 #include "simulation/distributions/distribution_node.hpp"
 #include "simulation/distributions/distribution_preset.hpp"
 
@@ -71,8 +72,13 @@ public:
 
   node parse_all() {
     auto tree = parse_sum();
-    while (!at_end())
+    while (!at_end()) {
       tree = parse_modifier(std::move(tree));
+      if (!at_end() && !begins_name(peek()))
+        throw fault{at_, fmt::format("'{}' is too much here: slow= must stand last; for a part of "
+                                     "the expression write (...) * {}",
+                                     letter(), print_distribution(tree.parts.back()))};
+    }
     number_nodes(tree);
     if (auto mean = mean_of_distribution(tree); mean && std::isfinite(*mean))
       check_time("the mean time", *mean, 0);
@@ -296,7 +302,8 @@ private:
     bool is_quoted = accept('"');
     auto end = text_.find(is_quoted ? '"' : ')', at_);
     if (end == std::string_view::npos) throw fault{begin, "the name of the file does not end"};
-    node result{.kind = kind::trace, .file = std::string{text_.substr(at_, end - at_)}};
+    auto file = text_.substr(at_, end - at_);
+    node result{.kind = kind::trace, .file = std::string{is_quoted ? file : trimmed(file)}};
     if (result.file.find('"') != std::string::npos)
       throw fault{at_, "here is a quote within the name of the file"};
     if (result.file.empty()) throw fault{at_, "here the name of the file is missing"};
@@ -331,7 +338,21 @@ private:
       throw fault{begin, "here a number is missing"};
     if (result.ec != std::errc{}) throw fault{begin, "this number is out of range"};
     at_ += static_cast<size_t>(result.ptr - rest.data());
+    refuse_unit();
     return number;
+  }
+
+  // The unit of a number would read as a name.
+  void refuse_unit() {
+    constexpr std::string_view units[] = {"ns", "us", "ms", "s", "m", "min", "h"};
+    auto end_of_number = at_;
+    auto begin = skip_blanks();
+    auto name = parse_name();
+    if (std::ranges::count(units, name) > 0)
+      throw fault{begin, fmt::format("'{}' is too much here: times are in seconds, without a unit, "
+                                     "such as 70e-6",
+                                     name)};
+    at_ = end_of_number;
   }
 
   double parse_checked(const distribution_parameter& parameter) {

@@ -386,6 +386,18 @@ TEST_SUITE("simulation/distributions/distribution") {
           == "'2' is too much here: join distributions by '+' or '*'\n"
              "  1 2\n"
              "    ^");
+    CHECK(
+      refusal("lognormal(1,.1) slow=3/50*2 + 1")
+      == "'+' is too much here: slow= must stand last; for a part of the expression write (...) "
+         "* slow(3/50, 2)\n"
+         "  lognormal(1,.1) slow=3/50*2 + 1\n"
+         "                              ^");
+    CHECK(refusal("70us")
+          == "'us' is too much here: times are in seconds, without a unit, such as 70e-6\n"
+             "  70us\n"
+             "    ^");
+    for (const auto* text : {"0.8 + exponential(5 ms)", "(1s)", "1 slow=1/2*3h"})
+      CHECK(refusal(text).find("times are in seconds, without a unit") != std::string::npos);
     CHECK(refusal("uniform(2, 1)")
           == "uniform: the high end must not be below the low one\n"
              "  uniform(2, 1)\n"
@@ -427,6 +439,7 @@ TEST_SUITE("simulation/distributions/distribution") {
   TEST_CASE("a trace without the name of its file is refused") {
     CHECK(refusal("trace()").find("here the name of the file is missing") == 0);
     CHECK(refusal("trace(\"\")").find("here the name of the file is missing") == 0);
+    CHECK(refusal("trace(  )").find("here the name of the file is missing") == 0);
   }
 
   TEST_CASE("refuses numbers that mean nothing") {
@@ -516,6 +529,7 @@ TEST_SUITE("simulation/distributions/distribution") {
     CHECK(parsed("1 + " + expression + " * 2").shortest_trace()->file == path);
     CHECK_FALSE(parsed("1 + exponential(2)").shortest_trace());
     CHECK(draws("2 * trace(" + path + ")", 2, 1) == std::vector<double>{4, 8});
+    CHECK(parsed("trace( " + path + " )").text() == expression);
     CHECK(parsed(expression).mean() == 3.5);
     CHECK(parsed(expression).text() == expression);
   }
