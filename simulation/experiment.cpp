@@ -153,6 +153,8 @@ step_time_figures figures_of(std::span<const std::vector<double>> runs,
           .p50 = sorted.quantile(0.5),
           .p90 = sorted.quantile(0.9),
           .p99 = sorted.quantile(0.99),
+          .p999 = sorted.values().size() < steps_for_p999 ? std::numeric_limits<double>::quiet_NaN()
+                                                          : sorted.quantile(0.999),
           .max = sorted.quantile(1),
           .p50_range = range(0.5),
           .p90_range = range(0.9),

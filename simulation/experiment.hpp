@@ -49,6 +49,9 @@ struct experiment {
   std::function<void(const delivery&)> on_delivery = {};
 };
 
+/// Among fewer steps less than ten take longer than p99.9.
+inline constexpr size_t steps_for_p999 = 10'000;
+
 /// Times of steps, in seconds, of all runs and without their warm-up.
 struct step_time_figures {
   double mean = 0;
@@ -56,6 +59,7 @@ struct step_time_figures {
   double p50 = 0;
   double p90 = 0;
   double p99 = 0;
+  double p999 = 0; ///< NaN if there are fewer than `steps_for_p999` steps.
   double max = 0;
   quantile_range p50_range; ///< In 95 of 100 cases.
   quantile_range p90_range;

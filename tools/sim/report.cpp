@@ -155,6 +155,7 @@ json row_json(const sim_row& row) {
       {"p50", time.p50},
       {"p90", time.p90},
       {"p99", time.p99},
+      {"p999", time.p999},
       {"max", time.max},
       {"p50_interval", range_json(time.p50_range)},
       {"p90_interval", range_json(time.p90_range)},

@@ -187,6 +187,18 @@ TEST_SUITE("tools/sim/plots") {
       CHECK_MESSAGE(plot_named(plots, name).why_not == "no step takes any time", name);
   }
 
+  TEST_CASE("the step times of many steps have a mark for the longest thousandth") {
+    auto script_of = [](const char* steps) {
+      auto command = parsed(
+        {"--replicas", "2", "--compute", "exponential(1)", "--warm-up", "0", "--steps", steps});
+      return plot_named(sim_plots(command, simulated(command)), "step-time").script;
+    };
+    CHECK(script_of("10000").find("dots: p50, p90, p99 and p99.9") != std::string::npos);
+    CHECK(script_of("10000").find(",99.9,0\n") != std::string::npos);
+    CHECK(script_of("9999").find("dots: p50, p90 and p99\"") != std::string::npos);
+    CHECK(script_of("9999").find(",99.9,0\n") == std::string::npos);
+  }
+
   TEST_CASE("a caption says only what is the same in all rows") {
     auto command = parsed({"--replicas", "4", "--steps", "20", "--sweep", "policy=cancel,async"});
     CHECK(caption_of(command, simulated(command)) == "n = 4,  computing chen2016-like,  seed 0");

@@ -88,6 +88,16 @@ TEST_SUITE("tools/sim/report") {
       CHECK_FALSE(says(told(compute, "4"), "look at the median"));
   }
 
+  TEST_CASE("a thousandth of the steps is told of where ten of them are longer") {
+    auto command = parsed(
+      {"--replicas", "4", "--compute", "exponential(1)", "--steps", "10000", "--warm-up", "0"});
+    auto times = report(command)["step_time"];
+    CHECK(times["p999"] > times["p99"]);
+    CHECK(times["p999"] < times["max"]);
+    command.options.steps = 9999;
+    CHECK(report(command)["step_time"]["p999"].is_null());
+  }
+
   TEST_CASE("the planned faults of a report are those of a scenario file again") {
     std::string_view file = R"(
 replicas = 4

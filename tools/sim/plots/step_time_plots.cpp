@@ -4,6 +4,7 @@
 #include "tools/sim/plots/plot_list.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 
 namespace troupe {
@@ -51,9 +52,11 @@ std::string quantile_marks(const sim_rows& rows, const std::vector<size_t>& draw
   std::string points;
   for (size_t i = 0; i < drawn.size(); ++i) {
     const auto& time = rows[drawn[i]].report.step_time;
-    const std::pair<double, double> marks[] = {{time.p50, 0.5}, {time.p90, 0.9}, {time.p99, 0.99}};
-    for (auto [seconds, share] : marks)
-      points += fmt::format("{:.6g},{},{}\n", unit.per_second * seconds, 100 * share, i);
+    const std::pair<double, double> marks[]
+      = {{time.p50, 50}, {time.p90, 90}, {time.p99, 99}, {time.p999, 99.9}};
+    for (auto [seconds, percent] : marks)
+      if (!std::isnan(seconds))
+        points += fmt::format("{:.6g},{},{}\n", unit.per_second * seconds, percent, i);
   }
   return "$marks << END\n" + points + "END\n";
 }
@@ -144,13 +147,16 @@ sim_plot step_time_plot(const sim_command& command, const sim_rows& rows) {
   }
   if (longest == 0) return {.name = "step-time", .why_not = no_time};
   if (shortest == 0) end = 1.05 * longest; // most take no time: a logarithmic panel shows none
+  auto has_p999 = std::ranges::any_of(
+    drawn, [&](size_t i) { return !std::isnan(rows[i].report.step_time.p999); });
   auto unit = unit_for(end);
   auto script = plot_beginning(
     {.name = "step-time",
      .title = "Share of steps that took no longer" + row_remark(drawn.size(), rows.size()),
      .caption = caption_of(command, rows)});
   script += quantile_marks(rows, drawn, unit);
-  script += fmt::format(R"gnuplot(
+  script
+    += fmt::format(R"gnuplot(
 set multiplot
 set rmargin at screen 0.665
 set xlabel "step time, {0}"
@@ -158,10 +164,10 @@ set ylabel "share of steps, %" offset 1.2,0
 set xrange [{1:.6g}:{2:.6g}]
 set yrange [0:100]
 set key at screen 0.695, screen 0.855 left top Left reverse samplen 1.2 spacing 1.15
-set label "dots: p50, p90 and p99" at screen 0.97, screen 0.907 right front textcolor rgb "#666666" font ",12"
+set label "dots: p50, p90{3} p99{4}" at screen 0.97, screen 0.907 right front textcolor rgb "#666666" font ",12"
 )gnuplot",
-                        unit.name, std::max(0.0, unit.per_second * (least - 0.08 * (end - least))),
-                        unit.per_second * end);
+                   unit.name, std::max(0.0, unit.per_second * (least - 0.08 * (end - least))),
+                   unit.per_second * end, has_p999 ? "," : " and", has_p999 ? " and p99.9" : "");
   script += step_time_curves(command, rows, drawn, unit, true);
   if (shortest == 0 || longest <= 1.0001 * shortest)
     return {"step-time", step_time_table(command, rows), script + "unset multiplot\n"};
