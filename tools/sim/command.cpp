@@ -38,7 +38,6 @@ constexpr subcommand subcommands[] = {{"advise", advise_command_main},
 // Makes all rows before the first simulation: a sweep must not fail in its last row after minutes.
 expected<std::vector<sim_row>> rows_of(const sim_command& command) {
   std::vector<sim_row> rows;
-  if (auto used = check_report_options(command); !used) return tl::unexpected<error>(used.error());
   auto all = command.rows();
   if (auto used = check_uses(all); !used) return tl::unexpected<error>(used.error());
   for (auto& options : all) {

@@ -188,13 +188,6 @@ std::vector<sim_options> sim_command::rows() const {
   return swept(swept({options}, sweep), across);
 }
 
-expected<void> check_report_options(const sim_command& command) {
-  if (!command.origins.contains("iterations") || !command.plots.empty()) return {};
-  return misuse(fmt::format("{} has no meaning without pictures, which show the time to the goal; "
-                            "add --plots DIR, or ask troupe sim advise",
-                            spelling(command.origins, "iterations")));
-}
-
 void add_options(command_options& all, sim_command& command) {
   add_options(all, command.options);
   all.begin_group("Report", true);
@@ -216,8 +209,8 @@ void add_options(command_options& all, sim_command& command) {
           "write a line for each step, as metrics.csv of troupe train has it",
           text_or_none_value(command.steps_csv));
   all.add("--iterations", "CURVE",
-          "for the time to the goal, which --plots and advise tell: steps that the model needs if "
-          "each averages N gradients: N^-0.8, 9000 + 5e5/N, or measured: '50: 13000, 90: 9500'",
+          "steps that the model needs if each averages N gradients, for the time to converge: "
+          "N^-0.8, 9000 + 5e5/N, or measured: '50: 13000, 90: 9500'",
           parsed_value(command.iterations, iteration_curve::parse), "1/N");
 }
 

@@ -53,9 +53,6 @@ parse_sim_options(int argument_count, const char* const* arguments,
                   const std::string& introduction = sim_introduction,
                   const std::function<void(command_options&)>& adapt_help = {});
 
-/// Refuses an option of the report that changes nothing. Errors: invalid_argument, naming it.
-[[nodiscard]] expected<void> check_report_options(const sim_command& command);
-
 /// Adds the options that a scenario may hold: the simulation's, and those of its report.
 /// @param command Gets the values; must outlive `all`.
 void add_options(command_options& all, sim_command& command);

@@ -33,7 +33,6 @@ sim_command parsed(const std::vector<std::string>& arguments) {
 std::string refusal(const std::vector<std::string>& arguments) {
   auto command = parse(arguments);
   if (!command) return command.error().message;
-  if (auto used = check_report_options(*command); !used) return used.error().message;
   if (auto used = check_uses(command->rows()); !used) return used.error().message;
   for (const auto& row : command->rows())
     if (auto what = experiment_of(row); !what) return what.error().message;
@@ -383,14 +382,6 @@ TEST_SUITE("tools/sim/command_line") {
           == "--json a and --steps-csv ./a are one file; name two");
     CHECK(refused({"--ledger", "./a", "--json", "a"})
           == "--json a and --ledger ./a are one file; name two");
-  }
-
-  TEST_CASE("a curve of iterations is refused where no picture shows the time to the goal") {
-    CHECK(refusal({"--sweep", "aggregate=95:97", "--iterations", "N^-0.8"})
-          == "--iterations has no meaning without pictures, which show the time to the goal; add "
-             "--plots DIR, or ask troupe sim advise");
-    CHECK(refusal({"--sweep", "aggregate=95:97", "--iterations", "N^-0.8", "--plots", "plots"})
-          == "accepted");
   }
 
   TEST_CASE("takes every value away where no text is given") {
