@@ -15,6 +15,7 @@
 #include <fmt/ranges.h>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <unistd.h>
 
 namespace troupe {
@@ -23,6 +24,20 @@ namespace {
 
 using json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
+
+/// How long a model takes to its goal.
+struct time_to_goal {
+  double steps = 0;
+  double seconds = 0; ///< Without unit if the curve of iterations has none.
+};
+
+// Nothing if no curve was given, or it does not say.
+std::optional<time_to_goal> goal_of(const sim_command& command, const sim_row& row) {
+  if (!command.origins.contains("iterations") || row.report.timed_steps == 0) return {};
+  auto steps = command.iterations.steps(row.report.mean_needed());
+  if (!steps) return {};
+  return time_to_goal{*steps, *steps * row.report.step_time.mean};
+}
 
 // ---- for programs ----
 
@@ -143,7 +158,7 @@ json trace_json(const trace_use& use) {
           {"repeats", use.repeats}, {"is_exceeded", use.is_exceeded}};
 }
 
-json row_json(const sim_row& row) {
+json row_json(const sim_command& command, const sim_row& row) {
   const auto& report = row.report;
   const auto& time = report.step_time;
   json result{
@@ -180,10 +195,13 @@ json row_json(const sim_row& row) {
     {"events_per_second", report.events_per_second()},
     {"log_hash", fmt::format("{:016x}", report.log_hash)},
     {"trace", nullptr},
+    {"goal", nullptr},
     {"learning", nullptr},
     {"stalled", nullptr},
     {"difference", nullptr}};
   if (report.trace) result["trace"] = trace_json(*report.trace);
+  if (auto goal = goal_of(command, row))
+    result["goal"] = {{"steps", goal->steps}, {"seconds", goal->seconds}};
   if (report.learnt) result["learning"] = learning_json(*report.learnt, row.experiment.target_loss);
   if (report.stalled) result["stalled"] = stall_json(report);
   if (row.difference) result["difference"] = difference_json(*row.difference);
@@ -350,6 +368,9 @@ std::string remarks(const sim_command& command, const std::vector<sim_row>& rows
     if (row.experiment.sync.dynamic)
       text += fmt::format("{}steps waited for {:.1f} gradients, on average\n", prefix,
                           row.report.mean_needed());
+    if (auto goal = goal_of(command, row))
+      text += fmt::format("{}{:.5g} steps to the goal take {:.5g} s\n", prefix, goal->steps,
+                          goal->seconds);
     if (row.report.stalled) text += fmt::format("{}{}\n", prefix, stall_remark(row));
     if (row.report.trace && row.report.trace->is_exceeded)
       text += fmt::format("{}{}\n", prefix, trace_text(*row.report.trace, row.report));
@@ -410,14 +431,14 @@ std::string trace_text(const trace_use& use, const experiment_report& report) {
 }
 
 std::string sim_json(const sim_command& command, const std::vector<sim_row>& rows) {
-  if (command.sweep.key.empty()) return json_text(row_json(rows.front()));
+  if (command.sweep.key.empty()) return json_text(row_json(command, rows.front()));
   auto is_grid = !command.across.key.empty();
   json result{{"sweep", command.sweep.key}, {"rows", json::array()}};
   if (is_grid) result["sweep"] = {command.sweep.key, command.across.key};
   for (const auto& row : rows) {
     json entry{{"value", row_name(command, row)}};
     if (is_grid) entry["value"] = values_of(command, row);
-    entry.update(row_json(row));
+    entry.update(row_json(command, row));
     result["rows"].push_back(std::move(entry));
   }
   return json_text(result);

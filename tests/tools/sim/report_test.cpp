@@ -48,6 +48,17 @@ bool says(const std::string& text, std::string_view words) {
 } // namespace
 
 TEST_SUITE("tools/sim/report") {
+  TEST_CASE("the time to the goal is told if the steps to it are given") {
+    std::vector<const char*> four{"--replicas", "4", "--policy", "cancel",
+                                  "--compute",  "2", "--steps",  "9"};
+    CHECK(report(parsed(four))["goal"].is_null());
+    four.insert(four.end(), {"--iterations", "1000 + 400/N"});
+    auto goal = report(parsed(four))["goal"];
+    CHECK(goal["steps"] == 1100);
+    CHECK(goal["seconds"].get<double>() == doctest::Approx(2200));
+    CHECK(says(table(four), "1100 steps to the goal take 2200 s"));
+  }
+
   TEST_CASE("a stall among several runs has the seed that repeats it") {
     std::vector<const char*> risky{"--replicas", "4",  "--aggregate", "3",  "--policy", "cancel",
                                    "--compute",  "1",  "--steps",     "20", "--faults", "crash=60",
