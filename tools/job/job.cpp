@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,9 +53,10 @@ struct job::command_line {
 
   void add(const std::string& name, const std::string& argument, const std::string& help,
            option_value value) {
-    if (is_read)
+    if (reading)
       throw_failure(errc::failed_precondition,
-                    "job: option(\"{}\") after the command line was read: call it before run",
+                    "job: option(\"{}\") after the command line was read: call it before run and "
+                    "find_cluster",
                     name);
     own.push_back({name, argument, help, std::move(value)});
   }
@@ -83,8 +85,13 @@ struct job::command_line {
     return {};
   }
 
+  // The first call reads; later ones have its result.
   expected<void> read() {
-    is_read = true;
+    if (!reading) reading = read_now();
+    return *reading;
+  }
+
+  expected<void> read_now() {
     if (auto valid = check_own(); !valid) return valid;
     if (!own.empty()) all.begin_group("Options of " + program, true);
     for (auto& option : own)
@@ -122,7 +129,7 @@ struct job::command_line {
   };
 
   std::vector<own_option> own;
-  bool is_read = false;
+  std::optional<expected<void>> reading; ///< Nothing before the command line was read.
 };
 
 job::job(int argument_count, const char* const* arguments, job_settings settings)
@@ -162,7 +169,11 @@ void job::describe(job_subject subject) {
 }
 
 expected<void> job::find_cluster() {
-  return running_->find_cluster();
+  if (!command_line_) return running_->find_cluster();
+  if (auto read = command_line_->read(); !read) return read;
+  if (command_line_->command.answer.empty()) return running_->find_cluster();
+  running_->be_alone();
+  return {};
 }
 
 int job::run(const std::function<void()>& body) {

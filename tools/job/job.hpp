@@ -68,8 +68,9 @@ public:
 
   /// Adds an option of the program's own, which files and --help have, too. A resumed job keeps its
   /// value. @param name With dashes: "--width". @param argument Stands for the value in the help.
-  /// @param place Holds the default, and gets the value when `run` begins.
-  /// @pre The job reads the command line. Before `run`, which refuses a name that exists already.
+  /// @param place Holds the default, and gets the value when the command line is read.
+  /// @pre The job reads the command line. Before `run` and `find_cluster`, which refuse a name that
+  /// exists already.
   void option(const std::string& name, const std::string& argument, const std::string& help,
               std::string& place);
   void option(const std::string& name, const std::string& argument, const std::string& help,
@@ -80,11 +81,14 @@ public:
   /// Describes the model and the data. Before `run`.
   void describe(job_subject subject);
 
-  /// Finds the cluster, for a program that has to know its role before `run`.
-  /// Errors: as `troupe::find_cluster`.
+  /// Reads the command line, if the job reads one, and finds the cluster, for a program that has to
+  /// know its role before `run`. Where `run` only answers the command line, as for --help, the
+  /// process counts as alone.
+  /// Errors: those that `run` refuses; it may still be called, prints the line and returns its
+  /// code.
   [[nodiscard]] expected<void> find_cluster();
 
-  /// Reads the command line, runs the body, which is to call `train`, and prints the result. A body
+  /// Reads the command line unless it is read, runs the body, which is to call `train`, and prints the result. A body
   /// that throws ends the job, and one line says why. A `failure` that it throws before it trains
   /// counts as misuse, which no launcher tries again, unless it is `user_code` or `resource`. A job
   /// runs once; jobs of a process run one after the other. Outside of the body, `world`, `server`,

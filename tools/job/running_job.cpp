@@ -60,6 +60,10 @@ std::function<double(uint64_t)> rate_of(const job_optimizer& optimizer) {
   return [plan = *optimizer.plan()](uint64_t step) { return learning_rate_at(plan, step); };
 }
 
+resolved_cluster alone() {
+  return {.tasks = {{.type = "chief"}}, .own = 0};
+}
+
 std::atomic_flag is_job_running;
 
 /// A run of a job. Signals ask a process to end, not a job: so one job runs at a time, and its
@@ -91,6 +95,10 @@ expected<void> running_job::find_cluster() {
   if (cluster_) return {};
   return troupe::find_cluster(request_.command, request_.options)
     .map([this](resolved_cluster found) { cluster_ = std::move(found); });
+}
+
+void running_job::be_alone() {
+  cluster_ = alone();
 }
 
 uint64_t running_job::steps() const {
@@ -390,9 +398,8 @@ server& running_job::server() {
   settings.on_warning = [this](const std::string& line) { warn(line); };
   settings.stop = signals_->token();
   // An evaluator takes no part in the training, so it is a cluster of its own.
-  auto alone = resolved_cluster{.tasks = {{.type = "chief"}}, .own = 0};
-  server_ = std::make_unique<troupe::server>(world(), cluster_->is_evaluator() ? alone : *cluster_,
-                                             std::move(settings));
+  server_ = std::make_unique<troupe::server>(
+    world(), cluster_->is_evaluator() ? alone() : *cluster_, std::move(settings));
   return *server_;
 }
 

@@ -50,6 +50,9 @@ public:
   /// Finds the cluster, unless it was found before. Errors: as `troupe::find_cluster`.
   [[nodiscard]] expected<void> find_cluster();
 
+  /// Takes the process for one without a cluster, as for a text that is printed instead of a run.
+  void be_alone();
+
   /// Describes the model and the data. @pre Before `run`.
   void describe(job_subject subject) { subject_ = std::move(subject); }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a job that is used wrongly says so in a line. Method: jobs in this process, most of which
-// make no step; their standard error output goes into a file.
+// make no step; what they print goes into a file.
 #include "kernels/tensor/tensor.hpp"
 #include "messages/errors/throw_failure.hpp"
 #include "tests/doctest.hpp"
@@ -24,28 +24,29 @@ using namespace troupe;
 
 namespace {
 
-/// Takes what is written to the standard error output, for as long as it is there.
-class error_output {
+/// Takes what is written to a standard stream, for as long as it is there.
+class taken_output {
 public:
-  error_output() {
+  explicit taken_output(int stream = STDERR_FILENO) : stream_(stream), before_(::dup(stream)) {
     int file = ::open((folder_ / "said").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-    ::dup2(file, STDERR_FILENO);
+    ::dup2(file, stream_);
     ::close(file);
   }
 
-  ~error_output() {
-    ::dup2(before_, STDERR_FILENO);
+  ~taken_output() {
+    ::dup2(before_, stream_);
     ::close(before_);
   }
 
-  error_output(const error_output&) = delete;
-  error_output& operator=(const error_output&) = delete;
+  taken_output(const taken_output&) = delete;
+  taken_output& operator=(const taken_output&) = delete;
 
   [[nodiscard]] std::string said() const { return test::content(folder_ / "said"); }
 
 private:
   test::scratch_folder folder_;
-  int before_ = ::dup(STDERR_FILENO);
+  int stream_;
+  int before_;
 };
 
 /// The command line of a job with a folder of its own.
@@ -74,7 +75,7 @@ constexpr int bad_checkpoint = 6;
 TEST_SUITE("tools/job/job") {
   TEST_CASE("calls for the body are refused before it and after it") {
     arguments given;
-    error_output output;
+    taken_output output;
     job job{given.words.size(), given.words.data()};
     auto all_are_refused = [&](const std::string& when) {
       auto line = [&](const std::string& name) {
@@ -95,7 +96,8 @@ TEST_SUITE("tools/job/job") {
       CHECK(job.is_chief());
       CHECK(job.strategy().num_replicas_in_sync() == 4);
       CHECK(refusal([&] { job.option("--late", "WORD", "", place); })
-            == "job: option(\"--late\") after the command line was read: call it before run");
+            == "job: option(\"--late\") after the command line was read: call it before run and "
+               "find_cluster");
     }) == 0);
     all_are_refused("after");
     CHECK(job.is_chief());
@@ -109,7 +111,7 @@ TEST_SUITE("tools/job/job") {
           text_pair{"--twice", "there are two options --twice: the program must give its own"},
           text_pair{"--", "the program's option '--' has no name for an option: "}}) {
       arguments given;
-      error_output output;
+      taken_output output;
       job job{given.words.size(), given.words.data()};
       std::string place;
       job.option("--twice", "WORD", "", place);
@@ -119,10 +121,58 @@ TEST_SUITE("tools/job/job") {
     }
   }
 
+  TEST_CASE("a process knows its role before it runs, by the command line") {
+    constexpr const char* cluster = "chief=127.0.0.1:1;worker=127.0.0.1:2,127.0.0.1:3";
+    for (auto [task, is_chief] : {std::pair{"chief:0", true}, std::pair{"worker:1", false}}) {
+      std::array words{"trainer", "--cluster", cluster, "--task", task};
+      job job{words.size(), words.data()};
+      REQUIRE(job.find_cluster());
+      CHECK(job.is_chief() == is_chief);
+      CHECK(job.options().replicas == 3); // shared evenly
+      std::string place;
+      CHECK(refusal([&] { job.option("--late", "WORD", "", place); })
+              .starts_with("job: option(\"--late\") after the command line was read"));
+    }
+  }
+
+  TEST_CASE("a command line that was refused before the run ends it, with one line") {
+    taken_output output;
+    std::array words{"trainer", "--steps", "many"};
+    job job{words.size(), words.data()};
+    auto found = job.find_cluster();
+    REQUIRE_FALSE(found);
+    CHECK(found.error().message.starts_with("--steps must be a whole number"));
+    CHECK(job.run([] { FAIL("has begun"); }) == misused);
+    CHECK(output.said() == "trainer: " + found.error().message + "\n");
+  }
+
+  TEST_CASE("a job that finds its cluster first still has the options of the command line") {
+    arguments given;
+    taken_output output;
+    uint64_t width = 3;
+    std::array words{"trainer", "--width", "5", "--run-dir", given.run.c_str()};
+    job job{words.size(), words.data()};
+    job.option("--width", "COUNT", "", width);
+    REQUIRE(job.find_cluster());
+    CHECK(width == 5);
+    CHECK(job.run([] {}) == 0);
+    CHECK(width == 5);
+  }
+
+  TEST_CASE("a job that finds its cluster first still answers --help") {
+    taken_output answer{STDOUT_FILENO};
+    std::array words{"trainer", "--help", "--cluster", "chief"};
+    job job{words.size(), words.data()};
+    REQUIRE(job.find_cluster());
+    CHECK(job.is_chief());
+    CHECK(job.run([] { FAIL("has begun"); }) == 0);
+    CHECK(answer.said().find("Usage: trainer [OPTIONS]\n") != std::string::npos);
+  }
+
   TEST_CASE("a job runs once, and not within another; the next one runs after it") {
     arguments given;
     arguments other;
-    error_output output;
+    taken_output output;
     job first{given.words.size(), given.words.data()};
     job second{other.words.size(), other.words.data()};
     job third{other.words.size(), other.words.data()};
@@ -143,7 +193,7 @@ TEST_SUITE("tools/job/job") {
   TEST_CASE("a body that throws before it trains ends the job with the code of its error") {
     auto code_of = [](const std::function<void()>& body) {
       arguments given;
-      error_output output;
+      taken_output output;
       job job{given.words.size(), given.words.data()};
       auto code = job.run(body);
       CHECK(output.said().ends_with("trainer: no data\n"));
@@ -161,7 +211,7 @@ TEST_SUITE("tools/job/job") {
 
   TEST_CASE("a checkpoint is to blame only for errors of the training that was given it") {
     arguments given;
-    error_output output;
+    taken_output output;
     auto train = [](job& job, int64_t elements) {
       auto weights = job.strategy().make_variable("w", zeros({elements}));
       auto optimizer = job.optimizer(rules::sgd{});
@@ -192,7 +242,7 @@ TEST_SUITE("tools/job/job") {
     static volatile std::sig_atomic_t taken = 0;
     auto before = std::signal(SIGTERM, [](int) { taken = taken + 1; });
     arguments given;
-    error_output output;
+    taken_output output;
     job job{given.words.size(), given.words.data()};
     CHECK(job.run([] {}) == 0);
     std::raise(SIGTERM);
