@@ -26,15 +26,24 @@ std::string fingerprint_of(std::string_view text) {
 
 expected<comparison> compare_with_compressors(const text_corpus& corpus) {
   return compress(corpus).map([](const compression_baselines& measured) {
+    constexpr auto mebibytes = baseline_bytes_max >> 20;
     comparison result;
+    if (!measured.gzip || !measured.xz) {
+      result.lines = fmt::format("  gzip and xz are not measured on more than {} MiB\n", mebibytes);
+      return result;
+    }
     result.lines = fmt::format("  gzip -9      {:.3f}\n"
                                "  xz           {:.3f}\n",
-                               measured.gzip, measured.xz);
-    result.baselines = {{"gzip -9", measured.gzip}, {"xz", measured.xz}};
+                               *measured.gzip, *measured.xz);
+    result.baselines = {{"gzip -9", *measured.gzip}, {"xz", *measured.xz}};
     if (measured.gzip_after_training && measured.xz_after_training)
       result.lines
         += fmt::format("  and if they may read the training text first: gzip {:.3f}, xz {:.3f}\n",
                        *measured.gzip_after_training, *measured.xz_after_training);
+    else
+      result.lines += fmt::format("  they do not read the training text first: the whole text is "
+                                  "over {} MiB\n",
+                                  mebibytes);
     if (measured.gzip_after_training)
       result.baselines.push_back({"gzip -9", *measured.gzip_after_training, true});
     return result;

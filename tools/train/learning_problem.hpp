@@ -52,7 +52,8 @@ struct learning_problem {
   /// How well a model does on the held-out data, in the units of `measure`.
   /// Errors: invalid_argument, if the variables are not of this model.
   std::function<expected<double>(std::span<const tensor> variables)> evaluate;
-  /// Measures simple methods on the same data. Cost: as `compress`. Errors: `resource`.
+  /// Measures simple methods on the same data; its lines say where that would take too long.
+  /// Cost: as `compress`. Errors: `resource`.
   std::function<expected<comparison>()> compare;
 };
 

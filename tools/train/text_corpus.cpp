@@ -34,7 +34,8 @@ double bits_per_byte(uint64_t compressed, uint64_t original) {
 
 // Measures how a compressor does on the held-out text: alone, and after the training text.
 expected<void> measure(const text_corpus& corpus, expected<uint64_t> (*size_of)(std::string_view),
-                       double& alone, std::optional<double>& after_training) {
+                       std::optional<double>& alone, std::optional<double>& after_training) {
+  if (corpus.held_out().size() > baseline_bytes_max) return {};
   const auto held_out = size_of(corpus.held_out());
   if (!held_out) return tl::unexpected(held_out.error());
   alone = bits_per_byte(*held_out, corpus.held_out().size());

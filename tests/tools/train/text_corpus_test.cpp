@@ -71,16 +71,37 @@ TEST_SUITE("tools/train/text_corpus") {
     const auto baselines = compress(*corpus);
     REQUIRE(baselines);
     const double held_out_bytes = static_cast<double>(corpus->held_out().size());
-    CHECK(baselines->gzip
+    REQUIRE(baselines->gzip);
+    REQUIRE(baselines->xz);
+    CHECK(*baselines->gzip
           == doctest::Approx(8.0 * static_cast<double>(gzip_bytes(corpus->held_out()).value())
                              / held_out_bytes));
-    CHECK(baselines->xz
+    CHECK(*baselines->xz
           == doctest::Approx(8.0 * static_cast<double>(xz_bytes(corpus->held_out()).value())
                              / held_out_bytes));
     REQUIRE(baselines->gzip_after_training);
     REQUIRE(baselines->xz_after_training);
     CHECK(*baselines->gzip_after_training < 0.1);
     CHECK(*baselines->xz_after_training < 0.1);
+  }
+
+  TEST_CASE("compresses no more than a few MiB, for which a cluster can wait") {
+    test::scratch_folder folder;
+    test::write(folder / "text", std::string(baseline_bytes_max + 1, 'a'));
+    auto baselines_of = [&](double held_out) {
+      const auto corpus = text_corpus::load({(folder / "text").string(), held_out});
+      REQUIRE(corpus);
+      return compress(*corpus).value();
+    };
+    const auto small = baselines_of(0.01);
+    CHECK(small.gzip.has_value());
+    CHECK(small.xz.has_value());
+    CHECK_FALSE(small.gzip_after_training.has_value());
+    CHECK_FALSE(small.xz_after_training.has_value());
+    test::write(folder / "text", std::string(baseline_bytes_max + 10'000, 'a'));
+    const auto large = baselines_of(0.999);
+    CHECK_FALSE(large.gzip.has_value());
+    CHECK_FALSE(large.xz.has_value());
   }
 }
 
