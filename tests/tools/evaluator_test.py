@@ -167,6 +167,8 @@ class Evaluator(Job):
         job = self.begin(*SHORT)
         self.evaluator(*SHORT, "--text", "other").ends(6, "trains on another text than other")
         shutil.rmtree(self.folder / "run" / "eval")
+        self.evaluator(*SHORT, "--held-out", "0.5").ends(6, "that run trains on .*; give all tasks the same --held-out")
+        shutil.rmtree(self.folder / "run" / "eval")
         self.evaluator(*SHORT, "--embedding", "5").ends(6, "is of a perceptron, .*, not of a perceptron, .* embedding 5,")
         for process in job:
             process.ends(0)

@@ -191,6 +191,8 @@ class Train(TextTest):
         refused("its checkpoints are of seed 1, not 2", "--resume", "run", "--steps", "30", "--seed", "2")
         refused("made with the optimizer adam", "--resume", "run", "--steps", "30", "--optimizer", "sgd")
         refused("that run trained on another text than other", "--resume", "run", "--steps", "30", "--text", "other")
+        refused(f"that run trains on {len(TEXT) - len(TEXT) // 10} bytes of the text, not on {len(TEXT) - len(TEXT) // 2} bytes; "
+                "leave --held-out as it was", "--resume", "run", "--steps", "30", "--held-out", "0.5")
         for path in (self.folder / "run/checkpoints").iterdir():
             path.write_bytes(path.read_bytes()[:-1])
         result = self.train("--resume", "run", "--steps", "30", "--run-dir", "more")

@@ -32,6 +32,9 @@ struct learned_data {
   std::string place;       ///< The option's value.
   std::string sizes;       ///< "31634 bytes to train on, 3514 held out"
   std::string fingerprint; ///< Differs from that of other data.
+  /// The part of a text that --held-out leaves to train on: "31634 bytes". Empty: no option chooses
+  /// the part.
+  std::string split;
 };
 
 /// The results of simple methods on the same data, to compare a model with.

@@ -15,17 +15,35 @@ bool is_of(const found_checkpoint& found, const learned_data& data) {
   return note != found.notes.end() && note->second == data.fingerprint;
 }
 
-// The name of a checkpoint's note that describes its model.
+// The names of a checkpoint's notes that describe its model, and the part of the data that is
+// trained on. Checkpoints of earlier versions have no such part.
 constexpr const char* model_note = "troupe.model";
+constexpr const char* split_note = "troupe.split";
 
 constexpr const char* leave_options = "leave the model's options as they were; if you gave none, "
                                       "the config.toml of that run is damaged";
 
+// The text of a checkpoint's note, if it has the note and another text than this one.
+std::optional<std::string> other_note(const found_checkpoint& found, const char* name,
+                                      const std::string& here) {
+  auto note = found.notes.find(name);
+  if (note == found.notes.end() || note->second == here) return std::nullopt;
+  return note->second;
+}
+
 // The model that a checkpoint names, if that is another one.
 std::optional<std::string> other_model(const found_checkpoint& found, const learned_model& model) {
-  auto note = found.notes.find(model_note);
-  if (note == found.notes.end() || note->second == model.description) return std::nullopt;
-  return note->second;
+  return other_note(found, model_note, model.description);
+}
+
+// Evaluation on text that was trained on would be too good. @param mend Ends the line.
+expected<void> check_split(const found_checkpoint& found, const learned_data& data,
+                           const char* mend) {
+  auto other = other_note(found, split_note, data.split);
+  if (!other) return {};
+  return fail(errc::failed_precondition,
+              fmt::format("that run trains on {} of the {}, not on {}; {}", *other, data.kind,
+                          data.split, mend));
 }
 
 // The saved state of a model's variable; null if it was saved with another shape or element type,
@@ -72,7 +90,10 @@ expected<void> check_saved(const train_options& options, const learned_model& mo
 } // namespace
 
 std::map<std::string, std::string> notes_of(const learning_problem& problem) {
-  return {{problem.data.note, problem.data.fingerprint}, {model_note, problem.model.description}};
+  std::map<std::string, std::string> notes{{problem.data.note, problem.data.fingerprint},
+                                           {model_note, problem.model.description}};
+  if (!problem.data.split.empty()) notes.emplace(split_note, problem.data.split);
+  return notes;
 }
 
 expected<std::vector<tensor>> model_in(const found_checkpoint& found, const learned_model& model) {
@@ -99,6 +120,8 @@ expected<void> can_evaluate(const found_checkpoint& found, const learning_proble
     return fail(errc::failed_precondition,
                 fmt::format("the run trains on another {} than {}; give all tasks the same {}",
                             data.kind, data.place, data.option));
+  if (auto same = check_split(found, data, "give all tasks the same --held-out"); !same)
+    return same;
   return model_in(found, problem.model).map([](const auto&) {});
 }
 
@@ -107,6 +130,8 @@ expected<void> can_resume(const found_checkpoint& found, const train_options& op
   if (!is_of(found, problem.data))
     return fail(errc::failed_precondition, fmt::format("that run trained on another {} than {}",
                                                        problem.data.kind, problem.data.place));
+  if (auto same = check_split(found, problem.data, "leave --held-out as it was"); !same)
+    return same;
   if (auto other = other_model(found, problem.model))
     return fail(errc::failed_precondition, fmt::format("that run trains a {}, not a {}; {}", *other,
                                                        problem.model.description, leave_options));

@@ -13,7 +13,8 @@
 
 namespace troupe {
 
-/// The notes of a run's checkpoints: the fingerprint of its data, and its model's description.
+/// The notes of a run's checkpoints: the fingerprint of its data, the part that is trained on, and
+/// its model's description.
 [[nodiscard]] std::map<std::string, std::string> notes_of(const learning_problem& problem);
 
 /// The model's variables in a checkpoint, in the model's order.
@@ -22,13 +23,14 @@ namespace troupe {
                                                      const learned_model& model);
 
 /// Whether an evaluator of this problem can evaluate a checkpoint.
-/// Errors: failed_precondition if it is of other data or of another model.
+/// Errors: failed_precondition if it is of other data, of another part of them, or of another
+/// model.
 [[nodiscard]] expected<void> can_evaluate(const found_checkpoint& found,
                                           const learning_problem& problem);
 
 /// Whether a job can go on with a checkpoint.
-/// Errors: failed_precondition if it is of other data, another model, another seed or another
-/// optimizer.
+/// Errors: failed_precondition if it is of other data, another part of them, another model, another
+/// seed or another optimizer.
 [[nodiscard]] expected<void> can_resume(const found_checkpoint& found, const train_options& options,
                                         const learning_problem& problem);
 
