@@ -102,16 +102,18 @@ struct job::command_line {
     done = settle(command, options);
     if (done) fit_to_cluster(command, options);
     if (done) done = check(options, command.origins);
-    if (done && command.dumps_config) command.answer = config({});
+    if (done && command.dumps_config) command.answer = config(true);
     return done;
   }
 
-  [[nodiscard]] std::string config(std::string_view commented) const {
+  [[nodiscard]] std::string config(bool with_run_dir) const {
     auto is_left_out = [this](std::string_view key) {
       return std::ranges::count(without_meaning(options.strategy), key) > 0;
     };
     return config_text(all, command.origins,
-                       {.program = program, .is_left_out = is_left_out, .commented = commented});
+                       {.program = program,
+                        .is_left_out = is_left_out,
+                        .commented = config_comments(with_run_dir)});
   }
 
   int argument_count;
@@ -141,7 +143,7 @@ job::job(int argument_count, const char* const* arguments, job_settings settings
                 .command = line.command,
                 .options = line.options,
                 .described = line.all,
-                .config = [&line] { return line.config("run-dir"); }});
+                .config = [&line] { return line.config(false); }});
   running_->describe({.measure = settings.measure, .evaluate = std::move(settings.evaluate)});
 }
 

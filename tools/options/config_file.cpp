@@ -245,11 +245,11 @@ std::string config_text(const command_options& all, const option_origins& origin
     if (!option.in_files || (style.is_left_out && style.is_left_out(option.key))) continue;
     const auto value = toml_text(option);
     auto line = fmt::format("# {}: {}\n", option.key, option.when_empty);
+    const auto is_commented = std::ranges::count(style.commented, option.key) > 0;
     if (!value.empty())
-      line = fmt::format(
-        "{:<46}  # {}\n",
-        fmt::format("{}{} = {}", option.key == style.commented ? "# " : "", option.key, value),
-        printable(describe(origin_of(origins, option.key))));
+      line = fmt::format("{:<46}  # {}\n",
+                         fmt::format("{}{} = {}", is_commented ? "# " : "", option.key, value),
+                         printable(describe(origin_of(origins, option.key))));
     if (!option.section.empty() && option.section != section)
       tables += fmt::format("\n[{}]\n", option.section);
     section = option.section;

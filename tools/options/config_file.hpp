@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <toml++/toml.h>
+#include <vector>
 
 namespace troupe {
 
@@ -42,7 +43,7 @@ struct config_style {
   std::string_view program; ///< The program that reads them: "troupe train".
   /// Whether an option has no meaning beside the others.
   std::function<bool(std::string_view key)> is_left_out{};
-  std::string_view commented{}; ///< An option that is shown, but not read back.
+  std::vector<std::string_view> commented{}; ///< Options that are shown, but not read back.
 };
 
 /// All options that files may hold, as a TOML file that reads back. A comment beside each value

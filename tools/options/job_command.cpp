@@ -26,15 +26,27 @@ std::string signals_text() {
            "a stall or a crash does; the run goes on");
 }
 
+constexpr const char* two_configurations
+  = "--config and --resume exclude each other: a run that goes on has the options of its "
+    "config.toml; leave out ";
+
+// A file that names a run to go on with has other options than that run.
+expected<void> check_begins_anew(const command_options& all) {
+  if (!all.origins().contains("resume")) return {};
+  return misuse(fmt::format("{}: {}this line, or --config", spelling(all.origins(), "resume"),
+                            two_configurations));
+}
+
 // A run that goes on has the options that it had, but for its folder.
 expected<void> read_files(command_options& all) {
   const auto config = all.given("config");
   const auto resumed = all.given("resume");
   if (!config.empty() && !resumed.empty())
-    return misuse(
-      "--config and --resume exclude each other: a run that goes on has the options of its "
-      "config.toml; leave out --config");
-  if (!config.empty()) return read_config_file(config, "--config", all);
+    return misuse(fmt::format("{}--config", two_configurations));
+  if (!config.empty())
+    return read_config_file(config, "--config", all).and_then([&] {
+      return check_begins_anew(all);
+    });
   if (resumed.empty()) return {};
   const auto path = std::filesystem::path{resumed} / "config.toml";
   std::error_code missing; // reading it says so

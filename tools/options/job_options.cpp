@@ -214,6 +214,11 @@ std::span<const std::string_view> without_meaning(strategy_kind strategy) {
   return all.first(all.size() - multi_worker_option_count);
 }
 
+std::vector<std::string_view> config_comments(bool with_run_dir) {
+  if (with_run_dir) return {"resume"};
+  return {"resume", "run-dir"};
+}
+
 sync_options sync_of(const job_options& options) {
   sync_options sync{static_cast<uint32_t>(options.aggregate),
                     static_cast<uint32_t>(options.replicas), options.policy};

@@ -131,6 +131,11 @@ void add_run_options(command_options& all, job_options& options);
 /// meet, their processes do not communicate.
 [[nodiscard]] std::span<const std::string_view> without_meaning(strategy_kind strategy);
 
+/// The options that a file of all options shows in comments, so that it can be given with --config:
+/// the run to go on with, which has a file of its own; and the run's folder, unless `with_run_dir`,
+/// because a file that names a used folder could start no second run.
+[[nodiscard]] std::vector<std::string_view> config_comments(bool with_run_dir);
+
 /// How gradients are aggregated.
 [[nodiscard]] sync_options sync_of(const job_options& options);
 

@@ -203,7 +203,7 @@ std::string config_text(const train_options& options, const option_origins& orig
   return config_text(all, origins,
                      {.program = "troupe train",
                       .is_left_out = is_left_out,
-                      .commented = with_run_dir ? "" : "run-dir"});
+                      .commented = config_comments(with_run_dir)});
 }
 
 } // namespace troupe

@@ -92,8 +92,7 @@ void add_options(command_options& all, train_options& options);
 
 /// Writes all options that have a meaning for the kind, the strategy and the model as a TOML file
 /// that can be read back. A remark beside each says where it came from. Options without a value are
-/// comments. So is the run's folder if `with_run_dir` is false: a file that names a used folder
-/// could start no second run.
+/// comments, and those of `config_comments`.
 [[nodiscard]] std::string config_text(const train_options& options, const option_origins& origins,
                                       bool with_run_dir = true);
 

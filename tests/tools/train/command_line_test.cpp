@@ -94,6 +94,30 @@ TEST_SUITE("tools/train/command_line") {
     CHECK(second->options == first->options);
   }
 
+  TEST_CASE("a file that names a run to go on with is refused, for that run has its own options") {
+    test::scratch_folder folder;
+    const auto path = (folder / "run.toml").string();
+    test::write(folder / "run.toml", "batch = 16\nresume = \"runs/old\"\n");
+    CHECK(message_of({"--config", path})
+          == path + ":2: resume: --config and --resume exclude each other: a run that goes on has "
+                    "the options of its config.toml; leave out this line, or --config");
+  }
+
+  TEST_CASE("the configuration of a run that goes on starts a new run") {
+    test::scratch_folder folder;
+    const auto run = folder.path().string();
+    test::write(folder / "config.toml", "batch = 16\nresume = \"runs/older\"\n");
+    const auto resumed = parse({"--resume", run, "--dump-config"});
+    REQUIRE(resumed);
+    CHECK(resumed->options.resume == run);
+    CHECK(resumed->answer.find("\n# resume = \"" + run + '"') != std::string::npos);
+    test::write(folder / "again.toml", resumed->answer);
+    const auto again = parse({"--config", (folder / "again.toml").string()});
+    REQUIRE(again);
+    CHECK(again->options.batch == 16);
+    CHECK(again->options.resume.empty());
+  }
+
   TEST_CASE("names the nearest option for an unknown one") {
     CHECK(message_of({"--replcas", "3"})
           == "unknown option '--replcas'; the nearest known one is '--replicas'");
