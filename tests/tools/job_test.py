@@ -192,6 +192,13 @@ class Trainer(FolderTest):
             self.assertNotEqual(result.returncode, 0)
             self.assertIn("sought = 4", result.stderr)
 
+    def test_a_checkpoint_that_does_not_fit_is_to_blame_in_a_cluster_too(self):
+        self.trained("--steps", "10", "--checkpoint-every", "5")
+        told = f'"{TRAINER}" --resume run --run-dir more --steps 30 --seed 2; echo "code $?" >&2'
+        said = self.launched("-n", "2", "--", "sh", "-c", told)
+        self.assertRegex(said.stderr, r"\[worker:0\] .* is of a world with seed 1, this one has 2\n")
+        self.assertRegex(said.stderr, r"\[worker:0\] code 6\n")
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

@@ -62,7 +62,9 @@ int refuse_job(std::string_view program, const error& reason, const resolved_clu
     print_if_possible(stderr, "{}: asked to stop before the job had begun\n", program);
     return exit_code_of_signal(signal_number);
   }
-  auto is_formed = cluster.is_alone() || !is_about_others(reason.code);
+  auto is_of_checkpoint
+    = otherwise == exit_code::bad_checkpoint && reason.code == errc::failed_precondition;
+  auto is_formed = cluster.is_alone() || is_of_checkpoint || !is_about_others(reason.code);
   return refuse(program, with_unknown_hosts(reason, cluster),
                 is_formed ? otherwise : exit_code::no_cluster);
 }

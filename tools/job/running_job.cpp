@@ -478,6 +478,7 @@ job_report running_job::train_as_leader(troupe::strategy& strategy, const job_op
            }};
   restores_ = saved.has_value();
   auto report = train_with(strategy, optimizer, step, options);
+  restores_ = false;
   throw_unless_begun(report);
   if (subject_.evaluate) evaluate_last_step(strategy, report);
   report_ = report;

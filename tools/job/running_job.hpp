@@ -140,7 +140,7 @@ private:
 
   // Members that only the leader uses.
   job_beginning beginning_;
-  bool restores_ = false;              ///< Training has been given the checkpoint of `beginning_`.
+  bool restores_ = false; ///< Training has been given the checkpoint of `beginning_`, and throws.
   std::optional<job_service> service_; ///< If the job is served.
   std::optional<run_directory> directory_;
   std::shared_ptr<progress_hook> progress_;
