@@ -42,6 +42,7 @@ struct torch_modules::shared_state {
   module_maker make;
   lent_module first; ///< The one that evaluates.
   std::mutex evaluating;
+  std::mutex making; ///< Held while `make` is called, which may have state of its own.
   std::vector<variable> variables;
   std::vector<std::unique_ptr<lent_module>> by_replica; ///< Each is looked at by its replica alone.
 
@@ -57,11 +58,16 @@ struct torch_modules::shared_state {
   lent_module& module_of(uint32_t replica) {
     auto& own = by_replica[replica];
     if (own) return *own;
-    auto made = std::make_unique<lent_module>(make, initial);
+    auto made = made_alone();
     check_equal(replica, made->forms(), first.forms());
     static_cast<void>(made->give_initial_values());
     own = std::move(made);
     return *own;
+  }
+
+  std::unique_ptr<lent_module> made_alone() {
+    std::scoped_lock alone{making};
+    return std::make_unique<lent_module>(make, initial);
   }
 };
 

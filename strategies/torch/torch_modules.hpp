@@ -43,7 +43,8 @@ public:
   /// Makes a variable for each parameter of a module, of its name ("layers.0.weight") and with its
   /// initial value; parameters that need no gradient become variables that are not trainable.
   /// @param owner Outlives the modules.
-  /// @param make Called once here, and once for each replica; makes equal modules.
+  /// @param make Called once here, and once for each replica, on its computing thread, one call
+  /// after the other; makes equal modules.
   /// Errors: throws `failure`: invalid_argument if `make` is empty or returns null, for a module
   /// without parameters, and for a parameter that shares its elements with another or has gaps
   /// between them; type_mismatch for one that is not f32, f64, i32 or i64; unimplemented for one

@@ -17,7 +17,9 @@
 #include "tests/strategies/torch/torch_and_doctest.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
+#include <thread>
 
 namespace torch_model_test {
 
@@ -457,6 +459,25 @@ TEST_SUITE("strategies/torch/torch_model") {
     CHECK(report.failure->message.find("differs from the first that was made: parameter 0 is "
                                        "'weights', f32 [2, 2], not 'weights', f32 [1, 2]")
           != std::string::npos);
+  }
+
+  TEST_CASE("modules are made one after the other, though replicas begin together") {
+    auto in = world::threads({.seed = 5});
+    parameter_server_strategy strategy{in, {.replicas = 4}};
+    std::atomic<int> making = 0;
+    int made = 0;
+    torch_model<net> model{strategy, [&] {
+                             CHECK(++making == 1);
+                             std::this_thread::yield();
+                             ++made;
+                             --making;
+                             return std::make_shared<net>();
+                           }};
+    sync_replicas_optimizer optimizer{rules::sgd{}, all_of_four};
+    auto report = train(strategy, optimizer, torch_step(model, model.loss(loss_of), optimizer, 5),
+                        {.steps = 1});
+    CHECK_FALSE(report.failure);
+    CHECK(made == 5);
   }
 
   TEST_CASE("a loss must be a scalar that depends on a parameter") {
