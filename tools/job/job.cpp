@@ -85,6 +85,18 @@ struct job::command_line {
     return {};
   }
 
+  // A run writes its values into a file, which a resumed one reads.
+  [[nodiscard]] expected<void> check_defaults() const {
+    for (const auto& option : all.options()) {
+      const auto texts = option.value.texts();
+      if (!option.in_files || texts.empty()) continue;
+      if (auto readable = option.value.store(texts); !readable)
+        return misuse(
+          fmt::format("the program's default of --{}{}", option.key, readable.error().message));
+    }
+    return {};
+  }
+
   // The first call reads; later ones have its result.
   expected<void> read() {
     if (!reading) reading = read_now();
@@ -97,7 +109,8 @@ struct job::command_line {
     for (auto& option : own)
       all.add(option.name, option.argument, option.help, std::move(option.value), "none");
     add_options(all, options);
-    auto done = read_job_command(all, command, argument_count, arguments);
+    auto done = check_defaults();
+    if (done) done = read_job_command(all, command, argument_count, arguments);
     if (!done || !command.answer.empty()) return done;
     done = settle(command, options);
     if (done) fit_to_cluster(command, options);
@@ -110,10 +123,9 @@ struct job::command_line {
     auto is_left_out = [this](std::string_view key) {
       return std::ranges::count(without_meaning(options.strategy), key) > 0;
     };
-    return config_text(all, command.origins,
-                       {.program = program,
-                        .is_left_out = is_left_out,
-                        .commented = config_comments(with_run_dir)});
+    return config_text(
+      all, command.origins,
+      {.program = program, .is_left_out = is_left_out, .commented = config_comments(with_run_dir)});
   }
 
   int argument_count;
@@ -138,12 +150,12 @@ job::job(int argument_count, const char* const* arguments, job_settings settings
   : command_line_(std::make_unique<command_line>(argument_count, arguments, settings)) {
   open_standard_streams();
   auto& line = *command_line_;
-  running_ = std::make_unique<running_job>(
-    job_request{.program = line.program,
-                .command = line.command,
-                .options = line.options,
-                .described = line.all,
-                .config = [&line] { return line.config(false); }});
+  running_
+    = std::make_unique<running_job>(job_request{.program = line.program,
+                                                .command = line.command,
+                                                .options = line.options,
+                                                .described = line.all,
+                                                .config = [&line] { return line.config(false); }});
   running_->describe({.measure = settings.measure, .evaluate = std::move(settings.evaluate)});
 }
 

@@ -24,8 +24,10 @@ struct job_request;
 
 /// Settings of a job that its program makes in code; every field is optional.
 struct job_settings {
-  std::string about;    ///< Says in --help what the program does.
-  job_options defaults; ///< Hold unless the command line or a file says otherwise.
+  std::string about; ///< Says in --help what the program does.
+  /// Hold unless the command line or a file says otherwise; `run` refuses one that its option does
+  /// not accept.
+  job_options defaults;
   quality_measure measure = quality_measures::loss; ///< Names losses and evaluations.
   /// Evaluates the variables, in order of creation, on held-out data.
   std::function<expected<double>(std::span<const tensor>)> evaluate;
@@ -70,7 +72,8 @@ public:
   /// value. @param name With dashes: "--width". @param argument Stands for the value in the help.
   /// @param place Holds the default, and gets the value when the command line is read.
   /// @pre The job reads the command line. Before `run` and `find_cluster`, which refuse a name that
-  /// exists already.
+  /// exists already, and a default out of range.
+  /// Units: a whole number, from 0 to 10^18; a finite number.
   void option(const std::string& name, const std::string& argument, const std::string& help,
               std::string& place);
   void option(const std::string& name, const std::string& argument, const std::string& help,
@@ -88,11 +91,11 @@ public:
   /// code.
   [[nodiscard]] expected<void> find_cluster();
 
-  /// Reads the command line unless it is read, runs the body, which is to call `train`, and prints the result. A body
-  /// that throws ends the job, and one line says why. A `failure` that it throws before it trains
-  /// counts as misuse, which no launcher tries again, unless it is `user_code` or `resource`. A job
-  /// runs once; jobs of a process run one after the other. Outside of the body, `world`, `server`,
-  /// `strategy` and `train` throw `failure` with failed_precondition.
+  /// Reads the command line unless it is read, runs the body, which is to call `train`, and prints
+  /// the result. A body that throws ends the job, and one line says why. A `failure` that it throws
+  /// before it trains counts as misuse, which no launcher tries again, unless it is `user_code` or
+  /// `resource`. A job runs once; jobs of a process run one after the other. Outside of the body,
+  /// `world`, `server`, `strategy` and `train` throw `failure` with failed_precondition.
   /// @returns The value for `main` to return: see `exit_code`.
   [[nodiscard]] int run(const std::function<void()>& body);
 

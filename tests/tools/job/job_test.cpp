@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
@@ -121,6 +122,28 @@ TEST_SUITE("tools/job/job") {
     }
   }
 
+  TEST_CASE("a default that a file could not give back is refused before the run") {
+    auto refuses = [](auto value, const std::string& line) {
+      taken_output output;
+      arguments given;
+      job job{given.words.size(), given.words.data()};
+      job.option("--limit", "NUMBER", "", value);
+      CHECK(job.run([] { FAIL("has begun"); }) == misused);
+      CHECK(output.said().starts_with("trainer: the program's default of --limit must be " + line));
+      CHECK_FALSE(std::filesystem::exists(given.run));
+    };
+    refuses(std::numeric_limits<uint64_t>::max(), "a whole number from 0 to ");
+    refuses(std::numeric_limits<double>::infinity(), "a number from ");
+    refuses(std::numeric_limits<double>::quiet_NaN(), "a number from ");
+    taken_output output;
+    arguments given;
+    job endless{given.words.size(),
+                given.words.data(),
+                {.defaults = {.deadline_seconds = std::numeric_limits<double>::infinity()}}};
+    CHECK(endless.run([] { FAIL("has begun"); }) == misused);
+    CHECK(output.said().starts_with("trainer: the program's default of --deadline must be "));
+  }
+
   TEST_CASE("a process knows its role before it runs, by the command line") {
     constexpr const char* cluster = "chief=127.0.0.1:1;worker=127.0.0.1:2,127.0.0.1:3";
     for (auto [task, is_chief] : {std::pair{"chief:0", true}, std::pair{"worker:1", false}}) {
@@ -130,8 +153,9 @@ TEST_SUITE("tools/job/job") {
       CHECK(job.is_chief() == is_chief);
       CHECK(job.options().replicas == 3); // shared evenly
       std::string place;
-      CHECK(refusal([&] { job.option("--late", "WORD", "", place); })
-              .starts_with("job: option(\"--late\") after the command line was read"));
+      CHECK(refusal([&] {
+              job.option("--late", "WORD", "", place);
+            }).starts_with("job: option(\"--late\") after the command line was read"));
     }
   }
 
