@@ -7,6 +7,7 @@
 #include "strategies/cluster/host_list.hpp"
 
 #include <fmt/format.h>
+#include <utility>
 
 namespace troupe {
 
@@ -65,7 +66,10 @@ declared_cluster declared_by_launcher(const std::string& launcher, const cluster
     if (auto id = resolver.task_id()) declared.task_id = static_cast<int64_t>(*id);
   } catch (const failure& failed) {
     declared.spec = {};
-    findings.push_back({cluster_finding::severity::problem, failed.reason()});
+    auto reason = failed.reason();
+    const auto source = launcher + ": "; // which begins the line of all findings
+    if (reason.message.starts_with(source)) reason.message.erase(0, source.size());
+    findings.push_back({cluster_finding::severity::problem, std::move(reason)});
   }
   return declared;
 }

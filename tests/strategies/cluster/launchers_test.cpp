@@ -107,6 +107,10 @@ TEST_SUITE("strategies/cluster/open_mpi_resolver") {
     CHECK(refused({}, mpirun("0", "many", "2"))
           == "failed_precondition: Open MPI: OMPI_COMM_WORLD_SIZE must be a whole number up to "
              "100000, not 'many'");
+    CHECK(resolved(mpirun("0", "many", "2"))
+            .problem_line()
+            .starts_with("Open MPI: OMPI_COMM_WORLD_SIZE must be a whole number up to 100000, not "
+                         "'many'"));
     CHECK(resolved(mpirun("0", "2", "2", "a:65535"))
             .problem_line()
             .starts_with("Open MPI: worker 1: 'a:65536' has no port from 1 to 65535"));
