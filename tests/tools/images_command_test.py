@@ -90,8 +90,8 @@ class Images(unittest.TestCase):
     def test_a_folder_without_a_data_set_is_refused_in_one_line(self):
         images = ["--learn", "images"]
         self.refused(2, "--learn images needs a data set: name the folder of its files with --data DIR", *images)
-        self.refused(2, "--data: cannot read nowhere/train-images-idx3-ubyte: No such file or directory", *images,
-                     "--data", "nowhere")
+        self.refused(2, "--data: cannot read nowhere/train-images-idx3-ubyte: No such file or directory; it is looked for in /",
+                     *images, "--data", "nowhere")
         self.refused(2, "--text has no meaning where images are learnt: leave it out, or take --learn language", *TINY,
                      "--text", "set")
         self.refused(2, "--data has no meaning where a language is learnt: leave it out, or take --learn images", "--data", "set")

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <system_error>
 #include <unistd.h>
 
 namespace troupe {
@@ -48,6 +49,12 @@ expected<std::string> file_content(const std::string& path, uint64_t bytes_max) 
     if (content.size() > bytes_max)
       return fail(errc::limit_exceeded, fmt::format("{} is longer than {} bytes", path, bytes_max));
   }
+}
+
+std::string searched_folder(const std::filesystem::path& path) {
+  if (!path.is_relative()) return {};
+  std::error_code unknown;
+  return "; it is looked for in " + std::filesystem::current_path(unknown).string();
 }
 
 } // namespace troupe

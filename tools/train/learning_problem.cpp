@@ -7,6 +7,7 @@
 #include "tools/images/image_set.hpp"
 #include "tools/language/language_model.hpp"
 #include "tools/language/language_step.hpp"
+#include "tools/system/file_content.hpp"
 #include "tools/train/text_corpus.hpp"
 
 #include <algorithm>
@@ -120,7 +121,12 @@ learning_problem problem_of(const train_options& options, const image_model& mod
 
 expected<learning_problem> load_image_problem(const train_options& options) {
   auto images = load_images(options.data);
-  if (!images) return fail(images.error().code, "--data: " + images.error().message);
+  if (!images) {
+    const auto& reason = images.error();
+    const auto folder
+      = reason.code == errc::not_found ? searched_folder(options.data) : std::string{};
+    return fail(reason.code, fmt::format("--data: {}{}", reason.message, folder));
+  }
   const image_model model{options.images, static_cast<int64_t>(images->training.height),
                           static_cast<int64_t>(images->training.width),
                           static_cast<int64_t>(images->classes)};

@@ -7,9 +7,7 @@
 #include "tools/train/train_options.hpp"
 
 #include <cmath>
-#include <filesystem>
 #include <fmt/format.h>
-#include <system_error>
 
 namespace troupe {
 
@@ -21,11 +19,9 @@ tl::unexpected<error> unreadable(const corpus_options& options, const error& rea
                                          "pass any file with --text FILE",
                                          options.path));
   }
-  std::error_code unknown;
-  if (reason.code == errc::not_found && std::filesystem::path{options.path}.is_relative())
-    return fail(reason.code, fmt::format("--text: {}; it is looked for in {}", reason.message,
-                                         std::filesystem::current_path(unknown).string()));
-  return fail(reason.code, "--text: " + reason.message);
+  const auto folder
+    = reason.code == errc::not_found ? searched_folder(options.path) : std::string{};
+  return fail(reason.code, fmt::format("--text: {}{}", reason.message, folder));
 }
 
 double bits_per_byte(uint64_t compressed, uint64_t original) {
