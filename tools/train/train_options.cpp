@@ -49,6 +49,15 @@ option_value setting_value(std::vector<optimizer_setting>& place) {
     [](const optimizer_setting& set) { return fmt::format("{}={}", set.name, set.value); });
 }
 
+// Widths of layers, or "none": a command line has no other word for an empty list.
+option_value widths_value(std::vector<int64_t>& place) {
+  auto value = whole_numbers_value(place, extents);
+  value.store = [store = value.store](const option_value::text_list& texts) {
+    return !texts.empty() && texts.back() == "none" ? store({}) : store(texts);
+  };
+  return value;
+}
+
 // The optimizers by the names of their rules.
 option_value optimizer_value(std::string_view& place) {
   return single_value(
@@ -145,8 +154,9 @@ void add_model_options(command_options& all, language_model_config& model) {
           whole_value(model.context, extents));
   all.add("--embedding", "WIDTH", "perceptron: numbers that stand for one byte",
           whole_value(model.embedding_size, extents));
-  all.add("--hidden", "WIDTHS", "perceptron: widths of the hidden layers, separated by commas",
-          whole_numbers_value(model.hidden_sizes, extents), "none");
+  all.add("--hidden", "WIDTHS",
+          "perceptron: widths of the hidden layers, separated by commas; none: no hidden layer",
+          widths_value(model.hidden_sizes), "none");
   all.add("--layers", "COUNT", "transformer: layers, each of attention and a hidden layer",
           whole_value(model.layers, {1, language_model_layers_max}));
   all.add("--heads", "COUNT", "transformer: heads of each attention, which divide the width",

@@ -99,8 +99,9 @@ TEST_SUITE("tools/train/command_line") {
     const auto path = (folder / "run.toml").string();
     test::write(folder / "run.toml", "batch = 16\nresume = \"runs/old\"\n");
     CHECK(message_of({"--config", path})
-          == path + ":2: resume: --config and --resume exclude each other: a run that goes on has "
-                    "the options of its config.toml; leave out this line, or --config");
+          == path
+               + ":2: resume: --config and --resume exclude each other: a run that goes on has "
+                 "the options of its config.toml; leave out this line, or --config");
   }
 
   TEST_CASE("the configuration of a run that goes on starts a new run") {
@@ -127,6 +128,12 @@ TEST_SUITE("tools/train/command_line") {
     CHECK(message_of({"-q"}).find("unknown option '-q'") == 0);
     CHECK(message_of({"---"}).find("unknown option") == 0);
     CHECK(message_of({"text.txt"}).find("unexpected argument 'text.txt'") == 0);
+  }
+
+  TEST_CASE("a perceptron may be asked for without hidden layers") {
+    const auto command = parse({"--hidden", "none"});
+    REQUIRE(command);
+    CHECK(command->options.model.hidden_sizes.empty());
   }
 
   TEST_CASE("says which option lacks its value") {
