@@ -17,6 +17,10 @@ std::string to_string(const cluster_task& task) {
   return fmt::format("{} {}", task.type, task.index);
 }
 
+resolved_cluster resolved_cluster::alone() {
+  return {.tasks = {{.type = "chief"}}, .own = 0};
+}
+
 bool resolved_cluster::has_problem() const {
   return std::ranges::any_of(findings, &cluster_finding::is_problem);
 }

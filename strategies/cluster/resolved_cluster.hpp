@@ -28,6 +28,9 @@ struct cluster_task {
 /// The result of asking all sources that may know the cluster. All processes of a job get the same
 /// list of tasks, so a position in it names a process.
 struct resolved_cluster {
+  /// The cluster of a process that knows of no other.
+  [[nodiscard]] static resolved_cluster alone();
+
   /// Chief, parameter servers, workers, evaluator, each type by index. Without any cluster one
   /// chief without an address: this process.
   std::vector<cluster_task> tasks;

@@ -60,10 +60,6 @@ std::function<double(uint64_t)> rate_of(const job_optimizer& optimizer) {
   return [plan = *optimizer.plan()](uint64_t step) { return learning_rate_at(plan, step); };
 }
 
-resolved_cluster alone() {
-  return {.tasks = {{.type = "chief"}}, .own = 0};
-}
-
 std::atomic_flag is_job_running;
 
 /// A run of a job. Signals ask a process to end, not a job: so one job runs at a time, and its
@@ -98,7 +94,7 @@ expected<void> running_job::find_cluster() {
 }
 
 void running_job::be_alone() {
-  cluster_ = alone();
+  cluster_ = resolved_cluster::alone();
 }
 
 uint64_t running_job::steps() const {
@@ -399,7 +395,7 @@ server& running_job::server() {
   settings.stop = signals_->token();
   // An evaluator takes no part in the training, so it is a cluster of its own.
   server_ = std::make_unique<troupe::server>(
-    world(), cluster_->is_evaluator() ? alone() : *cluster_, std::move(settings));
+    world(), cluster_->is_evaluator() ? resolved_cluster::alone() : *cluster_, std::move(settings));
   return *server_;
 }
 

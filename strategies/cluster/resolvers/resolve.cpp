@@ -96,10 +96,6 @@ resolved_cluster resolved(const declared_cluster& declared, findings_list findin
   return cluster;
 }
 
-resolved_cluster alone() {
-  return {.tasks = {{"chief", 0, ""}}, .own = 0};
-}
-
 } // namespace
 
 resolved_cluster resolve(const cluster_options& options, const environment_reader& environment) {
@@ -128,7 +124,7 @@ resolved_cluster resolve(const cluster_options& options, const environment_reade
     found = resolved(declared, std::move(findings));
   }
   if (!found) {
-    found = alone();
+    found = resolved_cluster::alone();
     if (!options.cluster.empty()) {
       found->source = "--cluster";
       add_problem(found->findings,
