@@ -258,7 +258,7 @@ struct TakeToken {
   # The step that its last gradient was for.
 
   notBefore @2 :Step;
-  # The largest `nextStep` that it was answered.  Where training is asynchronous a token for an earlier
+  # The largest `nextStep` that it was answered, or the step after one whose mean it reads.  Where training is asynchronous a token for an earlier
   # step does not do; under the policy `tensorflow` the replica waits until that step has begun, and then
   # takes the oldest token there is.  It is not asked for elsewhere.
 

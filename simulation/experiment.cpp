@@ -2,6 +2,7 @@
 // Running a scenario with several seeds, and adding up the reports.
 #include "simulation/experiment.hpp"
 
+#include "actors/policies/sync_policy.hpp"
 #include "actors/recording/seconds.hpp"
 #include "simulation/collective_job.hpp"
 #include "simulation/distributions/trace_resampling.hpp"
@@ -214,10 +215,17 @@ std::string_view reason_against_collectives(const experiment& experiment) {
 bool has_step_variance(const experiment& experiment) {
   const auto& sync = experiment.sync;
   if (sync.dynamic) return true;
+  const auto policy = traits_of(sync.policy);
   // A step is long if all replicas are late that it can do without, and one more.
   auto live = sync.total_num_replicas - experiment.dead;
   auto late = live > sync.replicas_to_aggregate ? live - sync.replicas_to_aggregate + 1 : 1;
-  return experiment.compute.tail_index(late) > 2;
+  if (policy.is_asynchronous() && policy.repeats) late = policy.keeps_pace() ? 1 : live;
+  const auto index = experiment.compute.tail_index(late);
+  if (policy.cancels() || late == 1 || std::isinf(index)) return index > 2;
+  // A replica that is not told to stop may have been late for steps before: the time that is left
+  // of a long one has a tail that is heavier by 1.
+  const auto of_one = experiment.compute.tail_index();
+  return std::min(index, of_one + (late - 1) * (of_one - 1)) > 2;
 }
 
 experiment_report run(const experiment& experiment) {

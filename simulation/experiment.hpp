@@ -140,7 +140,7 @@ struct experiment_report {
 
 /// False if step times have no variance, because so few replicas need to draw a long time for a
 /// long step, and times have so heavy a tail: their mean is known much worse than its interval
-/// says. Not known of a number of backups that changes, for which it is true.
+/// says. True if the number of backups changes: then it is not known.
 [[nodiscard]] bool has_step_variance(const experiment& experiment);
 
 /// Runs the experiment. Two experiments with one seed are of the same draws: every replica's n-th

@@ -19,8 +19,9 @@ namespace troupe {
 /// behind, stamped with the newest step. Where training is asynchronous, no replica is behind: each
 /// names the first step that it may go on with (`asynchronous_rule`).
 ///
-/// Where tokens are counted, a replica may name such a step, too. If only one gradient of it counts
-/// in a step, and that one is given, it waits for the step to end, and takes the oldest token then.
+/// Where tokens are counted, a replica may name such a step, too. If it gives a step one gradient
+/// only, since no other counts or it reads the step's mean, and that one is given, it waits for the
+/// step to end, and takes the oldest token then.
 /// So no replica takes two tokens of the current step, and those of an update are enough for all.
 ///
 /// `Waiter` holds all that the caller needs to answer a replica later; waiters are served in the

@@ -35,8 +35,9 @@ struct apply_outcome {
 
 /// Options of `apply_gradients`.
 struct apply_options {
-  /// Costs a sum of the step's gradients for each variable. Refused where a step takes more
-  /// gradients than there are replicas: one that waits for the sum would have to give another.
+  /// Costs a sum of the step's gradients for each variable. A replica that waits for the sum gives
+  /// the step no other gradient: refused where a step takes more gradients than there are replicas,
+  /// and the job stalls if fewer are left.
   bool read_aggregates = false;
 };
 

@@ -94,8 +94,9 @@ public:
   /// Reads the command line unless it is read, runs the body, which is to call `train`, and prints
   /// the result. A body that throws ends the job, and one line says why. A `failure` that it throws
   /// before it trains counts as misuse, which no launcher tries again, unless it is `user_code` or
-  /// `resource`. A job runs once; jobs of a process run one after the other. Outside of the body,
-  /// `world`, `server`, `strategy` and `train` throw `failure` with failed_precondition.
+  /// `resource`, or, in a job of several processes, about others (`is_about_others`). A job runs
+  /// once; jobs of a process run one after the other. Outside of the body, `world`, `server`,
+  /// `strategy` and `train` throw `failure` with failed_precondition.
   /// @returns The value for `main` to return: see `exit_code`.
   [[nodiscard]] int run(const std::function<void()>& body);
 

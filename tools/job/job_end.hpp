@@ -23,7 +23,7 @@ namespace troupe {
 
 /// Prints why a job did not begin. @param otherwise The code if the reason is neither a signal nor
 /// a missing process. A process that `bad_checkpoint` is given for has met the others: a
-/// failed_precondition is about its checkpoint. @returns The exit code.
+/// failed_precondition is taken to be about its checkpoint. @returns The exit code.
 [[nodiscard]] int refuse_job(std::string_view program, const error& reason,
                              const resolved_cluster& cluster, int signal_number,
                              exit_code otherwise);

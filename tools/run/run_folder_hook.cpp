@@ -107,6 +107,7 @@ void run_folder_hook::finish() {
 }
 
 void run_folder_hook::flush_all() {
+  flushed_ = std::chrono::steady_clock::now();
   warn_once(files_.metrics.flush());
   warn_once(files_.evaluations.flush());
   warn_once(files_.ledger.flush());
@@ -116,12 +117,7 @@ void run_folder_hook::flush_all() {
 
 // Blocks of lines fill slowly where steps take long.
 void run_folder_hook::flush_if_due() {
-  auto now = std::chrono::steady_clock::now();
-  if (now - flushed_ < unflushed_max) return;
-  flushed_ = now;
-  warn_once(files_.metrics.flush());
-  warn_once(files_.evaluations.flush());
-  warn_once(files_.ledger.flush());
+  if (std::chrono::steady_clock::now() - flushed_ >= unflushed_max) flush_all();
 }
 
 void run_folder_hook::write_curves(const step_record& step) {

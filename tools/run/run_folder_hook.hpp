@@ -46,9 +46,9 @@ struct run_folder_options {
 /// After a job has ended, its files are all that is left of it. This hook writes metrics.csv,
 /// evaluations.csv, ledger.csv, notices.csv, timeline.json and the curves for TensorBoard while the
 /// job runs, and replicas.csv when it ends, and adds up the summary. A step brings records to the
-/// disk if that was done 5 seconds ago or before; a notice and trouble always do. So a process that
-/// is killed loses records of the last seconds before its last step at most, and a job that hangs
-/// loses none once it has said so.
+/// disk if the last time was 5 seconds ago or more; a notice and trouble always do. So a process
+/// that is killed loses records of the last seconds before its last step at most, and a job that
+/// hangs loses none once it has said so.
 ///
 /// A full disk must not end a training that has run for hours: a warning reports the first failure
 /// of a file, which ends there. Thread: any; calls wait for each other.

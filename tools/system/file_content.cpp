@@ -51,10 +51,11 @@ expected<std::string> file_content(const std::string& path, uint64_t bytes_max) 
   }
 }
 
-std::string searched_folder(const std::filesystem::path& path) {
-  if (!path.is_relative()) return {};
+std::string unreadable_reason(const error& reason, const std::filesystem::path& path) {
+  if (reason.code != errc::not_found || !path.is_relative()) return reason.message;
   std::error_code unknown;
-  return "; it is looked for in " + std::filesystem::current_path(unknown).string();
+  return fmt::format("{}; it is looked for in {}", reason.message,
+                     std::filesystem::current_path(unknown).string());
 }
 
 } // namespace troupe

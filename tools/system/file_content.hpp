@@ -15,8 +15,9 @@ namespace troupe {
 /// than `bytes_max`, `resource` if the system refuses; each message names the path.
 [[nodiscard]] expected<std::string> file_content(const std::string& path, uint64_t bytes_max);
 
-/// Ends a line about a file that is not there, because a job may go on in another folder:
-/// "; it is looked for in /home/me". Empty for a path that is not relative.
-[[nodiscard]] std::string searched_folder(const std::filesystem::path& path);
+/// The reason why a file or a folder could not be read, with the folder that it is looked for in
+/// if a relative path leads to none: a job may go on in another folder.
+/// "cannot read a.txt: No such file or directory; it is looked for in /home/me"
+[[nodiscard]] std::string unreadable_reason(const error& reason, const std::filesystem::path& path);
 
 } // namespace troupe

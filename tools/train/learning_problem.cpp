@@ -121,12 +121,8 @@ learning_problem problem_of(const train_options& options, const image_model& mod
 
 expected<learning_problem> load_image_problem(const train_options& options) {
   auto images = load_images(options.data);
-  if (!images) {
-    const auto& reason = images.error();
-    const auto folder
-      = reason.code == errc::not_found ? searched_folder(options.data) : std::string{};
-    return fail(reason.code, fmt::format("--data: {}{}", reason.message, folder));
-  }
+  if (!images)
+    return fail(images.error().code, "--data: " + unreadable_reason(images.error(), options.data));
   const image_model model{options.images, static_cast<int64_t>(images->training.height),
                           static_cast<int64_t>(images->training.width),
                           static_cast<int64_t>(images->classes)};

@@ -19,9 +19,7 @@ tl::unexpected<error> unreadable(const corpus_options& options, const error& rea
                                          "pass any file with --text FILE",
                                          options.path));
   }
-  const auto folder
-    = reason.code == errc::not_found ? searched_folder(options.path) : std::string{};
-  return fail(reason.code, fmt::format("--text: {}{}", reason.message, folder));
+  return fail(reason.code, "--text: " + unreadable_reason(reason, options.path));
 }
 
 double bits_per_byte(uint64_t compressed, uint64_t original) {

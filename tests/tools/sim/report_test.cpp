@@ -80,8 +80,8 @@ TEST_SUITE("tools/sim/report") {
   }
 
   TEST_CASE("times without a mean, and steps without a variance, point to the median") {
-    auto told = [](const char* compute, const char* aggregate) {
-      return table({"--replicas", "4", "--aggregate", aggregate, "--policy", "cancel", "--steps",
+    auto told = [](const char* compute, const char* aggregate, const char* policy = "cancel") {
+      return table({"--replicas", "4", "--aggregate", aggregate, "--policy", policy, "--steps",
                     "40", "--compute", compute});
     };
     const auto* mean = "\nthe computing times have no mean: look at the median\n";
@@ -94,6 +94,9 @@ TEST_SUITE("tools/sim/report") {
     CHECK(says(told("task-tail", "4"), variance));
     CHECK_FALSE(says(told("task-tail", "3"), variance)); // the lesser of two draws has one
     CHECK(says(told("common(task-tail)", "3"), variance));
+    CHECK(says(told("task-tail", "3", "latest_token"), variance)); // a late one stays late
+    CHECK(says(told("task-tail", "1", "ssp"), variance));          // all wait for the slowest
+    CHECK_FALSE(says(told("task-tail", "4", "k_batch_async"), variance));
     CHECK(says(told("pareto(1, 1) slow={1}*2", "3"), mean));
     for (const auto* compute : {"0 * pareto(1, 0.5)", "chen2016-like", "pareto(1, 1.26, 100)"})
       CHECK_FALSE(says(told(compute, "4"), "look at the median"));
