@@ -182,6 +182,7 @@ task<tensor> cross_replica_context::apply(variable target, change operation,
 task<distributed_value<gradient>>
 cross_replica_context::reduce_to(reduce_op op, distributed_value<gradient> value, destinations to,
                                  communication_options options) {
+  options.validate();
   auto count = to.devices().size();
   if (auto as_it_is = reduced_as_it_is(op, value, strategy_))
     co_return distributed_value<gradient>::mirrored(std::move(*as_it_is), count);
@@ -206,6 +207,7 @@ task<distributed_value<tensor>> cross_replica_context::reduce_to(reduce_op op,
 task<std::vector<distributed_value<gradient>>> cross_replica_context::batch_reduce_to(
   reduce_op op, std::vector<std::pair<distributed_value<gradient>, destinations>> values,
   communication_options options) {
+  options.validate();
   std::vector<distributed_value<gradient>> results(values.size());
   std::vector<replica_gradients> gradients;
   std::vector<size_t> places;

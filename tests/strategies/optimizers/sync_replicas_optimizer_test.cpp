@@ -473,7 +473,7 @@ TEST_SUITE("strategies/optimizers/sync_replicas_optimizer") {
     auto asking = [](const small_job& job) {
       return
         [optimizer = job.optimizer, weights = job.weights](replica_context& context) -> task<void> {
-          std::vector<gradient_and_variable> gradients{{make_tensor({1}, {1.0}), weights}};
+          std::vector<gradient_and_variable> gradients{{array({1}, {1}, dtype::f64), weights}};
           auto computing = context.compute([](std::stop_token) { return true; });
           co_await computing;
           auto applying = optimizer.apply_gradients(context, gradients, {.read_aggregates = true});
