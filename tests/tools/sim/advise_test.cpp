@@ -3,6 +3,7 @@
 // Method: command lines with small simulations with a known answer.
 #include "messages/errors/failure.hpp"
 #include "tests/doctest.hpp"
+#include "tests/tools/sim/parsed_command.hpp"
 #include "tools/sim/advise.hpp"
 
 namespace sim_advise_test {
@@ -10,13 +11,7 @@ namespace sim_advise_test {
 namespace {
 
 using namespace troupe;
-
-sim_command parsed(std::vector<const char*> arguments) {
-  arguments.insert(arguments.begin(), "advise");
-  auto command = parse_sim_options(static_cast<int>(arguments.size()), arguments.data());
-  REQUIRE_MESSAGE(command, (command ? "" : command.error().message));
-  return *command;
-}
+using troupe::test::parsed;
 
 std::string answer(const std::vector<const char*>& arguments) {
   auto command = parsed(arguments);

@@ -4,6 +4,7 @@
 // Method: small simulations; the files that they leave.
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
+#include "tests/tools/sim/parsed_command.hpp"
 #include "tools/sim/fit.hpp"
 #include "tools/sim/plots/goodput_plot.hpp"
 #include "tools/sim/plots/plot_list.hpp"
@@ -18,13 +19,7 @@ namespace sim_plots_test {
 namespace {
 
 using namespace troupe;
-
-sim_command parsed(std::vector<const char*> arguments) {
-  arguments.insert(arguments.begin(), "sim");
-  auto command = parse_sim_options(static_cast<int>(arguments.size()), arguments.data());
-  REQUIRE_MESSAGE(command, (command ? "" : command.error().message));
-  return *command;
-}
+using troupe::test::parsed;
 
 std::vector<sim_row> simulated(const sim_command& command) {
   std::vector<sim_row> rows;

@@ -2,6 +2,7 @@
 // Goal: the table and the JSON of `troupe sim` say what a reader must know to trust the figures,
 // and to repeat them. Method: small simulations by their command lines.
 #include "tests/doctest.hpp"
+#include "tests/tools/sim/parsed_command.hpp"
 #include "tools/options/config_file.hpp"
 #include "tools/sim/report.hpp"
 
@@ -12,14 +13,8 @@ namespace sim_report_test {
 namespace {
 
 using namespace troupe;
+using troupe::test::parsed;
 using json = nlohmann::json;
-
-sim_command parsed(std::vector<const char*> arguments) {
-  arguments.insert(arguments.begin(), "sim");
-  auto command = parse_sim_options(static_cast<int>(arguments.size()), arguments.data());
-  REQUIRE_MESSAGE(command, (command ? "" : command.error().message));
-  return *command;
-}
 
 std::vector<sim_row> simulated(const sim_command& command) {
   std::vector<sim_row> rows;
