@@ -2,8 +2,8 @@
 // Rows brought to mean 0 and variance 1, then scaled and shifted by learned vectors.
 #pragma once
 
-#include "kernels/math/rows.hpp"
 #include "kernels/tensor/context.hpp"
+#include "kernels/tensor/row_sizes.hpp"
 #include "messages/errors/assert.hpp"
 
 #include <cstddef>

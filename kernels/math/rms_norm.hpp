@@ -2,8 +2,8 @@
 // Rows brought to a root mean square of 1, then scaled by a learned vector.
 #pragma once
 
-#include "kernels/math/rows.hpp"
 #include "kernels/tensor/context.hpp"
+#include "kernels/tensor/row_sizes.hpp"
 
 #include <span>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations that take a matrix row by row.
+// The sizes of arrays that are taken row by row.
 #pragma once
 
 #include "messages/errors/assert.hpp"
