@@ -101,7 +101,7 @@ TEST_SUITE("tools/gpu_training") {
   }
 
   TEST_CASE("a job on a GPU has the CPU's loss curve in every precision, but for roundings") {
-    constexpr uint64_t steps = 10;
+    constexpr uint64_t steps = 4;
     for (const auto& [of, precision] : {std::pair{model, product_precision::tf32},
                                         {model, product_precision::bf16},
                                         {model, product_precision::f16},
@@ -122,7 +122,7 @@ TEST_SUITE("tools/gpu_training") {
   }
 
   TEST_CASE("variables that lie on the replicas' GPU come to the bits of those of the host") {
-    constexpr uint64_t steps = 10;
+    constexpr uint64_t steps = 4;
     for (const auto& [of, is_mirrored] :
          {std::pair{model, false}, {small_transformer, false}, {small_transformer, true}}) {
       CAPTURE(describe(of));

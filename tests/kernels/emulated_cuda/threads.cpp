@@ -24,11 +24,12 @@ constexpr unsigned lanes_max = 32;
 
 uint64_t order_state = 1;
 
-uint64_t next_random() {
+/// A random number below `end`. Of 32 bits, which a processor divides much faster than 64.
+uint32_t random_below(size_t end) {
   order_state ^= order_state << 13;
   order_state ^= order_state >> 7;
   order_state ^= order_state << 17;
-  return order_state;
+  return static_cast<uint32_t>(order_state >> 32) % static_cast<uint32_t>(end);
 }
 
 // To ThreadSanitizer, each thread of a block is a thread of its own, and only barriers put in order
@@ -189,7 +190,7 @@ void release(waits_for what, unsigned first, unsigned last) {
 
 fiber* take_ready() {
   if (now.ready.empty()) return nullptr;
-  std::swap(now.ready[next_random() % now.ready.size()], now.ready.back());
+  std::swap(now.ready[random_below(now.ready.size())], now.ready.back());
   auto* next = now.ready.back();
   now.ready.pop_back();
   return next;
@@ -202,7 +203,7 @@ void run_block(const std::function<void()>& body, unsigned threads) {
          .on = std::vector<fiber*>(threads)};
   std::iota(now.order.begin(), now.order.end(), 0U);
   for (unsigned i = threads; i > 1; --i)
-    std::swap(now.order[i - 1], now.order[next_random() % i]);
+    std::swap(now.order[i - 1], now.order[random_below(i)]);
   now.warps.resize((threads + lanes_max - 1) / lanes_max);
   for (unsigned thread = 0; thread < threads; ++thread)
     ++now.warps[thread / lanes_max].lanes;
