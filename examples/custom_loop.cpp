@@ -45,7 +45,7 @@ int main() {
 
   constexpr int64_t global_batch = 60;
   auto training = strategy.experimental_distribute_dataset(
-    clusters(600, 1).shuffle(600, 1).batch(global_batch));
+    clusters(601, 1).shuffle(601, 1).batch(global_batch));
   auto test = strategy.experimental_distribute_dataset(clusters(100, 2).batch(32));
 
   auto train_step = [=](replica_context& context, element batch) -> task<void> {
@@ -59,7 +59,7 @@ int main() {
     };
     auto minimizing = momentum.minimize(context, share_of_mean, weights);
     auto own = co_await minimizing;
-    auto mean = share > 0 ? own / share : 0; // a replica may have no rows
+    auto mean = share > 0 ? own / share : 0; // one replica has no rows in the last step
     auto updating = loss.update_state(context, mean, share);
     co_await updating;
   };

@@ -69,7 +69,7 @@ int take_part() {
   optimizer momentum{rules::momentum{.learning_rate = 0.1}};
   mean_metric loss{strategy, "loss"};
   auto training = strategy.experimental_distribute_dataset(
-    clusters(576, 1).shuffle(576, 1).batch(global_batch)); // each process reads its share
+    clusters(577, 1).shuffle(577, 1).batch(global_batch)); // each process reads its share
 
   auto step = [=](replica_context& context, element batch) -> task<void> {
     // The share of a replica's rows in all rows, so that the sum of the losses is their mean.
@@ -80,7 +80,7 @@ int take_part() {
     };
     auto minimizing = momentum.minimize(context, share_of_mean, weights);
     auto own = co_await minimizing;
-    auto mean = share > 0 ? own / share : 0; // a replica may have no rows
+    auto mean = share > 0 ? own / share : 0; // some replicas have no rows in the last step
     auto updating = loss.update_state(context, mean, share);
     co_await updating;
   };

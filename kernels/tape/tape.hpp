@@ -186,7 +186,8 @@ public:
   /// The mean of all elements. Shape: any but empty -> []
   expression mean(expression input);
 
-  /// The mean over the rows of -log softmax(logits)[label], in nats.
+  /// The mean over the rows of -log softmax(logits)[label], in nats; 0 without rows, so that a
+  /// replica whose batch is empty changes nothing.
   /// Shape: logits [rows, classes], labels [rows] i64 -> []
   /// @param placed The labels where the tape computes, if they lie there; else they are copied.
   expression softmax_cross_entropy(expression logits, const tensor& labels,

@@ -302,7 +302,9 @@ expected<void> check_row_sums(const tensor& input) {
 
 expected<void> check_mean(const tensor& input) {
   if (input.element_count() > 0) return {};
-  return refuse("mean", describe(input) + " has no elements");
+  return refuse("mean", describe(input)
+                          + " has no elements; for a sum over the rows that all replicas have, "
+                            "divide one of row_sums by their number");
 }
 
 expected<void> check_labels(const tensor& logits, const tensor& labels) {
@@ -310,8 +312,7 @@ expected<void> check_labels(const tensor& logits, const tensor& labels) {
     return fail(errc::type_mismatch,
                 "softmax_cross_entropy: labels are i64, not " + describe(labels));
   if (auto here = check_on_host("softmax_cross_entropy", "labels", labels); !here) return here;
-  if (logits.rank() == 2 && labels.rank() == 1 && logits.extents()[0] == labels.extents()[0]
-      && labels.element_count() > 0)
+  if (logits.rank() == 2 && labels.rank() == 1 && logits.extents()[0] == labels.extents()[0])
     return {};
   return refuse("softmax_cross_entropy", "needs logits [rows, classes] and labels [rows], not "
                                            + describe(logits) + " and " + describe(labels));

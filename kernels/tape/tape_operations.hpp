@@ -323,7 +323,9 @@ expression basic_tape<Context>::softmax_cross_entropy(expression logits, const t
     return refuse(detail::outside("softmax_cross_entropy", labels, found, classes).value());
   labels = placed.data() == nullptr ? detail::placed(on_, labels) : placed.reshape(given.extents());
   auto forward = detail::classify(on_, at(logits), labels);
-  return record(detail::mean_of(on_, forward.losses), {logits},
+  auto mean = labels.element_count() > 0 ? detail::mean_of(on_, forward.losses)
+                                         : detail::filled(on_, at(logits).type(), {}, 0);
+  return record(mean, {logits},
                 [this, logits, labels, probabilities = forward.probabilities](const tensor& g) {
                   auto losses = detail::mean_gradient_of(on_, g, labels.extents());
                   contribute(logits, detail::classify_gradient(on_, probabilities, labels, losses));

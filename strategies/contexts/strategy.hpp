@@ -190,7 +190,7 @@ public:
 
   /// Reduces each replica's value along `axes` first. Replicas may have different numbers of
   /// elements there, even none: a mean divides by the number of elements that there are in all.
-  /// @param axes Negative ones count from the last.
+  /// @param axes Negative ones count from the last; none is there twice.
   /// Errors: as above; invalid_argument ("`axis` = 2 out of range for `value` with rank 2").
   template <class T>
   [[nodiscard]] auto reduce(reduce_op op, const T& value, std::vector<int64_t> axes) {

@@ -22,7 +22,11 @@ std::vector<bool> summed(const std::vector<int64_t>& axes, size_t rank) {
     if (axis < -count || axis >= count)
       throw_failure(errc::invalid_argument, "`axis` = {} out of range for `value` with rank {}",
                     axis, rank);
-    result[static_cast<size_t>(axis < 0 ? axis + count : axis)] = true;
+    auto dimension = static_cast<size_t>(axis < 0 ? axis + count : axis);
+    if (result[dimension])
+      throw_failure(errc::invalid_argument, "dimension {} is among the axes of a reduction twice",
+                    dimension);
+    result[dimension] = true;
   }
   return result;
 }

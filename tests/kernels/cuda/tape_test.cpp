@@ -6,6 +6,7 @@
 #include "tests/kernels/closeness.hpp"
 #include "tests/kernels/cuda/device_arrays.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
@@ -283,6 +284,23 @@ TEST_SUITE("kernels/tape/cuda_tape") {
     const auto& found = std::get<indexed_slices>(got->front());
     CHECK(std::ranges::equal(found.indices.values<int64_t>(), wanted.indices.values<int64_t>()));
     CHECK(agree<float>(found.values, wanted.values, {roundings<float>(4), 0}));
+  }
+
+  TEST_CASE("a batch without rows has a loss of 0, which no parameter changes") {
+    cuda_tape tape{{}, gpu()};
+    auto weights = tape.parameter(on_gpu(random_tensor<float>({2, 3}, "weights")));
+    auto bias = tape.parameter(on_gpu(random_tensor<float>({3}, "bias")));
+    auto logits = tape.linear(tape.constant(on_gpu(zeros({0, 2}))), weights, bias);
+    auto loss = tape.softmax_cross_entropy(logits, zeros({0}, dtype::i64));
+    auto value = tape.value(loss);
+    REQUIRE_MESSAGE(value, (value ? "" : value.error().message));
+    auto gradients = tape.gradients(loss, {weights, bias});
+    REQUIRE(gradients);
+    CHECK(fetched(*value).values<float>()[0] == 0);
+    for (const auto& of_one : *gradients) {
+      auto here = fetched(std::get<tensor>(of_one));
+      CHECK(std::ranges::all_of(here.values<float>(), [](float element) { return element == 0; }));
+    }
   }
 
   TEST_CASE("a tensor on the wrong side is refused, and the line says which side is right") {
