@@ -45,17 +45,24 @@ struct awaited<task<T>> {
 
 } // namespace detail
 
-/// Refuses an empty `std::function` where it is given: a call of it would not say which one it is.
-/// Errors: throws `failure` with invalid_argument.
-template <class Signature>
-void check_given(const char* call, const std::function<Signature>& function) {
-  if (!function)
-    throw failure{{errc::invalid_argument, std::string{call} + " was given an empty function"}};
-}
+namespace detail {
 
-/// Functions of other types are never empty.
 template <class Function>
-void check_given(const char* /*call*/, const Function& /*function*/) {}
+inline constexpr bool may_be_empty = std::is_pointer_v<Function>;
+
+template <class Signature>
+inline constexpr bool may_be_empty<std::function<Signature>> = true;
+
+} // namespace detail
+
+/// Refuses an empty `std::function`, or a null pointer to a function, where it is given: a call of
+/// it would not say which one it is. Errors: throws `failure` with invalid_argument.
+template <class Function>
+void check_given(const char* call, const Function& function) {
+  if constexpr (detail::may_be_empty<Function>)
+    if (!function)
+      throw failure{{errc::invalid_argument, std::string{call} + " was given an empty function"}};
+}
 
 /// The type of the result of `Function`, called with a context and arguments, and awaited if it is
 /// a coroutine; `std::monostate` if it returns nothing.

@@ -29,6 +29,8 @@ namespace {
 // of their own.
 constexpr uint32_t owners_in_a_row = 4;
 
+std::atomic<uint64_t> strategies_made = 0; // in this process
+
 // Runs a user's call that waits for actors: a coroutine in an actor of its own.
 task<void> run_body(activity& activity, strategy& strategy, context_frame entered,
                     cross_replica_body body,
@@ -81,7 +83,7 @@ task<void> compute_for(strategy* owner, activity& host, std::function<void()> wo
 } // namespace
 
 strategy::strategy(troupe::world& world, strategy_layout layout)
-  : world_(world), layout_(checked(std::move(layout))),
+  : world_(world), number_(strategies_made++), layout_(checked(std::move(layout))),
     num_replicas_(static_cast<uint32_t>(layout_.worker_devices.size())),
     devices_(world, layout_.compute_devices, layout_.device_deadline),
     owner_devices_(world, layout_.variable_devices, layout_.device_deadline, "gpu of variables",

@@ -293,6 +293,9 @@ public:
 
   [[nodiscard]] const strategy_layout& layout() const { return layout_; }
 
+  /// A number that no other strategy of this process has or had.
+  [[nodiscard]] uint64_t number() const { return number_; }
+
   /// The devices that its replicas compute on.
   [[nodiscard]] replica_devices& devices() { return devices_; }
 
@@ -368,6 +371,7 @@ private:
   [[nodiscard]] job_time timeout() const;
 
   troupe::world& world_;
+  uint64_t number_;
   strategy_layout layout_;
   uint32_t num_replicas_; ///< Replicas of this process.
   replica_devices devices_;

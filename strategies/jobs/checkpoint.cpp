@@ -16,8 +16,10 @@
 #include "strategies/values/deferred_restore.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <fmt/format.h>
 #include <map>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -252,7 +254,14 @@ void restore_snapshot(strategy& strategy, const job_snapshot& from,
 std::optional<uint64_t> restore_checkpoint(strategy& strategy, const std::filesystem::path& folder,
                                            std::span<const sharded_variable> sharded) {
   context_check::blocking("restore_checkpoint", strategy);
-  auto found = find_checkpoint(folder);
+  std::vector<std::string> passed_over;
+  auto found
+    = find_checkpoint(folder, [&](const std::string& line) { passed_over.push_back(line); });
+  if (!found && !passed_over.empty())
+    throw_failure(errc::malformed, "no checkpoint in {} is whole: {}", folder.string(),
+                  passed_over.front());
+  for (const auto& line : passed_over)
+    std::fprintf(stderr, "warning: %s\n", line.c_str());
   auto step = found ? std::optional{found->snapshot.step} : std::nullopt;
   check_same_step(strategy, step);
   if (found) restore_snapshot(strategy, found->snapshot, sharded);

@@ -32,10 +32,11 @@ void save_checkpoint(strategy& strategy, const std::filesystem::path& folder, ui
 /// yet waits: a variable made later under its name, also in shards by `sharded_variable::make`,
 /// begins with it, slots and all (`strategy_extended::deferred`).
 /// @param sharded Shards that get their rows of the array that was saved.
-/// @returns The step that it was saved under; nothing if there is no checkpoint.
-/// Errors: throws `failure`: wrong_context; not_found if a variable is not in it;
-/// type_mismatch and invalid_argument if one has changed its form; as `find_checkpoint`. Then no
-/// variable is changed but those before the one at fault.
+/// @returns The step that it was saved under; nothing if there is no checkpoint. Newer ones that
+/// are damaged are passed over, with a warning on standard error.
+/// Errors: throws `failure`: wrong_context; malformed if there are checkpoints and none is whole;
+/// not_found if a variable is not in it; type_mismatch and invalid_argument if one has changed its
+/// form; as `find_checkpoint`. Then no variable is changed but those before the one at fault.
 [[nodiscard]] std::optional<uint64_t>
 restore_checkpoint(strategy& strategy, const std::filesystem::path& folder,
                    std::span<const sharded_variable> sharded = {});

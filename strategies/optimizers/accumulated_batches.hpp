@@ -21,8 +21,8 @@ public:
   /// @param count Batches of one update; at least 1.
   explicit accumulated_batches(uint32_t count) : count_(count) {}
 
-  /// The strategy, whose address tells it from others, and its replica or worker.
-  using giver = std::pair<const strategy*, uint32_t>;
+  /// The number of a strategy, and its replica or worker.
+  using giver = std::pair<uint64_t, uint32_t>;
 
   /// Adds the gradients of a batch. @returns The sums, if the batch is the last of an update.
   /// @param failed_runs Runs that have failed so far. After another one, a replica begins again:

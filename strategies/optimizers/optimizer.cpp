@@ -452,7 +452,8 @@ optimizer::apply_gradients(replica_context& context,
   auto state = state_;
   auto replica = context.replica_id_in_sync_group();
   auto failed = context.strategy().failed_runs();
-  auto complete = state->batches.add({&context.strategy(), replica}, std::move(gradients), failed);
+  auto complete
+    = state->batches.add({context.strategy().number(), replica}, std::move(gradients), failed);
   if (!complete) co_return false;
   auto apply = [state](cross_replica_context& cross, distributed_value<replica_pushes> pushes) {
     return state->apply_together(cross, pushes.local_results(), false);
@@ -505,7 +506,7 @@ optimizer::apply_gradients(closure_context& context,
   for (const auto& [gradient, variable] : gradients)
     check_on_host(gradient);
   auto worker = context.worker_index();
-  auto complete = state->batches.add({&context.strategy(), worker}, std::move(gradients));
+  auto complete = state->batches.add({context.strategy().number(), worker}, std::move(gradients));
   if (!complete) co_return false;
   std::vector<replica_pushes> pushes{make_pushes(worker, *complete)};
   complete.reset(); // from here on the messages hold the gradients

@@ -58,6 +58,7 @@ bool is_part(std::string_view name) {
 
 int64_t shard_count(const std::string& name, const tensor& initial,
                     const partitioner& partitioner) {
+  if (!partitioner) return 1;
   auto partitions = partitioner(initial.extents(), initial.type());
   if (partitions.size() != initial.rank() || partitions.empty())
     throw_failure(errc::invalid_argument,

@@ -29,11 +29,11 @@ public:
   explicit sharded_variable(std::vector<variable> shards);
 
   /// Makes the shards that a partitioner wants: "table/part_0", "table/part_1"; just "table" if it
-  /// wants one. All processes make them, as they make all variables. If a checkpoint was restored
-  /// before, each shard begins with its rows of the array that is saved there under the table's
-  /// name.
-  /// Errors: throws `failure`: as `strategy::make_variable`; invalid_argument if the partitioner
-  /// wants none, cuts along another axis, or makes more shards than there are rows.
+  /// wants one, or there is none. All processes make them, as they make all variables. If a
+  /// checkpoint was restored before, each shard begins with its rows of the array that is saved
+  /// there under the table's name. Errors: throws `failure`: as `strategy::make_variable`;
+  /// invalid_argument if the partitioner wants none, cuts along another axis, or makes more shards
+  /// than there are rows.
   [[nodiscard]] static sharded_variable make(strategy& strategy, const std::string& name,
                                              const tensor& initial, const partitioner& partition,
                                              const variable_options& options = {});

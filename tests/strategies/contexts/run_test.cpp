@@ -234,6 +234,9 @@ TEST_SUITE("strategies/contexts/run") {
     };
     CHECK(refused([&] { strategy.run(std::function<int(replica_context&)>{}); })
           == "a run on all replicas was given an empty function");
+    int (*no_function)(replica_context&) = nullptr;
+    CHECK(refused([&] { strategy.run(no_function); })
+          == "a run on all replicas was given an empty function");
     CHECK(refused([&] { strategy.cross_replica(std::function<int(cross_replica_context&)>{}); })
           == "cross_replica was given an empty function");
     CHECK(refused([&] {

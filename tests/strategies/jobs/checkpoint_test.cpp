@@ -8,6 +8,7 @@
 #include "tests/strategies/every_strategy.hpp"
 #include "tests/strategies/small_job.hpp"
 
+#include <fmt/format.h>
 #include <fstream>
 
 namespace checkpoint_test {
@@ -34,6 +35,31 @@ float number_in(strategy& strategy, const variable& source) {
 } // namespace
 
 TEST_SUITE("strategies/jobs/checkpoint") {
+  TEST_CASE("a damaged checkpoint is passed over, and refused if no other is there") {
+    scratch_folder folder;
+    auto world = world::virtual_time();
+    one_device_strategy strategy{world};
+    auto weights = strategy.make_variable("w", zeros({1}));
+    save_checkpoint(strategy, folder.path(), 1);
+    strategy.assign(weights, 5);
+    save_checkpoint(strategy, folder.path(), 2);
+    for (auto step : {2, 1}) {
+      auto file = folder / fmt::format("checkpoint-{}.safetensors", step);
+      auto bytes = content(file);
+      bytes.resize(bytes.size() - 5);
+      write(file, bytes);
+      if (step == 2) {
+        CHECK(restore_checkpoint(strategy, folder.path()) == 1);
+        CHECK(number_in(strategy, weights) == 0);
+      }
+    }
+    auto refused
+      = refusal_of([&] { static_cast<void>(restore_checkpoint(strategy, folder.path())); });
+    CHECK(refused.code == errc::malformed);
+    CHECK(
+      refused.message.starts_with("no checkpoint in " + folder.path().string() + " is whole: "));
+  }
+
   TEST_CASE("variables and slots go on under whatever strategy") {
     scratch_folder folder;
     auto world = world::virtual_time();

@@ -240,6 +240,19 @@ TEST_SUITE("strategies/optimizers/optimizer") {
     CHECK(first_of(strategy.read(weights)) == -3);
   }
 
+  TEST_CASE("a strategy does not go on with the batches of one that stood in the same place") {
+    auto world = world::virtual_time();
+    optimizer every_second{rules::sgd{.learning_rate = 1}, {.accumulation_steps = 2}};
+    for (int i = 0; i < 2; ++i) {
+      mirrored_strategy strategy{world, {cpu_devices(2)}};
+      auto weights = strategy.make_variable("w", zeros({2}));
+      for (float expected : {0, -3, -3}) { // each ends within an update
+        apply_own(strategy, every_second, weights);
+        CHECK(first_of(strategy.read(weights)) == expected);
+      }
+    }
+  }
+
   TEST_CASE("a batch that cannot be added to those before names its variable, and adds nothing") {
     auto world = world::virtual_time();
     mirrored_strategy strategy{world, {cpu_devices(2)}};

@@ -162,10 +162,12 @@ TEST_SUITE("strategies/variables/sharded_variable") {
 
   TEST_CASE("a table that is not cut is a variable of its own name") {
     stage one;
-    auto whole
-      = sharded_variable::make(one.strategy, "whole", counting(), fixed_shards_partitioner(1));
-    REQUIRE(whole.shards().size() == 1);
-    CHECK(whole.shards()[0].name() == "whole");
+    for (const auto& [name, cut] :
+         {std::pair{"whole", fixed_shards_partitioner(1)}, {"uncut", partitioner{}}}) {
+      auto whole = sharded_variable::make(one.strategy, name, counting(), cut);
+      REQUIRE(whole.shards().size() == 1);
+      CHECK(whole.shards()[0].name() == name);
+    }
   }
 
   TEST_CASE("changes are cut by rows") {
