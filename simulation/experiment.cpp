@@ -77,6 +77,9 @@ void add(experiment_report& report, const scenario_report& run, uint64_t seed) {
   report.events += run.events;
   report.lost += run.lost;
   report.restarts += run.restarts;
+  report.undone_steps += run.undone_steps;
+  report.undone_accepted += run.undone_accepted;
+  report.down_seconds += seconds(run.down);
   for (const auto& [name, count] : run.probes)
     report.probes[name] += count;
   if (run.stalled) add_stall(report, *run.stalled, seed);
@@ -192,12 +195,16 @@ double experiment_report::mean_needed() const {
   return mean_of(needed);
 }
 
+bool experiment_report::is_whole() const {
+  return !stalled && restarts == 0 && timed_steps > 0;
+}
+
 double experiment_report::updates_per_second() const {
-  return ratio(static_cast<double>(steps), virtual_seconds);
+  return ratio(static_cast<double>(steps - undone_steps), virtual_seconds);
 }
 
 double experiment_report::gradients_per_second() const {
-  return ratio(static_cast<double>(accepted), virtual_seconds);
+  return ratio(static_cast<double>(accepted - undone_accepted), virtual_seconds);
 }
 
 double experiment_report::events_per_second() const {

@@ -97,10 +97,13 @@ struct experiment_report {
   uint64_t cancelled = 0;
   uint64_t lost = 0;                      ///< Gradients that never arrived.
   uint64_t restarts = 0;                  ///< Restarts of jobs from their last snapshots.
+  uint64_t undone_steps = 0;              ///< Part of `steps`: had to be made again.
+  uint64_t undone_accepted = 0;           ///< Their gradients, a part of `accepted`.
   std::map<std::string, uint64_t> probes; ///< As in `scenario_report`.
   double wasted_replica_seconds = 0;
   double live_replica_seconds = 0;
   double virtual_seconds = 0;
+  double down_seconds = 0; ///< From the ends of jobs to their restarts.
   double wall_seconds = 0;
   uint64_t events = 0;
   uint64_t log_hash = 0;          ///< Hash of all runs, in order.
@@ -123,7 +126,11 @@ struct experiment_report {
   /// Mean gradients that a step waited for; 0 if there was none.
   [[nodiscard]] double mean_needed() const;
 
-  /// In virtual time, as what follows.
+  /// False if a run stalled or was restarted, or no step was timed: then the mean step does not say
+  /// how long many steps take.
+  [[nodiscard]] bool is_whole() const;
+
+  /// In virtual time, as what follows. Steps that were undone count for neither.
   [[nodiscard]] double updates_per_second() const;
 
   /// Accepted ones. If steps to the goal are as 1 / N, the job that makes most of them trains

@@ -96,9 +96,12 @@ struct scenario_report {
   std::chrono::duration<double> live_time{0};
   /// As `world::event_count`; of the direct engine: computations that ended.
   uint64_t events = 0;
-  uint64_t log_hash = 0; ///< Hash of the whole ledger, if the scenario `hashes`.
-  uint64_t lost = 0;     ///< Gradients that never arrived.
-  uint64_t restarts = 0; ///< Restarts of the job from its last snapshot.
+  uint64_t log_hash = 0;        ///< Hash of the whole ledger, if the scenario `hashes`.
+  uint64_t lost = 0;            ///< Gradients that never arrived.
+  uint64_t restarts = 0;        ///< Restarts of the job from its last snapshot.
+  uint64_t undone_steps = 0;    ///< Steps that a restart went back behind; `step_times` has them.
+  uint64_t undone_accepted = 0; ///< Their gradients; `accepted` has them.
+  job_time down{0};             ///< From the ends of the job to its restarts.
   /// How often what has happened between nodes: "delivered Token", "fault crash", and so on; and to
   /// wrong gradients: "refused gradient".
   std::map<std::string, uint64_t> probes;
@@ -123,7 +126,7 @@ struct scenario_report {
 
 /// Runs the scenario, with the actors of a real job or by what they decide; computing takes as long
 /// as the scenario says. A job that is restarted makes the steps after its snapshot again, and they
-/// count again.
+/// count again; `undone_steps` and `undone_accepted` say how many of both are no progress.
 /// Errors: throws `failure` with invalid_argument, as `sync_options::validate`, `owners_plan`,
 /// `fault_plan::validate` and `check_owner_copies`; if the direct engine is asked for and cannot;
 /// for what a job of collectives has not; for a dead replica that does not exist.

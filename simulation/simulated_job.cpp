@@ -66,7 +66,9 @@ void simulated_job::run() {
     if (!report_.job.has_begun && !restart) restart = next_try();
     if (!report_.job.failure || !restart || end_of_time_.stop_requested()) break;
     ++report_.restarts;
+    const auto ended = network_->now();
     wait_until(*restart);
+    report_.down += network_->now() - ended;
     network_->reset();
   }
   if (end_of_time_.stop_requested()) throw failure{end_of_time(report_.step_times.size())};
@@ -147,19 +149,29 @@ training_options simulated_job::options() {
   for (uint32_t replica = 0; replica < scenario_.sync.total_num_replicas; ++replica)
     if (network_->is_gone_for_good(network_->replica_node(replica)))
       options.dead_replicas.push_back(replica); // others that are down are waited for
-  if (!scenario_.faults.restarts_job()) return options;
-  options.hooks.push_back(snapshots_);
-  options.resume = snapshots_->last();
-  last_step_ = options.resume ? options.resume->step : 0;
-  if (options.resume) options.steps -= options.resume->step;
+  if (scenario_.faults.restarts_job()) {
+    options.hooks.push_back(snapshots_);
+    options.resume = snapshots_->last();
+  }
+  const auto step = options.resume ? options.resume->step : 0;
+  options.steps -= step;
+  go_back_to(step);
   return options;
 }
 
 void simulated_job::keep(const step_record& step) {
   book_.add(step);
-  last_step_ = step.step;
+  kept_.push_back(step.accepted.size());
   if (step.ended > time_max) end_of_time_.request_stop();
   if (scenario_.on_step) scenario_.on_step(step);
+}
+
+void simulated_job::go_back_to(uint64_t step) {
+  for (; kept_.size() > step; kept_.pop_back()) {
+    ++report_.undone_steps;
+    report_.undone_accepted += kept_.back();
+  }
+  kept_.resize(step); // the job may end before it tells of the snapshot's step
 }
 
 step_function simulated_job::step_of(const sync_replicas_optimizer& optimizer) {
@@ -227,8 +239,9 @@ job_time simulated_job::pace(uint32_t replica) {
 // has what other nodes see.
 stall_report simulated_job::stall() const {
   const auto& job = report_.job;
-  auto open = job.open.value_or(open_step{
-    .step = last_step_ + 1, .live = count_live(), .needed = scenario_.sync.replicas_to_aggregate});
+  auto open = job.open.value_or(open_step{.step = kept_.size() + 1,
+                                          .live = count_live(),
+                                          .needed = scenario_.sync.replicas_to_aggregate});
   if (!traits_of(scenario_.sync.policy).counts_tokens())
     open.tokens = 0; // they wait under no other
   return {open, job.failure->message};

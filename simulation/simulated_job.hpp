@@ -56,6 +56,7 @@ private:
   void look_at_end(strategy& strategy, uint64_t step);
   training_options options();
   void keep(const step_record& step);
+  void go_back_to(uint64_t step);
   [[nodiscard]] step_function step_of(const sync_replicas_optimizer& optimizer);
   [[nodiscard]] step_function compute_nothing(const sync_replicas_optimizer& optimizer);
   void spoil(uint32_t replica, std::vector<gradient>& gradients);
@@ -78,7 +79,7 @@ private:
   std::optional<learning_options> learning_; ///< With what faults do to gradients.
   std::optional<loss_watch> watch_;
   std::stop_source end_of_time_;
-  uint64_t last_step_ = 0;          ///< That was made, and not undone since.
+  std::vector<size_t> kept_;        ///< Gradients of each step that was made, and not undone since.
   uint32_t tries_ = 0;              ///< To begin the job, that came to nothing.
   std::vector<variable> variables_; ///< The current attempt's.
   std::shared_ptr<snapshot_keeper> snapshots_;

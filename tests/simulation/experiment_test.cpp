@@ -73,6 +73,25 @@ TEST_SUITE("simulation/experiment") {
     CHECK(std::isnan(run(wasteful).step_time.mean));
   }
 
+  TEST_CASE("steps that a restart has made again are no progress, and none are two at a time") {
+    auto restarted = small("1", {3, 4, sync_policy::latest_token});
+    restarted.steps = 300;
+    restarted.faults.faults = {{.at = 190500ms, .lasts = 10s, .who = {"chief"}},
+                               {.at = 390500ms, .lasts = 10s, .who = {"chief"}}};
+    restarted.runs = 2;
+    auto report = run(restarted);
+    CHECK(report.restarts == 2 * 2);
+    CHECK(report.steps == 2 * 479);
+    CHECK(report.undone_steps == 2 * 179);
+    CHECK(report.undone_accepted == 2 * 3 * 179);
+    CHECK(report.down_seconds == doctest::Approx(2 * 20));
+    CHECK(report.updates_per_second() == doctest::Approx(300 / 500.5));
+    CHECK(report.gradients_per_second() == doctest::Approx(900 / 500.5));
+    CHECK_FALSE(report.is_whole());
+    restarted.faults = {};
+    CHECK(run(restarted).is_whole());
+  }
+
   TEST_CASE("runs of an experiment have seeds of their own, and add up") {
     auto twice = small("exponential(1)", {3, 4, sync_policy::cancel});
     twice.runs = 2;

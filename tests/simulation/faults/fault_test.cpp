@@ -255,6 +255,22 @@ TEST_SUITE("simulation/faults") {
     CHECK(step_seconds(report)[8] == 2);
     CHECK(step_seconds(report)[9] == 1);
     CHECK(report.virtual_time == 8500ms + 30s + 15s + 1s);
+    CHECK(report.undone_steps == 2);
+    CHECK(report.undone_accepted == 2 * 4);
+    CHECK(report.down == 30s);
+  }
+
+  TEST_CASE("a step that is undone counts as such though the job ends before it is made again") {
+    auto what = job(4, 4, sync_policy::latest_token, 20);
+    what.snapshot_every = 5;
+    what.faults.faults
+      = {{.at = 8500ms, .lasts = 2s, .who = {"chief"}}, {.at = 12s + 100ms, .who = {"chief"}}};
+    auto report = simulate(what);
+    REQUIRE(report.stalled);
+    CHECK(report.stalled->step == 7);
+    CHECK(report.step_times.size() == 8 + 1);
+    CHECK(report.undone_steps == 3);
+    CHECK(report.down == 2s);
   }
 
   TEST_CASE("a chief or an owner that crashes for good ends the job for good") {
@@ -295,6 +311,7 @@ TEST_SUITE("simulation/faults") {
     CHECK_FALSE(report.job.failure);
     CHECK(report.restarts == 1);
     CHECK(report.step_times.size() == 2 + 5);
+    CHECK(report.undone_steps == 2);
     CHECK(report.virtual_time == 3500ms + 5s);
   }
 
