@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
 #include <limits>
 #include <map>
 #include <utility>
@@ -50,17 +49,11 @@ private:
     advice_candidate candidate{policy_, backups, sync.replicas_to_aggregate,
                                sync.total_num_replicas};
     auto steps = question_.iterations.steps(candidate.needed);
-    if (!steps && tried_.empty())
-      throw failure{{errc::out_of_range,
-                     fmt::format("the curve of iterations does not say how many steps it takes "
-                                 "with {} gradients a step, without backups",
-                                 candidate.needed)}};
-    if (!steps) return;
-    if (!std::isfinite(*steps) || *steps <= 0)
-      throw failure{{errc::out_of_range,
-                     fmt::format("the curve of iterations says that it takes {:g} steps with {} "
-                                 "gradients a step; give one that is finite and above 0 there",
-                                 *steps, candidate.needed)}};
+    auto is_unknown = !steps && steps.error().code == errc::out_of_range;
+    if (is_unknown && !tried_.empty()) return;
+    if (is_unknown)
+      throw failure{{errc::out_of_range, steps.error().message + ", without backups"}};
+    if (!steps) throw failure{steps.error()};
     if (tried_.empty()) first_steps_ = *steps;
     candidate.report = run_(experiment);
     auto stalled = candidate.report.stalled || std::isnan(candidate.report.step_time.mean);

@@ -62,7 +62,8 @@ using experiment_runner = std::function<experiment_report(const experiment&)>;
 /// All candidates are of the same draws. Without buying, the lowest cost is also the shortest time.
 /// Candidates that the curve of iterations does not know are left out.
 /// @returns Nothing if no candidate makes its steps. Errors: throws `failure` with out_of_range, if
-/// the curve does not say how many steps it takes without backups, or says none or infinitely many.
+/// the curve does not say how many steps it takes without backups; with invalid_argument, if it
+/// says none or infinitely many.
 [[nodiscard]] std::optional<advice> advise(const advice_question& question,
                                            const experiment_runner& run);
 

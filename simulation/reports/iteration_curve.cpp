@@ -109,8 +109,23 @@ expected<std::vector<iteration_curve::point>> iteration_curve::parse_points(std:
   return points;
 }
 
-std::optional<double> iteration_curve::steps(double gradients) const {
-  if (!points_.empty()) return between_points(gradients);
+expected<double> iteration_curve::steps(double gradients) const {
+  auto steps = points_.empty() ? sum_of_terms(gradients) : between_points(gradients);
+  if (!steps)
+    return fail(
+      errc::out_of_range,
+      fmt::format("the curve of iterations does not say how many steps it takes with {:g} "
+                  "gradients a step",
+                  gradients));
+  if (!std::isfinite(*steps) || *steps <= 0)
+    return fail(errc::invalid_argument,
+                fmt::format("the curve of iterations says that it takes {:g} steps with {:g} "
+                            "gradients a step; give one that is finite and above 0 there",
+                            *steps, gradients));
+  return *steps;
+}
+
+double iteration_curve::sum_of_terms(double gradients) const {
   double sum = 0;
   for (auto [factor, power] : terms_)
     sum += factor * std::pow(gradients, power);

@@ -33,9 +33,10 @@ public:
   /// Errors: invalid_argument, naming what is wrong, if it is none of these, or not above 0.
   [[nodiscard]] static expected<iteration_curve> parse(std::string_view text);
 
-  /// Steps to the goal with N gradients a step; nothing where a table does not say.
-  /// @pre gradients > 0.
-  [[nodiscard]] std::optional<double> steps(double gradients) const;
+  /// Steps to the goal with N gradients a step: a finite number above 0. @pre gradients > 0.
+  /// Errors: out_of_range, where a table does not say; invalid_argument, where terms say none or
+  /// infinitely many.
+  [[nodiscard]] expected<double> steps(double gradients) const;
 
   /// As it was written.
   [[nodiscard]] const std::string& text() const { return text_; }
@@ -51,6 +52,7 @@ private:
     double steps = 0;
   };
 
+  [[nodiscard]] double sum_of_terms(double gradients) const;
   [[nodiscard]] std::optional<double> between_points(double gradients) const;
   static expected<std::vector<term>> parse_terms(std::string_view text);
   static expected<std::vector<point>> parse_points(std::string_view text);

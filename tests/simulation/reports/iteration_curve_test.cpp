@@ -14,7 +14,8 @@ std::optional<double> steps(const char* text, double gradients) {
   auto curve = iteration_curve::parse(text);
   REQUIRE_MESSAGE(curve, (curve ? "" : curve.error().message));
   CHECK(curve->text() == text);
-  return curve->steps(gradients);
+  auto steps = curve->steps(gradients);
+  return steps ? std::optional{*steps} : std::nullopt;
 }
 
 std::string refusal(const char* text) {
@@ -43,6 +44,21 @@ TEST_SUITE("simulation/reports/iteration_curve") {
     CHECK(steps("100: 50, 25: 200", 100) == 50);
     CHECK_FALSE(steps("100: 50, 25: 200", 24));
     CHECK_FALSE(steps("100: 50, 25: 200", 101));
+  }
+
+  TEST_CASE("where there is no number of steps, the curve says why") {
+    auto reason = [](const char* text, double gradients) {
+      auto steps = iteration_curve::parse(text)->steps(gradients);
+      return steps ? "known" : steps.error().message;
+    };
+    CHECK(reason("2: 100, 3: 60", 100)
+          == "the curve of iterations does not say how many steps it takes with 100 gradients a "
+             "step");
+    CHECK(reason("1e300*N^300", 7.5)
+          == "the curve of iterations says that it takes inf steps with 7.5 gradients a step; give "
+             "one that is finite and above 0 there");
+    CHECK(reason("1e-300*N^-300", 9).find("says that it takes 0 steps with 9")
+          != std::string::npos);
   }
 
   TEST_CASE("a slip is named") {
