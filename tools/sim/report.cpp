@@ -15,7 +15,6 @@
 #include <fmt/ranges.h>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <unistd.h>
 
 namespace troupe {
@@ -25,18 +24,9 @@ namespace {
 using json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-/// How long a model takes to its goal.
-struct time_to_goal {
-  double steps = 0;
-  double seconds = 0; ///< Without unit if the curve of iterations has none.
-};
-
-// Nothing if no curve was given, or it does not say.
-std::optional<time_to_goal> goal_of(const sim_command& command, const sim_row& row) {
-  if (!command.origins.contains("iterations") || row.report.timed_steps == 0) return {};
-  auto steps = command.iterations.steps(row.report.mean_needed());
-  if (!steps) return {};
-  return time_to_goal{*steps, *steps * row.report.step_time.mean};
+// Whether a time to the goal was asked for, and the row may have one.
+bool has_goal(const sim_command& command, const sim_row& row) {
+  return command.origins.contains("iterations") && row.report.is_whole();
 }
 
 // ---- for programs ----
@@ -183,6 +173,9 @@ json row_json(const sim_command& command, const sim_row& row) {
     {"cancelled", report.cancelled},
     {"lost", report.lost},
     {"restarts", report.restarts},
+    {"undone_steps", report.undone_steps},
+    {"undone_accepted", report.undone_accepted},
+    {"down_seconds", report.down_seconds},
     {"probes", report.probes},
     {"drop_fraction", report.drop_fraction()},
     {"staleness",
@@ -200,8 +193,9 @@ json row_json(const sim_command& command, const sim_row& row) {
     {"stalled", nullptr},
     {"difference", nullptr}};
   if (report.trace) result["trace"] = trace_json(*report.trace);
-  if (auto goal = goal_of(command, row))
-    result["goal"] = {{"steps", goal->steps}, {"seconds", goal->seconds}};
+  if (has_goal(command, row))
+    if (auto goal = goal_of(command, row))
+      result["goal"] = {{"steps", goal->steps}, {"seconds", goal->seconds}};
   if (report.learnt) result["learning"] = learning_json(*report.learnt, row.experiment.target_loss);
   if (report.stalled) result["stalled"] = stall_json(report);
   if (row.difference) result["difference"] = difference_json(*row.difference);
@@ -360,6 +354,13 @@ std::string stall_remark(const sim_row& row) {
                      runs, report.stalled_seed, report.stalled->reason);
 }
 
+std::string goal_remark(const sim_command& command, const sim_row& row) {
+  if (!has_goal(command, row)) return {};
+  auto goal = goal_of(command, row);
+  return goal ? fmt::format("{:.5g} steps to the goal take {:.5g} s", goal->steps, goal->seconds)
+              : goal.error().message;
+}
+
 std::string remarks(const sim_command& command, const std::vector<sim_row>& rows) {
   std::string text;
   for (const auto& row : rows) {
@@ -368,9 +369,9 @@ std::string remarks(const sim_command& command, const std::vector<sim_row>& rows
     if (row.experiment.sync.dynamic)
       text += fmt::format("{}steps waited for {:.1f} gradients, on average\n", prefix,
                           row.report.mean_needed());
-    if (auto goal = goal_of(command, row))
-      text += fmt::format("{}{:.5g} steps to the goal take {:.5g} s\n", prefix, goal->steps,
-                          goal->seconds);
+    if (auto remark = goal_remark(command, row); !remark.empty())
+      text += fmt::format("{}{}\n", prefix, remark);
+    if (row.report.restarts > 0) text += fmt::format("{}{}\n", prefix, restart_text(row.report));
     if (row.report.stalled) text += fmt::format("{}{}\n", prefix, stall_remark(row));
     if (row.report.trace && row.report.trace->is_exceeded)
       text += fmt::format("{}{}\n", prefix, trace_text(*row.report.trace, row.report));
@@ -409,6 +410,26 @@ expected<void> make_plots_folder(const std::string& folder) {
 }
 
 } // namespace
+
+expected<time_to_goal> goal_of(const sim_command& command, const sim_row& row) {
+  auto steps = command.iterations.steps(row.report.mean_needed());
+  if (!steps) return tl::unexpected<error>(steps.error());
+  auto seconds = *steps * row.report.step_time.mean;
+  if (std::isfinite(seconds)) return time_to_goal{*steps, seconds};
+  return fail(
+    errc::limit_exceeded,
+    fmt::format("{:.5g} steps to the goal take longer than any number of seconds", *steps));
+}
+
+std::string restart_text(const experiment_report& report) {
+  return fmt::format("restarted {}: {} made again, and the job was down for "
+                     "{:.5g} s; step times leave both out",
+                     report.restarts == 1 ? "once" : fmt::format("{} times", report.restarts),
+                     report.undone_steps == 1
+                       ? "1 step had to be"
+                       : fmt::format("{} steps had to be", report.undone_steps),
+                     report.down_seconds);
+}
 
 std::string row_name(const sim_command& command, const sim_row& row) {
   return fmt::format("{}", fmt::join(values_of(command, row), ", "));

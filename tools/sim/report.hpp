@@ -23,6 +23,19 @@ struct sim_row {
   std::optional<profile_figures> profile;      ///< For plots.
 };
 
+/// How long a model takes to its goal.
+struct time_to_goal {
+  double steps = 0;
+  double seconds = 0; ///< Without unit if the curve of iterations has none.
+};
+
+/// The time to the goal by the mean step of a row. @pre The row's report `is_whole`.
+/// Errors: as `iteration_curve::steps`; limit_exceeded, if no number is as large as the time.
+[[nodiscard]] expected<time_to_goal> goal_of(const sim_command& command, const sim_row& row);
+
+/// The restarts of a row's jobs and what they cost, in words. @pre There were some.
+[[nodiscard]] std::string restart_text(const experiment_report& report);
+
 /// The values of the swept options in this row, "cancel, 96" in a grid; empty without a sweep.
 [[nodiscard]] std::string row_name(const sim_command& command, const sim_row& row);
 

@@ -157,7 +157,29 @@ TEST_SUITE("tools/sim/plots") {
                            "--iterations", "5: 1000, 7: 800"});
     auto plots = sim_plots(command, simulated(command));
     CHECK(plot_named(plots, "convergence").why_not
-          == "--iterations does not say how many steps it takes with 8 gradients a step");
+          == "the curve of iterations does not say how many steps it takes with 8 gradients a "
+             "step");
+  }
+
+  TEST_CASE("a row that stalled, or was restarted, is no point of what backups gain") {
+    auto command
+      = parsed({"--replicas", "6", "--steps", "40", "--compute", "exponential(1)", "--policy",
+                "latest_token", "--sweep", "aggregate=3:6", "--iterations", "200/N"});
+    using namespace std::chrono_literals;
+    command.options.fault_list = {{.at = 10s, .who = {"replica 1", "replica 2"}}};
+    auto plots = sim_plots(command, simulated(command));
+    for (const auto* name : {"backups", "convergence"}) {
+      const auto& plot = plot_named(plots, name);
+      CHECK(plot.why_not == "");
+      CHECK(line_count(plot.csv) == 3);
+      CHECK(plot.script.find("best: N = 5") == std::string::npos);
+      CHECK(plot.script.find("best: b = 1") == std::string::npos);
+    }
+    command.options.fault_list = {{.at = 10s, .lasts = 5s, .who = {"chief"}}};
+    plots = sim_plots(command, simulated(command));
+    for (const auto* name : {"backups", "convergence"})
+      CHECK(plot_named(plots, name).why_not
+            == "needs two rows that made all their steps, without a restart and with a fixed N");
   }
 
   TEST_CASE("steps that take no time have no picture, or none of their longest tenth") {

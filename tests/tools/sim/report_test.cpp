@@ -54,6 +54,48 @@ TEST_SUITE("tools/sim/report") {
     CHECK(says(table(four), "1100 steps to the goal take 2200 s"));
   }
 
+  TEST_CASE("a run that stalled, or was restarted, has no time to the goal") {
+    using namespace std::chrono_literals;
+    auto command = parsed({"--replicas", "4", "--aggregate", "3", "--policy", "latest_token",
+                           "--compute", "1", "--steps", "30", "--iterations", "300/N"});
+    command.options.fault_list = {{.at = 9500ms, .who = {"replica 1", "replica 2"}}};
+    auto stalled = report(command);
+    CHECK_FALSE(stalled["stalled"].is_null());
+    CHECK(stalled["goal"].is_null());
+    CHECK_FALSE(says(sim_table(command, simulated(command)), "to the goal"));
+    command.options.fault_list = {{.at = 9500ms, .lasts = 10s, .who = {"chief"}}};
+    auto restarted = report(command);
+    CHECK(restarted["goal"].is_null());
+    CHECK(restarted["restarts"] == 1);
+    CHECK(restarted["steps"] == 39);
+    CHECK(restarted["undone_steps"] == 9);
+    CHECK(restarted["undone_accepted"] == 27);
+    CHECK(restarted["down_seconds"] == 10);
+    auto text = sim_table(command, simulated(command));
+    CHECK_FALSE(says(text, "to the goal"));
+    CHECK(says(text, "\nrestarted once: 9 steps had to be made again, and the job was down for 10 "
+                     "s; step times leave both out\n"));
+  }
+
+  TEST_CASE("a curve that has no number of steps for a row says so instead of the time") {
+    auto told = [](const char* curve) {
+      return table({"--replicas", "4", "--steps", "20", "--policy", "cancel", "--compute",
+                    "exponential(1)", "--sweep", "aggregate=1:4", "--iterations", curve});
+    };
+    auto measured = told("2: 100, 3: 60");
+    for (const char* row : {"1", "4"})
+      CHECK(says(measured, fmt::format("\naggregate {0}: the curve of iterations does not say how "
+                                       "many steps it takes with {0} gradients a step\n",
+                                       row)));
+    CHECK(says(measured, "\naggregate 3: 60 steps to the goal take "));
+    CHECK(says(told("1e300*N^300"), "\naggregate 4: the curve of iterations says that it takes inf "
+                                    "steps with 4 gradients a step; give one that is finite"));
+    CHECK(says(told("1.7e308"), "\naggregate 4: 1.7e+308 steps to the goal take longer than any "
+                                "number of seconds\n"));
+    for (const char* curve : {"1e300*N^300", "1.7e308"})
+      CHECK_FALSE(says(told(curve), "inf s\n"));
+  }
+
   TEST_CASE("a stall among several runs has the seed that repeats it") {
     std::vector<const char*> risky{"--replicas", "4",  "--aggregate", "3",  "--policy", "cancel",
                                    "--compute",  "1",  "--steps",     "20", "--faults", "crash=60",

@@ -17,8 +17,7 @@ using csv::field;
 constexpr size_t labelled_cells_max = 240;
 constexpr size_t tic_letters_max = 16;
 
-/// The time to the goal in each cell, over that of the best; NaN where a row did not make its
-/// steps.
+/// The time to the goal in each cell, over that of the best; NaN where a report is not whole.
 struct grid_times {
   std::vector<double> relative; ///< In the order of the rows.
   size_t best = 0;
@@ -28,14 +27,13 @@ expected<grid_times> times_of(const sim_command& command, const sim_rows& rows) 
   constexpr auto infinity = std::numeric_limits<double>::infinity();
   grid_times times;
   for (const auto& row : rows) {
-    auto is_whole = !row.report.stalled && row.report.timed_steps > 0;
-    auto steps = command.iterations.steps(row.report.mean_needed());
-    if (is_whole && !steps)
-      return fail(errc::out_of_range,
-                  fmt::format("--iterations does not say how many steps it takes with {:.4g} "
-                              "gradients a step",
-                              row.report.mean_needed()));
-    times.relative.push_back(is_whole ? *steps * row.report.step_time.mean : infinity);
+    if (!row.report.is_whole()) {
+      times.relative.push_back(infinity);
+      continue;
+    }
+    auto goal = goal_of(command, row);
+    if (!goal) return tl::unexpected<error>(goal.error());
+    times.relative.push_back(goal->seconds);
   }
   auto best = std::ranges::min_element(times.relative);
   times.best = static_cast<size_t>(best - times.relative.begin());
@@ -71,7 +69,7 @@ sim_plot grid_plot(const sim_command& command, const sim_rows& rows) {
   auto times = times_of(command, rows);
   if (!times) return {.name = "grid", .why_not = times.error().message};
   if (std::isnan(times->relative[times->best]))
-    return {.name = "grid", .why_not = "no row made all its steps"};
+    return {.name = "grid", .why_not = "no row made all its steps without a restart"};
   auto width = command.across.values.size();
   std::string table
     = fmt::format("column,row,{},{},time_of_best,mean_step_seconds,p99_step_seconds,"

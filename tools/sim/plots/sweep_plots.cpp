@@ -27,9 +27,12 @@ uint32_t backups_of(const sim_row& row) {
   return sync.total_num_replicas - std::min(sync.replicas_to_aggregate, sync.total_num_replicas);
 }
 
+constexpr const char* too_few_rows
+  = "needs two rows that made all their steps, without a restart and with a fixed N";
+
 // A row in which the number of backups changes from step to step has no place on an axis.
 bool is_shown(const sim_row& row) {
-  return !row.profile->step_times.empty() && !row.experiment.sync.dynamic;
+  return row.report.is_whole() && !row.experiment.sync.dynamic;
 }
 
 // 0 where no interval is known: a bar without length.
@@ -149,32 +152,27 @@ set label "best: b = {5}, {6:.3f} times{10}" at first {5}, graph 0.06 {7} offset
 /// A row in the plot of convergence.
 struct goal_point {
   double gradients = 0;
+  double steps = 0;
   double seconds = 0; ///< Without unit if the curve of iterations has none.
-  double error = 0;
+  double error = 0;   ///< Half the interval of `seconds`.
 };
 
 expected<std::vector<goal_point>> goal_points(const sim_command& command, const sim_rows& rows) {
   std::vector<goal_point> points;
   for (const auto& row : rows) {
     if (!is_shown(row)) continue;
-    auto gradients = static_cast<double>(row.experiment.sync.replicas_to_aggregate);
-    auto steps = command.iterations.steps(gradients);
-    if (!steps) {
-      return fail(errc::out_of_range,
-                  fmt::format("--iterations does not say how many steps it takes with {} "
-                              "gradients a step",
-                              gradients));
-    }
-    points.push_back(
-      {gradients, *steps * row.report.step_time.mean, *steps * interval_half(row.report)});
+    auto goal = goal_of(command, row);
+    if (!goal) return tl::unexpected<error>(goal.error());
+    points.push_back({static_cast<double>(row.experiment.sync.replicas_to_aggregate), goal->steps,
+                      goal->seconds, goal->steps * interval_half(row.report)});
   }
   std::ranges::sort(points, {}, &goal_point::gradients);
   return points;
 }
 
 // Whether the curve says only how numbers of steps compare, as 1/N does.
-bool is_relative(const sim_command& command, const std::vector<goal_point>& points) {
-  return *command.iterations.steps(points.back().gradients) < 10;
+bool is_relative(const std::vector<goal_point>& points) {
+  return points.back().steps < 10;
 }
 
 std::string convergence_script(const sim_command& command, const sim_rows& rows,
@@ -183,7 +181,7 @@ std::string convergence_script(const sim_command& command, const sim_rows& rows,
   double top = 0;
   for (const auto& point : points)
     top = std::max(top, point.seconds + point.error);
-  auto relative = is_relative(command, points);
+  auto relative = is_relative(points);
   auto unit = relative ? time_unit{1 / points.back().seconds, "relative"} : unit_for(top);
   auto height = [&](double seconds) { return unit.per_second * seconds; };
   auto script
@@ -222,8 +220,7 @@ sim_plot backups_plot(const sim_command& command, const sim_rows& rows) {
   if (auto why = why_no_axis(command); !why.empty()) return {.name = "backups", .why_not = why};
   if (takes_no_time(rows)) return {.name = "backups", .why_not = no_time};
   auto points = backup_points(rows);
-  if (points.size() < 2)
-    return {.name = "backups", .why_not = "needs two rows that made steps with a fixed N"};
+  if (points.size() < 2) return {.name = "backups", .why_not = too_few_rows};
   if (points.front().backups == points.back().backups)
     return {.name = "backups", .why_not = "all rows have as many backups; give --aggregate too"};
   return {"backups", backup_table(points), backup_script(command, rows, points)};
@@ -234,14 +231,12 @@ sim_plot convergence_plot(const sim_command& command, const sim_rows& rows) {
   if (takes_no_time(rows)) return {.name = "convergence", .why_not = no_time};
   auto points = goal_points(command, rows);
   if (!points) return {.name = "convergence", .why_not = points.error().message};
-  if (points->size() < 2)
-    return {.name = "convergence", .why_not = "needs two rows that made steps with a fixed N"};
+  if (points->size() < 2) return {.name = "convergence", .why_not = too_few_rows};
   if (points->front().gradients == points->back().gradients)
     return {.name = "convergence", .why_not = "all rows need as many gradients"};
   std::string text = "aggregate,time,time_error,iterations\n";
-  for (auto [gradients, seconds, error] : *points)
-    text += csv::line({field(gradients), field(seconds), field(error),
-                       field(*command.iterations.steps(gradients))});
+  for (auto [gradients, steps, seconds, error] : *points)
+    text += csv::line({field(gradients), field(seconds), field(error), field(steps)});
   return {"convergence", text, convergence_script(command, rows, *points)};
 }
 
