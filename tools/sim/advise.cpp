@@ -234,6 +234,12 @@ std::string tail_note(const advice_report& report) {
              "may tell of another saving; look at medians\n";
 }
 
+std::string restart_note(const advice_report& report) {
+  const auto& figures = report.best().report;
+  return figures.restarts == 0 ? ""
+                               : fmt::format("note       the best {}\n", restart_text(figures));
+}
+
 json candidate_json(const advice_candidate& candidate) {
   return {{"policy", to_string(candidate.policy)},
           {"backups", candidate.backups},
@@ -376,7 +382,8 @@ advice_report advise(const sim_command& command, const advice_question& question
 
 std::string advice_text(const sim_command& command, const advice_report& report) {
   return headline(report) + savings(report) + costs(report) + alternatives(report)
-         + failures_text(command, report) + assumptions(command, report) + tail_note(report);
+         + failures_text(command, report) + assumptions(command, report) + tail_note(report)
+         + restart_note(report);
 }
 
 std::string advice_json(const sim_command& command, const advice_report& report) {

@@ -66,6 +66,15 @@ TEST_SUITE("tools/sim/advise") {
     CHECK(says(text, "with --steps 100"));
   }
 
+  TEST_CASE("a restart of the job is told, since step times leave it out") {
+    using namespace std::chrono_literals;
+    auto command = parsed(
+      {"--replicas", "4", "--compute", "1 slow={3}*4", "--steps", "40", "--policy", "cancel"});
+    command.options.fault_list = {{.at = 9500ms, .lasts = 10s, .who = {"chief"}}};
+    auto text = advice_text(command, advise(command, *question_of(command)));
+    CHECK(says(text, "note       the best restarted once: 9 steps had to be made again"));
+  }
+
   TEST_CASE("says so if it is best to have none") {
     auto text = answer({"--replicas", "8", "--compute", "uniform(0.999, 1.001)", "--steps", "100"});
     CHECK(says(text, "advice     none: wait for all 8 replicas"));
