@@ -11,11 +11,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -143,6 +144,25 @@ std::string savings(const advice_report& report) {
   return text;
 }
 
+// "replicas 3, 5 and 4 others"
+std::string replicas_text(std::span<const uint32_t> replicas) {
+  constexpr size_t listed_max = 8;
+  if (replicas.size() == 1) return fmt::format("replica {}", replicas.front());
+  auto listed = replicas.size() > listed_max ? listed_max : replicas.size() - 1;
+  auto others = replicas.size() - listed;
+  return fmt::format("replicas {} and {}", fmt::join(replicas.first(listed), ", "),
+                     others == 1 ? std::to_string(replicas.back())
+                                 : fmt::format("{} others", others));
+}
+
+std::string hardly_heard_text(std::span<const uint32_t> replicas) {
+  if (replicas.empty()) return {};
+  auto is_one = replicas.size() == 1;
+  return fmt::format("           {} {} less than half of the gradients that an average one gives: "
+                     "{} data hardly count\n",
+                     replicas_text(replicas), is_one ? "gives" : "give", is_one ? "its" : "their");
+}
+
 std::string costs(const advice_report& report) {
   if (!report.found.is_worth_it()) return {};
   const auto& figures = report.best().report;
@@ -153,13 +173,7 @@ std::string costs(const advice_report& report) {
     percent(figures.wasted_replica_seconds / figures.live_replica_seconds));
   if (traits_of(report.best().policy).cancels())
     text += "           computing has to end early when it is told to\n";
-  if (report.hardly_heard > 0) {
-    text
-      += fmt::format("           {} replica{} less than half of the gradients that an average one "
-                     "gives: their data hardly count\n",
-                     report.hardly_heard, report.hardly_heard == 1 ? " gives" : "s give");
-  }
-  return text;
+  return text + hardly_heard_text(report.hardly_heard);
 }
 
 std::string alternatives(const advice_report& report) {
@@ -253,12 +267,14 @@ json candidate_json(const advice_candidate& candidate) {
           {"wasted_replica_seconds", candidate.report.wasted_replica_seconds}};
 }
 
-uint32_t hardly_heard_of(const std::vector<uint64_t>& accepted, uint32_t dead) {
+// The first so many replicas are dead.
+std::vector<uint32_t> hardly_heard_of(const std::vector<uint64_t>& accepted, uint32_t dead) {
   auto sum = std::accumulate(accepted.begin(), accepted.end(), uint64_t{0});
   auto live = accepted.size() - dead;
-  auto heard
-    = std::ranges::count_if(accepted, [&](uint64_t count) { return 2 * count * live >= sum; });
-  return static_cast<uint32_t>(live - static_cast<size_t>(heard));
+  std::vector<uint32_t> replicas;
+  for (auto replica = dead; replica < accepted.size(); ++replica)
+    if (2 * accepted[replica] * live < sum) replicas.push_back(replica);
+  return replicas;
 }
 
 expected<void> write(const sim_command& command, const advice_report& report) {

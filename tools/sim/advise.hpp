@@ -16,7 +16,8 @@ struct advice_report {
   advice_question question;
   advice found;
   std::vector<sim_row> rows; ///< Everything that was tried under the best policy, for plots.
-  uint32_t hardly_heard = 0; ///< Replicas of the best that give less than half of their share.
+  /// Replicas of the best that give less than half of their share; ascending.
+  std::vector<uint32_t> hardly_heard;
 
   [[nodiscard]] const advice_candidate& best() const { return found.tried[found.best]; }
 

@@ -60,10 +60,30 @@ TEST_SUITE("tools/sim/advise") {
     CHECK(says(text, "saves      51.0 % of the time to the goal [51.0 to 51.0 %], against waiting "
                      "for all 20"));
     CHECK(says(text, "a step takes 1.000 s instead of 2.400 s"));
-    CHECK(says(text, "3 replicas give less than half"));
+    CHECK(says(text,
+               "\n           replicas 3, 5 and 7 give less than half of the gradients that an "
+               "average one gives: their data hardly count\n"));
     CHECK(says(text, "computing has to end early"));
     CHECK(says(text, "steps to the goal go as 1/N"));
     CHECK(says(text, "with --steps 100"));
+  }
+
+  TEST_CASE("replicas whose data hardly count are named: the first of many, and one as one") {
+    auto told = [](const char* compute) {
+      auto command
+        = parsed({"--replicas", "30", "--compute", compute, "--steps", "60", "--policy", "cancel"});
+      auto report = advise(command, *question_of(command));
+      return std::pair{advice_text(command, report), advice_json(command, report)};
+    };
+    auto [one, one_json] = told("1 slow={3}*4");
+    CHECK(says(one, " replica 3 gives less than half of the gradients that an average one gives: "
+                    "its data hardly count\n"));
+    CHECK(says(one_json, "\"hardly_heard\": [\n    3\n  ]"));
+    auto [many, many_json] = told("1 slow={1,2,4,6,8,9,11,13,14,20,21}*4");
+    CHECK(says(many, " replicas 1, 2, 4, 6, 8, 9, 11, 13 and 3 others give less than half "));
+    CHECK(says(many_json, "14,\n    20,\n    21\n  ]"));
+    auto nine = told("1 slow={1,2,4,6,8,9,11,13,14}*4").first;
+    CHECK(says(nine, " replicas 1, 2, 4, 6, 8, 9, 11, 13 and 14 give less than half "));
   }
 
   TEST_CASE("a restart of the job is told, since step times leave it out") {
