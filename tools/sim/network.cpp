@@ -381,6 +381,10 @@ expected<fault_plan> parse_fault_rates(std::string_view text) {
     if (!read_rate(name, value, plan.rates, messages.probabilities))
       return misuse(
         fmt::format("'{}' is not as in crash=1000/20, wave=600*4, lost=0.01 or down=3", entry));
+    if (name == "down" && plan.rates.down_max == 0)
+      return misuse(fmt::format("'{}': no replica could crash; give 1 or more, or leave it out if "
+                                "any number may be down",
+                                entry));
     // Without a time to return none does, and 0 stands for that.
     auto returns_at_once = name == "crash" && value.find('/') != std::string_view::npos
                            && plan.rates.return_mean == job_time{0};

@@ -156,6 +156,12 @@ TEST_SUITE("tools/sim/network") {
           == "--faults: a wave of 0 is none; give the number of replicas");
     CHECK(faults_of({.replicas = 4, .faults = "wave=5*5"}).error().message
           == "--faults: a wave of 5 is of more than the 4 replicas; lower it");
+    CHECK(refusal("crash=100/20,down=0")
+          == "'down=0': no replica could crash; give 1 or more, or leave it out if any number may "
+             "be down");
+    CHECK(faults_of(*scenario_file("faults = \"crash=100,down=0\""))
+            .error()
+            .message.starts_with("--faults: 'down=0': "));
     CHECK(refusal("crash=100/0")
           == "'crash=100/0': no replica can return after 0 s; give a longer time, or leave it out "
              "if none returns, as in crash=1000");
