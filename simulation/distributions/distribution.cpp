@@ -406,8 +406,8 @@ double tail_index_of(const distribution_node& node, uint32_t replicas) {
   return least;
 }
 
-expected<distribution> distribution::parse(std::string_view text) {
-  return parse_distribution(text).map([](distribution_node root) {
+expected<distribution> distribution::parse(std::string_view text, std::string_view about_units) {
+  return parse_distribution(text, about_units).map([](distribution_node root) {
     return distribution{std::make_shared<const distribution_node>(std::move(root))};
   });
 }

@@ -54,9 +54,11 @@ struct named_trace {
 class distribution {
 public:
   /// Reads an expression.
+  /// @param about_units Goes on, in the error, with what is said of a unit behind a number.
   /// Errors: invalid_argument, in three lines: what is wrong, the expression, and a caret under the
   /// fault; what `read_trace_table` answers for a trace.
-  [[nodiscard]] static expected<distribution> parse(std::string_view text);
+  [[nodiscard]] static expected<distribution> parse(std::string_view text,
+                                                    std::string_view about_units = {});
 
   /// The expression as this version writes it: the same for every spelling, and `parse` reads it.
   [[nodiscard]] std::string text() const;

@@ -61,8 +61,9 @@ struct distribution_node {
 /// The longest time that is drawn, in seconds; longer ones are cut.
 inline constexpr double distribution_seconds_max = 1e9;
 
-/// Reads an expression. Errors: as `distribution::parse`.
-[[nodiscard]] expected<distribution_node> parse_distribution(std::string_view text);
+/// Reads an expression. Parameters and errors: as of `distribution::parse`.
+[[nodiscard]] expected<distribution_node> parse_distribution(std::string_view text,
+                                                             std::string_view about_units);
 
 /// Writes it. @returns What `parse_distribution` reads to the same draws.
 [[nodiscard]] std::string print_distribution(const distribution_node& node);

@@ -68,7 +68,8 @@ std::string all_names() {
 // Recursive descent: one function for each rule of the language.
 class parser {
 public:
-  explicit parser(std::string_view text) : text_(text) {}
+  explicit parser(std::string_view text, std::string_view about_units = {})
+    : text_(text), about_units_(about_units) {}
 
   node parse_all() {
     auto tree = parse_sum();
@@ -350,8 +351,8 @@ private:
     auto name = parse_name();
     if (std::ranges::count(units, name) > 0)
       throw fault{begin, fmt::format("'{}' is too much here: times are in seconds, without a unit, "
-                                     "such as 70e-6",
-                                     name)};
+                                     "such as 70e-6{}",
+                                     name, about_units_)};
     at_ = end_of_number;
   }
 
@@ -455,6 +456,7 @@ private:
   }
 
   std::string_view text_;
+  std::string_view about_units_;
   size_t at_ = 0;
   int depth_ = 0;
 };
@@ -470,12 +472,13 @@ std::string pointed_at(std::string_view text, size_t at) {
 
 } // namespace
 
-expected<distribution_node> parse_distribution(std::string_view text) {
+expected<distribution_node> parse_distribution(std::string_view text,
+                                               std::string_view about_units) {
   if (text.size() > text_bytes_max)
     return fail(errc::limit_exceeded, fmt::format("an expression of {} letters; {} are the most",
                                                   text.size(), text_bytes_max));
   try {
-    return parser{text}.parse_all();
+    return parser{text, about_units}.parse_all();
   } catch (const fault& found) {
     return fail(found.code, fmt::format("{}\n{}", found.message, pointed_at(text, found.at)));
   }

@@ -39,13 +39,13 @@ constexpr double events_in_step_max = 1e6;     // some seconds to simulate
 constexpr uint64_t other_draws = 0x6c696e6b73; // latencies must differ from computing times
 constexpr option_range non_negatives{0, std::numeric_limits<double>::infinity()};
 
-// The number before one of the units, times the unit's factor.
+// The number before one of the units, times the unit's factor. Blanks may stand between both.
 template <size_t Count>
 std::optional<double> quantity_of(std::string_view text, const std::array<unit, Count>& units) {
   double number = 0;
   auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (problem != std::errc{} || !(number >= 0)) return std::nullopt;
-  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  text = trimmed(text.substr(static_cast<size_t>(end - text.data())));
   for (auto [name, factor] : units)
     if (text == name) return number * factor;
   return std::nullopt;
@@ -104,7 +104,9 @@ expected<std::optional<distribution>> times_of(std::string_view option, const st
                                                std::string_view kind, uint64_t count) {
   if (text.empty()) return std::nullopt;
   auto seconds = quantity_of(text, time_units);
-  auto times = distribution::parse(seconds ? fmt::format("{}", *seconds) : text);
+  auto times = distribution::parse(
+    seconds ? fmt::format("{}", *seconds) : text,
+    "; only a number that stands alone may have one: us, ms or s, as in 70us");
   if (!times) return misuse(fmt::format("--{}: {}", option, times.error().message));
   auto valid = check_named_nodes(fmt::format("--{}", option), *times, count, kind);
   if (!valid) return tl::unexpected<error>(valid.error());

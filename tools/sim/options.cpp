@@ -149,7 +149,8 @@ void add_job_options(lenient_options all, sim_options& options) {
 
 void add_network_options(lenient_options all, sim_options& options) {
   all.begin_group("Network and faults");
-  all.add("--network", "DIST", "how long a message between two nodes is on its way, in seconds",
+  all.add("--network", "DIST",
+          "how long a message between two nodes is on its way: 300us, or an expression in seconds",
           text_or_none_value(options.network), "no time");
   all.add("--bandwidth", "BYTES",
           "bytes a second that each node's network card sends and receives, shared evenly: 1GB",
@@ -165,8 +166,10 @@ void add_network_options(lenient_options all, sim_options& options) {
           text_or_none_value(options.model_bytes), "those of what is learnt, or of the preset");
   all.add("--gradient-bytes", "BYTES", "what it pushes then",
           text_or_none_value(options.gradient_bytes), "as much as it reads");
-  all.add("--service", "DIST", "how long a variable's node is busy with each gradient: 70us",
-          text_or_none_value(options.service), "no time");
+  all.add(
+    "--service", "DIST",
+    "how long a variable's node is busy with each gradient: 70us, or an expression in seconds",
+    text_or_none_value(options.service), "no time");
   all.add(
     "--faults", "LIST",
     "what goes wrong by chance: crash=MEAN/RETURN, freeze=MEAN/LENGTH, wave=MEAN*SIZE, "

@@ -77,6 +77,20 @@ TEST_SUITE("tools/sim/network") {
           == 0);
   }
 
+  TEST_CASE("a unit may stand behind a single number, and within an expression none does") {
+    CHECK(network({.network = "300 us"}).latency({0, "Token", 0}) == 300us);
+    CHECK(network({.service = "2 ms"}).service(0, 0) == 2ms);
+    constexpr std::string_view reason = " is too much here: times are in seconds, without a unit, "
+                                        "such as 70e-6; only a number that stands alone may have "
+                                        "one: us, ms or s, as in 70us\n";
+    CHECK(network_refusal({.network = "1ms * slow({1}, 10)"})
+            .starts_with(fmt::format("--network: 'ms'{}", reason)));
+    CHECK(
+      network_refusal({.network = "1ns"}).starts_with(fmt::format("--network: 'ns'{}", reason)));
+    CHECK(network_refusal({.service = "exponential(1ms)"})
+            .starts_with(fmt::format("--service: 'ms'{}", reason)));
+  }
+
   TEST_CASE("latencies are drawn, from other numbers than computing times") {
     auto made = network({.network = "exponential(1)"});
     auto compute = distribution::parse("exponential(1)").value().times(7);
