@@ -79,6 +79,8 @@ std::optional<std::string> any_text(const toml::node& node) {
 
 // The texts of a node, as the option's `store` takes them; nothing if its TOML type is wrong.
 std::optional<text_list> texts_of(const toml::node& node, toml_form form) {
+  if (form == toml_form::text_or_texts)
+    return texts_of(node, node.is_array() ? toml_form::texts : toml_form::text);
   if (form == toml_form::whole_numbers || form == toml_form::texts) {
     if (!node.is_array()) return std::nullopt;
     text_list texts;
@@ -98,9 +100,12 @@ std::optional<text_list> texts_of(const toml::node& node, toml_form form) {
 }
 
 std::string_view type_name(toml_form form) {
-  constexpr std::string_view names[]
-    = {"a text in quotes", "a number", "a list of whole numbers, such as [256, 128]",
-       "a list of texts, such as [\"3=2.5\"]", "a number or a text in quotes"};
+  constexpr std::string_view names[] = {"a text in quotes",
+                                        "a number",
+                                        "a list of whole numbers, such as [256, 128]",
+                                        "a list of texts, such as [\"3=2.5\"]",
+                                        "a number or a text in quotes",
+                                        "a text in quotes, or a list of texts"};
   return names[static_cast<size_t>(form)];
 }
 
@@ -216,6 +221,7 @@ std::string toml_text(const described_option& option) {
   case toml_form::whole_numbers:
     return fmt::format("[{}]", with_blanks(texts.empty() ? "" : texts.front()));
   case toml_form::texts:
+  case toml_form::text_or_texts:
     std::ranges::transform(texts, texts.begin(), toml_quoted);
     return fmt::format("[{}]", fmt::join(texts, ", "));
   case toml_form::number:

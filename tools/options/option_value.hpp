@@ -61,7 +61,7 @@ template <class Read>
 [[nodiscard]] std::string to_string(const option_range& range);
 
 /// The type that a TOML file has to give a value: `any` is a number, a text, or true or false.
-enum class toml_form : uint8_t { text, number, whole_numbers, texts, any };
+enum class toml_form : uint8_t { text, number, whole_numbers, texts, any, text_or_texts };
 
 /// Reads and writes the value of one option, wherever it is stored. The functions refer to that
 /// place, which must outlive them.

@@ -114,7 +114,7 @@ option_value sweep_value(sim_command& command) {
   return unwritten(
     {[&command](const option_value::text_list& texts) { return store_sweeps(texts, command); },
      {},
-     toml_form::any});
+     toml_form::text_or_texts});
 }
 
 // Each row once for each value of the sweep.
@@ -191,11 +191,13 @@ std::vector<sim_options> sim_command::rows() const {
 void add_options(command_options& all, sim_command& command) {
   add_options(all, command.options);
   all.begin_group("Report", true);
-  all.add("--sweep", "NAME=VALUES",
-          "a row for each value of an option: aggregate=90:100, replicas=10:100:10, "
-          "policy=cancel,latest_token; all rows use the same draws and are compared in pairs. "
-          "Given twice, there is a row for each pair of values of the two options",
-          sweep_value(command));
+  all.add(
+    "--sweep", "NAME=VALUES",
+    "a row for each value of an option: aggregate=90:100, replicas=10:100:10, "
+    "policy=cancel,latest_token; all rows use the same draws and are compared in pairs. "
+    "Given twice (in a file, as a list of two), there is a row for each pair of values of the two "
+    "options",
+    sweep_value(command));
   all.add("--json", "FILE", "write the report to a file; to standard output for -",
           text_or_none_value(command.json));
   all.add("--plots", "DIR",

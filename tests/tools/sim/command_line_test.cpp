@@ -356,6 +356,17 @@ TEST_SUITE("tools/sim/command_line") {
     CHECK(rows[3].aggregate == 95);
   }
 
+  TEST_CASE("two sweeps stand in a scenario file as a list") {
+    test::scratch_folder folder;
+    auto path = (folder / "scenario.toml").string();
+    std::ofstream{path} << "replicas = 4\nsweep = [\"aggregate=1:2\", \"seed=1:3\"]\n";
+    auto rows = parsed({"--scenario", path}).rows();
+    REQUIRE(rows.size() == 6);
+    CHECK(rows[1].aggregate == 1);
+    CHECK(rows[1].seed == 2);
+    CHECK(parsed({"--scenario", path, "--sweep", "seed=1:4"}).rows().size() == 4);
+  }
+
   TEST_CASE("a file of one run is not written of several") {
     auto refused = [](const std::vector<std::string>& arguments) {
       auto files = step_files::create(parsed(arguments));
@@ -410,6 +421,8 @@ TEST_SUITE("tools/sim/command_line") {
           == "a.toml:1: replicas must be a number or a text in quotes, not a list");
     CHECK(refused("replicas = \n").find("a.toml:1: ") == 0);
     CHECK(refused("sweep = \"x=1\"\n").find("a.toml:1: sweep: no option 'x'") == 0);
+    CHECK(refused("sweep = [\"seed=1:2\", 3]\n")
+          == "a.toml:1: sweep must be a text in quotes, or a list of texts, not a list");
   }
 
   TEST_CASE("answers every wrong option by a line that names it") {
