@@ -26,6 +26,13 @@ bool is_misuse(task_end end) {
   return end.signal == 0 && end.exit_code == static_cast<int>(exit_code::usage);
 }
 
+// Whether the task says that it ended because others are missing.
+bool misses_others(task_end end) {
+  return end.signal == 0
+         && (end.exit_code == static_cast<int>(exit_code::no_cluster)
+             || end.exit_code == static_cast<int>(exit_code::lost_peer));
+}
+
 } // namespace
 
 std::string signal_name(int number) {
@@ -78,7 +85,7 @@ launch_outcome::reaction launch_outcome::on_spared_lost(size_t task, task_end en
   if (auto again = try_again(task, end, time)) return *again;
   if (request_ != 0) // it was asked to end, as all tasks were
     return has_idle_servers() ? reaction::end_servers : reaction::none;
-  if (!first_spared_) first_spared_ = task;
+  early_ends_.push_back({task, time});
   return reaction::spare;
 }
 
@@ -111,10 +118,8 @@ std::optional<launch_outcome::reaction> launch_outcome::try_again(size_t task, t
 // after its own restart, is another loss.
 bool launch_outcome::is_consequence(size_t task, task_end end, duration time) const {
   auto is_recent = [&](const auto& past) { return past && time - *past <= grace_; };
-  auto misses_others = end.exit_code == static_cast<int>(exit_code::no_cluster)
-                       || end.exit_code == static_cast<int>(exit_code::lost_peer);
   return end.signal == 0 && is_recent(counted_restart_at_)
-         && (misses_others || !is_recent(restarted_at_[task]));
+         && (misses_others(end) || !is_recent(restarted_at_[task]));
 }
 
 void launch_outcome::on_restart() {
@@ -125,7 +130,7 @@ void launch_outcome::on_restart() {
   restarted_at_.assign(tasks_.size(), std::nullopt);
   counted_restart_at_.reset();
   spared_ = always_spared_;
-  first_spared_.reset();
+  early_ends_.clear();
   running_at_failure_ = killed_ = 0;
 }
 
@@ -135,6 +140,8 @@ launch_outcome::reaction launch_outcome::on_end(size_t task, task_end end, durat
   if (first_failure_ || restarts_) return reaction::none;
   auto is_expected
     = given_up_[task] || (serves(task) && (servers_told_ || (can_spare(task) && has_finished())));
+  auto leaves_early = end.is_success() && is_spared(task, end) && !is_evaluator(task);
+  if (leaves_early) early_ends_.push_back({task, time});
   if (end.is_success() || is_expected)
     return has_idle_servers() ? reaction::end_servers : reaction::none;
   if (is_spared(task, end))
@@ -232,6 +239,24 @@ std::string launch_outcome::others_text() const {
   return text;
 }
 
+// Names the task that was missing first when the job failed; empty if none was.
+std::string launch_outcome::missing_text() const {
+  const auto failure = *ends_[*first_failure_];
+  for (const auto& [task, time] : early_ends_) {
+    const auto end = *ends_[task];
+    const auto name = tasks_[task].name();
+    // The end of the whole job may reach a worker a moment before the chief.
+    const auto ended_with_job = end.signal == 0 && failure.signal == 0
+                                && end.exit_code == failure.exit_code
+                                && failed_at_ - time <= grace_;
+    if (!end.is_success() && !ended_with_job)
+      return fmt::format(", when the job had lost {}: {}", name, to_string(end));
+    if (end.is_success() && misses_others(failure))
+      return fmt::format(", when {} had left the job: {}", name, to_string(end));
+  }
+  return {};
+}
+
 std::string launch_outcome::summary() const {
   if (!first_failure_) return {};
   auto name = tasks_[*first_failure_].name();
@@ -244,12 +269,10 @@ std::string launch_outcome::summary() const {
   if (end.signal == SIGKILL)
     hint = killed_for_trial_[*first_failure_] ? ", as --kill-every asks"
                                               : ", as the kernel sends when memory runs out";
-  if (first_spared_)
-    return fmt::format("{} failed: {}{} after {:.1f} s, when the job had lost {}: {}{}", name,
-                       to_string(end), hint, seconds(failed_at_), tasks_[*first_spared_].name(),
-                       to_string(*ends_[*first_spared_]), others_text());
-  return fmt::format("{} failed first: {}{} after {:.1f} s{}", name, to_string(end), hint,
-                     seconds(failed_at_), others_text());
+  auto is_first = std::ranges::all_of(
+    early_ends_, [&](const auto& each) { return ends_[each.task]->is_success(); });
+  return fmt::format("{} failed{}: {}{} after {:.1f} s{}{}", name, is_first ? " first" : "",
+                     to_string(end), hint, seconds(failed_at_), missing_text(), others_text());
 }
 
 } // namespace troupe

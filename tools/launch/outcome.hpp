@@ -138,11 +138,19 @@ public:
   /// Whether all tasks are to be started again when they have ended.
   [[nodiscard]] bool restarts() const { return restarts_; }
 
-  /// The last line of a job that has failed; empty for one that has finished.
+  /// The last line of a job that has failed; empty for one that has finished. It names the task
+  /// that failed and, if that could not go on without another one, the first that was missing.
   [[nodiscard]] std::string summary() const;
 
 private:
+  // A task that was spared, or that left the job by itself, while the job was to go on.
+  struct early_end {
+    size_t task = 0;
+    duration time{};
+  };
+
   [[nodiscard]] std::string others_text() const;
+  [[nodiscard]] std::string missing_text() const;
   [[nodiscard]] std::optional<reaction> try_again(size_t task, task_end end, duration time);
   [[nodiscard]] bool is_consequence(size_t task, task_end end, duration time) const;
   [[nodiscard]] bool can_spare(size_t task) const;
@@ -160,8 +168,8 @@ private:
   std::vector<launch_task> tasks_;
   duration grace_;
   spared_tasks always_spared_;
-  spared_tasks spared_;                // until all are started again
-  std::optional<size_t> first_spared_; // the first task that failed while the job was to go on
+  spared_tasks spared_;               // until all are started again
+  std::vector<early_end> early_ends_; // in their order
   uint32_t restarts_left_;
   uint32_t evaluator_restarts_left_;
   bool restarts_ = false; // whether all tasks start again once they have ended

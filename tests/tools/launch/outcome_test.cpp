@@ -4,6 +4,8 @@
 #include "tools/launch/outcome.hpp"
 
 #include <csignal>
+#include <fmt/format.h>
+#include <utility>
 
 namespace outcome_test {
 
@@ -383,6 +385,40 @@ TEST_SUITE("tools/launch/outcome") {
     CHECK(outcome.summary()
           == "worker:0 failed: exit code 4 after 2.0 s, when the job had lost worker:2: signal 9 "
              "(SIGKILL); 1 other was ended");
+  }
+
+  TEST_CASE("a worker that ends with the job, a moment before the chief, is not named as lost") {
+    for (int code : {1, 4, 5}) {
+      launch_outcome outcome{job_tasks(), 10s, 0, {.workers = true}};
+      CHECK(outcome.on_end(1, {.exit_code = code}, 6s) == reaction::spare);
+      CHECK(outcome.on_end(0, {.exit_code = code}, 6040ms) == reaction::end_others);
+      CHECK(outcome.summary()
+            == fmt::format("worker:0 failed: exit code {} after 6.0 s; 2 others were ended", code));
+    }
+    launch_outcome outcome{job_tasks(), 10s, 0, {.workers = true}};
+    CHECK(outcome.on_end(1, {.exit_code = 4}, 1s) == reaction::spare);
+    CHECK(outcome.on_end(2, killed, 30s) == reaction::spare);
+    CHECK(outcome.on_end(0, {.exit_code = 4}, 30s) == reaction::end_others);
+    CHECK(outcome.summary().find("when the job had lost worker:1: exit code 4;")
+          != std::string::npos);
+  }
+
+  TEST_CASE("a worker that left the job is named if too few are left, and for no other failure") {
+    for (auto [code, reason] :
+         {std::pair{4, ", when worker:2 had left the job: exit code 0"}, std::pair{1, ""}}) {
+      launch_outcome outcome{job_tasks(), 10s};
+      outcome.on_spared({.workers = true});
+      CHECK(outcome.on_end(2, success, 5s) == reaction::none);
+      CHECK(outcome.on_end(0, {.exit_code = code}, 6s) == reaction::end_others);
+      CHECK(outcome.summary()
+            == fmt::format("worker:0 failed first: exit code {} after 6.0 s{}; 2 others were ended",
+                           code, reason));
+    }
+    launch_outcome outcome{job_tasks(), 10s, 0, {.workers = true}};
+    CHECK(outcome.on_end(2, success, 5s) == reaction::none);
+    CHECK(outcome.on_end(1, {.exit_code = 4}, 6s) == reaction::spare);
+    CHECK(outcome.on_end(0, {.exit_code = 4}, 6s) == reaction::end_others);
+    CHECK(outcome.summary().starts_with("worker:0 failed: exit code 4 after 6.0 s, when worker:2"));
   }
 
   TEST_CASE("servers are not left alone with a worker that fails after the chief has finished") {
