@@ -3,35 +3,21 @@
 #include "tools/run/plots.hpp"
 
 #include "actors/recording/output_file.hpp"
-#include "tools/system/child_process.hpp"
+#include "tools/system/gnuplot.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <fmt/ranges.h>
-#include <fstream>
 
 namespace troupe {
 
 namespace {
 
-constexpr std::string_view loss_script_name = "loss.gp";
-constexpr std::string_view steps_script_name = "steps.gp";
+constexpr std::chrono::seconds gnuplot_timeout{30};
 
-std::vector<std::string_view> scripts_of(plots_of plots) {
-  if (plots == plots_of::steps) return {steps_script_name};
-  return {loss_script_name, steps_script_name};
-}
-
-// gnuplot's exit code is 0 even if the disk is full.
-expected<void> check_picture(std::filesystem::path picture) {
-  picture.replace_extension(".svg");
-  std::ifstream file{picture, std::ios::binary | std::ios::ate};
-  const auto end_bytes = std::clamp<std::streamoff>(file.tellg(), 0, 64);
-  std::string end(static_cast<size_t>(end_bytes), ' ');
-  file.seekg(-end_bytes, std::ios::end);
-  file.read(end.data(), end_bytes);
-  if (file && end.find("</svg>") != std::string::npos) return {};
-  return fail(errc::resource, fmt::format("gnuplot has not written all of {}; is the disk full?",
-                                          picture.native()));
+std::vector<std::string> names_of(plots_of plots) {
+  if (plots == plots_of::steps) return {"steps"};
+  return {"loss", "steps"};
 }
 
 // A word in quotes, so that the shell takes it as one.
@@ -56,24 +42,18 @@ std::string shell_quoted(const std::string& word) {
 expected<void> write_plot_scripts(const std::filesystem::path& folder,
                                   const quality_measure& measure,
                                   std::vector<plot_baseline> baselines) {
-  auto done = replace_file(folder / loss_script_name, loss_script(measure, std::move(baselines)));
-  if (done) done = replace_file(folder / steps_script_name, steps_script());
+  auto done = replace_file(folder / "loss.gp", loss_script(measure, std::move(baselines)));
+  if (done) done = replace_file(folder / "steps.gp", steps_script());
   return done;
 }
 
 expected<void> draw_plots(const std::filesystem::path& folder, plots_of plots) {
-  const auto scripts = scripts_of(plots);
-  std::vector<std::string> words{"gnuplot"};
-  words.insert(words.end(), scripts.begin(), scripts.end());
-  auto drawn = run({std::move(words), folder});
-  for (auto script : scripts)
-    if (drawn) drawn = check_picture(folder / script);
-  return drawn;
+  return draw_pictures(folder, names_of(plots), gnuplot_timeout);
 }
 
 std::string plot_command(const std::filesystem::path& folder, plots_of plots) {
-  return fmt::format("cd {} && gnuplot {}", shell_quoted(folder.native()),
-                     fmt::join(scripts_of(plots), " "));
+  return fmt::format("cd {} && gnuplot {}.gp", shell_quoted(folder.native()),
+                     fmt::join(names_of(plots), ".gp "));
 }
 
 } // namespace troupe

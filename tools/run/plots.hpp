@@ -38,9 +38,8 @@ struct plot_baseline {
 /// The plots of a run. A trainer that reports no losses has only that of the steps.
 enum class plots_of : uint8_t { losses_and_steps, steps };
 
-/// Runs gnuplot on the scripts in `folder`.
-/// Errors: `not_found` if this machine has no gnuplot, `resource` if it has not written all of a
-/// picture, else as `run` of child_process.hpp. The caller prints `plot_command` then.
+/// Has gnuplot draw the plots of the scripts in `folder`, as `draw_pictures` of gnuplot.hpp.
+/// Errors: as `draw_pictures`. The caller prints `plot_command` then.
 [[nodiscard]] expected<void> draw_plots(const std::filesystem::path& folder,
                                         plots_of plots = plots_of::losses_and_steps);
 

@@ -9,6 +9,8 @@
 #include "tests/scratch_folder.hpp"
 #include "tools/run/plots.hpp"
 
+#include <iterator>
+
 namespace plots_test {
 
 namespace {
@@ -99,6 +101,22 @@ TEST_SUITE("tools/run/plots") {
     CHECK(drawn.error().message
           == "gnuplot has not written all of " + (folder / "steps.svg").string()
                + "; is the disk full?");
+    CHECK(test::content(folder / "loss.svg") == "<svg></svg>\n");
+    CHECK_FALSE(std::filesystem::exists(folder / "steps.svg"));
+  }
+
+  TEST_CASE("keeps the earlier picture, and nothing else, where no whole one takes its place") {
+    const auto* cut = "set print 'steps.svg'\nprint '<svg>'\n";
+    for (const auto* script :
+         {cut, "set print 'steps.svg'\nprint '<svg>'\nset nonsense\n",
+          "set print 'steps.svg'\nprint '<svg>'\nsystem 'kill -KILL $PPID'\n"}) {
+      test::scratch_folder folder;
+      test::write(folder / "steps.gp", script);
+      test::write(folder / "steps.svg", "earlier");
+      CHECK_FALSE(draw_plots(folder.path(), plots_of::steps));
+      CHECK(test::content(folder / "steps.svg") == "earlier");
+      CHECK(std::distance(std::filesystem::directory_iterator{folder.path()}, {}) == 2);
+    }
   }
 
   TEST_CASE("reports a folder that is not there") {

@@ -6,7 +6,7 @@
 #include "actors/recording/step_timeline.hpp"
 #include "actors/recording/timeline_file.hpp"
 #include "tools/sim/plots/plot_list.hpp"
-#include "tools/system/child_process.hpp"
+#include "tools/system/gnuplot.hpp"
 
 #include <fmt/format.h>
 
@@ -64,7 +64,7 @@ std::string draw(const fs::path& folder, const std::vector<std::string>& names) 
   std::string drawn;
   std::string problems;
   for (const auto& name : names) {
-    auto done = run({{"gnuplot", name + ".gp"}, folder, gnuplot_timeout});
+    auto done = draw_pictures(folder, {&name, 1}, gnuplot_timeout);
     if (done) {
       drawn += fmt::format(" {}.svg", name);
       continue;
