@@ -14,8 +14,16 @@ tl::unexpected<error> bad_address(std::string line) {
   return fail(errc::invalid_argument, std::move(line));
 }
 
-bool is_host(std::string_view host) {
-  return !host.empty() && host.find_first_of(" \t\n,;/[]\"'") == std::string_view::npos;
+// The first character that no host has, in words; empty: there is none.
+std::string wrong_character(std::string_view host) {
+  for (char letter : host) {
+    const auto code = static_cast<unsigned char>(letter);
+    if (letter == ' ') return "a blank";
+    if (code < 0x20 || code == 0x7f) return "a control character";
+    if (std::string_view{",;/[]\"'"}.find(letter) != std::string_view::npos)
+      return fmt::format("the character {}", letter);
+  }
+  return {};
 }
 
 } // namespace
@@ -35,7 +43,9 @@ expected<host_port> parse_host_port(std::string_view text, uint16_t least_port) 
     return bad_address(fmt::format("'{}' has several colons; an IPv6 address stands in brackets: "
                                    "[::1]:2222",
                                    text));
-  if (!is_host(host)) return bad_address(fmt::format("'{}' has no host", text));
+  if (host.empty()) return bad_address(fmt::format("'{}' has no host", text));
+  if (auto wrong = wrong_character(host); !wrong.empty())
+    return bad_address(fmt::format("'{}' has {} in its host", text, wrong));
   auto port = parse_count(text.substr(colon + 1), 65535);
   if (!port || *port < least_port)
     return bad_address(fmt::format("'{}' has no port from {} to 65535", text, least_port));

@@ -21,7 +21,8 @@ struct host_port {
 /// Takes "node7:2222", "10.0.0.7:2222" or "[fe80::7]:2222" apart.
 /// @param least_port 0: the system may choose one.
 /// Errors: invalid_argument, a sentence that begins with the text in quotes: no port, one below
-/// `least_port` or above 65535, no host, a scheme such as "grpc://", IPv6 without brackets.
+/// `least_port` or above 65535, no host, one with a blank, a control character or one of ,;/[]"',
+/// a scheme such as "grpc://", IPv6 without brackets.
 [[nodiscard]] expected<host_port> parse_host_port(std::string_view text, uint16_t least_port = 1);
 
 /// Whether a host is this machine wherever it is read: "localhost", "127.0.0.1", "::1".

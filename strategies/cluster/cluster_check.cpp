@@ -233,9 +233,12 @@ private:
       return check_unknown_address(job, index);
     auto address = parse_host_port(text);
     auto has_problem = !address;
+    auto has_host = true; // of which notes may tell
     if (!address) {
       problem("{} {}: {}", job, index, address.error().message);
-      address = mended_address(text);
+      auto mended = mended_address(text);
+      has_host = mended.has_value();
+      address = mended.value_or(host_port{"host", example_port});
     }
     address->host = ip_address_of(address->host).value_or(address->host);
     if (is_any_host(address->host)) {
@@ -243,6 +246,7 @@ private:
         problem("{} {}: no task can connect to '{}'; it must be an address that the others reach",
                 job, index, text);
       address->host = "this-host";
+      has_host = false;
     }
     while (auto other = task_at(*address)) {
       if (!std::exchange(has_problem, true))
@@ -252,7 +256,7 @@ private:
     }
     text = to_string(*address);
     taken_.emplace(place_of(*address), fmt::format("{} {}", job, index));
-    hosts_.emplace(address->host, fmt::format("{} {}", job, index));
+    if (has_host) hosts_.emplace(address->host, fmt::format("{} {}", job, index));
   }
 
   // Launchers give tasks out in the order of the types' names, so workers come last.
@@ -268,8 +272,9 @@ private:
 
   static bool is_any_host(std::string_view host) { return host == "0.0.0.0" || host == "::"; }
 
-  // Returns the host of an address without a scheme, a path or a wrong port, at a free port.
-  [[nodiscard]] static host_port mended_address(std::string text) {
+  // Returns the host of an address without a scheme, a path or a wrong port, at a free port;
+  // nothing if it has none.
+  [[nodiscard]] static std::optional<host_port> mended_address(std::string text) {
     if (auto scheme = text.find("://"); scheme != std::string::npos) text = text.substr(scheme + 3);
     if (auto sound = parse_host_port(text)) return *sound;
     auto colons = std::ranges::count(text, ':');
@@ -277,9 +282,9 @@ private:
       auto in_brackets = fmt::format("[{}]{}", text.substr(0, port), text.substr(port));
       if (auto sound = parse_host_port(in_brackets)) return *sound;
     }
-    auto host = colons > 1 ? text : text.substr(0, text.find(':'));
-    if (!parse_host_port(to_string(host_port{host, example_port}))) host = "host";
-    return {host, example_port};
+    host_port mended{colons > 1 ? text : text.substr(0, text.find(':')), example_port};
+    if (!parse_host_port(to_string(mended))) return std::nullopt;
+    return mended;
   }
 
   // As the system reads and writes it; empty for a name.

@@ -32,13 +32,22 @@ TEST_SUITE("actors/net/host_port") {
     CHECK(reason("node7:65536") == "'node7:65536' has no port from 1 to 65535");
     CHECK(reason("node7:22x") == "'node7:22x' has no port from 1 to 65535");
     CHECK(reason(":2222") == "':2222' has no host");
-    CHECK(reason("a b:2222") == "'a b:2222' has no host");
     CHECK(reason("grpc://a:1")
           == "'grpc://a:1' begins with 'grpc://', but an address is only "
              "host:port");
     CHECK(reason("::1:2222")
           == "'::1:2222' has several colons; an IPv6 address stands in "
              "brackets: [::1]:2222");
+  }
+
+  TEST_CASE("names the first character that no host has") {
+    CHECK(reason("a b:1") == "'a b:1' has a blank in its host");
+    CHECK(reason(" a:1") == "' a:1' has a blank in its host");
+    for (const auto* control : {"\t", "\n", "\x1b", "\x7f"})
+      CHECK(reason(fmt::format("a{}b:1", control))
+            == fmt::format("'a{}b:1' has a control character in its host", control));
+    CHECK(reason("a/b,c:1") == "'a/b,c:1' has the character / in its host");
+    CHECK(reason("\xc3\xa4:1") == "accepted");
   }
 
   TEST_CASE("takes whole numbers up to the greatest one, and nothing behind them") {

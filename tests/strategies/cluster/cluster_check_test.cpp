@@ -187,6 +187,16 @@ TEST_SUITE("strategies/cluster/cluster_check") {
           != std::string::npos);
   }
 
+  TEST_CASE("a host that only stands in for a wrong one is no machine of which a note tells") {
+    for (const auto* wrong : {"a b:1", "", "0.0.0.0:1"}) {
+      auto lines = findings(with({{"chief", list{"127.0.0.1:1"}}, {"worker", list{wrong}}}));
+      REQUIRE(lines.size() == 1);
+      CHECK(lines[0].starts_with("worker 0: "));
+    }
+    auto cluster = with({{"chief", list{"127.0.0.1:1"}}, {"worker", list{"grpc://b:1"}}});
+    CHECK(findings(cluster).back().ends_with("but worker 0 is at b"));
+  }
+
   TEST_CASE("an address that lacks a port is still none that others can dial") {
     auto cluster = with({{"worker", list{"0.0.0.0", "::"}}});
     CHECK(mended(cluster).find(R"(["this-host:2222", "this-host:2223"])") != std::string::npos);
