@@ -38,13 +38,18 @@ task_query task_of_process(const job_counts& jobs, uint64_t process) {
                 process, process - left);
 }
 
-std::string launcher_text(const environment_reader& environment, const std::string& launcher,
-                          std::initializer_list<const char*> names) {
+const char* launcher_variable(const environment_reader& environment, const std::string& launcher,
+                              std::initializer_list<const char*> names) {
   for (const auto* name : names)
-    if (auto value = environment(name); value && !value->empty()) return *value;
+    if (auto value = environment(name); value && !value->empty()) return name;
   throw_failure(errc::failed_precondition,
                 "{} has not set {}: start the process by it, or give --cluster", launcher,
                 *names.begin());
+}
+
+std::string launcher_text(const environment_reader& environment, const std::string& launcher,
+                          std::initializer_list<const char*> names) {
+  return *environment(launcher_variable(environment, launcher, names));
 }
 
 uint64_t launcher_number(const environment_reader& environment, const std::string& launcher,
@@ -53,7 +58,8 @@ uint64_t launcher_number(const environment_reader& environment, const std::strin
   auto number = parse_count(text, launcher_number_max);
   if (!number)
     throw_failure(errc::failed_precondition, "{}: {} must be a whole number up to {}, not '{}'",
-                  launcher, *names.begin(), launcher_number_max, text);
+                  launcher, launcher_variable(environment, launcher, names), launcher_number_max,
+                  text);
   return *number;
 }
 

@@ -26,8 +26,14 @@ using job_counts = std::map<std::string, uint64_t>;
 /// Which task a process is. Errors: throws `failure`: failed_precondition if it is none.
 [[nodiscard]] task_query task_of_process(const job_counts& jobs, uint64_t process);
 
-/// The value of the first of these variables that is set.
+/// The first of these variables that is set, and not empty.
 /// Errors: throws `failure`: failed_precondition, naming the launcher and the first variable.
+[[nodiscard]] const char* launcher_variable(const environment_reader& environment,
+                                            const std::string& launcher,
+                                            std::initializer_list<const char*> names);
+
+/// The value of that variable.
+/// Errors: as `launcher_variable`.
 [[nodiscard]] std::string launcher_text(const environment_reader& environment,
                                         const std::string& launcher,
                                         std::initializer_list<const char*> names);

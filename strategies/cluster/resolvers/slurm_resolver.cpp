@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <initializer_list>
 #include <numeric>
 
 namespace troupe {
@@ -16,6 +17,12 @@ namespace troupe {
 namespace {
 
 constexpr auto slurm = "Slurm";
+
+// The step's variable, then the job's.
+constexpr std::initializer_list<const char*> task_counts{"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS",
+                                                         "SLURM_NPROCS"};
+constexpr std::initializer_list<const char*> node_task_counts{"SLURM_STEP_TASKS_PER_NODE",
+                                                              "SLURM_TASKS_PER_NODE"};
 
 template <class T>
 T or_refuse(const char* variable, expected<T> value) {
@@ -70,10 +77,8 @@ slurm_resolver::layout slurm_resolver::read() const {
       environment_, slurm, {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"})));
   std::vector<uint64_t> counts(hosts.size(), options_.tasks_per_node.value_or(0));
   if (!options_.tasks_per_node) {
-    counts
-      = or_refuse("SLURM_STEP_TASKS_PER_NODE",
-                  expand_tasks_per_node(launcher_text(
-                    environment_, slurm, {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"})));
+    counts = or_refuse("SLURM_STEP_TASKS_PER_NODE",
+                       expand_tasks_per_node(launcher_text(environment_, slurm, node_task_counts)));
   }
   if (counts.size() != hosts.size()) {
     throw_failure(errc::failed_precondition,
@@ -88,8 +93,23 @@ slurm_resolver::layout slurm_resolver::read() const {
 
 job_counts slurm_resolver::jobs() const {
   if (options_.jobs) return *options_.jobs;
-  return {{"worker", launcher_number(environment_, slurm,
-                                     {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS"})}};
+  return {{"worker", launcher_number(environment_, slurm, task_counts)}};
+}
+
+// Where no jobs are given, they are counted by one variable, and their places by another.
+void slurm_resolver::check_count(uint64_t places) const {
+  if (options_.jobs) return;
+  auto tasks = launcher_number(environment_, slurm, task_counts);
+  if (tasks == places) return;
+  std::string source{"tasks_per_node"};
+  if (options_.tasks_of_host)
+    source = "tasks_of_host";
+  else if (!options_.tasks_per_node)
+    source = fmt::format("{}={}", launcher_variable(environment_, slurm, node_task_counts),
+                         launcher_text(environment_, slurm, node_task_counts));
+  throw_failure(errc::failed_precondition,
+                "{} is {}, but there are {} tasks by {}: start them with srun, or give --cluster",
+                launcher_variable(environment_, slurm, task_counts), tasks, places, source);
 }
 
 uint64_t slurm_resolver::gpus_per_task(const layout& hosts) const {
@@ -111,6 +131,7 @@ troupe::cluster_spec slurm_resolver::cluster_spec() const {
   for (const auto& host : all.hosts)
     for (uint64_t i = 0; i < host.tasks; ++i)
       addresses.push_back(fmt::format("{}:{}", host.name, options_.port_base + i));
+  check_count(addresses.size());
   return sliced(jobs(), addresses);
 }
 

@@ -41,7 +41,8 @@ struct process_place {
 /// the job's variables of these names where the step's are missing. Each host's tasks listen on
 /// port_base, port_base + 1 and so on. All is read anew on every call.
 /// Errors: throws `failure`: failed_precondition for a variable that is missing or malformed, for
-/// more GPUs than a node has, and for jobs that do not add up to the tasks.
+/// more GPUs than a node has, for jobs that do not add up to the tasks, and for variables that
+/// count different numbers of tasks.
 class slurm_resolver final : public cluster_resolver {
 public:
   explicit slurm_resolver(slurm_options options = {},
@@ -71,6 +72,7 @@ private:
   [[nodiscard]] task_query found_task() const override;
   [[nodiscard]] layout read() const;
   [[nodiscard]] job_counts jobs() const;
+  void check_count(uint64_t places) const;
   [[nodiscard]] uint64_t gpus_per_task(const layout& hosts) const;
 
   slurm_options options_;

@@ -131,6 +131,27 @@ TEST_SUITE("strategies/cluster/resolvers/slurm_resolver") {
           == "failed_precondition: jobs ask for 5 tasks, but 7 were started");
   }
 
+  TEST_CASE("names the variables that count different numbers of tasks where no jobs are given") {
+    auto environment = seven_tasks();
+    set(environment, "SLURM_STEP_NUM_TASKS", "5");
+    CHECK(refused({}, environment)
+          == "failed_precondition: SLURM_STEP_NUM_TASKS is 5, but there are 7 tasks by "
+             "SLURM_STEP_TASKS_PER_NODE=3,2(x2): start them with srun, or give --cluster");
+    CHECK(refused({.tasks_per_node = 2}, environment).find("there are 6 tasks by tasks_per_node:")
+          != std::string::npos);
+    environment.erase("SLURM_STEP_NUM_TASKS");
+    environment.erase("SLURM_STEP_TASKS_PER_NODE");
+    set(environment, "SLURM_NTASKS", "8");
+    set(environment, "SLURM_TASKS_PER_NODE", "3(x3)");
+    CHECK(refused({}, environment)
+            .starts_with("failed_precondition: SLURM_NTASKS is 8, but there are 9 tasks by "
+                         "SLURM_TASKS_PER_NODE=3(x3)"));
+    set(environment, "SLURM_NTASKS", "x");
+    CHECK(refused({}, environment)
+          == "failed_precondition: Slurm: SLURM_NTASKS must be a whole number up to 100000, not "
+             "'x'");
+  }
+
   TEST_CASE("names a variable that is missing or malformed") {
     for (const auto* name :
          {"SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST", "SLURM_STEP_TASKS_PER_NODE"})
