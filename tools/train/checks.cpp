@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <set>
+#include <string_view>
 
 namespace troupe {
 
@@ -21,11 +23,15 @@ expected<void> check_optimizer(const train_options& options, const option_origin
   if (!names) return tl::unexpected<error>(names.error());
   std::erase(*names, "learning_rate");
   const auto option = spelling(origins, "optimizer-setting");
+  std::set<std::string_view> seen;
   for (const auto& setting : options.optimizer_settings) {
-    if (std::ranges::count(*names, setting.name) > 0) continue;
-    return misuse(fmt::format("{} {}={}: {} has no such setting; the nearest it has is '{}'",
-                              option, setting.name, setting.value, options.optimizer,
-                              nearest_name(setting.name, *names)));
+    if (std::ranges::count(*names, setting.name) == 0) {
+      return misuse(fmt::format("{} {}={}: {} has no such setting; the nearest it has is '{}'",
+                                option, setting.name, setting.value, options.optimizer,
+                                nearest_name(setting.name, *names)));
+    }
+    if (!seen.insert(setting.name).second)
+      return misuse(fmt::format("{} sets {} twice", option, setting.name));
   }
   auto plan = plan_of(options, 1);
   if (!plan) return fail_at(option, plan.error());

@@ -172,7 +172,7 @@ TEST_SUITE("tools/train/checks") {
     CHECK(message_of(options) == "--slow names replica 1 twice");
   }
 
-  TEST_CASE("refuses settings that an optimizer has not, and numbers that it cannot take") {
+  TEST_CASE("refuses settings that an optimizer has not, that are there twice or out of range") {
     train_options options;
     options.optimizer_settings = {{"beta1", 0.8}, {"clip_norm", 1}};
     CHECK(check(options, {}));
@@ -182,6 +182,12 @@ TEST_SUITE("tools/train/checks") {
              "'beta1'");
     options.optimizer_settings = {{"learning_rate", 0.1}};
     CHECK(message_of(options).find("adam has no such setting") != std::string::npos);
+    options.optimizer_settings = {{"beta1", 0.8}, {"clip_norm", 1}, {"beta1", 0.9}};
+    CHECK(message_of(options) == "--optimizer-setting sets beta1 twice");
+    const option_origins of_file{
+      {"optimizer-setting", {option_origin::source::file, "run.toml:3"}}};
+    CHECK(check(options, of_file).error().message
+          == "run.toml:3: optimizer-setting sets beta1 twice");
     options.optimizer_settings = {{"beta1", 1}};
     CHECK(message_of(options)
           == "--optimizer-setting: optimizer adam: beta1 is 1: it must be at least 0 and below 1");
