@@ -43,23 +43,23 @@ std::string to_string(const option_range& range) {
 }
 
 option_value text_value(std::string& place) {
-  auto value = single_value(
-    place, toml_form::text, "a text",
-    [](const std::string& text) { return text.empty() ? std::nullopt : std::optional{text}; },
-    [](const std::string& text) { return text; });
-  value.texts = [&place] {
-    return place.empty() ? option_value::text_list{} : option_value::text_list{place};
+  auto value = text_or_none_value(place);
+  value.store = [store = value.store](const option_value::text_list& texts) -> expected<void> {
+    if (!texts.empty() && texts.back().empty()) return misuse(" needs a value");
+    return store(texts);
   };
   return value;
 }
 
 option_value text_or_none_value(std::string& place) {
-  auto value = text_value(place);
-  value.store = [&place](const option_value::text_list& texts) -> expected<void> {
+  auto store = [&place](const option_value::text_list& texts) -> expected<void> {
     place = texts.empty() ? std::string{} : texts.back();
     return {};
   };
-  return value;
+  auto texts = [&place] {
+    return place.empty() ? option_value::text_list{} : option_value::text_list{place};
+  };
+  return {store, texts, toml_form::text};
 }
 
 option_value whole_numbers_value(std::vector<int64_t>& place, option_range range) {

@@ -71,7 +71,7 @@ struct option_value {
   /// Stores a value. @param texts One text for each time that the option was given, of which only a
   /// list keeps more than the last; without texts the option has no value afterwards.
   /// Errors: invalid_argument; the message goes on where the name of the option ends:
-  /// " must be ..." or ": ...".
+  /// " must be ...", " needs a value" or ": ...".
   std::function<expected<void>(const text_list& texts)> store;
 
   /// The texts that `store` would take for the present value; none: there is no value.

@@ -71,13 +71,22 @@ TEST_SUITE("tools/options/option_value") {
     refuses("learning-rate", "0");
   }
 
-  TEST_CASE("refuses unknown names, bad lists and empty texts") {
+  TEST_CASE("refuses unknown names and bad lists") {
     refuses("policy", "fifo");
     refuses("policy", "Tensorflow");
     refuses("hidden", "64,x");
     refuses("hidden", "64,,32");
     refuses("hidden", "0");
-    refuses("text", "");
+  }
+
+  TEST_CASE("an empty text is no value, whether a word or a file gives it") {
+    train_options options;
+    CHECK(give(options, "text", {""}).error()
+          == error{errc::invalid_argument, "--text needs a value"});
+    command_options all;
+    add_options(all, options);
+    CHECK(read_config("\ndevice = \"\"\n", "run.toml", all).error()
+          == error{errc::invalid_argument, "run.toml:2: device needs a value"});
   }
 
   TEST_CASE("refuses a slow replica without a sensible factor") {
