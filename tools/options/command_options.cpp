@@ -72,7 +72,8 @@ command_options::command_options(std::string introduction, std::string sample, s
 command_options::~command_options() = default;
 
 void command_options::begin_group(const std::string& heading, bool in_files, std::string section) {
-  app_->option_defaults()->group(heading);
+  app_->option_defaults()->group(
+    section.empty() ? heading : fmt::format("{} (in a file: below [{}])", heading, section));
   in_files_ = in_files;
   section_ = std::move(section);
 }

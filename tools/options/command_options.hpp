@@ -42,7 +42,7 @@ public:
   command_options& operator=(const command_options&) = delete;
 
   /// Begins a group of options. @param heading In the help. @param in_files Whether files may give
-  /// them values. @param section Their table in a file; empty: none.
+  /// them values. @param section Their table in a file, which the help names; empty: none.
   void begin_group(const std::string& heading, bool in_files = false, std::string section = {});
 
   /// Describes an option. @param names As CLI11 takes them: "--batch", "-n,--workers"; without

@@ -126,7 +126,7 @@ TEST_SUITE("tools/options/command_options") {
              "  -b, --batch COUNT       examples in a gradient [8]\n"
              "  --rate RATE             how far a step goes [as needed]\n"
              "\n"
-             "Place:\n"
+             "Place (in a file: below [place]):\n"
              "  --folder DIR            where it happens\n"
              "\n"
              "And:\n"
