@@ -108,10 +108,10 @@ expected<checkpoint> checkpoint_directory::read(uint64_t step) const {
   return checkpoint{step, std::move(*content)};
 }
 
-expected<newest_checkpoint> checkpoint_directory::newest_valid(uint64_t end) const {
+expected<newest_checkpoint> checkpoint_directory::newest_valid(std::optional<uint64_t> end) const {
   auto steps = this->steps();
   if (!steps) return tl::unexpected(steps.error());
-  std::erase_if(*steps, [end](uint64_t step) { return step >= end; });
+  std::erase_if(*steps, [end](uint64_t step) { return end && step >= *end; });
   newest_checkpoint result;
   for (size_t i = steps->size(); i-- > 0 && !result.found;) {
     if (auto content = read((*steps)[i]))

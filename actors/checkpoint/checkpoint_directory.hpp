@@ -58,9 +58,9 @@ public:
   [[nodiscard]] expected<checkpoint> read(uint64_t step) const;
 
   /// Reads from the newest file to the oldest, until one is whole. A file without a checksum is
-  /// not ours and counts as damaged. @param end Only checkpoints of steps before it.
-  /// Errors: `resource` if the folder cannot be read.
-  [[nodiscard]] expected<newest_checkpoint> newest_valid(uint64_t end = UINT64_MAX) const;
+  /// not ours and counts as damaged. @param end Only checkpoints of steps before it; nothing: of
+  /// all. Errors: `resource` if the folder cannot be read.
+  [[nodiscard]] expected<newest_checkpoint> newest_valid(std::optional<uint64_t> end = {}) const;
 
   /// Removes all but the newest `count` files; if none of those is whole, the newest whole one
   /// stays too.

@@ -123,7 +123,8 @@ std::optional<uint64_t> checkpoint_saver_hook::saved_step() const {
 
 std::optional<found_checkpoint>
 find_checkpoint(const std::filesystem::path& folder,
-                const std::function<void(const std::string&)>& on_warning, uint64_t end) {
+                const std::function<void(const std::string&)>& on_warning,
+                std::optional<uint64_t> end) {
   std::error_code ignored;
   if (!std::filesystem::exists(folder, ignored)) return std::nullopt;
   auto directory = checkpoint_directory::look_at(folder); // its writer may be at work

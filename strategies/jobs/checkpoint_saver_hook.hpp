@@ -79,12 +79,12 @@ struct found_checkpoint {
 /// The newest checkpoint in a folder that is whole; nothing if there is none, or no folder. Nothing
 /// in the folder is changed: a job may be writing there.
 /// @param on_warning Told of each newer one that is damaged. @param end Only checkpoints of fewer
-/// steps.
+/// steps; nothing: of any.
 /// Errors: throws `failure` with resource if the folder cannot be read; malformed if the
 /// checkpoint is whole but no job of ours.
 [[nodiscard]] std::optional<found_checkpoint>
 find_checkpoint(const std::filesystem::path& folder,
                 const std::function<void(const std::string&)>& on_warning = {},
-                uint64_t end = UINT64_MAX);
+                std::optional<uint64_t> end = {});
 
 } // namespace troupe

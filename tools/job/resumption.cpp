@@ -22,7 +22,7 @@ bool is_train(std::string_view program) {
 }
 
 expected<job_beginning> find_resumed(std::string_view program, const std::string& folder,
-                                     const job_subject& subject, uint64_t end = UINT64_MAX) {
+                                     const job_subject& subject, std::optional<uint64_t> end = {}) {
   if (folder.empty()) return job_beginning{};
   if (auto other = program_of_config(run_directory::at(folder).config());
       is_train(other) != is_train(program) && !other.empty())
@@ -41,7 +41,7 @@ expected<job_beginning> find_resumed(std::string_view program, const std::string
 
 expected<found_checkpoint> newest_checkpoint(std::string_view program,
                                              const std::filesystem::path& run,
-                                             std::string_view label, uint64_t end) {
+                                             std::string_view label, std::optional<uint64_t> end) {
   auto folder = run_directory::at(run).checkpoints();
   std::error_code problem;
   if (!std::filesystem::is_directory(folder, problem))

@@ -17,12 +17,12 @@ namespace troupe {
 
 /// Finds the newest whole checkpoint of a run; the program warns of damaged ones.
 /// @param label Names the folder in errors: "--resume runs/one". @param end Only checkpoints of
-/// fewer steps.
+/// fewer steps; nothing: of any.
 /// Errors: not_found if there is none; as `find_checkpoint`, but returned.
 [[nodiscard]] expected<found_checkpoint> newest_checkpoint(std::string_view program,
                                                            const std::filesystem::path& run,
                                                            std::string_view label,
-                                                           uint64_t end = UINT64_MAX);
+                                                           std::optional<uint64_t> end = {});
 
 /// The beginning of a job: nothing, or a checkpoint of an earlier run.
 struct job_beginning {

@@ -74,6 +74,8 @@ TEST_SUITE("actors/checkpoint/checkpoint_directory") {
     CHECK(newest->warnings.empty());
     CHECK(directory.newest_valid(10)->found->step == 9);
     CHECK_FALSE(directory.newest_valid(9)->found);
+    write_steps(directory, {UINT64_MAX});
+    CHECK(directory.newest_valid()->found->step == UINT64_MAX);
   }
 
   TEST_CASE("passes over damaged files with a warning for each") {
