@@ -28,6 +28,8 @@ std::string_view words_for(const caf::error& reason) {
     return "an actor was sent a message that it does not take";
   if (reason == caf::sec::unexpected_response)
     return "an actor gave an answer of another type than it was asked for";
+  if (reason == caf::sec::invalid_argument) // of CAF's calls, only a request to no actor gives it
+    return "a request was made to an empty handle: spawn the actor, or look for it, before";
   if (reason == caf::sec::runtime_error) return "an actor has thrown an exception";
   return {};
 }
@@ -46,6 +48,8 @@ errc code_of(const caf::error& reason) {
   if (reason == caf::sec::request_receiver_down || reason.category() == caf::atom("exit"))
     return errc::unavailable;
   if (reason == caf::sec::request_timeout) return errc::deadline_exceeded;
+  if (reason == caf::sec::invalid_argument) return errc::invalid_argument;
+  if (reason == caf::sec::runtime_error) return errc::user_code;
   return errc::resource;
 }
 

@@ -45,7 +45,8 @@ void deliver(caf::typed_response_promise<T> promise, expected<T> value) {
 void leave_unlogged();
 
 /// CAF's error as one of ours; none stays none. CAF's own errors become `unavailable` where a
-/// receiver is gone, `deadline_exceeded` where it did not answer in time, else `resource`.
+/// receiver is gone, `deadline_exceeded` where it did not answer in time, `invalid_argument` where
+/// the handle is empty, `user_code` where a handler has thrown, else `resource`.
 [[nodiscard]] error from_caf(const caf::error& reason);
 
 /// Whether an actor is gone because its node is, and did not end by itself.

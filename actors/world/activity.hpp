@@ -72,7 +72,8 @@ public:
   /// Sends `message` and waits for a `Reply`.
   /// Deadline: the chief's watch, which knows the missing replicas; a timer for each request would
   /// cost more than the request. An actor that is gone answers at once.
-  /// @returns The reply. Errors: what the other side answers; unavailable, if it is gone.
+  /// @returns The reply. Errors: what the other side answers; unavailable, if it is gone;
+  /// invalid_argument for an empty handle; user_code, if its handler throws.
   template <class Reply, class Handle, class Message>
   [[nodiscard]] auto request(Handle to, Message message) {
     return reply_awaiter<Reply, Handle, Message>{*this, std::move(to), std::move(message), {}};

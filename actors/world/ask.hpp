@@ -27,7 +27,8 @@ struct cancellation {
 
 /// Sends `message` to `to` and waits for the answer; a cancellation is to make one come.
 /// Thread: the one that made the world, and not from inside an actor.
-/// Errors: what the other side answers; unavailable, if it is gone; stalled, if no answer can come.
+/// Errors: what the other side answers; unavailable, if it is gone; invalid_argument for an empty
+/// handle; user_code, if its handler throws; stalled, if no answer can come.
 template <class Reply, class Handle, class Message>
 [[nodiscard]] expected<Reply> ask(world& world, Handle to, Message message,
                                   const cancellation& cancelled = {}) {

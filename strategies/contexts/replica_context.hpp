@@ -187,7 +187,7 @@ public:
 
   /// Asks an actor, of Troupe or of your own, and waits for its `Reply` without holding a thread.
   /// @returns An awaitable of `expected<Reply>`: the reply, or the other side's error; unavailable
-  /// if it is gone.
+  /// if it is gone, invalid_argument for an empty handle, user_code if its handler throws.
   template <class Reply, class Handle, class Message>
   [[nodiscard]] auto request(Handle to, Message message) {
     return activity_.request<Reply>(std::move(to), std::move(message));

@@ -19,6 +19,9 @@ TEST_SUITE("actors/interfaces/caf_compat") {
                                       "what else holds it, destroyed?)"});
     CHECK(from_caf(caf::sec::request_timeout)
           == error{errc::deadline_exceeded, "the actor that was asked did not answer in time"});
+    CHECK(from_caf(caf::sec::invalid_argument)
+          == error{errc::invalid_argument, "a request was made to an empty handle: spawn the "
+                                           "actor, or look for it, before"});
     CHECK(from_caf(caf::sec::unexpected_message)
           == error{errc::resource, "an actor was sent a message that it does not take"});
   }
@@ -26,7 +29,7 @@ TEST_SUITE("actors/interfaces/caf_compat") {
   TEST_CASE("the particulars of an error of CAF stay") {
     auto reason = caf::make_error(caf::sec::runtime_error, "no file");
     CHECK(from_caf(reason)
-          == error{errc::resource, "an actor has thrown an exception: (\"no file\")"});
+          == error{errc::user_code, "an actor has thrown an exception: (\"no file\")"});
   }
 
   TEST_CASE("an error of CAF without a sentence is spelled as CAF does") {

@@ -8,6 +8,7 @@
 
 #include <caf/meta/type_name.hpp>
 
+#include <stdexcept>
 #include <vector>
 
 namespace trial {
@@ -64,6 +65,19 @@ task<void> ask_judge(activity& activity, judge_actor judge, std::vector<double>&
   answers.push_back(answer.value);
 }
 
+judge_actor::behavior_type throwing_judge() {
+  return {[](const trial::guess& /*said*/) -> trial::answer { throw std::runtime_error{"no"}; }};
+}
+
+task<void> ask_in_vain(activity& activity, std::vector<judge_actor> judges,
+                       std::vector<error>& reasons) {
+  for (const auto& judge : judges) {
+    auto asking = activity.request<trial::answer>(judge, trial::guess{0, 21});
+    auto answer = co_await asking;
+    if (!answer) reasons.push_back(answer.error());
+  }
+}
+
 } // namespace
 
 TEST_SUITE("actors/interfaces/plain_message") {
@@ -89,5 +103,20 @@ TEST_SUITE("actors/interfaces/plain_message") {
     stage.settle();
     CHECK(answers == std::vector<double>{42});
     caf::anon_send_exit(asked, caf::exit_reason::user_shutdown);
+  }
+
+  TEST_CASE("a request to an empty handle says so, and a handler that throws is the user's code") {
+    std::vector<error> reasons;
+    judge_actor asked;
+    hosted_coroutine stage{[&](activity& activity) {
+      asked = activity.world().system().spawn(throwing_judge);
+      return ask_in_vain(activity, {judge_actor{}, asked}, reasons);
+    }};
+    stage.settle();
+    REQUIRE(reasons.size() == 2);
+    CHECK(reasons[0]
+          == error{errc::invalid_argument, "a request was made to an empty handle: spawn the "
+                                           "actor, or look for it, before"});
+    CHECK(reasons[1] == error{errc::user_code, "an actor has thrown an exception"});
   }
 }
