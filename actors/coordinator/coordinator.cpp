@@ -14,6 +14,11 @@ const error closure_cancelled{errc::cancelled,
                               "The corresponding function is cancelled. Please reschedule the "
                               "function."};
 
+void queue_gauge::come(uint32_t worker) {
+  std::lock_guard guard{mutex_};
+  there_.insert(worker);
+}
+
 void queue_gauge::begin(uint32_t worker, std::string function) {
   std::lock_guard guard{mutex_};
   run_[worker] = std::move(function);
@@ -27,6 +32,7 @@ void queue_gauge::end(uint32_t worker) {
 void queue_gauge::lose(uint32_t worker) {
   std::lock_guard guard{mutex_};
   run_.erase(worker);
+  there_.erase(worker);
 }
 
 uint64_t queue_gauge::ended() const {
@@ -40,9 +46,14 @@ std::string queue_gauge::awaited() const {
   for (const auto& [worker, function] : run_)
     all
       += fmt::format("{}worker {} to return from '{}'", all.empty() ? "" : ", ", worker, function);
-  if (all.empty()) all = "a worker to come";
   auto queued = taken.load();
-  return queued == 0 ? all : fmt::format("{}, with {} more queued", all, queued);
+  if (all.empty() && there_.empty())
+    all = "a worker to come";
+  else if (all.empty())
+    all = queued == 0 ? "the coordinator to answer" : "a worker to begin";
+  return queued == 0
+           ? all
+           : fmt::format("{}, with {}{} queued", all, queued, run_.empty() ? "" : " more");
 }
 
 namespace {
@@ -285,6 +296,7 @@ void on_ready(coordinator_pointer self, uint32_t index) {
   auto sender = self->current_sender();
   self->monitor(caf::actor_cast<caf::actor_addr>(sender));
   state.workers[index] = {caf::actor_cast<closure_worker_actor>(sender), std::nullopt};
+  state.config.gauge->come(index);
   state.idle.push_back(index);
   if (state.losses[index] > 0) warn(state, fmt::format("worker {} is back", index));
   go_on(self);

@@ -28,7 +28,8 @@ struct queue_gauge {
   std::atomic<size_t> taken{0};        ///< Places in the queue, with closures on their way there.
   std::atomic<bool> has_failed{false}; ///< Whether the next request is answered by an error.
 
-  /// A worker runs a function, has ended it, or is lost.
+  /// A worker is there, runs a function, has ended it, or is lost.
+  void come(uint32_t worker);
   void begin(uint32_t worker, std::string function);
   void end(uint32_t worker);
   void lose(uint32_t worker);
@@ -41,6 +42,7 @@ struct queue_gauge {
 
 private:
   mutable std::mutex mutex_;
+  std::set<uint32_t> there_; ///< Workers that have come, and are not lost.
   std::map<uint32_t, std::string> run_;
   uint64_t ended_ = 0;
 };

@@ -26,6 +26,7 @@ closure_waiter::closure_waiter(std::shared_ptr<const queue_gauge> gauge, job_tim
     on_waiting_(on_waiting ? std::move(on_waiting) : say_on_standard_error) {}
 
 expected<void> closure_waiter::wait(world& world, std::future<void>& over, job_time timeout) const {
+  timeout = std::max(timeout, job_time{0});
   const auto began = world.now();
   auto moved = began;
   auto ended = gauge_->ended();

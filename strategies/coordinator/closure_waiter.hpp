@@ -22,7 +22,7 @@ public:
   closure_waiter(std::shared_ptr<const queue_gauge> gauge, job_time stall_deadline,
                  std::function<void(const std::string& line)> on_waiting);
 
-  /// Waits until `over` is.
+  /// Waits until `over` is. @param timeout A negative one is 0.
   /// Errors: deadline_exceeded after `timeout`, and when no closure has ended for too long, with
   /// the workers and what they run; stalled, if nothing is left to do (virtual world only).
   [[nodiscard]] expected<void> wait(world& world, std::future<void>& over,

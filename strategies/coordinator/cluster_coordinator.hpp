@@ -137,6 +137,7 @@ public:
   }
 
   /// Waits until all calls have been made; without workers, for their return.
+  /// @param timeout A negative one is 0.
   /// Errors: throws `failure`: the first error of a call; deadline_exceeded after `timeout`, and
   /// if no call returns for `coordinator_options::stall_deadline`; unavailable, as `schedule`.
   void join(job_time timeout = world::for_ever) {

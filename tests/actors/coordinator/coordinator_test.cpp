@@ -249,6 +249,22 @@ TEST_SUITE("actors/coordinator/coordinator") {
     CHECK_FALSE(config.gauge->has_failed);
   }
 
+  TEST_CASE("the gauge says whether a worker is to come, to begin or to return") {
+    queue_gauge gauge;
+    CHECK(gauge.awaited() == "a worker to come");
+    gauge.taken = 1;
+    CHECK(gauge.awaited() == "a worker to come, with 1 queued");
+    gauge.come(2);
+    CHECK(gauge.awaited() == "a worker to begin, with 1 queued");
+    gauge.begin(2, "f");
+    CHECK(gauge.awaited() == "worker 2 to return from 'f', with 1 more queued");
+    gauge.taken = 0;
+    gauge.end(2);
+    CHECK(gauge.awaited() == "the coordinator to answer");
+    gauge.lose(2);
+    CHECK(gauge.awaited() == "a worker to come");
+  }
+
   TEST_CASE("a process that comes again does not stand for one that has not come yet") {
     coordinated stage{2};
     auto ask = [&](uint32_t process) {

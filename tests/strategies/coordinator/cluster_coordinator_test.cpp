@@ -781,6 +781,8 @@ TEST_SUITE("strategies/coordinator/cluster_coordinator") {
       "wait", [&open](closure_context& context) { return compute_at(context, open); });
     static_cast<void>(one.coordinator.schedule(function));
     CHECK(refusal_of([&] { one.coordinator.join(20ms); }).code == errc::deadline_exceeded);
+    auto at_once = refusal_of([&] { one.coordinator.join(-1ms); });
+    CHECK(at_once.message == "not done in 0.0 s: worker 0 to return from 'wait'");
     open.is_open = true;
     one.coordinator.join();
   }
