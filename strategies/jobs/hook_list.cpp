@@ -6,26 +6,34 @@
 
 #include <exception>
 #include <fmt/format.h>
+#include <string>
 #include <utility>
 
 namespace troupe {
 
-void hook_list::call(const char* name, const std::function<void()>& function) {
+void hook_list::call(const char* name, const void* callee, const std::function<void()>& function) {
+  if (has_failed(callee)) return;
+  auto thrown_by = [&](std::string message) {
+    if (!remember(callee, name, {errc::user_code, std::move(message)})) return;
+    auto site = throw_site_of(std::current_exception()); // takes long the first time
+    std::lock_guard guard{mutex_};
+    failure_->throw_site = std::move(site);
+  };
   try {
     function();
-  } catch (const std::exception&) {
-    remember(name, reason_of(std::current_exception()));
+  } catch (const troupe::failure& failed) {
+    static_cast<void>(remember(callee, name, failed.reason()));
+  } catch (const std::exception& failed) {
+    thrown_by(failed.what());
   } catch (...) {
-    auto reason = reason_of(std::current_exception());
-    reason.message = fmt::format("{} {}", name, reason.message);
-    remember(name, std::move(reason));
+    thrown_by(fmt::format("{} threw something that is no std::exception", name));
   }
 }
 
 template <class Function>
 void hook_list::tell_each(const Function& tell) {
   for (const auto& hook : hooks_)
-    call("a hook", [&] { tell(*hook); });
+    call("a hook", hook.get(), [&] { tell(*hook); });
 }
 
 void hook_list::begin(session_plan& plan) {
@@ -64,7 +72,8 @@ void hook_list::on_flight_records(const flight_records& records) {
 }
 
 void hook_list::end(const job_report& report) {
-  tell_each([&](session_hook& hook) { hook.end(report); });
+  for (const auto& hook : hooks_)
+    call("a hook", nullptr, [&] { hook->end(report); }); // those that have failed, too
 }
 
 std::optional<error> hook_list::failure() const {
@@ -72,13 +81,20 @@ std::optional<error> hook_list::failure() const {
   return failure_;
 }
 
-void hook_list::remember(const char* name, error reason) {
+bool hook_list::has_failed(const void* callee) const {
+  std::lock_guard guard{mutex_};
+  return failed_.contains(callee);
+}
+
+bool hook_list::remember(const void* callee, const char* name, error reason) {
   {
     std::lock_guard guard{mutex_};
-    if (failure_) return;
+    if (callee != nullptr) failed_.insert(callee);
+    if (failure_) return false;
     failure_ = reason;
   }
   control_.request_stop(fmt::format("{} failed: {}", name, reason.message));
+  return true;
 }
 
 } // namespace troupe

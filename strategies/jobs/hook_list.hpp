@@ -8,12 +8,15 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace troupe {
 
 /// Hooks are the code of users and may throw. After the beginning, the list keeps the first
-/// exception of a hook, and ends the job. Thread: any, one at a time.
+/// exception of a hook, and ends the job. A hook that has thrown is told of nothing more but the
+/// end, while steps that are under way come to theirs; the others, which may save what the job has
+/// come to, are told of all. Thread: any, one at a time.
 class hook_list {
 public:
   hook_list(std::vector<std::shared_ptr<session_hook>> hooks, session_control control)
@@ -24,7 +27,9 @@ public:
 
   /// Calls a function that the job was given, as if it were a hook's.
   /// @param name Names the function in errors: "on_step".
-  void call(const char* name, const std::function<void()>& function);
+  /// @param callee Stands for the function, which is not called again once it has thrown; null: it
+  /// is.
+  void call(const char* name, const void* callee, const std::function<void()>& function);
 
   void after_create_session();
   void on_open_step(const open_step& step);
@@ -42,12 +47,16 @@ private:
   template <class Function>
   void tell_each(const Function& tell);
 
-  void remember(const char* name, error reason);
+  [[nodiscard]] bool has_failed(const void* callee) const;
+
+  /// Asks the job to stop, if this is the first failure. @returns Whether it is.
+  [[nodiscard]] bool remember(const void* callee, const char* name, error reason);
 
   std::vector<std::shared_ptr<session_hook>> hooks_;
   session_control control_;
   mutable std::mutex mutex_;
-  std::optional<error> failure_;
+  std::optional<error> failure_;   ///< The first one.
+  std::set<const void*> failed_{}; ///< Hooks, and functions by their address, that have thrown.
 };
 
 } // namespace troupe

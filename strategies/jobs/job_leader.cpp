@@ -356,7 +356,8 @@ private:
   }
 
   void on_step(const step_record& record) {
-    if (options_.on_step) hooks_.call("on_step", [&] { options_.on_step(record); });
+    if (options_.on_step)
+      hooks_.call("on_step", &options_.on_step, [&] { options_.on_step(record); });
     hooks_.after_step(record);
     if (evaluator_ && record.step % options_.evaluation.every_steps == 0)
       evaluator_->look(record.step);

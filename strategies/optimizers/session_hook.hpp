@@ -54,7 +54,8 @@ private:
 /// beginning, of every step and of the end, in that order.
 ///
 /// A hook that throws `failure` from `begin` refuses the job; from any later member it ends the
-/// job, and the report of the job has the failure. Thread: one member at a time, but for
+/// job, and the report of the job has the failure; until then the hook is told of nothing more but
+/// the end. Thread: one member at a time, but for
 /// `wants_snapshot` and the members that begin with `on_`, which may be called beside the others.
 class session_hook {
 public:

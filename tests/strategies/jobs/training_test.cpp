@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a job shows its replicas what they need, and the caller what happened. Method: small jobs
 // in the virtual world, seen from the step function and from the ledger.
+#include "strategies/jobs/hook_list.hpp"
 #include "strategies/jobs/hooks.hpp"
 #include "strategies/jobs/training.hpp"
 #include "strategies/kinds/mirrored_strategy.hpp"
@@ -353,6 +354,51 @@ TEST_SUITE("strategies/jobs/training") {
     REQUIRE(seen.report.failure);
     CHECK(*seen.report.failure
           == error{errc::user_code, "on_step threw something that is no std::exception"});
+  }
+
+  TEST_CASE("a hook that has thrown hears of the end only, and others hear of all") {
+    struct counter : session_hook {
+      void after_step(const session_control&, const step_record&) override {
+        ++steps;
+        if (throws) throw std::runtime_error{"no room"};
+      }
+
+      void end(const job_report&) override { ++ends; }
+
+      bool throws = false;
+      int steps = 0;
+      int ends = 0;
+    };
+
+    auto thrower = std::make_shared<counter>(), other = std::make_shared<counter>();
+    thrower->throws = true;
+    std::vector<std::string> stops;
+    hook_list hooks{{thrower, other}, session_control{[&](const std::string& reason) {
+                      stops.push_back(reason);
+                      REQUIRE(hooks.failure());
+                      CHECK(hooks.failure()->throw_site.empty()); // it is looked for later
+                    }}};
+    for (uint64_t step : {1, 2})
+      hooks.after_step({.step = step});
+    hooks.end({});
+    CHECK(stops == std::vector<std::string>{"a hook failed: no room"});
+    CHECK(*hooks.failure() == error{errc::user_code, "no room"});
+    CHECK(thrower->steps == 1);
+    CHECK(thrower->ends == 1);
+    CHECK(other->steps == 2);
+    CHECK(other->ends == 1);
+  }
+
+  TEST_CASE("a function that is told of steps and has thrown is not called again") {
+    hook_list hooks{{}, session_control{[](const std::string&) {}}};
+    int calls = 0;
+    for (int step : {1, 2})
+      hooks.call("on_step", &calls, [&] {
+        ++calls;
+        throw failure{{errc::resource, fmt::format("no room for step {}", step)}};
+      });
+    CHECK(calls == 1);
+    CHECK(*hooks.failure() == error{errc::resource, "no room for step 1"});
   }
 
   TEST_CASE("cancel ends a straggler's computing at once, and names it") {
