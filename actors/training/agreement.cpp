@@ -31,7 +31,7 @@ first_difference(std::string_view left, std::string_view right) {
 
 std::string short_agreement(std::string text) {
   if (text.size() <= limits::text_bytes_max) return text;
-  auto last = fmt::format("checksum of all options = {:08x}\n",
+  auto last = fmt::format("checksum of all options and variables = {:08x}\n",
                           cpu::crc32c(std::as_bytes(std::span{text})));
   auto end = text.rfind('\n', limits::text_bytes_max - last.size() - 1);
   text.resize(end == std::string::npos ? 0 : end + 1);

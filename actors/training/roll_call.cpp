@@ -248,6 +248,11 @@ void watch(roll_call_pointer self) {
     self->delayed_send(self, config.watch_period, watch_tick{});
 }
 
+// One process may make more variables than the other.
+std::string_view line_or_nothing(std::string_view line) {
+  return line.empty() ? "nothing there" : line;
+}
+
 } // namespace
 
 std::optional<error> roll_call_state::check(const entrance& newcomer) const {
@@ -255,7 +260,7 @@ std::optional<error> roll_call_state::check(const entrance& newcomer) const {
   auto differs = [&](const auto& theirs, const auto& ours) {
     return error{errc::failed_precondition,
                  fmt::format("{} has {}, the chief's process {}; start all processes of a job with "
-                             "the same options",
+                             "the same options and variables",
                              name, theirs, ours)};
   };
   if (newcomer.seed != config.seed)
@@ -263,7 +268,7 @@ std::optional<error> roll_call_state::check(const entrance& newcomer) const {
   if (newcomer.replicas != config.replicas)
     return differs(fmt::format("replicas {}", newcomer.replicas), config.replicas);
   if (auto lines = first_difference(newcomer.agreement, cut_text(config.agreement)))
-    return differs(lines->first, lines->second);
+    return differs(line_or_nothing(lines->first), line_or_nothing(lines->second));
   if (now_in == roll_call_phase::playing && config.holders.contains(newcomer.member))
     return error{
       errc::failed_precondition,

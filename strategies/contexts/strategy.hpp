@@ -113,8 +113,9 @@ public:
   /// control characters, or the options do not go together; type_mismatch if the dtype is f16 or
   /// bf16; limit_exceeded for more than `limits::rank_max` dimensions; wrong_context inside a
   /// replica or another strategy's scope; as `placement::see`, if the variable is held by another
-  /// process that is not there in time; as `reducer`, if processes do not
-  /// make the same variables.
+  /// process that is not there in time; as `reducer`, if replicas of several processes meet and
+  /// these do not make the same variables. A job with a chief compares them when it begins, as
+  /// `training_options::agreement` says.
   variable make_variable(std::string name, const tensor& initial,
                          const variable_options& options = {});
 

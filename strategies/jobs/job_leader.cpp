@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A job with a chief, in the process where the chief stands.
-#include "actors/training/agreement.hpp"
 #include "actors/training/chief.hpp"
 #include "actors/training/recorder.hpp"
 #include "actors/training/replica.hpp"
@@ -181,7 +180,7 @@ private:
                             .seed = world_.seed(),
                             .lives_before = lives_before(),
                             .replicas = strategy_.num_replicas_in_sync(),
-                            .agreement = short_agreement(options_.agreement),
+                            .agreement = job_agreement(strategy_, options_),
                             .holders = holders_in(strategy_),
                             .optional = optional(),
                             .enter_deadline = placement_->start_deadline(),

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A job with a chief, in a process where the chief does not stand.
-#include "actors/training/agreement.hpp"
 #include "actors/training/member.hpp"
 #include "actors/world/ask.hpp"
 #include "actors/world/completion.hpp"
@@ -97,7 +96,7 @@ private:
                  .clock = world_.now(),
                  .seed = world_.seed(),
                  .replicas = strategy_.num_replicas_in_sync(),
-                 .agreement = short_agreement(options_.agreement)};
+                 .agreement = job_agreement(strategy_, options_)};
     // Once the job is over, waiting for an actor to be spawned elsewhere is in vain.
     auto on_end = [this, end = end_, over = count_->over](expected<job_ending> ended) {
       placement_.give_up(error{errc::cancelled, "the job is over"});

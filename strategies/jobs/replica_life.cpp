@@ -2,6 +2,7 @@
 // The coroutine of a replica in a job, and the spawning of replicas.
 #include "strategies/jobs/replica_life.hpp"
 
+#include "actors/training/agreement.hpp"
 #include "actors/training/replica.hpp"
 #include "actors/world/ask.hpp"
 #include "messages/errors/throw_failure.hpp"
@@ -179,6 +180,15 @@ job_links links_of(const strategy& strategy, const training_options& options) {
           .may_end = placement != nullptr,
           .may_return = options.rejoin_timeout > job_time{0}
                         || (placement != nullptr && !placement->others().empty())};
+}
+
+std::string job_agreement(const strategy& strategy, const training_options& options) {
+  auto lines = options.agreement;
+  if (!lines.empty() && !lines.ends_with('\n')) lines += '\n';
+  for (const auto& variable : strategy.variables())
+    lines += fmt::format("variable '{}' = {} {}\n", variable.name(), to_string(variable.type()),
+                         to_string(variable.extents()));
+  return short_agreement(std::move(lines));
 }
 
 std::vector<variable> trained_variables(const strategy& strategy, const training_options& options) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 namespace troupe {
@@ -76,6 +77,11 @@ private:
 
 /// Whether messages of a job may come twice, and whether its replicas may be lost and come back.
 [[nodiscard]] job_links links_of(const strategy& strategy, const training_options& options);
+
+/// The lines that all processes of a job with a chief must have alike, as the roll call compares
+/// them: those of the options, then one for each variable of the strategy, in order of creation:
+/// "variable 'line' = f32 [2]".
+[[nodiscard]] std::string job_agreement(const strategy& strategy, const training_options& options);
 
 /// The variables that a job trains.
 [[nodiscard]] std::vector<variable> trained_variables(const strategy& strategy,

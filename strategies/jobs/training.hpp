@@ -91,9 +91,10 @@ struct training_options {
   /// How long a replica computes beside the time it took: stragglers, and virtual computing times.
   std::function<job_time(uint32_t replica, uint64_t iteration, job_time elapsed)> pace;
 
-  /// Settings that all processes of a job with a chief must agree on, beside seed and replicas; one
-  /// line for each. A process that differs is refused, also when it comes back, and the error names
-  /// the first line that differs; beyond 4096 bytes it only says that some differ.
+  /// Settings that all processes of a job with a chief must agree on, beside seed, replicas, and
+  /// names, dtypes and shapes of variables; one line for each. A process that differs is refused,
+  /// also when it comes back, and the error names the first line that differs; beyond 4096 bytes of
+  /// these lines, then one for each variable, it only says that some differ.
   std::string agreement;
 
   std::function<void(const step_record&)> on_step; ///< Told of every step, in order.

@@ -216,7 +216,7 @@ TEST_SUITE("actors/training/roll_call") {
     enter(1, 6);
     CHECK(entered->error().message
           == "worker:1 has seed 6, the chief's process 5; start all processes of a job with the "
-             "same options");
+             "same options and variables");
     CHECK(entered->error().code == errc::failed_precondition);
   }
 
@@ -233,7 +233,7 @@ TEST_SUITE("actors/training/roll_call") {
     CHECK(
       entered->error().message
       == "worker:1 has hidden = [32], the chief's process hidden = [16]; start all processes of "
-         "a job with the same options");
+         "a job with the same options and variables");
   }
 
   TEST_CASE("a life in a job that goes on is none of the job before") {
@@ -285,8 +285,9 @@ TEST_SUITE("actors/training/roll_call") {
     CHECK(one == short_agreement(lines + "clip = 0\n"));
     auto found = first_difference(one, other);
     REQUIRE(found);
-    CHECK(found->first.starts_with("checksum of all options = "));
-    CHECK(short_agreement(std::string(5000, 'x')).starts_with("checksum of all options = "));
+    CHECK(found->first.starts_with("checksum of all options and variables = "));
+    CHECK(short_agreement(std::string(5000, 'x'))
+            .starts_with("checksum of all options and variables = "));
   }
 
   TEST_CASE_FIXTURE(gathering,

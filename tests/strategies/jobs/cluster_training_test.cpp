@@ -552,7 +552,35 @@ TEST_SUITE("strategies/jobs/cluster_training") {
       REQUIRE(outcome.report.failure);
       CHECK(outcome.report.failure->message
             == "worker:1 has seed 6, the chief's process 5; start all processes of a job with the "
-               "same options");
+               "same options and variables");
+    }
+  }
+
+  TEST_CASE(
+    "processes that make a variable in other shapes do not begin, and say which has which") {
+    for (uint32_t owners : {1U, 2U}) {
+      CAPTURE(owners);
+      cluster_job job{.layout = {.ps = 2, .workers = 3, .owners_meet = owners == 2},
+                      .aggregate = 2,
+                      .replicate_owners = owners};
+      job.begin = [](node_index node, strategy& strategy) {
+        strategy.make_variable("odd", zeros({node == 3 ? 3 : 2}));
+      };
+      auto outcomes = small_cluster{job}.run();
+      for (const auto& [node, outcome] : outcomes) { // a late one may hear of the end only
+        CAPTURE(node);
+        CHECK((outcome.thrown || outcome.report.failure));
+        CHECK_FALSE(outcome.report.has_begun);
+      }
+      for (auto node : {job.layout.chief_node(), node_index{3}}) {
+        CAPTURE(node);
+        REQUIRE(outcomes.at(node).report.failure);
+        CHECK(*outcomes.at(node).report.failure
+              == error{errc::failed_precondition,
+                       "worker:1 has variable 'odd' = f32 [3], the chief's process variable 'odd' "
+                       "= f32 [2]; start all processes of a job with the same options and "
+                       "variables"});
+      }
     }
   }
 
