@@ -24,7 +24,7 @@ constexpr unsigned lanes_max = 32;
 
 uint64_t order_state = 1;
 
-/// A random number below `end`. Of 32 bits, which a processor divides much faster than 64.
+/// A random number below `end`, of 32 bits, which a processor divides much faster than 64.
 uint32_t random_below(size_t end) {
   order_state ^= order_state << 13;
   order_state ^= order_state >> 7;
