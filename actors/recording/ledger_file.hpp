@@ -36,6 +36,8 @@ namespace troupe {
 /// | 12 | loss               | mean over the replica's batch                                    |
 /// | 13 | examples           | in the replica's batch                                           |
 ///
+/// A gradient that one variable took and another dropped is stale, although parts of it are in the
+/// update. Its line belongs to the step in which its last part was taken or dropped.
 /// Columns 9 to 11 are filled for accepted gradients only, 9 and 10 not for the completing one.
 /// Lines of one step stand together: accepted in order of arrival, then stale, then cancelled.
 class ledger_file {

@@ -22,7 +22,10 @@ namespace troupe {
 /// | step_seconds           | s        | since the update before                            |
 /// | apply_seconds          | s        | of that, from the last needed gradient to the end  |
 ///
-/// A field without a value is empty. Lines reach the disk in blocks: see `flush`.
+/// A gradient that one variable took and another dropped is stale, although parts of it are in the
+/// update. A gradient counts in the line of the step in which its last part was taken or dropped.
+/// So `accepted` may be below or above `needed`. A field without a value is empty. Lines reach the
+/// disk in blocks: see `flush`.
 class metrics_file {
 public:
   /// The first line of the file.
