@@ -93,4 +93,7 @@ struct ReplicaProgress {
 
   kept @6 :List(NamedTensor);
   # Tensors that the trainer asked to be kept for this replica, such as a position in its data.
+
+  computeNanoseconds @7 :Training.Nanoseconds;
+  # If its computing time is drawn and not measured, all of it; else 0.
 }

@@ -76,6 +76,7 @@ void write_progress(built_message& storage, wire::ReplicaProgress::Builder targe
   target.setIteration(progress.iteration);
   target.setComputations(progress.computations);
   target.setRemainingNanoseconds(static_cast<uint64_t>(progress.remaining.count()));
+  target.setComputeNanoseconds(static_cast<uint64_t>(progress.compute.count()));
   write_arrays(storage, target.initKept(static_cast<capnp::uint>(progress.kept.size())),
                progress.kept);
 }
@@ -105,6 +106,7 @@ replica_progress read_progress(wire::ReplicaProgress::Reader from,
           .iteration = from.getIteration(),
           .computations = from.getComputations(),
           .remaining = nanoseconds(static_cast<int64_t>(from.getRemainingNanoseconds())),
+          .compute = nanoseconds(static_cast<int64_t>(from.getComputeNanoseconds())),
           .kept = read_arrays(from.getKept(), owner)};
 }
 

@@ -137,6 +137,7 @@ struct replica_progress {
   uint64_t iteration = 0;                ///< Steps finished, dropped ones included.
   uint64_t computations = 0;             ///< Begun so far.
   std::chrono::nanoseconds remaining{0}; ///< Rest of a drawn computing time.
+  std::chrono::nanoseconds compute{0};   ///< All of that time.
   std::vector<named_payload> kept;
 };
 

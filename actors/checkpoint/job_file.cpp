@@ -73,6 +73,7 @@ public:
             {"iteration", replica.iteration},
             {"computations", replica.computations},
             {"remaining_ns", replica.remaining.count()},
+            {"compute_ns", replica.compute.count()},
             {"kept", kept}};
   }
 
@@ -128,7 +129,8 @@ public:
                              .local_step = from.at("local_step"),
                              .iteration = from.at("iteration"),
                              .computations = from.at("computations"),
-                             .remaining = job_time{from.at("remaining_ns").get<int64_t>()}};
+                             .remaining = job_time{from.at("remaining_ns").get<int64_t>()},
+                             .compute = job_time{from.value("compute_ns", int64_t{0})}};
     for (const std::string name : from.at("kept"))
       replica.kept.push_back(
         {name, find(names_.next(fmt::format("replica_{}/{}", replica.replica, name)))});

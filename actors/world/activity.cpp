@@ -193,7 +193,10 @@ replica_progress activity::progress() const {
                             .local_step = local_step_,
                             .iteration = iteration_,
                             .computations = computations_};
-  if (phase_ == phase::pacing) progress.remaining = std::max(job_time{0}, due_ - world_.now());
+  if (phase_ == phase::pacing) {
+    progress.remaining = std::max(job_time{0}, due_ - world_.now());
+    progress.compute = outcome_.elapsed;
+  }
   for (const auto& [name, value] : kept_)
     progress.kept.push_back({name, value});
   return progress;
@@ -204,6 +207,7 @@ void activity::restore(const replica_progress& saved) {
   local_step_ = saved.local_step;
   iteration_ = saved.iteration;
   computations_ = saved.computations;
+  outcome_ = {.elapsed = saved.compute};
   for (const auto& [name, value] : saved.kept)
     kept_[name] = value;
 }

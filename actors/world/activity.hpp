@@ -216,7 +216,8 @@ public:
   /// Goes on from the progress of a saved activity. @pre Nothing was computed yet.
   void restore(const replica_progress& saved);
 
-  /// Waits for the rest of a computation as `compute` would; its result is not needed.
+  /// Waits for the rest of the computation that `restore` has told of, as `compute` would; its
+  /// result is not needed. @returns The outcome of the whole computation.
   [[nodiscard]] auto rest(job_time remaining) { return rest_awaiter{*this, remaining}; }
 
   /// Results for steps before `step` are not needed any more: a `compute` for one ends `cancelled`.
@@ -294,7 +295,7 @@ private:
       owner.pace_for(remaining);
     }
 
-    void await_resume() const {}
+    work_outcome await_resume() { return std::move(owner.outcome_); }
   };
 
   struct wake_awaiter {

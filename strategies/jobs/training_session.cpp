@@ -35,9 +35,11 @@ task<void> training_session::run(const step_function& step) {
 
 task<void> training_session::resume(replica_progress saved) {
   context_.activity_.restore(saved);
-  if (saved.computing) {
+  // Nothing is left of a computation that was measured: that would pass for a fast gradient.
+  if (saved.remaining > job_time{0}) {
     auto resting = context_.activity_.rest(saved.remaining);
-    co_await resting;
+    auto rested = co_await resting;
+    context_.compute_time_ = rested.elapsed;
     auto pushing = optimizer_.push_nothing(context_);
     co_await pushing;
   }

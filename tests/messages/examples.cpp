@@ -88,6 +88,7 @@ replica_progress example_progress() {
           .iteration = 9,
           .computations = 10,
           .remaining = nanoseconds(4'000),
+          .compute = nanoseconds(5'000),
           .kept = {{"position", make_array<int64_t>({2}, {3, 1})}}};
 }
 

@@ -263,7 +263,11 @@ TEST_SUITE("messages/training_message") {
     entrance who{3, nanoseconds(500), 7, 8, "batch = 8\nhidden = [16]\n"};
     CHECK(read_enter_job(send_and_receive(make_enter_job(who)).reader()) == who);
     std::vector<replica_progress> replicas(2);
-    replicas[1] = {.replica = 4, .computing = true, .local_step = 9, .iteration = 11};
+    replicas[1] = {.replica = 4,
+                   .computing = true,
+                   .local_step = 9,
+                   .iteration = 11,
+                   .compute = nanoseconds(12)};
     auto begins = send_and_receive(make_job_begins(9, nanoseconds(600), replicas));
     CHECK(begins.reader().getFirstStep() == 9);
     CHECK(begins.reader().getClockNanoseconds() == 600);
@@ -271,6 +275,7 @@ TEST_SUITE("messages/training_message") {
     REQUIRE(read.size() == 2);
     CHECK(read[1].replica == 4);
     CHECK(read[1].iteration == 11);
+    CHECK(read[1].compute == nanoseconds(12));
     CHECK(send_and_receive(make_await_end(3)).reader().getMember() == 3);
     CHECK(send_and_receive(make_leave_job(3)).reader().getMember() == 3);
   }

@@ -30,6 +30,7 @@ job_snapshot example() {
                           .iteration = 14,
                           .computations = 15,
                           .remaining = job_time{678},
+                          .compute = job_time{901},
                           .kept = {{"position", filled(9)}}});
   return job;
 }
@@ -84,6 +85,7 @@ TEST_SUITE("actors/checkpoint/job_file") {
     CHECK(replica.iteration == 14);
     CHECK(replica.computations == 15);
     CHECK(replica.remaining == job_time{678});
+    CHECK(replica.compute == job_time{901});
     REQUIRE(replica.kept.size() == 1);
     CHECK(replica.kept[0].name == "position");
     CHECK(first_of(replica.kept[0].value) == 9);

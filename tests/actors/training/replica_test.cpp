@@ -163,6 +163,7 @@ TEST_SUITE("actors/training/replica") {
     CHECK(progress.iteration == 1);
     CHECK(progress.computations == 2);
     CHECK(progress.remaining == 700ms);
+    CHECK(progress.compute == 1s);
     REQUIRE(progress.kept.size() == 1);
     CHECK(progress.kept[0].name == "place");
     CHECK(progress.kept[0].value.values<float>()[0] == 7);
@@ -171,12 +172,18 @@ TEST_SUITE("actors/training/replica") {
   TEST_CASE("a restored replica rests for what was left, and counts on from there") {
     std::vector<uint64_t> paced;
     job_time rested{0};
-    replica_progress saved{
-      .computing = true, .local_step = 4, .iteration = 6, .computations = 9, .remaining = 700ms};
+    job_time took{0};
+    replica_progress saved{.computing = true,
+                           .local_step = 4,
+                           .iteration = 6,
+                           .computations = 9,
+                           .remaining = 700ms,
+                           .compute = 2s};
     hosted_coroutine stage{[&](activity& activity) -> task<void> {
                              activity.restore(saved);
                              auto resting = activity.rest(saved.remaining);
-                             co_await resting;
+                             auto outcome = co_await resting;
+                             took = outcome.elapsed;
                              rested = activity.world().now();
                              auto computing = activity.compute(no_work);
                              co_await computing;
@@ -185,8 +192,15 @@ TEST_SUITE("actors/training/replica") {
                              paced.push_back(number);
                              return 1s;
                            }};
+    stage.pass(200ms);
+    auto answer = stage.chief.ask<msg<wire::ReplicaProgress>>(stage.host, make_read_progress());
+    stage.settle();
+    auto progress = read_progress(answer.value().reader(), answer.value().owner());
+    CHECK(progress.remaining == 500ms);
+    CHECK(progress.compute == 2s);
     stage.pass(3s);
     CHECK(rested == 700ms);
+    CHECK(took == 2s);
     CHECK(paced == std::vector<uint64_t>{9});
   }
 }

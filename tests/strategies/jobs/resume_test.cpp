@@ -183,6 +183,21 @@ TEST_SUITE("strategies/jobs/resume") {
             check_resumes({some_plans[1], sync, false, equal_times}, interrupted);
   }
 
+  TEST_CASE("a measured computation of the job before gives no gradient, not even a dropped one") {
+    scratch_folder folder;
+    sync_options sync{2, 2, sync_policy::latest_token};
+    training_options saving{.steps = 1, .pace = one_second};
+    saving.hooks = {
+      std::make_shared<checkpoint_saver_hook>(folder.path(), checkpoint_options{.every_steps = 1})};
+    REQUIRE_FALSE(small_job{sync}.run_idle(saving).report.failure);
+    auto snapshot = find_checkpoint(folder.path())->snapshot;
+    REQUIRE(snapshot.replicas.size() == 2);
+    snapshot.replicas[1].computing = true; // as on a computing thread, which knows no rest
+    auto seen = small_job{sync}.run_idle({.steps = 2, .resume = snapshot, .pace = one_second});
+    CHECK(seen.report.step == 3);
+    CHECK(seen.stale_count() == 0);
+  }
+
   TEST_CASE("a variable that is not trainable is no part of steps, and goes on where it was") {
     scratch_folder folder;
     auto count_after = [&](uint64_t steps, bool resumes) {
