@@ -3,7 +3,7 @@
 #
 # When a step is closed and applied and its tokens are not out yet, every gradient in flight is stale and
 # every accumulator is empty.  So a job at such a moment consists of what its owners, its token queue and
-# its replicas answer here, and nothing else.
+# its replicas answer here, and of the chief's own estimates for dynamic backups.
 #
 #   chief        -> owner        ReadState         answered by VariableState, at once
 #   chief        -> replica      ReadProgress      answered by ReplicaProgress, at once

@@ -187,8 +187,7 @@ void direct_engine::begin_step() {
   needed_ = scenario_.sync.replicas_to_aggregate;
   if (!choice_) return;
   auto left = static_cast<uint32_t>(live_.size());
-  needed_ = choose_needed(*choice_, needed_, report_.step_times.empty(),
-                          {.live = live_, .left = left}, now_);
+  needed_ = choose_needed(*choice_, needed_, {.expected = live_, .left = left}, now_);
 }
 
 void direct_engine::stall() {

@@ -19,8 +19,8 @@
 
 namespace troupe {
 
-/// Keeps a job's last snapshot for a restart of all its processes: the variables, but no token and
-/// no replica.
+/// Keeps a job's last snapshot for a restart of all its processes: the variables, and estimates for
+/// dynamic backups, but no token and no replica.
 class snapshot_keeper final : public session_hook {
 public:
   /// @param every Steps between two snapshots.

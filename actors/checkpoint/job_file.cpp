@@ -77,6 +77,15 @@ public:
             {"kept", kept}};
   }
 
+  json write_backups(std::span<const named_payload> backups) {
+    json names = json::array();
+    for (const auto& array : backups) {
+      add("backups/" + array.name, array.value);
+      names.push_back(array.name);
+    }
+    return names;
+  }
+
   void add(const std::string& base, const tensor& value) {
     tensors_.push_back({names_.next(base), value});
   }
@@ -137,6 +146,13 @@ public:
     return replica;
   }
 
+  std::vector<named_payload> read_backups(const json& names) {
+    std::vector<named_payload> backups;
+    for (const std::string name : names)
+      backups.push_back({name, find(names_.next("backups/" + name))});
+    return backups;
+  }
+
 private:
   tensor find(const std::string& name) {
     auto found = tensors_.find(name);
@@ -161,6 +177,8 @@ job_snapshot read_job(const json& job, const safetensors_content& content) {
     snapshot.variables.push_back(from.read_variable(variable));
   for (const auto& replica : job.at("replicas"))
     snapshot.replicas.push_back(from.read_replica(replica));
+  if (job.contains("backups")) // older files have none
+    snapshot.backups = from.read_backups(job.at("backups"));
   return snapshot;
 }
 
@@ -176,11 +194,17 @@ safetensors_content to_content(const job_snapshot& snapshot, const safetensors_m
   json replicas = json::array();
   for (const auto& replica : snapshot.replicas)
     replicas.push_back(to.write(replica));
+  auto backups = to.write_backups(snapshot.backups);
   to.add("global_step", scalar(snapshot.step));
-  content.metadata[job_key] = json{
-    {"format", format_version}, {"step", snapshot.step},     {"time_ns", snapshot.time.count()},
-    {"seed", snapshot.seed},    {"tokens", snapshot.tokens}, {"variables", variables},
-    {"replicas", replicas}}.dump();
+  content.metadata[job_key] = json{{"format", format_version},
+                                   {"step", snapshot.step},
+                                   {"time_ns", snapshot.time.count()},
+                                   {"seed", snapshot.seed},
+                                   {"tokens", snapshot.tokens},
+                                   {"variables", variables},
+                                   {"replicas", replicas},
+                                   {"backups", backups}}
+                                .dump();
   return content;
 }
 

@@ -16,6 +16,7 @@ namespace troupe {
 /// | `<variable>/<average>`       | its moving average                                    |
 /// | `global_step`                | updates made, i64, []                                 |
 /// | `replica_<index>/<name>`     | an array that the trainer has kept for a replica      |
+/// | `backups/<name>`             | estimates for dynamic backups, if a job has these     |
 ///
 /// Where a variable has the name of another tensor, as `global_step`, that other tensor is
 /// `<name>#2`.

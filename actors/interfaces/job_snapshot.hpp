@@ -28,6 +28,7 @@ struct job_snapshot {
   std::vector<uint64_t> tokens; ///< Steps of those in the queue, from the head on.
   std::vector<variable_snapshot> variables;
   std::vector<replica_progress> replicas; ///< The replicas that were there, by index.
+  std::vector<named_payload> backups;     ///< Estimates for dynamic backups (`backup_arrays.hpp`).
 };
 
 /// A replica that comes late, or back after its node was gone, begins another life: its iterations

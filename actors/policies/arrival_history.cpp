@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace troupe {
 
@@ -20,7 +21,7 @@ auto& at(List& list, uint32_t replica) {
 } // namespace
 
 void arrival_history::add(const step_record& step) {
-  auto& added = rows_.emplace_back(row{step.step - 1, step.began, {}});
+  auto& added = rows_.emplace_back(arrival_row{step.step - 1, step.began, {}});
   for (const auto& gradient : step.accepted) {
     auto& arrived = at(added.arrivals, gradient.replica);
     if (!arrived.seconds) arrived.seconds = seconds(gradient.arrived - added.began);
@@ -30,6 +31,12 @@ void arrival_history::add(const step_record& step) {
   for (const auto& gradient : step.stale)
     add_late(gradient);
   if (rows_.size() > memory_) rows_.pop_front();
+}
+
+void arrival_history::restore(std::deque<arrival_row> rows) {
+  rows_ = std::move(rows);
+  while (rows_.size() > memory_)
+    rows_.pop_front();
 }
 
 // Completes rows by a late gradient. Had its own step waited, the gradient would have come when it

@@ -11,6 +11,24 @@
 
 namespace troupe {
 
+/// When a replica's gradient came, since its step began. Units: seconds.
+struct arrival_time {
+  std::optional<double> seconds;  ///< Nothing: not yet, or never.
+  bool is_estimate = false;       ///< It was busy with an older gradient when the step began.
+  std::optional<double> at_least; ///< When it was told to stop.
+
+  bool operator==(const arrival_time&) const = default;
+};
+
+/// The arrivals of one step.
+struct arrival_row {
+  uint64_t local_step = 0; ///< The stamp of gradients for this step.
+  job_time began{0};
+  std::vector<arrival_time> arrivals; ///< By replica; those beyond the end have not come.
+
+  bool operator==(const arrival_row&) const = default;
+};
+
 /// A step that waits for k gradients shows when the first k came, not when the next one would have.
 /// Under `latest_token` the others come later; under `cancel` they never come. This keeps the
 /// arrivals of the last steps, completes them as late gradients come in, and estimates the mean
@@ -38,25 +56,18 @@ public:
 
   [[nodiscard]] bool is_empty() const { return rows_.empty(); }
 
+  /// The steps that are remembered, the newest last.
+  [[nodiscard]] const std::deque<arrival_row>& rows() const { return rows_; }
+
+  /// Goes on from the steps that another history remembered.
+  void restore(std::deque<arrival_row> rows);
+
 private:
-  /// When a replica's gradient came, since its step began.
-  struct arrival_time {
-    std::optional<double> seconds;  ///< Nothing: not yet, or never.
-    bool is_estimate = false;       ///< It was busy with an older gradient when the step began.
-    std::optional<double> at_least; ///< When it was told to stop.
-  };
-
-  struct row {
-    uint64_t local_step = 0; ///< The stamp of gradients for this step.
-    job_time began{0};
-    std::vector<arrival_time> arrivals; ///< By replica; those beyond the end have not come.
-  };
-
   void add_late(const contribution& gradient);
 
   uint32_t window_;
   uint32_t memory_;
-  std::deque<row> rows_; ///< The newest last.
+  std::deque<arrival_row> rows_; ///< The newest last.
 };
 
 } // namespace troupe

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace troupe {
 
@@ -17,6 +18,12 @@ constexpr double usual_curvature = 0.1;
 // The bounds of a credible estimate: training with a curvature of 2 does not learn.
 constexpr double curvature_min = 0.001;
 constexpr double curvature_max = 1.9;
+
+template <class List>
+void keep_newest(List& list, size_t count) {
+  while (list.size() > count)
+    list.pop_front();
+}
 
 } // namespace
 
@@ -47,7 +54,7 @@ void backup_choice::add(const step_record& step, const gradient_norms& norms) {
   if (!std::isfinite(spread.squared_norm) || !std::isfinite(spread.variance))
     return descent_.clear();
   spreads_.push_back(spread);
-  if (spreads_.size() > options_.window) spreads_.pop_front();
+  keep_newest(spreads_, options_.window);
   add_descent(step, norms);
 }
 
@@ -61,7 +68,7 @@ void backup_choice::add_descent(const step_record& step, const gradient_norms& n
   if (!std::isfinite(loss)) return descent_.clear();
   auto variance = (norms.mean_squared - norms.squared_mean) * count / (count - 1);
   descent_.push_back({loss, norms.squared_mean - variance / count, norms.squared_mean});
-  if (descent_.size() > options_.memory) descent_.pop_front();
+  keep_newest(descent_, options_.memory);
 }
 
 double backup_choice::curvature() const {
@@ -72,10 +79,22 @@ double backup_choice::curvature() const {
   return std::clamp(estimated.value_or(usual_curvature), curvature_min, curvature_max);
 }
 
+backup_estimates backup_choice::estimates() const {
+  return {arrivals_.rows(), spreads_, descent_};
+}
+
+void backup_choice::restore(backup_estimates known) {
+  arrivals_.restore(std::move(known.arrivals));
+  spreads_ = std::move(known.spreads);
+  descent_ = std::move(known.descent);
+  keep_newest(spreads_, options_.window);
+  keep_newest(descent_, options_.memory);
+}
+
 uint32_t backup_choice::choose(const std::vector<uint32_t>& replicas, job_time now) const {
   TROUPE_ASSERT(!replicas.empty());
   auto is_known = options_.gain != gain_model::measured || !spreads_.empty();
-  if (arrivals_.is_empty() || !is_known) return static_cast<uint32_t>(replicas.size());
+  if (is_empty() || !is_known) return static_cast<uint32_t>(replicas.size());
   return best_count(gains(replicas.size()), arrivals_.expected_times(replicas, now));
 }
 

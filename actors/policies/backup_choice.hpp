@@ -37,6 +37,14 @@ struct gradient_spread {
   }
 };
 
+/// All that a choice has learnt from steps, so that a job that goes on from a checkpoint chooses as
+/// the one before.
+struct backup_estimates {
+  std::deque<arrival_row> arrivals;    ///< The last steps, the newest last.
+  std::deque<gradient_spread> spreads; ///< From the last steps with two gradients or more.
+  std::deque<descent_step> descent;    ///< The last of these steps, as long as each has a loss.
+};
+
 /// The k with the largest gain per second; the largest such k, if several are equal; all gradients,
 /// if no update is expected to help.
 /// @param gains The gains of updates of 1, 2, ... gradients; at least one.
@@ -61,13 +69,21 @@ public:
   /// A step is over. @param norms Norms of its gradients; ignored if gains are not measured.
   void add(const step_record& step, const gradient_norms& norms);
 
+  /// Whether no step is known yet.
+  [[nodiscard]] bool is_empty() const { return arrivals_.is_empty(); }
+
   /// How many gradients the next step should wait for: all before anything is known.
-  /// @param replicas The replicas that are there, ascending; at least one. @param now As in
+  /// @param replicas The replicas that may give one, ascending; at least one. @param now As in
   /// `arrival_history::expected_times`.
   [[nodiscard]] uint32_t choose(const std::vector<uint32_t>& replicas, job_time now) const;
 
   /// Learning rate times the Lipschitz constant, as far as it is known.
   [[nodiscard]] double curvature() const;
+
+  [[nodiscard]] backup_estimates estimates() const;
+
+  /// Goes on from the estimates of another choice, as far as this one's options remember them.
+  void restore(backup_estimates known);
 
 private:
   void add_descent(const step_record& step, const gradient_norms& norms);

@@ -32,10 +32,11 @@ expected<void> check_min_replicas(uint32_t min_replicas, const sync_options& syn
   return {};
 }
 
-uint32_t choose_needed(const backup_choice& choice, uint32_t usual, bool is_first,
+uint32_t choose_needed(const backup_choice& choice, uint32_t usual,
                        const replicas_present& replicas, job_time now) {
-  if (is_first || replicas.live.empty()) return std::min(usual, std::max(replicas.left, 1U));
-  return choice.choose(replicas.live, now);
+  if (choice.is_empty() || replicas.expected.empty())
+    return std::min(usual, std::max(replicas.left, 1U));
+  return choice.choose(replicas.expected, now);
 }
 
 std::vector<contribution> cancelled_by(const step_record& step, std::span<const uint32_t> live) {

@@ -26,13 +26,14 @@ namespace troupe {
 
 /// The replicas of a job before a step begins.
 struct replicas_present {
-  std::vector<uint32_t> live; ///< Ascending.
-  uint32_t left = 0;          ///< Live ones, and those that are still expected.
+  /// The live ones, and those that are to come for the first time; ascending.
+  std::vector<uint32_t> expected;
+  uint32_t left = 0; ///< These, and lost ones that are expected back.
 };
 
 /// How many gradients the next step waits for, where that is chosen anew for every step.
-/// @param usual The number in the options. @param is_first Whether no step is known yet.
-[[nodiscard]] uint32_t choose_needed(const backup_choice& choice, uint32_t usual, bool is_first,
+/// @param usual The number in the options, for a step before which no other is known.
+[[nodiscard]] uint32_t choose_needed(const backup_choice& choice, uint32_t usual,
                                      const replicas_present& replicas, job_time now);
 
 /// The live replicas that are told to stop because the step has ended without them.

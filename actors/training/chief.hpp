@@ -80,6 +80,8 @@ struct chief_config {
   /// The factor of the mean gradient in an update, if an update does nothing else; otherwise 0. It
   /// says how curved the loss is, where the number of backups is dynamic.
   double learning_rate = 0;
+  /// The estimates that a job goes on from, where the number of backups is dynamic.
+  backup_estimates backups;
   troupe::world* world = nullptr; ///< Outlives the actor.
 };
 

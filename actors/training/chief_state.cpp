@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The chief's decisions: no message is sent here.
 #include "actors/policies/asynchronous_rule.hpp"
+#include "actors/policies/backup_arrays.hpp"
 #include "actors/policies/step_rules.hpp"
 #include "actors/recording/seconds.hpp"
 #include "actors/training/chief.hpp"
@@ -62,7 +63,9 @@ chief_state::chief_state(chief_config from)
   for (auto* callback : {&config.on_warning, &config.on_trouble})
     if (!*callback) *callback = [](const std::string&) {};
   if (!config.on_open_step) config.on_open_step = [](const open_step&) {};
-  if (config.sync.dynamic) choice.emplace(*config.sync.dynamic, config.learning_rate);
+  if (!config.sync.dynamic) return;
+  choice.emplace(*config.sync.dynamic, config.learning_rate);
+  choice->restore(std::exchange(config.backups, {}));
 }
 
 void chief_state::enter(phase next) {
@@ -83,6 +86,7 @@ void chief_state::open_snapshot() {
   saving.taken = {.step = step, .time = phase_began, .seed = config.world->seed()};
   for (const auto& name : config.variables)
     saving.taken.variables.push_back({name, {}});
+  if (choice) saving.taken.backups = to_arrays(choice->estimates());
 }
 
 step_record chief_state::close_books() {
@@ -219,8 +223,9 @@ std::optional<error> chief_state::stranger_in(wire::TakenGradient::Reader report
 uint32_t chief_state::choose_needed() const {
   auto usual = config.sync.replicas_to_aggregate;
   if (!choice) return usual;
-  return troupe::choose_needed(*choice, usual, step == config.first_step,
-                               {.live = roster.live(), .left = roster.left()}, config.world->now());
+  return troupe::choose_needed(*choice, usual,
+                               {.expected = roster.all_expected(), .left = roster.left()},
+                               config.world->now());
 }
 
 bool chief_state::lowers_needed() {

@@ -35,6 +35,13 @@ std::vector<uint32_t> replica_roster::all(presence state) const {
   return replicas;
 }
 
+std::vector<uint32_t> replica_roster::all_expected() const {
+  std::vector<uint32_t> replicas;
+  for (uint32_t replica = 0; replica < size(); ++replica)
+    if (expects(replica)) replicas.push_back(replica);
+  return replicas;
+}
+
 void replica_roster::move(uint32_t replica, presence next) {
   TROUPE_ASSERT(has(replica), replica, size());
   auto& now_in = members_[replica].now_in;

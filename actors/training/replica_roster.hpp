@@ -65,6 +65,9 @@ public:
 
   [[nodiscard]] std::vector<uint32_t> live() const { return all(presence::live); }
 
+  /// The replicas that are there, or to come for the first time, by index.
+  [[nodiscard]] std::vector<uint32_t> all_expected() const;
+
   [[nodiscard]] std::vector<uint32_t> awaited() const { return all(presence::awaited); }
 
   /// Replicas that are there or on their way.

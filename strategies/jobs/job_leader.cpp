@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A job with a chief, in the process where the chief stands.
+#include "actors/policies/backup_arrays.hpp"
 #include "actors/training/chief.hpp"
 #include "actors/training/recorder.hpp"
 #include "actors/training/replica.hpp"
@@ -246,6 +247,8 @@ private:
     const auto& from = options_.resume;
     std::optional<std::vector<uint64_t>> tokens;
     if (from) {
+      if (builder.options().dynamic)
+        backups_before_ = value_or_throw(read_backup_estimates(from->backups));
       troupe::restore(strategy_, builder, variables, *from);
       replicas_before_ = from->replicas;
       tokens = from->tokens;
@@ -308,6 +311,7 @@ private:
     config.on_trouble = [this](const std::string& trouble) { hooks_.on_trouble(trouble); };
     config.on_open_step = [this](const open_step& step) { hooks_.on_open_step(step); };
     config.resumes = options_.resume.has_value();
+    config.backups = std::move(backups_before_);
     if (plan.takes_snapshots)
       config.wants_snapshot = [this](uint64_t step, bool last) {
         return hooks_.wants_snapshot(step, world_.now(), last);
@@ -470,6 +474,7 @@ private:
   completion<job_ending> left_;
   std::shared_ptr<lost_members> losses_ = std::make_shared<lost_members>();
   std::vector<replica_progress> replicas_before_; ///< If the job goes on from a checkpoint.
+  backup_estimates backups_before_;               ///< Its estimates for dynamic backups.
   std::shared_ptr<const job_actors> actors_;
   std::optional<evaluator> evaluator_;
   chief_actor chief_;

@@ -32,6 +32,7 @@ job_snapshot example() {
                           .remaining = job_time{678},
                           .compute = job_time{901},
                           .kept = {{"position", filled(9)}}});
+  job.backups = {{"arrivals", filled(11)}, {"steps", filled(13)}};
   return job;
 }
 
@@ -55,7 +56,8 @@ TEST_SUITE("actors/checkpoint/job_file") {
       names.push_back(one.name);
     CHECK(names
           == std::vector<std::string>{"weights", "weights/m", "weights/v", "weights/average",
-                                      "replica_3/position", "global_step"});
+                                      "replica_3/position", "backups/arrivals", "backups/steps",
+                                      "global_step"});
     CHECK(content.tensors.back().value.values<int64_t>()[0] == 12);
     CHECK(content.metadata.at("note") == "mine");
 
@@ -89,6 +91,25 @@ TEST_SUITE("actors/checkpoint/job_file") {
     REQUIRE(replica.kept.size() == 1);
     CHECK(replica.kept[0].name == "position");
     CHECK(first_of(replica.kept[0].value) == 9);
+    REQUIRE(job.backups.size() == 2);
+    CHECK(job.backups[1].name == "steps");
+    CHECK(first_of(job.backups[1].value) == 13);
+  }
+
+  TEST_CASE("a file from before there were estimates for backups is read without any") {
+    auto content = to_content(example());
+    auto& text = content.metadata.at("troupe.job");
+    auto cut = [&text](const std::string& part) {
+      auto at = text.find(part);
+      REQUIRE(at != std::string::npos);
+      text.erase(at, part.size());
+    };
+    cut(R"("backups":["arrivals","steps"],)");
+    cut(R"("compute_ns":901,)");
+    auto job = to_snapshot(content).value();
+    CHECK(job.step == 12);
+    CHECK(job.backups.empty());
+    CHECK(job.replicas[0].compute == job_time{0});
   }
 
   TEST_CASE("a name that a variable has is left to it") {
@@ -102,7 +123,8 @@ TEST_SUITE("actors/checkpoint/job_file") {
     CHECK(names
           == std::vector<std::string>{"weights", "weights/m#2", "weights/v", "weights/average",
                                       "weights/m", "global_step", "replica_3/position",
-                                      "replica_3/position#2", "global_step#2"});
+                                      "replica_3/position#2", "backups/arrivals", "backups/steps",
+                                      "global_step#2"});
     auto again = to_snapshot(content).value();
     CHECK(first_of(again.variables[0].state.slots[0].value)
           == first_of(job.variables[0].state.slots[0].value));

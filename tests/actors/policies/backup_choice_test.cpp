@@ -138,6 +138,29 @@ TEST_SUITE("actors/policies/backup_choice") {
     CHECK(backup_choice{{.curvature = 0}, 0.25}.curvature() == 0.1);
   }
 
+  TEST_CASE("a choice goes on from another's estimates, as far as it remembers them") {
+    dynamic_backups options{.curvature = 0, .window = 4, .memory = 6};
+    backup_choice first{options, 0.25};
+    CHECK(first.is_empty());
+    for (uint64_t step = 1; step <= 8; ++step) {
+      auto record = step_of(step, {1s, 2s, 3s, 4s});
+      for (auto& one : record.accepted)
+        one.loss = 1.0 / static_cast<double>(step);
+      first.add(record, {.squared_mean = 1, .mean_squared = 1.5 + 0.1 * static_cast<double>(step)});
+    }
+    backup_choice second{options, 0.25};
+    second.restore(first.estimates());
+    CHECK_FALSE(second.is_empty());
+    CHECK(second.curvature() == first.curvature());
+    CHECK(second.choose({0, 1, 2, 3}, 900s) == first.choose({0, 1, 2, 3}, 900s));
+    backup_choice forgetful{{.window = 1, .memory = 2}};
+    forgetful.restore(first.estimates());
+    CHECK(forgetful.estimates().arrivals.size() == 2);
+    CHECK(forgetful.estimates().spreads.size() == 1);
+    CHECK(forgetful.estimates().descent.size() == 2);
+    CHECK(forgetful.estimates().arrivals.back() == first.estimates().arrivals.back());
+  }
+
   TEST_CASE("losses that are not reported say nothing of the curvature") {
     backup_choice choice{{.curvature = 0, .window = 4}, 0.25};
     for (uint64_t step = 1; step <= 8; ++step) {

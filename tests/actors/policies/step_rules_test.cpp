@@ -17,15 +17,17 @@ constexpr dynamic_backups by_power{.gain = gain_model::power, .power = 1};
 TEST_SUITE("actors/policies/step_rules") {
   TEST_CASE("the first step waits for what the options say, or for the replicas that are left") {
     backup_choice choice{by_power};
-    CHECK(choose_needed(choice, 3, true, {.live = {0, 1, 2, 3}, .left = 4}, 0s) == 3);
-    CHECK(choose_needed(choice, 3, true, {.live = {0}, .left = 2}, 0s) == 2);
-    CHECK(choose_needed(choice, 3, true, {.live = {}, .left = 0}, 0s) == 1);
-    CHECK(choose_needed(choice, 3, false, {.live = {}, .left = 2}, 0s) == 2);
+    CHECK(choose_needed(choice, 3, {.expected = {0, 1, 2, 3}, .left = 4}, 0s) == 3);
+    CHECK(choose_needed(choice, 3, {.expected = {0}, .left = 2}, 0s) == 2);
+    CHECK(choose_needed(choice, 3, {.expected = {}, .left = 0}, 0s) == 1);
   }
 
-  TEST_CASE("a later step waits for all live replicas as long as nothing is known of them") {
+  TEST_CASE("a step after one that is known waits for what is chosen, if replicas are there") {
     backup_choice choice{by_power};
-    CHECK(choose_needed(choice, 3, false, {.live = {0, 1, 2, 3}, .left = 4}, 0s) == 4);
+    choice.add({.step = 1, .accepted = {{.replica = 0, .arrived = 1s}}}, {});
+    CHECK(choose_needed(choice, 3, {.expected = {0, 1, 2, 3}, .left = 4}, 1s) == 4);
+    CHECK(choose_needed(choice, 3, {.expected = {0, 1, 2, 3}, .left = 4}, 9s) == 1);
+    CHECK(choose_needed(choice, 3, {.expected = {}, .left = 2}, 1s) == 2);
   }
 
   TEST_CASE("live replicas whose gradients a step did not take are told to stop") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: the chief's decisions, and the phases that it goes through. Method: its state in a world in
 // which no actor lives, with replicas that join and leave as the test says.
+#include "actors/policies/backup_arrays.hpp"
 #include "actors/training/chief.hpp"
 #include "messages/training_message.hpp"
 #include "tests/actors/deterministic_world.hpp"
@@ -243,6 +244,25 @@ TEST_SUITE("actors/training/chief_state") {
       REQUIRE(state.roster.leave(replica));
     CHECK_FALSE(state.lowers_needed());
     CHECK(state.open.needed == 2);
+  }
+
+  TEST_CASE_FIXTURE(states, "a job goes on with estimates for backups, and saves them") {
+    backup_estimates known;
+    for (uint64_t step = 0; step < 3; ++step)
+      known.arrivals.push_back(
+        {.local_step = 3 + step, .arrivals = {{.seconds = 1.0}, {.seconds = 1.0}}});
+    auto state = state_of({.sync = {.dynamic = dynamic_backups{.gain = gain_model::power}},
+                           .resumes = true,
+                           .backups = known});
+    CHECK(state.open.needed == 4); // all are expected, and none had joined when the step began
+    state.now_in.enter(phase::applying);
+    CHECK(state.close_books().needed == 4);
+    state.enter(phase::settling);
+    state.open_snapshot();
+    auto saved = read_backup_estimates(state.close_snapshot().backups).value();
+    REQUIRE(saved.arrivals.size() == 4);
+    CHECK(saved.arrivals[2].arrivals == known.arrivals[2].arrivals);
+    CHECK(saved.arrivals[3].local_step == 6);
   }
 
   TEST_CASE_FIXTURE(states, "a stall names the variables that lack gradients others have") {

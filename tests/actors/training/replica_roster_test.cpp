@@ -36,6 +36,10 @@ TEST_SUITE("actors/training/replica_roster") {
     for (uint32_t replica : {3, 0, 2})
       roster.join(replica);
     CHECK(roster.live() == replica_list{0, 2, 3});
+    CHECK(roster.all_expected() == replica_list{0, 1, 2, 3});
+    REQUIRE(roster.leave(2));
+    CHECK(roster.all_expected() == replica_list{0, 1, 3});
+    roster.join(2);
     CHECK(roster.count(presence::live) == 3);
     CHECK(roster.left() == 4);
   }

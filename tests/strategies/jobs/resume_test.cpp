@@ -26,6 +26,7 @@ struct outcome {
   std::map<std::string, std::vector<float>> slots;
   job_report report;
   std::vector<replica_list> accepted; ///< One list for each step.
+  std::vector<uint32_t> needed;       ///< By step.
 
   bool operator==(const outcome& other) const {
     return value == other.value && slots == other.slots && report.step == other.report.step;
@@ -108,6 +109,7 @@ outcome train_piece(const setting& of, const std::filesystem::path& folder, uint
     auto replicas = replicas_of(record.accepted);
     std::ranges::sort(replicas);
     result.accepted.push_back(replicas);
+    result.needed.push_back(record.needed);
   };
   result.report = train(strategy, optimizer, step, options);
   result.value = floats(strategy.read(weights));
@@ -135,6 +137,8 @@ void check_resumes(const setting& of, uint64_t interrupted = 0) {
   std::vector<replica_list> tail(uninterrupted.accepted.begin() + first.report.step,
                                  uninterrupted.accepted.end());
   CHECK(second.accepted == tail);
+  CHECK(
+    std::ranges::equal(second.needed, std::span{uninterrupted.needed}.subspan(first.report.step)));
 }
 
 const sync_options every_policy[] = {
@@ -143,6 +147,13 @@ const sync_options every_policy[] = {
   {.replicas_to_aggregate = 3, .total_num_replicas = 5, .policy = sync_policy::cancel},
   {.replicas_to_aggregate = 4, .total_num_replicas = 2, .policy = sync_policy::tensorflow},
 };
+
+/// Five replicas, and as many gradients a step as estimates say.
+sync_options with_dynamic_backups(sync_policy policy, const dynamic_backups& how) {
+  sync_options sync{.replicas_to_aggregate = 5, .total_num_replicas = 5, .policy = policy};
+  sync.dynamic = how;
+  return sync;
+}
 
 const update_plan some_plans[] = {
   {.rule = rules::sgd{}},
@@ -181,6 +192,30 @@ TEST_SUITE("strategies/jobs/resume") {
         for (uint64_t interrupted = 1; interrupted < all_steps - 1; ++interrupted)
           if (interrupted + 1 != cut)
             check_resumes({some_plans[1], sync, false, equal_times}, interrupted);
+  }
+
+  TEST_CASE("a resumed job with dynamic backups waits for as many gradients as it would have") {
+    for (auto policy : {sync_policy::latest_token, sync_policy::cancel})
+      for (const auto& how :
+           {dynamic_backups{.gain = gain_model::power}, dynamic_backups{.curvature = 1},
+            dynamic_backups{.curvature = 0, .window = 4, .memory = 8}})
+        for (const auto& plan : some_plans)
+          for (uint64_t interrupted : {0, 3, 17})
+            check_resumes({plan, with_dynamic_backups(policy, how)}, interrupted);
+  }
+
+  TEST_CASE("a checkpoint without all of its estimates is refused where backups are dynamic") {
+    scratch_folder folder;
+    setting of{some_plans[0], with_dynamic_backups(sync_policy::cancel, {})};
+    REQUIRE_FALSE(train_piece(of, folder.path(), cut, false).report.failure);
+    auto snapshot = find_checkpoint(folder.path())->snapshot;
+    REQUIRE(snapshot.backups.size() == 4);
+    snapshot.backups.pop_back();
+    small_job job{of.sync};
+    auto refused
+      = refusal_of([&] { static_cast<void>(job.run_idle({.steps = 1, .resume = snapshot})); });
+    CHECK(refused.code == errc::malformed);
+    CHECK(refused.message.find("array 'descent' is missing") != std::string::npos);
   }
 
   TEST_CASE("a measured computation of the job before gives no gradient, not even a dropped one") {
