@@ -31,6 +31,11 @@ std::string describe(const lost_replica& lost) {
   return fmt::format("replica {}: {}", lost.replica, lost.reason.message);
 }
 
+// The end of a job that cannot go on after a loss.
+error end_for(const lost_replica& lost, const std::string& line) {
+  return {lost.reason.code, fmt::format("{}; lost {}", line, describe(lost))};
+}
+
 } // namespace
 
 bool may_lose_replicas(const sync_options& sync, uint32_t min_replicas) {
@@ -202,12 +207,11 @@ std::string chief_state::prospects() const {
 
 error chief_state::want_of_replicas(const lost_replica& lost) const {
   if (roster.left() >= fewest_replicas(config.sync))
-    return {lost.reason.code,
-            fmt::format("the job needs {} replicas (min_replicas), but {} of {} are left; lost {}",
-                        config.min_replicas, roster.left(), roster.size(), describe(lost))};
-  return {lost.reason.code,
-          fmt::format("step {} needs {} gradients, but {} of {} replicas are left; lost {}",
-                      step + 1, open.needed, roster.left(), roster.size(), describe(lost))};
+    return end_for(lost,
+                   fmt::format("the job needs {} replicas (min_replicas), but {} of {} are left",
+                               config.min_replicas, roster.left(), roster.size()));
+  return end_for(lost, fmt::format("step {} needs {} gradients, but {} of {} replicas are left",
+                                   step + 1, open.needed, roster.left(), roster.size()));
 }
 
 std::optional<error> chief_state::stranger_in(wire::TakenGradient::Reader report) const {
@@ -323,12 +327,14 @@ chief_state::lacking_variables(std::span<const accumulator_progress> progress) c
 }
 
 error chief_state::stall(uint32_t tokens, std::span<const accumulator_progress> progress) const {
-  return to_error({.step = step + 1,
-                   .needed = open.needed,
-                   .live = live_count(),
-                   .replicas = roster.size(),
-                   .tokens = tokens,
-                   .lacking = lacking_variables(progress)});
+  auto why = to_error({.step = step + 1,
+                       .needed = open.needed,
+                       .live = live_count(),
+                       .replicas = roster.size(),
+                       .tokens = tokens,
+                       .lacking = lacking_variables(progress)});
+  const auto& lost = end.report.lost;
+  return lost.empty() ? why : end_for(lost.back(), why.message);
 }
 
 std::string chief_state::missing(const std::set<uint32_t>& waiting) const {

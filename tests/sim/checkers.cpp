@@ -228,12 +228,17 @@ bool silences(const fault& one) {
          || one.kind == fault_kind::swizzle;
 }
 
+// Whether a job says that its step cannot end. Its code is another one if replicas were lost.
+bool is_stall(const error& failure) {
+  return failure.message.find(" cannot end: ") != std::string::npos;
+}
+
 // Where a job says that no token is left, all have been handed out, but for those that were on
 // their way to a replica that was lost.
 std::string all_tokens_handed_out(const evidence& course) {
   const auto& sync = course.what.sync;
   const auto& failure = course.report.job.failure;
-  auto is_told = failure && failure->code == errc::stalled;
+  auto is_told = failure && is_stall(*failure);
   if (!is_told || sync.policy != sync_policy::tensorflow || course.report.restarts > 0
       || course.what.faults.loses_messages())
     return {};
@@ -296,7 +301,7 @@ std::string an_end_to_every_wait(const evidence& course) {
   // Under tensorflow, tokens are lost with the replica that holds them.
   auto may_lack_tokens
     = course.what.sync.policy == sync_policy::tensorflow && !course.report.job.lost.empty();
-  if (failure->code == errc::stalled && all_return && !may_lack_tokens)
+  if (is_stall(*failure) && all_return && !may_lack_tokens)
     return "everybody came back, and the job is said to stall: " + failure->message;
   auto may_fail = std::ranges::any_of(course.what.faults.faults, is_gone)
                   || !course.what.faults.rates.is_empty() || may_lack_tokens;

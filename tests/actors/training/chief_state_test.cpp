@@ -310,6 +310,17 @@ TEST_SUITE("actors/training/chief_state") {
       CHECK_FALSE(awaiting.finds_stall({0, 1, 2})); // the awaited one may still give a gradient
   }
 
+  TEST_CASE_FIXTURE(states, "a stall after a loss names the last lost replica, and has its code") {
+    auto state = state_of();
+    lose(state, 2);
+    REQUIRE(state.roster.leave(1));
+    state.note_loss(1, {errc::user_code, "the data are broken"});
+    CHECK(state.stall(0, {})
+          == error{errc::user_code,
+                   "step 7 cannot end: it needs 3 gradients, 2 of 4 replicas are live, all of them "
+                   "wait for a token, and no token is left; lost replica 1: the data are broken"});
+  }
+
   TEST_CASE_FIXTURE(states, "a replica that the job does not have gives it nothing") {
     auto state = state_of();
     std::vector<arrival> known{{{.replica = 3}}};

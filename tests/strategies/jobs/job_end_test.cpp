@@ -104,6 +104,26 @@ TEST_SUITE("strategies/jobs/job_end") {
     }
   }
 
+  TEST_CASE("where replicas throw until a step cannot end, the job ends with what they threw") {
+    for (auto policy : {sync_policy::tensorflow, sync_policy::latest_token, sync_policy::cancel}) {
+      small_job job{{3, 3, policy}};
+      auto step = [&](replica_context& context) -> task<void> {
+        auto throws = context.replica_id_in_sync_group() > 0 && context.iteration() == 3;
+        if (throws) throw std::runtime_error{"the data is gone"};
+        auto giving = give(context, job.optimizer, job.weights, no_gradient);
+        co_await giving;
+      };
+      auto report = job.run(step, {.steps = 6, .pace = one_second}).report;
+      REQUIRE(report.failure);
+      CAPTURE(report.failure->message);
+      CHECK(report.failure->code == errc::user_code);
+      CHECK(report.failure->message.find("; lost replica ") != std::string::npos);
+      CHECK(report.failure->message.ends_with(": the data is gone"));
+      auto is_stall = report.failure->message.find("no token is left") != std::string::npos;
+      CHECK(is_stall == (policy == sync_policy::tensorflow));
+    }
+  }
+
   TEST_CASE("a replica that throws before the others have begun does not end the job") {
     for (uint64_t seed = 0; seed < 10; ++seed) {
       small_job job{{2, 3, sync_policy::latest_token}, seed};
