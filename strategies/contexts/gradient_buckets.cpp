@@ -372,7 +372,7 @@ void gradient_buckets::shared_state::leave(const std::shared_ptr<shared_state>& 
       state->settle(*bucket, state->sums_of(*bucket, nullptr));
       continue;
     }
-    process_exchange exchange{*group, "gradient"};
+    process_exchange exchange{*group, "gradient", state->owner.run_count()};
     auto sums = state->sums_of(*bucket, &exchange);
     exchange.prepare({});
     auto packed = exchange.packed();

@@ -100,8 +100,12 @@ reduction_site strategy::site_of_reductions() {
   auto offload = [this](activity& host, std::function<void()> work) {
     return compute_for(this, host, std::move(work));
   };
-  return {layout_.group.get(), &devices_, layout_.cross_device_operations, num_replicas_in_sync(),
-          offload};
+  return {.group = layout_.group.get(),
+          .devices = &devices_,
+          .operations = layout_.cross_device_operations,
+          .replicas = num_replicas_in_sync(),
+          .run_count = run_count_,
+          .offload = offload};
 }
 
 strategy::~strategy() {

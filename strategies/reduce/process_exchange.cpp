@@ -90,8 +90,13 @@ std::vector<tensor> split(const tensor& flat, const tensor& extents) {
 
 } // namespace
 
+process_exchange::process_exchange(const process_group& group, std::string name, uint64_t run_count)
+  : group_(group), name_(std::move(name)) {
+  if (run_count > 0) run_ = fmt::format(" (run {})", run_count);
+}
+
 std::string process_exchange::call_name(std::string_view value_name) const {
-  return value_name.empty() ? name_ : fmt::format("{} of {}", name_, value_name);
+  return value_name.empty() ? name_ + run_ : fmt::format("{} of {}{}", name_, value_name, run_);
 }
 
 pending<tensor> process_exchange::note(collective_kind kind, std::span<const tensor> contributions,

@@ -29,8 +29,9 @@ class process_exchange {
 public:
   /// @param name The name of the call, for errors and to tell calls apart: "all_reduce SUM". The
   /// same in all processes.
-  process_exchange(const process_group& group, std::string name)
-    : group_(group), name_(std::move(name)) {}
+  /// @param run_count Runs that the strategy has begun so far. Collectives name that, too: if a run
+  /// fails in one process before it has made all calls, no call of the next run is taken for one.
+  process_exchange(const process_group& group, std::string name, uint64_t run_count = 0);
 
   [[nodiscard]] const process_group& group() const { return group_; }
 
@@ -84,6 +85,7 @@ private:
 
   const process_group& group_;
   std::string name_;
+  std::string run_; ///< " (run 3)"; empty before the first run.
   std::vector<collective_call> calls_;
   std::vector<double> divisors_;
   int64_t bytes_per_pack_ = 0;

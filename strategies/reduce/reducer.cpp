@@ -86,7 +86,7 @@ task<typename Pending::result_type> carry_out(const reduction_site& site, activi
                                               std::string name, communication_options options,
                                               size_t bytes, Plan plan) {
   std::optional<process_exchange> exchange;
-  if (site.group != nullptr) exchange.emplace(*site.group, std::move(name));
+  if (site.group != nullptr) exchange.emplace(*site.group, std::move(name), site.run_count);
   Pending finish = plan(exchange ? &*exchange : nullptr);
   if (exchange) {
     auto settling = make_calls(site, host, *exchange, options);

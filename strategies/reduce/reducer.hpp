@@ -30,6 +30,7 @@ struct reduction_site {
   const replica_devices* devices = nullptr;           ///< Replicas of this process compute on them.
   std::shared_ptr<const cross_device_ops> operations; ///< For values of this process; never null.
   uint32_t replicas = 1;                              ///< Replicas of all processes.
+  uint64_t run_count = 0;                             ///< Runs so far: see `process_exchange`.
   /// Runs work on the world's computing threads, where calls to the strategy are refused.
   std::function<task<void>(activity&, std::function<void()>)> offload;
 

@@ -185,6 +185,62 @@ TEST_SUITE("strategies/kinds/multi_worker_failure") {
     CHECK(thrown == std::vector<error>(2));
   }
 
+  // ---- a run that fails, and is caught ----
+
+  TEST_CASE("a run that one process ends before the others' call mixes with no other run") {
+    for (auto throws : {true, false}) {
+      auto thrown = play_two([throws](strategy& strategy, uint32_t rank) {
+        static_cast<void>(reduced(strategy, scalar(1)));
+        auto step = [throws, rank](replica_context& context) -> task<void> {
+          if (rank == 1 && throws) throw failure{{errc::out_of_range, "a bad batch"}};
+          if (rank == 1) co_return;
+          auto reducing = context.all_reduce(reduce_op::sum, scalar(1));
+          static_cast<void>(co_await reducing);
+        };
+        auto why = refusal_of([&] { strategy.run(step); });
+        if (rank == 1) CHECK(why.code == (throws ? errc::out_of_range : errc::none));
+        static_cast<void>(reduced(strategy, scalar(1)));
+      });
+      check_both_named(thrown, "all_reduce SUM (run 2)", "all_reduce SUM (run 3)");
+    }
+  }
+
+  TEST_CASE(
+    "a reduction that one process leaves out after its run has failed mixes with no later one") {
+    auto thrown = play_two([](strategy& strategy, uint32_t rank) {
+      for (int i = 0; i < 3; ++i) {
+        auto step = [rank, i](replica_context&) {
+          if (rank == 1 && i == 1) throw failure{{errc::out_of_range, "a bad batch"}};
+          return scalar(1);
+        };
+        try {
+          auto losses = strategy.run(step);
+          static_cast<void>(strategy.reduce(reduce_op::sum, losses));
+        } catch (const failure& failed) {
+          if (failed.reason().code != errc::out_of_range) throw;
+        }
+      }
+    });
+    check_both_named(thrown, "reduce SUM (run 2)", "reduce SUM (run 3)");
+  }
+
+  TEST_CASE("processes that catch the same failure of a run go on") {
+    auto thrown = play_two([](strategy& strategy, uint32_t) {
+      auto fails_in_merge = [](replica_context& context) -> task<void> {
+        auto merge = [](cross_replica_context&, distributed_value<tensor>) -> tensor {
+          throw failure{{errc::out_of_range, "no sum today"}};
+        };
+        auto merging = context.merge_call(merge, scalar(1));
+        static_cast<void>(co_await merging);
+      };
+      auto fails = [](replica_context&) { throw failure{{errc::out_of_range, "a bad batch"}}; };
+      CHECK(refusal_of([&] { strategy.run(fails_in_merge); }).message == "no sum today");
+      CHECK(refusal_of([&] { strategy.run(fails); }).message == "a bad batch");
+      CHECK(numbers_of(reduced(strategy, scalar(1))) == numbers{2});
+    });
+    CHECK(thrown == std::vector<error>(2));
+  }
+
   // ---- a process that is gone, or late ----
 
   TEST_CASE("a process that ends amid the others is named at once") {
