@@ -38,8 +38,8 @@ task_query task_of_process(const job_counts& jobs, uint64_t process) {
                 process, process - left);
 }
 
-const char* launcher_variable(const environment_reader& environment, const std::string& launcher,
-                              std::initializer_list<const char*> names) {
+const char* first_variable_set(const environment_reader& environment, const std::string& launcher,
+                               std::initializer_list<const char*> names) {
   for (const auto* name : names)
     if (auto value = environment(name); value && !value->empty()) return name;
   throw_failure(errc::failed_precondition,
@@ -49,7 +49,7 @@ const char* launcher_variable(const environment_reader& environment, const std::
 
 std::string launcher_text(const environment_reader& environment, const std::string& launcher,
                           std::initializer_list<const char*> names) {
-  return *environment(launcher_variable(environment, launcher, names));
+  return *environment(first_variable_set(environment, launcher, names));
 }
 
 uint64_t launcher_number(const environment_reader& environment, const std::string& launcher,
@@ -58,7 +58,7 @@ uint64_t launcher_number(const environment_reader& environment, const std::strin
   auto number = parse_count(text, launcher_number_max);
   if (!number)
     throw_failure(errc::failed_precondition, "{}: {} must be a whole number up to {}, not '{}'",
-                  launcher, launcher_variable(environment, launcher, names), launcher_number_max,
+                  launcher, first_variable_set(environment, launcher, names), launcher_number_max,
                   text);
   return *number;
 }

@@ -28,12 +28,12 @@ using job_counts = std::map<std::string, uint64_t>;
 
 /// The first of these variables that is set, and not empty.
 /// Errors: throws `failure`: failed_precondition, naming the launcher and the first variable.
-[[nodiscard]] const char* launcher_variable(const environment_reader& environment,
-                                            const std::string& launcher,
-                                            std::initializer_list<const char*> names);
+[[nodiscard]] const char* first_variable_set(const environment_reader& environment,
+                                             const std::string& launcher,
+                                             std::initializer_list<const char*> names);
 
 /// The value of that variable.
-/// Errors: as `launcher_variable`.
+/// Errors: as `first_variable_set`.
 [[nodiscard]] std::string launcher_text(const environment_reader& environment,
                                         const std::string& launcher,
                                         std::initializer_list<const char*> names);

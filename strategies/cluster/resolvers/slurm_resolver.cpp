@@ -105,11 +105,11 @@ void slurm_resolver::check_count(uint64_t places) const {
   if (options_.tasks_of_host)
     source = "tasks_of_host";
   else if (!options_.tasks_per_node)
-    source = fmt::format("{}={}", launcher_variable(environment_, slurm, node_task_counts),
+    source = fmt::format("{}={}", first_variable_set(environment_, slurm, node_task_counts),
                          launcher_text(environment_, slurm, node_task_counts));
   throw_failure(errc::failed_precondition,
                 "{} is {}, but there are {} tasks by {}: start them with srun, or give --cluster",
-                launcher_variable(environment_, slurm, task_counts), tasks, places, source);
+                first_variable_set(environment_, slurm, task_counts), tasks, places, source);
 }
 
 uint64_t slurm_resolver::gpus_per_task(const layout& hosts) const {
