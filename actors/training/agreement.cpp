@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comparing texts by lines, and cutting long ones.
+// Comparing texts by lines, refusing processes by them, and cutting long ones.
 #include "actors/training/agreement.hpp"
 
 #include "kernels/tensor/crc32c.hpp"
 #include "messages/checks/limits.hpp"
+#include "messages/message_builder.hpp"
 
 #include <fmt/format.h>
 #include <span>
@@ -18,6 +19,11 @@ std::string_view take_line(std::string_view& text) {
   return line;
 }
 
+// One process may make more variables than the other.
+std::string_view line_or_nothing(std::string_view line) {
+  return line.empty() ? "nothing there" : line;
+}
+
 } // namespace
 
 std::optional<std::pair<std::string_view, std::string_view>>
@@ -27,6 +33,25 @@ first_difference(std::string_view left, std::string_view right) {
     if (lines.first != lines.second) return lines;
   }
   return std::nullopt;
+}
+
+std::optional<error> check_agreement(std::string_view name, std::string_view theirs,
+                                     std::string_view ours) {
+  auto lines = first_difference(theirs, cut_text(ours));
+  if (!lines) return std::nullopt;
+  return differing_setting(name, line_or_nothing(lines->first), line_or_nothing(lines->second));
+}
+
+error differing_setting(std::string_view name, std::string_view theirs, std::string_view ours) {
+  return {errc::failed_precondition,
+          fmt::format("{} has {}, the chief's process {}; start all processes of a job with the "
+                      "same options and variables",
+                      name, theirs, ours)};
+}
+
+error unknown_member() {
+  return {errc::invalid_argument,
+          "this job has no such member; give all processes the same cluster"};
 }
 
 std::string short_agreement(std::string text) {

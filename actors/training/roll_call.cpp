@@ -4,11 +4,11 @@
 
 #include "actors/recording/seconds.hpp"
 #include "actors/training/agreement.hpp"
-#include "messages/message_builder.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <string>
 #include <utility>
 
 namespace troupe {
@@ -19,9 +19,6 @@ using roll_call_pointer = observed_pointer<roll_call_actor, roll_call_state>;
 using roll_call_phase = roll_call_state::phase;
 using begins_promise = caf::typed_response_promise<msg<wire::JobBegins>>;
 using ends_promise = caf::typed_response_promise<msg<wire::JobEnded>>;
-
-const error unknown_member{errc::invalid_argument,
-                           "this job has no such member; give all processes the same cluster"};
 
 // More than any clock shows; less than would overflow when times are added to it.
 constexpr job_time clock_max = job_time::max() / 2;
@@ -95,7 +92,7 @@ caf::result<msg<wire::JobBegins>> on_enter(roll_call_pointer self,
                                            const msg<wire::EnterJob>& request) {
   auto& state = self->state;
   auto newcomer = read_enter_job(request.reader());
-  if (!state.config.members.contains(newcomer.member)) return to_caf(unknown_member);
+  if (!state.config.members.contains(newcomer.member)) return to_caf(unknown_member());
   auto sender = self->current_sender();
   auto promise = self->make_response_promise<msg<wire::JobBegins>>();
   self->monitor(caf::actor_cast<caf::actor_addr>(sender));
@@ -170,7 +167,7 @@ caf::result<msg<wire::JobEnded>> on_await_end(roll_call_pointer self, uint32_t i
   auto& state = self->state;
   if (state.now_in >= roll_call_phase::leaving) return make_job_ended(state.ending);
   auto member = state.members.find(index);
-  if (member == state.members.end()) return to_caf(unknown_member);
+  if (member == state.members.end()) return to_caf(unknown_member());
   auto promise = self->make_response_promise<msg<wire::JobEnded>>();
   member->second.ends = promise;
   return promise;
@@ -179,7 +176,7 @@ caf::result<msg<wire::JobEnded>> on_await_end(roll_call_pointer self, uint32_t i
 caf::result<msg<wire::JobEnded>> on_leave(roll_call_pointer self, uint32_t index) {
   auto& state = self->state;
   auto member = state.members.find(index);
-  if (member == state.members.end()) return to_caf(unknown_member);
+  if (member == state.members.end()) return to_caf(unknown_member());
   if (state.now_in == roll_call_phase::playing && member->second.is_lost) return to_caf(never_in);
   auto promise = self->make_response_promise<msg<wire::JobEnded>>();
   member->second.leaves = promise;
@@ -248,27 +245,17 @@ void watch(roll_call_pointer self) {
     self->delayed_send(self, config.watch_period, watch_tick{});
 }
 
-// One process may make more variables than the other.
-std::string_view line_or_nothing(std::string_view line) {
-  return line.empty() ? "nothing there" : line;
-}
-
 } // namespace
 
 std::optional<error> roll_call_state::check(const entrance& newcomer) const {
   const auto& name = name_of(newcomer.member);
-  auto differs = [&](const auto& theirs, const auto& ours) {
-    return error{errc::failed_precondition,
-                 fmt::format("{} has {}, the chief's process {}; start all processes of a job with "
-                             "the same options and variables",
-                             name, theirs, ours)};
-  };
   if (newcomer.seed != config.seed)
-    return differs(fmt::format("seed {}", newcomer.seed), config.seed);
+    return differing_setting(name, fmt::format("seed {}", newcomer.seed),
+                             std::to_string(config.seed));
   if (newcomer.replicas != config.replicas)
-    return differs(fmt::format("replicas {}", newcomer.replicas), config.replicas);
-  if (auto lines = first_difference(newcomer.agreement, cut_text(config.agreement)))
-    return differs(line_or_nothing(lines->first), line_or_nothing(lines->second));
+    return differing_setting(name, fmt::format("replicas {}", newcomer.replicas),
+                             std::to_string(config.replicas));
+  if (auto refusal = check_agreement(name, newcomer.agreement, config.agreement)) return refusal;
   if (now_in == roll_call_phase::playing && config.holders.contains(newcomer.member))
     return error{
       errc::failed_precondition,
