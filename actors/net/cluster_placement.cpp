@@ -126,10 +126,10 @@ expected<caf::strong_actor_ptr> cluster_placement::see(const std::string& /*view
   if (found == entries_.end()) return nobody_entered(name);
   auto& known = found->second;
   if (known.handle || !layout_.talk(here_, known.at)) return known.handle;
-  return look_for(name, known).map([&known](const caf::strong_actor_ptr& actor) {
-    known.handle = actor;
-    return actor;
-  });
+  auto looked = look_for(name, known);
+  if (!looked) return tl::unexpected<error>(refusal().value_or(looked.error()));
+  known.handle = *looked;
+  return looked;
 }
 
 // Shares what it needs: it may outlast the placement by a moment.
@@ -167,6 +167,34 @@ void cluster_placement::give_up(const std::optional<error>& why) {
   given_up_ = why;
 }
 
+void cluster_placement::on_refusal(std::function<void(const error&)> refused) {
+  std::lock_guard guard{mutex_};
+  on_refusal_ = std::move(refused);
+  if (refusal_ && on_refusal_) on_refusal_(*refusal_);
+}
+
+void cluster_placement::refuse(const error& why) {
+  std::lock_guard guard{mutex_};
+  if (has_begun_ || refusal_) return;
+  refusal_ = why;
+  if (on_refusal_) on_refusal_(why);
+}
+
+std::optional<error> cluster_placement::refusal() const {
+  std::lock_guard guard{mutex_};
+  return refusal_;
+}
+
+// A process that the job begins without may have been refused at the last moment.
+void cluster_placement::tell_spared(const spared_tasks& spared) {
+  {
+    std::lock_guard guard{mutex_};
+    has_begun_ = true;
+    refusal_.reset();
+  }
+  if (on_spared_) on_spared_(spared);
+}
+
 void cluster_placement::part_with(uint32_t lost, uint32_t lost_by) {
   nodes_.give_up(lost, fmt::format("{} cannot reach it", nodes_.name_of(lost_by)));
 }
@@ -192,9 +220,15 @@ expected<caf::strong_actor_ptr> cluster_placement::look_for(const std::string& n
   auto answer = found->get_future();
   nodes_.here()->find(*address, published_name(name, known.life),
                       [found](result actor) { found->set_value(std::move(actor)); });
+  if (auto met = meet(known.at); !met) return tl::unexpected<error>(met.error());
   if (auto come = wait(answer, began, awaited); !come)
     return explain(come.error(), "it has not come so far, or was started with other options");
   return answer.get();
+}
+
+expected<void> cluster_placement::meet(node_index at) {
+  if (at != layout_.chief_node() || !on_meeting_) return {};
+  return std::exchange(on_meeting_, nullptr)();
 }
 
 template <class T>
@@ -207,6 +241,7 @@ expected<void> cluster_placement::wait(const T& future, clock::time_point began,
     if (auto line = lines.due(clock::now() - began, awaited)) tell_waiting(*line);
     std::lock_guard guard{mutex_};
     if (given_up_) return tl::unexpected<error>(*given_up_);
+    if (refusal_) return tl::unexpected<error>(*refusal_);
     if (clock::now() >= deadline) return fail(errc::deadline_exceeded, "");
   }
   return {};

@@ -60,9 +60,20 @@ public:
   void part_with(uint32_t lost, uint32_t lost_by) override;
   void place(const std::string& name, const caf::strong_actor_ptr& actor) override;
 
-  void tell_spared(const spared_tasks& spared) override {
-    if (on_spared_) on_spared_(spared);
-  }
+  void on_refusal(std::function<void(const error&)> refused) override;
+
+  /// A process was refused. Unless the job has begun (`tell_spared`), it cannot begin: calls of
+  /// `see` that wait, or fail, end with the reason, those to come included. Thread: any.
+  void refuse(const error& why);
+
+  /// Why the job cannot begin: the first refusal, unless it has begun. Thread: any.
+  [[nodiscard]] std::optional<error> refusal() const;
+
+  /// Has `compare` called once, before an actor of the chief's process is seen: `see` returns its
+  /// error. It may call `see`.
+  void on_meeting(std::function<expected<void>()> compare) { on_meeting_ = std::move(compare); }
+
+  void tell_spared(const spared_tasks& spared) override;
 
   /// Says it to the listener, or on standard error if there is none.
   void tell_waiting(const std::string& line) override;
@@ -104,6 +115,7 @@ private:
   [[nodiscard]] std::optional<node_index> place_of(const std::string& name) const;
   [[nodiscard]] expected<caf::strong_actor_ptr> look_for(const std::string& name,
                                                          const entry& known);
+  [[nodiscard]] expected<void> meet(node_index at);
 
   cluster_layout layout_;
   membership& nodes_;
@@ -113,8 +125,12 @@ private:
   std::map<std::string, entry> entries_;
   std::function<void(const spared_tasks&)> on_spared_;
   std::function<void(const std::string&)> on_waiting_;
+  std::function<expected<void>()> on_meeting_; ///< Empty, once this process has met the chief's.
   mutable std::mutex mutex_;
-  std::optional<error> given_up_; ///< Guarded by `mutex_`.
+  std::optional<error> given_up_; ///< Guarded by `mutex_`, as are those below.
+  std::optional<error> refusal_;
+  bool has_begun_ = false;
+  std::function<void(const error&)> on_refusal_;
 };
 
 } // namespace troupe

@@ -122,7 +122,8 @@ public:
   /// The actor that goes by a name, as the actor `viewer`, which stands here, knows it. Waits until
   /// it has been placed in its process. Null if no actor there is ever spoken to from here.
   /// Errors: deadline_exceeded and unavailable, naming the actor and its process; not_found, if no
-  /// actor has entered under the name; that of `give_up`.
+  /// actor has entered under the name; that of `give_up`; failed_precondition, if this process was
+  /// given other settings than the chief's, or the chief's hears that another one was.
   [[nodiscard]] virtual expected<caf::strong_actor_ptr> see(const std::string& viewer,
                                                             const std::string& name)
     = 0;
@@ -142,6 +143,10 @@ public:
   /// replicated variables has to be spawned anew, here; with an empty function no more calls
   /// are made. Only where one process plays all.
   virtual void on_owners_return(std::function<void(uint32_t process)> /*come_back*/) {}
+
+  /// Has `refused` called if a process is refused before the job has begun, so that it cannot
+  /// begin: at once, if that has happened. Where the chief stands. Thread of the call: any.
+  virtual void on_refusal(std::function<void(const error& why)> /*refused*/) {}
 
   /// As `place`, for a handle of any type.
   template <class Handle>

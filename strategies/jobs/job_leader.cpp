@@ -201,6 +201,8 @@ private:
     world_.introduce(roll_.id(), "roll call");
     watch_roll_call();
     placement_->put("roll call", roll_);
+    placement_->on_refusal(
+      [entered = entered_](const error& why) { entered(tl::unexpected<error>(why)); });
   }
 
   void show_tasks(session_plan& plan) override {

@@ -207,6 +207,56 @@ TEST_SUITE("actors/net/cluster_placement") {
   }
 
   TEST_CASE_FIXTURE(three_processes,
+                    "a refusal ends the waits of a job that has not begun, and is told once") {
+    const error why{errc::failed_precondition, "worker:1 has seed = 7"};
+    cluster_placement chief{one_ps_two_workers, *members[1], 60s};
+    static_cast<void>(chief.enter("owner w"));
+    std::thread other{[&] { chief.refuse(why); }};
+    CHECK(chief.see("chief", "owner w").error() == why);
+    other.join();
+    chief.refuse({errc::failed_precondition, "worker:1 has seed = 8"});
+    std::vector<error> told;
+    chief.on_refusal([&told](const error& reason) { told.push_back(reason); });
+    network.lose(0); // a process that is refused leaves
+    CHECK(chief.see("chief", "owner w").error() == why);
+    CHECK(told == std::vector<error>{why});
+  }
+
+  TEST_CASE_FIXTURE(three_processes, "a refusal is nothing to a job that has begun") {
+    auto& chief = *processes[1];
+    enter("owner w");
+    std::vector<error> told;
+    chief.on_refusal([&told](const error& reason) { told.push_back(reason); });
+    chief.refuse({errc::failed_precondition, "worker:1 has seed = 7"}); // at the last moment
+    chief.tell_spared({});
+    chief.refuse({errc::failed_precondition, "worker:1 has seed = 8"});
+    CHECK(told.size() == 1);
+    CHECK(chief.see("chief", "owner w").error().code == errc::deadline_exceeded);
+    place(0, "owner w");
+    CHECK(chief.see("chief", "owner w"));
+  }
+
+  TEST_CASE_FIXTURE(three_processes,
+                    "a process meets the chief's once, before it sees an actor there") {
+    enter("owner w");
+    enter("chief");
+    place(0, "owner w");
+    place(1, "chief");
+    auto& worker = *processes[2];
+    const error why{errc::failed_precondition, "worker:1 has seed = 7"};
+    int met = 0;
+    worker.on_meeting([&]() -> expected<void> {
+      ++met;
+      return tl::unexpected<error>(why);
+    });
+    CHECK(worker.see("member", "owner w"));
+    CHECK(met == 0);
+    CHECK(worker.see("member", "chief").error() == why);
+    CHECK(worker.see("member", "chief"));
+    CHECK(met == 1);
+  }
+
+  TEST_CASE_FIXTURE(three_processes,
                     "an actor that has not entered, or is never spoken to, is not seen") {
     CHECK(processes[2]->see("", "token queue").error().code == errc::not_found);
     for (auto& process : processes)

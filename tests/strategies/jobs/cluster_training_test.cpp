@@ -584,6 +584,37 @@ TEST_SUITE("strategies/jobs/cluster_training") {
     }
   }
 
+  TEST_CASE("a process that is refused before it enters ends a job that waits for it") {
+    const error why{errc::failed_precondition, "worker:1 has hidden = [16, 8]"};
+    cluster_job job{.layout = {.workers = 2}, .missing = {1}};
+    job.begin = [&why](node_index, strategy& strategy) {
+      dynamic_cast<cluster_placement&>(*strategy.layout().placement).refuse(why);
+    };
+    auto chief = small_cluster{job}.run().at(0);
+    CHECK_FALSE(chief.thrown);
+    CHECK_FALSE(chief.report.has_begun);
+    CHECK(chief.report.failure == why);
+  }
+
+  TEST_CASE("a process that is refused when the job has begun changes nothing") {
+    cluster_job job{.layout = {.ps = 1, .workers = 2}};
+    placement* chief = nullptr;
+    job.begin = [&chief](node_index node, strategy& strategy) {
+      if (node == 1) chief = strategy.layout().placement;
+    };
+    job.prepare = [&chief](node_index node, training_options& options) {
+      if (node != 1) return;
+      options.hooks.push_back(std::make_shared<on_begin>([&chief] {
+        dynamic_cast<cluster_placement&>(*chief).refuse({errc::failed_precondition, "other"});
+      }));
+    };
+    for (const auto& [node, outcome] : small_cluster{job}.run()) {
+      CAPTURE(node);
+      CHECK_FALSE(outcome.report.failure);
+      CHECK(outcome.report.step == job.steps);
+    }
+  }
+
   TEST_CASE("a refusal by the chief's process ends the job for all") {
     cluster_job job{.layout = {.workers = 2}};
     job.prepare = [](node_index node, training_options& options) {
