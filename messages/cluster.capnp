@@ -2,15 +2,18 @@
 # Messages between the processes of one job about the job as a whole.
 #
 # Roles.  A job that runs as several processes has one where its chief stands, and there the *roll call*,
-# which knows the members that are in.  Every other process has a *member*.
+# which knows the members that are in.  Every other process has a *member*.  Beside the roll call may stand
+# a *settings check*, from the moment when processes can reach that of the chief.
 #
+#   server -> settings check  EnterJob  answered at once by an empty JobBegins; before a process makes variables
 #   chief  -> roll call  JobBegins  not answered; as soon as those that are there may begin
 #   chief  -> roll call  JobEnded   not answered; when the job is over where the chief stands
 #   member -> roll call  EnterJob   answered by JobBegins, when all members have entered, or enough
 #   member -> roll call  AwaitEnd   answered by JobEnded, when the job is over
 #   member -> roll call  LeaveJob   answered by JobEnded, when all that are left want to leave
 #
-# A job that cannot begin answers EnterJob with an error of `Errc`.  A member that is gone is waited for
+# The settings check looks at the agreement alone, and answers with an error of `Errc` if that is not the chief's.
+# A job that cannot begin answers EnterJob with such an error, too.  A member that is gone is waited for
 # no more, and whether the job can do without it is the chief's to say.  When its process is started again,
 # or late where a job may begin with fewer, it enters a job that goes on, and is answered at once.  The last JobEnded says how the job ended
 # for every process: only then the first process may end.
@@ -23,7 +26,8 @@ using Training = import "training.capnp";
 $Cxx.namespace("troupe::wire");
 
 struct EnterJob {
-  # A process is there, and has all that it needs to begin.
+  # A process is there, and has all that it needs to begin.  The settings check is asked before, when it has only its
+  # settings.
 
   member @0 :UInt32;
   # Position of its node in the job's list.

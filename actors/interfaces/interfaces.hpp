@@ -340,6 +340,12 @@ using roll_call_actor = caf::typed_actor<
   // Time to look which processes are missing; sent by the actor to itself.
   caf::reacts_to<watch_tick>>;
 
+/// Compares the settings of processes with those of the chief's, before they make anything.
+using settings_check_actor = caf::typed_actor<
+  // A process is there, with its settings; answered at once. Errors: failed_precondition, with the
+  // settings that differ.
+  caf::replies_to<msg<wire::EnterJob>>::with<msg<wire::JobBegins>>>;
+
 /// Tells of the process where it stands.
 using task_reporter_actor = caf::typed_actor<
   // A report of what the actors of the process are doing.
