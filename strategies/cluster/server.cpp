@@ -4,7 +4,11 @@
 
 #include "actors/net/host_port.hpp"
 #include "actors/net/remote_proxy.hpp"
+#include "actors/training/agreement.hpp"
+#include "actors/training/settings_check.hpp"
+#include "actors/world/ask.hpp"
 #include "kernels/tensor/crc32c.hpp"
+#include "messages/cluster_message.hpp"
 #include "messages/errors/throw_failure.hpp"
 #include "messages/text.hpp"
 #include "strategies/cluster/launcher_notice.hpp"
@@ -24,6 +28,8 @@ namespace {
 
 // Messages to others that a leaving process still has to write.
 constexpr std::chrono::seconds leave_timeout{5};
+
+constexpr const char* settings_check_name = "settings check";
 
 uint32_t count_of(const resolved_cluster& cluster, std::string_view type) {
   return static_cast<uint32_t>(std::ranges::count(cluster.tasks, type, &cluster_task::type));
@@ -196,6 +202,9 @@ server::~server() {
   on_stop_.reset();
   // It looks at the network until it has ended.
   end_actor(world_, std::exchange(finder_, {}), caf::exit_reason::user_shutdown, world::for_ever);
+  // It refers to the placement. Its answers are on their way when it has ended.
+  end_actor(world_, std::exchange(settings_check_, {}), caf::exit_reason::user_shutdown,
+            world::for_ever);
   if (!network_) return;
   network_->on_loss({});
   network_->leave(leave_timeout);
@@ -203,6 +212,31 @@ server::~server() {
 
 troupe::placement* server::placement() {
   return placement_ ? &*placement_ : nullptr;
+}
+
+void server::compare_settings(const std::string& agreement) {
+  if (!placement_) return;
+  value_or_throw(placement_->enter(settings_check_name));
+  auto shortened = short_agreement(agreement);
+  if (!is_chief_) return placement_->on_meeting([this, shortened] { return ask_chief(shortened); });
+  settings_check_ = world_.system().spawn(
+    settings_check,
+    settings_check_config{.members = placement_->others(),
+                          .agreement = shortened,
+                          .on_refusal = [this](const error& why) { placement_->refuse(why); },
+                          .why_not = [this] { return placement_->refusal(); }});
+  world_.introduce(settings_check_.id(), settings_check_name);
+  placement_->put(settings_check_name, settings_check_);
+}
+
+// No answer comes if the chief's process is about to leave, as the search for the actor says then.
+expected<void> server::ask_chief(const std::string& agreement) {
+  auto check = placement_->find<settings_check_actor>("server", settings_check_name);
+  if (!check) return tl::unexpected<error>(check.error());
+  entrance own{.member = placement_->here(), .agreement = agreement};
+  auto answer = ask<msg<wire::JobBegins>>(world_, *check, make_enter_job(own));
+  if (answer || answer.error().code == errc::unavailable) return {};
+  return tl::unexpected<error>(answer.error());
 }
 
 std::vector<std::string> server::trainers() const {

@@ -2,6 +2,7 @@
 // This process as a part of its job: what tf.distribute calls a server.
 #pragma once
 
+#include "actors/interfaces/interfaces.hpp"
 #include "actors/net/cluster_placement.hpp"
 #include "actors/net/lone_node.hpp"
 #include "actors/net/maker.hpp"
@@ -75,6 +76,16 @@ public:
   /// The placement to give to a strategy; null if the process is alone.
   [[nodiscard]] troupe::placement* placement();
 
+  /// Has settings compared when this process first looks for an actor of the chief's, so before a
+  /// strategy has variables. A process that differs is refused: what looks for the actor throws
+  /// `failure`, failed_precondition, naming the first line that differs. A job that has not begun
+  /// ends with that where the chief stands, and refuses each process that comes meanwhile; one that
+  /// has begun goes on. To be called before the placement is used, in all processes or in none.
+  /// @param agreement Lines that all processes must have alike, as `training_options::agreement`,
+  /// which is compared when training begins.
+  /// Cost: one round trip at the start.
+  void compare_settings(const std::string& agreement);
+
   /// The number of replicas in the whole job.
   [[nodiscard]] uint32_t replicas() const { return replicas_; }
 
@@ -144,6 +155,7 @@ private:
   void publish_actor(const std::string& name, const caf::strong_actor_ptr& actor);
   [[nodiscard]] find_actor search_for(const std::string& task, const std::string& name,
                                       std::optional<job_time> deadline);
+  [[nodiscard]] expected<void> ask_chief(const std::string& agreement);
   [[nodiscard]] membership& nodes();
 
   world& world_;
@@ -156,7 +168,8 @@ private:
   std::unique_ptr<socket_network> network_; ///< Null if alone.
   std::optional<lone_node> alone_;          ///< Else.
   std::optional<cluster_placement> placement_;
-  completion<void> end_; ///< Told when the chief's process is gone.
+  settings_check_actor settings_check_; ///< Where the chief stands, if settings are compared.
+  completion<void> end_;                ///< Told when the chief's process is gone.
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
 };
 

@@ -341,7 +341,7 @@ class Beginning(Job):
             process.ends(0)
 
     def test_a_process_with_other_options_ends_a_job_that_has_not_begun(self):
-        for given, said in (("--seed 7", "seed 7"), ("--replicas 2 --aggregate 2", "replicas 2")):
+        for given, said in (("--seed 7", "seed = 7"), ("--replicas 2 --aggregate 2", "replicas = 2")):
             with self.subTest(given=given):
                 cluster = addresses(chief=1, worker=1)
                 chief = self.start(cluster, "chief:0", *self.OPTIONS)
@@ -350,13 +350,31 @@ class Beginning(Job):
                     process.ends(3, f"worker:0 .* has {said}", "same options")
                 self.assertFalse((self.folder / "run").exists())
 
+    def test_a_process_with_other_variables_or_another_strategy_ends_a_job_that_has_not_begun_at_once(self):
+        plain = "--text text --evaluate-every 0 --replicas 2".split() + ["--start-deadline", str(10 * TIMEOUT)]
+        chiefs = [*plain, *"--policy latest_token --aggregate 2".split()]
+        deeper, narrower = "--hidden 16,8".split(), "--hidden 16".split()
+        one_layer, two_layers = ("--model", "transformer", "--layers", "1"), ("--model", "transformer", "--layers", "2")
+        meeting = [*plain, "--strategy", "multi_worker_mirrored"]
+        for first, second, said in (([*chiefs, *narrower], [*chiefs, *deeper], r"hidden = \[16, 8\], .* hidden = \[16\];"),
+                                    ([*chiefs, *deeper], [*chiefs, *narrower], r"hidden = \[16\], .* hidden = \[16, 8\];"),
+                                    ([*chiefs, *one_layer], [*chiefs, *two_layers], "layers = 2, .* layers = 1;"),
+                                    (chiefs, meeting, 'strategy = "multi_worker_mirrored", .* strategy = "parameter_server";'),
+                                    (meeting, chiefs, 'strategy = "parameter_server", .* strategy = "multi_worker_mirrored";')):
+            with self.subTest(first=first, second=second):
+                cluster = addresses(worker=2)
+                for process in (self.start(cluster, "worker:0", *first), self.start(cluster, "worker:1", *second)):
+                    process.ends(3, f"worker:1 .* has {said} .*same options")
+                self.assertFalse((self.folder / "run").exists())
+
     def test_a_process_with_other_options_is_refused_by_a_job_that_has_begun_and_goes_on(self):
         cluster = addresses(ps=1, worker=4)
         job = self.start_all(cluster, *A_BACKUP, *FOR_EVER)
         job["worker:0"].says("^step ")
         job.pop("worker:2").send(signal.SIGKILL)
         job["worker:0"].says("lost replica 2")
-        for given, said in (("--seed 7", "seed 7"), ("--replicas 8", "replicas 8"), ("--hidden 9", r"hidden = \[9\]")):
+        for given, said in (("--seed 7", "seed = 7"), ("--replicas 8", "replicas = 8"), ("--hidden 9", r"hidden = \[9\]"),
+                            ("--hidden 16,8", r"hidden = \[16, 8\]")):
             with self.subTest(given=given):
                 refused = self.start(cluster, "worker:2", *A_BACKUP, *FOR_EVER, *given.split())
                 refused.ends(3, f"worker:2 .* has {said}", "same options")
@@ -377,7 +395,8 @@ class Beginning(Job):
 
     def test_a_process_with_another_model_batch_or_text_is_refused(self):
         (self.folder / "other").write_bytes(b"another text " * 200)
-        for task, option, value, said in (("ps:0", "--hidden", "9", r"hidden = \[9\]"), ("worker:0", "--batch", "9", "batch = 9"),
+        for task, option, value, said in (("ps:0", "--hidden", "9", r"hidden = \[9\]"), ("ps:0", "--hidden", "16,8", r"hidden = \[16, 8\]"),
+                                          ("worker:0", "--batch", "9", "batch = 9"),
                                           ("worker:0", "--text", "other", "a text of 2600 bytes")):
             with self.subTest(option=option):
                 cluster = addresses(chief=1, ps=1, worker=1)
@@ -387,7 +406,7 @@ class Beginning(Job):
                 for who in ("chief:0", task):
                     job.pop(who).ends(3, f"{task} .* has {said}", "same options")
                 for process in job.values():  # one that comes later may hear of the end only, or look for the chief in vain
-                    process.ends(3, "same options|has ended the job|it has left|Connection refused")
+                    process.ends(3, "same options|has ended the job|it has left|it leaves|Connection refused")
 
     def test_a_signal_while_it_waits_ends_a_process_at_once(self):
         cluster = addresses(chief=1, ps=1, worker=1)

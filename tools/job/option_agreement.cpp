@@ -40,6 +40,11 @@ std::string agreement_of(const command_options& all, const job_options& options,
   return lines;
 }
 
+std::string agreement_on_meeting(strategy_kind strategy, const std::string& agreement) {
+  return fmt::format("strategy = \"{}\"\n{}", to_string(strategy),
+                     replicas_meet(strategy) ? "" : agreement);
+}
+
 void check_same_options(strategy& strategy, const std::string& agreement) {
   auto texts = gather_texts(strategy, "options", agreement);
   for (size_t rank = 1; rank < texts.size(); ++rank) {

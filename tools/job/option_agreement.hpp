@@ -20,6 +20,13 @@ namespace troupe {
 [[nodiscard]] std::string agreement_of(const command_options& all, const job_options& options,
                                        std::span<const std::string> own);
 
+/// @param agreement As `agreement_of` gives it, with the line of the model and the data.
+/// @returns The lines that a process compares with the chief's when they meet: its strategy, which
+/// says how they go on, and the agreement, unless all processes compare that by
+/// `check_same_options`.
+[[nodiscard]] std::string agreement_on_meeting(strategy_kind strategy,
+                                               const std::string& agreement);
+
 /// Compares the options where no chief does: each process sends its own to the others. All
 /// processes of the strategy make the call together; one that is alone sends nothing. Errors:
 /// throws `failure` with failed_precondition: which process's line differs from the first one's,

@@ -396,6 +396,7 @@ server& running_job::server() {
   // An evaluator takes no part in the training, so it is a cluster of its own.
   server_ = std::make_unique<troupe::server>(
     world(), cluster_->is_evaluator() ? resolved_cluster::alone() : *cluster_, std::move(settings));
+  server_->compare_settings(agreement_on_meeting(options.strategy, agreement_));
   return *server_;
 }
 

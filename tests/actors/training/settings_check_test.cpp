@@ -49,7 +49,7 @@ TEST_SUITE("actors/training/settings_check") {
                     "a process with other settings is told the first that differs, as is the "
                     "chief's, whenever it asks") {
     const std::string line = "worker:2 has hidden = [16, 8], the chief's process hidden = [16]; "
-                             "start all processes of a job with the same options";
+                             "start all processes of a job with the same options and variables";
     for (int i = 0; i < 2; ++i)
       CHECK(ask(2, "batch = 8\nhidden = [16, 8]\nseed = 7\n").error()
             == error{errc::failed_precondition, line});

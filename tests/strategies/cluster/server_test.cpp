@@ -321,6 +321,31 @@ TEST_SUITE("strategies/cluster/server") {
       "network_messages of every process"));
   }
 
+  TEST_CASE("a process with other settings is refused before it sees an actor of the chief's") {
+    auto tasks = two_workers(free_address(), "");
+    process first{cluster_of(tasks, 0)};
+    first.server.compare_settings("hidden = [16]\n");
+    auto* chief = first.server.placement();
+    std::promise<error> refused;
+    chief->on_refusal([&refused](const error& why) { refused.set_value(why); });
+    static_cast<void>(chief->enter("strategy"));
+    chief->put("strategy", first.world.system().spawn(successor));
+    auto look_with = [&](const std::string& settings) {
+      process second{cluster_of(tasks, 1)};
+      second.server.compare_settings(settings);
+      static_cast<void>(second.server.placement()->enter("strategy"));
+      return second.server.placement()->see("strategy", "strategy");
+    };
+    CHECK(look_with("hidden = [16]\n"));
+    auto seen = look_with("hidden = [16, 8]\n");
+    REQUIRE_FALSE(seen);
+    CHECK(seen.error()
+          == error{errc::failed_precondition,
+                   "worker:1 has hidden = [16, 8], the chief's process hidden = [16]; start all "
+                   "processes of a job with the same options and variables"});
+    CHECK(refused.get_future().get() == seen.error());
+  }
+
   TEST_CASE("a process that cannot be a part of a job is refused, and the reason named") {
     auto line_of = [](const resolved_cluster& cluster, server_options options) {
       return refusal_of([&] { process{cluster, std::move(options)}; });
