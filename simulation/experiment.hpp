@@ -130,7 +130,7 @@ struct experiment_report {
   /// how long many steps take.
   [[nodiscard]] bool is_whole() const;
 
-  /// In virtual time, as what follows. Steps that were undone count for neither.
+  /// In virtual time, as what follows. Both leave out steps that were undone, and their gradients.
   [[nodiscard]] double updates_per_second() const;
 
   /// Accepted ones. If steps to the goal are as 1 / N, the job that makes most of them trains

@@ -170,6 +170,7 @@ void cluster_placement::give_up(const std::optional<error>& why) {
 void cluster_placement::on_refusal(std::function<void(const error&)> refused) {
   std::lock_guard guard{mutex_};
   on_refusal_ = std::move(refused);
+  has_begun_ = false; // another job may have, before
   if (refusal_ && on_refusal_) on_refusal_(*refusal_);
 }
 
@@ -186,13 +187,10 @@ std::optional<error> cluster_placement::refusal() const {
 }
 
 // A process that the job begins without may have been refused at the last moment.
-void cluster_placement::tell_spared(const spared_tasks& spared) {
-  {
-    std::lock_guard guard{mutex_};
-    has_begun_ = true;
-    refusal_.reset();
-  }
-  if (on_spared_) on_spared_(spared);
+void cluster_placement::begin() {
+  std::lock_guard guard{mutex_};
+  has_begun_ = true;
+  refusal_.reset();
 }
 
 void cluster_placement::part_with(uint32_t lost, uint32_t lost_by) {

@@ -62,8 +62,8 @@ public:
 
   void on_refusal(std::function<void(const error&)> refused) override;
 
-  /// A process was refused. Unless the job has begun (`tell_spared`), it cannot begin: calls of
-  /// `see` that wait, or fail, end with the reason, those to come included. Thread: any.
+  /// A process was refused. Unless the job has begun (`begin`), it cannot begin: calls of `see`
+  /// that wait, or fail, end with the reason, and so do later ones. Thread: any.
   void refuse(const error& why);
 
   /// Why the job cannot begin: the first refusal, unless it has begun. Thread: any.
@@ -73,7 +73,11 @@ public:
   /// error. It may call `see`.
   void on_meeting(std::function<expected<void>()> compare) { on_meeting_ = std::move(compare); }
 
-  void tell_spared(const spared_tasks& spared) override;
+  void begin() override;
+
+  void tell_spared(const spared_tasks& spared) override {
+    if (on_spared_) on_spared_(spared);
+  }
 
   /// Says it to the listener, or on standard error if there is none.
   void tell_waiting(const std::string& line) override;

@@ -108,8 +108,12 @@ public:
   /// Says, in one line, what this process still waits for. Thread: any.
   virtual void tell_waiting(const std::string& /*line*/) {}
 
-  /// The job begins, and may outlast the loss of these tasks: for the launcher of this process, if
-  /// there is one that wants to know. Said where the chief stands.
+  /// The job begins: from now on a process that is refused changes nothing for the others. Said
+  /// where the chief stands.
+  virtual void begin() {}
+
+  /// The job may outlast the loss of these tasks: for the launcher of this process, if there is one
+  /// that wants to know. Said where the chief stands.
   virtual void tell_spared(const spared_tasks& /*spared*/) {}
 
   /// `actor`, which was spawned here, stands where its name says.

@@ -64,8 +64,9 @@ expected<std::deque<arrival_row>> read_rows(std::span<const named_payload> array
     return refused("arrivals", "has another number of steps than 'steps'");
   auto stamps = steps->values<int64_t>();
   auto times = arrivals->values<double>();
-  if (std::ranges::any_of(stamps, [](int64_t number) { return number < 0; }))
-    return refused("steps", "holds a number below 0");
+  constexpr auto time_max = job_time::max().count() / 2;
+  if (!std::ranges::all_of(stamps, [](int64_t it) { return it >= 0 && it <= time_max; }))
+    return refused("steps", "holds a number below 0, or a time that is too long");
   if (!std::ranges::all_of(times, is_possible))
     return refused("arrivals", "holds a time that is too long");
   std::deque<arrival_row> rows;

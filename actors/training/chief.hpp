@@ -294,8 +294,9 @@ struct chief_state {
   /// The step that is not over, without the tokens that are left.
   [[nodiscard]] open_step not_over() const { return {step + 1, live_count(), open.needed, {}}; }
 
-  /// The error that reports a stall. Its code is `stalled`; or, if replicas were lost, that of the
-  /// last loss, which it names. @param tokens The number of tokens in the queue.
+  /// The error that reports a stall. Its code is `stalled`; or, if replicas were lost and are not
+  /// back, that of the last loss, which it names. Where tokens are counted, the token of a replica
+  /// that is back is lost, too. @param tokens The number of tokens in the queue.
   /// @param progress How far each accumulator has come.
   [[nodiscard]] error stall(uint32_t tokens, std::span<const accumulator_progress> progress) const;
 

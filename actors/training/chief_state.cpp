@@ -334,7 +334,11 @@ error chief_state::stall(uint32_t tokens, std::span<const accumulator_progress> 
                        .tokens = tokens,
                        .lacking = lacking_variables(progress)});
   const auto& lost = end.report.lost;
-  return lost.empty() ? why : end_for(lost.back(), why.message);
+  auto is_missed = [&](const lost_replica& one) {
+    return traits_of(config.sync.policy).counts_tokens() || !roster.expects(one.replica);
+  };
+  auto last = std::ranges::find_if(lost.rbegin(), lost.rend(), is_missed);
+  return last == lost.rend() ? why : end_for(*last, why.message);
 }
 
 std::string chief_state::missing(const std::set<uint32_t>& waiting) const {

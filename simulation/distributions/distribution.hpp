@@ -54,7 +54,7 @@ struct named_trace {
 class distribution {
 public:
   /// Reads an expression.
-  /// @param about_units Goes on, in the error, with what is said of a unit behind a number.
+  /// @param about_units Is appended to the error about a unit behind a number.
   /// Errors: invalid_argument, in three lines: what is wrong, the expression, and a caret under the
   /// fault; what `read_trace_table` answers for a trace.
   [[nodiscard]] static expected<distribution> parse(std::string_view text,

@@ -233,7 +233,7 @@ private:
       return check_unknown_address(job, index);
     auto address = parse_host_port(text);
     auto has_problem = !address;
-    auto has_host = true; // of which notes may tell
+    auto has_host = true; // that notes may name
     if (!address) {
       problem("{} {}: {}", job, index, address.error().message);
       auto mended = mended_address(text);

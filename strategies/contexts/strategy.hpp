@@ -312,7 +312,7 @@ public:
   /// Counts a run. @returns The number of runs before it, which is the same in all processes.
   uint64_t count_run() { return run_count_++; }
 
-  /// Runs that have begun so far, the same number in all processes.
+  /// Runs that have begun so far; the same number in all processes that make the same calls.
   [[nodiscard]] uint64_t run_count() const { return run_count_; }
 
   /// Runs of the replicas of this process that have failed so far. The number stays the same while

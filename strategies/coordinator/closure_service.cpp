@@ -131,7 +131,10 @@ closure_service::closure_service(troupe::strategy& strategy, coordinator_options
                                        coordinator_config{workers_, others, options_.queue_capacity,
                                                           gauge_, instances_, options_.on_warning});
   world_.introduce(coordinator_.id(), "coordinator");
-  if (placement_ != nullptr) placement_->put("coordinator", coordinator_);
+  if (placement_ != nullptr) {
+    placement_->put("coordinator", coordinator_);
+    placement_->begin();
+  }
   tell_directory(strategy_, coordinator_);
   if (strategy_.layout().owner_copies > 1)
     placement_->on_owners_return(

@@ -257,13 +257,13 @@ std::optional<uint64_t> restore_checkpoint(strategy& strategy, const std::filesy
   std::vector<std::string> passed_over;
   auto found
     = find_checkpoint(folder, [&](const std::string& line) { passed_over.push_back(line); });
+  auto step = found ? std::optional{found->snapshot.step} : std::nullopt;
+  check_same_step(strategy, step); // before a failure of this process alone
   if (!found && !passed_over.empty())
     throw_failure(errc::malformed, "no checkpoint in {} is whole: {}", folder.string(),
                   passed_over.front());
   for (const auto& line : passed_over)
     std::fprintf(stderr, "warning: %s\n", line.c_str());
-  auto step = found ? std::optional{found->snapshot.step} : std::nullopt;
-  check_same_step(strategy, step);
   if (found) restore_snapshot(strategy, found->snapshot, sharded);
   return step;
 }

@@ -171,6 +171,7 @@ private:
       world_.set_clock(called->clock);
       absent_ = called->absent;
     }
+    placement_->begin();
     placement_->tell_spared(spared());
     return std::nullopt;
   }

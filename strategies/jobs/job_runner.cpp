@@ -25,7 +25,7 @@ job_report job_runner::run() {
 
 void job_runner::warn(const std::string& line) {
   std::lock_guard guard{warning_};
-  hooks_.call("on_warning", &options_.on_warning, [&] {
+  hooks_.call("on_warning", nullptr, [&] { // warnings come to the end
     if (options_.on_warning) return options_.on_warning(line);
     std::fprintf(stderr, "warning: %s\n", line.c_str());
   });

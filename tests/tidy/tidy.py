@@ -291,6 +291,8 @@ def check_text(tree, path):
             yield number, "tab: indent with spaces"
         if line != line.rstrip():
             yield number, "blank at the end of the line"
+        if line.startswith(("<<<<<<< ", ">>>>>>> ")):
+            yield number, "the mark of a conflict: settle it"
         for match in TODO.finditer(line) if is_code(path) else ():
             if match[2] not in TODO_KINDS:
                 kinds = ", ".join(sorted(TODO_KINDS))

@@ -409,7 +409,7 @@ class Train(TextTest):
 
     def test_the_summary_and_the_report_are_there_before_plots_are_drawn(self):
         gnuplot = self.folder / "gnuplot"
-        gnuplot.write_text("#!/bin/sh\nwhile [ ! -e ../../enough ]; do sleep 0.02; done; exit 7\n")
+        gnuplot.write_text("#!/bin/sh\nwhile [ ! -e ../enough ]; do sleep 0.02; done; exit 7\n")
         gnuplot.chmod(0o755)
         process = subprocess.Popen([TROUPE, "train", *SMALL, "--steps", "20", "--run-dir", "run"], cwd=self.folder, text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,

@@ -43,6 +43,7 @@ constexpr option_range non_negatives{0, std::numeric_limits<double>::infinity()}
 template <size_t Count>
 std::optional<double> quantity_of(std::string_view text, const std::array<unit, Count>& units) {
   double number = 0;
+  text = trimmed(text);
   auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (problem != std::errc{} || !(number >= 0)) return std::nullopt;
   text = trimmed(text.substr(static_cast<size_t>(end - text.data())));

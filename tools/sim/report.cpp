@@ -422,8 +422,8 @@ expected<time_to_goal> goal_of(const sim_command& command, const sim_row& row) {
 }
 
 std::string restart_text(const experiment_report& report) {
-  return fmt::format("restarted {}: {} made again, and the job was down for "
-                     "{:.5g} s; step times leave both out",
+  return fmt::format("restarted {}: {} made again, and the job waited "
+                     "{:.5g} s to be restarted; step times leave both out",
                      report.restarts == 1 ? "once" : fmt::format("{} times", report.restarts),
                      report.undone_steps == 1
                        ? "1 step had to be"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws in a folder beside the scripts, and moves the pictures that are whole.
+// Runs gnuplot, and removes the pictures that it has cut off.
 #include "tools/system/gnuplot.hpp"
 
 #include "tools/system/child_process.hpp"
@@ -25,40 +25,25 @@ bool is_whole(const std::filesystem::path& picture) {
   return file && end.find("</svg>") != std::string::npos;
 }
 
-expected<void> move_picture(const std::filesystem::path& drawn,
-                            const std::filesystem::path& picture) {
-  if (!is_whole(drawn))
-    return fail(errc::resource, fmt::format("gnuplot has not written all of {}; is the disk full?",
-                                            picture.native()));
-  std::error_code refused;
-  std::filesystem::rename(drawn, picture, refused);
-  if (!refused) return {};
-  return fail(errc::resource,
-              fmt::format("cannot create {}: {}", picture.native(), refused.message()));
-}
-
 } // namespace
 
 expected<void> draw_pictures(const std::filesystem::path& folder,
                              std::span<const std::string> names,
                              std::chrono::milliseconds timeout) {
-  const auto unfinished = folder / "pictures.new";
-  std::error_code refused;
-  std::filesystem::create_directory(unfinished, refused);
-  if (refused)
-    return fail(errc::resource,
-                fmt::format("cannot create {}: {}", unfinished.native(), refused.message()));
-  // Scripts name the files that they read without a folder.
-  std::vector<std::string> words{"gnuplot", "-e", "set loadpath '..'"};
+  std::vector<std::string> words{"gnuplot"};
   for (const auto& name : names)
-    words.push_back("../" + name + ".gp");
-  auto done = run({std::move(words), unfinished, timeout});
+    words.push_back(name + ".gp");
+  auto done = run({std::move(words), folder, timeout});
   for (const auto& name : names) {
-    const auto picture = name + ".svg";
-    if (done) done = move_picture(unfinished / picture, folder / picture);
-    std::filesystem::remove(unfinished / picture, refused);
+    const auto picture = folder / (name + ".svg");
+    if (is_whole(picture)) continue;
+    if (done)
+      done
+        = fail(errc::resource, fmt::format("gnuplot has not written all of {}; is the disk full?",
+                                           picture.native()));
+    std::error_code ignored;
+    std::filesystem::remove(picture, ignored);
   }
-  std::filesystem::remove(unfinished, refused);
   return done;
 }
 

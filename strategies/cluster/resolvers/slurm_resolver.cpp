@@ -77,7 +77,7 @@ slurm_resolver::layout slurm_resolver::read() const {
       environment_, slurm, {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"})));
   std::vector<uint64_t> counts(hosts.size(), options_.tasks_per_node.value_or(0));
   if (!options_.tasks_per_node) {
-    counts = or_refuse("SLURM_STEP_TASKS_PER_NODE",
+    counts = or_refuse(first_variable_set(environment_, slurm, node_task_counts),
                        expand_tasks_per_node(launcher_text(environment_, slurm, node_task_counts)));
   }
   if (counts.size() != hosts.size()) {

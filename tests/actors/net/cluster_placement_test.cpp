@@ -228,7 +228,7 @@ TEST_SUITE("actors/net/cluster_placement") {
     std::vector<error> told;
     chief.on_refusal([&told](const error& reason) { told.push_back(reason); });
     chief.refuse({errc::failed_precondition, "worker:1 has seed = 7"}); // at the last moment
-    chief.tell_spared({});
+    chief.begin();
     chief.refuse({errc::failed_precondition, "worker:1 has seed = 8"});
     CHECK(told.size() == 1);
     CHECK(chief.see("chief", "owner w").error().code == errc::deadline_exceeded);

@@ -112,8 +112,9 @@ TEST_SUITE("actors/policies/backup_arrays") {
   }
 
   TEST_CASE("a number that cannot be is refused, and NaN where it does not stand for no time") {
-    CHECK(says(refusal_of(arrays_with("steps", 1, int64_t{-1})),
-               "array 'steps' holds a number below 0"));
+    for (auto number : {int64_t{-1}, INT64_MAX})
+      CHECK(says(refusal_of(arrays_with("steps", 1, number)),
+                 "array 'steps' holds a number below 0, or a time that is too long"));
     for (auto number : {infinity, -infinity, 1e300})
       CHECK(says(refusal_of(arrays_with("arrivals", 0, number)),
                  "array 'arrivals' holds a time that is too long"));

@@ -321,6 +321,19 @@ TEST_SUITE("actors/training/chief_state") {
                    "wait for a token, and no token is left; lost replica 1: the data are broken"});
   }
 
+  TEST_CASE_FIXTURE(states, "a stall has to do with a replica that is back only for its token") {
+    for (auto policy : {sync_policy::latest_token, sync_policy::tensorflow}) {
+      chief_config config;
+      config.sync.policy = policy;
+      auto state = state_of(std::move(config));
+      lose(state, 2);
+      state.roster.await(2, 0s, false);
+      state.roster.join(2);
+      auto is_named = policy == sync_policy::tensorflow;
+      CHECK(state.stall(0, {}).code == (is_named ? errc::unavailable : errc::stalled));
+    }
+  }
+
   TEST_CASE_FIXTURE(states, "a replica that the job does not have gives it nothing") {
     auto state = state_of();
     std::vector<arrival> known{{{.replica = 3}}};

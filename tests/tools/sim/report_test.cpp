@@ -73,8 +73,9 @@ TEST_SUITE("tools/sim/report") {
     CHECK(restarted["down_seconds"] == 10);
     auto text = sim_table(command, simulated(command));
     CHECK_FALSE(says(text, "to the goal"));
-    CHECK(says(text, "\nrestarted once: 9 steps had to be made again, and the job was down for 10 "
-                     "s; step times leave both out\n"));
+    CHECK(says(text,
+               "\nrestarted once: 9 steps had to be made again, and the job waited 10 s to be "
+               "restarted; step times leave both out\n"));
   }
 
   TEST_CASE("a curve that has no number of steps for a row says so instead of the time") {
