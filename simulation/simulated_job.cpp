@@ -5,6 +5,7 @@
 #include "actors/recording/seconds.hpp"
 #include "kernels/tensor/change.hpp"
 #include "messages/errors/failure.hpp"
+#include "strategies/jobs/replica_life.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -92,7 +93,9 @@ job_report simulated_job::attempt() {
                                       .replicate_owners = scenario_.replicate_owners}};
   make_variables(strategy);
   look_at_loss(strategy, 0);
-  auto report = train(strategy, optimizer, step_of(optimizer), options());
+  auto options = this->options();
+  if (processes_) processes_->agree(job_agreement(strategy, options));
+  auto report = train(strategy, optimizer, step_of(optimizer), std::move(options));
   auto may_be_lost = report.failure && scenario_.replicate_owners > 1;
   if (!may_be_lost) look_at_end(strategy, report.step);
   variables_.clear();

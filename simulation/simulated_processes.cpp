@@ -54,10 +54,12 @@ void simulated_processes::start(node_index node) {
   if (!roll) return;
   auto life = lives_.size();
   lives_.push_back({.node = node, .attempt = attempt_, .entered = network_.now()});
-  member_config config{
-    .roll = *roll,
-    .entrance
-    = {.member = node, .clock = world_.now(), .seed = world_.seed(), .replicas = replicas_}};
+  member_config config{.roll = *roll,
+                       .entrance = {.member = node,
+                                    .clock = world_.now(),
+                                    .seed = world_.seed(),
+                                    .replicas = replicas_,
+                                    .agreement = agreement_}};
   config.on_begin = [this, life](const auto& begins) { begin(life, begins); };
   config.on_end = [this, life](const auto&) { leave(life); };
   config.on_left = [this, life](const auto& ending) { come_to_end(life, ending); };

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -41,6 +43,9 @@ public:
   simulated_processes(simulated_network& network, world& world, uint32_t replicas,
                       std::map<node_index, job_time> late, std::vector<process_life>& lives);
 
+  /// Sets the lines that processes enter the next attempt with, as `job_agreement` gives them.
+  void agree(std::string agreement) { agreement_ = std::move(agreement); }
+
   /// The attempt is over: the processes that are still there end.
   void end();
 
@@ -54,6 +59,7 @@ private:
   simulated_network& network_;
   world& world_;
   uint32_t replicas_;
+  std::string agreement_;
   std::map<node_index, job_time> late_;
   std::vector<process_life>& lives_;
   std::map<size_t, member_actor> members_; ///< By life, of the current attempt.
