@@ -62,7 +62,7 @@ class Trainer(FolderTest):
     def test_has_the_options_of_troupe_train_but_those_of_what_it_learns(self):
         def options_of(*command):
             groups = re.split(r"\n(?=\S.*:\n)", self.run_in_folder(*command, "--help").stdout)
-            found = {group.split(":")[0]: set(re.findall(r"^  (?:-\w, )?(--[\w-]+)", group, re.M)) for group in groups}
+            found = {re.split(r":| \(", group)[0]: set(re.findall(r"^  (?:-\w, )?(--[\w-]+)", group, re.M)) for group in groups}
             return {group: options for group, options in found.items() if options}
 
         ours, theirs = options_of(TRAINER), options_of(TROUPE, "train")
