@@ -229,7 +229,8 @@ void server::compare_settings(const std::string& agreement) {
   placement_->put(settings_check_name, settings_check_);
 }
 
-// No answer comes if the chief's process is about to leave, as the search for the actor says then.
+// A check that is gone refuses nothing: the search for the actor tells why the chief's process is
+// gone.
 expected<void> server::ask_chief(const std::string& agreement) {
   auto check = placement_->find<settings_check_actor>("server", settings_check_name);
   if (!check) return tl::unexpected<error>(check.error());
