@@ -250,11 +250,11 @@ void watch(roll_call_pointer self) {
 std::optional<error> roll_call_state::check(const entrance& newcomer) const {
   const auto& name = name_of(newcomer.member);
   if (newcomer.seed != config.seed)
-    return differing_setting(name, fmt::format("seed {}", newcomer.seed),
-                             std::to_string(config.seed));
+    return differing_setting(name, fmt::format("seed = {}", newcomer.seed),
+                             fmt::format("seed = {}", config.seed));
   if (newcomer.replicas != config.replicas)
-    return differing_setting(name, fmt::format("replicas {}", newcomer.replicas),
-                             std::to_string(config.replicas));
+    return differing_setting(name, fmt::format("replicas = {}", newcomer.replicas),
+                             fmt::format("replicas = {}", config.replicas));
   if (auto refusal = check_agreement(name, newcomer.agreement, config.agreement)) return refusal;
   if (now_in == roll_call_phase::playing && config.holders.contains(newcomer.member))
     return error{

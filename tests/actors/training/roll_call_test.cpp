@@ -156,7 +156,7 @@ TEST_SUITE("actors/training/roll_call") {
     REQUIRE(entered);
     enter(1, 6);
     REQUIRE(hears[1].begins);
-    CHECK(hears[1].begins->error().message.starts_with("worker:1 has seed 6"));
+    CHECK(hears[1].begins->error().message.starts_with("worker:1 has seed = 6"));
     say(make_job_begins(3, 8s, {}));
     CHECK(hears[2].begins->has_value());
     CHECK_FALSE(hears[1].begins->has_value());
@@ -215,8 +215,8 @@ TEST_SUITE("actors/training/roll_call") {
   TEST_CASE_FIXTURE(gathering, "a process that was started differently is refused by name") {
     enter(1, 6);
     CHECK(entered->error().message
-          == "worker:1 has seed 6, the chief's process 5; start all processes of a job with the "
-             "same options and variables");
+          == "worker:1 has seed = 6, the chief's process seed = 5; start all processes of a job "
+             "with the same options and variables");
     CHECK(entered->error().code == errc::failed_precondition);
   }
 
@@ -225,7 +225,8 @@ TEST_SUITE("actors/training/roll_call") {
     CHECK(hears[3].begins->error().code == errc::invalid_argument);
     CHECK_FALSE(entered);
     enter(2, 5, 8);
-    CHECK(entered->error().message.starts_with("worker:2 has replicas 8, the chief's process 4"));
+    CHECK(entered->error().message.starts_with(
+      "worker:2 has replicas = 8, the chief's process replicas = 4"));
   }
 
   TEST_CASE_FIXTURE(gathering, "the first line that differs is named") {

@@ -441,7 +441,8 @@ TEST_SUITE("strategies/jobs/cluster_training") {
     }};
     auto outcomes = cluster.run();
     stopper.join();
-    CHECK(has(cluster.returned.report.failure, "worker:2 has seed 6, the chief's process 5"));
+    CHECK(
+      has(cluster.returned.report.failure, "worker:2 has seed = 6, the chief's process seed = 5"));
     CHECK_FALSE(cluster.returned.report.has_begun);
     outcomes.erase(3);
     check_alike(outcomes, outcomes.at(1).report.step);
@@ -551,8 +552,8 @@ TEST_SUITE("strategies/jobs/cluster_training") {
       CAPTURE(node);
       REQUIRE(outcome.report.failure);
       CHECK(outcome.report.failure->message
-            == "worker:1 has seed 6, the chief's process 5; start all processes of a job with the "
-               "same options and variables");
+            == "worker:1 has seed = 6, the chief's process seed = 5; start all processes of a job "
+               "with the same options and variables");
     }
   }
 
