@@ -47,10 +47,14 @@ public:
   /// Ready once the outcome is known, for waits of other kinds.
   [[nodiscard]] std::future<void>& known() const { return shared_->known; }
 
+  /// Whether the outcome is known by now. Thread: any.
+  [[nodiscard]] bool has_come() const {
+    return shared_->known.wait_for(job_time{0}) == std::future_status::ready;
+  }
+
   /// The outcome, if it is known and no error. Thread: any.
   [[nodiscard]] std::optional<T> peek() const {
-    auto is_known = shared_->known.wait_for(job_time{0}) == std::future_status::ready;
-    return is_known && *shared_->outcome ? std::optional<T>{**shared_->outcome} : std::nullopt;
+    return has_come() && *shared_->outcome ? std::optional<T>{**shared_->outcome} : std::nullopt;
   }
 
 private:

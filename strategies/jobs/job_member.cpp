@@ -22,6 +22,7 @@ namespace {
 constexpr auto no_step_is_wanted = std::numeric_limits<uint64_t>::max();
 
 const error asked_to_stop{errc::cancelled, "asked to stop"};
+const error job_is_over{errc::cancelled, "the job is over"};
 
 // How long replicas of this process may take to leave when the job is over.
 constexpr job_time leave_deadline = std::chrono::seconds{30};
@@ -64,7 +65,8 @@ private:
   std::optional<job_report> gather() override {
     placement_.give_up({});
     auto begins = wait_for_beginning();
-    placement_.give_up({});
+    placement_.give_up({}); // only the job's end ends waits from now on, and may have come already
+    if (end_.has_come()) placement_.give_up(job_is_over);
     if (begins) {
       begins_ = std::move(*begins);
       return std::nullopt;
@@ -99,8 +101,8 @@ private:
                  .agreement = job_agreement(strategy_, options_)};
     // Once the job is over, waiting for an actor to be spawned elsewhere is in vain.
     auto on_end = [this, end = end_, over = count_->over](expected<job_ending> ended) {
-      placement_.give_up(error{errc::cancelled, "the job is over"});
       end(std::move(ended));
+      placement_.give_up(job_is_over);
       over({});
     };
     member_ = world_.system().spawn(
