@@ -206,8 +206,9 @@ public:
   /// of this tape, and makes no parameters. May contain parts of its own. Objects that it
   /// refers to live until the last call of `gradients`; its expressions mean nothing outside.
   /// Cost: the forward operations of the part once more.
-  /// Errors: invalid_argument for a parameter in a part, `gradients` in one, and a part that, when
-  /// it is called again, comes to another shape or takes what came after it: capture by value.
+  /// Errors: invalid_argument for an empty part, a parameter in one, `gradients` in one, and a part
+  /// that, when it is called again, comes to another shape or takes what came after it: capture by
+  /// value.
   expression recompute(tape_part part);
 
   /// The value of an expression.

@@ -335,6 +335,7 @@ expression basic_tape<Context>::softmax_cross_entropy(expression logits, const t
 template <class Context>
 expression basic_tape<Context>::recompute(tape_part part) {
   if (!usable("recompute", {})) return {};
+  if (!part) return refuse({errc::invalid_argument, "recompute: the part is empty"});
   const auto begin = node_count();
   auto result = run(part);
   if (failure_.code != errc::none || result.index < begin) return result;

@@ -27,7 +27,7 @@ struct csv_options {
 };
 
 /// One element for each row. Fields may be in quotes, and then hold separators, line ends and
-/// doubled quotes; lines may end in "\n" or "\r\n"; empty lines are passed over.
+/// doubled quotes; lines end in "\n" or "\r\n", not in "\r" alone; empty lines are passed over.
 ///
 ///     csv_file("iris.csv", {.tensors = {{{"sepal_length", "sepal_width"}}, {{"kind"},
 ///     dtype::i32}}})

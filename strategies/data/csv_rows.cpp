@@ -27,6 +27,8 @@ public:
 
   void take(uint64_t offset, char letter) {
     const bool ends_row = grammar_.ends_row(letter);
+    if (is_after_return_ && !ends_row && !lone_return_) lone_return_ = offset - 1;
+    is_after_return_ = letter == '\r' && !is_in_quotes();
     is_empty_ &= ends_row || letter == '\r';
     grammar_.advance(letter);
     if (!ends_row) return;
@@ -41,6 +43,9 @@ public:
 
   [[nodiscard]] bool is_in_quotes() const { return grammar_.where() == csv_grammar::place::quoted; }
 
+  /// The first carriage return, outside quotes, that no line feed follows.
+  [[nodiscard]] std::optional<uint64_t> lone_return() const { return lone_return_; }
+
   [[nodiscard]] uint64_t row_begin() const { return begin_; }
 
   [[nodiscard]] std::vector<uint64_t>& offsets() { return offsets_; }
@@ -49,6 +54,8 @@ private:
   csv_grammar grammar_;
   uint64_t begin_;
   bool is_empty_ = true;
+  bool is_after_return_ = false;
+  std::optional<uint64_t> lone_return_;
   std::vector<uint64_t> offsets_;
 };
 
@@ -76,6 +83,9 @@ expected<record_table> find_csv_rows(const input_file& file, char separator) {
     return file.malformed(rows.row_begin(), fmt::format("row {}: a field in quotes does not end",
                                                         rows.offsets().size()));
   }
+  if (rows.lone_return())
+    return file.malformed(*rows.lone_return(), "a carriage return that no line feed follows: end "
+                                               "lines in one, or in both");
   rows.finish_row();
   rows.offsets().push_back(file.bytes());
   return record_table{file, std::move(rows.offsets())};

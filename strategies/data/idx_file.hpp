@@ -24,9 +24,10 @@ namespace troupe {
 ///     idx_file("train-labels")});
 ///
 /// @param type The tensors' type; if not said, i32 for bytes and integers, else the file's own.
+/// Floating numbers are rounded to it.
 /// Cost: one read for each element.
 /// Errors: throws `failure`: those of `input_file::open`; `malformed` with what is wrong, among it
-/// a file that is still compressed; `type_mismatch` for numbers that `type` cannot hold.
+/// a file that is still compressed; `type_mismatch` for integers that `type` cannot hold.
 /// Source: http://yann.lecun.com/exdb/mnist, "The IDX file format".
 [[nodiscard]] dataset idx_file(const std::filesystem::path& path, std::optional<dtype> type = {});
 

@@ -72,6 +72,8 @@ class Images(unittest.TestCase):
         subprocess.run([sys.executable, DRAWN_IMAGES, "other", "2"], cwd=self.folder, check=True)
         self.refused(6, "--resume half: that run trained on another image set than other", "--resume", "half",
                      "--data", "other", "--steps", "20")
+        self.refused(6, "--resume half: that run trained on no text; leave --learn as it was", "--resume", "half",
+                     "--learn", "language", "--steps", "20")
         self.refused(6, "that run trains a convolutional network, filters 4,4, dense 8, images 16 x 16, classes 10, not "
                      "a convolutional network, filters 4, dense 8,", "--resume", "half", "--filters", "4", "--steps", "20")
 

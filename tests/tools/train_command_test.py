@@ -193,6 +193,9 @@ class Train(TextTest):
         refused("that run trained on another text than other", "--resume", "run", "--steps", "30", "--text", "other")
         refused(f"that run trains on {len(TEXT) - len(TEXT) // 10} bytes of the text, not on {len(TEXT) - len(TEXT) // 2} bytes; "
                 "leave --held-out as it was", "--resume", "run", "--steps", "30", "--held-out", "0.5")
+        (self.folder / "text").rename(self.folder / "moved")
+        refused("run/config.toml:", "--resume", "run", "--steps", "30", code=2)
+        (self.folder / "moved").rename(self.folder / "text")
         for path in (self.folder / "run/checkpoints").iterdir():
             path.write_bytes(path.read_bytes()[:-1])
         result = self.train("--resume", "run", "--steps", "30", "--run-dir", "more")

@@ -86,8 +86,10 @@ expected<image_set> load_images(const std::filesystem::path& folder) {
     return refuse(folder, fmt::format("has images of {} x {} to train on, but of {} x {} held out",
                                       training->height, training->width, held_out->height,
                                       held_out->width));
-  const auto classes = size_t{1} + *std::ranges::max_element(training->labels);
-  if (classes < 2) return refuse(folder, "has one label only: there is nothing to tell apart");
+  const auto [lowest, highest_trained] = std::ranges::minmax(training->labels);
+  if (lowest == highest_trained)
+    return refuse(folder, "has one label only: there is nothing to tell apart");
+  const auto classes = size_t{1} + highest_trained;
   const auto highest = *std::ranges::max_element(held_out->labels);
   if (highest >= classes)
     return refuse(folder, fmt::format("has a held-out image with the label {}, but the highest to "

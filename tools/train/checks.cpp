@@ -17,7 +17,13 @@ namespace troupe {
 
 namespace {
 
-// Learning rate and schedule have options of their own.
+// The option that a setting has of its own; empty: none.
+std::string_view own_option(std::string_view setting) {
+  if (setting == "learning_rate") return "--learning-rate";
+  if (setting == "clip_global_norm") return "--clip-global-norm";
+  return {};
+}
+
 expected<void> check_optimizer(const train_options& options, const option_origins& origins) {
   auto names = setting_names(options.optimizer);
   if (!names) return tl::unexpected<error>(names.error());
@@ -25,6 +31,9 @@ expected<void> check_optimizer(const train_options& options, const option_origin
   const auto option = spelling(origins, "optimizer-setting");
   std::set<std::string_view> seen;
   for (const auto& setting : options.optimizer_settings) {
+    if (auto own = own_option(setting.name); !own.empty())
+      return misuse(
+        fmt::format("{} {}={}: this is the option {}", option, setting.name, setting.value, own));
     if (std::ranges::count(*names, setting.name) == 0) {
       return misuse(fmt::format("{} {}={}: {} has no such setting; the nearest it has is '{}'",
                                 option, setting.name, setting.value, options.optimizer,

@@ -72,7 +72,7 @@ int train_command_main(int argument_count, const char* const* arguments) {
                       .described = described,
                       .config = [&] { return config_text(options, command->origins, false); }}};
   if (auto found = job.find_cluster(); !found) return refuse("troupe train", found.error());
-  auto problem = load_problem(options);
+  auto problem = load_problem(options, command->origins);
   if (!problem) return refuse("troupe train", problem.error());
   auto subject = subject_of(options, *problem);
   if (auto fits = check_warm_up(options, command->origins, subject.steps); !fits)

@@ -119,10 +119,12 @@ learning_problem problem_of(const train_options& options, const image_model& mod
           }};
 }
 
-expected<learning_problem> load_image_problem(const train_options& options) {
+expected<learning_problem> load_image_problem(const train_options& options,
+                                              const option_origins& origins) {
   auto images = load_images(options.data);
   if (!images)
-    return fail(images.error().code, "--data: " + unreadable_reason(images.error(), options.data));
+    return fail(images.error().code,
+                spelling(origins, "data") + ": " + unreadable_reason(images.error(), options.data));
   const image_model model{options.images, static_cast<int64_t>(images->training.height),
                           static_cast<int64_t>(images->training.width),
                           static_cast<int64_t>(images->classes)};
@@ -148,11 +150,13 @@ learned_model language_model_of(const train_options& options) {
   return {describe(options.model), variables_of(options.model)};
 }
 
-expected<learning_problem> load_problem(const train_options& options) {
-  if (options.learn == learned_kind::images) return load_image_problem(options);
+expected<learning_problem> load_problem(const train_options& options,
+                                        const option_origins& origins) {
+  if (options.learn == learned_kind::images) return load_image_problem(options, origins);
   return text_corpus::load({.path = options.text,
                             .held_out = options.held_out,
-                            .part_bytes_min = static_cast<uint64_t>(options.model.context) + 1})
+                            .part_bytes_min = static_cast<uint64_t>(options.model.context) + 1,
+                            .option = spelling(origins, "text")})
     .map([&](text_corpus corpus) {
       return problem_of(options, std::make_shared<const text_corpus>(std::move(corpus)));
     });

@@ -5,6 +5,7 @@
 #include "messages/errors/errc.hpp"
 #include "tools/model/model_variable.hpp"
 #include "tools/model/training_step.hpp"
+#include "tools/options/option_origin.hpp"
 #include "tools/run/plots.hpp"
 #include "tools/run/quality_measure.hpp"
 #include "tools/train/train_options.hpp"
@@ -70,7 +71,8 @@ struct learning_problem {
 
 /// Loads the data that the options name.
 /// Errors: as `text_corpus::load` and `load_images`; invalid_argument also for images that are too
-/// small for the model. The line names the option.
-[[nodiscard]] expected<learning_problem> load_problem(const train_options& options);
+/// small for the model. The line names the option, as its origin spells it.
+[[nodiscard]] expected<learning_problem> load_problem(const train_options& options,
+                                                      const option_origins& origins);
 
 } // namespace troupe

@@ -45,7 +45,8 @@ expected<sample_options> parse_sample_options(int argument_count, const char* co
   sample_options options;
   command_options all{sample_introduction, "one run is sampled at a time", sample_exit_codes};
   all.add("run", "", "", text_value(options.run));
-  all.add("--bytes", "COUNT", "bytes to print", whole_value(options.settings.bytes, {0, 1e9}));
+  all.add("--bytes", "COUNT", "bytes to print, before a line end",
+          whole_value(options.settings.bytes, {0, 1e9}));
   all.add("--temperature", "NUMBER",
           "below 1, likely bytes become likelier, and above 1 less so; 0: always the likeliest",
           real_value(options.settings.temperature, {0, 100}));
@@ -65,7 +66,7 @@ void print_byte(char byte) {
 int print_sample(const sample_options& options, const train_options& run) {
   auto found = newest_checkpoint("troupe sample", options.run, options.run);
   if (!found) return refuse("troupe sample", found.error(), exit_code::bad_checkpoint);
-  auto values = model_in(*found, language_model_of(run));
+  auto values = model_in(*found, language_model_of(run), "the config.toml of that run is damaged");
   if (!values) return refuse("troupe sample", values.error(), exit_code::bad_checkpoint);
   std::fwrite(options.prompt.data(), 1, options.prompt.size(), stdout);
   auto settings = options.settings;

@@ -96,19 +96,18 @@ std::map<std::string, std::string> notes_of(const learning_problem& problem) {
   return notes;
 }
 
-expected<std::vector<tensor>> model_in(const found_checkpoint& found, const learned_model& model) {
+expected<std::vector<tensor>> model_in(const found_checkpoint& found, const learned_model& model,
+                                       std::string_view mend) {
   if (auto other = other_model(found, model))
-    return fail(errc::failed_precondition,
-                fmt::format("the checkpoint is of a {}, not of a {}; give all tasks the same "
-                            "options of the model",
-                            *other, model.description));
+    return fail(errc::failed_precondition, fmt::format("the checkpoint is of a {}, not of a {}; {}",
+                                                       *other, model.description, mend));
   std::vector<tensor> values;
   for (const auto& variable : model.variables) {
     const auto* saved = saved_variable(found.snapshot, variable);
     if (saved == nullptr)
       return fail(errc::failed_precondition,
-                  fmt::format("variable '{}' has {}; give all tasks the same options of the model",
-                              variable.name, difference(found.snapshot, variable)));
+                  fmt::format("variable '{}' has {}; {}", variable.name,
+                              difference(found.snapshot, variable), mend));
     values.push_back(saved->state.value);
   }
   return values;
@@ -122,11 +121,16 @@ expected<void> can_evaluate(const found_checkpoint& found, const learning_proble
                             data.kind, data.place, data.option));
   if (auto same = check_split(found, data, "give all tasks the same --held-out"); !same)
     return same;
-  return model_in(found, problem.model).map([](const auto&) {});
+  return model_in(found, problem.model, "give all tasks the same options of the model")
+    .map([](const auto&) {});
 }
 
 expected<void> can_resume(const found_checkpoint& found, const train_options& options,
                           const learning_problem& problem) {
+  if (!found.notes.contains(problem.data.note))
+    return fail(
+      errc::failed_precondition,
+      fmt::format("that run trained on no {}; leave --learn as it was", problem.data.kind));
   if (!is_of(found, problem.data))
     return fail(errc::failed_precondition, fmt::format("that run trained on another {} than {}",
                                                        problem.data.kind, problem.data.place));

@@ -9,6 +9,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace troupe {
@@ -18,9 +19,9 @@ namespace troupe {
 [[nodiscard]] std::map<std::string, std::string> notes_of(const learning_problem& problem);
 
 /// The model's variables in a checkpoint, in the model's order.
-/// Errors: failed_precondition if it is of another model.
-[[nodiscard]] expected<std::vector<tensor>> model_in(const found_checkpoint& found,
-                                                     const learned_model& model);
+/// Errors: failed_precondition if it is of another model. @param mend Ends the line.
+[[nodiscard]] expected<std::vector<tensor>>
+model_in(const found_checkpoint& found, const learned_model& model, std::string_view mend);
 
 /// Whether an evaluator of this problem can evaluate a checkpoint.
 /// Errors: failed_precondition if it is of other data, of another part of them, or of another

@@ -19,7 +19,7 @@ tl::unexpected<error> unreadable(const corpus_options& options, const error& rea
                                          "pass any file with --text FILE",
                                          options.path));
   }
-  return fail(reason.code, "--text: " + unreadable_reason(reason, options.path));
+  return fail(reason.code, options.option + ": " + unreadable_reason(reason, options.path));
 }
 
 double bits_per_byte(uint64_t compressed, uint64_t original) {
@@ -49,16 +49,17 @@ expected<text_corpus> text_corpus::load(const corpus_options& options) {
   auto text = file_content(options.path, file_bytes_max);
   if (!text) return unreadable(options, text.error());
   if (text->empty())
-    return fail(errc::invalid_argument, fmt::format("--text: {} is empty", options.path));
+    return fail(errc::invalid_argument,
+                fmt::format("{}: {} is empty", options.option, options.path));
   const auto bytes = static_cast<double>(text->size());
   const auto held_out = static_cast<uint64_t>(std::floor(bytes * options.held_out));
   const uint64_t training = text->size() - held_out;
   if (std::min(training, held_out) < options.part_bytes_min) {
     return fail(errc::invalid_argument,
-                fmt::format("--text: {} is too short: its {} bytes leave {} to train on and {} to "
+                fmt::format("{}: {} is too short: its {} bytes leave {} to train on and {} to "
                             "evaluate, and at least {} of each are needed; pass a longer text, or "
                             "change --held-out",
-                            options.path, text->size(), training, held_out,
+                            options.option, options.path, text->size(), training, held_out,
                             options.part_bytes_min));
   }
   return text_corpus{std::move(*text), training};

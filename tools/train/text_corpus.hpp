@@ -16,6 +16,7 @@ struct corpus_options {
   std::string path;
   double held_out = 0.1;       ///< Share at the end that is kept for evaluation; above 0, below 1.
   uint64_t part_bytes_min = 2; ///< Fewest bytes of each part.
+  std::string option = "--text"; ///< The name of the path in errors.
 };
 
 /// A text, read once and held in memory. A copy copies the text.
@@ -27,7 +28,7 @@ public:
 
   /// Reads and splits the file.
   /// Errors: `not_found`, `invalid_argument` (a folder, empty, too short to split),
-  /// `limit_exceeded`, `resource`; the line names --text and says what to pass.
+  /// `limit_exceeded`, `resource`; the line names the option and says what to pass.
   [[nodiscard]] static expected<text_corpus> load(const corpus_options& options);
 
   /// The beginning, to train on.

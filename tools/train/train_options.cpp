@@ -122,10 +122,13 @@ void add_training_options(command_options& all, train_options& options) {
           setting_value(options.optimizer_settings), "none");
   all.add("--learning-rate", "RATE", "how far each update goes",
           real_value(options.learning_rate, above(0, 1e6)), usual_learning_rates());
-  all.add("--learning-rate-decay", "NAME",
-          "none, or to 0 at the last step: linear (in a straight line), cosine (in half a wave)",
-          choice_value(options.learning_rate_decay, decay_names));
-  all.add("--warm-up", "COUNT", "steps in which the learning rate rises from 0, before it decays",
+  all.add(
+    "--learning-rate-decay", "NAME",
+    "none, or towards 0, which the step after the last would have: linear (in a straight line), "
+    "cosine (in half a wave)",
+    choice_value(options.learning_rate_decay, decay_names));
+  all.add("--warm-up", "COUNT",
+          "steps in which the learning rate rises from 0, which the first has, before it decays",
           whole_value(options.warm_up, counts));
   all.add(
     "--clip-global-norm", "NORM",

@@ -35,8 +35,8 @@ enum class learned_kind : uint8_t { language, images };
   return learned == learned_kind::language ? "language" : "images";
 }
 
-/// How the learning rate changes over a run: not at all, in a straight line to 0 at the last step,
-/// or so in half a wave.
+/// How the learning rate changes over a run: not at all, in a straight line towards 0, which the
+/// step after the last would have, or so in half a wave.
 enum class decay_kind : uint8_t { none, linear, cosine };
 
 /// A setting of the optimizer other than its learning rate, by name.

@@ -216,6 +216,8 @@ TEST_SUITE("kernels/tape/recompute") {
           }).starts_with("add_bias"));
     CHECK(refusal([](tape& t, expression) { return t.recompute([] { return expression{}; }); })
           == "recompute: an operand is not on this tape");
+    CHECK(refusal([](tape& t, expression) { return t.recompute({}); })
+          == "recompute: the part is empty");
     CHECK(refusal([](tape& t, expression x) {
             return t.recompute([&t, x, calls = 0]() mutable {
               return ++calls == 1 ? t.tanh(x) : t.tanh(t.mean(x));

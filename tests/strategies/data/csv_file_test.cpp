@@ -8,6 +8,7 @@
 #include "tests/scratch_folder.hpp"
 #include "tests/strategies/data/memory_file.hpp"
 
+#include <fmt/format.h>
 #include <limits>
 
 namespace csv_file_test {
@@ -117,6 +118,16 @@ TEST_SUITE("strategies/data/csv_file") {
           == "file: byte 4: row 2: a field in quotes does not end");
     CHECK(test::complaint_about(csv_dataset(in_memory("\"a\"b")))
           == "file: byte 0: a field goes on behind its closing quote");
+  }
+
+  TEST_CASE("refuses lines that end in a carriage return alone") {
+    constexpr auto why
+      = ": a carriage return that no line feed follows: end lines in one, or in both";
+    CHECK(test::complaint_about(csv_dataset(in_memory("a,b\r1,2\r")))
+          == fmt::format("file: byte 3{}", why));
+    CHECK(test::complaint_about(csv_dataset(in_memory("a\r\n1\r\r\n")))
+          == fmt::format("file: byte 4{}", why));
+    CHECK(texts_of(csv_dataset(in_memory("a\n\"1\r2\"\r"))) == fields{"1\r2"});
   }
 
   TEST_CASE("splits rows as the grammar says") {

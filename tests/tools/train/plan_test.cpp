@@ -29,7 +29,7 @@ TEST_SUITE("tools/train/plan") {
     CHECK(plan.clip.norm_max == 3);
   }
 
-  TEST_CASE("the rate rises, falls to 0 at the last step, or stays") {
+  TEST_CASE("the rate rises, falls to 0 behind the last step, or stays") {
     train_options options;
     CHECK(plan_of(options, 10)->schedule.factor(6) == 0.5);
     options.learning_rate_decay = decay_kind::cosine;

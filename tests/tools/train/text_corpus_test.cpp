@@ -37,6 +37,8 @@ TEST_SUITE("tools/train/text_corpus") {
     const auto path = (folder / "text").string();
     test::write(folder / "text", "");
     CHECK(message_of({path}) == "--text: " + path + " is empty");
+    CHECK(message_of({.path = path, .option = "a.toml:3: text"})
+          == "a.toml:3: text: " + path + " is empty");
     test::write(folder / "text", std::string(100, 'a'));
     CHECK(text_corpus::load({path, 0.1, 10}));
     CHECK(message_of({path, 0.1, 11})
