@@ -27,7 +27,7 @@ namespace troupe {
 
 /// A question to a group that was not asked yet. A coroutine gives the result of `by` a name, and
 /// awaits it; a thread that runs no actor calls `wait`; an actor without a coroutine calls `then`.
-/// Only one of these is called, once.
+/// Only one of these is called, once, copies of the question included.
 ///
 ///     auto asking = jurors.ask<msg<Opinion>>(question, {.first = 3, .limit = 2s});
 ///     auto answering = asking.by(context);
@@ -40,7 +40,8 @@ public:
 
   group_question(std::shared_ptr<const group_members> members, group_call call, size_t wanted,
                  replies slots)
-    : members_(std::move(members)), call_(std::move(call)), asked_(call_.members), wanted_(wanted),
+    : members_(std::move(members)), asked_(call.members),
+      call_(std::make_shared<group_call>(std::move(call))), wanted_(wanted),
       replies_(std::move(slots)) {}
 
   // A move copies, so that a handle that was moved from still means the same.
@@ -80,11 +81,11 @@ public:
 private:
   /// The call, once. Errors: throws `failure` with failed_precondition.
   [[nodiscard]] group_call taken_call() {
-    if (call_.members.empty())
+    if (call_->members.empty())
       throw failure{
         {errc::failed_precondition, "a question to group '" + members_->name()
                                       + "' was asked before; call `ask` again for each question"}};
-    return std::exchange(call_, {});
+    return std::exchange(*call_, {});
   }
 
   [[nodiscard]] group_answers<Reply> answers(group_outcome outcome) const {
@@ -102,8 +103,8 @@ private:
   }
 
   std::shared_ptr<const group_members> members_;
-  group_call call_;
   std::vector<uint32_t> asked_;
+  std::shared_ptr<group_call> call_; ///< Without members once it was asked.
   size_t wanted_;
   replies replies_;
 };

@@ -31,6 +31,8 @@ std::string_view words_for(const caf::error& reason) {
   if (reason == caf::sec::invalid_argument) // of CAF's calls, only a request to no actor gives it
     return "a request was made to an empty handle: spawn the actor, or look for it, before";
   if (reason == caf::sec::runtime_error) return "an actor has thrown an exception";
+  if (reason == caf::exit_reason::user_shutdown) return "it was told to end";
+  if (reason == caf::exit_reason::kill) return "it was killed";
   return {};
 }
 

@@ -14,7 +14,7 @@ namespace troupe {
 /// Another restart does not mend a failure that comes again and again: so there is a limit.
 struct restart_options {
   uint32_t restarts = 3;                             ///< At most so many ...
-  job_time within = std::chrono::seconds{60};        ///< ... in any time of this length.
+  job_time within = std::chrono::seconds{60};        ///< ... in any time of this length, above 0.
   job_time backoff = std::chrono::milliseconds{100}; ///< Before the first of these; then doubled.
   job_time backoff_max = std::chrono::seconds{10};
   bool together = false; ///< Whether all actors of a supervisor begin anew when one fails.

@@ -200,7 +200,16 @@ supervisor_actor::behavior_type supervise(supervisor_pointer self, troupe::world
 }
 
 supervisor::supervisor(troupe::world& world, std::string name, supervisor_options options)
-  : world_(world), actor_(world.system().spawn(supervise, &world, name, std::move(options))) {
+  : world_(world) {
+  const auto& restart = options.restart;
+  if (restart.within <= job_time{0} || restart.backoff < job_time{0}
+      || restart.backoff_max < job_time{0})
+    throw_failure(errc::invalid_argument,
+                  "supervisor '{}' counts restarts within {} s, and begins anew after {} to {} s: "
+                  "give a time above 0, and backoffs of at least 0",
+                  name, seconds(restart.within), seconds(restart.backoff),
+                  seconds(restart.backoff_max));
+  actor_ = world.system().spawn(supervise, &world, name, std::move(options));
   world.introduce(actor_.id(), "supervisor " + name);
 }
 

@@ -183,6 +183,8 @@ private:
 class supervisor {
 public:
   /// @param name Known to observers as "supervisor <name>".
+  /// Errors: throws `failure` with invalid_argument for a `within` of 0 or less, and for negative
+  /// backoffs.
   supervisor(world& world, std::string name, supervisor_options options = {});
 
   /// Ends all its actors.

@@ -21,6 +21,12 @@ namespace detail {
   return group + "/" + std::to_string(number);
 }
 
+/// When a wait ends that may take so long. @param deadline Also `world::for_ever`; a longer one
+/// than a year is a year.
+[[nodiscard]] inline job_time end_of_wait(world& world, job_time deadline) {
+  return world.now() + std::min<job_time>(deadline, std::chrono::hours{365 * 24});
+}
+
 /// The group of the actors that tasks have published, the same number each, those of the first task
 /// first. @param name_of The name of a member, by its number in the group.
 template <class Handle, class NameOf>
@@ -86,7 +92,7 @@ template <class Handle>
 find_group(world& world, server& from, const std::string& name,
            const std::vector<std::string>& tasks, size_t places = 1,
            std::optional<job_time> deadline = {}) {
-  auto until = world.now() + deadline.value_or(from.start_deadline());
+  auto until = detail::end_of_wait(world, deadline.value_or(from.start_deadline()));
   return detail::find_members<Handle>(world, from, name, tasks, places, until, [&](size_t member) {
     return detail::name_in_group(name, member % places);
   });
@@ -101,7 +107,8 @@ find_group(world& world, server& from, const std::string& name,
 ///
 /// The actors end when they are told to (`group::end`), or with the offers that made them.
 /// @param starts The message that each member begins with; the first task's members come first.
-/// @param deadline For all of them together; without, the server's `start_deadline`.
+/// @param deadline For all of them together; without, the server's `start_deadline`. To end those
+/// that were made in vain may take 2 s more.
 /// Errors: as `server::find` and `finding::wait`; as `group_report::why_not_enough` if some were
 /// not made; malformed if a task answers nonsense. Then those that were made are ended; one that is
 /// made later ends with its offer. Throws `failure` with invalid_argument, if the tasks cannot
@@ -116,7 +123,7 @@ spawn_group(world& world, server& from, const std::string& kind,
                    "spawn_group: " + std::to_string(tasks.size()) + " tasks cannot share "
                      + std::to_string(starts.size()) + " actors '" + kind + "' evenly"}};
   auto places = starts.size() / tasks.size();
-  auto until = world.now() + deadline.value_or(from.start_deadline());
+  auto until = detail::end_of_wait(world, deadline.value_or(from.start_deadline()));
   auto makers = detail::find_members<maker_actor<Start>>(
     world, from, kind, tasks, places, until, [&](size_t) { return server::name_of_maker(kind); });
   if (!makers) return tl::unexpected<error>(makers.error());
@@ -131,8 +138,12 @@ spawn_group(world& world, server& from, const std::string& kind,
     if (failed != names.end()) return tl::unexpected<error>(failed->error());
     // They are there, unless they have ended already.
     auto at_last = std::min(until, world.now() + std::chrono::seconds{10});
-    return detail::find_members<Handle>(world, from, kind, tasks, places, at_last,
-                                        [&](size_t member) { return *names[member]; });
+    auto found = detail::find_members<Handle>(world, from, kind, tasks, places, at_last,
+                                              [&](size_t member) { return *names[member]; });
+    if (!found && found.error().code == errc::deadline_exceeded)
+      return fail(errc::unavailable, "an actor of the group '" + kind
+                                       + "' has ended since it was made: " + found.error().message);
+    return found;
   }();
   if (!all) detail::end_made<Handle>(world, from, tasks, names, places);
   return all;

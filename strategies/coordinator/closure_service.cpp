@@ -191,12 +191,7 @@ void closure_service::end_workers() {
 }
 
 void closure_service::check_call(std::string_view call) const {
-  const auto& stack = context_stack::current();
-  if (!stack.may_block() || stack.top().kind == context_kind::computing)
-    throw_failure(
-      errc::wrong_context,
-      "{} of the coordinator was called in {}; call it outside, where the coordinator is made",
-      call, describe(stack.top()));
+  check_may_wait(call);
   if (!leads_)
     throw_failure(
       errc::wrong_context,

@@ -4,6 +4,8 @@
 
 #include "actors/policies/waiting_lines.hpp"
 #include "actors/recording/seconds.hpp"
+#include "messages/errors/throw_failure.hpp"
+#include "strategies/contexts/context.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -19,6 +21,15 @@ void say_on_standard_error(const std::string& line) {
 }
 
 } // namespace
+
+void check_may_wait(std::string_view call) {
+  const auto& stack = context_stack::current();
+  if (!stack.may_block() || stack.top().kind == context_kind::computing)
+    throw_failure(
+      errc::wrong_context,
+      "{} of the coordinator was called in {}; call it outside, where the coordinator is made",
+      call, describe(stack.top()));
+}
 
 closure_waiter::closure_waiter(std::shared_ptr<const queue_gauge> gauge, job_time stall_deadline,
                                std::function<void(const std::string& line)> on_waiting)

@@ -9,8 +9,13 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace troupe {
+
+/// Refuses a call that may wait in a function of a worker or a replica.
+/// Errors: throws `failure` with wrong_context.
+void check_may_wait(std::string_view call);
 
 /// A closure may take any time, and so may many in turn. But if none ends for very long, a worker
 /// hangs, or none has come. Every 10 s a wait says what it waits for, unless time is virtual.

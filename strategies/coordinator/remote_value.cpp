@@ -25,6 +25,7 @@ bool closure_outcome::is_settled() const {
 }
 
 const std::vector<closure_value>& closure_outcome::wait(world& world) {
+  check_may_wait("fetch");
   completion<void> settled;
   {
     std::lock_guard guard{mutex_};

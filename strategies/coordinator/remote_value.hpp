@@ -31,7 +31,7 @@ public:
 
   /// Waits until it is settled. Errors: throws `failure`: the closure's; cancelled, if it was;
   /// stalled, if nothing is left that could ever settle it (virtual world only); else as
-  /// `closure_waiter::wait`.
+  /// `check_may_wait` and `closure_waiter::wait`.
   /// @returns The leaves, which live as long as this.
   [[nodiscard]] const std::vector<closure_value>& wait(world& world);
 

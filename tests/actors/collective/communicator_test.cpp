@@ -302,7 +302,7 @@ TEST_SUITE("actors/collective/communicator") {
     caf::anon_send_exit(group.members[2], caf::exit_reason::kill);
     group.settle();
     CHECK(a0.error().code == errc::unavailable);
-    CHECK(a0.error().message == "worker:2 is gone: exit_reason(kill)");
+    CHECK(a0.error().message == "worker:2 is gone: it was killed");
     CHECK(a1.error().code == errc::unavailable);
     CHECK(group.call(1, {.name = "later"}).error().code == errc::unavailable);
   }

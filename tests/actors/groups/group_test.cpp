@@ -275,10 +275,11 @@ TEST_SUITE("actors/groups/group") {
     CHECK(stage.told == 2);
   }
 
-  TEST_CASE("a question is asked once") {
+  TEST_CASE("a question is asked once, whether by itself or by a copy") {
     slow_group stage{{1s, 2s}};
-    auto question = stage.all().ask<int>(1);
-    CHECK(question.wait().is_enough());
+    auto original = stage.all().ask<int>(1);
+    auto question = original;
+    CHECK(original.wait().is_enough());
     CHECK_THROWS_WITH_AS(
       static_cast<void>(question.wait()),
       "a question to group 'doubler' was asked before; call `ask` again for each question",

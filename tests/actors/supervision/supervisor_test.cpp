@@ -270,6 +270,20 @@ TEST_SUITE("actors/supervision/supervisor") {
                          "the function that makes counter 0 is empty", failure);
   }
 
+  TEST_CASE("times that would void the limit on restarts are refused") {
+    auto world = world::virtual_time();
+    for (const auto& wrong :
+         {restart_options{.within = 0s}, restart_options{.within = -1s},
+          restart_options{.backoff = -5s}, restart_options{.backoff_max = -5s}}) {
+      auto make = [&] { supervisor{world, "readers", {.restart = wrong}}; };
+      CHECK_THROWS_AS(make(), failure);
+    }
+    CHECK_THROWS_WITH_AS((supervisor{world, "readers", {.restart = {.backoff = -5s}}}),
+                         "supervisor 'readers' counts restarts within 60 s, and begins anew after "
+                         "-5 to 10 s: give a time above 0, and backoffs of at least 0",
+                         failure);
+  }
+
   TEST_CASE("a group goes on asking a member that has begun anew") {
     supervised_counters stage;
     group counters{stage.world, "counter", std::vector{stage.add("0"), stage.add("1")}};

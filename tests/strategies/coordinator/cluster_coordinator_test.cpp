@@ -635,6 +635,17 @@ TEST_SUITE("strategies/coordinator/cluster_coordinator") {
     CHECK(refusal_of([&] { one.coordinator.join(); }).code == errc::wrong_context);
   }
 
+  TEST_CASE("a function may not fetch what another one gives") {
+    team one{1};
+    auto twice_later = one.coordinator.make_function("twice", twice);
+    std::optional<remote_value<int>> later;
+    auto function = one.coordinator.make_function(
+      "look", [&](closure_context&) { return later->fetch(one.world); });
+    later = one.coordinator.schedule(twice_later, 1);
+    static_cast<void>(one.coordinator.schedule(function));
+    CHECK(refusal_of([&] { one.coordinator.join(); }).code == errc::wrong_context);
+  }
+
   TEST_CASE("inside a read cache the first read counts, and caches do not nest") {
     team one{1};
     auto function = one.coordinator.make_function(
