@@ -127,7 +127,7 @@ TEST_SUITE("strategies/data/csv_file") {
           == fmt::format("file: byte 3{}", why));
     CHECK(test::complaint_about(csv_dataset(in_memory("a\r\n1\r\r\n")))
           == fmt::format("file: byte 4{}", why));
-    CHECK(texts_of(csv_dataset(in_memory("a\n\"1\r2\"\r"))) == fields{"1\r2"});
+    CHECK(texts_of(csv_dataset(in_memory("a\n\"1\r2\"\r"), {.texts = {"a"}})) == fields{"1\r2"});
   }
 
   TEST_CASE("splits rows as the grammar says") {
