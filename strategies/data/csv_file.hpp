@@ -37,7 +37,8 @@ struct csv_options {
 /// end, and for "\r" alone; `not_found` for a column that is not there; `invalid_argument` for one
 /// that is there twice. A row with too few or too many fields, or with a field that is no number,
 /// fails when it is read; the error names row, column and byte. Rows count from 0, behind the
-/// header. Source: RFC 4180, section 2.
+/// header.
+/// Source: RFC 4180, section 2.
 [[nodiscard]] dataset csv_file(const std::filesystem::path& path, const csv_options& options = {});
 
 /// The same for an open file, or bytes in memory. Errors: as `csv_file`.
