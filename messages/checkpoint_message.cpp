@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The messages of which checkpoints are made, field by field.
+#include "messages/mapped.hpp"
 #include "messages/message_builder.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
@@ -28,11 +29,7 @@ named_payload read_array(wire::NamedTensor::Reader from, const std::shared_ptr<c
 
 std::vector<named_payload> read_arrays(array_list::Reader from,
                                        const std::shared_ptr<const void>& owner) {
-  std::vector<named_payload> arrays;
-  arrays.reserve(from.size());
-  for (auto array : from)
-    arrays.push_back(read_array(array, owner));
-  return arrays;
+  return mapped(from, [&](auto array) { return read_array(array, owner); });
 }
 
 } // namespace

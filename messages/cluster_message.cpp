@@ -2,6 +2,7 @@
 // The messages of processes about their job, built and read.
 #include "messages/cluster_message.hpp"
 
+#include "messages/mapped.hpp"
 #include "messages/message_builder.hpp"
 #include "messages/nanoseconds.hpp"
 #include "messages/training_message.hpp"
@@ -63,10 +64,8 @@ entrance read_enter_job(wire::EnterJob::Reader from) {
 }
 
 std::vector<replica_progress> read_replicas(const msg<wire::JobBegins>& from) {
-  std::vector<replica_progress> result;
-  for (auto replica : from.reader().getReplicas())
-    result.push_back(read_progress(replica, from.owner()));
-  return result;
+  return mapped(from.reader().getReplicas(),
+                [&](auto replica) { return read_progress(replica, from.owner()); });
 }
 
 job_ending read_job_ended(wire::JobEnded::Reader from) {

@@ -3,6 +3,7 @@
 #include "messages/collective_message.hpp"
 
 #include "messages/checks/walk.hpp"
+#include "messages/mapped.hpp"
 #include "messages/message_builder.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
@@ -11,6 +12,7 @@
 
 #include <array>
 #include <cstring>
+#include <functional>
 
 namespace troupe {
 namespace {
@@ -81,9 +83,6 @@ msg<wire::CollectiveFailed> make_collective_failed(const collective_failure& fai
 }
 
 collective_meaning read_meaning(wire::CollectiveMeaning::Reader from) {
-  std::vector<int64_t> extents;
-  for (auto extent : from.getShape())
-    extents.push_back(extent);
   return {.kind = static_cast<collective_kind>(from.getKind()),
           .algorithm = static_cast<collective_algorithm>(from.getAlgorithm()),
           .fixed_order = !from.getIsUnordered(),
@@ -91,7 +90,7 @@ collective_meaning read_meaning(wire::CollectiveMeaning::Reader from) {
           .contributions = from.getContributions(),
           .root = from.getRoot(),
           .name = from.getName(),
-          .extents = std::move(extents)};
+          .extents = mapped(from.getShape(), std::identity{})};
 }
 
 bool means(wire::CollectiveMeaning::Reader from, const collective_meaning& meaning) {

@@ -2,6 +2,7 @@
 // The messages of a coordinator and its workers, built and read.
 #include "messages/coordinator_message.hpp"
 
+#include "messages/mapped.hpp"
 #include "messages/message_builder.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
@@ -54,11 +55,7 @@ closure_value read_value(wire::ClosureValue::Reader from,
 
 std::vector<closure_value> read_values(value_list::Reader from,
                                        const std::shared_ptr<const void>& owner) {
-  std::vector<closure_value> values;
-  values.reserve(from.size());
-  for (auto value : from)
-    values.push_back(read_value(value, owner));
-  return values;
+  return mapped(from, [&](auto value) { return read_value(value, owner); });
 }
 
 } // namespace

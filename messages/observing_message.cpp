@@ -2,6 +2,7 @@
 // The reports of processes about their actors, built and read.
 #include "messages/observing_message.hpp"
 
+#include "messages/mapped.hpp"
 #include "messages/message_builder.hpp"
 #include "messages/nanoseconds.hpp"
 
@@ -40,19 +41,17 @@ seen_message read_message(wire::SeenMessage::Reader from) {
 }
 
 actor_report read_actor(wire::ActorReport::Reader from) {
-  actor_report actor{.name = from.getName(),
-                     .actor = from.getActor(),
-                     .doing = from.getDoing(),
-                     .since = to_length(from.getSinceNanoseconds()),
-                     .mailbox_depth = from.getMailboxDepth(),
-                     .received = from.getReceived(),
-                     .handled = from.getHandled(),
-                     .errors = from.getErrors(),
-                     .timed = from.getTimed(),
-                     .timed_total = to_length(from.getTimedNanoseconds())};
-  for (auto message : from.getMessages())
-    actor.messages.push_back(read_message(message));
-  return actor;
+  return {.name = from.getName(),
+          .actor = from.getActor(),
+          .doing = from.getDoing(),
+          .since = to_length(from.getSinceNanoseconds()),
+          .mailbox_depth = from.getMailboxDepth(),
+          .received = from.getReceived(),
+          .handled = from.getHandled(),
+          .errors = from.getErrors(),
+          .timed = from.getTimed(),
+          .timed_total = to_length(from.getTimedNanoseconds()),
+          .messages = mapped(from.getMessages(), read_message)};
 }
 
 } // namespace
@@ -76,14 +75,11 @@ msg<wire::TaskReport> make_task_report(const task_report& report) {
 }
 
 task_report read_task_report(wire::TaskReport::Reader from) {
-  task_report report{.clock = to_length(from.getClockNanoseconds()),
-                     .resident_bytes = from.getResidentBytes(),
-                     .cpu_seconds = from.getCpuSeconds(),
-                     .actors = {},
-                     .left_out = from.getLeftOut()};
-  for (auto actor : from.getActors())
-    report.actors.push_back(read_actor(actor));
-  return report;
+  return {.clock = to_length(from.getClockNanoseconds()),
+          .resident_bytes = from.getResidentBytes(),
+          .cpu_seconds = from.getCpuSeconds(),
+          .actors = mapped(from.getActors(), read_actor),
+          .left_out = from.getLeftOut()};
 }
 
 } // namespace troupe

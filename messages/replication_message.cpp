@@ -2,6 +2,7 @@
 // The messages of owners that are replicated, field by field.
 #include "messages/replication_message.hpp"
 
+#include "messages/mapped.hpp"
 #include "messages/message_builder.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
@@ -140,11 +141,7 @@ msg<wire::OwnersMirrored> make_owners_mirrored(std::string_view reason) {
 }
 
 std::vector<arrival> read_arrivals(capnp::List<wire::Arrival>::Reader from) {
-  std::vector<arrival> arrivals;
-  arrivals.reserve(from.size());
-  for (auto gradient : from)
-    arrivals.push_back(read_arrival(gradient));
-  return arrivals;
+  return mapped(from, read_arrival);
 }
 
 std::vector<made_change> read_made_changes(capnp::List<wire::MadeChange>::Reader from,

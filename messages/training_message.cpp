@@ -2,11 +2,13 @@
 // Each message of synchronous training, field by field.
 #include "messages/training_message.hpp"
 
+#include "messages/mapped.hpp"
 #include "messages/message_builder.hpp"
 #include "messages/nanoseconds.hpp"
 #include "messages/tensor_message.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <vector>
 
 namespace troupe {
@@ -254,16 +256,13 @@ msg<wire::UpdateApplied> make_update_applied(const applied_update& done) {
 }
 
 applied_update read_update_applied(wire::UpdateApplied::Reader from) {
-  std::vector<double> squared_norms;
-  for (auto each : from.getSquaredNorms())
-    squared_norms.push_back(each);
   return {.version = from.getVersion(),
           .step = from.getStep(),
           .applied = nanoseconds(from.getAppliedNanoseconds()),
           .took = to_length(from.getTookNanoseconds()),
           .squared_norm = from.getSquaredNorm(),
           .mean_squared_norm = from.getMeanSquaredNorm(),
-          .squared_norms = std::move(squared_norms)};
+          .squared_norms = mapped(from.getSquaredNorms(), std::identity{})};
 }
 
 msg<wire::UseOptimizer> make_use_optimizer(const optimizer_settings& optimizer) {
