@@ -4,6 +4,7 @@
 
 #include "actors/recording/output_file.hpp"
 #include "kernels/tensor/crc32c.hpp"
+#include "messages/mapped.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -23,10 +24,7 @@ std::vector<safetensors_entry> lay_out(std::span<const named_tensor> tensors) {
   entries.reserve(tensors.size());
   for (const auto& [name, value] : tensors)
     entries.push_back({name, value.type(), value.extents(), 0, value.bytes()});
-  std::vector<safetensors_entry*> order;
-  order.reserve(entries.size());
-  for (auto& entry : entries)
-    order.push_back(&entry);
+  auto order = mapped(entries, [](auto& entry) { return &entry; });
   std::ranges::stable_sort(order, std::greater{},
                            [](const auto* entry) { return element_bytes(entry->type); });
   uint64_t offset = 0;

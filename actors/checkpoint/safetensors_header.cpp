@@ -2,6 +2,8 @@
 // Reading and checking the JSON text of a safetensors header, and writing it.
 #include "actors/checkpoint/safetensors_header.hpp"
 
+#include "messages/mapped.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -307,10 +309,7 @@ std::string safetensors_checksum(uint32_t crc) {
 }
 
 std::vector<const safetensors_entry*> in_payload_order(std::span<const safetensors_entry> entries) {
-  std::vector<const safetensors_entry*> order;
-  order.reserve(entries.size());
-  for (const auto& entry : entries)
-    order.push_back(&entry);
+  auto order = mapped(entries, [](const auto& entry) { return &entry; });
   std::ranges::stable_sort(order, {}, [](const auto* entry) {
     return std::pair{entry->begin, entry->end};
   });

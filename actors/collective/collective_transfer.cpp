@@ -5,6 +5,7 @@
 #include "actors/collective/collective_agreement.hpp"
 #include "kernels/math/collective_sum.hpp"
 #include "messages/errors/assert.hpp"
+#include "messages/mapped.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -344,10 +345,7 @@ std::vector<tensor> collective_transfer::own(element_range range) const {
 }
 
 std::vector<tensor> collective_transfer::contributions(element_range range) const {
-  std::vector<tensor> values;
-  for (const auto& one : contributions_)
-    values.push_back(part_of(one, 0, range));
-  return values;
+  return mapped(contributions_, [&](const auto& one) { return part_of(one, 0, range); });
 }
 
 tensor collective_transfer::partial(strand_state& strand, element_range range) {

@@ -4,6 +4,7 @@
 
 #include "actors/collective/collective_agreement.hpp"
 #include "actors/recording/seconds.hpp"
+#include "messages/mapped.hpp"
 
 #include <caf/exit_reason.hpp>
 
@@ -288,9 +289,7 @@ caf::result<collective_result> on_call(communicator_pointer self, const collecti
     break_down(self, call, reason);
     return to_caf(reason);
   }
-  std::vector<tensor> contributions;
-  for (const auto& one : request.contributions)
-    contributions.push_back(one.contiguous());
+  auto contributions = mapped(request.contributions, &tensor::contiguous);
   auto answer = self->make_response_promise<collective_result>();
   auto timeout = request.timeout > job_time{0} ? request.timeout : state.config.deadline;
   begin(

@@ -4,6 +4,7 @@
 
 #include "actors/gpu/cpu_stream.hpp"
 #include "messages/errors/assert.hpp"
+#include "messages/mapped.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -35,9 +36,7 @@ void copy_to(tensor to, const tensor& from) {
 }
 
 tensor sum_of(const device_parts& all, size_t array) {
-  std::vector<tensor> inputs;
-  for (const auto& part : all)
-    inputs.push_back(flat(part.arrays[array].input));
+  auto inputs = mapped(all, [&](const auto& part) { return flat(part.arrays[array].input); });
   tensor sum{inputs.front().type(), inputs.front().extents()};
   add_up(inputs, sum);
   return sum;

@@ -2,6 +2,8 @@
 // Repeated work of a GPU's stream: queued, captured in a graph, or launched from it.
 #include "actors/gpu/step_graphs.hpp"
 
+#include "messages/mapped.hpp"
+
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -19,10 +21,7 @@ std::string name_of(const repeated_work& work) {
 }
 
 std::vector<const void*> places_of(std::span<const tensor> values) {
-  std::vector<const void*> places;
-  for (const auto& value : values)
-    places.push_back(value.data());
-  return places;
+  return mapped(values, &tensor::data);
 }
 
 // Copies values to the device: the first time to a new place, and to that place from then on.

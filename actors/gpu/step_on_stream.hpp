@@ -6,6 +6,7 @@
 #include "kernels/tape/tape.hpp"
 #include "kernels/tensor/tensor.hpp"
 #include "messages/errors/errc.hpp"
+#include "messages/mapped.hpp"
 
 #include <optional>
 #include <span>
@@ -88,9 +89,7 @@ differentiate_with(Context context, compute_stream& on, std::span<const tensor> 
   auto values = moved.take(on.resident(variables));
   if (moved.failure().code != errc::none) return tl::unexpected(moved.failure());
   basic_tape<Context> t{settings.stop, std::move(context), settings.precision};
-  std::vector<expression> parameters;
-  for (const auto& value : values)
-    parameters.push_back(t.parameter(value));
+  auto parameters = mapped(values, [&](const auto& value) { return t.parameter(value); });
   auto loss = build(t, parameters);
   auto value = t.value(loss);
   if (!value) return tl::unexpected(value.error());

@@ -2,6 +2,8 @@
 // The observations of a world's actors, living and ended.
 #include "actors/observing/observatory.hpp"
 
+#include "messages/mapped.hpp"
+
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
@@ -100,9 +102,7 @@ void observatory::introduce(uint64_t actor, const std::string& name) {
 
 std::vector<actor_sight> observatory::look(size_t messages) const {
   std::lock_guard guard{mutex_};
-  std::vector<actor_sight> sights;
-  for (const auto& one : all_)
-    sights.push_back(sight_of(*one, messages));
+  auto sights = mapped(all_, [&](const auto& one) { return sight_of(*one, messages); });
   std::ranges::sort(sights, {}, &actor_sight::actor);
   std::map<std::string_view, actor_sight*> newest;
   for (auto& sight : sights)

@@ -2,6 +2,8 @@
 // Reports of processes, and the sights that are made of them.
 #include "actors/observing/task_view.hpp"
 
+#include "messages/mapped.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <string_view>
@@ -168,10 +170,7 @@ void task_view::lose(uint32_t member) {
 
 std::vector<task_sight> task_view::look() const {
   std::lock_guard guard{mutex_};
-  std::vector<task_sight> all;
-  for (const auto& [member, sight] : sights_)
-    all.push_back(sight);
-  return all;
+  return mapped(sights_, [](const auto& task) { return task.second; });
 }
 
 } // namespace troupe

@@ -5,6 +5,7 @@
 #include "actors/recording/readable.hpp"
 #include "actors/recording/seconds.hpp"
 #include "actors/recording/step_figures.hpp"
+#include "messages/mapped.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -41,10 +42,7 @@ void count_waste(replica_summary& replica, const contribution& gradient) {
 // gradient, and then those that lost most.
 std::vector<const replica_line*>
 lines_to_show(const std::map<uint32_t, replica_summary>& replicas) {
-  std::vector<const replica_line*> lines;
-  lines.reserve(replicas.size());
-  for (const auto& line : replicas)
-    lines.push_back(&line);
+  auto lines = mapped(replicas, [](const auto& line) { return &line; });
   if (lines.size() <= summary::replica_lines_max) return lines;
   const auto loss = [](const replica_line* line) {
     const auto& replica = line->second;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "messages/checks/limits.hpp"
+#include "messages/mapped.hpp"
 #include "messages/payload.hpp"
 
 #include <algorithm>
@@ -85,9 +86,7 @@ public:
 
   /// All answers that are remembered; those of the client that asked last come last.
   [[nodiscard]] std::vector<Answer> all() const {
-    std::vector<const client*> in_order;
-    for (const auto& [number, known] : clients_)
-      in_order.push_back(&known);
+    auto in_order = mapped(clients_, [](const auto& one) { return &one.second; });
     std::ranges::sort(in_order, {}, &client::last_request);
     std::vector<Answer> answers;
     for (const auto* known : in_order)

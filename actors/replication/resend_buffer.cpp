@@ -2,6 +2,7 @@
 // Keeping and forgetting gradients, and amending reports of steps.
 #include "actors/replication/resend_buffer.hpp"
 
+#include "messages/mapped.hpp"
 #include "messages/replication_message.hpp"
 #include "messages/training_message.hpp"
 
@@ -70,10 +71,7 @@ std::vector<msg<wire::PushGradient>> resend_buffer::give_again() {
 }
 
 std::vector<msg<wire::PushGradient>> resend_buffer::all() const {
-  std::vector<msg<wire::PushGradient>> gradients;
-  for (const auto& one : entries_)
-    gradients.push_back(one.gradient);
-  return gradients;
+  return mapped(entries_, &entry::gradient);
 }
 
 std::optional<verdict> verdict_of(const closed_step& closed, const origin& from) {

@@ -3,6 +3,7 @@
 #include "actors/training/accumulator.hpp"
 
 #include "actors/training/aggregate.hpp"
+#include "messages/mapped.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 
@@ -254,9 +255,8 @@ msg<wire::PushReply> accumulator_state::reply_to_accepted(uint64_t next_step) {
 
 msg<wire::Aggregate> accumulator_state::sum_up(uint64_t step,
                                                const msg<wire::ApplyUpdate>& update) const {
-  std::vector<gradient> gradients;
-  for (auto given : update.reader().getGradients())
-    gradients.push_back(*read_gradient(given, update.owner()));
+  auto gradients = mapped(update.reader().getGradients(),
+                          [&](auto given) { return *read_gradient(given, update.owner()); });
   auto declared = config.form ? config.form->declared.value_or(shape{}) : config.variable.extents;
   if (gradients.empty()) // all are missing
     return make_aggregate(step, 0, zeros(declared, config.variable.type));

@@ -5,6 +5,7 @@
 #include "actors/policies/step_rules.hpp"
 #include "actors/recording/seconds.hpp"
 #include "actors/training/chief.hpp"
+#include "messages/mapped.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -312,10 +313,7 @@ chief_state::lost_parts(std::span<const accumulator_progress> progress) const {
   auto most = received.empty() ? 0 : std::ranges::max(received);
   if (has_lost_owners) most = std::max<uint64_t>(most, open.needed);
   if (most < open.needed) return {};
-  std::vector<uint32_t> lacking;
-  for (auto count : received)
-    lacking.push_back(static_cast<uint32_t>(most - count));
-  return lacking;
+  return mapped(received, [&](auto count) { return static_cast<uint32_t>(most - count); });
 }
 
 std::vector<std::string>

@@ -4,12 +4,12 @@
 
 #include "kernels/math/embedding.hpp"
 #include "kernels/math/reduce.hpp"
+#include "messages/mapped.hpp"
 #include "messages/tensor_message.hpp"
 
 #include <fmt/format.h>
+#include <functional>
 #include <span>
-#include <utility>
-#include <vector>
 
 namespace troupe {
 
@@ -99,10 +99,7 @@ expected<void> check_sparse(const variable_form& variable, wire::IndexedSlices::
 } // namespace
 
 shape to_shape(capnp::List<int64_t>::Reader extents) {
-  std::vector<int64_t> dims;
-  for (auto extent : extents)
-    dims.push_back(extent);
-  return shape{std::move(dims)};
+  return shape{mapped(extents, std::identity{})};
 }
 
 expected<void> check_gradient(const variable_form& variable, wire::Gradient::Reader gradient) {

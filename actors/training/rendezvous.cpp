@@ -4,6 +4,7 @@
 
 #include "actors/recording/seconds.hpp"
 #include "messages/errors/failure.hpp"
+#include "messages/mapped.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -45,9 +46,7 @@ run_outcome outcome_of(const rendezvous_state& state) {
     for (uint32_t i = 0; i < state.members.size() && !outcome.thrown; ++i)
       if (state.members[i].told_to_stop == is_secondary && state.members[i].thrown)
         outcome = {.thrown = state.members[i].thrown, .culprit = i};
-  if (!outcome.thrown)
-    for (const auto& member : state.members)
-      outcome.results.push_back(member.result);
+  if (!outcome.thrown) outcome.results = mapped(state.members, &rendezvous_state::member::result);
   return outcome;
 }
 

@@ -5,6 +5,7 @@
 #include "actors/world/compute_device.hpp"
 #include "messages/checks/limits.hpp"
 #include "messages/errors/assert.hpp"
+#include "messages/mapped.hpp"
 #include "messages/training_message.hpp"
 
 #include <algorithm>
@@ -310,9 +311,7 @@ expected<void> variable_copies::prepare(const update_plan& plan) {
 
 expected<std::vector<double>>
 variable_copies::squared_norms(std::span<const gradient_mean> means) const {
-  std::vector<measured_mean> of_first;
-  for (const auto& mean : means)
-    of_first.push_back({first(), mean});
+  auto of_first = mapped(means, [this](const auto& mean) { return measured_mean{first(), mean}; });
   return stream().squared_norms(of_first);
 }
 

@@ -4,6 +4,7 @@
 #include "actors/training/variable_owner.hpp"
 #include "messages/checks/limits.hpp"
 #include "messages/errors/failure.hpp"
+#include "messages/mapped.hpp"
 #include "messages/replication_message.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
@@ -34,9 +35,7 @@ expected<void> check_slot_names(const update_plan& plan, const variable_state& v
   if (variable.optimizer != name_of(plan.rule)
       || std::ranges::equal(variable.slots, needed, {}, &variable_slot::name))
     return {};
-  std::vector<std::string_view> saved;
-  for (const auto& slot : variable.slots)
-    saved.push_back(slot.name);
+  auto saved = mapped<std::string_view>(variable.slots, &variable_slot::name);
   return fail(errc::failed_precondition,
               fmt::format("variable '{}' was saved with the slots [{}] of optimizer '{}', which "
                           "has [{}] here",
@@ -361,9 +360,7 @@ void owned_variable::keep_closed(wire::ApplyUpdate::Reader update, const applied
 
 expected<double> owned_variable::mean_squared_norm(std::span<const gradient> gradients) const {
   if (gradients.empty()) return 0;
-  std::vector<gradient_mean> each;
-  for (const auto& one : gradients)
-    each.push_back({{&one, 1}});
+  auto each = mapped(gradients, [](const auto& one) { return gradient_mean{{&one, 1}}; });
   auto norms = copies_.squared_norms(each);
   if (!norms) return tl::unexpected<error>(norms.error());
   return std::accumulate(norms->begin(), norms->end(), 0.0) / static_cast<double>(norms->size());

@@ -92,9 +92,7 @@ void divide_sum(std::span<const elements> sources, tensor& result, double diviso
 
 void add_up(std::span<const tensor> values, tensor& sum, double divisor) {
   if (sum.element_count() == 0) return;
-  std::vector<elements> sources;
-  for (const auto& value : values)
-    sources.emplace_back(value);
+  std::vector<elements> sources(values.begin(), values.end());
   if (divisor == 1) return sum_in_order(sources, mutable_elements{sum});
   if (sum.type() == dtype::f32) return divide_sum<float>(sources, sum, divisor);
   if (sum.type() == dtype::f64) return divide_sum<double>(sources, sum, divisor);
