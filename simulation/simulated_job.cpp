@@ -5,6 +5,7 @@
 #include "actors/recording/seconds.hpp"
 #include "kernels/tensor/change.hpp"
 #include "messages/errors/failure.hpp"
+#include "messages/mapped.hpp"
 #include "strategies/jobs/replica_life.hpp"
 
 #include <algorithm>
@@ -115,9 +116,7 @@ void simulated_job::make_variables(strategy& strategy) {
 
 void simulated_job::look_at_loss(strategy& strategy, uint64_t step) {
   if (!watch_ || !are_owners_up()) return;
-  std::vector<tensor> values;
-  for (const auto& variable : variables_)
-    values.push_back(strategy.read(variable));
+  auto values = mapped(variables_, [&](const auto& variable) { return strategy.read(variable); });
   watch_->look(step, step == 0 ? 0 : seconds(report_.virtual_time), values);
 }
 

@@ -3,6 +3,7 @@
 #include "simulation/statistics.hpp"
 
 #include "messages/errors/assert.hpp"
+#include "messages/mapped.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -145,9 +146,7 @@ quantile_range range_of_quantile(std::span<const std::vector<double>> runs,
   batches_of_runs shares; // of values that are no longer
   batches_of_runs means;
   for (const auto& run : runs) {
-    std::vector<double> is_below;
-    for (double one : run)
-      is_below.push_back(one <= value ? 1 : 0);
+    auto is_below = mapped(run, [&](double one) { return one <= value ? 1. : 0.; });
     shares.push_back(batch_means(is_below, short_batch_count));
     means.push_back(batch_means(run, short_batch_count));
   }

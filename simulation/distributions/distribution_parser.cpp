@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parser of expressions of computing times; an error shows a caret under the fault.
+#include "messages/mapped.hpp"
 #include "messages/text.hpp"
 #include "simulation/distributions/distribution_node.hpp"
 #include "simulation/distributions/distribution_preset.hpp"
@@ -54,9 +55,7 @@ bool has_slow(const node& tree) {
 }
 
 std::string all_names() {
-  std::vector<std::string_view> names;
-  for (const auto& family : distribution_families())
-    names.push_back(family.name);
+  auto names = mapped<std::string_view>(distribution_families(), &distribution_family::name);
   for (auto name :
        {"mixture", "persistent", "common", "correlated", "on_off", "pause", "slow", "trace"})
     names.emplace_back(name);

@@ -3,6 +3,7 @@
 #include "simulation/distributions/trace_table.hpp"
 
 #include "actors/recording/input_file.hpp"
+#include "messages/mapped.hpp"
 #include "messages/text.hpp"
 
 #include <algorithm>
@@ -92,9 +93,7 @@ public:
         return fail(errc::malformed,
                     fmt::format("{}: no line of replica {}", name_, matrix_.size()));
       std::ranges::stable_sort(entries, {}, &entry::order);
-      auto& of_replica = matrix_.emplace_back();
-      for (const auto& one : entries)
-        of_replica.push_back(one.seconds);
+      matrix_.push_back(mapped(entries, &entry::seconds));
     }
     // An index without a name, in a file without names.
     if (!has_names_ && matrix_.size() > 1 && counts_lines(matrix_.front()))
@@ -118,9 +117,7 @@ private:
     constexpr std::string_view keys[]
       = {"replica", "worker", "rank", "start", "time", "seconds", "duration"};
     has_names_ = true;
-    std::vector<std::string> names;
-    for (auto field : fields)
-      names.push_back(in_small_letters(field));
+    auto names = mapped(fields, in_small_letters);
     auto is_key = [&](std::string_view name) { return std::ranges::count(keys, name) > 0; };
     if (std::ranges::none_of(names, is_key)) return read_replica_names(names);
     is_matrix_ = false;

@@ -3,6 +3,7 @@
 #include "simulation/fitting/trace_fit.hpp"
 
 #include "actors/recording/seconds.hpp"
+#include "messages/mapped.hpp"
 #include "simulation/statistics.hpp"
 
 #include <algorithm>
@@ -35,10 +36,7 @@ double median_of(series values) {
 }
 
 series medians_of(const trace_table& table) {
-  series medians;
-  for (const auto& times : table.seconds)
-    medians.push_back(median_of(times));
-  return medians;
+  return mapped(table.seconds, median_of);
 }
 
 // Whether more times lie above a limit than half of them do by chance.

@@ -2,6 +2,7 @@
 // Arrivals of a run's gradients, and their quantiles.
 #include "simulation/reports/arrival_profile.hpp"
 
+#include "messages/mapped.hpp"
 #include "simulation/statistics.hpp"
 
 #include <algorithm>
@@ -32,10 +33,7 @@ std::vector<arrival_figures> arrival_profile::figures() const {
   auto reached = std::ranges::min(steps_, {}, &std::vector<float>::size).size();
   std::vector<arrival_figures> figures;
   for (size_t k = 0; k < reached; ++k) {
-    std::vector<double> times;
-    times.reserve(steps_.size());
-    for (const auto& step : steps_)
-      times.push_back(step[k]);
+    auto times = mapped<double>(steps_, [&](const auto& step) { return step[k]; });
     auto mean = estimate_of(times).mean;
     sorted_values sorted{std::move(times)};
     figures.push_back({static_cast<uint32_t>(k + 1), mean, sorted.quantile(0.1),
