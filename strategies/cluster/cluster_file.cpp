@@ -5,6 +5,7 @@
 #include "actors/net/host_port.hpp"
 #include "actors/recording/input_file.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/mapped.hpp"
 #include "strategies/cluster/cluster_check.hpp"
 
 #include <fmt/format.h>
@@ -55,9 +56,8 @@ private:
     for (const auto& [job, tasks] : jobs) {
       auto name = std::string{job.str()};
       if (const auto* list = tasks.as_array()) {
-        std::vector<std::string> addresses;
-        for (const auto& address : *list)
-          addresses.push_back(read_address(name, address));
+        auto addresses
+          = mapped(*list, [&](const auto& address) { return read_address(name, address); });
         cluster_.spec.set_job(name, addresses);
       } else if (const auto* table = tasks.as_table()) {
         cluster_.spec.set_job(name, read_tasks(name, *table));

@@ -3,6 +3,7 @@
 #include "strategies/cluster/cluster_spec.hpp"
 
 #include "messages/errors/throw_failure.hpp"
+#include "messages/mapped.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -57,10 +58,7 @@ void cluster_spec::remove_job(std::string_view name) {
 }
 
 std::vector<std::string> cluster_spec::jobs() const {
-  std::vector<std::string> names;
-  for (const auto& [name, tasks] : jobs_)
-    names.push_back(name);
-  return names;
+  return mapped(jobs_, [](const auto& job) { return job.first; });
 }
 
 bool cluster_spec::has_job(std::string_view name) const {
@@ -83,10 +81,7 @@ uint64_t cluster_spec::task_count() const {
 }
 
 std::vector<uint64_t> cluster_spec::task_indices(std::string_view job) const {
-  std::vector<uint64_t> indices;
-  for (const auto& [index, address] : tasks(job))
-    indices.push_back(index);
-  return indices;
+  return mapped(tasks(job), [](const auto& task) { return task.first; });
 }
 
 const std::string& cluster_spec::task_address(std::string_view job, uint64_t index) const {
@@ -117,11 +112,7 @@ const task_addresses& cluster_spec::tasks(std::string_view job) const {
 job_addresses cluster_spec::addresses(std::string_view job) const {
   const auto& all = tasks(job);
   if (all.empty() || all.rbegin()->first + 1 != all.size()) return all;
-  std::vector<std::string> list;
-  list.reserve(all.size());
-  for (const auto& [index, address] : all)
-    list.push_back(address);
-  return list;
+  return mapped(all, [](const auto& task) { return task.second; });
 }
 
 bool cluster_spec::operator==(const cluster_spec& other) const {

@@ -2,6 +2,8 @@
 // Spells clusters in the syntax of their source.
 #include "strategies/cluster/declared_cluster.hpp"
 
+#include "messages/mapped.hpp"
+
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -64,9 +66,7 @@ std::string tf_config_text(const declared_cluster& cluster) {
 std::string flags_text(const declared_cluster& cluster) {
   std::vector<std::string> jobs;
   for (const auto& job : cluster.spec.jobs()) {
-    std::vector<std::string> addresses;
-    for (const auto& [index, address] : cluster.spec.tasks(job))
-      addresses.push_back(address);
+    auto addresses = mapped(cluster.spec.tasks(job), [](const auto& task) { return task.second; });
     jobs.push_back(fmt::format("{}={}", job, fmt::join(addresses, ",")));
   }
   return fmt::format("--cluster \"{}\" --task {}:{}", fmt::join(jobs, ";"),

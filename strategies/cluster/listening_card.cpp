@@ -4,6 +4,7 @@
 
 #include "actors/net/host_port.hpp"
 #include "actors/net/sockets/name_lookup.hpp"
+#include "messages/mapped.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -39,9 +40,8 @@ expected<machine_networks> own_networks(std::chrono::milliseconds timeout,
   if (!cards) return tl::unexpected<error>(cards.error());
   auto addresses_of = [timeout, stop](const std::string& host) {
     return look_up(host, "0", timeout, stop).map([](const endpoint_list& found) {
-      std::vector<std::string> addresses;
-      for (const auto& endpoint : found)
-        addresses.push_back(endpoint.address().to_string());
+      auto addresses
+        = mapped(found, [](const auto& endpoint) { return endpoint.address().to_string(); });
       std::stable_partition(addresses.begin(), addresses.end(), [](const auto& address) {
         return address.find(':') == std::string::npos; // IPv4 first
       });

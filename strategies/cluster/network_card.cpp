@@ -3,6 +3,7 @@
 #include "strategies/cluster/network_card.hpp"
 
 #include "actors/net/host_port.hpp"
+#include "messages/mapped.hpp"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -80,9 +81,8 @@ card_list not_excluded(std::span<const network_card> cards, const card_pattern& 
 }
 
 std::string named_cards(std::span<const network_card> cards) {
-  std::vector<std::string> words;
-  for (const auto& card : cards)
-    words.push_back(fmt::format("{} ({})", card.name, card.address));
+  auto words = mapped(
+    cards, [](const auto& card) { return fmt::format("{} ({})", card.name, card.address); });
   return words.empty() ? "none" : fmt::format("{}", fmt::join(words, ", "));
 }
 

@@ -3,6 +3,7 @@
 #include "strategies/cluster/tf_config.hpp"
 
 #include "actors/net/host_port.hpp"
+#include "messages/mapped.hpp"
 #include "messages/text.hpp"
 
 #include <algorithm>
@@ -111,12 +112,9 @@ private:
 
   job_addresses read_job(const std::string& job, const tf_config_json& value) {
     if (value.is_object()) return read_tasks(job, value);
+    if (value.is_array())
+      return mapped(value, [&](const auto& address) { return read_address(job, address); });
     std::vector<std::string> addresses;
-    if (value.is_array()) {
-      for (const auto& address : value)
-        addresses.push_back(read_address(job, address));
-      return addresses;
-    }
     problem("'{}' must be a list of addresses, not {}", job, kind_of(value));
     if (value.is_string()) {
       auto rest = value.get<std::string>();

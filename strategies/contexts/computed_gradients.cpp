@@ -2,6 +2,8 @@
 // Computes the gradients of a loss, on the tape of the host or on a device.
 #include "strategies/contexts/computed_gradients.hpp"
 
+#include "messages/mapped.hpp"
+
 namespace troupe {
 
 namespace {
@@ -11,9 +13,7 @@ double differentiate_on_host(const loss_function& loss, const std::vector<variab
                              const std::vector<tensor>& values, const gradient_taker& take,
                              const std::stop_token& stop) {
   tape tape{stop, {}, loss.precision()};
-  std::vector<expression> parameters;
-  for (const auto& value : values)
-    parameters.push_back(tape.parameter(value));
+  auto parameters = mapped(values, [&](const auto& value) { return tape.parameter(value); });
   auto result = loss(tape, parameters);
   auto value = nats_of(value_or_throw(tape.value(result)));
   auto ready = [&](size_t i, const gradient& final) { take(variables[i], final); };

@@ -2,11 +2,13 @@
 // The contexts of merge functions, for all replicas at once, and of updates, for one copy.
 #pragma once
 
+#include "messages/mapped.hpp"
 #include "strategies/contexts/context.hpp"
 #include "strategies/contexts/replica_function.hpp"
 #include "strategies/contexts/variable_access.hpp"
 #include "strategies/reduce/reducer.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -171,9 +173,7 @@ public:
   [[nodiscard]] task<distributed_value<T>>
   reduce_brought(std::vector<reduce_op> ops, std::vector<std::shared_ptr<const T>> brought,
                  communication_options options) {
-    std::vector<const T*> values;
-    for (const auto& value : brought)
-      values.push_back(value.get());
+    auto values = mapped(brought, [](const auto& value) { return value.get(); });
     check_alike(ops);
     auto op = ops.front();
     reduction_call call{.name = describe_reduction("all_reduce", op, compared(*values.front())),
@@ -186,9 +186,8 @@ public:
       co_return distributed_value<T>::mirrored(unflatten(of_replicas.front(), *values.front()),
                                                brought.size());
     }
-    std::vector<T> results;
-    for (const auto& leaves : of_replicas)
-      results.push_back(unflatten(leaves, *values.front()));
+    auto results
+      = mapped(of_replicas, [&](const auto& leaves) { return unflatten(leaves, *values.front()); });
     co_return distributed_value<T>::per_replica(std::move(results));
   }
 

@@ -6,6 +6,7 @@
 #include "kernels/math/embedding.hpp"
 #include "kernels/tensor/gradient_sum.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/mapped.hpp"
 #include "strategies/contexts/gradient_values.hpp"
 #include "strategies/contexts/strategy.hpp"
 #include "strategies/reduce/on_host.hpp"
@@ -142,9 +143,7 @@ struct gradient_buckets::shared_state {
     gradients.assign(variables.size(), std::vector<std::optional<tensor>>(replicas));
     begun.assign(replicas, false);
     sums.assign(variables.size(), {});
-    missing.clear();
-    for (const auto& bucket : buckets)
-      missing.push_back(bucket.size() * replicas);
+    missing = mapped(buckets, [&](const auto& bucket) { return bucket.size() * replicas; });
     left = 0;
     settled = 0;
     first_error.reset();
@@ -213,9 +212,7 @@ struct gradient_buckets::shared_state {
     rest_of_step result;
     for (auto bucket = left; bucket < buckets.size(); ++bucket)
       for (auto i : buckets[bucket]) {
-        std::vector<tensor> parts;
-        for (const auto& gradient : gradients[i])
-          parts.push_back(*gradient);
+        auto parts = mapped(gradients[i], [](const auto& gradient) { return *gradient; });
         result.is_on_devices |= has_devices(i);
         if (!are_reduced_on_devices(parts, group(), {}))
           for (auto& gradient : gradients[i])
@@ -236,8 +233,7 @@ struct gradient_buckets::shared_state {
     for (; left < buckets.size(); ++left) {
       std::vector<std::vector<tensor>> of_bucket(buckets[left].size());
       for (auto& of_variable : of_bucket)
-        for (const auto& sum : *next++)
-          of_variable.push_back(std::get<tensor>(sum));
+        of_variable = mapped(*next++, [](const auto& sum) { return std::get<tensor>(sum); });
       settle(left, of_bucket);
     }
   }

@@ -6,6 +6,7 @@
 #include "actors/world/compute_device.hpp"
 #include "messages/checks/limits.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/mapped.hpp"
 #include "messages/printable.hpp"
 #include "messages/replication_message.hpp"
 #include "messages/tensor_message.hpp"
@@ -150,9 +151,7 @@ change_together(cross_replica_context& context, variable target, distributed_val
         "replica {} calls {} of variable '{}', replica {} {}; all replicas have to make "
         "the same change",
         first + i, name_of_assign(changes[i]), target.name(), first, name_of_assign(operation));
-  std::vector<variable_operand> operands;
-  for (const auto& operand : brought.local_results())
-    operands.push_back(*operand);
+  auto operands = mapped(brought.local_results(), [](const auto& operand) { return *operand; });
   auto aggregating = aggregate(context.reducing(), target, operation, std::move(operands));
   auto aggregated = co_await aggregating;
   auto changing = change_copies(context.host(), target, operation, std::move(aggregated));
@@ -231,9 +230,8 @@ task<std::map<size_t, tensor>> replica_context::read_bundles(troupe::device devi
   for (const auto& bundle : bundles) {
     if (bundle.where != device) continue;
     requests.emplace_back(bundle.holder, read_bundle{});
-    auto& of_bundle = indices.emplace_back();
-    for (auto position : bundle.variables)
-      of_bundle.push_back(variables[position].index());
+    indices.push_back(
+      mapped(bundle.variables, [&](auto position) { return variables[position].index(); }));
   }
   if (requests.empty()) co_return found;
   auto reading = activity_.request_all<bundle_values>(std::move(requests));
@@ -320,10 +318,8 @@ task<tensor> replica_context::all_gather(tensor value, int64_t axis,
                       "replica {} gathers along axis {}, replica {} along axis {}; all replicas "
                       "have to gather alike",
                       first + i, axes[i], first, axis);
-    std::vector<tensor> parts;
-    for (const auto& part : values.local_results())
-      parts.push_back(*part);
-    return context.gather_brought(std::move(parts), axis, options);
+    return context.gather_brought(
+      mapped(values.local_results(), [](const auto& part) { return *part; }), axis, options);
   };
   auto own = std::make_shared<const tensor>(std::move(value));
   return merge_call(gather, axis, brought_value<tensor>{std::move(own)});

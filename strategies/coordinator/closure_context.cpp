@@ -3,6 +3,7 @@
 #include "strategies/coordinator/closure_context.hpp"
 
 #include "messages/errors/throw_failure.hpp"
+#include "messages/mapped.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/strategy.hpp"
@@ -58,11 +59,7 @@ task<std::vector<tensor>> closure_context::read(std::vector<variable> variables)
   auto snapshots = co_await reading;
   for (size_t i = 0; i < asked.size(); ++i)
     known[asked[i].index()] = remember(asked[i], value_of(std::move(snapshots[i])));
-  std::vector<tensor> values;
-  values.reserve(variables.size());
-  for (const auto& source : variables)
-    values.push_back(known.at(source.index()));
-  co_return values;
+  co_return mapped(variables, [&](const auto& source) { return known.at(source.index()); });
 }
 
 task<tensor> closure_context::read(variable source) {

@@ -4,6 +4,7 @@
 
 #include "messages/errors/assert.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/mapped.hpp"
 #include "strategies/data/dataset_stage.hpp"
 
 #include <algorithm>
@@ -56,10 +57,7 @@ dataset rows_of_batches(const dataset& batches) {
     return rows_of_batches(stage.inputs.front()).take(batches.size());
   if (stage.kind == stage_kind::prefetch || stage.kind == stage_kind::shard_hint)
     return rows_of_batches(stage.inputs.front());
-  std::vector<dataset> inputs;
-  for (const auto& input : stage.inputs)
-    inputs.push_back(rows_of_batches(input));
-  return stage.again(inputs);
+  return stage.again(mapped(stage.inputs, rows_of_batches));
 }
 
 uint64_t rows_at(const element_reader& sizes, uint64_t epoch, uint64_t index) {

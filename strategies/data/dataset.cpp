@@ -3,6 +3,7 @@
 #include "strategies/data/dataset.hpp"
 
 #include "messages/errors/throw_failure.hpp"
+#include "messages/mapped.hpp"
 #include "strategies/data/called.hpp"
 #include "strategies/data/dataset_stage.hpp"
 #include "strategies/data/element_rows.hpp"
@@ -108,10 +109,7 @@ dataset dataset::zip(const std::vector<dataset>& datasets) {
   dataset_stage made_by{.kind = stage_kind::zip, .inputs = datasets, .again = zip};
   return {size,
           [datasets]() -> element_reader {
-            std::vector<element_reader> readers;
-            readers.reserve(datasets.size());
-            for (const auto& one : datasets)
-              readers.push_back(one.open_());
+            auto readers = mapped(datasets, [](const auto& one) { return one.open_(); });
             return [readers](uint64_t epoch, uint64_t index) -> expected<element> {
               std::vector<element> parts;
               for (const auto& read : readers) {

@@ -3,6 +3,7 @@
 #include "strategies/data/dataset_from_tensors.hpp"
 
 #include "messages/errors/throw_failure.hpp"
+#include "messages/mapped.hpp"
 
 namespace troupe {
 
@@ -10,10 +11,7 @@ namespace {
 
 tensor stacked(const std::vector<tensor>& arrays) {
   require(!arrays.empty(), "dataset_from_tensors: a list of no arrays");
-  std::vector<element> rows;
-  rows.reserve(arrays.size());
-  for (const auto& array : arrays)
-    rows.push_back({{array}, {}});
+  auto rows = mapped(arrays, [](const auto& array) { return element{{array}, {}}; });
   return value_or_throw(stack(rows)).tensors.front();
 }
 

@@ -3,6 +3,7 @@
 #include "strategies/data/file_list.hpp"
 
 #include "messages/errors/throw_failure.hpp"
+#include "messages/mapped.hpp"
 #include "strategies/data/dataset_stage.hpp"
 #include "strategies/data/shuffle_order.hpp"
 
@@ -62,11 +63,7 @@ dataset read_files(const std::vector<std::filesystem::path>& paths,
                    std::optional<uint64_t> shuffle_seed) {
   require(!paths.empty(), "read_files: there is no file");
   require(open != nullptr, "read_files: the function that opens is empty");
-  std::vector<dataset> files;
-  files.reserve(paths.size());
-  for (const auto& path : paths)
-    files.push_back(open(path));
-  return files_in_turn(std::move(files), shuffle_seed);
+  return files_in_turn(mapped(paths, open), shuffle_seed);
 }
 
 dataset files_in_turn(std::vector<dataset> files, std::optional<uint64_t> shuffle_seed) {

@@ -9,6 +9,7 @@
 #include "kernels/math/cast.hpp"
 #include "kernels/tensor/gradient_sum.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/mapped.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/strategy_extended.hpp"
 #include "strategies/jobs/checkpoint_saver_hook.hpp"
@@ -33,10 +34,7 @@ using state_parts = std::vector<variable_payload>;
 // The array that `get` takes out of every shard's state, as one.
 template <class Get>
 tensor array_of_all(const state_parts& parts, const Get& get) {
-  std::vector<tensor> arrays;
-  for (const auto& part : parts)
-    arrays.push_back(get(part));
-  return cross_device_ops::gather(arrays, 0);
+  return cross_device_ops::gather(mapped(parts, get), 0);
 }
 
 bool have_the_same_slots(const state_parts& parts) {
@@ -190,9 +188,8 @@ std::vector<std::string> load_variables(strategy& strategy, const std::filesyste
                                         std::span<const variable> variables) {
   context_check::blocking("load_variables", strategy);
   auto arrays = value_or_throw(read_safetensors(file)).tensors;
-  std::vector<tensor> values;
-  for (const auto& variable : variables)
-    values.push_back(value_for(variable, arrays, file));
+  auto values
+    = mapped(variables, [&](const auto& variable) { return value_for(variable, arrays, file); });
   for (size_t i = 0; i < values.size(); ++i)
     strategy.assign(variables[i], values[i]);
   std::vector<std::string> unused;
@@ -214,9 +211,7 @@ job_snapshot take_snapshot(strategy& strategy, uint64_t step,
       taken.variables.back().state.value = whole->second;
   }
   for (const auto& table : sharded) {
-    state_parts parts;
-    for (const auto& shard : table.shards())
-      parts.push_back(state_of(world, shard));
+    auto parts = mapped(table.shards(), [&](const auto& shard) { return state_of(world, shard); });
     taken.variables.push_back({table.name(), join(parts)});
   }
   return taken;

@@ -8,6 +8,7 @@
 #include "actors/training/token_queue.hpp"
 #include "actors/world/completion.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/mapped.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/job_actors.hpp"
 #include "strategies/contexts/owner_replication.hpp"
@@ -286,9 +287,7 @@ private:
 
   void tell_absent() {
     if (absent_.empty()) return;
-    std::vector<std::string> names;
-    for (const auto& [member, name] : absent_)
-      names.push_back(name);
+    auto names = mapped(absent_, [](const auto& member) { return member.second; });
     auto is_absent = [this](const replica_site& site) { return absent_.contains(site.process); };
     auto line = fmt::format("the job begins with {} of {} replicas; {} may enter later",
                             sites_.size() - std::ranges::count_if(sites_, is_absent), sites_.size(),

@@ -4,6 +4,7 @@
 
 #include "kernels/tensor/crc32c.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/mapped.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -65,9 +66,7 @@ void check_replicas(strategy& strategy, std::span<const variable> variables, uin
       of_variable.push_back(sums[rank * held.size() + i]);
     auto ranks = ranks_that_differ(of_variable);
     if (ranks.empty()) continue;
-    std::vector<std::string> names;
-    for (auto rank : ranks)
-      names.push_back(group->names[rank]);
+    auto names = mapped(ranks, [&](auto rank) { return group->names[rank]; });
     throw_failure(
       errc::failed_precondition,
       "after step {}, variable '{}' of {} is not that of the other processes: a step changes "

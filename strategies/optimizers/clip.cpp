@@ -5,6 +5,7 @@
 #include "kernels/math/clip.hpp"
 #include "kernels/math/reduce.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/mapped.hpp"
 #include "strategies/contexts/gradient_values.hpp"
 
 #include <cmath>
@@ -59,9 +60,7 @@ clipped_gradients clip_by_global_norm(const std::vector<gradient>& gradients, do
   check_norm(norm_max);
   clipped_gradients result{{}, global_norm(gradients)};
   auto factor = clip_factor(result.global_norm, norm_max);
-  result.gradients.reserve(gradients.size());
-  for (const auto& gradient : gradients)
-    result.gradients.push_back(multiplied(gradient, factor));
+  result.gradients = mapped(gradients, [&](const auto& one) { return multiplied(one, factor); });
   return result;
 }
 

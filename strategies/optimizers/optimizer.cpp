@@ -6,6 +6,7 @@
 #include "actors/training/optimizer_settings.hpp"
 #include "kernels/math/clip.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/mapped.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/gradient_buckets.hpp"
@@ -171,9 +172,8 @@ public:
 private:
   void add_alone(size_t position) {
     const auto& target = (*by_replica_.front())[position];
-    std::vector<msg<wire::PushGradient>> gradients;
-    for (const auto& pushes : by_replica_)
-      gradients.push_back((*pushes)[position].push);
+    auto gradients
+      = mapped(by_replica_, [&](const auto& pushes) { return (*pushes)[position].push; });
     const auto& beside = target.beside;
     gradients.insert(gradients.end(), beside.begin(), beside.end());
     for (const auto& push : gradients) // before any owner has made its update

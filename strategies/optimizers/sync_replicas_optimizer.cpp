@@ -6,6 +6,7 @@
 #include "actors/training/accumulator.hpp"
 #include "actors/training/gradient_check.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/mapped.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/gradient_values.hpp"
@@ -114,10 +115,7 @@ void check_aggregates(const sync_options& options,
 
 // A gradient that is for an older step by now need not arrive.
 std::function<void()> recall_of(const std::vector<push>& pushes) {
-  std::vector<msg<wire::PushGradient>> messages;
-  for (const auto& [accumulator, message] : pushes)
-    messages.push_back(message);
-  return [messages = std::move(messages)] {
+  return [messages = mapped(pushes, &push::second)] {
     std::ranges::for_each(messages, &msg<wire::PushGradient>::recall);
   };
 }

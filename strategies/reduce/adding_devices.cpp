@@ -4,6 +4,7 @@
 
 #include "actors/recording/seconds.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/mapped.hpp"
 
 #include <chrono>
 #include <future>
@@ -24,9 +25,8 @@ bool adding_devices::adds(std::span<const tensor> components, std::string_view o
 }
 
 tensor adding_devices::add(size_t device, std::span<const tensor> values) const {
-  std::vector<tensor> there;
-  for (const auto& value : values)
-    there.push_back(answer_of(device, stream(device).to_device(value)));
+  auto there = mapped(
+    values, [&](const auto& value) { return answer_of(device, stream(device).to_device(value)); });
   return there.size() == 1 ? there.front() : answer_of(device, stream(device).sum(there));
 }
 

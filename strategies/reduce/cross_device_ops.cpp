@@ -8,6 +8,7 @@
 #include "kernels/math/reduce.hpp"
 #include "kernels/tensor/change.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/mapped.hpp"
 #include "messages/text.hpp"
 #include "strategies/reduce/named_devices.hpp"
 #include "strategies/reduce/on_host.hpp"
@@ -35,9 +36,7 @@ bool has_part_on_device(const device_values& value) {
 
 template <class T>
 tensor reduce_floats(std::span<const tensor> components, double divisor) {
-  std::vector<elements> sources;
-  for (const auto& component : components)
-    sources.emplace_back(component);
+  std::vector<elements> sources(components.begin(), components.end());
   tensor result{dtype_of<T>, components.front().extents()};
   if (result.element_count() > 0)
     cpu::reduce<T>({}, {.sources = sources, .divisor = divisor}, result.mutable_values<T>());
@@ -93,9 +92,8 @@ struct flat_batch {
                       "replica here",
                       value->components.size(), values.front()->components.size());
     for (size_t replica = 0; replica < values.front()->components.size(); ++replica) {
-      std::vector<tensor> parts;
-      for (const auto* value : values)
-        parts.push_back(std::get<tensor>(value->components[replica]));
+      auto parts = mapped(
+        values, [&](const auto* value) { return std::get<tensor>(value->components[replica]); });
       components.push_back(laid_flat(parts));
     }
     elements = components.front().element_count();
@@ -199,10 +197,7 @@ std::vector<gradient> checked(std::vector<gradient> results, size_t values, std:
 } // namespace
 
 std::vector<tensor> dense_components(std::span<const gradient> components) {
-  std::vector<tensor> arrays;
-  for (const auto& component : components)
-    arrays.push_back(std::get<tensor>(component));
-  return arrays;
+  return mapped(components, [](const auto& component) { return std::get<tensor>(component); });
 }
 
 void check_same_type(const tensor& value, size_t replica, const tensor& first,
@@ -229,10 +224,7 @@ void check_alike(std::span<const tensor> components, uint32_t first_replica) {
 tensor divided_sum(std::span<const tensor> components, double divisor) {
   check_on_host(components);
   if (!std::ranges::all_of(components, &tensor::is_contiguous)) {
-    std::vector<tensor> row_major;
-    for (const auto& component : components)
-      row_major.push_back(component.contiguous());
-    return divided_sum(row_major, divisor);
+    return divided_sum(mapped(components, &tensor::contiguous), divisor);
   }
   switch (auto type = components.front().type()) {
   case dtype::f32:
@@ -418,18 +410,14 @@ size_t cross_device_ops::gathered_axis(std::span<const tensor> components, int64
 tensor cross_device_ops::gather(std::span<const tensor> components, int64_t axis) {
   auto along = gathered_axis(components, axis);
   check_on_host(components);
-  std::vector<tensor> rows;
-  for (const auto& component : components)
-    rows.push_back(component.contiguous());
+  auto rows = mapped(components, &tensor::contiguous);
   return value_or_throw(host_stream().gather(rows, along));
 }
 
 std::vector<gradient> reduction_to_one_device::batch_all_reduce(
   reduce_op op, std::span<const device_values* const> values, const communication_options&) const {
-  std::vector<gradient> results;
-  for (const auto* value : values)
-    results.push_back(reduce_components(op, value->components));
-  return results;
+  return mapped(values,
+                [&](const auto* value) { return reduce_components(op, value->components); });
 }
 
 packed_all_reduce::packed_all_reduce(int num_packs) : num_packs_(num_packs) {
@@ -459,10 +447,7 @@ packed_all_reduce::batch_all_reduce(reduce_op op, std::span<const device_values*
 
 std::vector<tensor> all_reduce_ops::reduce_packs(reduce_op op,
                                                  std::span<const std::vector<tensor>> packs) const {
-  std::vector<tensor> results;
-  for (const auto& components : packs)
-    results.push_back(reduce_arrays(op, components));
-  return results;
+  return mapped(packs, [&](const auto& components) { return reduce_arrays(op, components); });
 }
 
 } // namespace troupe

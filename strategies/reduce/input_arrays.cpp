@@ -5,6 +5,7 @@
 #include "actors/world/activity.hpp"
 #include "actors/world/compute_device.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/mapped.hpp"
 #include "strategies/reduce/on_host.hpp"
 #include "strategies/reduce/replica_devices.hpp"
 
@@ -91,9 +92,8 @@ bool is_for_a_device(const array_group& group) {
 }
 
 tensor combined(compute_stream& stream, reduce_op op, const array_group& group) {
-  std::vector<tensor> there;
-  for (const auto& part : group.parts)
-    there.push_back(copied(stream, part, stream.where()));
+  auto there
+    = mapped(group.parts, [&](const auto& part) { return copied(stream, part, stream.where()); });
   auto divisor = divisor_of(op, there.size());
   if (group.kind == array_kind::dense)
     return there.size() == 1 ? there.front() : value_or_throw(stream.sum(there, divisor));
@@ -166,9 +166,7 @@ input_arrays arrays_of(const std::vector<leaf_group>& leaves) {
 }
 
 input_arrays arrays_of(const std::vector<leaf>& leaves) {
-  std::vector<leaf_group> groups;
-  for (const auto& leaf : leaves)
-    groups.push_back({{leaf}});
+  auto groups = mapped(leaves, [](const auto& leaf) { return leaf_group{{leaf}}; });
   return arrays_of(groups);
 }
 
@@ -222,9 +220,7 @@ task<void> move_arrays(activity& host, const replica_devices& devices,
 
 task<void> bring_to_host(activity& host, const replica_devices& devices,
                          std::vector<tensor*> arrays) {
-  std::vector<array_move> moves;
-  for (auto* array : arrays)
-    moves.push_back({array, {}});
+  auto moves = mapped(arrays, [](auto* array) { return array_move{array, {}}; });
   return move_arrays(host, devices, std::move(moves));
 }
 

@@ -4,6 +4,7 @@
 
 #include "actors/world/compute_device.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/mapped.hpp"
 
 #include <algorithm>
 #include <fmt/ranges.h>
@@ -42,9 +43,7 @@ std::vector<std::shared_ptr<compute_device>> open_gpus(std::span<const std::stri
   if (!are_gpus(names))
     throw_failure(errc::invalid_argument, "{} are processors and GPUs; give devices of one kind",
                   fmt::join(names, ", "));
-  std::vector<device> named;
-  for (const auto& name : names)
-    named.push_back(value_or_throw(read_device(name)));
+  auto named = mapped(names, [](const auto& name) { return value_or_throw(read_device(name)); });
   auto opened = gpus.open(named, static_cast<uint32_t>(named.size()));
   if (!opened)
     throw_failure(opened.error().code, "{}: {}", fmt::join(names, ", "), opened.error().message);

@@ -7,6 +7,7 @@
 #include "messages/checks/limits.hpp"
 #include "messages/errors/assert.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/mapped.hpp"
 #include "strategies/reduce/on_host.hpp"
 #include "strategies/reduce/packs.hpp"
 
@@ -24,9 +25,7 @@ bool is_narrow(dtype type) {
 pending<tensor> reduce_narrow(reduce_op op, std::span<const tensor> components,
                               process_exchange& exchange, std::string_view value_name) {
   check_on_host(components);
-  std::vector<tensor> wide;
-  for (const auto& component : components)
-    wide.push_back(cast(component, dtype::f32));
+  auto wide = mapped(components, [](const auto& component) { return cast(component, dtype::f32); });
   auto type = components.front().type();
   return [reduced = reduce_arrays(op, wide, &exchange, value_name), type] {
     return cast(reduced(), type);
@@ -103,8 +102,7 @@ pending<tensor> process_exchange::note(collective_kind kind, std::span<const ten
                                        std::string_view value_name, double divisor) {
   std::ranges::for_each(contributions, [](const tensor& array) { check_row_major(array); });
   collective_call call{.kind = kind, .name = call_name(value_name)};
-  for (const auto& contribution : contributions)
-    call.contributions.push_back(contribution.contiguous());
+  call.contributions = mapped(contributions, &tensor::contiguous);
   return note(std::move(call), divisor);
 }
 

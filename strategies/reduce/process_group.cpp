@@ -5,6 +5,7 @@
 #include "actors/gpu/device_communicator.hpp"
 #include "kernels/tensor/crc32c.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/mapped.hpp"
 #include "strategies/reduce/on_host.hpp"
 #include "strategies/reduce/packs.hpp"
 
@@ -49,9 +50,7 @@ collective_call packed(const std::vector<collective_call>& calls,
   if (members.size() == 1) return call;
   call.name = joint_name(calls, members);
   for (size_t i = 0; i < call.contributions.size(); ++i) {
-    std::vector<tensor> parts;
-    for (auto member : members)
-      parts.push_back(calls[member].contributions[i]);
+    auto parts = mapped(members, [&](auto member) { return calls[member].contributions[i]; });
     call.contributions[i] = laid_flat(parts);
   }
   call.in_place = true; // only the call holds the pack
@@ -137,9 +136,8 @@ packed_calls pack(const std::vector<collective_call>& calls, int64_t bytes_per_p
     found->second.push_back(i);
   }
   for (const auto& [kind, members] : alike) {
-    std::vector<size_t> bytes;
-    for (auto member : members)
-      bytes.push_back(calls[member].contributions.front().bytes());
+    auto bytes
+      = mapped(members, [&](auto member) { return calls[member].contributions.front().bytes(); });
     auto begin = members.begin();
     for (auto count : pack_by_bytes(bytes, bytes_per_pack)) {
       auto end = begin + static_cast<ptrdiff_t>(count);
@@ -147,8 +145,7 @@ packed_calls pack(const std::vector<collective_call>& calls, int64_t bytes_per_p
       begin = end;
     }
   }
-  for (const auto& members : result.members)
-    result.calls.push_back(packed(calls, members));
+  result.calls = mapped(result.members, [&](const auto& one) { return packed(calls, one); });
   auto sums = std::ranges::find_if(result.calls, &collective_call::on_devices); // and all behind it
   if (sums != result.calls.end())
     sums->followers = static_cast<uint32_t>(result.calls.end() - sums) - 1;
@@ -164,9 +161,8 @@ std::vector<tensor> unpack(const packed_calls& packed, const std::vector<collect
       unpacked[members.front()] = results[i];
       continue;
     }
-    std::vector<shape> extents;
-    for (auto member : members)
-      extents.push_back(calls[member].contributions.front().extents());
+    auto extents
+      = mapped(members, [&](auto member) { return calls[member].contributions.front().extents(); });
     auto parts = cut(results[i], extents);
     for (size_t part = 0; part < parts.size(); ++part)
       unpacked[members[part]] = parts[part];

@@ -5,6 +5,7 @@
 #include "kernels/tensor/change.hpp"
 #include "kernels/tensor/elements.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/mapped.hpp"
 #include "strategies/reduce/on_host.hpp"
 
 #include <algorithm>
@@ -172,9 +173,7 @@ pending<leaf> reduce_numbers(reduce_op op, const std::vector<leaf>& values,
   if (op == reduce_op::mean && are_integers)
     throw_failure(errc::invalid_argument,
                   "the mean of integers is cut; have replicas return a double, or a tensor");
-  std::vector<tensor> arrays;
-  for (const auto& value : values)
-    arrays.push_back(as_array(value));
+  auto arrays = mapped(values, as_array);
   return [reduced = reduce_arrays(op, arrays, scope.exchange), are_integers]() -> leaf {
     auto value = reduced();
     if (are_integers) return value.values<int64_t>()[0];
@@ -199,9 +198,7 @@ pending<leaf> reduce_leaf(reduce_op op, const leaf_group& group, const reduce_sc
   if (one_for_all) return reduce_one_for_all(op, first, scope);
   if (is_number(first)) return reduce_numbers(op, group.parts, scope);
   if (scope.axes) {
-    std::vector<tensor> arrays;
-    for (const auto& part : group.parts)
-      arrays.push_back(std::get<tensor>(part));
+    auto arrays = mapped(group.parts, [](const auto& part) { return std::get<tensor>(part); });
     auto reduced = reduce_over_axes(op, arrays, scope);
     return [reduced]() -> leaf { return reduced(); };
   }
@@ -229,17 +226,8 @@ bool is_one_for_all(size_t devices, const process_group* group) {
 
 pending<std::vector<leaf>> reduce_leaves(reduce_op op, const std::vector<leaf_group>& groups,
                                          const reduce_scope& scope) {
-  std::vector<pending<leaf>> each;
-  each.reserve(groups.size());
-  for (const auto& group : groups)
-    each.push_back(reduce_leaf(op, group, scope));
-  return [each = std::move(each)] {
-    std::vector<leaf> leaves;
-    leaves.reserve(each.size());
-    for (const auto& one : each)
-      leaves.push_back(one());
-    return leaves;
-  };
+  auto each = mapped(groups, [&](const auto& group) { return reduce_leaf(op, group, scope); });
+  return [each = std::move(each)] { return mapped(each, [](const auto& one) { return one(); }); };
 }
 
 } // namespace troupe

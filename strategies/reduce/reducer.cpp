@@ -8,6 +8,7 @@
 #include "kernels/tensor/change.hpp"
 #include "kernels/tensor/gradient_sum.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/mapped.hpp"
 #include "strategies/reduce/on_host.hpp"
 #include "strategies/reduce/process_exchange.hpp"
 #include "strategies/reduce/reduce_leaves.hpp"
@@ -100,12 +101,7 @@ task<typename Pending::result_type> carry_out(const reduction_site& site, activi
 // The results of several reductions of one exchange.
 template <class T>
 pending<std::vector<T>> all_of(std::vector<pending<T>> each) {
-  return [each = std::move(each)] {
-    std::vector<T> results;
-    for (const auto& one : each)
-      results.push_back(one());
-    return results;
-  };
+  return [each = std::move(each)] { return mapped(each, [](const auto& one) { return one(); }); };
 }
 
 // ---- on devices ----
@@ -350,9 +346,7 @@ reducer::reduce_gradients(reduction_call call, std::vector<replica_gradients> va
     auto readying = make_ready(site_, *host_, values, call);
     co_await readying;
   }
-  std::vector<std::vector<device>> places;
-  for (const auto& gradient : values)
-    places.push_back(gradient.places);
+  auto places = mapped(values, &replica_gradients::places);
   auto plan = [call, values = std::move(values), operations = site_.operations](
                 process_exchange* exchange) -> pending<combined_gradients> {
     if (exchange != nullptr) return reduced_with_others(*exchange, call, values);

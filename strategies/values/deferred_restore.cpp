@@ -4,6 +4,7 @@
 
 #include "messages/errors/assert.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/mapped.hpp"
 
 namespace troupe {
 
@@ -67,10 +68,7 @@ void deferred_restore::cut(const variable_form& table, std::span<const std::stri
 }
 
 std::vector<std::string> deferred_restore::names() const {
-  std::vector<std::string> names;
-  for (const auto& [name, state] : saved_)
-    names.push_back(name);
-  return names;
+  return mapped(saved_, [](const auto& variable) { return variable.first; });
 }
 
 } // namespace troupe

@@ -4,12 +4,11 @@
 
 #include "kernels/tensor/tensor.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/mapped.hpp"
 #include "strategies/values/nest.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -57,17 +56,12 @@ inline void make_read_only(leaf& value) {
 
 /// The parts of a group. @pre None is a number.
 [[nodiscard]] inline std::vector<gradient> gradients_in(const leaf_group& group) {
-  std::vector<gradient> gradients;
-  for (const auto& part : group.parts)
-    gradients.push_back(as_gradient(part));
-  return gradients;
+  return mapped(group.parts, as_gradient);
 }
 
 /// The group of a gradient that each replica of this process brings.
 [[nodiscard]] inline leaf_group group_of(const std::vector<gradient>& gradients) {
-  leaf_group group{.parts = {}, .is_gradient = true};
-  std::ranges::transform(gradients, std::back_inserter(group.parts), as_leaf);
-  return group;
+  return {.parts = mapped(gradients, as_leaf), .is_gradient = true};
 }
 
 /// True for the types of leaves.
@@ -129,8 +123,7 @@ struct take_leaves {
       static_assert(is_leaf<value_type>, "this type cannot be reduced; there are arrays, rows, "
                                          "numbers, nests of them, and structs with `members`");
       auto& group = to.emplace_back();
-      for (const auto* value : values)
-        group.parts.push_back(leaf_of<value_type>(*value));
+      group.parts = mapped(values, [](const auto* value) { return leaf_of<value_type>(*value); });
       group.owner = owner;
       group.devices = devices;
       group.is_gradient

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "messages/errors/failure.hpp"
+#include "messages/mapped.hpp"
 #include "strategies/values/distributed_value.hpp"
 
 #include <array>
@@ -90,11 +91,7 @@ void check_structures(const std::vector<Value*>& values) {
 // The part of every value that `get` takes out.
 template <class Value, class Get>
 auto parts(const std::vector<Value*>& values, const Get& get) {
-  std::vector<decltype(&get(*values.front()))> result;
-  result.reserve(values.size());
-  for (auto* value : values)
-    result.push_back(&get(*value));
-  return result;
+  return mapped(values, [&](auto* value) { return &get(*value); });
 }
 
 template <size_t i>
@@ -308,11 +305,7 @@ using selected_t = zipped_t<detail::select_of_leaf, const T>;
 /// Pointers to the elements of a container.
 template <class Values>
 [[nodiscard]] auto pointers_to(Values& values) {
-  std::vector<decltype(&values.front())> result;
-  result.reserve(values.size());
-  for (auto& value : values)
-    result.push_back(&value);
-  return result;
+  return mapped(values, [](auto& value) { return &value; });
 }
 
 /// One nest of distributed values out of the nests of all replicas, by index.

@@ -4,6 +4,7 @@
 
 #include "actors/observing/http_client.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/mapped.hpp"
 #include "strategies/cluster/launch_slots.hpp"
 
 #include <algorithm>
@@ -204,9 +205,7 @@ std::vector<kubernetes_resolver::job_pods> kubernetes_resolver::pods_by_job() co
 troupe::cluster_spec kubernetes_resolver::cluster_spec() const {
   troupe::cluster_spec cluster;
   for (const auto& [job, pods] : pods_by_job()) {
-    std::vector<std::string> addresses;
-    for (const auto& pod : pods)
-      addresses.push_back(task_address(pod, options_));
+    auto addresses = mapped(pods, [this](const auto& pod) { return task_address(pod, options_); });
     cluster.set_job(job, addresses);
   }
   return cluster;

@@ -3,6 +3,7 @@
 #include "strategies/cluster/resolvers/union_resolver.hpp"
 
 #include "messages/errors/throw_failure.hpp"
+#include "messages/mapped.hpp"
 
 #include <algorithm>
 
@@ -38,9 +39,7 @@ union_resolver::union_resolver(std::vector<std::shared_ptr<const cluster_resolve
 }
 
 troupe::cluster_spec union_resolver::cluster_spec() const {
-  std::vector<troupe::cluster_spec> parts;
-  for (const auto& resolver : resolvers_)
-    parts.push_back(resolver->cluster_spec());
+  auto parts = mapped(resolvers_, [](const auto& resolver) { return resolver->cluster_spec(); });
   auto is_list_everywhere = [&](const std::string& job) {
     return std::ranges::all_of(
       parts, [&](const auto& part) { return !part.has_job(job) || is_list(part, job); });
