@@ -4,6 +4,7 @@
 
 #include "kernels/math/images/image_windows.hpp"
 #include "messages/errors/assert.hpp"
+#include "messages/mapped.hpp"
 
 #if TROUPE_CUDA
 #  include "actors/gpu/cuda_device.hpp"
@@ -196,9 +197,7 @@ expected<double> error_rate(const image_model& model, std::span<const tensor> va
     const auto end = std::min(images.size(), begin + at_once);
     const auto batch = images_at(images, begin, end);
     tape t;
-    std::vector<expression> constants;
-    for (const auto& value : variables)
-      constants.push_back(t.constant(value));
+    auto constants = mapped(variables, [&](const auto& value) { return t.constant(value); });
     auto logits = t.value(
       logits_of(t, model, constants, t.constant(batch.pixels), static_cast<int64_t>(end - begin)));
     if (!logits) return tl::unexpected(logits.error());

@@ -6,6 +6,7 @@
 #include "actors/world/compute_device.hpp"
 #include "kernels/math/matmul.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/mapped.hpp"
 #include "strategies/jobs/checkpoint_saver_hook.hpp"
 #include "strategies/jobs/flight_recorder_hook.hpp"
 #include "tools/job/evaluator.hpp"
@@ -527,9 +528,8 @@ void running_job::keep_evaluation(uint64_t step, job_time when, double value) {
 void running_job::evaluate_last_step(troupe::strategy& strategy, job_report& report) {
   if (last_evaluation_ && last_evaluation_->step == report.step) return;
   try {
-    std::vector<tensor> values;
-    for (const auto& variable : strategy.variables())
-      values.push_back(strategy.read(variable));
+    auto values
+      = mapped(strategy.variables(), [&](const auto& variable) { return strategy.read(variable); });
     keep_evaluation(report.step, strategy.world().now(), evaluate(values));
   } catch (const failure& failed) { // the process that held some variables is gone
     if (!report.failure) report.failure = failed.reason();

@@ -4,6 +4,7 @@
 
 #include "actors/world/compute_device.hpp"
 #include "messages/errors/assert.hpp"
+#include "messages/mapped.hpp"
 #include "tools/language/transformer.hpp"
 
 #if TROUPE_CUDA
@@ -178,10 +179,7 @@ struct evaluated_model {
   }
 
   [[nodiscard]] std::vector<expression> constants_on(tape& t) const {
-    std::vector<expression> constants;
-    for (const auto& value : variables)
-      constants.push_back(t.constant(value));
-    return constants;
+    return mapped(variables, [&](const auto& value) { return t.constant(value); });
   }
 };
 
@@ -227,9 +225,7 @@ repeated_work dense_work(const language_model_config& config, const text_batch& 
                            std::span<const tensor> inputs,
                            const std::stop_token& stop) -> expected<std::vector<tensor>> {
     basic_tape<cuda::context> t{stop, context, precision};
-    std::vector<expression> parameters;
-    for (const auto& value : variables)
-      parameters.push_back(t.parameter(value));
+    auto parameters = mapped(variables, [&](const auto& value) { return t.parameter(value); });
     auto loss = loss_of(t, config, parameters, batch,
                         {config.embedding_dropout, config.hidden_dropout, key},
                         {inputs[0], inputs[1], inputs[2]});

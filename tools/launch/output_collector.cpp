@@ -2,6 +2,7 @@
 // Accepts connections, checks their greetings and reads their lines.
 #include "tools/launch/output_collector.hpp"
 
+#include "messages/mapped.hpp"
 #include "messages/printable.hpp"
 #include "tools/launch/task_process.hpp"
 
@@ -211,9 +212,8 @@ expected<void> output_collector::listen(const host_port& at, bool may_be_reached
   if (failed || found.empty())
     return fail(errc::unavailable, fmt::format("--collect-output: host '{}' is not known here: {}",
                                                at.host, failed.message()));
-  std::vector<std::string> resolved;
-  for (const auto& entry : found)
-    resolved.push_back(entry.endpoint().address().to_string());
+  auto resolved
+    = mapped(found, [](const auto& entry) { return entry.endpoint().address().to_string(); });
   auto cards = network_cards();
   if (!cards) return tl::unexpected<error>(cards.error());
   auto address = collecting_address(at, resolved, *cards, may_be_reached);

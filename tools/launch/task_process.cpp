@@ -3,6 +3,7 @@
 // a child end with its parent.
 #include "tools/launch/task_process.hpp"
 
+#include "messages/mapped.hpp"
 #include "tools/system/signal_watch.hpp"
 
 #include <algorithm>
@@ -63,9 +64,7 @@ struct child_plan {
 };
 
 std::vector<char*> pointers(std::span<const std::string> texts) {
-  std::vector<char*> result;
-  for (const auto& text : texts)
-    result.push_back(const_cast<char*>(text.c_str()));
+  auto result = mapped(texts, [](const auto& text) { return const_cast<char*>(text.c_str()); });
   result.push_back(nullptr);
   return result;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "messages/errors/errc.hpp"
+#include "messages/mapped.hpp"
 #include "messages/text.hpp"
 
 #include <chrono>
@@ -192,12 +193,7 @@ template <class T, class Read, class Write>
     }
     return {};
   };
-  auto texts = [&place, write] {
-    option_value::text_list all;
-    for (const auto& element : place)
-      all.push_back(write(element));
-    return all;
-  };
+  auto texts = [&place, write] { return mapped(place, write); };
   return {store, texts, toml_form::texts};
 }
 

@@ -4,6 +4,7 @@
 
 #include "actors/recording/seconds.hpp"
 #include "messages/errors/failure.hpp"
+#include "messages/mapped.hpp"
 #include "simulation/on_threads.hpp"
 
 #include <algorithm>
@@ -23,12 +24,10 @@ constexpr size_t resampled_runs = 20;
 
 replayed_steps steps_of(const recorded_run& run, const replay_options& options) {
   auto report = simulate(replay_of(run, options));
-  replayed_steps steps{.drop_fraction = report.drop_fraction(),
-                       .wasted_replica_seconds = seconds(report.wasted),
-                       .stalled = report.stalled};
-  for (auto time : report.step_times)
-    steps.seconds.push_back(seconds(time));
-  return steps;
+  return {.seconds = mapped(report.step_times, [](auto time) { return seconds(time); }),
+          .drop_fraction = report.drop_fraction(),
+          .wasted_replica_seconds = seconds(report.wasted),
+          .stalled = report.stalled};
 }
 
 sync_options changed_sync(const run_folder& folder, const replay_change& change) {

@@ -2,6 +2,7 @@
 // Reads options, scenario files and sweeps.
 #include "tools/sim/command_line.hpp"
 
+#include "messages/mapped.hpp"
 #include "messages/text.hpp"
 #include "simulation/distributions/distribution_family.hpp"
 #include "simulation/distributions/distribution_preset.hpp"
@@ -69,9 +70,7 @@ expected<sim_sweep> parse_sweep(std::string_view text) {
   add_options(all, scratch);
   const auto* swept_option = all.find(sweep.key);
   if (swept_option == nullptr) {
-    std::vector<std::string_view> keys;
-    for (const auto& option : all.options())
-      keys.push_back(option.key);
+    auto keys = mapped<std::string_view>(all.options(), &described_option::key);
     return misuse(fmt::format("no option '{}'; the nearest known one is '{}'", sweep.key,
                               nearest_name(sweep.key, keys)));
   }

@@ -3,6 +3,7 @@
 #include "tools/sim/network.hpp"
 
 #include "actors/recording/seconds.hpp"
+#include "messages/mapped.hpp"
 #include "messages/text.hpp"
 #include "tools/options/job_checks.hpp"
 #include "tools/options/nearest_name.hpp"
@@ -307,9 +308,7 @@ constexpr std::array<fault_key, 14> fault_keys{{
 }};
 
 std::string_view nearest_key(std::string_view name) {
-  std::vector<std::string_view> names;
-  for (const auto& key : fault_keys)
-    names.push_back(key.name);
+  auto names = mapped(fault_keys, &fault_key::name);
   return nearest_name(name, names);
 }
 

@@ -2,6 +2,7 @@
 // Starts a child by posix_spawn, and waits for its end.
 #include "tools/system/child_process.hpp"
 
+#include "messages/mapped.hpp"
 #include "tools/system/signal_watch.hpp"
 
 #include <cerrno>
@@ -56,9 +57,8 @@ expected<pid_t> start(const child_command& command) {
   posix_spawnattr_setsigdefault(&settings.attributes, &ignored_here);
   posix_spawnattr_setflags(&settings.attributes,
                            POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  std::vector<char*> words;
-  for (const auto& word : command.words)
-    words.push_back(const_cast<char*>(word.c_str()));
+  auto words
+    = mapped(command.words, [](const auto& word) { return const_cast<char*>(word.c_str()); });
   words.push_back(nullptr);
   pid_t child = 0;
   const int refused = ::posix_spawnp(&child, words[0], &settings.actions, &settings.attributes,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plots of step times, and of the arrivals of gradients within a step.
 #include "actors/recording/csv.hpp"
+#include "messages/mapped.hpp"
 #include "tools/sim/plots/plot_list.hpp"
 
 #include <algorithm>
@@ -18,10 +19,7 @@ std::vector<size_t> drawn_rows(const sim_rows& rows) {
   std::vector<size_t> with_steps;
   for (size_t i = 0; i < rows.size(); ++i)
     if (!rows[i].profile->step_times.empty()) with_steps.push_back(i);
-  std::vector<size_t> drawn;
-  for (auto i : shown_rows(with_steps.size()))
-    drawn.push_back(with_steps[i]);
-  return drawn;
+  return mapped(shown_rows(with_steps.size()), [&](auto i) { return with_steps[i]; });
 }
 
 std::string row_remark(size_t drawn, size_t all) {
