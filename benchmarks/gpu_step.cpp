@@ -11,6 +11,7 @@
 #include "kernels/math/attention.hpp"
 #include "kernels/math/elementwise.hpp"
 #include "kernels/math/matmul.hpp"
+#include "messages/mapped.hpp"
 #include "tools/language/language_model.hpp"
 
 #include <cstdio>
@@ -39,10 +40,7 @@ double seconds_of(const Work& work) {
 
 /// Fresh copies of the variables, as an update leaves them: they are copied to a device again.
 std::vector<tensor> updated(const std::vector<initial_variable>& variables) {
-  std::vector<tensor> result;
-  for (const auto& variable : variables)
-    result.push_back(variable.value.clone());
-  return result;
+  return mapped(variables, [](const auto& variable) { return variable.value.clone(); });
 }
 
 void finish(compute_device& device) {

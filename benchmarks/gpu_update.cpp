@@ -8,6 +8,7 @@
 #include "kernels/cuda/context.hpp"
 #include "kernels/cuda/device.hpp"
 #include "kernels/updates/update.hpp"
+#include "messages/mapped.hpp"
 
 #include <cstdio>
 #include <cstdlib>
@@ -71,9 +72,7 @@ int main(int argument_count, char** arguments) {
               copy_seconds * 1e3, copy_rate / 1e9);
   std::printf("%8s %10s %10s %15s\n", "k", "ms", "GB/s", "of the copy's");
 
-  std::vector<std::span<float>> at;
-  for (auto& array : arrays)
-    at.push_back(array.mutable_values<float>(on.device()));
+  auto at = mapped(arrays, [&](tensor& array) { return array.mutable_values<float>(on.device()); });
   const replaced<float> slots[] = {in_place(at[1]), in_place(at[2])};
   for (size_t k : {2, 4, 8}) {
     std::vector<elements> sources(gradients.begin(), gradients.begin() + static_cast<ptrdiff_t>(k));

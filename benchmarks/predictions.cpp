@@ -12,6 +12,7 @@
 #include "actors/recording/ledger_file.hpp"
 #include "benchmarks/need.hpp"
 #include "benchmarks/stopwatch.hpp"
+#include "messages/mapped.hpp"
 #include "simulation/distributions/distribution.hpp"
 #include "strategies/jobs/training.hpp"
 #include "tools/sim/replay.hpp"
@@ -133,9 +134,7 @@ replay_command command_of(const char* change) {
   std::vector<std::string> arguments{"replay", "RUN_DIR"};
   for (std::string word; words >> word;)
     arguments.push_back(word);
-  std::vector<const char*> pointers;
-  for (const auto& argument : arguments)
-    pointers.push_back(argument.c_str());
+  auto pointers = mapped(arguments, [](const auto& argument) { return argument.c_str(); });
   return need(parse_replay_options(static_cast<int>(pointers.size()), pointers.data()));
 }
 
