@@ -5,6 +5,7 @@
 #include "messages/cluster_message.hpp"
 #include "messages/collective_message.hpp"
 #include "messages/link_message.hpp"
+#include "messages/mapped.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 #include "tests/doctest.hpp"
@@ -14,6 +15,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 
 namespace training_message_test {
 
@@ -182,9 +184,7 @@ TEST_SUITE("messages/training_message") {
     auto status = send_and_receive(make_queue_status(steps, {}));
     CHECK(status.reader().getTokens() == 3);
     CHECK(status.reader().getNextStep() == 11);
-    std::vector<uint64_t> got;
-    for (auto step : status.reader().getSteps())
-      got.push_back(step);
+    auto got = mapped(status.reader().getSteps(), std::identity{});
     CHECK(got == std::vector<uint64_t>{11, 11, 12});
   }
 
@@ -193,9 +193,7 @@ TEST_SUITE("messages/training_message") {
     auto status = send_and_receive(make_queue_status({}, waiting));
     CHECK(status.reader().getTokens() == 0);
     CHECK(status.reader().getNextStep() == 0);
-    std::vector<uint32_t> replicas;
-    for (auto replica : status.reader().getWaiting())
-      replicas.push_back(replica);
+    auto replicas = mapped(status.reader().getWaiting(), std::identity{});
     CHECK(replicas == std::vector<uint32_t>{3, 0, 2});
   }
 

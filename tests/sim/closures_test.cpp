@@ -9,6 +9,7 @@
 #include "kernels/tensor/change.hpp"
 #include "kernels/tensor/random.hpp"
 #include "messages/errors/failure.hpp"
+#include "messages/mapped.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 #include "simulation/network/simulated_network.hpp"
@@ -131,10 +132,7 @@ public:
       cut_off(chief);
     }
     pass(network_.silence_timeout() + 1s);
-    std::vector<error> told;
-    for (const auto& answer : released_)
-      told.push_back(answer.error());
-    return told;
+    return mapped(released_, [](const auto& answer) { return answer.error(); });
   }
 
 private:

@@ -2,6 +2,7 @@
 // Goal: the asynchronous relatives take the time, and have the staleness, that theory says, and a
 // replica that dies holds up no other. Method: closed forms and event simulations written apart
 // from this code, within four standard errors; what is exact, exactly.
+#include "messages/mapped.hpp"
 #include "tests/simulation/target.hpp"
 
 #include <algorithm>
@@ -134,9 +135,7 @@ TEST_SUITE("simulation/asynchronous") {
   TEST_CASE("under k_async no replica gives an update two gradients") {
     target_run run{.sync = asynchronous(5, 8, k_async), .compute = "exponential(1)", .steps = 500};
     for (const auto& step : run.records()) {
-      std::vector<uint32_t> who;
-      for (const auto& gradient : step.accepted)
-        who.push_back(gradient.replica);
+      auto who = mapped(step.accepted, &contribution::replica);
       std::ranges::sort(who);
       CHECK(who.size() == 5);
       CHECK(std::ranges::adjacent_find(who) == who.end());

@@ -2,6 +2,7 @@
 // Goal: a step of a job of collectives takes as long as its slowest replica and the rounds of its
 // plan. Method: closed forms of rounds, bytes and order statistics.
 #include "messages/errors/failure.hpp"
+#include "messages/mapped.hpp"
 #include "simulation/collective_job.hpp"
 #include "tests/simulation/harmonic.hpp"
 #include "tests/simulation/target.hpp"
@@ -88,9 +89,8 @@ TEST_SUITE("simulation/collective_job") {
       auto what = job_of(16, algorithm);
       what.steps = 4000;
       what.compute = distribution::parse("exponential(1)").value().times(3);
-      std::vector<double> seconds;
-      for (auto time : simulate(what).step_times)
-        seconds.push_back(std::chrono::duration<double>(time).count());
+      auto seconds = mapped(simulate(what).step_times,
+                            [](auto time) { return std::chrono::duration<double>(time).count(); });
       check_mean(estimate_of(seconds), harmonic(16));
     }
   }

@@ -2,6 +2,7 @@
 // Goal: the three policies cost what theory says. Method: the actors of a real job in virtual time,
 // held against step patterns and closed forms that are independent of our code.
 #include "messages/errors/failure.hpp"
+#include "messages/mapped.hpp"
 #include "simulation/scenario.hpp"
 #include "tests/doctest.hpp"
 #include "tests/simulation/harmonic.hpp"
@@ -46,9 +47,7 @@ std::vector<uint32_t> first_replicas(uint32_t count) {
 
 // All that it says but for the hash, which the scenario may leave out.
 std::string figures_of(const troupe::scenario_report& report) {
-  std::vector<int64_t> steps;
-  for (auto time : report.step_times)
-    steps.push_back(time.count());
+  auto steps = troupe::mapped<int64_t>(report.step_times, [](auto time) { return time.count(); });
   return fmt::format("{} {} {} {} {} {} {} {} {} {} {}", steps, report.accepted, report.stale,
                      report.cancelled, report.staleness_counts, report.needed,
                      report.wasted.count(), report.virtual_time.count(), report.live_time.count(),

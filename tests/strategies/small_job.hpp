@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/tensor/random.hpp"
+#include "messages/mapped.hpp"
 #include "strategies/jobs/training.hpp"
 #include "tests/doctest.hpp"
 #include "tests/strategies/refusal.hpp"
@@ -56,10 +57,7 @@ struct course {
 using replica_list = std::vector<uint32_t>;
 
 [[nodiscard]] inline replica_list replicas_of(const std::vector<contribution>& contributions) {
-  replica_list result;
-  for (const auto& gradient : contributions)
-    result.push_back(gradient.replica);
-  return result;
+  return mapped(contributions, &contribution::replica);
 }
 
 /// Everything that a ledger says, as text.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/world/compute_device.hpp"
+#include "messages/mapped.hpp"
 #include "tests/doctest.hpp"
 #include "tools/language/language_model.hpp"
 
@@ -28,10 +29,8 @@ inline constexpr std::string_view small_text
 /// The initial values of a model's variables.
 template <class Model>
 [[nodiscard]] std::vector<tensor> variables_of(const Model& model, uint64_t seed) {
-  std::vector<tensor> values;
-  for (const auto& variable : initial_values(variables_of(model), seed))
-    values.push_back(variable.value);
-  return values;
+  return mapped(initial_values(variables_of(model), seed),
+                [](const auto& variable) { return variable.value; });
 }
 
 /// The elements of an array of i64.

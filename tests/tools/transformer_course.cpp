@@ -6,6 +6,7 @@
 // Then come the variables (f32) and, for each step, the windows, the bytes after each of their
 // positions (i64) and the loss (f64).
 #include "messages/errors/failure.hpp"
+#include "messages/mapped.hpp"
 #include "strategies/jobs/training.hpp"
 #include "strategies/optimizers/sync_replicas_optimizer.hpp"
 #include "tools/language/language_model.hpp"
@@ -79,9 +80,8 @@ int main(int, char** arguments) {
   const auto initial = initial_values(variables_of(model), 1);
   const auto course = learn(initial, whole_file(arguments[1]));
   std::ofstream file{arguments[2], std::ios::binary};
-  std::vector<std::vector<int64_t>> extents;
-  for (const auto& variable : initial)
-    extents.push_back(variable.value.extents().dims());
+  auto extents
+    = mapped(initial, [](const auto& variable) { return variable.value.extents().dims(); });
   file << fmt::format("{{\"extents\": [{}], \"windows\": {}, \"context\": {}, \"heads\": {}, "
                       "\"steps\": {}}}\n",
                       fmt::join(extents, ", "), windows, model.context, model.heads, course_steps);

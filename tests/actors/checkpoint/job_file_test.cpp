@@ -2,6 +2,7 @@
 // Goal: a job comes out of a checkpoint file as it went in, and a file that holds none says so.
 // Method: there and back, then one thing at a time missing or wrong.
 #include "actors/checkpoint/job_file.hpp"
+#include "messages/mapped.hpp"
 #include "tests/doctest.hpp"
 
 namespace job_file_test {
@@ -51,9 +52,7 @@ error error_of(const safetensors_content& content) {
 TEST_SUITE("actors/checkpoint/job_file") {
   TEST_CASE("everything comes back, under the names that other tools look for") {
     auto content = to_content(example(), {{"note", "mine"}});
-    std::vector<std::string> names;
-    for (const auto& one : content.tensors)
-      names.push_back(one.name);
+    auto names = mapped(content.tensors, &named_tensor::name);
     CHECK(names
           == std::vector<std::string>{"weights", "weights/m", "weights/v", "weights/average",
                                       "replica_3/position", "backups/arrivals", "backups/steps",
@@ -117,9 +116,7 @@ TEST_SUITE("actors/checkpoint/job_file") {
     for (const char* name : {"weights/m", "global_step", "replica_3/position"})
       job.variables.push_back({name, {.value = filled(100)}});
     auto content = to_content(job);
-    std::vector<std::string> names;
-    for (const auto& one : content.tensors)
-      names.push_back(one.name);
+    auto names = mapped(content.tensors, &named_tensor::name);
     CHECK(names
           == std::vector<std::string>{"weights", "weights/m#2", "weights/v", "weights/average",
                                       "weights/m", "global_step", "replica_3/position",

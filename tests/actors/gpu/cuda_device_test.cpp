@@ -6,6 +6,7 @@
 #include "actors/training/replica.hpp"
 #include "kernels/math/elementwise.hpp"
 #include "kernels/updates/update_pass.hpp"
+#include "messages/mapped.hpp"
 #include "tests/doctest.hpp"
 
 #include <caf/send.hpp>
@@ -81,9 +82,7 @@ TEST_SUITE("actors/gpu/cuda_device") {
     auto device = open();
     auto& stream = device->stream(0);
     std::vector<tensor> values{ramp(517, 0.1F), ramp(517, 1e5F), ramp(517, -0.3F)};
-    std::vector<tensor> there;
-    for (const auto& value : values)
-      there.push_back(good(stream.to_device(value)));
+    auto there = mapped(values, [&](const auto& value) { return good(stream.to_device(value)); });
     auto sum = good(stream.to_host(good(stream.sum(there))));
     tensor wanted{dtype::f32, {517}};
     add_up(values, wanted);

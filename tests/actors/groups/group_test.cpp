@@ -3,6 +3,7 @@
 // members in a virtual world that answer after chosen times, fail, end or keep silent.
 #include "actors/groups/deputy.hpp"
 #include "actors/groups/group.hpp"
+#include "messages/mapped.hpp"
 #include "tests/actors/groups/slow_member.hpp"
 #include "tests/actors/hosted_coroutine.hpp"
 
@@ -27,10 +28,7 @@ constexpr auto failed = member_status::failed;
 constexpr auto lost = member_status::lost;
 
 states states_of(const group_report& report) {
-  states result;
-  for (const auto& one : report.members)
-    result.push_back(one.state);
-  return result;
+  return mapped(report.members, [](const auto& one) { return one.state; });
 }
 
 /// Members that answer after so many seconds each.

@@ -2,6 +2,7 @@
 // Goal: each process knows what is here, and finds the rest, or says what it waited for. Method:
 // three placements at nodes of one world, joined without sockets.
 #include "actors/net/cluster_placement.hpp"
+#include "messages/mapped.hpp"
 #include "tests/actors/deterministic_world.hpp"
 #include "tests/actors/net/direct_network.hpp"
 
@@ -30,10 +31,7 @@ struct three_processes : deterministic_world {
 
   // Says in all processes that an actor enters. @returns In which it is to be spawned.
   std::vector<bool> enter(const std::string& name) {
-    std::vector<bool> here;
-    for (auto& process : processes)
-      here.push_back(process->enter(name).value());
-    return here;
+    return mapped(processes, [&](auto& process) { return process->enter(name).value(); });
   }
 
   caf::strong_actor_ptr place(node_index node, const std::string& name) {

@@ -2,6 +2,7 @@
 // Goal: each gradient is part of exactly one step or dropped, by rules that need no actor.
 // Method: gradients given one by one, and the steps that are closed with them.
 #include "actors/policies/gradient_ledger.hpp"
+#include "messages/mapped.hpp"
 #include "tests/doctest.hpp"
 
 namespace gradient_ledger_test {
@@ -18,10 +19,7 @@ origin from(uint32_t replica, uint64_t local_step) {
 }
 
 replica_list replicas_of(const std::vector<arrival>& arrivals) {
-  replica_list result;
-  for (const auto& one : arrivals)
-    result.push_back(one.from.replica);
-  return result;
+  return mapped(arrivals, [](const auto& one) { return one.from.replica; });
 }
 
 } // namespace

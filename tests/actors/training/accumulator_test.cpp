@@ -2,6 +2,7 @@
 // Goal: an accumulator judges and collects as TensorFlow's conditional accumulators do, and touches
 // no element. Method: a puppet pushes, another one takes, an owner of straw keeps what it gets.
 #include "actors/training/accumulator.hpp"
+#include "messages/mapped.hpp"
 #include "messages/training_message.hpp"
 #include "tests/actors/deterministic_world.hpp"
 
@@ -124,10 +125,7 @@ uint64_t step_of(const take_answer& take) {
 }
 
 std::vector<uint32_t> replicas_of(capnp::List<wire::Arrival>::Reader arrivals) {
-  std::vector<uint32_t> result;
-  for (auto arrival : arrivals)
-    result.push_back(arrival.getOrigin().getReplica());
-  return result;
+  return mapped(arrivals, [](auto arrival) { return arrival.getOrigin().getReplica(); });
 }
 
 const void* address_of(wire::Gradient::Reader gradient) {

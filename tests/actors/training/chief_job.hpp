@@ -8,6 +8,7 @@
 #include "actors/training/recorder.hpp"
 #include "actors/training/token_queue.hpp"
 #include "actors/training/variable_owner.hpp"
+#include "messages/mapped.hpp"
 #include "messages/replication_message.hpp"
 #include "messages/training_message.hpp"
 #include "tests/actors/deterministic_world.hpp"
@@ -139,10 +140,8 @@ struct job : deterministic_world {
 
   /// The steps before which the replica was told to stop computing.
   [[nodiscard]] std::vector<uint64_t> cancelled(uint32_t who) const {
-    std::vector<uint64_t> result;
-    for (const auto& message : replicas[who]->heard<wire::CancelStep>())
-      result.push_back(message.reader().getStep());
-    return result;
+    return mapped(replicas[who]->heard<wire::CancelStep>(),
+                  [](const auto& message) { return message.reader().getStep(); });
   }
 
   std::vector<std::optional<puppet>> replicas;

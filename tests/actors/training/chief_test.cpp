@@ -2,6 +2,7 @@
 // Goal: steps close when they have enough, and a job ends with every replica accounted for. Method:
 // the real actors around a chief, but puppets for replicas, which come, push and leave when the
 // test says.
+#include "messages/mapped.hpp"
 #include "tests/actors/training/chief_job.hpp"
 
 namespace chief_test {
@@ -13,10 +14,7 @@ using namespace std::chrono_literals;
 namespace {
 
 replica_list replicas_of(const std::vector<contribution>& contributions) {
-  replica_list result;
-  for (const auto& gradient : contributions)
-    result.push_back(gradient.replica);
-  return result;
+  return mapped(contributions, &contribution::replica);
 }
 
 chief_config needing(uint32_t needed, uint32_t replicas,

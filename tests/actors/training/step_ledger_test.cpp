@@ -2,6 +2,7 @@
 // Goal: a step's record says once of every replica's gradient what became of it, however many
 // variables it was for. Method: reports of accumulators, made by hand.
 #include "actors/training/step_ledger.hpp"
+#include "messages/mapped.hpp"
 #include "tests/doctest.hpp"
 
 #include <algorithm>
@@ -34,10 +35,7 @@ step_record close(step_ledger& ledger) {
 }
 
 replica_list replicas_of(const std::vector<contribution>& contributions) {
-  replica_list result;
-  for (const auto& gradient : contributions)
-    result.push_back(gradient.replica);
-  return result;
+  return mapped(contributions, &contribution::replica);
 }
 
 } // namespace

@@ -2,8 +2,11 @@
 // Goal: replicas wait at the barrier and pass it in order. Method: a puppet asks for tokens,
 // another one puts them.
 #include "actors/training/token_queue.hpp"
+#include "messages/mapped.hpp"
 #include "messages/training_message.hpp"
 #include "tests/actors/deterministic_world.hpp"
+
+#include <functional>
 
 namespace token_queue_test {
 
@@ -61,10 +64,7 @@ uint64_t step_of(const token_answer& token) {
 }
 
 std::vector<uint32_t> waiting(const msg<wire::QueueStatus>& status) {
-  std::vector<uint32_t> result;
-  for (auto replica : status.reader().getWaiting())
-    result.push_back(replica);
-  return result;
+  return mapped(status.reader().getWaiting(), std::identity{});
 }
 
 } // namespace

@@ -7,6 +7,7 @@
 #include "actors/training/accumulator.hpp"
 #include "actors/training/optimizer_settings.hpp"
 #include "actors/training/variable_bundle.hpp"
+#include "messages/mapped.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 #include "tests/actors/deterministic_world.hpp"
@@ -86,10 +87,8 @@ struct bundled_variables : deterministic_world {
   /// The numbers of both, as the bundle gives them: each has only one.
   std::vector<float> values() {
     auto read = ask<bundle_values>(bundle, read_bundle{});
-    std::vector<float> found;
-    for (const auto& value : read.value().values)
-      found.push_back(first_of(*device->stream(0).to_host(value)));
-    return found;
+    return mapped(read.value().values,
+                  [&](const auto& value) { return first_of(*device->stream(0).to_host(value)); });
   }
 
   /// That of one of them, as its owner gives it.

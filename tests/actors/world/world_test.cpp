@@ -4,6 +4,7 @@
 #include "actors/training/token_queue.hpp"
 #include "actors/world/ask.hpp"
 #include "actors/world/world.hpp"
+#include "messages/mapped.hpp"
 #include "messages/training_message.hpp"
 #include "tests/actors/deterministic_world.hpp"
 
@@ -30,10 +31,8 @@ void let_speak(const puppet& speaker, const puppet& listener, uint32_t index, jo
 }
 
 std::vector<uint32_t> heard_by(const puppet& listener) {
-  std::vector<uint32_t> order;
-  for (const auto& message : listener.heard<wire::JoinJob>())
-    order.push_back(message.reader().getReplica());
-  return order;
+  return mapped(listener.heard<wire::JoinJob>(),
+                [](const auto& message) { return message.reader().getReplica(); });
 }
 
 /// In which order eight puppets are heard that all speak at the same moment, again and again.

@@ -3,6 +3,7 @@
 // model forward and backward on both tapes; refusals.
 #include "kernels/cuda/graph.hpp"
 #include "kernels/tape/cuda_tape.hpp"
+#include "messages/mapped.hpp"
 #include "tests/kernels/closeness.hpp"
 #include "tests/kernels/cuda/device_arrays.hpp"
 
@@ -79,9 +80,7 @@ struct outcome {
 
 template <class Context>
 outcome run(basic_tape<Context>& tape, const std::vector<tensor>& values, bool recomputed = false) {
-  std::vector<expression> entered;
-  for (const auto& value : values)
-    entered.push_back(tape.parameter(value));
+  auto entered = mapped(values, [&](const auto& value) { return tape.parameter(value); });
   auto part = [&] { return model(tape, entered); };
   auto loss = recomputed ? tape.recompute(part) : part();
   auto value = tape.value(loss);
@@ -105,9 +104,7 @@ tensor fetched(const tensor& value) {
 
 outcome run_on_gpu(const std::vector<tensor>& values,
                    product_precision precision = product_precision::full, bool recomputed = false) {
-  std::vector<tensor> there;
-  for (const auto& value : values)
-    there.push_back(on_gpu(value));
+  auto there = mapped(values, on_gpu);
   cuda_tape tape{{}, gpu(), precision};
   return run(tape, there, recomputed);
 }

@@ -5,6 +5,7 @@
 #include "kernels/math/sparse.hpp"
 #include "kernels/updates/sparse_update.hpp"
 #include "kernels/updates/update.hpp"
+#include "messages/mapped.hpp"
 #include "tests/kernels/arrays.hpp"
 
 #include <map>
@@ -204,9 +205,7 @@ TEST_SUITE("kernels/math/sparse") {
         guarded<T> gradient{count};
         reference::densify<T>(plain, made.gradient, gradient.span());
         const elements sources[] = {gradient.view()};
-        std::vector<replaced<T>> dense_slots;
-        for (auto slot : slots(dense))
-          dense_slots.push_back(in_place(slot));
+        auto dense_slots = mapped(slots(dense), [](auto slot) { return in_place(slot); });
         reference::update<T>(plain, rule, {sources, 1, 1}, in_place(dense[0].span()), dense_slots);
         std::vector<bool> touched(made.table_rows);
         for (size_t i = 0; i < made.gradient.order.distinct(); ++i)

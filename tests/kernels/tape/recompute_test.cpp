@@ -3,6 +3,7 @@
 // Method: a model with every kind of sharing, with and without parts; bytes of the pool that all
 // tensors come from; refusals one by one.
 #include "kernels/tape/tape.hpp"
+#include "messages/mapped.hpp"
 #include "tests/doctest.hpp"
 #include "tests/kernels/tape/drawn.hpp"
 
@@ -61,10 +62,7 @@ expression model(basic_tape<Context>& t, const std::vector<expression>& p, parts
 
 template <class Context>
 std::vector<expression> enter(basic_tape<Context>& t, const std::vector<tensor>& values) {
-  std::vector<expression> result;
-  for (const auto& value : values)
-    result.push_back(t.parameter(value));
-  return result;
+  return mapped(values, [&](const auto& value) { return t.parameter(value); });
 }
 
 struct outcome {

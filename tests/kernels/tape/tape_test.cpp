@@ -3,6 +3,7 @@
 // Method: central finite differences in f64 over odd shapes, on both twins; refusals one by one.
 #include "kernels/tape/tape.hpp"
 #include "kernels/tape/tape_checks.hpp"
+#include "messages/mapped.hpp"
 #include "tests/doctest.hpp"
 #include "tests/kernels/tape/drawn.hpp"
 
@@ -35,10 +36,7 @@ using model = std::function<expression(basic_tape<Context>&, const std::vector<e
 
 template <class Context>
 std::vector<expression> enter(basic_tape<Context>& tape, const std::vector<tensor>& values) {
-  std::vector<expression> result;
-  for (const auto& value : values)
-    result.push_back(tape.parameter(value));
-  return result;
+  return mapped(values, [&](const auto& value) { return tape.parameter(value); });
 }
 
 /// The value of a model with a single result, which must succeed.

@@ -2,6 +2,7 @@
 // Goal: our optimizers are those that others mean by their names. Method: several steps beside
 // PyTorch's, and beside transcriptions of the papers that were made apart from our code.
 #include "kernels/updates/update.hpp"
+#include "messages/mapped.hpp"
 #include "tests/kernels/arrays.hpp"
 #include "tests/kernels/closeness.hpp"
 #include "tests/kernels/updates/optimizer_table.hpp"
@@ -37,9 +38,7 @@ public:
   std::span<T> update(size_t step) {
     std::vector<T> gradient{table_gradients[step].begin(), table_gradients[step].end()};
     const elements sources[] = {std::span<const T>{gradient}};
-    std::vector<replaced<T>> slots;
-    for (auto& slot : slots_)
-      slots.push_back(in_place(std::span<T>{slot}));
+    auto slots = mapped(slots_, [](auto& slot) { return in_place(std::span<T>{slot}); });
     cpu::update<T>({}, at_update(rule_, step + 1), {.sources = sources},
                    in_place(std::span<T>{value_}), slots);
     return value_;
@@ -71,9 +70,8 @@ TEST_SUITE("kernels/updates/optimizer_table") {
   }
 
   TEST_CASE("the table knows every optimizer") {
-    std::vector<std::string_view> names;
-    for (const auto& one : table<double>())
-      names.push_back(name_of(one.rule));
+    auto names = mapped<std::string_view>(table<double>(),
+                                          [](const auto& one) { return name_of(one.rule); });
     for (auto name : choice_names<update_rule>())
       CHECK(std::ranges::count(names, name) > 0);
   }

@@ -4,6 +4,7 @@
 
 #include "kernels/tensor/random.hpp"
 #include "kernels/updates/update_pass.hpp"
+#include "messages/mapped.hpp"
 #include "tests/doctest.hpp"
 
 #include <algorithm>
@@ -41,10 +42,8 @@ private:
 
 /// All rules at their defaults.
 inline std::vector<update_rule> all_rules() {
-  std::vector<update_rule> rules;
-  for (auto name : choice_names<update_rule>())
-    rules.push_back(choice_of_name<update_rule>("optimizer", name).value());
-  return rules;
+  return mapped(choice_names<update_rule>(),
+                [](auto name) { return choice_of_name<update_rule>("optimizer", name).value(); });
 }
 
 /// Whether a context adds up norms in the order of the CPU.

@@ -3,6 +3,7 @@
 // leaves out. Method: numbers by hand, and formulas in double.
 #include "kernels/updates/update.hpp"
 #include "kernels/updates/update_rules.hpp"
+#include "messages/mapped.hpp"
 #include "tests/doctest.hpp"
 
 #include <cmath>
@@ -21,9 +22,7 @@ const cpu::context fast;
 std::vector<double> one_step(const update_rule& rule, double value, double gradient,
                              std::vector<double> slots) {
   const elements sources[] = {std::span<const double>{&gradient, 1}};
-  std::vector<replaced<double>> places;
-  for (auto& slot : slots)
-    places.push_back(in_place(std::span{&slot, 1}));
+  auto places = mapped(slots, [](auto& slot) { return in_place(std::span{&slot, 1}); });
   cpu::update<double>(fast, rule, {sources, 1, 1}, in_place(std::span{&value, 1}), places);
   slots.insert(slots.begin(), value);
   return slots;

@@ -2,6 +2,7 @@
 // Goal: the fused update has the same bits wherever and however it is computed. Method: twins over
 // rules, sizes, sources, fills, threads and places. `update_rules_test.cpp` tests the rules.
 #include "kernels/updates/update.hpp"
+#include "messages/mapped.hpp"
 #include "tests/kernels/arrays.hpp"
 
 #include <algorithm>
@@ -73,10 +74,7 @@ struct job {
   }
 
   [[nodiscard]] std::vector<replaced<T>> slots_in_place() {
-    std::vector<replaced<T>> result;
-    for (auto& slot : slots)
-      result.push_back(in_place(slot.span()));
-    return result;
+    return mapped(slots, [](auto& slot) { return in_place(slot.span()); });
   }
 
   bool same_state(job& other) {

@@ -2,6 +2,7 @@
 // Goal: what goes wrong shows as it should, and the job does with it what it should. Method: whole
 // jobs in virtual time, one fault each, with computing times of 1 s where steps are counted.
 #include "messages/errors/failure.hpp"
+#include "messages/mapped.hpp"
 #include "messages/training_message.hpp"
 #include "simulation/scenario.hpp"
 #include "simulation/statistics.hpp"
@@ -34,10 +35,8 @@ fault_plan plan(fault one) {
 }
 
 std::vector<double> step_seconds(const scenario_report& report) {
-  std::vector<double> result;
-  for (auto time : report.step_times)
-    result.push_back(std::chrono::duration<double>(time).count());
-  return result;
+  return mapped(report.step_times,
+                [](auto time) { return std::chrono::duration<double>(time).count(); });
 }
 
 /// Every gradient that counted, by its replica and iteration: no two of them may be one.

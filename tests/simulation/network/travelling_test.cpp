@@ -2,6 +2,7 @@
 // Goal: what messages take between nodes shows in step times, and only there. Method: whole jobs in
 // virtual time, held against sums of latencies and against theory.
 #include "actors/recording/seconds.hpp"
+#include "messages/mapped.hpp"
 #include "simulation/distributions/computing_time.hpp"
 #include "simulation/distributions/distribution.hpp"
 #include "simulation/scenario.hpp"
@@ -55,9 +56,7 @@ TEST_SUITE("simulation/network") {
     far.compute = exponential_time(1s, 3);
     far.network = gradients_and_tokens_take(10ms);
     auto report = simulate(far);
-    std::vector<double> times;
-    for (auto time : report.step_times)
-      times.push_back(seconds(time));
+    auto times = mapped(report.step_times, [](auto time) { return seconds(time); });
     check_mean(estimate_of(batch_means(times)), 3.1040442 + 0.02);
   }
 
@@ -70,9 +69,7 @@ TEST_SUITE("simulation/network") {
     far.compute = exponential_time(1s, 3);
     far.network = gradients_and_tokens_take(10ms);
     auto report = simulate(far);
-    std::vector<double> times;
-    for (auto time : report.step_times)
-      times.push_back(seconds(time));
+    auto times = mapped(report.step_times, [](auto time) { return seconds(time); });
     check_mean(estimate_of(times), 3.2376763);
   }
 

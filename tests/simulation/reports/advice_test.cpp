@@ -2,6 +2,7 @@
 // Goal: the search finds the number of backups with the lowest cost, and says when there is none to
 // gain. Method: made-up costs with a known lowest one; simulations with a known answer.
 #include "messages/errors/failure.hpp"
+#include "messages/mapped.hpp"
 #include "simulation/reports/advice.hpp"
 #include "tests/doctest.hpp"
 #include "tests/simulation/harmonic.hpp"
@@ -166,9 +167,7 @@ TEST_SUITE("simulation/reports/advice") {
     question.iterations = *iteration_curve::parse("97: 102, 100: 98");
     auto found = advise(question, quick);
     REQUIRE(found);
-    std::vector<uint32_t> needed;
-    for (const auto& one : found->tried)
-      needed.push_back(one.needed);
+    auto needed = mapped(found->tried, [](const auto& one) { return one.needed; });
     CHECK(needed == std::vector<uint32_t>{100, 99, 98});
     question.iterations = *iteration_curve::parse("90: 110, 99: 100");
     CHECK_THROWS_WITH_AS(static_cast<void>(advise(question, quick)),

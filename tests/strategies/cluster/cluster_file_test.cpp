@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a cluster's file is read, and every slip in it has its line. Method: texts, and files.
+#include "messages/mapped.hpp"
 #include "strategies/cluster/cluster_file.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "tests/doctest.hpp"
@@ -27,10 +28,7 @@ index = 1
 list findings(std::string_view toml) {
   std::vector<cluster_finding> found;
   static_cast<void>(declared_by_toml(toml, "c.toml", found));
-  list lines;
-  for (const auto& finding : found)
-    lines.push_back(finding.reason.message);
-  return lines;
+  return mapped(found, [](const auto& finding) { return finding.reason.message; });
 }
 
 } // namespace

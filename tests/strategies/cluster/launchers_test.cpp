@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: processes that mpirun or torchrun started find each other. Method: environments as those
 // make them.
+#include "messages/mapped.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster/resolvers/open_mpi_resolver.hpp"
 #include "strategies/cluster/resolvers/torchrun_resolver.hpp"
@@ -37,10 +38,7 @@ resolved_cluster resolved(const variables& environment) {
 }
 
 list addresses(const resolved_cluster& cluster) {
-  list all;
-  for (const auto& task : cluster.tasks)
-    all.push_back(task.address);
-  return all;
+  return mapped(cluster.tasks, &cluster_task::address);
 }
 
 std::string refused(const open_mpi_options& options, const variables& environment) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a process finds its cluster, believes the right one of several descriptions, and says what
 // it did not believe. Method: options and environments of the test's own.
+#include "messages/mapped.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "tests/doctest.hpp"
 #include "tests/strategies/data/refusal.hpp"
@@ -27,10 +28,7 @@ resolved_cluster of_tf_config(const std::string& text) {
 }
 
 list notes(const resolved_cluster& cluster) {
-  list lines;
-  for (const auto& finding : cluster.findings)
-    lines.push_back(finding.reason.message);
-  return lines;
+  return mapped(cluster.findings, [](const auto& finding) { return finding.reason.message; });
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 // Goal: a process joins the others of its job, and leaves them. Method: servers of one process,
 // each with a world of its own, over sockets of this machine.
 #include "actors/net/network_messages.hpp"
+#include "messages/mapped.hpp"
 #include "strategies/cluster/server.hpp"
 #include "strategies/cluster/server_groups.hpp"
 #include "strategies/kinds/mirrored_strategy.hpp"
@@ -213,9 +214,8 @@ TEST_SUITE("strategies/cluster/server") {
     REQUIRE(adders);
     CHECK(adders->name_of(3) == "worker:1, place 1");
     auto asking = adders->ask<msg<trial::Count>>(make_count(7));
-    std::vector<uint64_t> sums;
-    for (const auto& sum : asking.wait().require())
-      sums.push_back(sum.reader().getValue());
+    auto sums
+      = mapped(asking.wait().require(), [](const auto& sum) { return sum.reader().getValue(); });
     CHECK(sums == std::vector<uint64_t>{17, 27, 37, 47});
     caf::anon_send_exit((*adders)[2],
                         caf::exit_reason::kill); // the other one of that process stays

@@ -3,6 +3,7 @@
 // other. Method: the same small training both ways, for splits of four replicas.
 #include "kernels/tensor/change.hpp"
 #include "kernels/tensor/random.hpp"
+#include "messages/mapped.hpp"
 #include "strategies/contexts/gradient_buckets.hpp"
 #include "strategies/optimizers/optimizer.hpp"
 #include "strategies/reduce/process_group.hpp"
@@ -45,10 +46,8 @@ tensor gradient_for(const variable& of, uint32_t replica, uint64_t step) {
 }
 
 std::vector<numbers> values_of(strategy& strategy) {
-  std::vector<numbers> values;
-  for (const auto& variable : strategy.variables())
-    values.push_back(numbers_of(strategy.read(variable)));
-  return values;
+  return mapped(strategy.variables(),
+                [&](const auto& variable) { return numbers_of(strategy.read(variable)); });
 }
 
 const update_rule adam = rules::adam{.learning_rate = 0.01};
@@ -207,9 +206,7 @@ TEST_SUITE("strategies/contexts/gradient_buckets") {
       auto reduced = co_await reducing;
       co_return numbers_of(std::get<tensor>(reduced[0].gradient));
     });
-    numbers spread;
-    for (const auto& one : sums)
-      spread.push_back(one.primary());
+    auto spread = mapped<double>(sums, [](const auto& one) { return one.primary(); });
     CHECK(spread == numbers{0, 0, 0, 0, 11, 22});
   }
 

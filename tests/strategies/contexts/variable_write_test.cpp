@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a variable that is synchronised on write changes in every context as its aggregation says.
 // Method: the table of contexts and aggregations, under all strategies, numbers by hand.
+#include "messages/mapped.hpp"
 #include "tests/small_arrays.hpp"
 #include "tests/strategies/every_strategy.hpp"
 #include "tests/strategies/refusal.hpp"
@@ -348,10 +349,8 @@ TEST_SUITE("strategies/contexts/variable_write") {
           auto value = co_await changing;
           co_return value;
         });
-        numbers all;
-        for (const auto& answer : strategy.experimental_local_results(changed))
-          all.push_back(numbers_of(answer)[0]);
-        return all;
+        return mapped(strategy.experimental_local_results(changed),
+                      [](const auto& answer) { return numbers_of(answer)[0]; });
       };
       auto delta = mode == aggregation::sum ? 8.0 : 4.0;
       CHECK(answers(assign_add) == numbers{delta, 10 + delta});

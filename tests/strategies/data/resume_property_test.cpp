@@ -2,6 +2,7 @@
 // Goal: whatever the stages, a dataset gives the elements that plain lists give, and one that was
 // resumed anywhere gives what an uninterrupted one gives. Method: stages drawn by rapidcheck.
 // RC_PARAMS="reproduce=..." runs a failed one again.
+#include "messages/mapped.hpp"
 #include "tests/doctest.hpp"
 #include "tests/strategies/data/numbers.hpp"
 
@@ -71,9 +72,7 @@ pipeline cut(const pipeline& from) {
 }
 
 pipeline zipped(const pipeline& from) {
-  list expected;
-  for (const auto& one : from.expected)
-    expected.push_back(one + "," + one);
+  auto expected = mapped(from.expected, [](const auto& one) { return one + "," + one; });
   return {dataset::zip({from.source, from.source}), expected,
           fmt::format("zip({0}, {0})", from.name)};
 }

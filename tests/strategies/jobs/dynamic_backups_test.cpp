@@ -2,6 +2,7 @@
 // Goal: a chief that chooses the number of backups waits for as many replicas as help by their
 // gradients, and never for more than there are. Method: small jobs in virtual time with gradients
 // drawn around a target.
+#include "messages/mapped.hpp"
 #include "tests/strategies/small_job.hpp"
 
 #include <algorithm>
@@ -28,10 +29,7 @@ job_time one_is_slow(uint32_t replica, uint64_t, job_time) {
 
 /// The number of gradients that each step needed.
 std::vector<uint32_t> needed_of(const course& seen) {
-  std::vector<uint32_t> needed;
-  for (const auto& step : seen.steps)
-    needed.push_back(step.needed);
-  return needed;
+  return mapped(seen.steps, &step_record::needed);
 }
 
 /// A job with gradients of 1 in each element, and noise.

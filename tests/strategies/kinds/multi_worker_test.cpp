@@ -3,6 +3,7 @@
 // a process that is missing, gone or different is named. Method: processes played by threads; the
 // same small programs for splits of four replicas.
 #include "kernels/tensor/random.hpp"
+#include "messages/mapped.hpp"
 #include "strategies/contexts/strategy_extended.hpp"
 #include "strategies/data/dataset_from_tensors.hpp"
 #include "strategies/jobs/checkpoint.hpp"
@@ -104,10 +105,8 @@ std::vector<numbers> trained(strategy& strategy, const update_rule& rule,
   for (uint64_t step = 0; step < 5; ++step)
     strategy.run(
       [=](replica_context& context) { return train_once(context, optimizer, variables, step); });
-  std::vector<numbers> ends;
-  for (const auto& variable : variables)
-    ends.push_back(numbers_of(strategy.read(variable)));
-  return ends;
+  return mapped(variables,
+                [&](const auto& variable) { return numbers_of(strategy.read(variable)); });
 }
 
 dataset counting(int64_t count) {

@@ -2,6 +2,7 @@
 // Goal: variables with a copy on each of several GPUs are trained to the bits of those of the host,
 // and their gradients go from GPU to GPU. Method: GPUs that are parts of the processor, in virtual
 // time; copies compared, bytes counted.
+#include "messages/mapped.hpp"
 #include "strategies/kinds/mirrored_strategy.hpp"
 #include "tests/strategies/leaving_replicas.hpp"
 #include "tests/strategies/placed_job.hpp"
@@ -184,10 +185,7 @@ TEST_SUITE("strategies/kinds/variable_copies") {
       co_await updating;
     });
     auto seen = [&] {
-      numbers all;
-      for (const auto& copy : gpus.copies_of(weights))
-        all.push_back(numbers_of(copy)[0]);
-      return all;
+      return mapped(gpus.copies_of(weights), [](const auto& copy) { return numbers_of(copy)[0]; });
     };
     CHECK(seen() == numbers{10, 11});
     const optimizer by{rules::sgd{.learning_rate = 1}};

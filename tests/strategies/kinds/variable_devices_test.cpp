@@ -2,6 +2,7 @@
 // Goal: variables that lie on a device are trained to the bits of those in the host's memory, and
 // cross the bus for readers elsewhere only. Method: the same small jobs on a part
 // of the processor that plays a GPU, in virtual time, with bytes counted; refusals.
+#include "messages/mapped.hpp"
 #include "strategies/contexts/strategy_extended.hpp"
 #include "strategies/contexts/variable_bundles.hpp"
 #include "strategies/kinds/central_storage_strategy.hpp"
@@ -231,14 +232,10 @@ TEST_SUITE("strategies/kinds/variable_devices") {
       auto read = strategy.run([&](replica_context& context) -> task<numbers> {
         auto reading = context.read_on_device(all);
         auto values = co_await reading;
-        std::vector<tensor*> arrays;
-        for (auto& value : values)
-          arrays.push_back(&value);
+        auto arrays = mapped(values, [](auto& value) { return &value; });
         auto bringing = context.bring_to_host(std::move(arrays));
         co_await bringing;
-        numbers firsts;
-        for (const auto& value : values)
-          firsts.push_back(numbers_of(value)[0]);
+        auto firsts = mapped(values, [](const auto& value) { return numbers_of(value)[0]; });
         values.clear();
         std::vector<gradient_and_variable> gradients;
         for (size_t i = 0; i < given; ++i)

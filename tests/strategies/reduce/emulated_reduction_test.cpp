@@ -4,6 +4,7 @@
 // collectives count their calls.
 #include "actors/gpu/cuda_device.hpp"
 #include "kernels/math/elementwise.hpp"
+#include "messages/mapped.hpp"
 #include "strategies/contexts/strategy_extended.hpp"
 #include "strategies/kinds/mirrored_strategy.hpp"
 #include "strategies/optimizers/conditional_accumulator.hpp"
@@ -86,10 +87,7 @@ struct sharing_replicas {
 
   static expected<std::vector<std::shared_ptr<compute_device>>>
   open_some(std::span<const device> named, uint32_t) {
-    std::vector<std::shared_ptr<compute_device>> opened;
-    for (const auto& one : named)
-      opened.push_back(gpu(one.index));
-    return opened;
+    return mapped(named, [&](const auto& one) { return gpu(one.index); });
   }
 
   /// On the GPU, a part for each replica.

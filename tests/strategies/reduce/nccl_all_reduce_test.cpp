@@ -3,6 +3,7 @@
 // one of them does not come. Method: devices that are parts of the processor, and a plain sum.
 #include "actors/gpu/cpu_collectives.hpp"
 #include "actors/gpu/cpu_device.hpp"
+#include "messages/mapped.hpp"
 #include "strategies/contexts/strategy_extended.hpp"
 #include "strategies/kinds/mirrored_strategy.hpp"
 #include "strategies/reduce/nccl_all_reduce.hpp"
@@ -157,9 +158,8 @@ TEST_SUITE("strategies/reduce/nccl_all_reduce") {
         }
         auto reduced = group.ops->batch_reduce(op, batch, {.bytes_per_pack = one.bytes_per_pack});
         for (size_t i = 0; i < batch.size(); ++i) {
-          std::vector<tensor> values;
-          for (const auto& component : batch[i].first.components)
-            values.push_back(std::get<tensor>(component));
+          auto values = mapped(batch[i].first.components,
+                               [](const auto& component) { return std::get<tensor>(component); });
           CHECK(is_same(std::get<tensor>(reduced[i]), reduce_arrays(op, values)));
         }
         CHECK(group.library->calls == 2);

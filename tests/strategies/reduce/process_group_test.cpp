@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: collectives that share a message are those that should, and come apart again. Method:
 // tables, without processes.
+#include "messages/mapped.hpp"
 #include "strategies/reduce/process_group.hpp"
 #include "tests/doctest.hpp"
 #include "tests/small_arrays.hpp"
@@ -21,10 +22,8 @@ collective_call sum_of(const std::string& name, const numbers& values, dtype typ
 }
 
 std::vector<std::string> names_of(const packed_calls& packed) {
-  std::vector<std::string> names;
-  for (const auto& call : packed.calls)
-    names.push_back(call.name.substr(0, call.name.find('(')));
-  return names;
+  return mapped(packed.calls,
+                [](const auto& call) { return call.name.substr(0, call.name.find('(')); });
 }
 
 using names = std::vector<std::string>;
@@ -87,9 +86,8 @@ TEST_SUITE("strategies/reduce/process_group") {
     std::vector<collective_call> calls{sum_of("a", {1, 2}), square, sum_of("c", {7}, dtype::f64),
                                        sum_of("d", {})};
     auto packed = pack(calls, 0);
-    std::vector<tensor> results;
-    for (const auto& call : packed.calls)
-      results.push_back(call.contributions.front());
+    auto results
+      = mapped(packed.calls, [](const auto& call) { return call.contributions.front(); });
     auto unpacked = unpack(packed, calls, results);
     REQUIRE(unpacked.size() == 4);
     for (size_t i = 0; i < calls.size(); ++i) {

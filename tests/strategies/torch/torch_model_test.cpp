@@ -3,6 +3,7 @@
 // Method: small modules; a loop of libtorch as the oracle; bits compared between worlds; refusals
 // one by one.
 #include "kernels/tensor/random.hpp"
+#include "messages/mapped.hpp"
 #include "strategies/jobs/checkpoint.hpp"
 #include "strategies/jobs/training.hpp"
 #include "strategies/torch/torch_model.hpp"
@@ -71,10 +72,8 @@ constexpr sync_options all_of_four{
   .replicas_to_aggregate = 4, .total_num_replicas = 4, .policy = sync_policy::latest_token};
 
 std::vector<numbers> values_of(strategy& strategy) {
-  std::vector<numbers> values;
-  for (const auto& each : strategy.variables())
-    values.push_back(numbers_of(strategy.read(each)));
-  return values;
+  return mapped(strategy.variables(),
+                [&](const auto& each) { return numbers_of(strategy.read(each)); });
 }
 
 /// The values after so many steps of a job that needs all of its four replicas.
@@ -133,10 +132,7 @@ std::vector<numbers> trained_by_libtorch(uint64_t seed, uint64_t steps) {
     for (auto& each : own->parameters())
       if (each.requires_grad()) each.sub_(0.5 * each.grad());
   }
-  std::vector<numbers> values;
-  for (const auto& each : own->parameters())
-    values.push_back(numbers_of(from_torch(each)));
-  return values;
+  return mapped(own->parameters(), [](const auto& each) { return numbers_of(from_torch(each)); });
 }
 
 /// Why a step of one replica is refused, or the making of its variables.
@@ -362,9 +358,7 @@ TEST_SUITE("strategies/torch/torch_model") {
     auto in = world::virtual_time();
     one_device_strategy strategy{in};
     torch_model<net> model{strategy, nets(0.9)};
-    std::vector<tensor> values;
-    for (const auto& each : model.variables())
-      values.push_back(strategy.read(each));
+    auto values = mapped(model.variables(), [&](const auto& each) { return strategy.read(each); });
     auto measured = [&] {
       return model.evaluate(values, [](net& own) {
         CHECK(!own.is_training());

@@ -3,6 +3,7 @@
 // errors are counted. Method: images of two kinds that a few steps of descent tell apart;
 // variables that are set by hand.
 #include "actors/world/compute_device.hpp"
+#include "messages/mapped.hpp"
 #include "tests/doctest.hpp"
 #include "tests/tools/small_language.hpp"
 #include "tools/images/image_model.hpp"
@@ -33,10 +34,7 @@ labelled_images two_kinds() {
 }
 
 std::vector<tensor> zeros_of(const image_model& model) {
-  std::vector<tensor> result;
-  for (const auto& variable : variables_of(model))
-    result.push_back(zeros(variable.extents));
-  return result;
+  return mapped(variables_of(model), [](const auto& variable) { return zeros(variable.extents); });
 }
 
 step_on_stream differentiated(const std::vector<tensor>& values, const image_batch& batch) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: replicas of a simulation draw from the parts of a text that are theirs, and are judged by
 // what they have not seen. Method: texts of one letter a part.
+#include "messages/mapped.hpp"
 #include "tests/doctest.hpp"
 #include "tools/language/language_task.hpp"
 
@@ -15,10 +16,7 @@ std::shared_ptr<const std::string> text_of(std::string text) {
 }
 
 std::vector<tensor> values_of(const learning_task& task) {
-  std::vector<tensor> values;
-  for (const auto& [name, value] : task.variables)
-    values.push_back(value);
-  return values;
+  return mapped(task.variables, [](const auto& variable) { return variable.second; });
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 #include "actors/recording/ledger_file.hpp"
 #include "actors/recording/metrics_file.hpp"
 #include "actors/recording/notice_file.hpp"
+#include "messages/mapped.hpp"
 #include "simulation/distributions/distribution.hpp"
 #include "simulation/scenario.hpp"
 #include "tests/doctest.hpp"
@@ -206,10 +207,7 @@ TEST_SUITE("tools/report/run_files") {
 
   TEST_CASE("asks for the changes that a run allows") {
     auto asked = [](const job_options& options, const std::vector<uint32_t>& slow) {
-      std::vector<std::string> texts;
-      for (const auto& change : changes_worth_asking(options, slow))
-        texts.push_back(option_text(change));
-      return texts;
+      return mapped(changes_worth_asking(options, slow), option_text);
     };
     using texts = std::vector<std::string>;
     job_options options{.replicas = 4, .aggregate = 3, .policy = sync_policy::latest_token};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: Slurm's variables become tasks with addresses and GPUs, and what is missing is named.
 // Method: environments as srun makes them.
+#include "messages/mapped.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster/resolvers/slurm_resolver.hpp"
 #include "tests/doctest.hpp"
@@ -40,10 +41,8 @@ std::string refused(const slurm_options& options, const variables& environment) 
 }
 
 list problems(const variables& environment) {
-  list lines;
-  for (const auto& finding : resolve({}, fixed_environment(environment)).findings)
-    lines.push_back(finding.reason.message);
-  return lines;
+  return mapped(resolve({}, fixed_environment(environment)).findings,
+                [](const auto& finding) { return finding.reason.message; });
 }
 
 } // namespace
