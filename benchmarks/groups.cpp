@@ -17,7 +17,6 @@
 #include <cstdio>
 #include <functional>
 #include <future>
-#include <string>
 #include <vector>
 
 using namespace troupe;

@@ -27,7 +27,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fmt/format.h>
-#include <functional>
 #include <future>
 #include <memory>
 #include <netinet/tcp.h>

@@ -16,7 +16,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fmt/format.h>
-#include <memory>
 #include <optional>
 #include <vector>
 

@@ -13,7 +13,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <numeric>
 #include <queue>
 #include <string>
 #include <utility>

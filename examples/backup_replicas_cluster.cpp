@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <string>
 
 using namespace troupe;
 using namespace std::chrono_literals;

@@ -13,9 +13,7 @@
 #include "strategies/jobs/exit_codes.hpp"
 #include "strategies/optimizers/optimizer.hpp"
 
-#include <cmath>
 #include <cstdio>
-#include <string>
 #include <vector>
 
 using namespace troupe;

@@ -13,8 +13,6 @@
 #include "strategies/jobs/training.hpp"
 
 #include <cstdio>
-#include <numeric>
-#include <string>
 
 using namespace troupe;
 

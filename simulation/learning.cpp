@@ -6,7 +6,6 @@
 #include "messages/errors/assert.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 namespace troupe {

@@ -5,7 +5,6 @@
 #include "simulation/learning.hpp"
 #include "strategies/jobs/training.hpp"
 
-#include <memory>
 #include <vector>
 
 namespace troupe {

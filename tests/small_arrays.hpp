@@ -6,7 +6,6 @@
 #include "kernels/tensor/elements.hpp"
 #include "kernels/tensor/tensor.hpp"
 
-#include <string>
 #include <utility>
 #include <vector>
 

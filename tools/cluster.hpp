@@ -8,7 +8,6 @@
 #include "tools/options/cluster_arguments.hpp"
 
 #include <string>
-#include <vector>
 
 namespace troupe {
 

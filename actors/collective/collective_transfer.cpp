@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
-#include <numeric>
 #include <utility>
 
 namespace troupe {

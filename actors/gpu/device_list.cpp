@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <optional>
-#include <string>
 
 #if TROUPE_CUDA
 #  include "actors/gpu/cuda_device.hpp"

@@ -20,7 +20,6 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 namespace caf {
 class actor_system;

@@ -2,7 +2,6 @@
 // Tokens: drawn, checked, and found in requests.
 #include "actors/observing/http_token.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <fmt/format.h>
 #include <random>

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <iterator>
 #include <vector>
 
 namespace troupe {

@@ -6,10 +6,8 @@
 #include "actors/observing/observed.hpp"
 
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>

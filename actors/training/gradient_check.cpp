@@ -9,7 +9,6 @@
 
 #include <fmt/format.h>
 #include <functional>
-#include <span>
 
 namespace troupe {
 

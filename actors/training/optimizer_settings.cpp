@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <string>
-#include <type_traits>
 #include <utility>
 
 namespace troupe {

@@ -11,7 +11,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <string>
 
 namespace troupe {
 

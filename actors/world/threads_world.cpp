@@ -21,7 +21,6 @@
 #include <list>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <tbb/global_control.h>
 #include <tbb/task_arena.h>
 #include <thread>

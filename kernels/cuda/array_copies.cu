@@ -4,7 +4,6 @@
 #include "kernels/cuda/packet.cuh"
 #include "kernels/tensor/host_device.hpp"
 
-#include <algorithm>
 #include <cstdint>
 
 namespace troupe::cuda {

@@ -10,7 +10,6 @@
 #include <array>
 #include <cstddef>
 #include <tuple>
-#include <utility>
 
 /// An array that the threads of a block share: `TROUPE_SHARED(double, tile, [4][256]);`. The
 /// emulator has its own.

@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <span>
 
 namespace troupe::cuda {
 

@@ -6,7 +6,6 @@
 #include "kernels/tensor/gradient_sum.hpp"
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 
 namespace troupe::cuda {

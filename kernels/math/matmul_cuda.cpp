@@ -10,7 +10,6 @@
 
 #include <memory>
 #include <type_traits>
-#include <utility>
 
 namespace troupe::cuda {
 

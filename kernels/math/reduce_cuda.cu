@@ -4,8 +4,6 @@
 #include "kernels/math/gathered.cuh"
 #include "kernels/math/reduce.hpp"
 
-#include <algorithm>
-
 namespace troupe::cuda {
 
 namespace {

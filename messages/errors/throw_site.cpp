@@ -12,7 +12,6 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <typeinfo>
 #include <vector>
 
 #if TROUPE_BACKTRACE

@@ -4,7 +4,6 @@
 
 #include "messages/errors/errc.hpp"
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>

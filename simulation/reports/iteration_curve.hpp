@@ -4,7 +4,6 @@
 
 #include "messages/errors/errc.hpp"
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -13,7 +13,6 @@
 #include <fmt/ranges.h>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 namespace troupe {

@@ -6,7 +6,6 @@
 #include "messages/errors/throw_failure.hpp"
 #include "strategies/cluster/host_list.hpp"
 
-#include <fmt/format.h>
 #include <utility>
 
 namespace troupe {

@@ -9,7 +9,6 @@
 #include <arpa/inet.h>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <ifaddrs.h>

@@ -6,7 +6,6 @@
 #include "strategies/contexts/replica_context.hpp"
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <vector>
 

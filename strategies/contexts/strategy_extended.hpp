@@ -5,7 +5,6 @@
 #include "strategies/contexts/strategy.hpp"
 #include "strategies/values/deferred_restore.hpp"
 
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>

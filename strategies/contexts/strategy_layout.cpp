@@ -7,7 +7,6 @@
 #include "strategies/contexts/strategy.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <span>
 #include <string_view>

@@ -5,7 +5,6 @@
 #include "actors/world/world.hpp"
 #include "strategies/values/closure_leaves.hpp"
 
-#include <cstddef>
 #include <functional>
 #include <memory>
 #include <mutex>

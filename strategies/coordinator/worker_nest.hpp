@@ -11,7 +11,6 @@
 #include <exception>
 #include <functional>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 namespace troupe {

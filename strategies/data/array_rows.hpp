@@ -7,7 +7,6 @@
 #include "strategies/data/stored_numbers.hpp"
 
 #include <optional>
-#include <span>
 
 namespace troupe {
 

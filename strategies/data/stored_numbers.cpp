@@ -9,7 +9,6 @@
 #include <array>
 #include <bit>
 #include <concepts>
-#include <cstring>
 #include <fmt/format.h>
 
 namespace troupe {

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <span>
 #include <utility>
 
 namespace troupe {

@@ -13,7 +13,6 @@
 #include "strategies/variables/exponential_moving_average.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>

@@ -6,7 +6,6 @@
 #include "strategies/values/distributed_value.hpp"
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>

@@ -7,14 +7,9 @@
 #include "strategies/reduce/cross_device_ops.hpp"
 #include "strategies/values/leaves.hpp"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <string>
-#include <tuple>
-#include <utility>
 #include <vector>
 
 namespace troupe {

@@ -9,7 +9,6 @@
 #include "strategies/reduce/on_host.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 namespace troupe {
 

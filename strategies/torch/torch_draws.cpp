@@ -5,7 +5,6 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
-#include <string>
 #include <torch/library.h>
 #include <utility>
 

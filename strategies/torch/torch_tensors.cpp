@@ -7,9 +7,7 @@
 #include <ATen/ATen.h>
 #include <memory>
 #include <sstream>
-#include <string>
 #include <utility>
-#include <vector>
 
 namespace troupe {
 

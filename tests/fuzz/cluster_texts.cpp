@@ -7,8 +7,6 @@
 #include "strategies/cluster/cluster_flags.hpp"
 #include "tests/fuzz/fuzz_target.hpp"
 
-#include <algorithm>
-
 namespace troupe::fuzz {
 
 namespace {

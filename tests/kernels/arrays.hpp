@@ -4,7 +4,6 @@
 
 #include "tests/doctest.hpp"
 
-#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

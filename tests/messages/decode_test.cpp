@@ -8,8 +8,6 @@
 #include "tests/doctest.hpp"
 #include "tests/messages/hostile_frame.hpp"
 
-#include <numeric>
-
 namespace decode_test {
 
 using namespace troupe;

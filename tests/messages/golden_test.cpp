@@ -4,8 +4,6 @@
 #include "tests/doctest.hpp"
 #include "tests/messages/examples.hpp"
 
-#include <sstream>
-
 namespace golden_test {
 
 using namespace troupe;

@@ -9,7 +9,6 @@
 #include <capnp/message.h>
 #include <capnp/serialize.h>
 
-#include <initializer_list>
 #include <span>
 
 namespace troupe {

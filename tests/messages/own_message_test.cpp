@@ -12,7 +12,6 @@
 #include <capnp/dynamic.h>
 #include <kj/string.h>
 
-#include <optional>
 #include <vector>
 
 namespace own_message_test {

@@ -14,7 +14,6 @@
 #include <capnp/schema.h>
 
 #include <cmath>
-#include <cstring>
 #include <functional>
 
 namespace training_message_test {

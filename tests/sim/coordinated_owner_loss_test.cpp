@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <functional>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>

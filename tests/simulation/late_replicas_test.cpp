@@ -4,8 +4,6 @@
 // from this code, within four standard errors. The long cases run with --no-skip.
 #include "tests/simulation/target.hpp"
 
-#include <algorithm>
-
 namespace late_replicas_test {
 
 using namespace troupe;

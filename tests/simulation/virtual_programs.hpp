@@ -4,7 +4,6 @@
 
 #include "actors/world/world.hpp"
 
-#include <cstddef>
 #include <functional>
 #include <future>
 #include <memory>

@@ -8,7 +8,6 @@
 #include "tests/actors/net/direct_network.hpp"
 #include "tests/actors/net/free_addresses.hpp"
 
-#include <fmt/format.h>
 #include <memory>
 #include <string>
 #include <vector>

@@ -14,7 +14,6 @@
 #include <fmt/format.h>
 #include <functional>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>

@@ -9,7 +9,6 @@
 #include "tests/strategies/refusal.hpp"
 
 #include <fmt/format.h>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>

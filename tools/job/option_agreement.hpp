@@ -8,7 +8,6 @@
 
 #include <span>
 #include <string>
-#include <string_view>
 
 namespace troupe {
 

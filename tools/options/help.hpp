@@ -6,7 +6,6 @@
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/system/standard_streams.hpp"
 
-#include <fmt/format.h>
 #include <optional>
 #include <string>
 #include <string_view>

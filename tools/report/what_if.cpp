@@ -8,7 +8,6 @@
 #include "tools/run/run_directory.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <exception>
 #include <fmt/format.h>
 #include <set>

@@ -5,7 +5,6 @@
 #include "messages/errors/errc.hpp"
 #include "tools/replay/changed_run.hpp"
 
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>

@@ -5,7 +5,6 @@
 #include "simulation/reports/advice.hpp"
 #include "tools/sim/report.hpp"
 
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <fmt/format.h>
 #include <limits>
 #include <optional>

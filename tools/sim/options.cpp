@@ -10,7 +10,6 @@
 #include "tools/sim/network.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <fmt/format.h>
 #include <limits>
 #include <thread>

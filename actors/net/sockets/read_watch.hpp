@@ -2,7 +2,6 @@
 // The reads of a node that its thread looks for itself: in shared memory, and at a few sockets.
 #pragma once
 
-#include <cstddef>
 #include <vector>
 
 namespace troupe {

@@ -7,7 +7,6 @@
 #include "strategies/cluster/environment.hpp"
 #include "strategies/cluster/launch_slots.hpp"
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>

@@ -8,7 +8,6 @@
 #include "strategies/cluster/launch_slots.hpp"
 
 #include <optional>
-#include <string>
 #include <vector>
 
 namespace troupe {

@@ -11,7 +11,6 @@
 #include "tests/actors/net/free_addresses.hpp"
 
 #include <functional>
-#include <memory>
 #include <thread>
 
 namespace collective_group_test {

@@ -5,8 +5,6 @@
 #include "actors/gpu/cpu_device.hpp"
 #include "tests/actors/collective/collective_group.hpp"
 
-#include <optional>
-
 namespace cpu_collectives_test {
 
 using namespace troupe;

@@ -7,7 +7,6 @@
 #include "tests/actors/deterministic_world.hpp"
 
 #include <deque>
-#include <map>
 
 namespace node_test {
 

@@ -14,7 +14,6 @@
 #include <string_view>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <vector>
 
 namespace http_test {
 

@@ -5,8 +5,6 @@
 #include "messages/mapped.hpp"
 #include "tests/doctest.hpp"
 
-#include <algorithm>
-
 namespace step_ledger_test {
 
 using namespace troupe;

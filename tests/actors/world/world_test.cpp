@@ -8,7 +8,6 @@
 #include "messages/training_message.hpp"
 #include "tests/actors/deterministic_world.hpp"
 
-#include <atomic>
 #include <future>
 #include <memory>
 #include <stdexcept>

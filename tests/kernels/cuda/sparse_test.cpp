@@ -8,7 +8,6 @@
 #include "tests/kernels/cuda/device_arrays.hpp"
 
 #include <set>
-#include <variant>
 
 using namespace troupe;
 using namespace troupe::test;

@@ -8,9 +8,7 @@
 #include "tests/kernels/closeness.hpp"
 #include "tests/kernels/cuda/device_arrays.hpp"
 
-#include <memory>
 #include <set>
-#include <variant>
 
 using namespace troupe;
 using namespace troupe::test;

@@ -8,7 +8,6 @@
 #include <set>
 #include <tbb/global_control.h>
 #include <utility>
-#include <vector>
 
 namespace parallel_test {
 

@@ -12,7 +12,6 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <tuple>
 
 namespace fault_test {
 

@@ -7,7 +7,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <fmt/format.h>
 
 namespace trace_fit_test {
 

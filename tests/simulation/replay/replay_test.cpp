@@ -10,9 +10,6 @@
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
 
-#include <fmt/format.h>
-#include <thread>
-
 namespace replay_test {
 
 using namespace troupe;

@@ -6,7 +6,6 @@
 #include "tests/doctest.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 namespace goodput_test {

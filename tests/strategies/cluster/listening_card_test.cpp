@@ -4,7 +4,6 @@
 #include "strategies/cluster/listening_card.hpp"
 #include "tests/doctest.hpp"
 
-#include <algorithm>
 #include <map>
 
 namespace listening_card_test {

@@ -10,7 +10,6 @@
 
 #include <array>
 #include <atomic>
-#include <future>
 #include <map>
 #include <memory>
 #include <optional>

@@ -7,7 +7,6 @@
 #include "tests/strategies/data/numbers.hpp"
 #include "tests/strategies/data/refusal.hpp"
 
-#include <algorithm>
 #include <set>
 
 namespace file_list_test {

@@ -9,8 +9,6 @@
 #include "tests/strategies/played_workers.hpp"
 #include "tests/strategies/refusal.hpp"
 
-#include <numeric>
-
 namespace join_test {
 
 using namespace troupe;

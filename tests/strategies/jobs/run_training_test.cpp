@@ -13,10 +13,6 @@
 #include "tests/strategies/played_workers.hpp"
 #include "tests/strategies/refusal.hpp"
 
-#include <atomic>
-#include <cmath>
-#include <mutex>
-
 namespace run_training_test {
 
 using namespace troupe;

@@ -6,7 +6,6 @@
 #include "tools/train/compressed_size.hpp"
 
 #include <cmath>
-#include <cstdio>
 #include <optional>
 #include <random>
 

@@ -4,7 +4,6 @@
 
 #include "tools/sim/plots/plot_style.hpp"
 
-#include <filesystem>
 #include <string>
 #include <vector>
 

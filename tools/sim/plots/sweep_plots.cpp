@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
-#include <optional>
-#include <set>
 
 namespace troupe {
 

@@ -4,7 +4,6 @@
 #include "tools/sim/plots/plot_list.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <fmt/format.h>
 #include <map>
 #include <span>

@@ -9,7 +9,6 @@
 #include <boost/asio/post.hpp>
 
 #include <cstring>
-#include <deque>
 #include <thread>
 
 namespace link_test {

@@ -8,7 +8,6 @@
 
 #include <array>
 #include <fcntl.h>
-#include <numeric>
 #include <random>
 #include <sys/mman.h>
 #include <thread>

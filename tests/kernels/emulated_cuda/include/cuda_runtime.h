@@ -3,7 +3,6 @@
 // the language and of the runtime as Troupe uses, executed by the emulator (emulator.hpp).
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
