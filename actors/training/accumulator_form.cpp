@@ -121,13 +121,6 @@ expected<void> check_sparse(const accumulator_form& form, wire::IndexedSlices::R
 
 } // namespace
 
-expected<reduction> parse_reduction(std::string_view name) {
-  if (name == "MEAN") return reduction::mean;
-  if (name == "SUM") return reduction::sum;
-  return fail(errc::invalid_argument,
-              fmt::format("no reduction '{}'; there are MEAN and SUM", name));
-}
-
 expected<void> check_gradient(const accumulator_form& form, wire::Gradient::Reader gradient,
                               const shape* accumulated) {
   using layout = accumulator_form::layout;

@@ -19,9 +19,6 @@ enum class reduction : uint8_t {
   sum,
 };
 
-/// The reduction called "MEAN" or "SUM". Errors: invalid_argument for any other name.
-[[nodiscard]] expected<reduction> parse_reduction(std::string_view name);
-
 /// The gradients that an accumulator accepts.
 struct accumulator_form {
   enum class layout : uint8_t { dense, sparse };
