@@ -58,8 +58,8 @@ int main(int argument_count, char** arguments) {
   auto bytes = argument_count > 1 ? std::strtoull(arguments[1], nullptr, 10) : 1ULL << 30;
   auto count = static_cast<int64_t>(bytes / sizeof(float));
   auto on = need(cuda::context::create(0));
-  auto properties = need(cuda::properties_of(0));
-  std::printf("%s, %lld f32\n", properties.name.c_str(), static_cast<long long>(count));
+  auto name = need(cuda::device_name(0));
+  std::printf("%s, %lld f32\n", name.c_str(), static_cast<long long>(count));
 
   auto arrays = random_tensors(on, 3, count); // the variable, m and v
   auto gradients = random_tensors(on, 8, count);

@@ -333,8 +333,8 @@ private:
 
 expected<std::shared_ptr<compute_device>> open_cuda_device(int index, uint32_t streams) {
   TROUPE_ASSERT(streams > 0);
-  auto properties = cuda::properties_of(index);
-  if (!properties) return tl::unexpected<error>(properties.error());
+  auto name = cuda::device_name(index);
+  if (!name) return tl::unexpected<error>(name.error());
   if (auto joined = cuda::join_peers(index); !joined) return tl::unexpected<error>(joined.error());
   auto probe = cuda::stream::create(index);
   if (!probe) return tl::unexpected<error>(probe.error());
@@ -344,8 +344,8 @@ expected<std::shared_ptr<compute_device>> open_cuda_device(int index, uint32_t s
     if (!stream) return tl::unexpected<error>(stream.error());
     opened.push_back(std::move(*stream));
   }
-  return std::make_shared<gpu_device>(fmt::format("gpu:{} ({})", index, properties->name),
-                                      std::move(*probe), std::move(opened));
+  return std::make_shared<gpu_device>(fmt::format("gpu:{} ({})", index, *name), std::move(*probe),
+                                      std::move(opened));
 }
 
 } // namespace troupe

@@ -131,7 +131,7 @@ expected<int> device_count() {
   return count;
 }
 
-expected<device_properties> properties_of(int device_index) {
+expected<std::string> device_name(int device_index) {
   auto count = device_count();
   if (!count) return tl::unexpected(count.error());
   if (device_index < 0 || device_index >= *count)
@@ -140,8 +140,7 @@ expected<device_properties> properties_of(int device_index) {
                                    + " GPUs (CUDA_VISIBLE_DEVICES may hide some)");
   cudaDeviceProp found{};
   TROUPE_TRY_CUDA(cudaGetDeviceProperties(&found, device_index));
-  return device_properties{found.name, found.major, found.minor, found.multiProcessorCount,
-                           found.totalGlobalMem};
+  return std::string{found.name};
 }
 
 expected<void> join_peers(int device_index) {

@@ -23,12 +23,11 @@ TEST_SUITE("kernels/cuda/runtime") {
   TEST_CASE("devices have names and memory, and a device that is not there is named") {
     auto count = cuda::device_count();
     REQUIRE(count);
-    auto first = cuda::properties_of(0);
+    auto first = cuda::device_name(0);
     REQUIRE(first);
-    CHECK(!first->name.empty());
-    CHECK(first->compute_major >= 8);
+    CHECK(!first->empty());
     CHECK(cuda::memory_of(0)->total_bytes >= cuda::memory_of(0)->free_bytes);
-    auto none = cuda::properties_of(*count);
+    auto none = cuda::device_name(*count);
     REQUIRE(!none);
     CHECK(none.error().code == errc::not_found);
     CHECK(none.error().message.find("gpu:" + std::to_string(*count)) != std::string::npos);

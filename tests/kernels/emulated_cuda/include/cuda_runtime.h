@@ -137,10 +137,6 @@ using cudaGraphExec_t = CUgraphExec_st*;
 
 struct cudaDeviceProp {
   char name[256];
-  int major;
-  int minor;
-  int multiProcessorCount;
-  size_t totalGlobalMem;
 };
 
 enum cudaMemcpyKind { cudaMemcpyDefault = 4 };
