@@ -161,20 +161,6 @@ std::vector<double> recorded_run::step_seconds() const {
   return seconds;
 }
 
-uint64_t recorded_run::time_count() const {
-  uint64_t count = 0;
-  for (const auto& of_replica : times)
-    count += of_replica.size();
-  return count;
-}
-
-uint64_t recorded_run::at_least_count() const {
-  uint64_t count = 0;
-  for (const auto& of_replica : times)
-    count += static_cast<uint64_t>(std::ranges::count(of_replica, true, &recorded_time::at_least));
-  return count;
-}
-
 expected<recorded_run> read_ledger(std::string_view text, const std::string& name) {
   auto entries = entries_of(text, name);
   if (!entries) return tl::unexpected<error>(entries.error());

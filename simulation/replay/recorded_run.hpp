@@ -37,10 +37,6 @@ struct recorded_run {
 
   /// How long each step took.
   [[nodiscard]] std::vector<double> step_seconds() const;
-
-  /// All times, and the times that a replica took at least.
-  [[nodiscard]] uint64_t time_count() const;
-  [[nodiscard]] uint64_t at_least_count() const;
 };
 
 /// Reads what `ledger_file` writes. A last line that is cut off counts for nothing.
