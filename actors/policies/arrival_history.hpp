@@ -41,8 +41,7 @@ struct arrival_row {
 class arrival_history {
 public:
   /// @param window Steps that a mean is made of. @param memory Steps that are remembered.
-  explicit arrival_history(uint32_t window = 20, uint32_t memory = 100)
-    : window_(window), memory_(memory) {}
+  arrival_history(uint32_t window, uint32_t memory) : window_(window), memory_(memory) {}
 
   /// A step is over.
   void add(const step_record& step);

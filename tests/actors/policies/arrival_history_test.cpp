@@ -29,7 +29,7 @@ contribution contribution_of(uint32_t replica, uint64_t local_step, job_time arr
 
 TEST_SUITE("actors/policies/arrival_history") {
   TEST_CASE("the time to the k-th gradient is the mean over steps, whichever replica gave it") {
-    arrival_history seen;
+    arrival_history seen{20, 100};
     auto first = step_of(0, 0s, 3s);
     first.accepted
       = {contribution_of(2, 0, 1s), contribution_of(0, 0, 2s), contribution_of(1, 0, 3s)};
@@ -42,7 +42,7 @@ TEST_SUITE("actors/policies/arrival_history") {
   }
 
   TEST_CASE("a gradient that its step did not wait for completes the row when it comes") {
-    arrival_history seen;
+    arrival_history seen{20, 100};
     auto first = step_of(0, 0s, 1s);
     first.accepted = {contribution_of(0, 0, 1s), contribution_of(1, 0, 1s)};
     seen.add(first);
@@ -56,7 +56,7 @@ TEST_SUITE("actors/policies/arrival_history") {
   }
 
   TEST_CASE("one that was busy when a step began is taken for as late as it always is") {
-    arrival_history seen;
+    arrival_history seen{20, 100};
     auto first = step_of(0, 0s, 1s);
     first.accepted = {contribution_of(0, 0, 1s)};
     auto second = step_of(1, 1s, 2s);
@@ -70,7 +70,7 @@ TEST_SUITE("actors/policies/arrival_history") {
   }
 
   TEST_CASE("a replica that was told to stop may have been done a moment later") {
-    arrival_history seen;
+    arrival_history seen{20, 100};
     auto first = step_of(0, 0s, 3s);
     first.accepted = {contribution_of(0, 0, 1s), contribution_of(1, 0, 3s)};
     first.cancelled = {contribution_of(2, 0, 3s)};
@@ -79,7 +79,7 @@ TEST_SUITE("actors/policies/arrival_history") {
   }
 
   TEST_CASE("steps that have seen the k-th gradient count, and of those the newest") {
-    arrival_history seen{2};
+    arrival_history seen{2, 100};
     for (uint64_t i = 0; i < 4; ++i) {
       job_time began = 10s * i;
       auto step = step_of(i, began, began + 5s);
@@ -107,7 +107,7 @@ TEST_SUITE("actors/policies/arrival_history") {
   }
 
   TEST_CASE("replicas that are gone are left out") {
-    arrival_history seen;
+    arrival_history seen{20, 100};
     auto step = step_of(0, 0s, 9s);
     step.accepted
       = {contribution_of(0, 0, 1s), contribution_of(1, 0, 9s), contribution_of(2, 0, 2s)};
