@@ -4,6 +4,7 @@
 
 #include "actors/gpu/cuda_device.hpp"
 #include "kernels/cuda/check.cuh"
+#include "kernels/cuda/loaded_library.hpp"
 
 #include <nccl.h>
 
@@ -11,7 +12,6 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstring>
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <iterator>
 #include <memory>
@@ -42,38 +42,26 @@ struct nccl_functions {
   decltype(&ncclGetLastError) last_error = nullptr;
 };
 
-template <class Function>
-bool find(void* library, const char* name, Function& found) {
-  found = reinterpret_cast<Function>(::dlsym(library, name));
-  return found != nullptr;
-}
-
 expected<nccl_functions> load() {
   const std::string name = "libnccl.so." + std::to_string(NCCL_MAJOR);
-  void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr)
-    library = ::dlopen((TROUPE_NCCL_LIBRARIES "/" + name).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr)
-    return fail(errc::resource,
-                fmt::format("NCCL cannot be loaded: {}; install it, or add its folder to "
-                            "LD_LIBRARY_PATH",
-                            ::dlerror()));
+  auto library = cuda::loaded_library::open("NCCL", name, TROUPE_NCCL_LIBRARIES);
+  if (!library) return tl::unexpected<error>(library.error());
   nccl_functions found;
-  if (find(library, "ncclGetUniqueId", found.get_unique_id)
-      && find(library, "ncclCommInitRankConfig", found.init)
-      && find(library, "ncclCommGetAsyncError", found.get_async_error)
-      && find(library, "ncclCommFinalize", found.finalize)
-      && find(library, "ncclCommDestroy", found.destroy)
-      && find(library, "ncclCommAbort", found.abort)
-      && find(library, "ncclGroupStart", found.group_start)
-      && find(library, "ncclGroupEnd", found.group_end)
-      && find(library, "ncclAllReduce", found.all_reduce)
-      && find(library, "ncclAllGather", found.all_gather)
-      && find(library, "ncclReduceScatter", found.reduce_scatter)
-      && find(library, "ncclBroadcast", found.broadcast)
-      && find(library, "ncclGetErrorString", found.error_string)
-      && find(library, "ncclGetLastError", found.last_error))
-    return found; // never unloaded: its threads may live until the end of the process
+  if (library->find("ncclGetUniqueId", found.get_unique_id)
+      && library->find("ncclCommInitRankConfig", found.init)
+      && library->find("ncclCommGetAsyncError", found.get_async_error)
+      && library->find("ncclCommFinalize", found.finalize)
+      && library->find("ncclCommDestroy", found.destroy)
+      && library->find("ncclCommAbort", found.abort)
+      && library->find("ncclGroupStart", found.group_start)
+      && library->find("ncclGroupEnd", found.group_end)
+      && library->find("ncclAllReduce", found.all_reduce)
+      && library->find("ncclAllGather", found.all_gather)
+      && library->find("ncclReduceScatter", found.reduce_scatter)
+      && library->find("ncclBroadcast", found.broadcast)
+      && library->find("ncclGetErrorString", found.error_string)
+      && library->find("ncclGetLastError", found.last_error))
+    return found;
   return fail(errc::resource, name + " lacks functions of NCCL 2.14 and later; install it anew");
 }
 

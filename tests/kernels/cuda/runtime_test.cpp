@@ -5,6 +5,7 @@
 #include "kernels/cuda/context.hpp"
 #include "kernels/cuda/device.hpp"
 #include "kernels/cuda/graph.hpp"
+#include "kernels/cuda/loaded_library.hpp"
 #include "kernels/cuda/memory.hpp"
 #include "kernels/cuda/row_copy.hpp"
 #include "kernels/math/elementwise.hpp"
@@ -34,6 +35,20 @@ TEST_SUITE("kernels/cuda/runtime") {
     auto nowhere = cuda::context::create(*count);
     REQUIRE(!nowhere);
     CHECK(nowhere.error().code == errc::not_found);
+  }
+
+  TEST_CASE("a library gives its functions by name, and one that cannot be loaded is named") {
+    auto library = cuda::loaded_library::open("the C library", "libc.so.6", "/nowhere");
+    REQUIRE(library);
+    int (*absolute)(int) = nullptr;
+    REQUIRE(library->find("abs", absolute));
+    CHECK(absolute(-3) == 3);
+    CHECK(!library->find("no_such_function", absolute));
+    auto none = cuda::loaded_library::open("Nothing", "libnothing.so.1", "/nowhere");
+    REQUIRE(!none);
+    CHECK(none.error().code == errc::resource);
+    CHECK(none.error().message.starts_with("Nothing cannot be loaded: /nowhere/libnothing.so.1: "));
+    CHECK(none.error().message.ends_with("; install it, or add its folder to LD_LIBRARY_PATH"));
   }
 
   TEST_CASE("tensors go to the device and come back") {
