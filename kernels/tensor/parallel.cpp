@@ -14,22 +14,6 @@ sum_pair operator+(const sum_pair& a, const sum_pair& b) {
   return {a[0] + b[0], a[1] + b[1]};
 }
 
-template <class Sum>
-Sum sum_in_halves(size_t count, const void* body,
-                  Sum (*call)(const void* body, size_t begin, size_t end)) {
-  if (count == 0) return Sum{};
-  if (count <= sum_chunk_elements) return call(body, 0, count);
-  size_t chunks = (count - 1) / sum_chunk_elements + 1;
-  // Deterministic: the range is always halved down to one chunk, whichever threads do the halves.
-  return tbb::parallel_deterministic_reduce(
-    tbb::blocked_range<size_t>{0, chunks, 1}, Sum{},
-    [&](const tbb::blocked_range<size_t>& range, const Sum& sum) {
-      size_t begin = range.begin() * sum_chunk_elements;
-      return sum + call(body, begin, std::min(count, range.end() * sum_chunk_elements));
-    },
-    [](const Sum& a, const Sum& b) { return a + b; });
-}
-
 } // namespace
 
 void run_chunks(const context& on, size_t count, const void* body,
@@ -43,14 +27,19 @@ void run_chunks(const context& on, size_t count, const void* body,
   });
 }
 
-double sum_of_chunks(size_t count, const void* body,
-                     double (*call)(const void* body, size_t begin, size_t end)) {
-  return sum_in_halves(count, body, call);
-}
-
 sum_pair sums_of_chunks(size_t count, const void* body,
                         sum_pair (*call)(const void* body, size_t begin, size_t end)) {
-  return sum_in_halves(count, body, call);
+  if (count == 0) return sum_pair{};
+  if (count <= sum_chunk_elements) return call(body, 0, count);
+  size_t chunks = (count - 1) / sum_chunk_elements + 1;
+  // Deterministic: the range is always halved down to one chunk, whichever threads do the halves.
+  return tbb::parallel_deterministic_reduce(
+    tbb::blocked_range<size_t>{0, chunks, 1}, sum_pair{},
+    [&](const tbb::blocked_range<size_t>& range, const sum_pair& sum) {
+      size_t begin = range.begin() * sum_chunk_elements;
+      return sum + call(body, begin, std::min(count, range.end() * sum_chunk_elements));
+    },
+    [](const sum_pair& a, const sum_pair& b) { return a + b; });
 }
 
 } // namespace troupe::cpu::detail

@@ -30,9 +30,6 @@ namespace detail {
 void run_chunks(const context& on, size_t count, const void* body,
                 void (*call)(const void* body, size_t begin, size_t end));
 
-double sum_of_chunks(size_t count, const void* body,
-                     double (*call)(const void* body, size_t begin, size_t end));
-
 sum_pair sums_of_chunks(size_t count, const void* body,
                         sum_pair (*call)(const void* body, size_t begin, size_t end));
 
@@ -50,21 +47,21 @@ void parallel_chunks(const context& on, size_t count, const Body& body) {
   });
 }
 
-/// The sum of `body(begin, end)` over chunks that cover [0, count), shared between cores like
+/// The two sums of `body(begin, end)` over chunks that cover [0, count), shared between cores like
 /// `parallel_chunks`. Chunks and order of additions depend on `count` alone, not even on a context.
-template <class Body>
-[[nodiscard]] double parallel_sum(size_t count, const Body& body) {
-  return detail::sum_of_chunks(count, &body, [](const void* erased, size_t begin, size_t end) {
-    return (*static_cast<const Body*>(erased))(begin, end);
-  });
-}
-
-/// Two sums in one pass, each as that of `parallel_sum`.
 template <class Body>
 [[nodiscard]] sum_pair parallel_sums(size_t count, const Body& body) {
   return detail::sums_of_chunks(count, &body, [](const void* erased, size_t begin, size_t end) {
     return (*static_cast<const Body*>(erased))(begin, end);
   });
+}
+
+/// One sum, as each of `parallel_sums`.
+template <class Body>
+[[nodiscard]] double parallel_sum(size_t count, const Body& body) {
+  return parallel_sums(count, [&body](size_t begin, size_t end) {
+    return sum_pair{body(begin, end), 0};
+  })[0];
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)

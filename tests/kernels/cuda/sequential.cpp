@@ -9,19 +9,15 @@ namespace troupe::cpu::detail {
 
 namespace {
 
-template <class Sum>
-Sum sum_in_halves(size_t begin, size_t end, size_t count, const void* body,
-                  Sum (*call)(const void* body, size_t begin, size_t end)) {
-  if (begin == end) return Sum{};
+sum_pair sum_in_halves(size_t begin, size_t end, size_t count, const void* body,
+                       sum_pair (*call)(const void* body, size_t begin, size_t end)) {
+  if (begin == end) return {};
   if (end - begin == 1)
     return call(body, begin * sum_chunk_elements, std::min(count, end * sum_chunk_elements));
   size_t middle = begin + (end - begin) / 2;
   auto first = sum_in_halves(begin, middle, count, body, call);
   auto second = sum_in_halves(middle, end, count, body, call);
-  if constexpr (std::is_same_v<Sum, double>)
-    return first + second;
-  else
-    return {first[0] + second[0], first[1] + second[1]};
+  return {first[0] + second[0], first[1] + second[1]};
 }
 
 size_t chunks_of(size_t count) {
@@ -33,11 +29,6 @@ size_t chunks_of(size_t count) {
 void run_chunks(const context&, size_t count, const void* body,
                 void (*call)(const void* body, size_t begin, size_t end)) {
   if (count > 0) call(body, 0, count);
-}
-
-double sum_of_chunks(size_t count, const void* body,
-                     double (*call)(const void* body, size_t begin, size_t end)) {
-  return sum_in_halves(0, chunks_of(count), count, body, call);
 }
 
 sum_pair sums_of_chunks(size_t count, const void* body,
