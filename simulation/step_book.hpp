@@ -75,8 +75,7 @@ private:
     }
   }
 
-  // Where replicas are cancelled, one that was done at the same moment as the last that was needed
-  // is told to stop and has its gradient dropped: that is one gradient, and it is in the books.
+  // A replica that was told to stop has been counted before: see `work_account::add_stale`.
   void add_stale(const contribution& gradient) {
     if (cancels_)
       --report_.cancelled;

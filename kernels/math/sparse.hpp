@@ -52,9 +52,8 @@ struct row_order {
   }
 };
 
-/// Sparse gradients, and how they become one: the rows of each index added up in order, each
-/// widened to the variable's type T first, then sum / divisor * scale, each operation rounded to T,
-/// and at last cut to [-limit, limit].
+/// Sparse gradients, and how they become one: the rows of each index are added up in order and
+/// become one row, as the sources of a `gradient_sum` become one array.
 struct sparse_sum {
   std::span<const row_source> sources;
   row_order order;

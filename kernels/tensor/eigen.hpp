@@ -68,9 +68,8 @@ template <class T>
   return detail::map_vector<T>(static_cast<T*>(from.mutable_data()), from);
 }
 
-/// The elements of a tensor, whatever its strides; valid while the tensor's memory is.
-/// Errors: throws `failure` with type_mismatch unless `dtype_of<T> == type()`, invalid_argument
-/// unless rank() == 2, failed_precondition for elements that do not lie on the host.
+/// Like `vector_of`, for a tensor of rank 2.
+/// Errors: as `vector_of`; invalid_argument unless rank() == 2.
 template <class T>
 [[nodiscard]] matrix_map<const T> matrix_of(const tensor& from) {
   return detail::map_matrix<T>(static_cast<const T*>(from.data()), from);
