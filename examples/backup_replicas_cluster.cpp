@@ -3,7 +3,6 @@
 // waits for all replicas, then for all but one.
 //
 //   troupe launch -n 4 --ps 1 -- backup_replicas_cluster
-#include "messages/errors/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster/server.hpp"
 #include "strategies/jobs/exit_codes.hpp"
@@ -76,10 +75,5 @@ int take_part() {
 } // namespace
 
 int main() {
-  try {
-    return take_part();
-  } catch (const failure& failed) {
-    std::fprintf(stderr, "%s\n", failed.what());
-    return static_cast<int>(exit_code_of(failed.reason().code));
-  }
+  return run_main(take_part);
 }

@@ -147,10 +147,5 @@ int main(int count, char** arguments) {
     std::fprintf(stderr, "coordinated_language_model FILE: give a text of at least 1000 bytes\n");
     return 2;
   }
-  try {
-    return take_part(text);
-  } catch (const failure& failed) {
-    std::fprintf(stderr, "coordinated_language_model: %s\n", failed.what());
-    return static_cast<int>(exit_code_of(failed.reason().code));
-  }
+  return run_main([&] { return take_part(text); }, "coordinated_language_model");
 }

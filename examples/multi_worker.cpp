@@ -9,7 +9,6 @@
 #include "kernels/tensor/change.hpp"
 #include "kernels/tensor/crc32c.hpp"
 #include "kernels/tensor/random.hpp"
-#include "messages/errors/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster/server.hpp"
 #include "strategies/data/dataset_from_tensors.hpp"
@@ -106,10 +105,5 @@ int take_part() {
 } // namespace
 
 int main() {
-  try {
-    return take_part();
-  } catch (const failure& failed) {
-    std::fprintf(stderr, "%s\n", failed.what());
-    return static_cast<int>(exit_code_of(failed.reason().code));
-  }
+  return run_main(take_part);
 }

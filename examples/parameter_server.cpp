@@ -117,10 +117,5 @@ int take_part() {
 } // namespace
 
 int main() {
-  try {
-    return take_part();
-  } catch (const failure& failed) {
-    std::fprintf(stderr, "parameter_server: %s\n", failed.what());
-    return static_cast<int>(exit_code_of(failed.reason().code));
-  }
+  return run_main(take_part, "parameter_server");
 }

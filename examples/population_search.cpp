@@ -140,11 +140,8 @@ void take_part() {
 } // namespace
 
 int main() {
-  try {
+  return run_main([] {
     take_part();
     return 0;
-  } catch (const failure& failed) {
-    std::fprintf(stderr, "%s\n", failed.what());
-    return static_cast<int>(exit_code_of(failed.reason().code));
-  }
+  });
 }

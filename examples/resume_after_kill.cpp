@@ -3,7 +3,6 @@
 // starts it again it goes on from there. In its first attempt the chief's process kills itself.
 //
 //   troupe launch -n 3 --ps 1 --restart 1 -- resume_after_kill NEW_FOLDER
-#include "messages/errors/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster/server.hpp"
 #include "strategies/jobs/checkpoint_saver_hook.hpp"
@@ -83,10 +82,5 @@ int main(int count, char** arguments) {
     std::fprintf(stderr, "usage: resume_after_kill FOLDER\n");
     return 2;
   }
-  try {
-    return take_part(arguments[1]);
-  } catch (const failure& failed) {
-    std::fprintf(stderr, "%s\n", failed.what());
-    return static_cast<int>(exit_code_of(failed.reason().code));
-  }
+  return run_main([&] { return take_part(arguments[1]); });
 }

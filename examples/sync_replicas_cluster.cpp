@@ -6,7 +6,6 @@
 //   mpirun -n 4 sync_replicas_cluster
 //   torchrun --no_python --nproc_per_node 4 sync_replicas_cluster
 //   TF_CONFIG='{"cluster": {...}, "task": {...}}' sync_replicas_cluster     once for each task
-#include "messages/errors/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster/server.hpp"
 #include "strategies/jobs/exit_codes.hpp"
@@ -76,10 +75,5 @@ int take_part() {
 } // namespace
 
 int main() {
-  try {
-    return take_part();
-  } catch (const failure& failed) {
-    std::fprintf(stderr, "%s\n", failed.what());
-    return static_cast<int>(exit_code_of(failed.reason().code));
-  }
+  return run_main(take_part);
 }

@@ -2,6 +2,11 @@
 // The exit codes in words.
 #include "strategies/jobs/exit_codes.hpp"
 
+#include "messages/errors/failure.hpp"
+
+#include <cstdio>
+#include <fmt/format.h>
+
 namespace troupe {
 
 exit_code exit_code_of(errc failure) {
@@ -27,6 +32,16 @@ exit_code exit_code_of(const job_report& report) {
   if (!report.failure) return exit_code::finished;
   auto is_formed = report.has_begun || !is_about_others(report.failure->code);
   return is_formed ? exit_code_of(report.failure->code) : exit_code::no_cluster;
+}
+
+int run_main(const std::function<int()>& body, std::string_view program) {
+  try {
+    return body();
+  } catch (const failure& failed) {
+    auto line = fmt::format("{}{}{}\n", program, program.empty() ? "" : ": ", failed.what());
+    std::fputs(line.c_str(), stderr);
+    return static_cast<int>(exit_code_of(failed.reason().code));
+  }
 }
 
 std::string exit_codes_text() {

@@ -6,14 +6,15 @@
 #include "messages/errors/errc.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 
 namespace troupe {
 
 /// Schedulers and scripts see nothing of a job but this number, so each stands for one reaction of
 /// theirs. `troupe` ends with one, and so does a program if its `main` returns it:
-/// `static_cast<int>(exit_code_of(report))`, or `exit_code_of(failed.reason().code)` for a
-/// `failure` that it caught.
+/// `static_cast<int>(exit_code_of(report))`, or the result of `run_main`.
 enum class exit_code : uint8_t {
   finished = 0,       ///< The job did all its steps.
   user_error = 1,     ///< Code of the trainer or the model failed, or the disk.
@@ -39,6 +40,13 @@ enum class exit_code : uint8_t {
 
 /// The code for a job that has ended: `no_cluster` if it had not begun for want of others.
 [[nodiscard]] exit_code exit_code_of(const job_report& report);
+
+/// For a `main` that may meet a `failure`: runs `body`, and says on one line of standard error why
+/// it failed.
+/// @param program Begins the line, "NAME: "; without a name the line is the reason alone.
+/// @returns For `main`: the result of `body`, or the code of the `failure` that it threw.
+/// Errors: any other exception passes.
+[[nodiscard]] int run_main(const std::function<int()>& body, std::string_view program = {});
 
 /// The table of exit codes, one line each, for `--help`.
 [[nodiscard]] std::string exit_codes_text();

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: the numbers that scripts rely on do not move. Method: write them out.
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 #include "tests/doctest.hpp"
+#include "tests/taken_output.hpp"
 
 #include <csignal>
+#include <stdexcept>
 #include <string>
 
 namespace exit_codes_test {
@@ -31,6 +34,19 @@ TEST_SUITE("strategies/jobs/exit_codes") {
     CHECK(exit_code_of(errc::unavailable) == exit_code::lost_peer);
     CHECK(exit_code_of(errc::stalled) == exit_code::stalled);
     CHECK(exit_code_of(errc::deadline_exceeded) == exit_code::stalled);
+  }
+
+  TEST_CASE("a main ends with its own code, or with that of the failure that it names") {
+    auto fails = []() -> int { throw_failure(errc::unavailable, "worker:1 is gone"); };
+    test::taken_output output;
+    CHECK(run_main([] { return 7; }) == 7);
+    CHECK(output.said().empty());
+    CHECK(run_main(fails) == static_cast<int>(exit_code::lost_peer));
+    CHECK(output.said() == "worker:1 is gone\n");
+    CHECK(run_main(fails, "trainer") == static_cast<int>(exit_code::lost_peer));
+    CHECK(output.said() == "worker:1 is gone\ntrainer: worker:1 is gone\n");
+    auto throws = []() -> int { throw std::logic_error{"a bug"}; };
+    CHECK_THROWS_AS(static_cast<void>(run_main(throws)), std::logic_error);
   }
 
   TEST_CASE("explains each number on a line of its own") {

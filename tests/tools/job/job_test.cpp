@@ -5,11 +5,11 @@
 #include "messages/errors/throw_failure.hpp"
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
+#include "tests/taken_output.hpp"
 #include "tools/job/job.hpp"
 
 #include <array>
 #include <csignal>
-#include <fcntl.h>
 #include <filesystem>
 #include <functional>
 #include <limits>
@@ -24,31 +24,6 @@ namespace job_test {
 using namespace troupe;
 
 namespace {
-
-/// Takes what is written to a standard stream, for as long as it is there.
-class taken_output {
-public:
-  explicit taken_output(int stream = STDERR_FILENO) : stream_(stream), before_(::dup(stream)) {
-    int file = ::open((folder_ / "said").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-    ::dup2(file, stream_);
-    ::close(file);
-  }
-
-  ~taken_output() {
-    ::dup2(before_, stream_);
-    ::close(before_);
-  }
-
-  taken_output(const taken_output&) = delete;
-  taken_output& operator=(const taken_output&) = delete;
-
-  [[nodiscard]] std::string said() const { return test::content(folder_ / "said"); }
-
-private:
-  test::scratch_folder folder_;
-  int stream_;
-  int before_;
-};
 
 /// The command line of a job with a folder of its own.
 struct arguments {
@@ -76,7 +51,7 @@ constexpr int bad_checkpoint = 6;
 TEST_SUITE("tools/job/job") {
   TEST_CASE("calls for the body are refused before it and after it") {
     arguments given;
-    taken_output output;
+    test::taken_output output;
     job job{given.words.size(), given.words.data()};
     auto all_are_refused = [&](const std::string& when) {
       auto line = [&](const std::string& name) {
@@ -112,7 +87,7 @@ TEST_SUITE("tools/job/job") {
           text_pair{"--twice", "there are two options --twice: the program must give its own"},
           text_pair{"--", "the program's option '--' has no name for an option: "}}) {
       arguments given;
-      taken_output output;
+      test::taken_output output;
       job job{given.words.size(), given.words.data()};
       std::string place;
       job.option("--twice", "WORD", "", place);
@@ -124,7 +99,7 @@ TEST_SUITE("tools/job/job") {
 
   TEST_CASE("a default that a file could not give back is refused before the run") {
     auto refuses = [](auto value, const std::string& line) {
-      taken_output output;
+      test::taken_output output;
       arguments given;
       job job{given.words.size(), given.words.data()};
       job.option("--limit", "NUMBER", "", value);
@@ -135,7 +110,7 @@ TEST_SUITE("tools/job/job") {
     refuses(std::numeric_limits<uint64_t>::max(), "a whole number from 0 to ");
     refuses(std::numeric_limits<double>::infinity(), "a number from ");
     refuses(std::numeric_limits<double>::quiet_NaN(), "a number from ");
-    taken_output output;
+    test::taken_output output;
     arguments given;
     job endless{given.words.size(),
                 given.words.data(),
@@ -160,7 +135,7 @@ TEST_SUITE("tools/job/job") {
   }
 
   TEST_CASE("a command line that was refused before the run ends it, with one line") {
-    taken_output output;
+    test::taken_output output;
     std::array words{"trainer", "--steps", "many"};
     job job{words.size(), words.data()};
     auto found = job.find_cluster();
@@ -172,7 +147,7 @@ TEST_SUITE("tools/job/job") {
 
   TEST_CASE("a job that finds its cluster first still has the options of the command line") {
     arguments given;
-    taken_output output;
+    test::taken_output output;
     uint64_t width = 3;
     std::array words{"trainer", "--width", "5", "--run-dir", given.run.c_str()};
     job job{words.size(), words.data()};
@@ -184,7 +159,7 @@ TEST_SUITE("tools/job/job") {
   }
 
   TEST_CASE("a job that finds its cluster first still answers --help") {
-    taken_output answer{STDOUT_FILENO};
+    test::taken_output answer{STDOUT_FILENO};
     std::array words{"trainer", "--help", "--cluster", "chief"};
     job job{words.size(), words.data()};
     REQUIRE(job.find_cluster());
@@ -196,7 +171,7 @@ TEST_SUITE("tools/job/job") {
   TEST_CASE("a job runs once, and not within another; the next one runs after it") {
     arguments given;
     arguments other;
-    taken_output output;
+    test::taken_output output;
     job first{given.words.size(), given.words.data()};
     job second{other.words.size(), other.words.data()};
     job third{other.words.size(), other.words.data()};
@@ -217,7 +192,7 @@ TEST_SUITE("tools/job/job") {
   TEST_CASE("a body that throws before it trains ends the job with the code of its error") {
     auto code_of = [](const std::function<void()>& body) {
       arguments given;
-      taken_output output;
+      test::taken_output output;
       job job{given.words.size(), given.words.data()};
       auto code = job.run(body);
       CHECK(output.said().ends_with("trainer: no data\n"));
@@ -235,7 +210,7 @@ TEST_SUITE("tools/job/job") {
 
   TEST_CASE("a checkpoint is to blame only for errors of the training that was given it") {
     arguments given;
-    taken_output output;
+    test::taken_output output;
     auto train = [](job& job, int64_t elements) {
       auto weights = job.strategy().make_variable("w", zeros({elements}));
       auto optimizer = job.optimizer(rules::sgd{});
@@ -266,7 +241,7 @@ TEST_SUITE("tools/job/job") {
     static volatile std::sig_atomic_t taken = 0;
     auto before = std::signal(SIGTERM, [](int) { taken = taken + 1; });
     arguments given;
-    taken_output output;
+    test::taken_output output;
     job job{given.words.size(), given.words.data()};
     CHECK(job.run([] {}) == 0);
     std::raise(SIGTERM);
