@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tools of the tests of operations: arrays with guards at both ends, fills, and comparisons.
+// Tools of the tests of operations: arrays with guards at both ends, fills, comparisons, and the
+// context of the twins that others are compared with.
 #pragma once
 
+#include "kernels/tensor/context.hpp"
 #include "tests/doctest.hpp"
 
 #include <cmath>
@@ -15,9 +17,18 @@
 
 namespace troupe::test {
 
+/// For the plain twins.
+inline const reference::context plain;
+
 /// Sizes around the widths of vectors and of blocks, odd ones, and several chunks of a parallel
 /// loop.
 inline constexpr size_t sizes[] = {0, 1, 7, 31, 32, 33, 255, 256, 257, 1009, 16384, 16385, 100003};
+
+/// The size of a matrix.
+struct extents {
+  size_t rows;
+  size_t columns;
+};
 
 /// An array between canary words; it checks when it goes that nothing was written beyond its ends.
 template <class T>
@@ -95,6 +106,10 @@ guarded<T> extreme(size_t count, uint64_t seed) {
     value = values[engine() % std::size(values)];
   return result;
 }
+
+/// A function that fills an array: `normal<T>`, `extreme<T>`.
+template <class T>
+using array_maker = guarded<T> (*)(size_t count, uint64_t seed);
 
 /// True if both are the same number bit for bit, or both NaN (its payload is not promised).
 template <class T>

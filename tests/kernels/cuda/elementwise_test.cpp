@@ -11,11 +11,6 @@ using namespace troupe::test;
 
 namespace {
 
-const reference::context plain;
-
-template <class T>
-using array_maker = guarded<T> (*)(size_t count, uint64_t seed);
-
 template <class T, class Plain, class Gpu>
 void compare(const char* what, Plain with_reference, Gpu with_gpu) {
   for (auto make : {array_maker<T>{normal<T>}, array_maker<T>{extreme<T>}})

@@ -13,8 +13,6 @@ using namespace troupe::test;
 
 namespace {
 
-const reference::context plain;
-
 tensor normal_tensor(shape extents, uint64_t seed) {
   tensor result{dtype::f32, std::move(extents)};
   auto drawn = normal<float>(result.element_count(), seed);

@@ -23,7 +23,6 @@ using namespace troupe::test;
 
 namespace {
 
-const reference::context plain;
 const cpu::context fast;
 
 constexpr size_t row_counts[] = {0, 1, 15, 17, 40};

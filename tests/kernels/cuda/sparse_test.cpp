@@ -14,7 +14,6 @@ using namespace troupe::test;
 
 namespace {
 
-const reference::context plain;
 constexpr size_t table_rows = 50;
 
 const update_rule row_wise_rules[] = {rules::sgd{},      rules::momentum{.weight_decay = 0.1},

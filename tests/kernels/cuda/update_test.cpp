@@ -7,6 +7,7 @@
 #include "kernels/updates/update.hpp"
 #include "tests/kernels/closeness.hpp"
 #include "tests/kernels/cuda/device_arrays.hpp"
+#include "tests/kernels/updates/exact_rules.hpp"
 
 #include <set>
 
@@ -15,29 +16,7 @@ using namespace troupe::test;
 
 namespace {
 
-const reference::context plain;
 const cpu::context fast;
-
-const update_rule exact_rules[] = {
-  rules::sgd{.learning_rate = 0.1},
-  rules::sgd{.learning_rate = 0.1, .weight_decay = 0.01},
-  rules::momentum{.learning_rate = 0.1, .decay = 0.9},
-  rules::momentum{.learning_rate = 0.1, .decay = 0.9, .nesterov = true, .weight_decay = 0.01},
-  rules::adagrad{.learning_rate = 0.1},
-  rules::rmsprop{.momentum = 0.5},
-  rules::centered_rmsprop{.momentum = 0.5, .epsilon = 10},
-  rules::adadelta{},
-  rules::adam{.step = 1},
-  rules::adam{.learning_rate = 0.01, .step = 1000},
-  rules::adamw{.step = 2},
-  rules::adamax{.step = 2},
-  rules::nadam{.step = 1000},
-  rules::ftrl{.l1 = 0.5, .l2 = 0.1, .l2_shrinkage = 0.1, .beta = 0.1},
-  rules::lars{},
-  rules::lars{.weight_decay = 0, .epsilon = 0.1, .nesterov = true},
-  rules::lamb{.step = 1},
-  rules::lamb{.weight_decay = 0.01, .step = 1000},
-};
 
 /// Gradients of several types, here and on the device.
 struct sources {

@@ -15,7 +15,6 @@ using namespace troupe::test;
 
 namespace {
 
-const reference::context plain;
 const cpu::context fast;
 
 constexpr activation kinds[] = {activation::tanh, activation::relu, activation::sigmoid,
@@ -40,9 +39,6 @@ guarded<T> ramp(size_t count, uint64_t) {
     result[i] = static_cast<T>(-12 + 24.0 * static_cast<double>(i) / static_cast<double>(count));
   return result;
 }
-
-template <class T>
-using array_maker = guarded<T> (*)(size_t count, uint64_t seed);
 
 template <class T>
 float value_of(activation kind, T x) {

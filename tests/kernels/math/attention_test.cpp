@@ -16,7 +16,6 @@ using namespace troupe::test;
 
 namespace {
 
-const reference::context plain;
 const cpu::context fast;
 
 constexpr attention_form cases[]

@@ -15,7 +15,6 @@ using namespace troupe::test;
 
 namespace {
 
-const reference::context plain;
 const cpu::context fast{.grain_elements = 4096};
 
 float oracle(float16 value) {

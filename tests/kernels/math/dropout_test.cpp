@@ -11,7 +11,6 @@ using namespace troupe::test;
 
 namespace {
 
-const reference::context plain;
 const cpu::context fast;
 
 /// A long array of ones after dropout.

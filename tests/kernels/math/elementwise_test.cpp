@@ -11,11 +11,7 @@ using namespace troupe::test;
 
 namespace {
 
-const reference::context plain;
 const cpu::context fast{.grain_elements = 4096};
-
-template <class T>
-using array_maker = guarded<T> (*)(size_t count, uint64_t seed);
 
 /// Runs both twins on three arrays each and compares what they left there.
 template <class T, class Plain, class Fast>

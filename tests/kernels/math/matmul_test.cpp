@@ -25,7 +25,6 @@ using namespace troupe::test;
 
 namespace {
 
-const reference::context plain;
 const cpu::context fast;
 
 constexpr matmul_form extents[]

@@ -13,7 +13,6 @@ using namespace troupe::test;
 
 namespace {
 
-const reference::context plain;
 const cpu::context fast{.grain_elements = 4096};
 
 /// The values rounded to another type.

@@ -15,13 +15,7 @@ using namespace troupe::test;
 
 namespace {
 
-const reference::context plain;
 const cpu::context fast;
-
-struct extents {
-  size_t rows;
-  size_t columns;
-};
 
 constexpr extents shapes[]
   = {{0, 3}, {3, 0}, {1, 1}, {31, 32}, {32, 33}, {7, 255}, {101, 17}, {5, 1009}};

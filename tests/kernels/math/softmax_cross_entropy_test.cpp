@@ -12,13 +12,7 @@ using namespace troupe::test;
 
 namespace {
 
-const reference::context plain;
 const cpu::context fast;
-
-struct extents {
-  size_t rows;
-  size_t classes;
-};
 
 constexpr extents shapes[]
   = {{0, 5}, {1, 1}, {3, 2}, {7, 31}, {5, 32}, {4, 33}, {64, 256}, {3, 1009}};
@@ -26,7 +20,7 @@ constexpr extents shapes[]
 std::vector<int64_t> labels_for(extents shape) {
   std::vector<int64_t> labels(shape.rows);
   for (size_t i = 0; i < labels.size(); ++i)
-    labels[i] = static_cast<int64_t>((i * 7 + 3) % shape.classes);
+    labels[i] = static_cast<int64_t>((i * 7 + 3) % shape.columns);
   return labels;
 }
 
@@ -34,16 +28,16 @@ std::vector<int64_t> labels_for(extents shape) {
 /// logits); a sum of n positive numbers adds at most n, the division 1.
 template <class T>
 bound bound_of(extents shape) {
-  double count = 4 + 13 + static_cast<double>(shape.classes) + 1;
+  double count = 4 + 13 + static_cast<double>(shape.columns) + 1;
   return {.relative = roundings<T>(2 * count), .absolute = roundings<T>(2 * count)};
 }
 
 template <class T>
 void compare(extents shape, guarded<T> logits, bound allowed) {
   CAPTURE(shape.rows);
-  CAPTURE(shape.classes);
+  CAPTURE(shape.columns);
   auto labels = labels_for(shape);
-  auto size = shape.rows * shape.classes;
+  auto size = shape.rows * shape.columns;
   guarded<T> losses{shape.rows}, wanted_losses{shape.rows}, out{size}, wanted{size};
   reference::softmax_cross_entropy<T>(plain, logits.view(), labels, wanted_losses.span(),
                                       wanted.span());
@@ -76,12 +70,12 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 TEST_SUITE("kernels/math/softmax_cross_entropy") {
   TEST_CASE_TEMPLATE("both twins agree", T, float, double) {
     for (auto shape : shapes)
-      compare(shape, normal<T>(shape.rows * shape.classes, 1), bound_of<T>(shape));
+      compare(shape, normal<T>(shape.rows * shape.columns, 1), bound_of<T>(shape));
   }
 
   TEST_CASE_TEMPLATE("both twins agree on extremes", T, float, double) {
     for (auto shape : shapes)
-      compare(shape, extreme<T>(shape.rows * shape.classes, 2), bound_of<T>(shape));
+      compare(shape, extreme<T>(shape.rows * shape.columns, 2), bound_of<T>(shape));
   }
 
   TEST_CASE_TEMPLATE("the probabilities may overwrite the logits", T, float, double) {

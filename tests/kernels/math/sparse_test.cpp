@@ -18,7 +18,6 @@ using namespace troupe::test;
 
 namespace {
 
-const reference::context plain;
 const cpu::context fast{.grain_elements = 256};
 
 /// Rows from k sources for a table, the last source in bf16, with workspace for their order.

@@ -18,7 +18,6 @@ using namespace troupe::test;
 
 namespace {
 
-const reference::context plain;
 const cpu::context fast{.grain_elements = 4096};
 
 /// Signum: velocity = decay * velocity + (1 - decay) * gradient; value -= learning_rate * its sign.

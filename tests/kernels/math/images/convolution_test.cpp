@@ -18,7 +18,6 @@ using namespace troupe::test;
 
 namespace {
 
-const reference::context plain;
 const cpu::context fast;
 
 /// Calls `check` for each shape with 1, 3 and 17 channels of the output.

@@ -15,7 +15,6 @@ using namespace troupe::test;
 
 namespace {
 
-const reference::context plain;
 const cpu::context fast;
 
 /// Numbers of which many are equal.
