@@ -3,9 +3,9 @@
 #pragma once
 
 #include "kernels/tensor/random.hpp"
-#include "messages/mapped.hpp"
 #include "strategies/jobs/training.hpp"
 #include "tests/doctest.hpp"
+#include "tests/replica_list.hpp"
 #include "tests/strategies/refusal.hpp"
 
 #include <fmt/format.h>
@@ -52,12 +52,6 @@ struct course {
     return count;
   }
 };
-
-using replica_list = std::vector<uint32_t>;
-
-[[nodiscard]] inline replica_list replicas_of(const std::vector<contribution>& contributions) {
-  return mapped(contributions, &contribution::replica);
-}
 
 /// Everything that a ledger says, as text.
 [[nodiscard]] inline std::string print(const std::vector<step_record>& steps) {

@@ -12,6 +12,7 @@
 #include "messages/replication_message.hpp"
 #include "messages/training_message.hpp"
 #include "tests/actors/deterministic_world.hpp"
+#include "tests/replica_list.hpp"
 
 #include <limits>
 
@@ -20,8 +21,6 @@ namespace chief_test {
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
-
-using replica_list = std::vector<uint32_t>;
 
 constexpr auto never = std::numeric_limits<uint64_t>::max();
 

@@ -2,7 +2,6 @@
 // Goal: steps close when they have enough, and a job ends with every replica accounted for. Method:
 // the real actors around a chief, but puppets for replicas, which come, push and leave when the
 // test says.
-#include "messages/mapped.hpp"
 #include "tests/actors/training/chief_job.hpp"
 
 namespace chief_test {
@@ -12,10 +11,6 @@ using namespace troupe::test;
 using namespace std::chrono_literals;
 
 namespace {
-
-replica_list replicas_of(const std::vector<contribution>& contributions) {
-  return mapped(contributions, &contribution::replica);
-}
 
 chief_config needing(uint32_t needed, uint32_t replicas,
                      sync_policy policy = sync_policy::latest_token, uint64_t steps = 3) {

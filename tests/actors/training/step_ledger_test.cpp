@@ -2,18 +2,18 @@
 // Goal: a step's record says once of every replica's gradient what became of it, however many
 // variables it was for. Method: reports of accumulators, made by hand.
 #include "actors/training/step_ledger.hpp"
-#include "messages/mapped.hpp"
 #include "tests/doctest.hpp"
+#include "tests/replica_list.hpp"
 
 namespace step_ledger_test {
 
 using namespace troupe;
+using namespace troupe::test;
 using namespace std::chrono_literals;
 
 namespace {
 
 using arrivals = std::vector<arrival>;
-using replica_list = std::vector<uint32_t>;
 
 arrival at(job_time when, uint32_t replica, uint64_t local_step, uint64_t accumulator_step,
            uint64_t iteration = 0) {
@@ -30,10 +30,6 @@ step_record close(step_ledger& ledger) {
   step_record record;
   ledger.close(record);
   return record;
-}
-
-replica_list replicas_of(const std::vector<contribution>& contributions) {
-  return mapped(contributions, &contribution::replica);
 }
 
 } // namespace
