@@ -2,9 +2,8 @@
 // Goal: a process knows the messages that it was given, and two processes that know others are told
 // which, and how to mend it. Method: trial.capnp, and lists that differ.
 #include "actors/net/network_messages.hpp"
-#include "messages/own_message.hpp"
+#include "tests/actors/net/known_trials.hpp"
 #include "tests/doctest.hpp"
-#include "tests/messages/trial.capnp.h"
 #include "tests/strategies/refusal.hpp"
 
 #include <fmt/format.h>
@@ -15,12 +14,6 @@ using namespace troupe;
 using namespace troupe::test;
 
 namespace {
-
-network_messages both() {
-  network_messages known;
-  known.add<trial::Opinion>("trial.Opinion").add<trial::Count>("trial.Count");
-  return known;
-}
 
 std::string difference(const std::vector<known_message>& own,
                        const std::vector<known_message>& other) {
@@ -33,7 +26,7 @@ std::string difference(const std::vector<known_message>& own,
 
 TEST_SUITE("actors/net/network_messages") {
   TEST_CASE("a message is found by its type and by the id of its struct") {
-    auto known = both();
+    auto known = trial_messages();
     const auto* form = known.find(typeid(msg<trial::Count>));
     REQUIRE(form != nullptr);
     CHECK(form->schema.name == "trial.Count");
@@ -51,7 +44,7 @@ TEST_SUITE("actors/net/network_messages") {
   }
 
   TEST_CASE("a message may be added again, but two have two names") {
-    auto known = both();
+    auto known = trial_messages();
     known.add<trial::Count>("trial.Count");
     CHECK(known.list().size() == 2);
     auto refused = refusal_of([&] { known.add<trial::Remark>("trial.Count"); });
@@ -62,7 +55,7 @@ TEST_SUITE("actors/net/network_messages") {
   }
 
   TEST_CASE("two processes differ in a message or its version") {
-    auto all = both().list();
+    auto all = trial_messages().list();
     CHECK(difference(all, all).empty());
     CHECK(difference({}, {}).empty());
     std::vector<known_message> one{all[0]};

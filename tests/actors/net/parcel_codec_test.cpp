@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: what an actor is told arrives at another node as it was said.
-#include "actors/net/network_messages.hpp"
 #include "actors/net/parcel_codec.hpp"
 #include "messages/body.hpp"
 #include "messages/message_builder.hpp"
 #include "messages/training_message.hpp"
+#include "tests/actors/net/known_trials.hpp"
 #include "tests/doctest.hpp"
-#include "tests/messages/trial_messages.hpp"
 
 #include <caf/exit_reason.hpp>
 #include <caf/meta/type_name.hpp>
@@ -34,12 +33,6 @@ typename Inspector::result_type inspect(Inspector& inspector, plain& what) {
 namespace {
 
 constexpr node_address here{1, 5};
-
-network_messages known_here() {
-  network_messages known;
-  known.add<trial::Opinion>("trial.Opinion").add<trial::Count>("trial.Count");
-  return known;
-}
 
 // There and back, over nothing but bytes.
 expected<parcel> send(const parcel& what, const network_messages* known = nullptr) {
@@ -154,7 +147,7 @@ TEST_SUITE("actors/net/parcel_codec") {
   }
 
   TEST_CASE("a message of another schema arrives where it is known, with its arrays") {
-    auto known = known_here();
+    auto known = test::trial_messages();
     auto come = send(with(caf::make_message(make_opinion(3, zeros({1000})))), &known);
     REQUIRE(come);
     REQUIRE(come->content.match_elements<msg<trial::Opinion>>());
@@ -169,7 +162,7 @@ TEST_SUITE("actors/net/parcel_codec") {
   }
 
   TEST_CASE("what does not travel is refused in words, by all networks alike") {
-    auto known = known_here();
+    auto known = test::trial_messages();
     auto line_of = [&](caf::message content, const network_messages* messages) {
       auto what = with(std::move(content));
       auto refused = encode_parcel(what, messages);
@@ -193,7 +186,7 @@ TEST_SUITE("actors/net/parcel_codec") {
   }
 
   TEST_CASE("a message that its receiver would refuse is refused before it is sent") {
-    auto known = known_here();
+    auto known = test::trial_messages();
     own_message_builder<trial::Opinion> made;
     made.body.initGradient().initShape(1).set(0, 5);
     auto refused = encode_parcel(with(caf::make_message(std::move(made).finish())), &known);
@@ -206,7 +199,7 @@ TEST_SUITE("actors/net/parcel_codec") {
   }
 
   TEST_CASE("a message of another schema is refused by a node that does not know it") {
-    auto known = known_here();
+    auto known = test::trial_messages();
     auto encoded = *encode_parcel(with(caf::make_message(make_count(3))), &known);
     auto bytes = std::make_shared<std::vector<std::byte>>(flatten(*encoded.body));
     auto refused = decode_parcel(here, encoded.header, {*bytes, bytes});

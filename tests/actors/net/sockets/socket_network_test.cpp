@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: actors on nodes that are joined by sockets talk as those of one node do, and strangers do
 // no harm. Method: threads worlds in one process, each with a node of its own, and raw sockets.
-#include "actors/net/network_messages.hpp"
 #include "actors/net/sockets/socket_network.hpp"
 #include "actors/observing/observed.hpp"
 #include "tests/actors/net/free_addresses.hpp"
 #include "tests/actors/net/hostile_peer.hpp"
+#include "tests/actors/net/known_trials.hpp"
 #include "tests/actors/net/station.hpp"
-#include "tests/messages/trial_messages.hpp"
 
 #include <fmt/format.h>
 #include <random>
@@ -40,12 +39,6 @@ caf::behavior juror() {
   return {[](const msg<trial::Opinion>& said) {
     return make_count(read_tensor(said.reader().getGradient(), said.owner()).element_count());
   }};
-}
-
-network_messages trial_messages() {
-  network_messages known;
-  known.add<trial::Opinion>("trial.Opinion").add<trial::Count>("trial.Count");
-  return known;
 }
 
 socket_network_options with_messages(socket_network_options options,
