@@ -12,6 +12,8 @@ TEST_SUITE("strategies/data/idx_file") {
   using namespace troupe;
   using test::complaint_about;
   using test::in_memory;
+  using test::values;
+  using test::whole;
 
   // A file of one type and dimensions below 256, with these bytes behind its header.
   std::string idx(char type, std::initializer_list<char> dims, std::string_view numbers) {
@@ -19,21 +21,6 @@ TEST_SUITE("strategies/data/idx_file") {
     for (char dim : dims)
       file.append({'\0', '\0', '\0', dim});
     return file.append(numbers);
-  }
-
-  // All rows as one tensor.
-  tensor whole(const expected<dataset>& source) {
-    REQUIRE(source);
-    auto batches = source->batch(source->size()).iterate();
-    const auto batch = batches.next();
-    REQUIRE(batch);
-    return (*batch)->tensors[0];
-  }
-
-  template <class T>
-  std::vector<T> values(const tensor& from) {
-    const auto all = from.values<T>();
-    return {all.begin(), all.end()};
   }
 
   TEST_CASE("reads images and labels") {

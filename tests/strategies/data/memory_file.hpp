@@ -13,6 +13,22 @@ inline input_file in_memory(std::string_view content) {
   return input_file::in_memory("file", std::as_bytes(std::span{content}));
 }
 
+/// All rows of a dataset of arrays as one tensor.
+inline tensor whole(const expected<dataset>& source) {
+  REQUIRE(source);
+  auto batches = source->batch(source->size()).iterate();
+  const auto batch = batches.next();
+  REQUIRE(batch);
+  return (*batch)->tensors[0];
+}
+
+/// The elements of a tensor. @pre It is of type T, and contiguous.
+template <class T>
+std::vector<T> values(const tensor& from) {
+  const auto all = from.values<T>();
+  return {all.begin(), all.end()};
+}
+
 /// All texts of a dataset; an error stands there as its message.
 inline std::vector<std::string> texts_of(const expected<dataset>& source) {
   REQUIRE(source);

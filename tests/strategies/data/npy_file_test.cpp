@@ -12,6 +12,7 @@ namespace npy_file_test {
 TEST_SUITE("strategies/data/npy_file") {
   using namespace troupe;
   using test::in_memory;
+  using test::values;
 
   // A file of version 1 with this dictionary, filled up as NumPy does, and these bytes behind it.
   std::string npy(std::string dictionary, std::string_view numbers) {
@@ -27,18 +28,7 @@ TEST_SUITE("strategies/data/npy_file") {
 
   // All rows as one tensor.
   tensor whole(const std::string& file, std::optional<dtype> type = {}) {
-    const auto source = npy_dataset(in_memory(file), type);
-    REQUIRE(source);
-    auto batches = source->batch(source->size()).iterate();
-    const auto batch = batches.next();
-    REQUIRE(batch);
-    return (*batch)->tensors[0];
-  }
-
-  template <class T>
-  std::vector<T> values(const tensor& from) {
-    const auto all = from.values<T>();
-    return {all.begin(), all.end()};
+    return test::whole(npy_dataset(in_memory(file), type));
   }
 
   TEST_CASE("reads what NumPy writes, to the bit") {
