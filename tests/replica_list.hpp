@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/recording/records.hpp"
+#include "messages/mapped.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -13,10 +14,7 @@ using replica_list = std::vector<uint32_t>;
 
 /// The replica of each contribution, in their order.
 [[nodiscard]] inline replica_list replicas_of(const std::vector<contribution>& contributions) {
-  replica_list result;
-  for (const auto& gradient : contributions)
-    result.push_back(gradient.replica);
-  return result;
+  return mapped(contributions, &contribution::replica);
 }
 
 } // namespace troupe::test
