@@ -3,13 +3,17 @@
 #include "actors/observing/crash_recorder.hpp"
 
 #include "actors/observing/flight_record.hpp"
+#include "actors/recording/output_file.hpp"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 namespace troupe {
@@ -28,39 +32,78 @@ constexpr std::array<fatal_signal, 5> fatal{{{SIGSEGV, "crash (SIGSEGV)"},
                                              {SIGABRT, "crash (SIGABRT)"}}};
 
 // Everything that the handler needs is there before the crash.
-std::array<char, 4096> path_of_record;
-std::atomic<const observatory*> observed_in_crash{nullptr};
+using kept_path = std::array<char, 4096>;
+kept_path path_of_record;
+kept_path path_while_written; // beside it; the same for a device, which cannot be renamed
+const observatory* observed_in_crash = nullptr;
 std::array<char, 65536> stack_of_handler; // of the recorder's thread, whose own may have overflowed
 
+// The thread that writes the record, or one of these.
+constexpr pid_t no_recorder = -1;
+constexpr pid_t no_crash_yet = 0;
+std::atomic<pid_t> writer{no_recorder};
+
+struct record_file {
+  int number;
+  bool is_whole = true;
+};
+
 void write_to_file(void* where, const char* bytes, size_t count) {
-  while (count > 0) {
-    auto written = write(*static_cast<int*>(where), bytes, count);
-    if (written <= 0) return;
+  auto& file = *static_cast<record_file*>(where);
+  while (count > 0 && file.is_whole) {
+    auto written = write(file.number, bytes, count);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      file.is_whole = false;
+      return;
+    }
     bytes += written;
     count -= static_cast<size_t>(written);
   }
 }
 
-// The first thread that crashes writes; SA_RESETHAND has made the signal deadly again, so raising
-// it ends the process as soon as the handler returns.
+// A record that could not be written as a whole leaves the one before it.
+void write_record(int number) {
+  record_file file{open(path_while_written.data(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
+  if (file.number < 0) return;
+  const auto* signal = std::ranges::find(fatal, number, &fatal_signal::number);
+  write_flight_record(*observed_in_crash, signal->reason, {write_to_file, &file});
+  close(file.number);
+  if (std::strcmp(path_while_written.data(), path_of_record.data()) == 0) return;
+  if (file.is_whole)
+    rename(path_while_written.data(), path_of_record.data());
+  else
+    unlink(path_while_written.data());
+}
+
+[[noreturn]] void wait_for_end_of_process() {
+  for (;;)
+    pause();
+}
+
+// The first thread that crashes writes, and ends the process. The others wait for that: one that
+// went on would end it before the record is whole. A crash of the writer itself while it writes
+// comes here again, and ends the process as well.
 void record_crash(int number) {
-  if (const auto* observed = observed_in_crash.exchange(nullptr)) {
-    int file = open(path_of_record.data(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (file >= 0) {
-      const auto* signal = std::ranges::find(fatal, number, &fatal_signal::number);
-      write_flight_record(*observed, signal->reason, {write_to_file, &file});
-      close(file);
-    }
-  }
-  raise(number);
+  auto before = no_crash_yet;
+  if (writer.compare_exchange_strong(before, gettid()))
+    write_record(number);
+  else if (before != no_recorder && before != gettid())
+    wait_for_end_of_process();
+  std::signal(number, SIG_DFL);
+  raise(number); // takes effect as soon as the handler returns
 }
 
 } // namespace
 
 crash_recorder::crash_recorder(const observatory& observed, const std::filesystem::path& path) {
-  if (path.native().size() >= path_of_record.size() || observed_in_crash != nullptr) return;
-  std::strcpy(path_of_record.data(), path.c_str());
+  auto target = file_to_replace(path);
+  auto written = target ? std::filesystem::path{* target} += ".crash" : path;
+  if (written.native().size() >= path_while_written.size() || writer != no_recorder) return;
+  std::strcpy(path_while_written.data(), written.c_str());
+  std::strcpy(path_of_record.data(), target.value_or(path).c_str());
   observed_in_crash = &observed;
+  writer = no_crash_yet;
   installed_ = true;
   stack_t stack{.ss_sp = stack_of_handler.data(), .ss_size = stack_of_handler.size()};
   sigaltstack(&stack, nullptr);
@@ -68,16 +111,18 @@ crash_recorder::crash_recorder(const observatory& observed, const std::filesyste
   struct sigaction action {};
 
   action.sa_handler = record_crash;
-  action.sa_flags = SA_RESETHAND | SA_ONSTACK;
+  action.sa_flags = SA_ONSTACK;
   for (const auto& signal : fatal)
     sigaction(signal.number, &action, nullptr);
 }
 
+// The observatory must stay while another thread's handler reads it.
 crash_recorder::~crash_recorder() {
   if (!installed_) return;
+  if (auto before = no_crash_yet; !writer.compare_exchange_strong(before, no_recorder))
+    wait_for_end_of_process();
   for (const auto& signal : fatal)
     std::signal(signal.number, SIG_DFL);
-  observed_in_crash = nullptr;
 }
 
 } // namespace troupe

@@ -83,23 +83,29 @@ expected<void> output_file::rename(std::filesystem::path path) {
 }
 
 expected<void> replace_file(const std::filesystem::path& path, std::string_view bytes) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  auto kind = fs::status(path, ignored).type();
-  if (kind != fs::file_type::not_found && kind != fs::file_type::regular) {
-    std::ofstream device{path}; // it has no content to keep, and cannot be replaced
+  auto target = file_to_replace(path);
+  if (!target) {
+    std::ofstream device{path};
     device << bytes << std::flush;
     return device ? expected<void>{} : system_failure("write", path);
   }
-  auto target = behind_links(path);
-  auto unfinished = target;
+  auto unfinished = *target;
   unfinished += ".new";
   auto file = output_file::create(unfinished);
   if (!file) return tl::unexpected(file.error());
   auto done = file->write_at(0, bytes);
-  if (done) done = file->rename(target);
-  if (!done) fs::remove(unfinished, ignored);
+  if (done) done = file->rename(*target);
+  if (std::error_code ignored; !done) std::filesystem::remove(unfinished, ignored);
   return done;
+}
+
+// A device has no content to keep, and cannot be replaced.
+std::optional<std::filesystem::path> file_to_replace(const std::filesystem::path& path) {
+  using std::filesystem::file_type;
+  std::error_code ignored;
+  auto kind = std::filesystem::status(path, ignored).type();
+  if (kind != file_type::not_found && kind != file_type::regular) return std::nullopt;
+  return behind_links(path);
 }
 
 expected<void> sync_folder(const std::filesystem::path& path) {

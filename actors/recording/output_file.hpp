@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -57,6 +58,11 @@ private:
 /// Errors: `resource`; the former content is still there.
 [[nodiscard]] expected<void> replace_file(const std::filesystem::path& path,
                                           std::string_view bytes);
+
+/// The file that `replace_file` puts another one in place of: `path`, or the file behind that link.
+/// Nothing for a device or a pipe.
+[[nodiscard]] std::optional<std::filesystem::path>
+file_to_replace(const std::filesystem::path& path);
 
 /// Waits until the disk holds the names in a folder: a file that was made or renamed there survives
 /// a power cut only after this. Errors: `resource`.
