@@ -38,6 +38,8 @@ namespace troupe {
 ///
 /// A gradient that one variable took and another dropped is stale, although parts of it are in the
 /// update. Its line belongs to the step in which its last part was taken or dropped.
+/// A gradient that was done when its replica was told to stop comes nevertheless, and has two
+/// lines: cancelled, and stale in that step or a later one.
 /// Columns 9 to 11 are filled for accepted gradients only, 9 and 10 not for the completing one.
 /// Lines of one step stand together: accepted in order of arrival, then stale, then cancelled.
 class ledger_file {

@@ -24,6 +24,8 @@ namespace troupe {
 ///
 /// A gradient that one variable took and another dropped is stale, although parts of it are in the
 /// update. A gradient counts in the line of the step in which its last part was taken or dropped.
+/// A gradient that was done when its replica was told to stop counts twice: as cancelled, and as
+/// stale in that line or a later one.
 /// So `accepted` may be below or above `needed`. A field without a value is empty. Lines reach the
 /// disk in blocks: see `flush`.
 class metrics_file {

@@ -124,23 +124,14 @@ void summary::count_cancelled(const contribution& gradient) {
   auto& replica = replicas_[gradient.replica];
   ++replica.cancelled;
   count_waste(replica, gradient);
-  auto& steps = told_to_stop_[gradient.replica];
-  if (gradient.local_step != steps.end) steps.first = gradient.local_step;
-  steps.end = gradient.local_step + 1;
+  stopped_.add(gradient);
 }
 
-// If a gradient was done when its replica was told to stop, it comes nevertheless. It was counted
-// as cancelled, and counts as stale now.
 void summary::count_stale(const contribution& gradient) {
   auto& replica = replicas_[gradient.replica];
   ++replica.stale;
   count_waste(replica, gradient);
-  auto found = told_to_stop_.find(gradient.replica);
-  if (found == told_to_stop_.end()) return;
-  auto& steps = found->second;
-  if (gradient.local_step < steps.first || gradient.local_step >= steps.end) return;
-  --replica.cancelled;
-  steps.first = gradient.local_step + 1;
+  if (stopped_.take(gradient)) --replica.cancelled;
 }
 
 replica_summary summary::total() const {

@@ -4,6 +4,7 @@
 
 #include "actors/recording/duration_sample.hpp"
 #include "actors/recording/records.hpp"
+#include "actors/recording/stopped_gradients.hpp"
 
 #include <cstdint>
 #include <map>
@@ -71,18 +72,12 @@ public:
   static constexpr size_t replica_lines_max = 32;
 
 private:
-  /// The last steps in a row for which a replica was told to stop, while no gradient for them came.
-  struct stopped_steps {
-    uint64_t first = 0; ///< As a gradient's `local_step`.
-    uint64_t end = 0;   ///< Behind the last.
-  };
-
   void count_accepted(const step_record& step);
   void count_cancelled(const contribution& gradient);
   void count_stale(const contribution& gradient);
 
   std::map<uint32_t, replica_summary> replicas_;
-  std::map<uint32_t, stopped_steps> told_to_stop_;
+  stopped_gradients stopped_;
   duration_sample step_times_;
   uint64_t examples_ = 0;
   job_time began_{0}; ///< When the first step did: the clock of a job that is resumed goes on.

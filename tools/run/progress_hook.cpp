@@ -31,7 +31,7 @@ void progress_hook::begin(session_plan& plan) {
 
 void progress_hook::after_step(const session_control&, const step_record& step) {
   std::lock_guard guard{mutex_};
-  dropped_ += step.stale.size() + step.cancelled.size();
+  count_dropped(step);
   progress_.fit(terminal_width(STDERR_FILENO)); // its window may have changed
   print(progress_.update({.step = step.step,
                           .step_count = step_count_,
@@ -41,6 +41,14 @@ void progress_hook::after_step(const session_control&, const step_record& step) 
                           .needed = step.needed,
                           .dropped = dropped_},
                          step.ended));
+}
+
+void progress_hook::count_dropped(const step_record& step) {
+  for (const auto& gradient : step.cancelled)
+    stopped_.add(gradient);
+  dropped_ += step.cancelled.size();
+  for (const auto& gradient : step.stale)
+    if (!stopped_.take(gradient)) ++dropped_;
 }
 
 void progress_hook::end(const job_report&) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/recording/records.hpp"
+#include "actors/recording/stopped_gradients.hpp"
 #include "strategies/optimizers/session_hook.hpp"
 #include "tools/run/progress.hpp"
 #include "tools/run/quality_measure.hpp"
@@ -39,12 +40,15 @@ public:
   void finish();
 
 private:
+  void count_dropped(const step_record& step); ///< With the lock held.
+
   quality_measure measure_;
   std::mutex mutex_;
   progress progress_;
   std::function<void(std::string_view line)> keep_;
   uint64_t step_count_ = 0;
-  uint64_t dropped_ = 0; ///< Gradients that no update used.
+  stopped_gradients stopped_;
+  uint64_t dropped_ = 0; ///< Gradients that no update used, each once.
 };
 
 } // namespace troupe

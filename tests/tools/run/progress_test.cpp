@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: lines come when they are due and say what is so. Method: samples with given times, texts
-// compared.
+// Goal: lines come when they are due and say what is so. Method: samples and records with given
+// times, texts compared.
+#include "tests/actors/recording/sample_records.hpp"
 #include "tests/doctest.hpp"
+#include "tests/taken_output.hpp"
 #include "tools/run/progress.hpp"
+#include "tools/run/progress_hook.hpp"
 
 #include <limits>
 
@@ -112,6 +115,22 @@ TEST_SUITE("tools/run/progress") {
     progress_sample sample;
     sample.step = 1234;
     CHECK(line.update(sample, 1s) == "step 1,234  loss -  - examples/s  live 0/0  0 dropped\n");
+  }
+
+  TEST_CASE("a gradient that came though its replica was told to stop is dropped once") {
+    test::taken_output output;
+    progress_hook hook;
+    const session_control no_control{[](const std::string&) {}};
+    auto step = test::step_with_a_straggler(); // with a stale gradient
+    step.cancelled = {test::gradient(1, 7, 1450ms), test::gradient(2, 7, 1450ms)};
+    hook.after_step(no_control, step);
+    step.ended += 5s;
+    step.stale = {test::gradient(1, 7, 1600ms)};
+    step.cancelled.clear();
+    hook.after_step(no_control, step);
+    const auto said = output.said();
+    CHECK(said.substr(0, said.find('\n')).ends_with("live 4/3  3 dropped"));
+    CHECK(said.ends_with("live 4/3  3 dropped\n"));
   }
 }
 
