@@ -459,7 +459,8 @@ job_report running_job::train_as_leader(troupe::strategy& strategy, const job_op
                        .measure = subject_.measure,
                        .learning_rate = rate_of(optimizer),
                        .on_warning = [this](const std::string& line) {
-                         progress_->show(fmt::format("{}: {}", request_.program, line));
+                         progress_->show(line); // the folder keeps it by itself
+                         if (service_) service_->page->keep_notice(line);
                        }});
   progress_->keep_by([this](std::string_view line) { keep_notice(line); });
   auto options = common_training_options();

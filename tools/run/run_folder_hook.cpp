@@ -140,9 +140,11 @@ void run_folder_hook::keep_computing_times(const step_record& step) {
 }
 
 void run_folder_hook::warn_once(const expected<void>& written) {
-  if (written || !reported_failures_.insert(written.error().message).second || !options_.on_warning)
-    return;
-  options_.on_warning(fmt::format("{}; the run goes on without it", written.error().message));
+  if (written || !reported_failures_.insert(written.error().message).second) return;
+  const auto line
+    = fmt::format("{}: {}; the run goes on without it", options_.program, written.error().message);
+  if (options_.on_warning) options_.on_warning(line);
+  warn_once(files_.notices.append(last_step_, line)); // a failure of it is reported once, too
 }
 
 } // namespace troupe

@@ -33,14 +33,16 @@ class strategy;
 
 /// Settings of a run's files.
 struct run_folder_options {
-  std::string program = "troupe"; ///< Named in the timeline.
+  std::string program = "troupe"; ///< Named in the timeline and in warnings.
   uint64_t timeline_bytes_max = job_defaults::timeline_bytes;
   uint64_t ledger_bytes_max = job_defaults::ledger_bytes;
   job_time began{0}; ///< The job's clock at the beginning: more than 0 if the job was resumed.
   quality_measure measure = quality_measures::loss;
   /// Learning rate of the update that leads to a step, for its curve; empty: there is no curve.
   std::function<double(uint64_t step)> learning_rate{};
-  std::function<void(const std::string&)> on_warning{}; ///< Called once for each file that fails.
+  /// Called once for each file that fails, with the line that notices.csv gets as well. Must not
+  /// call the hook.
+  std::function<void(const std::string&)> on_warning{};
 };
 
 /// After a job has ended, its files are all that is left of it. This hook writes metrics.csv,
@@ -107,8 +109,8 @@ private:
                                     const run_folder_options& options);
   void write_curves(const step_record& step);
   void keep_computing_times(const step_record& step);
-  void warn_once(const expected<void>& written);
-  void flush_all(); ///< With the lock held.
+  void warn_once(const expected<void>& written); ///< With the lock held.
+  void flush_all();                              ///< With the lock held.
   void flush_if_due();
 
   std::mutex mutex_;

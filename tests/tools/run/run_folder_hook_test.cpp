@@ -10,8 +10,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <sys/resource.h>
+#include <vector>
 
 namespace run_folder_hook_test {
 
@@ -23,6 +27,28 @@ size_t lines_in(const std::filesystem::path& file) {
   const auto text = test::content(file);
   return static_cast<size_t>(std::ranges::count(text, '\n'));
 }
+
+/// Files of this process cannot grow beyond a size, for as long as it is there.
+class limited_files {
+public:
+  explicit limited_files(rlim_t bytes_max) : on_excess_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit now{bytes_max, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &now);
+  }
+
+  ~limited_files() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, on_excess_);
+  }
+
+  limited_files(const limited_files&) = delete;
+  limited_files& operator=(const limited_files&) = delete;
+
+private:
+  rlimit before_{};
+  void (*on_excess_)(int);
+};
 
 } // namespace
 
@@ -85,6 +111,42 @@ TEST_SUITE("tools/run/run_folder_hook") {
     files.on_evaluation(7, std::chrono::seconds{3}, 0.25);
     files.finish();
     CHECK(test::content(folder / "evaluations.csv").find("\n7,3") != std::string::npos);
+  }
+
+  TEST_CASE("the warning that a file has ended is a notice") {
+    test::scratch_folder folder;
+    test::small_job job{{3, 4, sync_policy::latest_token}};
+    std::vector<std::string> warnings;
+    run_folder_hook files{
+      job.strategy,
+      folder.path(),
+      {.program = "trainer", .ledger_bytes_max = 200, .on_warning = [&](const std::string& line) {
+         warnings.push_back(line);
+       }}};
+    const session_control no_control{[](const std::string&) {}};
+    files.after_step(no_control, test::step_with_a_straggler());
+    files.after_step(no_control, test::step_with_a_straggler());
+    const std::string warning = "trainer: ledger.csv ends with step 0: it is as large as it may "
+                                "be; the run goes on without it";
+    CHECK(warnings == std::vector{warning});
+    CHECK(test::content(folder / "notices.csv") == "step,text\n8," + warning + "\n");
+  }
+
+  TEST_CASE("where notices cannot be written a warning says so once") {
+    test::scratch_folder folder;
+    test::small_job job{{2, 2, sync_policy::latest_token}};
+    std::vector<std::string> warnings;
+    run_folder_hook files{job.strategy, folder.path(), {.on_warning = [&](const std::string& line) {
+                            warnings.push_back(line);
+                          }}};
+    {
+      const limited_files limit{4096};
+      files.keep_notice(std::string(8000, 'x'));
+      files.keep_notice("one more");
+    }
+    CHECK(warnings
+          == std::vector{"troupe: cannot write " + (folder / "notices.csv").string()
+                         + ": File too large; the run goes on without it"});
   }
 
   TEST_CASE("names a folder that cannot be made") {
