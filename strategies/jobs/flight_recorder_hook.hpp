@@ -27,8 +27,9 @@ public:
                                 std::function<void(const std::string&)> say = {})
     : path_(std::move(path)), say_(std::move(say)) {}
 
-  /// Writes a record now; nothing happens before the job began or after it ended.
-  /// @param reason For the first line. Thread: any.
+  /// Writes a record now; nothing happens before the job began or after it ended. The hook handles
+  /// no SIGUSR1 by itself: a program that wants a record on request calls this.
+  /// @param reason For the first line. Thread: any; not in a signal handler.
   void record(const std::string& reason);
 
   void begin(session_plan& plan) override;
