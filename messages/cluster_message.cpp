@@ -70,8 +70,8 @@ std::vector<replica_progress> read_replicas(const msg<wire::JobBegins>& from) {
 
 job_ending read_job_ended(wire::JobEnded::Reader from) {
   job_ending ending{.step = from.getStep()};
-  if (auto code = read_errc(from.getCode()); code != errc::none)
-    ending.failure = error{code, from.getReason()};
+  if (auto failed = read_error(from.getCode(), from.getReason()); failed.code != errc::none)
+    ending.failure = std::move(failed);
   if (from.getIsStopped()) ending.stopped = from.getStopReason();
   return ending;
 }

@@ -139,7 +139,7 @@ std::optional<collective_part_beginning> read_part_beginning(std::span<const std
 collective_failure read_collective_failed(wire::CollectiveFailed::Reader from) {
   return {.call = from.getCall(),
           .rank = from.getRank(),
-          .reason = {read_errc(from.getCode()), from.getReason()}};
+          .reason = read_error(from.getCode(), from.getReason())};
 }
 
 } // namespace troupe

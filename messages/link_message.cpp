@@ -2,11 +2,11 @@
 // Each message of links, field by field.
 #include "messages/link_message.hpp"
 
+#include "messages/errors/printable.hpp"
 #include "messages/message_builder.hpp"
 #include "messages/nanoseconds.hpp"
 #include "messages/own.capnp.h"
 #include "messages/own_message.hpp"
-#include "messages/printable.hpp"
 
 namespace troupe {
 

@@ -2,6 +2,7 @@
 // Each message of synchronous training, field by field.
 #include "messages/training_message.hpp"
 
+#include "messages/errors/printable.hpp"
 #include "messages/mapped.hpp"
 #include "messages/message_builder.hpp"
 #include "messages/nanoseconds.hpp"
@@ -201,6 +202,11 @@ msg<wire::TakenGradient> make_taken_gradient(uint64_t step, std::span<const arri
   write_arrivals(message.body.initAccepted(static_cast<capnp::uint>(accepted.size())), accepted);
   write_arrivals(message.body.initStale(static_cast<capnp::uint>(stale.size())), stale);
   return std::move(message).finish();
+}
+
+error read_error(wire::Errc code, capnp::Text::Reader reason, capnp::Text::Reader throw_site) {
+  return {read_errc(code), printable_line({reason.begin(), reason.size()}),
+          printable_line({throw_site.begin(), throw_site.size()})};
 }
 
 std::pair<uint32_t, uint64_t> place_in_update(const msg<wire::PushGradient>& push) {

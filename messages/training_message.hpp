@@ -202,10 +202,14 @@ make_accumulator_status(uint64_t step, uint32_t accumulated, uint32_t takes);
   return static_cast<errc>(code);
 }
 
+/// An error that another process may have told of. Its texts become lines that may be printed.
+[[nodiscard]] error read_error(wire::Errc code, capnp::Text::Reader reason,
+                               capnp::Text::Reader throw_site = "");
+
 /// The error that `write_error` has written.
 template <class Reader>
 [[nodiscard]] error read_error(Reader from) {
-  return {read_errc(from.getCode()), from.getReason(), from.getThrowSite()};
+  return read_error(from.getCode(), from.getReason(), from.getThrowSite());
 }
 
 /// The fields as a plain value.

@@ -439,7 +439,7 @@ caf::result<msg<wire::OwnerFollowed>> follow(failover_client_pointer self,
   auto body = message.reader();
   auto closed = read_closed_step(body.getClosed());
   if (body.getCode() != wire::Errc::NONE)
-    lose(state, {read_errc(body.getCode()), body.getReason()});
+    lose(state, read_error(body.getCode(), body.getReason()));
   else if (is_lost(state) || body.getTerm() <= state.holder.term)
     return make_owner_followed();
   else if (auto behind = state.behind(closed))

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "messages/errors/errc.hpp"
-#include "messages/errors/throw_site.hpp"
 
 #include <exception>
 #include <stdexcept>
@@ -25,18 +24,10 @@ private:
   error reason_;
 };
 
-/// Why the code of a user threw: a failure's reason, else what the exception says.
-[[nodiscard]] inline error reason_of(const std::exception_ptr& thrown) {
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const failure& failed) {
-    return failed.reason();
-  } catch (const std::exception& failed) {
-    return {errc::user_code, failed.what(), throw_site_of(thrown)};
-  } catch (...) {
-    return {errc::user_code, "threw something that is no std::exception", throw_site_of(thrown)};
-  }
-}
+/// Why the code of a user threw: a failure's reason, else what the exception says. A message may
+/// have line ends, commands for a terminal and bytes that are not UTF-8; the error's is one line
+/// that may be printed (`printable_line`).
+[[nodiscard]] error reason_of(const std::exception_ptr& thrown);
 
 /// The value, or its error as an exception.
 template <class T>

@@ -13,17 +13,12 @@ namespace {
 
 expected<std::shared_ptr<void>> try_to_make(const closure_registry::maker& make,
                                             const input_context& context, uint32_t pass) {
-  auto explain = [](errc code, const char* reason) {
-    return fail(code, fmt::format("its input could not be made: {}", reason));
-  };
   try {
     return make(context, pass);
-  } catch (const failure& failed) {
-    return explain(failed.reason().code, failed.what());
-  } catch (const std::exception& failed) {
-    return explain(errc::user_code, failed.what());
   } catch (...) {
-    return explain(errc::user_code, "it threw something that is no std::exception");
+    auto reason = reason_of(std::current_exception());
+    reason.message = "its input could not be made: " + reason.message;
+    return tl::unexpected<error>{std::move(reason)};
   }
 }
 

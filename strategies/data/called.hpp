@@ -3,6 +3,7 @@
 #pragma once
 
 #include "messages/errors/failure.hpp"
+#include "messages/errors/printable.hpp"
 #include "strategies/data/element.hpp"
 
 #include <exception>
@@ -20,10 +21,10 @@ template <class Function>
 [[nodiscard]] expected<element> called(std::string_view name, const Function& function) {
   try {
     return function();
-  } catch (const failure& failed) {
-    return tl::unexpected(failed.reason());
+  } catch (const failure&) {
+    return tl::unexpected(reason_of(std::current_exception()));
   } catch (const std::exception& thrown) {
-    return fail(errc::user_code, std::string{name} + " threw: " + thrown.what());
+    return fail(errc::user_code, std::string{name} + " threw: " + printable_line(thrown.what()));
   } catch (...) {
     return fail(errc::user_code, std::string{name} + " threw something unknown");
   }

@@ -3,6 +3,8 @@
 #include "strategies/jobs/hook_list.hpp"
 
 #include "messages/errors/failure.hpp"
+#include "messages/errors/printable.hpp"
+#include "messages/errors/throw_site.hpp"
 
 #include <exception>
 #include <fmt/format.h>
@@ -21,10 +23,10 @@ void hook_list::call(const char* name, const void* callee, const std::function<v
   };
   try {
     function();
-  } catch (const troupe::failure& failed) {
-    static_cast<void>(remember(callee, name, failed.reason()));
+  } catch (const troupe::failure&) {
+    static_cast<void>(remember(callee, name, reason_of(std::current_exception())));
   } catch (const std::exception& failed) {
-    thrown_by(failed.what());
+    thrown_by(printable_line(failed.what()));
   } catch (...) {
     thrown_by(fmt::format("{} threw something that is no std::exception", name));
   }

@@ -3,8 +3,8 @@
 #include "strategies/values/variable_name.hpp"
 
 #include "actors/checkpoint/safetensors_header.hpp"
+#include "messages/errors/printable.hpp"
 #include "messages/errors/throw_failure.hpp"
-#include "messages/printable.hpp"
 
 #include <algorithm>
 

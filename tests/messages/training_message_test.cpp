@@ -151,6 +151,14 @@ TEST_SUITE("messages/training_message") {
     CHECK(text_of(farewell.reader().getThrowSite()) == "step");
   }
 
+  TEST_CASE("the error of another process is one line that may be printed") {
+    auto farewell
+      = send_and_receive(make_farewell(4, {errc::user_code, "two\nlines \x1b[2J", "a\nb \xff"}));
+    auto reason = read_error(farewell.reader());
+    CHECK(reason == error{errc::user_code, "two lines ?[2J"});
+    CHECK(reason.throw_site == "a b ?");
+  }
+
   TEST_CASE("the messages of the chief keep their fields") {
     auto take = send_and_receive(make_take_gradient(3, false, true));
     CHECK_FALSE(take.reader().getHold());

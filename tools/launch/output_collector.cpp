@@ -2,8 +2,8 @@
 // Accepts connections, checks their greetings and reads their lines.
 #include "tools/launch/output_collector.hpp"
 
+#include "messages/errors/printable.hpp"
 #include "messages/mapped.hpp"
-#include "messages/printable.hpp"
 #include "tools/launch/task_process.hpp"
 
 #include <boost/asio/write.hpp>

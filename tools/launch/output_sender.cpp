@@ -3,7 +3,7 @@
 #include "tools/launch/output_sender.hpp"
 
 #include "messages/errors/assert.hpp"
-#include "messages/printable.hpp"
+#include "messages/errors/printable.hpp"
 #include "tools/launch/task_process.hpp"
 
 #include <boost/asio/connect.hpp>

@@ -2,7 +2,7 @@
 // Compares a parsed TOML file, key by key, with the options of a command.
 #include "tools/options/config_file.hpp"
 
-#include "messages/printable.hpp"
+#include "messages/errors/printable.hpp"
 #include "tools/options/nearest_name.hpp"
 #include "tools/system/file_content.hpp"
 

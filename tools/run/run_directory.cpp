@@ -3,7 +3,7 @@
 #include "tools/run/run_directory.hpp"
 
 #include "actors/recording/output_file.hpp"
-#include "messages/printable.hpp"
+#include "messages/errors/printable.hpp"
 
 #include <algorithm>
 #include <ctime>

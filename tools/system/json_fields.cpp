@@ -2,7 +2,7 @@
 // Looks up fields that may be missing or of another type.
 #include "tools/system/json_fields.hpp"
 
-#include "messages/printable.hpp"
+#include "messages/errors/printable.hpp"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -3,7 +3,7 @@
 #include "tools/top/view.hpp"
 
 #include "actors/recording/readable.hpp"
-#include "messages/printable.hpp"
+#include "messages/errors/printable.hpp"
 #include "tools/system/json_fields.hpp"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 
 #include "actors/net/silence_timeout.hpp"
 #include "actors/recording/seconds.hpp"
-#include "messages/printable.hpp"
+#include "messages/errors/printable.hpp"
 
 #include <boost/asio/post.hpp>
 

@@ -5,7 +5,7 @@
 #include "actors/net/network_messages.hpp"
 #include "actors/net/silence_timeout.hpp"
 #include "actors/net/sockets/outbox.hpp"
-#include "messages/printable.hpp"
+#include "messages/errors/printable.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

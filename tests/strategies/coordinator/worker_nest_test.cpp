@@ -214,7 +214,7 @@ TEST_SUITE("strategies/coordinator/worker_nest") {
   TEST_CASE("an input in a nest that cannot be made fails the call") {
     team one;
     auto data = one.coordinator.create_per_worker_dataset(
-      [](const input_context&) -> dataset { throw std::runtime_error("no such file"); });
+      [](const input_context&) -> dataset { throw std::runtime_error("no such\nfile"); });
     auto next = one.coordinator.make_function(
       "next", [](closure_context&, const iterators& given) { return given.size(); });
     static_cast<void>(one.coordinator.schedule(next, std::vector{data.iterator()}));

@@ -166,16 +166,16 @@ TEST_SUITE("strategies/data/dataset") {
     const auto throwing = range(3).map([](element one) -> element {
       switch (one.tensors[0].values<int64_t>()[0]) {
       case 0:
-        throw failure{error{errc::not_found, "no such thing"}};
+        throw failure{error{errc::not_found, "no such\nthing"}};
       case 1:
-        throw std::runtime_error{"worse"};
+        throw std::runtime_error{"worse \x1b[2J"};
       default:
         throw 7;
       }
     });
     auto iterator = throwing.iterate();
     CHECK(iterator.next().error() == error{errc::not_found, "no such thing"});
-    CHECK(iterator.next().error() == error{errc::user_code, "map: the function threw: worse"});
+    CHECK(iterator.next().error() == error{errc::user_code, "map: the function threw: worse ?[2J"});
     CHECK(iterator.next().error()
           == error{errc::user_code, "map: the function threw something unknown"});
     CHECK(iterator.next() == std::nullopt);

@@ -340,10 +340,10 @@ TEST_SUITE("strategies/jobs/training") {
   TEST_CASE("a function that is told of steps and throws ends the job with what it threw") {
     small_job job{{1, 1, sync_policy::latest_token}};
     auto seen = job.run_idle({.steps = 9, .pace = one_second, .on_step = [](const step_record&) {
-                                throw std::runtime_error{"no room"};
+                                throw std::runtime_error{"no\nroom \xff"};
                               }});
     REQUIRE(seen.report.failure);
-    CHECK(*seen.report.failure == error{errc::user_code, "no room"});
+    CHECK(*seen.report.failure == error{errc::user_code, "no room ?"});
     CHECK(seen.report.step < 9);
   }
 

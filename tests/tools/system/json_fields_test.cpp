@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: what another program says tells a terminal nothing, and surprises no reader. Method: texts
 // with control characters, and fields that are not what they should be.
-#include "messages/printable.hpp"
 #include "tests/doctest.hpp"
 #include "tools/system/json_fields.hpp"
 
@@ -12,14 +11,6 @@ namespace json_fields_test {
 using namespace troupe;
 
 TEST_SUITE("tools/system/json_fields") {
-  TEST_CASE("text of others tells a terminal nothing") {
-    CHECK(printable("a\tb\r \x1b[2J\x07\x7f", "\t\r") == "a\tb\r ?[2J??");
-    CHECK(printable("a\tb\n") == "a?b?");
-    CHECK(printable("gr\xc3\xbc\xc3\x9f \xc2\x9b"
-                    "2J \xc2\xb5")
-          == "gr\xc3\xbc\xc3\x9f \xc2?2J \xc2\xb5");
-  }
-
   TEST_CASE("a field is what its kind says, or nothing") {
     auto object = nlohmann::json::parse(
       R"({"text": "a\u001b[2J", "number": 1.5, "large": 1e300, "count": 7, "negative": -7})");
