@@ -3,9 +3,13 @@
 #include "actors/checkpoint/job_file.hpp"
 
 #include <fmt/format.h>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <string_view>
+#include <utility>
 
 namespace troupe {
 
@@ -14,7 +18,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* job_key = "troupe.job";
-constexpr int format_version = 1;
+constexpr uint64_t format_version = 1;
 
 /// Names of a file's tensors, in the order in which they are written and read again. Variables keep
 /// their names; another tensor that would have one of these gets a number behind its own.
@@ -108,49 +112,174 @@ struct unreadable {
   std::string why;
 };
 
+// The largest step, iteration and other count, as that of a tensor of i64.
+constexpr uint64_t count_max = std::numeric_limits<int64_t>::max();
+
+// Half of what a clock counts, so that a job goes on for as long without an overflow.
+constexpr job_time time_max = job_time::max() / 2;
+
+/// An object of the metadata with fields of any kind. Reading a field that is missing or wrong
+/// throws `unreadable` with its name: "replicas[1].iteration".
+class fields {
+public:
+  /// @param object Outlives this. @param place "replicas[1]"; empty for the whole.
+  fields(const json& object, std::string place) : object_(object), place_(std::move(place)) {
+    if (!object.is_object())
+      throw unreadable{place_.empty() ? fmt::format("its metadata '{}' is no JSON object", job_key)
+                                      : wrong(place_, object, "a JSON object")};
+  }
+
+  [[nodiscard]] bool has(const char* key) const { return object_.contains(key); }
+
+  [[nodiscard]] uint64_t count(const char* key, uint64_t max = count_max) const {
+    return count_in(at(key), name_of(key), max);
+  }
+
+  [[nodiscard]] std::vector<uint64_t> counts(const char* key) const {
+    std::vector<uint64_t> result;
+    for_each(key, [&](const json& value, const std::string& name) {
+      result.push_back(count_in(value, name, count_max));
+    });
+    return result;
+  }
+
+  [[nodiscard]] job_time time(const char* key) const {
+    return job_time{count(key, static_cast<uint64_t>(time_max.count()))};
+  }
+
+  [[nodiscard]] bool flag(const char* key) const {
+    const auto& value = at(key);
+    if (!value.is_boolean()) throw unreadable{wrong(name_of(key), value, "true or false")};
+    return value.get<bool>();
+  }
+
+  [[nodiscard]] std::string text(const char* key) const { return text_in(at(key), name_of(key)); }
+
+  /// Nothing if it is null.
+  [[nodiscard]] std::optional<std::string> optional_text(const char* key) const {
+    if (at(key).is_null()) return std::nullopt;
+    return text(key);
+  }
+
+  [[nodiscard]] std::vector<std::string> texts(const char* key) const {
+    std::vector<std::string> result;
+    for_each(key, [&](const json& value, const std::string& name) {
+      result.push_back(text_in(value, name));
+    });
+    return result;
+  }
+
+  [[nodiscard]] std::vector<fields> objects(const char* key) const {
+    std::vector<fields> result;
+    for_each(key,
+             [&](const json& value, const std::string& name) { result.emplace_back(value, name); });
+    return result;
+  }
+
+  /// The text of an error about a field that cannot be used. @param need "a whole number".
+  [[nodiscard]] static std::string wrong(const std::string& name, const json& value,
+                                         std::string_view need) {
+    return fmt::format("its metadata '{}': {} {}must be {}", job_key, name,
+                       value.is_number() ? fmt::format("is {}, but ", value.dump()) : "", need);
+  }
+
+  /// "replicas[1].iteration".
+  [[nodiscard]] std::string name_of(const char* key) const {
+    return place_.empty() ? key : fmt::format("{}.{}", place_, key);
+  }
+
+  [[nodiscard]] const json& at(const char* key) const {
+    auto found = object_.find(key);
+    if (found == object_.end())
+      throw unreadable{fmt::format("its metadata '{}': {} is missing", job_key, name_of(key))};
+    return *found;
+  }
+
+private:
+  static uint64_t count_in(const json& value, const std::string& name, uint64_t max) {
+    if (!value.is_number_unsigned() || value.get<uint64_t>() > max)
+      throw unreadable{wrong(name, value, fmt::format("a whole number from 0 to {}", max))};
+    return value.get<uint64_t>();
+  }
+
+  static std::string text_in(const json& value, const std::string& name) {
+    if (!value.is_string()) throw unreadable{wrong(name, value, "a text")};
+    return value.get<std::string>();
+  }
+
+  template <class Use>
+  void for_each(const char* key, const Use& use) const {
+    const auto& list = at(key);
+    if (!list.is_array()) throw unreadable{wrong(name_of(key), list, "a list")};
+    for (size_t i = 0; i < list.size(); ++i)
+      use(list[i], fmt::format("{}[{}]", name_of(key), i));
+  }
+
+  const json& object_;
+  std::string place_;
+};
+
 class reader {
 public:
-  reader(const safetensors_content& content, const json& variables) {
+  reader(const safetensors_content& content, const std::vector<fields>& variables) {
     for (const auto& [name, value] : content.tensors)
       tensors_.emplace(name, value);
     for (const auto& variable : variables)
-      names_.reserve(variable.at("name"));
+      names_.reserve(variable.text("name"));
   }
 
-  variable_snapshot read_variable(const json& from) {
-    variable_snapshot variable{from.at("name"), {}};
+  variable_snapshot read_variable(const fields& from) {
+    variable_snapshot variable{from.text("name"), {}};
     auto& state = variable.state;
-    state.version = from.at("version");
+    state.version = from.count("version");
     state.value = find(variable.name);
-    state.optimizer = from.at("optimizer");
-    state.slots_since = from.at("slots_since");
-    for (const std::string slot : from.at("slots"))
+    state.optimizer = from.text("optimizer");
+    state.slots_since = from.count("slots_since");
+    for (const auto& slot : from.texts("slots"))
       state.slots.push_back({slot, find(names_.next(variable.name + "/" + slot))});
-    if (const auto& average = from.at("average"); !average.is_null())
-      state.average = named_payload{
-        average, find(names_.next(variable.name + "/" + average.get<std::string>()))};
+    if (auto average = from.optional_text("average"))
+      state.average = named_payload{*average, find(names_.next(variable.name + "/" + *average))};
     return variable;
   }
 
-  replica_progress read_replica(const json& from) {
-    replica_progress replica{.replica = from.at("replica"),
-                             .computing = from.at("computing"),
-                             .local_step = from.at("local_step"),
-                             .iteration = from.at("iteration"),
-                             .computations = from.at("computations"),
-                             .remaining = job_time{from.at("remaining_ns").get<int64_t>()},
-                             .compute = job_time{from.value("compute_ns", int64_t{0})}};
-    for (const std::string name : from.at("kept"))
+  replica_progress read_replica(const fields& from) {
+    const auto index = from.count("replica", std::numeric_limits<uint32_t>::max());
+    if (!replicas_.insert(index).second)
+      throw unreadable{fields::wrong(from.name_of("replica"), from.at("replica"),
+                                     "the index of one replica only")};
+    replica_progress replica{.replica = static_cast<uint32_t>(index),
+                             .computing = from.flag("computing"),
+                             .local_step = from.count("local_step"),
+                             .iteration = from.count("iteration"),
+                             .computations = from.count("computations"),
+                             .remaining = from.time("remaining_ns"),
+                             .compute = from.has("compute_ns") ? from.time("compute_ns")
+                                                               : job_time{0}}; // or an older file
+    for (const auto& name : from.texts("kept"))
       replica.kept.push_back(
         {name, find(names_.next(fmt::format("replica_{}/{}", replica.replica, name)))});
     return replica;
   }
 
-  std::vector<named_payload> read_backups(const json& names) {
+  std::vector<named_payload> read_backups(const std::vector<std::string>& names) {
     std::vector<named_payload> backups;
-    for (const std::string name : names)
+    for (const auto& name : names)
       backups.push_back({name, find(names_.next("backups/" + name))});
     return backups;
+  }
+
+  // The tensor is for other tools; a file that has it says the same there.
+  void check_global_step(uint64_t step) {
+    const auto name = names_.next("global_step");
+    auto found = tensors_.find(name);
+    if (found == tensors_.end()) return;
+    const auto& value = found->second;
+    if (value.type() != dtype::i64 || value.extents() != shape{})
+      throw unreadable{fmt::format("tensor '{}' is {} {}, but must be i64 []", name,
+                                   to_string(value.type()), to_string(value.extents()))};
+    if (auto there = value.values<int64_t>()[0]; there != static_cast<int64_t>(step))
+      throw unreadable{fmt::format("tensor '{}' is {}, but the metadata '{}' says step {}", name,
+                                   there, job_key, step)};
   }
 
 private:
@@ -162,23 +291,26 @@ private:
 
   std::map<std::string, tensor> tensors_;
   tensor_names names_;
+  std::set<uint64_t> replicas_;
 };
 
-job_snapshot read_job(const json& job, const safetensors_content& content) {
-  if (auto version = job.at("format").get<int>(); version != format_version)
+job_snapshot read_job(const fields& job, const safetensors_content& content) {
+  if (auto version = job.count("format"); version != format_version)
     throw unreadable{fmt::format("it has format {}, this version of Troupe reads format {}",
                                  version, format_version)};
-  job_snapshot snapshot{.step = job.at("step"),
-                        .time = job_time{job.at("time_ns").get<int64_t>()},
-                        .seed = job.at("seed"),
-                        .tokens = job.at("tokens")};
-  reader from{content, job.at("variables")};
-  for (const auto& variable : job.at("variables"))
+  job_snapshot snapshot{.step = job.count("step"),
+                        .time = job.time("time_ns"),
+                        .seed = job.count("seed", std::numeric_limits<uint64_t>::max()),
+                        .tokens = job.counts("tokens")};
+  const auto variables = job.objects("variables");
+  reader from{content, variables};
+  for (const auto& variable : variables)
     snapshot.variables.push_back(from.read_variable(variable));
-  for (const auto& replica : job.at("replicas"))
+  for (const auto& replica : job.objects("replicas"))
     snapshot.replicas.push_back(from.read_replica(replica));
-  if (job.contains("backups")) // older files have none
-    snapshot.backups = from.read_backups(job.at("backups"));
+  if (job.has("backups")) // older files have none
+    snapshot.backups = from.read_backups(job.texts("backups"));
+  from.check_global_step(snapshot.step);
   return snapshot;
 }
 
@@ -212,12 +344,11 @@ expected<job_snapshot> to_snapshot(const safetensors_content& content) {
   auto job = content.metadata.find(job_key);
   if (job == content.metadata.end())
     return fail(errc::malformed, "it holds tensors, but no job of Troupe's");
+  const auto parsed = json::parse(job->second, nullptr, false); // an error is no object
   try {
-    return read_job(json::parse(job->second), content);
+    return read_job({parsed, ""}, content);
   } catch (const unreadable& problem) {
     return fail(errc::malformed, problem.why);
-  } catch (const json::exception& problem) {
-    return fail(errc::malformed, fmt::format("its metadata '{}': {}", job_key, problem.what()));
   }
 }
 

@@ -157,6 +157,66 @@ TEST_SUITE("actors/checkpoint/job_file") {
     }
   }
 
+  TEST_CASE("a number that no job has is refused, with the name of its field") {
+    const auto whole = to_content(example());
+    auto refusal = [&](const std::string& part, const std::string& other) {
+      auto content = whole;
+      auto& text = content.metadata.at("troupe.job");
+      auto at = text.find(part);
+      REQUIRE(at != std::string::npos);
+      text.replace(at, part.size(), other);
+      auto refused = error_of(content);
+      CHECK(refused.code == errc::malformed);
+      return refused.message;
+    };
+    const std::string begin = "its metadata 'troupe.job': ";
+    const std::string need = "must be a whole number from 0 to ";
+    const std::string count = need + "9223372036854775807";
+    const std::string time = need + "4611686018427387903";
+    CHECK(refusal(R"("step":12,)", R"("step":-1,)") == begin + "step is -1, but " + count);
+    CHECK(refusal(R"("step":12,)", R"("step":1e300,)") == begin + "step is 1e+300, but " + count);
+    CHECK(refusal(R"("step":12,)", R"("step":18446744073709551615,)")
+          == begin + "step is 18446744073709551615, but " + count);
+    CHECK(refusal(R"("step":12,)", R"("step":"12",)") == begin + "step " + count);
+    CHECK(refusal(R"("step":12,)", "") == begin + "step is missing");
+    CHECK(refusal(R"("time_ns":345,)", R"("time_ns":-5,)") == begin + "time_ns is -5, but " + time);
+    CHECK(refusal(R"("time_ns":345,)", R"("time_ns":9223372036854775807,)")
+          == begin + "time_ns is 9223372036854775807, but " + time);
+    CHECK(refusal("[10,11,11]", "[10,-1]") == begin + "tokens[1] is -1, but " + count);
+    CHECK(refusal(R"("replica":3})", R"("replica":4294967296})")
+          == begin + "replicas[0].replica is 4294967296, but " + need + "4294967295");
+    CHECK(refusal(R"("computing":true)", R"("computing":1)")
+          == begin + "replicas[0].computing is 1, but must be true or false");
+    CHECK(refusal(R"(["position"])", "[7]")
+          == begin + "replicas[0].kept[0] is 7, but must be a text");
+    CHECK(refusal(R"("slots":["m","v"])", R"("slots":{})")
+          == begin + "variables[0].slots must be a list");
+    CHECK(refusal("{", "") == "its metadata 'troupe.job' is no JSON object");
+  }
+
+  TEST_CASE("two replicas of one index are refused") {
+    auto job = example();
+    job.replicas.push_back({.replica = 3});
+    CHECK(error_of(to_content(job))
+          == error{errc::malformed, "its metadata 'troupe.job': replicas[1].replica is 3, but must "
+                                    "be the index of one replica only"});
+  }
+
+  TEST_CASE("a global_step that is not the step is refused, and one may be missing") {
+    auto content = to_content(example());
+    auto& global_step = content.tensors.back();
+    global_step.value = tensor{dtype::i64, shape{}};
+    global_step.value.mutable_values<int64_t>()[0] = 7;
+    CHECK(error_of(content)
+          == error{errc::malformed,
+                   "tensor 'global_step' is 7, but the metadata 'troupe.job' says step 12"});
+    global_step.value = zeros({1});
+    CHECK(error_of(content)
+          == error{errc::malformed, "tensor 'global_step' is f32 [1], but must be i64 []"});
+    content.tensors.pop_back();
+    CHECK(to_snapshot(content).value().step == 12);
+  }
+
   TEST_CASE("a later format is refused by its number") {
     auto content = to_content(example());
     content.metadata.at("troupe.job") = R"({"format":2})";
