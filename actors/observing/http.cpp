@@ -215,8 +215,10 @@ private:
     auto is_get = parser_.get().method() == http::verb::get;
     if ((!failed || failed == http::error::body_limit) && !is_get)
       return answer({405, plain_text, "only GET is answered here\n"});
-    if (failed == http::error::header_limit || failed == http::error::body_limit)
-      return answer({431, plain_text, "the request is too long\n"});
+    if (failed == http::error::header_limit)
+      return answer({431, plain_text, "the header of the request is too long\n"});
+    if (failed == http::error::body_limit)
+      return answer({413, plain_text, "a request has no body here\n"});
     if (failed == http::error::end_of_stream || failed == beast::error::timeout) return;
     if (failed) return answer({400, plain_text, "this is no request that HTTP knows\n"});
     if (is_one_too_many_)

@@ -2,6 +2,9 @@
 // Tokens: drawn, checked, and found in requests.
 #include "actors/observing/http_token.hpp"
 
+#include "messages/text.hpp"
+
+#include <algorithm>
 #include <cstddef>
 #include <fmt/format.h>
 #include <random>
@@ -47,8 +50,8 @@ bool is_token(std::string_view text) {
 
 bool knows_token(std::string_view token, std::string_view authorization, std::string_view target) {
   if (token.empty()) return true;
-  constexpr std::string_view scheme = "Bearer ";
-  if (authorization.starts_with(scheme)
+  constexpr std::string_view scheme = "bearer ";
+  if (lower_case(authorization.substr(0, scheme.size())) == scheme
       && is_same_secret(authorization.substr(scheme.size()), token))
     return true;
   return is_same_secret(token_in(target), token);

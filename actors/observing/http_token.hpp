@@ -17,7 +17,8 @@ namespace troupe {
 /// Whether a request shows that its client knows the token. It takes as long for every guess of the
 /// same length.
 /// @param token Empty: nothing has to be known.
-/// @param authorization The header's value: "Bearer TOKEN". @param target "/path?token=TOKEN".
+/// @param authorization The header's value: "Bearer TOKEN", the first word in any case. @param
+/// target "/path?token=TOKEN".
 [[nodiscard]] bool knows_token(std::string_view token, std::string_view authorization,
                                std::string_view target);
 

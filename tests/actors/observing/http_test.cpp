@@ -131,13 +131,15 @@ TEST_SUITE("actors/observing/http") {
     CHECK(answer.ends_with("\r\n\r\nhello\n"));
   }
 
-  TEST_CASE("an unknown page is 404, another method 405, nonsense 400, too much 431") {
+  TEST_CASE(
+    "an unknown page is 404, another method 405, nonsense 400, a body 413, a long header 431") {
     auto server = serve();
     auto ask
       = [&](const std::string& request) { return bare_client{*server}.ask(request).substr(0, 12); };
     CHECK(ask("GET /other HTTP/1.1\r\n\r\n") == "HTTP/1.1 404");
     CHECK(ask("DELETE /page HTTP/1.1\r\n\r\n") == "HTTP/1.1 405");
     CHECK(ask("POST /page HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc") == "HTTP/1.1 405");
+    CHECK(ask("GET /page HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc") == "HTTP/1.1 413");
     CHECK(ask("good morning\r\n\r\n") == "HTTP/1.1 400");
     CHECK(ask("GET /page HTTP/1.1\r\nX: " + std::string(9000, 'x') + "\r\n\r\n") == "HTTP/1.1 431");
     CHECK(ask_for("/page", *server)->status == 200);
@@ -220,6 +222,7 @@ TEST_SUITE("actors/observing/http") {
     CHECK(ask("/page?token=a-secret-of-some-length") == "HTTP/1.1 200");
     CHECK(ask("/other?token=a-secret-of-some-length") == "HTTP/1.1 404");
     CHECK(ask("/page", "Authorization: Bearer a-secret-of-some-length\r\n") == "HTTP/1.1 200");
+    CHECK(ask("/page", "Authorization: bearer a-secret-of-some-length\r\n") == "HTTP/1.1 200");
     CHECK(bare_client{*server}.ask("GET /page HTTP/1.1\r\n\r\n").find("?token=TOKEN")
           != std::string::npos);
   }

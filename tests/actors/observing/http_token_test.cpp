@@ -32,6 +32,7 @@ TEST_SUITE("actors/observing/http_token") {
 
   TEST_CASE("a request shows the token in a header or behind its path") {
     CHECK(knows_token(token, "Bearer 0123456789abcdef", "/"));
+    CHECK(knows_token(token, "bEARER 0123456789abcdef", "/"));
     CHECK(knows_token(token, "", "/?token=0123456789abcdef"));
     CHECK(knows_token(token, "", "/x?a=b&token=0123456789abcdef&c=d"));
     CHECK(knows_token("", "", "/"));
