@@ -38,13 +38,22 @@ expected<void> check_existing(const fs::path& path, const fs::file_status& statu
   return {};
 }
 
+// Whether a link lies at a path that leads to nothing.
+bool is_dangling_link(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_symlink(path, ignored) && !fs::exists(path, ignored);
+}
+
 // Whether the nearest existing folder above a path lets us make the path.
 expected<void> check_parent(const fs::path& path) {
   std::error_code ignored;
   auto parent = fs::absolute(path, ignored).lexically_normal();
-  do
+  do {
     parent = parent.parent_path();
-  while (!fs::exists(parent, ignored) && parent != parent.root_path());
+    if (is_dangling_link(parent))
+      return refuse(errc::invalid_argument, path,
+                    fmt::format("cannot be made: {} is a link to nothing", parent.native()));
+  } while (!fs::exists(parent, ignored) && parent != parent.root_path());
   if (!fs::is_directory(parent, ignored))
     return refuse(errc::failed_precondition, path,
                   fmt::format("cannot be made: {} is not a folder", parent.native()));
@@ -100,6 +109,10 @@ expected<void> run_directory::check(const fs::path& path) {
   if (fs::exists(status)) return check_existing(path, status);
   if (status.type() != fs::file_type::not_found)
     return refuse(errc::invalid_argument, path, "cannot be looked at: " + problem.message());
+  if (is_dangling_link(path))
+    return refuse(errc::invalid_argument, path,
+                  "is a link to nothing; make the folder that it leads to, or pass the name of a "
+                  "new one");
   return check_parent(path);
 }
 

@@ -17,7 +17,8 @@ class run_directory {
 public:
   /// Whether `create` would work, without writing anything.
   /// Errors: `failed_precondition` if the folder holds something or is a file, `invalid_argument`
-  /// if it may not be written; the line names --run-dir.
+  /// if it may not be written, or a link to nothing lies there or on the way; the line names
+  /// --run-dir.
   [[nodiscard]] static expected<void> check(const std::filesystem::path& path);
 
   /// Whether `config` can be read back: TOML is UTF-8, which the name of a file need not be.

@@ -82,6 +82,27 @@ TEST_SUITE("tools/run/run_directory") {
     CHECK(refusal(folder / "file/run/deeper").code == errc::failed_precondition);
   }
 
+  TEST_CASE("refuses a link to nothing in the place of the folder, or on the way to it") {
+    test::scratch_folder folder;
+    const auto link = folder / "link";
+    fs::create_symlink("nowhere", link);
+    const auto refused = refusal(link);
+    CHECK(refused.code == errc::invalid_argument);
+    CHECK(refused.message
+          == "--run-dir: " + link.string()
+               + " is a link to nothing; make the folder that it leads to, or pass the name of a "
+                 "new one");
+    const auto reason = "cannot be made: " + link.string() + " is a link to nothing";
+    CHECK(refusal(link / "run/deeper").message.ends_with(reason));
+    const auto dated = run_directory::create_dated(link, {}, "");
+    REQUIRE_FALSE(dated);
+    CHECK(dated.error().code == errc::invalid_argument);
+    CHECK(dated.error().message.ends_with(reason));
+    fs::create_directory(folder / "nowhere");
+    CHECK(run_directory::create(link, "seed = 1\n"));
+    CHECK(fs::exists(folder / "nowhere/config.toml"));
+  }
+
   TEST_CASE("refuses a folder that cannot be written") {
     if (::geteuid() == 0) return;
     test::scratch_folder folder;
