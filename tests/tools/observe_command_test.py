@@ -174,6 +174,20 @@ class Observe(TextTest):
         self.assertIn("still missing: replica 2", record.splitlines()[0])
         self.assertIn("\nreplica 2: computing, 0 in the mailbox", record)
 
+    def test_flight_reads_regular_files_only_and_names_others(self):
+        records = self.folder / "run" / "flight"
+        records.mkdir(parents=True)
+        os.mkfifo(records / "worker-1.jsonl")  # nothing ever writes into it
+        command = [TROUPE, "flight", "run"]
+        left_out = "troupe flight: run/flight/worker-1.jsonl is left out: it is no regular file\n"
+        none = subprocess.run(command, cwd=self.folder, text=True, capture_output=True, timeout=30)
+        self.assertEqual(none.returncode, 2)
+        self.assertTrue(none.stderr.startswith(left_out + "troupe flight: run/flight: there are no flight records"))
+        (records / "worker-0.jsonl").write_text('{"task": "worker:0", "reason": "SIGUSR1"}\n')
+        one = subprocess.run(command, cwd=self.folder, text=True, capture_output=True, timeout=30)
+        self.assertEqual((one.returncode, one.stderr), (0, left_out))
+        self.assertTrue(one.stdout.startswith("flight records of 1 tasks: SIGUSR1\n"))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -6,8 +6,10 @@
 #include "tools/options/command_options.hpp"
 #include "tools/options/help.hpp"
 #include "tools/system/file_content.hpp"
+#include "tools/system/standard_streams.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <fmt/format.h>
 #include <string>
@@ -51,11 +53,18 @@ expected<flight_options> parse_flight(int argument_count, const char* const* arg
   return misuse("which run? Give its folder: troupe flight runs/NAME");
 }
 
+// A pipe or a device would be waited for.
 expected<std::vector<std::string>> record_files(const std::filesystem::path& folder) {
   std::vector<std::string> files;
   std::error_code failed;
-  for (const auto& entry : std::filesystem::directory_iterator{folder, failed})
-    if (entry.path().extension() == ".jsonl") files.push_back(entry.path().string());
+  for (const auto& entry : std::filesystem::directory_iterator{folder, failed}) {
+    if (entry.path().extension() != ".jsonl") continue;
+    if (std::error_code ignored; entry.is_regular_file(ignored))
+      files.push_back(entry.path().string());
+    else
+      print_if_possible(stderr, "troupe flight: {} is left out: it is no regular file\n",
+                        entry.path().string());
+  }
   if (std::error_code ignored; !std::filesystem::exists(folder.parent_path(), ignored))
     return fail(errc::not_found,
                 fmt::format("{}: there is no such folder of a run", folder.parent_path().string()));
