@@ -4,7 +4,6 @@
 
 #include "messages/text.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <fmt/format.h>
 #include <random>
