@@ -98,7 +98,8 @@ void record_crash(int number) {
 
 crash_recorder::crash_recorder(const observatory& observed, const std::filesystem::path& path) {
   auto target = file_to_replace(path);
-  auto written = target ? std::filesystem::path{* target} += ".crash" : path;
+  auto written = target.value_or(path);
+  if (target) written += ".crash";
   if (written.native().size() >= path_while_written.size() || writer != no_recorder) return;
   std::strcpy(path_while_written.data(), written.c_str());
   std::strcpy(path_of_record.data(), target.value_or(path).c_str());
