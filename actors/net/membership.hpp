@@ -45,7 +45,8 @@ public:
   /// it is gone already.
   virtual void give_up(node_index /*peer*/, const std::string& /*why*/) {}
 
-  /// Why a node has not come yet, as far as that is known; else empty.
+  /// Why a node has not come yet, as far as that is known: dialing it fails, or a process that says
+  /// it is that node is refused. Else empty.
   [[nodiscard]] virtual std::string trouble_with(node_index /*peer*/) const { return {}; }
 };
 

@@ -186,7 +186,7 @@ private:
     std::promise<expected<node_address>> arrived;
     std::shared_future<expected<node_address>> arrival;
     bool has_arrived = false; ///< `arrived` has its value.
-    std::string trouble;      ///< Why it did not come when it was last dialed.
+    std::string trouble;      ///< Why it did not come when it last dialed, or was dialed.
     uint64_t last_step = no_step;
     actor_ends ends;
     milliseconds redial = redial_min;
@@ -329,12 +329,13 @@ private:
   expected<void> judge(link& at, const greeting& peer, std::optional<node_index> dialed) {
     auto accepted
       = judge_admission(options_, peer, dialed).and_then([&] { return judge_life(at, peer); });
-    auto is_known = !accepted && is_lost(peer); // all were told when it was lost
-    if (accepted || dialed || is_known || told_.size() >= told_max) return accepted;
-    auto news
-      = fmt::format("{} {} {}", static_cast<int>(accepted.error().code), peer.node, peer.job);
-    if (told_.insert(std::move(news)).second)
-      warn(fmt::format("{} is refused: {}", at.peer_address(), accepted.error().message));
+    if (accepted || dialed) return accepted;
+    auto line = fmt::format("{} is refused: {}", at.peer_address(), accepted.error().message);
+    if (peer.node > options_.self && peer.node < members_.size() && !members_[peer.node].link)
+      trouble(peer.node, line); // told to callers that wait for the node in vain
+    if (is_lost(peer) || told_.size() >= told_max) return accepted; // a lost one was told of before
+    auto code = static_cast<int>(accepted.error().code);
+    if (told_.insert(fmt::format("{} {} {}", code, peer.node, peer.job)).second) warn(line);
     return accepted;
   }
 

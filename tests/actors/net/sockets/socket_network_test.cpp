@@ -727,6 +727,11 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     CHECK(refused.error().code == errc::failed_precondition);
     CHECK(refused.error().message.ends_with(line));
     CHECK(chief.warning.wait().ends_with(line));
+    CHECK(chief.network->trouble_with(1).ends_with(line)); // to callers that wait for it
+    few.add<trial::Opinion>("trial.Opinion");
+    station mended{with_messages(options_of(1, chief.network->listening_at()), few)};
+    CHECK(chief.network->arrival(1).get());
+    CHECK(chief.network->trouble_with(1).empty());
   }
 
   TEST_CASE("a peer says once which messages it knows, and before its hello") {
