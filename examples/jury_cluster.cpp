@@ -117,10 +117,11 @@ int take_part() {
                               caf::anon_send_exit(own, caf::exit_reason::user_shutdown);
                             }};
   publish_members(server, "juror", std::vector{own});
-  if (server.is_chief())
-    preside(world, server);
-  else
-    value_or_throw(server.join());
+  if (server.is_chief()) preside(world, server);
+  if (auto joined = server.join(); !joined) { // the chief's process does not wait
+    std::fprintf(stderr, "%s\n", joined.error().message.c_str());
+    return static_cast<int>(exit_code_of_join(joined.error().code));
+  }
   return 0;
 }
 

@@ -124,7 +124,7 @@ void search(world& world, server& server) {
   }
 }
 
-void take_part() {
+int take_part() {
   auto cluster = resolve({}, process_environment());
   auto world = world::threads();
   network_messages known;
@@ -134,14 +134,16 @@ void take_part() {
     = server.offer<Attempt>("trainer", [&](const msg<Attempt>& /*start*/) -> trainer_actor {
         return world.system().spawn(trainer);
       });
-  server.is_chief() ? search(world, server) : value_or_throw(server.join());
+  if (server.is_chief()) search(world, server);
+  if (auto joined = server.join(); !joined) { // the chief's process does not wait
+    std::fprintf(stderr, "%s\n", joined.error().message.c_str());
+    return static_cast<int>(exit_code_of_join(joined.error().code));
+  }
+  return 0;
 }
 
 } // namespace
 
 int main() {
-  return run_main([] {
-    take_part();
-    return 0;
-  });
+  return run_main(take_part);
 }

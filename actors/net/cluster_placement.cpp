@@ -33,6 +33,22 @@ tl::unexpected<error> nobody_entered(const std::string& name) {
   return fail(errc::not_found, fmt::format("no process has entered as '{}'", name));
 }
 
+template <class Future>
+bool is_ready(const Future& future) {
+  return future.wait_for(std::chrono::seconds{0}) == std::future_status::ready;
+}
+
+// A wait for a process, which another event ends, too.
+struct arrival_or_end {
+  const std::shared_future<expected<node_address>>& arrival;
+  const std::future<void>& end;
+
+  template <class Time>
+  [[nodiscard]] std::future_status wait_until(Time time) const {
+    return is_ready(end) ? std::future_status::ready : arrival.wait_until(time);
+  }
+};
+
 // A name as other processes ask for it.
 std::string published_name(const std::string& name, uint64_t life) {
   return life == 1 ? name : fmt::format("{} ({})", name, life);
@@ -147,7 +163,7 @@ expected<actor_search> cluster_placement::search(const std::string& /*viewer*/,
   return [here = nodes_.here(), arrivals = nodes_.arrivals(known.at),
           published = published_name(name, known.life)](const found_callback& tell) {
     auto arrival = arrivals();
-    if (arrival.wait_for(std::chrono::seconds{0}) != std::future_status::ready) return false;
+    if (!is_ready(arrival)) return false;
     const auto& address = arrival.get();
     if (!address) return true; // it will never come
     here->find(*address, published, [tell](const expected<caf::strong_actor_ptr>& actor) {
@@ -202,17 +218,11 @@ expected<caf::strong_actor_ptr> cluster_placement::look_for(const std::string& n
                                                             const entry& known) {
   auto began = clock::now();
   auto awaited = fmt::format("'{}' at {}", name, nodes_.name_of(known.at));
-  auto explain = [&](error reason, const std::string& trouble) {
-    if (reason.code == errc::deadline_exceeded)
-      reason.message = fmt::format("waited {:.1f} s for {}{}{}", seconds(start_deadline_), awaited,
-                                   trouble.empty() ? "" : ": ", trouble);
-    return tl::unexpected<error>(std::move(reason));
-  };
   auto arrival = nodes_.arrival(known.at);
   if (auto come = wait(arrival, began, awaited); !come)
-    return explain(come.error(), nodes_.trouble_with(known.at));
+    return explain(come.error(), awaited, nodes_.trouble_with(known.at));
   const auto& address = arrival.get();
-  if (!address) return explain(address.error(), nodes_.trouble_with(known.at));
+  if (!address) return tl::unexpected<error>(address.error());
   using result = expected<caf::strong_actor_ptr>;
   auto found = std::make_shared<std::promise<result>>();
   auto answer = found->get_future();
@@ -220,8 +230,29 @@ expected<caf::strong_actor_ptr> cluster_placement::look_for(const std::string& n
                       [found](result actor) { found->set_value(std::move(actor)); });
   if (auto met = meet(known.at); !met) return tl::unexpected<error>(met.error());
   if (auto come = wait(answer, began, awaited); !come)
-    return explain(come.error(), "it has not come so far, or was started with other options");
+    return explain(come.error(), awaited,
+                   "it has not come so far, or was started with other options");
   return answer.get();
+}
+
+// The error of a wait that has come to its deadline names the awaited, and what is known of it.
+tl::unexpected<error> cluster_placement::explain(error reason, const std::string& awaited,
+                                                 const std::string& trouble) const {
+  if (reason.code == errc::deadline_exceeded)
+    reason.message = fmt::format("waited {:.1f} s for {}{}{}", seconds(start_deadline_), awaited,
+                                 trouble.empty() ? "" : ": ", trouble);
+  return tl::unexpected<error>(std::move(reason));
+}
+
+expected<void> cluster_placement::await_chief(const std::future<void>& end) {
+  auto chief = layout_.chief_node();
+  auto awaited = nodes_.name_of(chief);
+  auto arrival = nodes_.arrival(chief);
+  if (auto come = wait(arrival_or_end{arrival, end}, clock::now(), awaited); !come)
+    return explain(come.error(), awaited, nodes_.trouble_with(chief));
+  if (is_ready(end)) return {};
+  const auto& address = arrival.get();
+  return address ? expected<void>{} : tl::unexpected<error>(address.error());
 }
 
 expected<void> cluster_placement::meet(node_index at) {

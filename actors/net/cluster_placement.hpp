@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <future>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -92,6 +93,11 @@ public:
     on_spared_ = std::move(listener);
   }
 
+  /// Waits until the chief's process has come, or `end` is ready; says what it waits for.
+  /// Errors: deadline_exceeded after `start_deadline`, naming the process and what is known of it;
+  /// that of `give_up`; as `membership::arrival`.
+  [[nodiscard]] expected<void> await_chief(const std::future<void>& end);
+
   [[nodiscard]] expected<caf::strong_actor_ptr> see(const std::string& viewer,
                                                     const std::string& name) override;
   [[nodiscard]] expected<actor_search> search(const std::string& viewer,
@@ -113,6 +119,8 @@ private:
   template <class T>
   [[nodiscard]] expected<void> wait(const T& future, clock::time_point began,
                                     const std::string& awaited);
+  [[nodiscard]] tl::unexpected<error> explain(error reason, const std::string& awaited,
+                                              const std::string& trouble) const;
   [[nodiscard]] expected<node_index> node_of(const std::string& name, double load);
   [[nodiscard]] expected<node_index> variable_node(const std::string& owner, double load);
   [[nodiscard]] bool enter_at(const std::string& name, node_index at);

@@ -194,6 +194,7 @@ void server::begin_to_find(std::stop_token stop) {
   on_stop_.emplace(std::move(stop), [this] {
     error reason{errc::cancelled, "asked to stop"};
     if (placement_) placement_->give_up(reason);
+    end_(tl::unexpected<error>(reason));
     caf::anon_send(finder_, end_searches{reason});
   });
 }
@@ -288,7 +289,7 @@ std::string server::target() const {
 
 expected<void> server::join() {
   if (!network_ || is_chief_) return {};
-  return end_.wait(world_);
+  return placement_->await_chief(end_.known()).and_then([this] { return end_.wait(world_); });
 }
 
 std::string job_name(const resolved_cluster& cluster, const environment_reader& environment) {

@@ -46,7 +46,8 @@ struct server_options {
   /// Told what is wrong but can go on, in one line. Thread: one of its own.
   std::function<void(const std::string&)> on_warning{};
 
-  /// Asked to stop, the server waits for no process: calls that wait throw `failure`, `cancelled`.
+  /// Asked to stop, the server waits for no process: calls that wait throw `failure`, `cancelled`,
+  /// or return that error.
   std::stop_token stop{};
 };
 
@@ -146,8 +147,13 @@ public:
     return "maker of " + kind;
   }
 
-  /// Waits until the chief's process has left, for processes with nothing else to do. Thread: the
-  /// one that made the world. Errors: unavailable, naming it, if it is gone without having said so.
+  /// Waits until the chief's process has come, `start_deadline` at most, and then until it has
+  /// left: for processes with nothing else to do. Returns at once in the chief's process, and in
+  /// one that is alone. `exit_code_of_join` gives an exit code to each error. Thread: the one that
+  /// made the world.
+  /// Errors: deadline_exceeded if the chief's process has not come; failed_precondition if it and
+  /// this one refuse each other; unavailable, naming it, if it is gone without having said so;
+  /// cancelled once `server_options::stop` is asked to stop.
   [[nodiscard]] expected<void> join();
 
 private:
@@ -169,7 +175,7 @@ private:
   std::optional<lone_node> alone_;          ///< Else.
   std::optional<cluster_placement> placement_;
   settings_check_actor settings_check_; ///< Where the chief stands, if settings are compared.
-  completion<void> end_;                ///< Told when the chief's process is gone.
+  completion<void> end_; ///< Told when the chief's process is gone, or this one is to stop.
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
 };
 

@@ -23,6 +23,11 @@ exit_code exit_code_of(errc failure) {
   }
 }
 
+exit_code exit_code_of_join(errc failure) {
+  auto has_come = failure == errc::unavailable; // since then it is gone
+  return is_about_others(failure) && !has_come ? exit_code::no_cluster : exit_code_of(failure);
+}
+
 bool is_about_others(errc failure) {
   return failure == errc::deadline_exceeded || failure == errc::failed_precondition
          || failure == errc::unavailable;

@@ -35,6 +35,10 @@ enum class exit_code : uint8_t {
 /// error of another kind than `user_code` and `resource` is `usage` or `bad_checkpoint`.
 [[nodiscard]] exit_code exit_code_of(errc failure);
 
+/// The code for a process that `server::join` has failed in: `no_cluster` if the chief's process
+/// did not come, or the two refused each other.
+[[nodiscard]] exit_code exit_code_of_join(errc failure);
+
 /// Whether a job that cannot begin for this reason is neither wrong nor lost: others are missing.
 [[nodiscard]] bool is_about_others(errc failure);
 

@@ -192,6 +192,23 @@ TEST_SUITE("actors/net/cluster_placement") {
     CHECK(told[0] == nullptr);
   }
 
+  TEST_CASE_FIXTURE(three_processes,
+                    "the chief's process is awaited until the deadline, or another event") {
+    direct_network sparse{{"ps:0", "worker:0"}};
+    direct_membership ps{sparse, world.system(), 0};
+    cluster_placement process{{.ps = 1, .workers = 1}, ps, 50ms};
+    std::promise<void> end;
+    auto over = end.get_future();
+    CHECK(process.await_chief(over).error()
+          == error{errc::deadline_exceeded, "waited 0.1 s for worker:0"});
+    {
+      direct_membership chief{sparse, world.system(), 1};
+      CHECK(process.await_chief(over));
+    }
+    end.set_value();
+    CHECK(process.await_chief(over));
+  }
+
   TEST_CASE_FIXTURE(three_processes, "a wait ends when it is told to give up") {
     enter("token queue");
     cluster_placement patient{one_ps_two_workers, *members[2], 60s};

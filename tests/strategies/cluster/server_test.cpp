@@ -140,6 +140,55 @@ TEST_SUITE("strategies/cluster/server") {
     CHECK(second.server.join());
   }
 
+  TEST_CASE("join waits for a chief that does not come until the start deadline, and names it") {
+    auto address = free_address();
+    process second{cluster_of(two_workers(address, ""), 1), {.start_deadline = 100ms}};
+    auto joined = second.server.join();
+    REQUIRE_FALSE(joined);
+    CHECK(joined.error().code == errc::deadline_exceeded);
+    CHECK(joined.error().message.starts_with("waited 0.1 s for worker:0 (" + address + "): "));
+  }
+
+  TEST_CASE("join waits for longer than the start deadline once the chief's process has come") {
+    auto tasks = two_workers(free_address(), "");
+    std::optional<process> first{std::in_place, cluster_of(tasks, 0), server_options{}};
+    process second{cluster_of(tasks, 1), {.start_deadline = 100ms}};
+    auto other = first->world.system().spawn(successor);
+    first->server.publish("successor", other);
+    REQUIRE(second.server.find<successor_actor>("worker:0", "successor", 30s).wait());
+    auto leaves = std::async([&] {
+      std::this_thread::sleep_for(300ms);
+      caf::anon_send_exit(other, caf::exit_reason::user_shutdown);
+      first.reset();
+    });
+    CHECK(second.server.join());
+    leaves.get();
+    CHECK(second.server.join()); // it has left already
+  }
+
+  TEST_CASE("asked to stop, join returns, whether the chief's process has come or not") {
+    auto tasks = two_workers(free_address(), "");
+    auto stopped_join = [&] {
+      std::stop_source stop;
+      process second{cluster_of(tasks, 1), {.stop = stop.get_token()}};
+      auto joining = std::async([&] { return second.server.join(); });
+      stop.request_stop();
+      return joining.get().error();
+    };
+    CHECK(stopped_join() == error{errc::cancelled, "asked to stop"});
+    process first{cluster_of(tasks, 0)};
+    CHECK(first.server.join()); // at once in the chief's process
+    std::stop_source stop;
+    process second{cluster_of(tasks, 1), {.stop = stop.get_token()}};
+    auto other = first.world.system().spawn(successor);
+    first.server.publish("successor", other);
+    REQUIRE(second.server.find<successor_actor>("worker:0", "successor").wait());
+    auto joining = std::async([&] { return second.server.join(); });
+    stop.request_stop();
+    CHECK(joining.get().error() == error{errc::cancelled, "asked to stop"});
+    caf::anon_send_exit(other, caf::exit_reason::user_shutdown);
+  }
+
   TEST_CASE("an actor of one's own is found by its name, whichever process is there first") {
     auto tasks = two_workers(free_address(), "");
     process second{cluster_of(tasks, 1), {.messages = counts()}};
@@ -316,9 +365,35 @@ TEST_SUITE("strategies/cluster/server") {
     auto refused = second.server.find<successor_actor>("worker:0", "successor").wait();
     REQUIRE_FALSE(refused);
     CHECK(refused.error().code == errc::failed_precondition);
-    CHECK(refused.error().message.ends_with(
-      "worker:1 does not know the message trial.Count, which worker:0 knows; add it to the "
-      "network_messages of every process"));
+    auto line = "worker:1 does not know the message trial.Count, which worker:0 knows; add it to "
+                "the network_messages of every process";
+    CHECK(refused.error().message.ends_with(line));
+    auto joined = second.server.join();
+    REQUIRE_FALSE(joined);
+    CHECK(joined.error() == refused.error());
+    auto missed = first.server.find<successor_actor>("worker:1", "successor", 1ms).wait();
+    REQUIRE_FALSE(missed);
+    CHECK(missed.error().code == errc::deadline_exceeded);
+    CHECK(missed.error().message.starts_with(
+      "waited 0.0 s for the actor 'successor' of worker:1: process "));
+    CHECK(missed.error().message.ends_with(line));
+  }
+
+  TEST_CASE("a process that is dialed waits on for one that it refuses, and says why in the end") {
+    std::vector<cluster_task> tasks{{"ps", 0, free_address()}, {"worker", 0, ""}};
+    process ps{cluster_of(tasks, 0), {.start_deadline = 100ms, .messages = counts()}};
+    process chief{cluster_of(tasks, 1)};
+    REQUIRE(chief.server.is_chief());
+    auto refused = chief.server.find<successor_actor>("ps:0", "successor").wait();
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == errc::failed_precondition);
+    auto joined = ps.server.join();
+    REQUIRE_FALSE(joined);
+    CHECK(joined.error().code == errc::deadline_exceeded);
+    CHECK(joined.error().message.starts_with("waited 0.1 s for worker:0: process "));
+    CHECK(joined.error().message.ends_with(
+      " is refused: worker:0 does not know the message trial.Count, which ps:0 knows; add it to "
+      "the network_messages of every process"));
   }
 
   TEST_CASE("a process with other settings is refused before it sees an actor of the chief's") {

@@ -49,6 +49,13 @@ TEST_SUITE("strategies/jobs/exit_codes") {
     CHECK_THROWS_AS(static_cast<void>(run_main(throws)), std::logic_error);
   }
 
+  TEST_CASE("answers a join in vain by whether the chief's process had come") {
+    CHECK(exit_code_of_join(errc::deadline_exceeded) == exit_code::no_cluster);
+    CHECK(exit_code_of_join(errc::failed_precondition) == exit_code::no_cluster);
+    CHECK(exit_code_of_join(errc::unavailable) == exit_code::lost_peer);
+    CHECK(exit_code_of_join(errc::cancelled) == exit_code::user_error);
+  }
+
   TEST_CASE("explains each number on a line of its own") {
     const auto text = exit_codes_text();
     for (const char* number : {"0", "1", "2", "3", "4", "5", "6", "128+n"})
