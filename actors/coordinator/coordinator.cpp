@@ -2,6 +2,7 @@
 // The coordinator's handlers, and the effects of each event on closures, callers and workers.
 #include "actors/coordinator/coordinator.hpp"
 
+#include "messages/errors/users_code.hpp"
 #include "messages/replication_message.hpp"
 
 #include <algorithm>
@@ -59,10 +60,6 @@ std::string queue_gauge::awaited() const {
 namespace {
 
 using coordinator_pointer = observed_pointer<coordinator_actor, coordinator_state>;
-
-void warn(const coordinator_state& state, const std::string& line) {
-  if (state.config.on_warning) state.config.on_warning(line);
-}
 
 // ---- closures ----
 
@@ -244,7 +241,8 @@ void lose(coordinator_pointer self, uint32_t index, const error& reason) {
     }
   }
   if (!state.ending)
-    warn(state, fmt::format("worker {} is gone ({}); {}", index, reason.message, consequence));
+    state.config.on_warning(
+      fmt::format("worker {} is gone ({}); {}", index, reason.message, consequence));
 }
 
 void fail(coordinator_pointer self, uint32_t index, uint64_t closure, error reason) {
@@ -290,15 +288,15 @@ void on_answer(coordinator_pointer self, uint32_t index, const closure_worker_ac
 void on_ready(coordinator_pointer self, uint32_t index) {
   auto& state = self->state;
   if (index >= state.config.workers)
-    return warn(state, fmt::format("worker {} is none of {}; start it with the same cluster", index,
-                                   state.config.workers));
+    return state.config.on_warning(fmt::format(
+      "worker {} is none of {}; start it with the same cluster", index, state.config.workers));
   lose(self, index, {errc::unavailable, "it has begun anew"});
   auto sender = self->current_sender();
   self->monitor(caf::actor_cast<caf::actor_addr>(sender));
   state.workers[index] = {caf::actor_cast<closure_worker_actor>(sender), std::nullopt};
   state.config.gauge->come(index);
   state.idle.push_back(index);
-  if (state.losses[index] > 0) warn(state, fmt::format("worker {} is back", index));
+  if (state.losses[index] > 0) state.config.on_warning(fmt::format("worker {} is back", index));
   go_on(self);
 }
 
@@ -350,7 +348,7 @@ caf::result<msg<wire::ServiceEnded>> on_bystander(coordinator_pointer self, uint
 
 // Warns of lost owners. A call that waits for the present holder of a variable goes on by itself.
 void tell_of_owners(const coordinator_state& state, const std::string& loss) {
-  if (!state.ending) warn(state, loss + "; the job goes on");
+  if (!state.ending) state.config.on_warning(loss + "; the job goes on");
 }
 
 // Ends without the closures that still run.
@@ -368,6 +366,8 @@ coordinator_actor::behavior_type coordinator(coordinator_pointer self, coordinat
   auto& state = self->state;
   state.queue.emplace(config.capacity);
   state.config = std::move(config);
+  state.config.on_warning
+    = line_teller("on_warning of a coordinator", std::move(state.config.on_warning));
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
   return {
     [self](const msg<wire::WorkerReady>& ready) { on_ready(self, ready.reader().getWorker()); },
@@ -378,7 +378,7 @@ coordinator_actor::behavior_type coordinator(coordinator_pointer self, coordinat
       tell_of_owners(self->state, lost.reader().getReason());
     },
     [self](const msg<wire::OwnersMirrored>& mirrored) {
-      if (!self->state.ending) warn(self->state, mirrored.reader().getReason());
+      if (!self->state.ending) self->state.config.on_warning(mirrored.reader().getReason());
     },
     [self](const rely_on& message) {
       self->monitor(message.owner);

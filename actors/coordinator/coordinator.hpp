@@ -54,7 +54,8 @@ struct coordinator_config {
   size_t capacity = 262'144;
   std::shared_ptr<queue_gauge> gauge = std::make_shared<queue_gauge>();
   std::shared_ptr<const instances_in_use> instances = std::make_shared<instances_in_use>();
-  std::function<void(const std::string&)> on_warning; ///< Told of workers that are lost, or back.
+  /// Told of workers that are lost, or back, as `line_teller` tells it; may be empty.
+  std::function<void(const std::string&)> on_warning;
 };
 
 /// The error of a closure that was cancelled because another failed.

@@ -2,8 +2,8 @@
 // The life of a question to a group, from the first message to the last answer that counts.
 #include "actors/groups/gatherer.hpp"
 
-#include "actors/world/users_code.hpp"
 #include "actors/world/world.hpp"
+#include "messages/errors/users_code.hpp"
 
 #include <caf/actor_cast.hpp>
 

@@ -8,8 +8,8 @@
 #include "actors/groups/group_shape.hpp"
 #include "actors/world/ask.hpp"
 #include "actors/world/converted.hpp"
-#include "actors/world/users_code.hpp"
 #include "actors/world/world.hpp"
+#include "messages/errors/users_code.hpp"
 #include "messages/mapped.hpp"
 
 #include <caf/actor_cast.hpp>

@@ -5,11 +5,11 @@
 #include "actors/net/node.hpp"
 #include "actors/policies/waiting_lines.hpp"
 #include "actors/recording/seconds.hpp"
+#include "messages/errors/users_code.hpp"
 #include "messages/text.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <fmt/format.h>
 #include <future>
 #include <optional>
@@ -67,7 +67,7 @@ std::shared_ptr<array_places> cluster_placement::arrays() const {
 
 void cluster_placement::tell_waiting(const std::string& line) {
   if (on_waiting_) return on_waiting_(line);
-  std::fprintf(stderr, "%s\n", line.c_str());
+  say_on_standard_error(line);
 }
 
 std::map<uint32_t, std::string> cluster_placement::others() const {

@@ -4,10 +4,10 @@
 
 #include "actors/recording/seconds.hpp"
 #include "actors/supervision/supervised_proxy.hpp"
-#include "actors/world/users_code.hpp"
 #include "actors/world/world.hpp"
 #include "messages/errors/failure.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/errors/users_code.hpp"
 
 #include <caf/actor_config.hpp>
 #include <caf/actor_system.hpp>
@@ -16,7 +16,6 @@
 #include <caf/send.hpp>
 
 #include <algorithm>
-#include <cstdio>
 #include <fmt/format.h>
 
 namespace troupe {
@@ -176,10 +175,8 @@ supervisor_actor::behavior_type supervise(supervisor_pointer self, troupe::world
   state.world = world;
   state.called = name;
   state.options.restart = options.restart;
-  state.options.on_warning = [tell = std::move(options.on_warning)](const std::string& line) {
-    if (!tell) std::fprintf(stderr, "%s\n", line.c_str());
-    if (tell) call_users_code("on_warning of a supervisor", [&] { tell(line); });
-  };
+  state.options.on_warning
+    = line_teller("on_warning of a supervisor", std::move(options.on_warning));
   state.options.on_give_up = [tell = std::move(options.on_give_up)](const error& why) {
     if (tell) call_users_code("on_give_up of a supervisor", [&] { tell(why); });
   };

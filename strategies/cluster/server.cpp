@@ -10,6 +10,7 @@
 #include "kernels/tensor/crc32c.hpp"
 #include "messages/cluster_message.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/errors/users_code.hpp"
 #include "messages/text.hpp"
 #include "strategies/cluster/launcher_notice.hpp"
 #include "strategies/cluster/listening_card.hpp"
@@ -93,8 +94,7 @@ expected<network_card> awaited_card(const resolved_cluster& cluster, const std::
        has_warned = true) {
     if (options.stop.stop_requested() || clock::now() - began + pause > options.start_deadline)
       break;
-    if (!has_warned && options.on_warning)
-      options.on_warning(card.error().message + "; it is looked for again");
+    if (!has_warned) options.on_warning(card.error().message + "; it is looked for again");
     std::this_thread::sleep_for(pause);
     card = listening_card(cluster, wanted, machine);
   }
@@ -114,7 +114,7 @@ void choose_addresses(const resolved_cluster& cluster, const server_options& opt
   auto card = value_or_throw(awaited_card(cluster, wanted, machine, options));
   network.listen_host = card.address;
   auto note = listening_note(cluster, wanted, card);
-  if (!note.empty() && options.on_warning) options.on_warning(note);
+  if (!note.empty()) options.on_warning(note);
 }
 
 std::string node_name(const cluster_task& task) {
@@ -160,6 +160,7 @@ server::server(world& world, const resolved_cluster& cluster, server_options opt
   : world_(world), start_deadline_(options.start_deadline),
     replicas_(std::max(1U, options.replicas)) {
   cluster.require_sound();
+  options.on_warning = line_teller("on_warning of a server", std::move(options.on_warning));
   task_ = cluster.self();
   tasks_ = node_names(cluster);
   if (cluster.is_alone()) {

@@ -43,7 +43,8 @@ struct server_options {
   /// in every process.
   std::shared_ptr<const network_messages> messages{};
 
-  /// Told what is wrong but can go on, in one line. Thread: one of its own.
+  /// Told what is wrong but can go on, and what is waited for, in one line; empty: the lines go to
+  /// standard error, as what it throws does. Thread: any.
   std::function<void(const std::string&)> on_warning{};
 
   /// Asked to stop, the server waits for no process: calls that wait throw `failure`, `cancelled`,

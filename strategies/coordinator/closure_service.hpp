@@ -40,7 +40,8 @@ struct coordinator_options {
   /// Thread: the one that waits.
   std::function<void(const std::string& line)> on_waiting;
   /// Told, in one line, of workers that are lost and workers that are back; and of owners, where
-  /// they are replicated. Thread: an actor's.
+  /// they are replicated. Empty: the lines go to standard error, as what it throws does. Thread: an
+  /// actor's.
   std::function<void(const std::string&)> on_warning;
 };
 

@@ -5,22 +5,14 @@
 #include "actors/policies/waiting_lines.hpp"
 #include "actors/recording/seconds.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/errors/users_code.hpp"
 #include "strategies/contexts/context.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <fmt/format.h>
 #include <utility>
 
 namespace troupe {
-
-namespace {
-
-void say_on_standard_error(const std::string& line) {
-  std::fprintf(stderr, "%s\n", line.c_str());
-}
-
-} // namespace
 
 void check_may_wait(std::string_view call) {
   const auto& stack = context_stack::current();

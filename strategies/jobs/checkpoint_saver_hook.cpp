@@ -3,9 +3,9 @@
 #include "strategies/jobs/checkpoint_saver_hook.hpp"
 
 #include "actors/checkpoint/job_file.hpp"
-#include "actors/world/users_code.hpp"
 #include "actors/world/world.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/errors/users_code.hpp"
 
 #include <fmt/format.h>
 

@@ -3,8 +3,8 @@
 #include "strategies/jobs/training.hpp"
 
 #include "actors/policies/step_rules.hpp"
-#include "actors/world/users_code.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/errors/users_code.hpp"
 #include "strategies/contexts/context.hpp"
 #include "strategies/contexts/replica_function.hpp"
 #include "strategies/jobs/job_runner.hpp"

@@ -75,7 +75,8 @@ struct socket_network_options {
   /// and saves the time of waking; 0: not at all; without: `usual_spin`.
   std::optional<std::chrono::microseconds> spin{};
 
-  /// Told what is wrong but can go on, in one line. Thread: one of its own, which may have to wait.
+  /// Told what is wrong but can go on, in one line; empty: the lines go to standard error, as what
+  /// it throws does. Thread: one of its own, which may have to wait.
   std::function<void(const std::string&)> on_warning{};
 };
 

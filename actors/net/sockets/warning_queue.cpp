@@ -2,11 +2,14 @@
 // The thread that waits for the reader of warnings, in place of others.
 #include "actors/net/sockets/warning_queue.hpp"
 
+#include "messages/errors/users_code.hpp"
+
 #include <utility>
 
 namespace troupe {
 
-warning_queue::warning_queue(std::function<void(const std::string&)> say) : say_(std::move(say)) {}
+warning_queue::warning_queue(std::function<void(const std::string&)> say)
+  : say_(line_teller("on_warning of a network", std::move(say))) {}
 
 void warning_queue::end() {
   {
@@ -18,7 +21,6 @@ void warning_queue::end() {
 }
 
 void warning_queue::tell(std::string line) {
-  if (!say_) return;
   std::lock_guard guard{mutex_};
   if (is_over_ || lines_.size() >= lines_max) return;
   lines_.push_back(std::move(line));

@@ -17,7 +17,8 @@ namespace troupe {
 /// Thread: any.
 class warning_queue {
 public:
-  /// @param say Called with one line after the other, in the queue's thread. May be empty.
+  /// @param say Called with one line after the other, in the queue's thread, as `line_teller` does;
+  /// empty: the lines go to standard error.
   explicit warning_queue(std::function<void(const std::string&)> say);
 
   warning_queue(const warning_queue&) = delete;

@@ -7,8 +7,10 @@
 #include "messages/replication_message.hpp"
 #include "tests/actors/deterministic_world.hpp"
 #include "tests/actors/lose_node.hpp"
+#include "tests/taken_output.hpp"
 
 #include <array>
+#include <stdexcept>
 #include <variant>
 
 namespace coordinator_test {
@@ -158,6 +160,28 @@ TEST_SUITE("actors/coordinator/coordinator") {
     trainer.tell(gives, make_owners_mirrored("held twice again: 'v'"));
     settle();
     CHECK(told->size() == 2);
+  }
+
+  TEST_CASE_FIXTURE(coordinated,
+                    "a warning that no function takes, or that it throws at, is said") {
+    auto said_with = [&](std::function<void(const std::string&)> on_warning) {
+      taken_output output;
+      config.on_warning = std::move(on_warning);
+      auto other = spawn(coordinator, config);
+      trainer.tell(other, make_owners_lost("ps:0 is gone"));
+      auto is_answered = false;
+      await_closures who{.until_all_are_done = true};
+      who.tell = [&](const expected<bool>&) { return is_answered = true; };
+      trainer.tell(other, who);
+      settle();
+      CHECK(is_answered);
+      caf::anon_send_exit(other, caf::exit_reason::kill);
+      settle();
+      return output.said();
+    };
+    CHECK(said_with({}) == "ps:0 is gone; the job goes on\n");
+    CHECK(said_with([](const std::string&) { throw std::runtime_error{"no log"}; })
+          == "on_warning of a coordinator has thrown: no log\n");
   }
 
   TEST_CASE_FIXTURE(coordinated, "a closure that goes to another worker takes that one's values") {

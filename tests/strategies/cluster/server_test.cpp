@@ -10,6 +10,7 @@
 #include "tests/doctest.hpp"
 #include "tests/messages/trial_messages.hpp"
 #include "tests/strategies/refusal.hpp"
+#include "tests/taken_output.hpp"
 
 #include <caf/event_based_actor.hpp>
 #include <caf/send.hpp>
@@ -394,6 +395,25 @@ TEST_SUITE("strategies/cluster/server") {
     CHECK(joined.error().message.ends_with(
       " is refused: worker:0 does not know the message trial.Count, which ps:0 knows; add it to "
       "the network_messages of every process"));
+  }
+
+  TEST_CASE("warnings that no function takes, or that it throws at, go to standard error") {
+    auto tasks = two_workers(free_address(), "");
+    auto refuse_with = [&](server_options options) {
+      taken_output output;
+      options.messages = counts();
+      {
+        process first{cluster_of(tasks, 0), std::move(options)};
+        process second{cluster_of(tasks, 1)};
+        CHECK_FALSE(second.server.join());
+      } // says what it has to say
+      return output.said();
+    };
+    CHECK(refuse_with({}).find(" is refused: worker:1 does not know the message trial.Count")
+          != std::string::npos);
+    auto said
+      = refuse_with({.on_warning = [](const std::string&) { throw std::runtime_error{"no log"}; }});
+    CHECK(said == "on_warning of a server has thrown: no log\n");
   }
 
   TEST_CASE("a process with other settings is refused before it sees an actor of the chief's") {

@@ -22,6 +22,7 @@
 namespace job_test {
 
 using namespace troupe;
+using test::taken_output;
 
 namespace {
 

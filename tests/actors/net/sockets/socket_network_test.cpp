@@ -7,6 +7,7 @@
 #include "tests/actors/net/hostile_peer.hpp"
 #include "tests/actors/net/known_trials.hpp"
 #include "tests/actors/net/station.hpp"
+#include "tests/taken_output.hpp"
 
 #include <fmt/format.h>
 #include <random>
@@ -468,6 +469,22 @@ TEST_SUITE("actors/net/sockets/socket_network") {
     CHECK(ask<msg<wire::Token>>(worker.world, worker.find(0, "successor"), make_token(7)));
     listens.set_value();
     end(near);
+  }
+
+  TEST_CASE("a function for warnings that throws ends nothing") {
+    taken_output output;
+    {
+      auto options = options_of(0);
+      auto world = world::threads({.threads = 1});
+      options.on_warning = [](const std::string&) { throw std::runtime_error{"no log"}; };
+      auto network = socket_network::open(world.system(), options).value();
+      auto other = worker_hello();
+      other.job = "other";
+      hostile_peer refused{network->listening_at()};
+      refused.say_hello(other);
+      CHECK(refused.last_words().starts_with("chief is of the job 'test'"));
+    } // says what it has to say
+    CHECK(output.said() == "on_warning of a network has thrown: no log\n");
   }
 
   TEST_CASE("actors that do not return hold up no message") {
