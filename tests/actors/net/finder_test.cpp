@@ -26,7 +26,7 @@ struct counting_transport final : transport {
   size_t questions = 0;
 };
 
-/// Node 0 of two that are there.
+/// Node 0 of two that are there; the other one is not while there is trouble with it.
 struct two_members final : membership {
   explicit two_members(std::shared_ptr<node> own) : own_(std::move(own)) {}
 
@@ -37,13 +37,20 @@ struct two_members final : membership {
   }
 
   [[nodiscard]] std::shared_future<expected<node_address>> arrival(node_index peer) override {
+    if (!trouble.empty()) return absent_;
     std::promise<expected<node_address>> there;
     there.set_value(node_address{peer, 0});
     return there.get_future();
   }
 
+  [[nodiscard]] std::string trouble_with(node_index /*peer*/) const override { return trouble; }
+
+  std::string trouble;
+
 private:
   std::shared_ptr<node> own_;
+  std::promise<expected<node_address>> comes_never_;
+  std::shared_future<expected<node_address>> absent_ = comes_never_.get_future();
 };
 
 struct finder_of_two_nodes : deterministic_world {
@@ -92,6 +99,15 @@ TEST_SUITE("actors/net/finder") {
     pass(200ms);
     CHECK(result.error().code == errc::deadline_exceeded);
     CHECK(result.error().message.find("'store' of node 1") != std::string::npos);
+  }
+
+  TEST_CASE_FIXTURE(finder_of_two_nodes, "a search at a node that does not come says why") {
+    members.trouble = "process 7 is refused: it lacks a message";
+    auto result = look_for("store");
+    pass(200ms);
+    CHECK(result.error()
+          == error{errc::deadline_exceeded, "waited 0.1 s for the actor 'store' of node 1: process "
+                                            "7 is refused: it lacks a message"});
   }
 
   TEST_CASE_FIXTURE(finder_of_two_nodes, "searches one after the other leave one question behind") {
