@@ -72,7 +72,7 @@ job_ending read_job_ended(wire::JobEnded::Reader from) {
   job_ending ending{.step = from.getStep()};
   if (auto failed = read_error(from.getCode(), from.getReason()); failed.code != errc::none)
     ending.failure = std::move(failed);
-  if (from.getIsStopped()) ending.stopped = from.getStopReason();
+  if (from.getIsStopped()) ending.stopped = read_line(from.getStopReason());
   return ending;
 }
 

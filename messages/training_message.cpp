@@ -204,9 +204,12 @@ msg<wire::TakenGradient> make_taken_gradient(uint64_t step, std::span<const arri
   return std::move(message).finish();
 }
 
+std::string read_line(capnp::Text::Reader from) {
+  return printable_line({from.begin(), from.size()});
+}
+
 error read_error(wire::Errc code, capnp::Text::Reader reason, capnp::Text::Reader throw_site) {
-  return {read_errc(code), printable_line({reason.begin(), reason.size()}),
-          printable_line({throw_site.begin(), throw_site.size()})};
+  return {read_errc(code), read_line(reason), read_line(throw_site)};
 }
 
 std::pair<uint32_t, uint64_t> place_in_update(const msg<wire::PushGradient>& push) {

@@ -202,6 +202,9 @@ make_accumulator_status(uint64_t step, uint32_t accumulated, uint32_t takes);
   return static_cast<errc>(code);
 }
 
+/// A text that another process may have written, as one line that may be printed.
+[[nodiscard]] std::string read_line(capnp::Text::Reader from);
+
 /// An error that another process may have told of. Its texts become lines that may be printed.
 [[nodiscard]] error read_error(wire::Errc code, capnp::Text::Reader reason,
                                capnp::Text::Reader throw_site = "");

@@ -4,6 +4,7 @@
 
 #include "messages/errors/users_code.hpp"
 #include "messages/replication_message.hpp"
+#include "messages/training_message.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -375,10 +376,11 @@ coordinator_actor::behavior_type coordinator(coordinator_pointer self, coordinat
       return on_bystander(self, request.reader().getProcess());
     },
     [self](const msg<wire::OwnersLost>& lost) {
-      tell_of_owners(self->state, lost.reader().getReason());
+      tell_of_owners(self->state, read_line(lost.reader().getReason()));
     },
     [self](const msg<wire::OwnersMirrored>& mirrored) {
-      if (!self->state.ending) self->state.config.on_warning(mirrored.reader().getReason());
+      if (!self->state.ending)
+        self->state.config.on_warning(read_line(mirrored.reader().getReason()));
     },
     [self](const rely_on& message) {
       self->monitor(message.owner);

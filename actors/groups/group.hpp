@@ -92,7 +92,7 @@ private:
   [[nodiscard]] group_answers<Reply> answers(group_outcome outcome) const {
     group_answers<Reply> result;
     result.group = members_->name();
-    result.names = mapped(asked_, [&](auto member) { return members_->name_of(member); });
+    result.names = troupe::mapped(asked_, [&](auto member) { return members_->name_of(member); });
     result.wanted = wanted_;
     result.replies = std::move(*replies_);
     result.members = std::move(outcome.members);
@@ -224,7 +224,7 @@ public:
   group(troupe::world& world, const std::string& name, const std::vector<Handle>& actors,
         std::vector<std::string> names, group_shape shape)
     : shape_(std::move(shape)), chosen_(actors.size()) {
-    auto members = mapped(
+    auto members = troupe::mapped(
       actors, [](const auto& actor) { return caf::actor_cast<caf::strong_actor_ptr>(actor); });
     members_ = std::make_shared<group_members>(world, name, std::move(members), std::move(names),
                                                shape_.size());
@@ -253,8 +253,8 @@ public:
   /// Errors: throws `failure`: not_found, if there is no such dimension; out_of_range.
   [[nodiscard]] group slice(std::string_view dimension, size_t begin, size_t end) const {
     auto result = *this;
-    result.chosen_ = mapped(shape_.members_within(dimension, begin, end),
-                            [&](auto member) { return chosen_[member]; });
+    result.chosen_ = troupe::mapped(shape_.members_within(dimension, begin, end),
+                                    [&](auto member) { return chosen_[member]; });
     result.shape_ = shape_.within(dimension, begin, end);
     return result;
   }

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <fcntl.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -76,9 +77,23 @@ void write_record(int number) {
     unlink(path_while_written.data());
 }
 
-[[noreturn]] void wait_for_end_of_process() {
-  for (;;)
-    pause();
+// Process 1 of a container ignores a signal that it raises itself.
+[[noreturn]] void end_by(int number) {
+  std::signal(number, SIG_DFL);
+  sigset_t raised;
+  sigemptyset(&raised);
+  sigaddset(&raised, number);
+  pthread_sigmask(SIG_UNBLOCK, &raised, nullptr);
+  raise(number);
+  _exit(128 + number);
+}
+
+// Gives the thread that writes the record ten seconds to end the process.
+[[noreturn]] void end_later_by(int number) {
+  timespec left{.tv_sec = 10, .tv_nsec = 0};
+  while (nanosleep(&left, &left) < 0 && errno == EINTR)
+    ;
+  end_by(number);
 }
 
 // The first thread that crashes writes, and ends the process. The others wait for that: one that
@@ -89,9 +104,8 @@ void record_crash(int number) {
   if (writer.compare_exchange_strong(before, gettid()))
     write_record(number);
   else if (before != no_recorder && before != gettid())
-    wait_for_end_of_process();
-  std::signal(number, SIG_DFL);
-  raise(number); // takes effect as soon as the handler returns
+    end_later_by(number);
+  end_by(number);
 }
 
 } // namespace
@@ -121,7 +135,7 @@ crash_recorder::crash_recorder(const observatory& observed, const std::filesyste
 crash_recorder::~crash_recorder() {
   if (!installed_) return;
   if (auto before = no_crash_yet; !writer.compare_exchange_strong(before, no_recorder))
-    wait_for_end_of_process();
+    end_later_by(SIGABRT);
   for (const auto& signal : fatal)
     std::signal(signal.number, SIG_DFL);
 }

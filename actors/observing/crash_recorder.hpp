@@ -25,7 +25,8 @@ public:
   /// @param observed Outlives the recorder. @param path The record's file; made only in a crash.
   crash_recorder(const observatory& observed, const std::filesystem::path& path);
 
-  /// Does not return if a thread has crashed: the process ends when the record is written.
+  /// Does not return if a thread has crashed: the process ends when the record is written, or
+  /// after 10 s.
   ~crash_recorder();
   crash_recorder(const crash_recorder&) = delete;
   crash_recorder& operator=(const crash_recorder&) = delete;

@@ -121,7 +121,7 @@ void finish(chief_pointer self, std::optional<error> failure) {
 void on_stop(chief_pointer self, const msg<wire::StopJob>& stop) {
   auto& state = self->state;
   if (!state.is_training() || state.end.report.stopped) return;
-  state.end.report.stopped = stop.reader().getReason();
+  state.end.report.stopped = read_line(stop.reader().getReason());
   state.end.ask(state.config.world->now());
   keep_deadlines(self);
 }
@@ -393,13 +393,14 @@ void on_owners_lost(chief_pointer self, const msg<wire::OwnersLost>& lost) {
   auto& state = self->state;
   if (!state.is_training()) return;
   state.has_lost_owners = true;
-  std::string reason = lost.reader().getReason();
+  auto reason = read_line(lost.reader().getReason());
   state.config.on_trouble(reason);
   state.config.on_warning(reason + "; the job goes on");
 }
 
 void on_owners_mirrored(chief_pointer self, const msg<wire::OwnersMirrored>& mirrored) {
-  if (self->state.is_training()) self->state.config.on_warning(mirrored.reader().getReason());
+  if (self->state.is_training())
+    self->state.config.on_warning(read_line(mirrored.reader().getReason()));
 }
 
 // ---- the watch: every wait has an end, and names what is missing ----

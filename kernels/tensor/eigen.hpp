@@ -69,7 +69,7 @@ template <class T>
 }
 
 /// Like `vector_of`, for a tensor of rank 2.
-/// Errors: as `vector_of`; invalid_argument unless rank() == 2.
+/// Errors: as `vector_of`, but invalid_argument unless rank() == 2.
 template <class T>
 [[nodiscard]] matrix_map<const T> matrix_of(const tensor& from) {
   return detail::map_matrix<T>(static_cast<const T*>(from.data()), from);

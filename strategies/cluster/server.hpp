@@ -152,9 +152,10 @@ public:
   /// left: for processes with nothing else to do. Returns at once in the chief's process, and in
   /// one that is alone. `exit_code_of_join` gives an exit code to each error. Thread: the one that
   /// made the world.
-  /// Errors: deadline_exceeded if the chief's process has not come; failed_precondition if it and
-  /// this one refuse each other; unavailable, naming it, if it is gone without having said so;
-  /// cancelled once `server_options::stop` is asked to stop.
+  /// Errors: deadline_exceeded if the chief's process has not come; failed_precondition if this
+  /// one dials it, and they refuse each other; where it dials, deadline_exceeded says so;
+  /// unavailable, naming it, if it is gone without having said so; cancelled once
+  /// `server_options::stop` is asked to stop.
   [[nodiscard]] expected<void> join();
 
 private:

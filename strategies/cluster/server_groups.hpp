@@ -110,9 +110,9 @@ find_group(world& world, server& from, const std::string& name,
 /// @param deadline For all of them together; without, the server's `start_deadline`. To end those
 /// that were made in vain may take 2 s more.
 /// Errors: as `server::find` and `finding::wait`; as `group_report::why_not_enough` if some were
-/// not made; malformed if a task answers nonsense. Then those that were made are ended; one that is
-/// made later ends with its offer. Throws `failure` with invalid_argument, if the tasks cannot
-/// share the members evenly. Thread: one that runs no actor.
+/// not made; unavailable if one has ended since; malformed if a task answers nonsense. Then those
+/// that were made are ended; one that is made later ends with its offer. Throws `failure` with
+/// invalid_argument, if the tasks cannot share the members evenly. Thread: one that runs no actor.
 template <class Handle, class Start>
 [[nodiscard]] expected<group<Handle>>
 spawn_group(world& world, server& from, const std::string& kind,
@@ -140,7 +140,7 @@ spawn_group(world& world, server& from, const std::string& kind,
     auto at_last = std::min(until, world.now() + std::chrono::seconds{10});
     auto found = detail::find_members<Handle>(world, from, kind, tasks, places, at_last,
                                               [&](size_t member) { return *names[member]; });
-    if (!found && found.error().code == errc::deadline_exceeded)
+    if (!found && found.error().code == errc::deadline_exceeded && world.now() < until)
       return fail(errc::unavailable, "an actor of the group '" + kind
                                        + "' has ended since it was made: " + found.error().message);
     return found;

@@ -173,7 +173,7 @@ public:
   [[nodiscard]] task<distributed_value<T>>
   reduce_brought(std::vector<reduce_op> ops, std::vector<std::shared_ptr<const T>> brought,
                  communication_options options) {
-    auto values = mapped(brought, [](const auto& value) { return value.get(); });
+    auto values = troupe::mapped(brought, [](const auto& value) { return value.get(); });
     check_alike(ops);
     auto op = ops.front();
     reduction_call call{.name = describe_reduction("all_reduce", op, compared(*values.front())),
@@ -186,8 +186,8 @@ public:
       co_return distributed_value<T>::mirrored(unflatten(of_replicas.front(), *values.front()),
                                                brought.size());
     }
-    auto results
-      = mapped(of_replicas, [&](const auto& leaves) { return unflatten(leaves, *values.front()); });
+    auto results = troupe::mapped(
+      of_replicas, [&](const auto& leaves) { return unflatten(leaves, *values.front()); });
     co_return distributed_value<T>::per_replica(std::move(results));
   }
 

@@ -52,7 +52,7 @@ public:
   remote_value(const remote_value&) = default;
   remote_value& operator=(const remote_value&) = default;
 
-  /// Whether `fetch` would not wait.
+  /// Whether `fetch` would not wait, where it may be called.
   [[nodiscard]] bool is_ready() const { return outcome_->is_settled(); }
 
   /// As `cluster_coordinator::fetch`.

@@ -3,6 +3,7 @@
 #include "strategies/jobs/exit_codes.hpp"
 
 #include "messages/errors/failure.hpp"
+#include "messages/errors/printable.hpp"
 
 #include <cstdio>
 #include <fmt/format.h>
@@ -43,7 +44,8 @@ int run_main(const std::function<int()>& body, std::string_view program) {
   try {
     return body();
   } catch (const failure& failed) {
-    auto line = fmt::format("{}{}{}\n", program, program.empty() ? "" : ": ", failed.what());
+    auto line = fmt::format("{}{}{}\n", program, program.empty() ? "" : ": ",
+                            printable_line(failed.what()));
     std::fputs(line.c_str(), stderr);
     return static_cast<int>(exit_code_of(failed.reason().code));
   }

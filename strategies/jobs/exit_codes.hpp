@@ -36,7 +36,8 @@ enum class exit_code : uint8_t {
 [[nodiscard]] exit_code exit_code_of(errc failure);
 
 /// The code for a process that `server::join` has failed in: `no_cluster` if the chief's process
-/// did not come, or the two refused each other.
+/// did not come, or the two refused each other. A process that was asked to stop (cancelled) ends
+/// as its program answers that, with `exit_code_of_signal` for example.
 [[nodiscard]] exit_code exit_code_of_join(errc failure);
 
 /// Whether a job that cannot begin for this reason is neither wrong nor lost: others are missing.

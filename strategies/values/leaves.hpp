@@ -56,12 +56,12 @@ inline void make_read_only(leaf& value) {
 
 /// The parts of a group. @pre None is a number.
 [[nodiscard]] inline std::vector<gradient> gradients_in(const leaf_group& group) {
-  return mapped(group.parts, as_gradient);
+  return troupe::mapped(group.parts, as_gradient);
 }
 
 /// The group of a gradient that each replica of this process brings.
 [[nodiscard]] inline leaf_group group_of(const std::vector<gradient>& gradients) {
-  return {.parts = mapped(gradients, as_leaf), .is_gradient = true};
+  return {.parts = troupe::mapped(gradients, as_leaf), .is_gradient = true};
 }
 
 /// True for the types of leaves.
@@ -123,7 +123,8 @@ struct take_leaves {
       static_assert(is_leaf<value_type>, "this type cannot be reduced; there are arrays, rows, "
                                          "numbers, nests of them, and structs with `members`");
       auto& group = to.emplace_back();
-      group.parts = mapped(values, [](const auto* value) { return leaf_of<value_type>(*value); });
+      group.parts
+        = troupe::mapped(values, [](const auto* value) { return leaf_of<value_type>(*value); });
       group.owner = owner;
       group.devices = devices;
       group.is_gradient

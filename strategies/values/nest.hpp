@@ -91,7 +91,7 @@ void check_structures(const std::vector<Value*>& values) {
 // The part of every value that `get` takes out.
 template <class Value, class Get>
 auto parts(const std::vector<Value*>& values, const Get& get) {
-  return mapped(values, [&](auto* value) { return &get(*value); });
+  return troupe::mapped(values, [&](auto* value) { return &get(*value); });
 }
 
 template <size_t i>
@@ -305,7 +305,7 @@ using selected_t = zipped_t<detail::select_of_leaf, const T>;
 /// Pointers to the elements of a container.
 template <class Values>
 [[nodiscard]] auto pointers_to(Values& values) {
-  return mapped(values, [](auto& value) { return &value; });
+  return troupe::mapped(values, [](auto& value) { return &value; });
 }
 
 /// One nest of distributed values out of the nests of all replicas, by index.

@@ -193,7 +193,7 @@ template <class T, class Read, class Write>
     }
     return {};
   };
-  auto texts = [&place, write] { return mapped(place, write); };
+  auto texts = [&place, write] { return mapped<std::string>(place, write); };
   return {store, texts, toml_form::texts};
 }
 

@@ -14,7 +14,8 @@ namespace troupe {
 namespace {
 
 tl::unexpected<error> unreadable(const corpus_options& options, const error& reason) {
-  if (reason.code == errc::not_found && options.path == train_defaults::text) {
+  if (reason.code == errc::not_found && options.path == train_defaults::text
+      && options.option == "--text") {
     return fail(reason.code, fmt::format("there is no text at {} (the default) on this machine: "
                                          "pass any file with --text FILE",
                                          options.path));

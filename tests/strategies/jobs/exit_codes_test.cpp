@@ -37,7 +37,7 @@ TEST_SUITE("strategies/jobs/exit_codes") {
   }
 
   TEST_CASE("a main ends with its own code, or with that of the failure that it names") {
-    auto fails = []() -> int { throw_failure(errc::unavailable, "worker:1 is gone"); };
+    auto fails = []() -> int { throw_failure(errc::unavailable, "worker:1\nis gone"); };
     test::taken_output output;
     CHECK(run_main([] { return 7; }) == 7);
     CHECK(output.said().empty());
