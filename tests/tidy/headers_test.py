@@ -33,6 +33,35 @@ class Chains(unittest.TestCase):
         self.assertEqual(sorted(found), [["a.hpp", "b.hpp", "c.hpp"], ["d.hpp"], ["e.hpp"]])
 
 
+class Compilation(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.build = Path(folder.name)
+        (self.build / "headers").mkdir()
+        (self.build / "a.hpp").write_text("template <class T> T of(T t) { return t.missing(); }\ninline int a() { return 1; }\n")
+        (self.build / "b.hpp").write_text('#include "a.hpp"\ninline int b() { return a(); }\n')
+
+    def complaints(self, chain):
+        return headers.complaints(chain, self.build, {Path("."): ["c++", "-I.", "-std=c++20"]})
+
+    def test_a_header_that_needs_another_one_before_it_is_named(self):
+        self.assertEqual(self.complaints(["a.hpp", "b.hpp"]), [])
+        (self.build / "b.hpp").write_text("inline int b() { return a(); }\n")
+        (name, said), = self.complaints(["b.hpp"])
+        self.assertEqual(name, "b.hpp")
+        self.assertIn("was not declared", said)
+
+    def test_a_header_is_compiled_again_only_when_a_file_has_changed_that_it_includes(self):
+        self.assertEqual(self.complaints(["b.hpp"]), [])
+        made = self.build / "headers" / "b.hpp.cpp.d"
+        before = made.stat().st_mtime_ns
+        self.assertEqual(self.complaints(["b.hpp"]), [])
+        self.assertEqual(made.stat().st_mtime_ns, before)
+        (self.build / "a.hpp").write_text("inline int c() { return 1; }\n")
+        self.assertEqual([name for name, _ in self.complaints(["b.hpp"])], ["b.hpp"])
+
+
 class CompiledSources(unittest.TestCase):
     def test_sources_that_are_compiled_together_have_the_flags_of_their_unit_and_prove_no_header(self):
         with tempfile.TemporaryDirectory() as folder:
