@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace troupe {
@@ -136,11 +137,9 @@ public:
   }
 
   [[nodiscard]] std::vector<uint64_t> counts(const char* key) const {
-    std::vector<uint64_t> result;
-    for_each(key, [&](const json& value, const std::string& name) {
-      result.push_back(count_in(value, name, count_max));
+    return list(key, [](const json& value, const std::string& name) {
+      return count_in(value, name, count_max);
     });
-    return result;
   }
 
   [[nodiscard]] job_time time(const char* key) const {
@@ -161,19 +160,12 @@ public:
     return text(key);
   }
 
-  [[nodiscard]] std::vector<std::string> texts(const char* key) const {
-    std::vector<std::string> result;
-    for_each(key, [&](const json& value, const std::string& name) {
-      result.push_back(text_in(value, name));
-    });
-    return result;
-  }
+  [[nodiscard]] std::vector<std::string> texts(const char* key) const { return list(key, text_in); }
 
   [[nodiscard]] std::vector<fields> objects(const char* key) const {
-    std::vector<fields> result;
-    for_each(key,
-             [&](const json& value, const std::string& name) { result.emplace_back(value, name); });
-    return result;
+    return list(key, [](const json& value, const std::string& name) {
+      return fields{value, name};
+    });
   }
 
   /// The text of an error about a field that cannot be used. @param need "a whole number".
@@ -207,12 +199,15 @@ private:
     return value.get<std::string>();
   }
 
-  template <class Use>
-  void for_each(const char* key, const Use& use) const {
-    const auto& list = at(key);
-    if (!list.is_array()) throw unreadable{wrong(name_of(key), list, "a list")};
-    for (size_t i = 0; i < list.size(); ++i)
-      use(list[i], fmt::format("{}[{}]", name_of(key), i));
+  /// @param read Makes an element of its value and its name, "tokens[1]".
+  template <class Read, class Element = std::invoke_result_t<const Read&, const json&, std::string>>
+  [[nodiscard]] std::vector<Element> list(const char* key, const Read& read) const {
+    const auto& values = at(key);
+    if (!values.is_array()) throw unreadable{wrong(name_of(key), values, "a list")};
+    std::vector<Element> result;
+    for (size_t i = 0; i < values.size(); ++i)
+      result.push_back(read(values[i], fmt::format("{}[{}]", name_of(key), i)));
+    return result;
   }
 
   const json& object_;
