@@ -3,6 +3,7 @@
 #include "tools/cluster.hpp"
 
 #include "actors/net/host_port.hpp"
+#include "messages/errors/printable.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/options/help.hpp"
@@ -149,7 +150,8 @@ int cluster_command_main(int argument_count, const char* const* arguments) {
   auto machine = own_networks(lookup_timeout);
   if (!machine) return refuse("troupe cluster", machine.error());
   auto report = report_cluster(command->options, process_environment(), *machine);
-  fmt::print("{}", command->json ? cluster_json(report) + "\n" : cluster_text(report));
+  fmt::print("{}",
+             command->json ? cluster_json(report) + "\n" : printable(cluster_text(report), "\n"));
   return static_cast<int>(report.has_problem() ? exit_code::usage : exit_code::finished);
 }
 

@@ -7,7 +7,9 @@
 #include "messages/errors/throw_failure.hpp"
 #include "messages/errors/users_code.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 namespace troupe {
 
@@ -29,6 +31,8 @@ checkpoint_saver_hook::checkpoint_saver_hook(const std::filesystem::path& folder
   require(options_.every_steps > 0 || options_.every > job_time{0},
           "a checkpoint hook that never saves: set every_steps or every");
   require(options_.keep > 0, "keep is 0; keep at least 1 checkpoint");
+  options_.on_warning
+    = line_teller("on_warning of a checkpoint hook", std::move(options_.on_warning));
 }
 
 void checkpoint_saver_hook::begin(session_plan& plan) {
@@ -49,9 +53,10 @@ void checkpoint_saver_hook::after_snapshot(const job_snapshot& snapshot) {
   {
     std::lock_guard guard{mutex_};
     if (pending_)
-      warn(fmt::format("the checkpoint of step {} is skipped: the disk is still busy with an "
-                       "earlier one",
-                       pending_->step));
+      options_.on_warning(
+        fmt::format("the checkpoint of step {} is skipped: the disk is still busy with an "
+                    "earlier one",
+                    pending_->step));
     pending_ = snapshot;
     if (std::exchange(writes_, true)) return;
   }
@@ -93,12 +98,7 @@ void checkpoint_saver_hook::write_pending() {
 template <class Line>
 void checkpoint_saver_hook::tell(std::string trouble, const Line& line) {
   auto before = std::exchange(told_, std::move(trouble));
-  if (!told_.empty() && told_ != before) warn(line());
-}
-
-void checkpoint_saver_hook::warn(const std::string& line) const {
-  if (options_.on_warning)
-    call_users_code("on_warning of a checkpoint hook", [&] { options_.on_warning(line); });
+  if (!told_.empty() && told_ != before) options_.on_warning(line());
 }
 
 expected<void> checkpoint_saver_hook::write(const job_snapshot& snapshot) {
@@ -129,9 +129,7 @@ find_checkpoint(const std::filesystem::path& folder,
   if (!std::filesystem::exists(folder, ignored)) return std::nullopt;
   auto directory = checkpoint_directory::look_at(folder); // its writer may be at work
   auto newest = value_or_throw(directory.newest_valid(end));
-  if (on_warning)
-    for (const auto& line : newest.warnings)
-      on_warning(line);
+  std::ranges::for_each(newest.warnings, line_teller("on_warning of find_checkpoint", on_warning));
   if (!newest.found) return std::nullopt;
   auto snapshot = to_snapshot(newest.found->content);
   if (!snapshot)

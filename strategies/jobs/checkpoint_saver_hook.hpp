@@ -20,8 +20,9 @@ struct checkpoint_options {
   uint64_t every_steps = 0; ///< After every so many updates; 0 = not by count.
   job_time every{0};        ///< After the first step that ends so long after the last one; 0 = not.
   size_t keep = 5;          ///< The newest so many stay.
-  std::map<std::string, std::string> notes{};           ///< Put into every file.
-  std::function<void(const std::string&)> on_warning{}; ///< Told what could not be written.
+  std::map<std::string, std::string> notes{}; ///< Put into every file.
+  /// Told what could not be written, as `line_teller` tells it; may be empty.
+  std::function<void(const std::string&)> on_warning{};
 };
 
 /// A job that is killed should lose no more than the steps since its last checkpoint, and training
@@ -54,7 +55,6 @@ private:
   /// Warns of trouble that the checkpoint before did not have. @param trouble Empty: there is none.
   template <class Line>
   void tell(std::string trouble, const Line& line);
-  void warn(const std::string& line) const;
 
   checkpoint_options options_;
   world* world_ = nullptr;
@@ -78,8 +78,8 @@ struct found_checkpoint {
 
 /// The newest checkpoint in a folder that is whole; nothing if there is none, or no folder. Nothing
 /// in the folder is changed: a job may be writing there.
-/// @param on_warning Told of each newer one that is damaged. @param end Only checkpoints of fewer
-/// steps; nothing: of any.
+/// @param on_warning Told of each newer one that is damaged, as `line_teller` tells it; may be
+/// empty. @param end Only checkpoints of fewer steps; nothing: of any.
 /// Errors: throws `failure` with resource if the folder cannot be read; malformed if the
 /// checkpoint is whole but no job of ours.
 [[nodiscard]] std::optional<found_checkpoint>

@@ -7,6 +7,7 @@
 #include "actors/recording/seconds.hpp"
 #include "actors/world/completion.hpp"
 #include "messages/errors/throw_failure.hpp"
+#include "messages/errors/users_code.hpp"
 
 #include <caf/event_based_actor.hpp>
 #include <caf/send.hpp>
@@ -44,6 +45,7 @@ sidecar_evaluator::sidecar_evaluator(world& world, sidecar_evaluator_options opt
           "a sidecar_evaluator needs a checkpoint_dir, and a function to evaluate");
   require(options_.poll_every > job_time{0},
           "poll_every must be positive; the evaluator sleeps so long between two looks");
+  options_.on_warning = line_teller("on_warning of an evaluator", std::move(options_.on_warning));
 }
 
 expected<std::vector<uint64_t>> sidecar_evaluator::steps_there() const {
@@ -55,7 +57,7 @@ expected<std::vector<uint64_t>> sidecar_evaluator::steps_there() const {
 // Whether there was something to evaluate.
 expected<bool> sidecar_evaluator::evaluate(uint64_t step) const {
   auto warn = [this](const std::string& line) {
-    if (options_.on_warning) options_.on_warning("checkpoint passed over: " + line);
+    options_.on_warning("checkpoint passed over: " + line);
     return false;
   };
   auto whole = checkpoints_.read(step);

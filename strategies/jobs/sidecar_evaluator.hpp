@@ -34,10 +34,11 @@ struct sidecar_evaluator_options {
   /// A number that changes as long as training is alive. Empty: only checkpoints show that.
   std::function<uint64_t()> progress{};
 
-  std::string waits_for = "the training job";           ///< Named if it is waited for in vain.
-  job_time poll_every = std::chrono::seconds{1};        ///< How often the folder is looked at.
-  std::function<void(const std::string&)> on_warning{}; ///< Told of checkpoints that are damaged.
-  std::stop_token stop{};                               ///< Ends it after the evaluation under way.
+  std::string waits_for = "the training job";    ///< Named if it is waited for in vain.
+  job_time poll_every = std::chrono::seconds{1}; ///< How often the folder is looked at.
+  /// Told of checkpoints that are damaged, as `line_teller` tells it; may be empty.
+  std::function<void(const std::string&)> on_warning{};
+  std::stop_token stop{}; ///< Ends it after the evaluation under way.
 };
 
 /// The result of an evaluator.

@@ -34,6 +34,12 @@ class Cluster(unittest.TestCase):
         self.assertEqual(report["own"], 0)
         self.assertIn("one process", self.cluster().stdout)
 
+    def test_a_control_character_of_an_address_does_not_reach_the_terminal(self):
+        result = self.cluster("--cluster", "worker=a\x1b[31mb:22,c:1")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("'a?[31mb:22' has a control character in its host", result.stdout)
+        self.assertNotIn("\x1b", result.stdout)
+
     def attempts_of_a_pod(self, text, index, jobs="aaabb"):
         """What a pod of several jobs, one after the other, is told: how many attempts there were before, and the run
         folder."""

@@ -38,9 +38,9 @@ expected<void> draw_pictures(const std::filesystem::path& folder,
     const auto picture = folder / (name + ".svg");
     if (is_whole(picture)) continue;
     if (done)
-      done
-        = fail(errc::resource, fmt::format("gnuplot has not written all of {}; is the disk full?",
-                                           picture.native()));
+      done = fail(
+        errc::resource,
+        fmt::format("gnuplot has not written all of {}: the disk may be full", picture.native()));
     std::error_code ignored;
     std::filesystem::remove(picture, ignored);
   }

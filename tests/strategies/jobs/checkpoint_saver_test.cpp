@@ -4,6 +4,7 @@
 #include "strategies/jobs/checkpoint_saver_hook.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/strategies/small_job.hpp"
+#include "tests/taken_output.hpp"
 
 #include <stdexcept>
 
@@ -93,6 +94,9 @@ TEST_SUITE("strategies/jobs/checkpoint_saver_hook") {
     CHECK(found->snapshot.step == 2);
     REQUIRE(warnings.size() == 1);
     CHECK(warnings[0].find("checkpoint-4.safetensors") != std::string::npos);
+    taken_output output; // of a program without a function for warnings
+    CHECK(find_checkpoint(scratch.path()));
+    CHECK(output.said() == warnings[0] + "\n");
   }
 
   TEST_CASE("a hook that would never save, or keep nothing, is refused") {

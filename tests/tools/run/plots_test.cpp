@@ -100,7 +100,7 @@ TEST_SUITE("tools/run/plots") {
     if (drawn.error().code == errc::not_found) return;
     CHECK(drawn.error().message
           == "gnuplot has not written all of " + (folder / "steps.svg").string()
-               + "; is the disk full?");
+               + ": the disk may be full");
     CHECK(test::content(folder / "loss.svg") == "<svg></svg>\n");
     CHECK_FALSE(std::filesystem::exists(folder / "steps.svg"));
   }

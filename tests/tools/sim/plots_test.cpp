@@ -278,7 +278,7 @@ TEST_SUITE("tools/sim/plots") {
     if (told->starts_with("no plots: ")) return;
     CHECK(*told
           == fmt::format("plots in {0}: b.svg\nnot drawn: a: gnuplot has not written all of "
-                         "{0}/a.svg; is the disk full?; to draw it, run gnuplot a.gp there\n",
+                         "{0}/a.svg: the disk may be full; to draw it, run gnuplot a.gp there\n",
                          folder.path().string()));
     CHECK_FALSE(std::filesystem::exists(folder / "a.svg"));
   }
