@@ -350,6 +350,12 @@ class Beginning(Job):
                     process.ends(3, f"worker:0 .* has {said}", "same options")
                 self.assertFalse((self.folder / "run").exists())
 
+    def test_options_of_single_processes_may_differ(self):
+        cluster = addresses(chief=1, worker=1)
+        chief = self.start(cluster, "chief:0", *self.OPTIONS, *"--timeline-bytes 0 --ledger-bytes 100000".split())
+        for process in (chief, self.start(cluster, "worker:0", *self.OPTIONS, *"--keep-checkpoints 2".split())):
+            process.ends(0)
+
     def test_a_process_with_other_variables_or_another_strategy_ends_a_job_that_has_not_begun_at_once(self):
         plain = "--text text --evaluate-every 0 --replicas 2".split() + ["--start-deadline", str(10 * TIMEOUT)]
         chiefs = [*plain, *"--policy latest_token --aggregate 2".split()]

@@ -16,8 +16,9 @@ namespace troupe {
 
 namespace {
 
-constexpr std::array<std::string_view, 6> process_options{
-  "resume", "run-dir", "timeline-bytes", "metrics-port", "metrics-address", "observe-period"};
+constexpr std::array<std::string_view, 7> process_options{
+  "resume",       "run-dir",         "timeline-bytes", "ledger-bytes",
+  "metrics-port", "metrics-address", "observe-period"};
 
 // Where there is a chief, these concern the chief alone, or each process that computes.
 constexpr std::array<std::string_view, 9> process_options_beside_chief{

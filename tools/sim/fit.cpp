@@ -29,7 +29,8 @@ constexpr const char* fit_introduction
     "Usage: troupe sim fit TRACE [OPTIONS]\n"
     "\n"
     "TRACE is a CSV file: a line for each step and a column for each replica, with or\n"
-    "without headings and an index; or the columns step,replica,seconds.\n";
+    "without headings and an index; or the columns step,replica,seconds, or\n"
+    "replica,start,duration.\n";
 
 // Beyond this distance, a simulation with the fit is like one of another cluster.
 constexpr double distance_max = 0.05;
