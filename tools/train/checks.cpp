@@ -88,6 +88,10 @@ expected<void> settle(train_options& options, const option_origins& origins) {
     }
     (steps.from < epochs.from ? options.steps : options.epochs).reset();
   }
+  if (options.epochs && options.backups == backup_kind::dynamic)
+    return misuse(fmt::format("{} does not go with {} dynamic, whose steps take a varying number "
+                              "of gradients: take --steps",
+                              spelling(origins, "epochs"), spelling(origins, "backups")));
   if (!options.steps && !options.epochs)
     options.steps
       = options.learn == learned_kind::images ? train_defaults::image_steps : train_defaults::steps;

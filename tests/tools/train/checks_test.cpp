@@ -421,6 +421,10 @@ TEST_SUITE("tools/train/checks") {
     const auto refused = settle(options, {{"steps", command_line}, {"epochs", command_line}});
     REQUIRE_FALSE(refused);
     CHECK(refused.error().message == "--steps and --epochs exclude each other: give one of them");
+    epochs_win.backups = backup_kind::dynamic;
+    CHECK(settle(epochs_win, {{"epochs", command_line}}).error().message
+          == "--epochs does not go with --backups dynamic, whose steps take a varying number of "
+             "gradients: take --steps");
   }
 }
 
