@@ -109,7 +109,8 @@ void search(world& world, server& server) {
   auto trainers
     = value_or_throw(spawn_group<trainer_actor>(world, server, "trainer", tasks, attempts()));
   for (size_t round = 1; round <= rounds; ++round) {
-    std::ranges::rotate(population, population.begin() + 1); // new rates for all trainers in turn
+    std::rotate(population.begin(), population.begin() + 1,
+                population.end()); // new rates for all trainers in turn
     auto asking = trainers.ask_each<msg<Attempt>>(attempts(), {.limit = std::chrono::seconds{10}});
     auto answers = asking.wait();
     for (size_t i = 0; i < population.size(); ++i) {

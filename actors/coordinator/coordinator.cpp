@@ -145,10 +145,11 @@ bool raise(coordinator_state& state) {
 void answer_callers(coordinator_state& state) {
   auto all_done = state.queue->is_idle();
   auto waits = [&](const await_closures& caller) { return !all_done && caller.until_all_are_done; };
-  auto ready = std::ranges::stable_partition(state.waiting_for_end, waits);
-  std::vector<await_closures> answered{std::make_move_iterator(ready.begin()),
-                                       std::make_move_iterator(ready.end())};
-  state.waiting_for_end.erase(ready.begin(), ready.end());
+  auto& callers = state.waiting_for_end;
+  auto ready = std::stable_partition(callers.begin(), callers.end(), waits);
+  std::vector<await_closures> answered{std::make_move_iterator(ready),
+                                       std::make_move_iterator(callers.end())};
+  callers.erase(ready, callers.end());
   for (const auto& caller : answered)
     caller.tell(all_done);
 }

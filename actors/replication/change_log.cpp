@@ -11,8 +11,7 @@ namespace {
 
 void sort_distinct(std::vector<int64_t>& rows) {
   std::ranges::sort(rows);
-  auto repeated = std::ranges::unique(rows);
-  rows.erase(repeated.begin(), repeated.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
 }
 
 } // namespace

@@ -155,9 +155,8 @@ private:
   void free_rested() {
     std::vector<std::unique_ptr<state>> rested;
     std::lock_guard lock{mutex_};
-    auto first = std::ranges::partition(retired_, [](const auto& one) {
-                   return !one->is_at_rest();
-                 }).begin();
+    auto first = std::partition(retired_.begin(), retired_.end(),
+                                [](const auto& one) { return !one->is_at_rest(); });
     rested.assign(std::move_iterator{first}, std::move_iterator{retired_.end()});
     retired_.erase(first, retired_.end());
   }

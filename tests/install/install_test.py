@@ -128,6 +128,15 @@ class Install(unittest.TestCase):
         self.assert_trains(built / "trainer")
         self.assert_is_a_job(built / "job_trainer")
 
+    def test_cmake_hears_what_is_missing_and_goes_on(self):
+        project = self.folder / "optional"
+        project.mkdir()
+        (project / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.20)\nproject(optional C CXX)\nfind_package(troupe QUIET)\n"
+                                                'message("found ${troupe_FOUND}: ${troupe_NOT_FOUND_MESSAGE}")\n')
+        said = run("cmake", "-G", "Ninja", "-S", project, "-B", project / "built", f"-DCMAKE_PREFIX_PATH={self.prefix}",
+                   PKG_CONFIG_LIBDIR="/nowhere")
+        self.assertRegex(said, r"found FALSE: [\s\S]*required by 'troupe', not found")
+
     def test_meson_finds_it(self):
         built = self.folder / "by_meson"
         run("meson", "setup", built, self.trainer, "-Dbuildtype=plain", **self.libraries)

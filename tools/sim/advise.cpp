@@ -29,8 +29,8 @@ using json = nlohmann::ordered_json;
 // The synchronous policies, those without left-over tokens first.
 std::vector<sync_policy> policies_with_backups() {
   auto policies = policies_that(&policy_traits::is_synchronous);
-  std::ranges::stable_partition(
-    policies, [](sync_policy policy) { return !traits_of(policy).counts_tokens(); });
+  std::stable_partition(policies.begin(), policies.end(),
+                        [](sync_policy policy) { return !traits_of(policy).counts_tokens(); });
   return policies;
 }
 

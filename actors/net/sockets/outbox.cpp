@@ -144,7 +144,7 @@ void outbox::take_part(write_batch& batch) {
   if (begun_) {
     header = {.kind = frame_kind::part, .lane = lane::bulk};
   } else {
-    begun_.emplace();
+    begun_ = progress{};
     spend(message);
     bytes_ -= message_overhead_bytes;
     header.kind = frame_kind::opening;

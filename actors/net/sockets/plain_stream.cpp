@@ -86,7 +86,7 @@ void plain_stream::wake_at(int bytes) {
 // ---- a short read ----
 
 void plain_stream::short_read::begin(asio::mutable_buffer into, handler done) {
-  waiting_.emplace(into, std::move(done), asio::make_work_guard(socket_.get_executor()));
+  waiting_.emplace(waiting{into, std::move(done), asio::make_work_guard(socket_.get_executor())});
 }
 
 bool plain_stream::short_read::has_news() {
