@@ -544,6 +544,15 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'spare worker', '\\0' +
                          "troupe launch: SIGTERM: ending 2 tasks; tasks that are left after 10 s are killed\n")
         self.assertEqual(job.returncode, 0)
 
+    def test_a_server_that_does_not_end_when_asked_is_killed_even_if_all_others_have_ended(self):
+        job = self.begin("-n 2 --ps 1 --grace 0.5", """
+            case $me in ps:*) trap '' TERM;; *) trap 'exit 0' TERM;; esac
+            touch ready-$me; while :; do sleep 0.02; done""")
+        self.files("ready-*", 3)
+        job.terminate()
+        self.assertRegex(job.communicate(timeout=60)[1], "ended by SIGTERM after .* s; ps:0 was the first: signal 9")
+        self.assertEqual(job.returncode, 128 + signal.SIGTERM)
+
     def test_a_second_ctrl_c_kills_but_an_echo_of_the_first_does_not(self):
         job = self.begin("-n 2 --grace 100", "trap '' INT TERM; echo $$ >process-$me; while :; do sleep 0.1; done")
         processes = self.numbers("process-*", 2)

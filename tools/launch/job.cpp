@@ -352,6 +352,7 @@ void launch_job::end_all(int number) {
 }
 
 void launch_job::end_servers_later() {
+  if (ending_since_) return; // they were asked already, and their grace time goes
   grace_.expires_after(options_.grace);
   grace_.async_wait([this](error_code cancelled) {
     if (cancelled || ending_since_) return;
