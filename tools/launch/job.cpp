@@ -4,6 +4,7 @@
 
 #include "actors/policies/spin.hpp"
 #include "strategies/jobs/exit_codes.hpp"
+#include "tools/launch/outcome_lines.hpp"
 #include "tools/system/signal_watch.hpp"
 
 #include <boost/asio/post.hpp>
@@ -163,9 +164,9 @@ int launch_job::run() {
   if (kills_) begin_to_kill();
   look_at_all(); // a task may have ended before the launcher listened
   context_.run();
-  auto summary = outcome_.summary();
+  auto summary = summary_of(outcome_);
   if (summary.empty()) return outcome_.exit_code();
-  auto failed = *outcome_.first_failure();
+  auto failed = outcome_.first_failure()->task;
   const auto& last = members_[failed].process->last_errors();
   print(summary + (last.empty() ? "" : "; the last it wrote to standard error:"));
   for (const auto& line : last)
@@ -211,7 +212,7 @@ void launch_job::ask_to_end(int number, int passed_on) {
     return;
   }
   outcome_.on_request(number, now());
-  if (outcome_.running_count() > 0) print(outcome_.notice());
+  if (outcome_.tasks().running_count() > 0) print(ending_notice(outcome_));
   end_all(passed_on);
 }
 
@@ -220,7 +221,7 @@ void launch_job::ask_to_end(int number, int passed_on) {
 void launch_job::look_at_all() {
   if (auto spared = notices_.take()) outcome_.on_spared(*spared);
   for (size_t index = 0; index < members_.size(); ++index) {
-    if (outcome_.has_ended(index)) continue;
+    if (outcome_.tasks().has_ended(index)) continue;
     if (auto end = members_[index].process->look()) on_end(index, *end);
   }
 }
@@ -232,18 +233,18 @@ void launch_job::on_end(size_t index, task_end end) {
   if (ending_since_) members_[index].process->signal_all(SIGTERM);
   wait_for_silence(index);
   if (chosen == reaction::start_again || chosen == reaction::start_again_later) {
-    print(outcome_.restart_notice(index));
+    print(restart_notice(outcome_, index));
     members_[index].starts_again = chosen == reaction::start_again ? duration{0} : restart_pause;
   }
-  if (chosen == reaction::spare) print(outcome_.spare_notice(index));
+  if (chosen == reaction::spare) print(spare_notice(outcome_, index));
   drop_if_over(index);
   if (chosen == reaction::end_servers || (chosen == reaction::spare && outcome_.has_idle_servers()))
     end_servers_later();
-  if (outcome_.has_finished() && !checks_remaining_) check_remaining_tasks();
+  if (outcome_.tasks().has_finished() && !checks_remaining_) check_remaining_tasks();
   auto ends_others = chosen == reaction::end_others || chosen == reaction::restart;
   auto is_last = over_count_ == tasks_.size();
   if (!ends_others || ending_since_ || is_last) return;
-  print(outcome_.notice());
+  print(ending_notice(outcome_));
   end_all(SIGTERM);
 }
 
@@ -261,7 +262,7 @@ void launch_job::wait_for_silence(size_t index) {
 
 void launch_job::drop_if_over(size_t index) {
   auto& [process, timer, starts_again, was_stopped] = members_[index];
-  if (!outcome_.has_ended(index) || !process->is_silent()) return;
+  if (!outcome_.tasks().has_ended(index) || !process->is_silent()) return;
   process->reap();
   timer.cancel();
   if (auto pause = std::exchange(starts_again, std::nullopt); pause && !ending_since_) {
@@ -277,7 +278,7 @@ void launch_job::drop_if_over(size_t index) {
 
 void launch_job::start_again(size_t index) {
   auto is_needless = ending_since_ || outcome_.is_needless(index);
-  if (is_needless && outcome_.has_ended(index)) return drop_if_over(index);
+  if (is_needless && outcome_.tasks().has_ended(index)) return drop_if_over(index);
   if (ending_since_) return on_end(index, {.signal = SIGTERM}); // before it began
   outcome_.on_start(index);
   if (auto started = start_process(index); !started) {
@@ -309,7 +310,7 @@ void launch_job::stop_listening() {
   next_kill_.cancel();
   terminal_.flush();
   // A second Ctrl-C would lose lines that are not sent yet.
-  if (sender_) sender_->finish(outcome_.is_requested() ? grace_min : options_.grace);
+  if (sender_) sender_->finish(outcome_.end_request() ? grace_min : options_.grace);
   if (collector_) collector_->finish(options_.grace);
   // From here on a Ctrl-C ends the launcher, in case nothing reads the lines that are left.
   signals_.clear();
@@ -334,8 +335,8 @@ void launch_job::kill_one_later() {
 }
 
 void launch_job::kill_one() {
-  if (ending_since_ || outcome_.has_finished()) return;
-  auto task = kills_->draw([this](size_t index) { return !outcome_.has_ended(index); });
+  if (ending_since_ || outcome_.tasks().has_finished()) return;
+  auto task = kills_->draw([this](size_t index) { return !outcome_.tasks().has_ended(index); });
   if (!task) return;
   print(fmt::format("kills {} (SIGKILL), as --kill-every asks", tasks_[*task].name()));
   outcome_.on_trial_kill(*task);
@@ -364,18 +365,19 @@ void launch_job::end_servers_later() {
 // When the job is over, a task that is stopped (SIGSTOP) would keep its launcher waiting for ever:
 // it is killed if it is stopped in two checks. Other tasks may have work left, and are named once.
 void launch_job::check_remaining_tasks() {
-  auto some_remain = outcome_.has_finished() && !ending_since_ && over_count_ < tasks_.size();
+  auto some_remain
+    = outcome_.tasks().has_finished() && !ending_since_ && over_count_ < tasks_.size();
   auto has_checked = std::exchange(checks_remaining_, some_remain);
   if (!some_remain) return;
   for (size_t index = 0; index < members_.size(); ++index) {
     auto& [process, timer, starts_again, was_stopped] = members_[index];
-    auto is_stopped = !outcome_.has_ended(index) && process->is_stopped();
+    auto is_stopped = !outcome_.tasks().has_ended(index) && process->is_stopped();
     if (!std::exchange(was_stopped, is_stopped) || !is_stopped) continue;
-    print(outcome_.given_up_notice(index));
+    print(given_up_notice(outcome_, index));
     outcome_.on_given_up(index);
     process->signal_all(SIGKILL);
   }
-  auto notice = outcome_.waiting_notice();
+  auto notice = waiting_notice(outcome_);
   if (has_checked && !notice.empty() && !std::exchange(has_named_remaining_, true)) print(notice);
   next_check_.expires_after(std::max(grace_min, options_.grace));
   next_check_.async_wait([this](error_code cancelled) {
@@ -395,7 +397,8 @@ void launch_job::kill_all() {
   outcome_.on_kill();
   for (size_t index = 0; index < members_.size(); ++index) {
     members_[index].process->signal_all(SIGKILL);
-    if (outcome_.has_ended(index) && !members_[index].process->is_silent()) wait_for_silence(index);
+    if (outcome_.tasks().has_ended(index) && !members_[index].process->is_silent())
+      wait_for_silence(index);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "tools/launch/kill_choice.hpp"
 #include "tools/launch/notice_socket.hpp"
+#include "tools/launch/outcome.hpp"
 #include "tools/launch/output_collector.hpp"
 #include "tools/launch/output_sender.hpp"
 #include "tools/launch/running_task.hpp"

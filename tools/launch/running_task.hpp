@@ -4,7 +4,6 @@
 
 #include "actors/recording/output_file.hpp"
 #include "tools/launch/line_splitter.hpp"
-#include "tools/launch/outcome.hpp"
 #include "tools/launch/task_process.hpp"
 #include "tools/launch/tasks.hpp"
 

@@ -4,6 +4,7 @@
 #include "tools/launch/task_process.hpp"
 
 #include "messages/mapped.hpp"
+#include "strategies/jobs/exit_codes.hpp"
 #include "tools/system/signal_watch.hpp"
 
 #include <algorithm>
@@ -165,6 +166,26 @@ expected<task_process> start_task(std::span<const std::string> words,
     return cannot_start(words[0], problem);
   }
   return task_process{child, output.take_reading(), errors.take_reading()};
+}
+
+bool task_end::is_misuse() const {
+  return signal == 0 && exit_code == static_cast<int>(troupe::exit_code::usage);
+}
+
+bool task_end::misses_others() const {
+  return signal == 0
+         && (exit_code == static_cast<int>(troupe::exit_code::no_cluster)
+             || exit_code == static_cast<int>(troupe::exit_code::lost_peer));
+}
+
+std::string signal_name(int number) {
+  const char* name = ::sigabbrev_np(number);
+  return name == nullptr ? fmt::format("signal {}", number) : fmt::format("SIG{}", name);
+}
+
+std::string to_string(task_end end) {
+  if (end.signal == 0) return fmt::format("exit code {}", end.exit_code);
+  return fmt::format("signal {} ({})", end.signal, signal_name(end.signal));
 }
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts a program that ends with this process, in a process group of its own.
+// The process of a task: a program that ends with this one, in a process group of its own.
 #pragma once
 
 #include "messages/errors/errc.hpp"
@@ -29,5 +29,25 @@ void keep_from_tasks(int descriptor);
 /// Errors: `not_found` if there is no such program, `resource` for the system's other reasons.
 [[nodiscard]] expected<task_process> start_task(std::span<const std::string> words,
                                                 std::span<const std::string> environment);
+
+/// How a task ended: by itself, or by a signal.
+struct task_end {
+  int exit_code = 0;
+  int signal = 0; ///< 0 if it ended by itself.
+
+  [[nodiscard]] bool is_success() const { return exit_code == 0 && signal == 0; }
+
+  /// Whether the task says that its command is wrong: it would fail again.
+  [[nodiscard]] bool is_misuse() const;
+
+  /// Whether the task says that it ended because others are missing.
+  [[nodiscard]] bool misses_others() const;
+};
+
+/// "exit code 5", "signal 9 (SIGKILL)".
+[[nodiscard]] std::string to_string(task_end end);
+
+/// "SIGTERM"; "signal 77" if it has no name.
+[[nodiscard]] std::string signal_name(int number);
 
 } // namespace troupe

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: the first failure decides, and is told as such. Method: stories of jobs, event by event.
 #include "tests/doctest.hpp"
-#include "tools/launch/outcome.hpp"
+#include "tools/launch/outcome_lines.hpp"
 
 #include <csignal>
 #include <fmt/format.h>
@@ -45,24 +45,24 @@ TEST_SUITE("tools/launch/outcome") {
     CHECK(outcome.on_end(3, success, 1s) == reaction::none);
     CHECK(outcome.on_end(0, success, 1s) == reaction::none);
     CHECK(outcome.on_end(2, success, 1s) == reaction::none);
-    CHECK(outcome.running_count() == 1);
+    CHECK(outcome.tasks().running_count() == 1);
     CHECK(outcome.on_end(1, success, 2s) == reaction::none);
     CHECK(outcome.exit_code() == 0);
-    CHECK(outcome.summary().empty());
+    CHECK(summary_of(outcome).empty());
   }
 
   TEST_CASE("the first failure ends the others, whose ends change nothing") {
     auto outcome = job();
     CHECK(outcome.on_end(0, success, 1s) == reaction::none);
     CHECK(outcome.on_end(2, code_5, 3200ms) == reaction::end_others);
-    CHECK(outcome.notice() == "worker:2 failed: exit code 5; ending 2 other tasks");
+    CHECK(ending_notice(outcome) == "worker:2 failed: exit code 5; ending 2 other tasks");
     CHECK(outcome.on_end(1, terminated, 3300ms) == reaction::none);
     CHECK(outcome.on_end(3, {.exit_code = 9}, 3300ms) == reaction::none);
-    CHECK(outcome.first_failure() == 2);
+    CHECK(outcome.first_failure()->task == 2);
     CHECK(outcome.exit_code() == 5);
-    CHECK(outcome.summary()
+    CHECK(summary_of(outcome)
           == "worker:2 failed first: exit code 5 after 3.2 s; 2 others were ended");
-    CHECK(outcome.notice().empty());
+    CHECK(ending_notice(outcome).empty());
   }
 
   TEST_CASE("the failure of the only task is that of its launcher, whatever the job may lose") {
@@ -71,7 +71,7 @@ TEST_SUITE("tools/launch/outcome") {
     outcome.on_start(0);
     CHECK(outcome.on_end(0, killed, 20s) == reaction::end_others);
     CHECK(outcome.exit_code() == 128 + SIGKILL);
-    CHECK(outcome.summary()
+    CHECK(summary_of(outcome)
           == "worker:1 failed first: signal 9 (SIGKILL), as the kernel sends when memory runs out "
              "after 20.0 s");
   }
@@ -79,7 +79,7 @@ TEST_SUITE("tools/launch/outcome") {
   TEST_CASE("an evaluator that is started alone is no other attempt of the job when it fails") {
     launch_outcome outcome{{{"evaluator", 0, 0}}, 10s, 1};
     CHECK(outcome.on_end(0, killed, 1s) == reaction::start_again);
-    CHECK(outcome.restart_notice(0).ends_with("0 restarts are left"));
+    CHECK(restart_notice(outcome, 0).ends_with("0 restarts are left"));
     outcome.on_start(0);
     CHECK(outcome.on_end(0, killed, 20s) == reaction::end_others);
     CHECK(outcome.exit_code() == 128 + SIGKILL);
@@ -89,7 +89,7 @@ TEST_SUITE("tools/launch/outcome") {
     auto outcome = job();
     outcome.on_trial_kill(2);
     CHECK(outcome.on_end(2, killed, 1s) == reaction::end_others);
-    CHECK(outcome.summary()
+    CHECK(summary_of(outcome)
           == "worker:2 failed first: signal 9 (SIGKILL), as --kill-every asks after 1.0 s; 3 "
              "others were ended");
   }
@@ -97,11 +97,11 @@ TEST_SUITE("tools/launch/outcome") {
   TEST_CASE("a worker that fails is started again by itself, as often as there are restarts") {
     launch_outcome outcome{job_tasks(), 10s, 2};
     CHECK(outcome.on_end(2, killed, 1s) == reaction::start_again);
-    CHECK(outcome.restart_notice(2)
+    CHECK(restart_notice(outcome, 2)
           == "worker:2 failed: signal 9 (SIGKILL); it is started again, 1 restart is left");
     CHECK_FALSE(outcome.first_failure());
     outcome.on_start(2);
-    CHECK(outcome.running_count() == 4);
+    CHECK(outcome.tasks().running_count() == 4);
     CHECK(outcome.on_end(2, killed, 2s) == reaction::start_again);
     outcome.on_start(2);
     CHECK(outcome.on_end(2, killed, 3s) == reaction::end_others);
@@ -113,11 +113,12 @@ TEST_SUITE("tools/launch/outcome") {
       launch_outcome outcome{job_tasks(), 10s, 1};
       CHECK(outcome.on_end(task, code_5, 1s) == reaction::restart);
       CHECK(outcome.restarts());
-      CHECK(outcome.notice().ends_with(" failed: exit code 5; all tasks are started again when 3 "
-                                       "others have ended, 0 restarts are left"));
+      CHECK(
+        ending_notice(outcome).ends_with(" failed: exit code 5; all tasks are started again when 3 "
+                                         "others have ended, 0 restarts are left"));
       CHECK(outcome.on_end(1, terminated, 2s) == reaction::none);
       outcome.on_restart();
-      CHECK(outcome.running_count() == 4);
+      CHECK(outcome.tasks().running_count() == 4);
       CHECK_FALSE(outcome.restarts());
       CHECK(outcome.on_end(task, code_5, 20s) == reaction::end_others);
     }
@@ -134,25 +135,25 @@ TEST_SUITE("tools/launch/outcome") {
     outcome.on_servers_told();
     CHECK(outcome.on_end(3, terminated, 12s) == reaction::none);
     CHECK(outcome.exit_code() == 0);
-    CHECK(outcome.summary().empty());
+    CHECK(summary_of(outcome).empty());
   }
 
   TEST_CASE("an evaluator that fails harms no task, and is started again at its own expense") {
     std::vector<launch_task> tasks{{"worker", 0}, {"worker", 1}, {"evaluator", 0}};
     launch_outcome outcome{tasks, 10s, 1};
     CHECK(outcome.on_end(2, killed, 1s) == reaction::start_again);
-    CHECK(outcome.restart_notice(2)
+    CHECK(restart_notice(outcome, 2)
           == "evaluator:0 failed: signal 9 (SIGKILL); it is started again, 0 restarts are left");
     outcome.on_start(2);
     CHECK(outcome.on_end(1, killed, 2s) == reaction::start_again); // the job's own is left
     outcome.on_start(1);
     CHECK(outcome.on_end(2, code_5, 3s) == reaction::spare);
-    CHECK(outcome.spare_notice(2)
+    CHECK(spare_notice(outcome, 2)
           == "evaluator:0 failed: exit code 5; the others go on without it");
     CHECK(outcome.on_end(1, success, 4s) == reaction::none);
     CHECK(outcome.on_end(0, success, 4s) == reaction::none);
     CHECK(outcome.exit_code() == 0);
-    CHECK(outcome.summary().empty());
+    CHECK(summary_of(outcome).empty());
   }
 
   TEST_CASE("an evaluator may take longer than the others, and is not started again for a signal") {
@@ -203,7 +204,7 @@ TEST_SUITE("tools/launch/outcome") {
       outcome.on_start(2);
       CHECK(outcome.on_end(2, {.exit_code = code}, time) == reaction::start_again_later);
     }
-    CHECK(outcome.restart_notice(2).ends_with("0 restarts are left"));
+    CHECK(restart_notice(outcome, 2).ends_with("0 restarts are left"));
     CHECK(outcome.on_end(0, {.exit_code = 4}, 5s) == reaction::restart);
   }
 
@@ -238,7 +239,7 @@ TEST_SUITE("tools/launch/outcome") {
     CHECK(outcome.on_end(2, killed, 10'200ms) == reaction::none);
     CHECK(outcome.on_end(3, killed, 10'200ms) == reaction::none);
     CHECK(outcome.exit_code() == 128 + SIGSEGV);
-    CHECK(outcome.summary()
+    CHECK(summary_of(outcome)
           == "worker:0 failed first: signal 11 (SIGSEGV) after 0.1 s; 3 others were ended, 2 of "
              "them by SIGKILL after 10 s");
   }
@@ -247,24 +248,25 @@ TEST_SUITE("tools/launch/outcome") {
     auto outcome = job();
     CHECK(outcome.on_end(0, killed, 100ms) == reaction::end_others);
     CHECK(outcome.exit_code() == 137);
-    CHECK(outcome.summary().find("as the kernel sends when memory runs out") != std::string::npos);
+    CHECK(summary_of(outcome).find("as the kernel sends when memory runs out")
+          != std::string::npos);
   }
 
   TEST_CASE(
     "a task that is given up when the job is over is not started again, and has not failed") {
     launch_outcome outcome{job_tasks(), 10s, 1};
-    CHECK_FALSE(outcome.has_finished());
+    CHECK_FALSE(outcome.tasks().has_finished());
     CHECK(outcome.on_end(0, success, 1s) == reaction::none);
-    CHECK(outcome.has_finished());
-    CHECK(outcome.waiting_notice() == "the job is over; waiting for worker:1, worker:2");
+    CHECK(outcome.tasks().has_finished());
+    CHECK(waiting_notice(outcome) == "the job is over; waiting for worker:1, worker:2");
     CHECK(outcome.on_end(1, success, 1s) == reaction::none);
     outcome.on_given_up(2);
-    CHECK(outcome.waiting_notice().empty());
-    CHECK(outcome.given_up_notice(2)
+    CHECK(waiting_notice(outcome).empty());
+    CHECK(given_up_notice(outcome, 2)
           == "worker:2 is stopped, as by SIGSTOP, and the job is over: it is killed after 10 s");
     CHECK(outcome.on_end(2, killed, 11s) == reaction::end_servers);
     CHECK(outcome.exit_code() == 0);
-    CHECK(outcome.summary().empty());
+    CHECK(summary_of(outcome).empty());
   }
 
   TEST_CASE("parameter servers are told when no task is left that they could serve") {
@@ -276,24 +278,25 @@ TEST_SUITE("tools/launch/outcome") {
       outcome.on_servers_told();
       CHECK(outcome.on_end(3, terminated, 11s) == reaction::none);
       CHECK(outcome.exit_code() == 0);
-      CHECK(outcome.summary().empty());
+      CHECK(summary_of(outcome).empty());
     }
     SUBCASE("before, it does") {
       CHECK(outcome.on_end(3, code_5, 2s) == reaction::end_others);
       CHECK(outcome.exit_code() == 5);
-      CHECK(outcome.notice().empty());
-      CHECK(outcome.summary() == "ps:0 failed first: exit code 5 after 2.0 s");
+      CHECK(ending_notice(outcome).empty());
+      CHECK(summary_of(outcome) == "ps:0 failed first: exit code 5 after 2.0 s");
     }
   }
 
   TEST_CASE("a job that was asked to end tells which signal asked") {
     auto outcome = job();
     outcome.on_request(SIGTERM, 2s);
-    CHECK(outcome.notice() == "SIGTERM: ending 4 tasks; tasks that are left after 10 s are killed");
+    CHECK(ending_notice(outcome)
+          == "SIGTERM: ending 4 tasks; tasks that are left after 10 s are killed");
     SUBCASE("and fails with the first task that does") {
       CHECK(outcome.on_end(1, terminated, 2100ms) == reaction::end_others);
       CHECK(outcome.exit_code() == 143);
-      CHECK(outcome.summary()
+      CHECK(summary_of(outcome)
             == "ended by SIGTERM after 2.0 s; worker:1 was the first: signal 15 (SIGTERM)");
     }
     SUBCASE("and answers with that signal if we had to kill") {
@@ -305,7 +308,7 @@ TEST_SUITE("tools/launch/outcome") {
       for (size_t task = 0; task < 4; ++task)
         CHECK(outcome.on_end(task, success, 3s) != reaction::end_others);
       CHECK(outcome.exit_code() == 0);
-      CHECK(outcome.summary().empty());
+      CHECK(summary_of(outcome).empty());
     }
   }
 
@@ -313,27 +316,27 @@ TEST_SUITE("tools/launch/outcome") {
     auto outcome = job();
     CHECK(outcome.on_end(1, code_5, 1s) == reaction::end_others);
     outcome.on_request(SIGINT, 2s);
-    CHECK(outcome.summary().find("SIGINT") == std::string::npos);
+    CHECK(summary_of(outcome).find("SIGINT") == std::string::npos);
   }
 
   TEST_CASE("a parameter server that is spared fails for itself alone") {
     launch_outcome outcome{job_tasks(), 10s, 0, {.parameter_servers = true}};
     CHECK(outcome.on_end(3, killed, 1s) == reaction::spare);
-    CHECK(outcome.spare_notice(3)
+    CHECK(spare_notice(outcome, 3)
           == "ps:0 failed: signal 9 (SIGKILL); it is up to the others whether they go on without "
              "it");
     CHECK(outcome.on_end(1, success, 2s) == reaction::none);
     CHECK(outcome.on_end(2, success, 2s) == reaction::none);
     CHECK(outcome.on_end(0, success, 2s) == reaction::none);
     CHECK(outcome.exit_code() == 0);
-    CHECK(outcome.summary().empty());
+    CHECK(summary_of(outcome).empty());
   }
 
   TEST_CASE("a parameter server that is spared is started again by itself, while it may be") {
     launch_outcome outcome{job_tasks(), 10s, 2, {.parameter_servers = true}};
     for (auto left : {"1 restart is", "0 restarts are"}) {
       CHECK(outcome.on_end(3, killed, 1s) == reaction::start_again);
-      CHECK(outcome.restart_notice(3).find(left) != std::string::npos);
+      CHECK(restart_notice(outcome, 3).find(left) != std::string::npos);
       outcome.on_start(3);
     }
     CHECK(outcome.on_end(3, killed, 30s) == reaction::spare);
@@ -356,7 +359,7 @@ TEST_SUITE("tools/launch/outcome") {
     auto outcome = job();
     outcome.on_spared({.workers = true});
     CHECK(outcome.on_end(2, killed, 1s) == reaction::spare);
-    CHECK(outcome.spare_notice(2)
+    CHECK(spare_notice(outcome, 2)
           == "worker:2 failed: signal 9 (SIGKILL); it is up to the others whether they go on "
              "without it");
     CHECK(outcome.on_end(1, success, 2s) == reaction::none);
@@ -364,7 +367,7 @@ TEST_SUITE("tools/launch/outcome") {
     outcome.on_servers_told();
     CHECK(outcome.on_end(3, terminated, 3s) == reaction::none);
     CHECK(outcome.exit_code() == 0);
-    CHECK(outcome.summary().empty());
+    CHECK(summary_of(outcome).empty());
   }
 
   TEST_CASE("the loss of the chief ends a job that may lose workers") {
@@ -382,7 +385,7 @@ TEST_SUITE("tools/launch/outcome") {
     CHECK(outcome.on_end(1, {.exit_code = 4}, 2s) == reaction::spare);
     CHECK(outcome.on_end(0, {.exit_code = 4}, 2s) == reaction::end_others);
     CHECK(outcome.exit_code() == 4);
-    CHECK(outcome.summary()
+    CHECK(summary_of(outcome)
           == "worker:0 failed: exit code 4 after 2.0 s, when the job had lost worker:2: signal 9 "
              "(SIGKILL); 1 other was ended");
   }
@@ -392,14 +395,14 @@ TEST_SUITE("tools/launch/outcome") {
       launch_outcome outcome{job_tasks(), 10s, 0, {.workers = true}};
       CHECK(outcome.on_end(1, {.exit_code = code}, 6s) == reaction::spare);
       CHECK(outcome.on_end(0, {.exit_code = code}, 6040ms) == reaction::end_others);
-      CHECK(outcome.summary()
+      CHECK(summary_of(outcome)
             == fmt::format("worker:0 failed: exit code {} after 6.0 s; 2 others were ended", code));
     }
     launch_outcome outcome{job_tasks(), 10s, 0, {.workers = true}};
     CHECK(outcome.on_end(1, {.exit_code = 4}, 1s) == reaction::spare);
     CHECK(outcome.on_end(2, killed, 30s) == reaction::spare);
     CHECK(outcome.on_end(0, {.exit_code = 4}, 30s) == reaction::end_others);
-    CHECK(outcome.summary().find("when the job had lost worker:1: exit code 4;")
+    CHECK(summary_of(outcome).find("when the job had lost worker:1: exit code 4;")
           != std::string::npos);
   }
 
@@ -410,7 +413,7 @@ TEST_SUITE("tools/launch/outcome") {
       outcome.on_spared({.workers = true});
       CHECK(outcome.on_end(2, success, 5s) == reaction::none);
       CHECK(outcome.on_end(0, {.exit_code = code}, 6s) == reaction::end_others);
-      CHECK(outcome.summary()
+      CHECK(summary_of(outcome)
             == fmt::format("worker:0 failed first: exit code {} after 6.0 s{}; 2 others were ended",
                            code, reason));
     }
@@ -418,7 +421,8 @@ TEST_SUITE("tools/launch/outcome") {
     CHECK(outcome.on_end(2, success, 5s) == reaction::none);
     CHECK(outcome.on_end(1, {.exit_code = 4}, 6s) == reaction::spare);
     CHECK(outcome.on_end(0, {.exit_code = 4}, 6s) == reaction::end_others);
-    CHECK(outcome.summary().starts_with("worker:0 failed: exit code 4 after 6.0 s, when worker:2"));
+    CHECK(
+      summary_of(outcome).starts_with("worker:0 failed: exit code 4 after 6.0 s, when worker:2"));
   }
 
   TEST_CASE("servers are not left alone with a worker that fails after the chief has finished") {
