@@ -30,12 +30,12 @@ expected<std::vector<launch_task>> tasks_of(const launch_options& options) {
   });
 }
 
-expected<std::optional<kill_choice>> kills_of(const launch_options& options,
-                                              std::span<const launch_task> tasks) {
+expected<std::optional<kill_plan>> kills_of(const launch_options& options,
+                                            std::span<const launch_task> tasks) {
   if (!options.kill_every) return std::nullopt;
   auto seed = options.kill_seed.value_or(std::random_device{}());
-  return kill_choice::among(tasks, options.kill_tasks, seed).map([](auto choice) {
-    return std::optional{std::move(choice)};
+  return kill_choice::among(tasks, options.kill_tasks, seed).map([&](kill_choice choice) {
+    return std::optional{kill_plan{*options.kill_every, std::move(choice)}};
   });
 }
 
@@ -50,10 +50,10 @@ int launch_command_main(int argument_count, const char* const* arguments) {
   if (!notices) return refuse("troupe launch", notices.error());
   auto kills = kills_of(*options, *tasks);
   if (!kills) return refuse("troupe launch", kills.error());
-  launch_job job{*options, std::move(*tasks), std::move(*notices), std::move(*kills)};
   auto is_whole_job = options->task.empty();
-  auto job_id = options->job_id.empty() && is_whole_job ? drawn_job_id() : options->job_id;
-  if (auto started = job.start(job_id); !started) return refuse("troupe launch", started.error());
+  if (options->job_id.empty() && is_whole_job) options->job_id = drawn_job_id();
+  launch_job job{*options, *tasks, std::move(*notices), std::move(*kills)};
+  if (auto started = job.start(); !started) return refuse("troupe launch", started.error());
   return job.run();
 }
 

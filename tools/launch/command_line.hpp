@@ -49,6 +49,9 @@ struct launch_options {
 /// The most tasks of one job: the three descriptors of each fit into the 1,024 of a process.
 constexpr uint32_t launch_tasks_max = 256;
 
+/// The launcher waits at least so long for bytes that are under way.
+constexpr std::chrono::milliseconds launch_grace_min{500};
+
 /// Whether a job may have this name: 1 to 64 letters, digits, '-', '_' and '.'.
 [[nodiscard]] bool is_job_id(std::string_view text);
 

@@ -26,7 +26,8 @@ running_task::running_task(asio::io_context& context, task_outlet outlet,
   : outlet_(std::move(outlet)),
     on_silent_(std::move(on_silent)), output_{.pipe = asio::posix::stream_descriptor{context},
                                               .descriptor = STDOUT_FILENO},
-    errors_{.pipe = asio::posix::stream_descriptor{context}, .descriptor = STDERR_FILENO} {}
+    errors_{.pipe = asio::posix::stream_descriptor{context}, .descriptor = STDERR_FILENO},
+    output_end_(context) {}
 
 running_task::~running_task() {
   if (process_ == 0) return;
@@ -75,7 +76,20 @@ bool running_task::is_stopped() const {
   return name_end != std::string::npos && line.compare(name_end + 2, 1, "T") == 0;
 }
 
+void running_task::limit_output(output_limit limit) {
+  limit_ = limit;
+  output_end_.expires_after(limit.time);
+  output_end_.async_wait([this](error_code cancelled) {
+    if (cancelled) return;
+    auto is_paused = output_.is_paused || errors_.is_paused;
+    if (is_paused && limit_.waits_for_outlet) return limit_output(limit_); // the launcher is late
+    signal_all(SIGKILL);
+    close();
+  });
+}
+
 void running_task::reap() {
+  output_end_.cancel();
   if (process_ != 0) ::waitpid(std::exchange(process_, 0), nullptr, 0);
 }
 

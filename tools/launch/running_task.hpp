@@ -9,8 +9,10 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include <array>
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -27,6 +29,12 @@ struct task_outlet {
   std::function<bool()> is_full;                ///< Whether to `put` no more until `resume`.
   std::function<void(const std::string&)> tell; ///< Takes a line about the log.
   std::optional<record_writer> log;             ///< Takes both outputs as they are.
+};
+
+/// How long a task's output may go on after the end of its process.
+struct output_limit {
+  std::chrono::milliseconds time;
+  bool waits_for_outlet; ///< Whether the time begins anew when the outlet is full at its end.
 };
 
 /// A task has two ends: that of its process, and that of its pipes, into which a process that it
@@ -65,14 +73,12 @@ public:
   /// Whether both outputs are at their end.
   [[nodiscard]] bool is_silent() const { return open_count_ == 0; }
 
+  /// Begins the time in which the output must end: then all that the process started is killed,
+  /// and its output is read no more. @pre The process does not run.
+  void limit_output(output_limit limit);
+
   /// Frees the id of a process that has ended. @pre `look` has returned its end.
   void reap();
-
-  /// Stops reading its output.
-  void close();
-
-  /// Whether it waits for room at its outlet.
-  [[nodiscard]] bool is_paused() const { return output_.is_paused || errors_.is_paused; }
 
   /// Reads again after the outlet was full.
   void resume();
@@ -92,6 +98,7 @@ private:
   void read(source& from);
   void on_read(source& from, boost::system::error_code failed, size_t count);
   void finish(source& from);
+  void close();
   void put(source& from, const std::vector<std::string>& lines);
   void put_into_log(int descriptor, const std::vector<std::string>& lines);
 
@@ -101,6 +108,8 @@ private:
   source output_;
   source errors_;
   int open_count_ = 0;
+  boost::asio::steady_timer output_end_;
+  output_limit limit_{};
   std::deque<std::string> last_errors_;
   int begun_by_ = 0; // the descriptor whose line in the log has no end yet; 0: none
 };
