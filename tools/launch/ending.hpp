@@ -18,17 +18,17 @@ namespace troupe {
 /// A task that is asked to end may not do so. So it is killed after the grace time, and every wait
 /// has an end. The job goes through phases:
 ///
-/// | phase   | its tasks                                   | after the grace time | next |
-/// |---------|---------------------------------------------|----------------------|-----------------|
-/// | running | run, and are started again one by one       | -                    | serving, ending
-/// | | serving | are servers that no other task needs        | they are told to end | ending | |
-/// ending  | were sent a signal; none is started again   | they are killed      | killing         |
-/// | killing | were sent SIGKILL                           | -                    | - | | over    |
-/// have ended for good, with all their output  | -                    | -               |
+/// | phase   | its tasks                             | after the grace time | next            |
+/// |---------|---------------------------------------|----------------------|-----------------|
+/// | running | run, and are started again one by one | -                    | serving, ending |
+/// | serving | are servers that no other task needs  | they are told to end | ending          |
+/// | ending  | were sent a signal; none starts again | they are killed      | killing         |
+/// | killing | were sent SIGKILL                     | -                    | -               |
+/// | over    | have ended for good, with all output  | -                    | -               |
 ///
 /// All phases but the last also lead to `running`, when all tasks are started again, and to `over`.
-/// The time of `serving` begins anew with the end of each further task. Thread: that of the
-/// context.
+/// The time of `serving` begins anew with the end of each further task.
+/// Thread: that of the context.
 class launch_ending {
 public:
   /// @param outcome, tasks Outlive this object.

@@ -45,8 +45,7 @@ expected<kill_choice> kill_choice::among(std::span<const launch_task> tasks,
     all.insert(all.end(), found.begin(), found.end());
   }
   std::ranges::sort(all);
-  auto repeated = std::ranges::unique(all);
-  all.erase(repeated.begin(), repeated.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
   return kill_choice{std::move(all), seed};
 }
 

@@ -34,8 +34,8 @@ namespace troupe {
 /// | over    | is reaped, and its output was read to the end | waiting              |
 ///
 /// A task goes from `waiting` to `ended` or `over` if the job ends before its start, from `ended`
-/// to `waiting` if it is started again alone, and from `over` to `waiting` if all are. Thread: that
-/// of the context.
+/// to `waiting` if it is started again alone, and from `over` to `waiting` if all are.
+/// Thread: that of the context.
 class task_group {
 public:
   using duration = std::chrono::milliseconds;
@@ -103,8 +103,8 @@ private:
   struct member {
     std::unique_ptr<running_task> process;
     boost::asio::steady_timer pause_end;
-    std::optional<duration>
-      pause{}; ///< Between the end of its output and its next start; empty: none is due.
+    /// Between the end of its output and its next start; empty: none is due.
+    std::optional<duration> pause{};
     phase_in<phase, transitions> now_in{phase::waiting};
   };
 
