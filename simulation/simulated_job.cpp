@@ -45,13 +45,13 @@ simulated_job::simulated_job(const scenario& scenario, scenario_report& report)
   value_or_throw(scenario.faults.validate(replicas, network->owners));
   network->seed = scenario.seed;
   network_.emplace(world_, replicas, *network);
-  network_->on_delivery = scenario.on_delivery;
+  network_->transport().on_delivery = scenario.on_delivery;
   if (network->meets_at_roll_call)
     processes_.emplace(*network_, world_, replicas, scenario.late_starts, report.processes);
   if (scenario.faults.is_empty()) return;
   faults_.emplace(*network_, scenario.faults, replicas, scenario.seed);
   faults_->on_fault = scenario.on_fault;
-  network_->on_delivery = [this](const delivery& delivery) {
+  network_->transport().on_delivery = [this](const delivery& delivery) {
     faults_->on_delivery(delivery);
     if (scenario_.on_delivery) scenario_.on_delivery(delivery);
   };
@@ -68,14 +68,16 @@ void simulated_job::run() {
     if (!report_.job.has_begun && !restart) restart = next_try();
     if (!report_.job.failure || !restart || end_of_time_.stop_requested()) break;
     ++report_.restarts;
-    const auto ended = network_->now();
+    const auto ended = network_->events().now();
     wait_until(*restart);
-    report_.down += network_->now() - ended;
+    report_.down += network_->events().now() - ended;
     network_->reset();
   }
   if (end_of_time_.stop_requested()) throw failure{end_of_time(report_.step_times.size())};
-  if (network_) report_.probes = network_->counts();
-  if (network_) report_.lost = network_->lost_gradients();
+  if (network_) {
+    report_.probes = network_->transport().outcomes().counts();
+    report_.lost = network_->transport().outcomes().lost_gradients();
+  }
   if (faults_) report_.probes.insert(faults_->counts().begin(), faults_->counts().end());
   if (refused > 0) report_.probes["refused gradient"] = static_cast<uint64_t>(refused);
   if (watch_) report_.losses = watch_->curve();
@@ -87,7 +89,7 @@ job_report simulated_job::attempt() {
   auto local_steps = scenario_.local_sgd.local_steps;
   auto plan = learning_ ? owners_plan(*learning_, local_steps) : update_plan{.rule = rules::sgd{}};
   sync_replicas_optimizer optimizer{plan, scenario_.sync};
-  placement* placement = network_ ? &*network_ : nullptr;
+  placement* placement = network_ ? &network_->placement() : nullptr;
   parameter_server_strategy strategy{world_,
                                      {.replicas = scenario_.sync.total_num_replicas,
                                       .placement = placement,
@@ -110,7 +112,7 @@ void simulated_job::make_variables(strategy& strategy) {
     return;
   }
   variables_.push_back(strategy.make_variable("only", zeros({1})));
-  for (uint32_t i = 1; network_ && i < network_->owner_count(); ++i)
+  for (uint32_t i = 1; network_ && i < network_->nodes().owner_count(); ++i)
     variables_.push_back(strategy.make_variable(fmt::format("part {}", i), zeros({1})));
 }
 
@@ -145,11 +147,11 @@ training_options simulated_job::options() {
   if (!network_) return options;
   options.ask_again_after = scenario_.ask_again_after;
   options.min_replicas = scenario_.min_replicas;
-  if (auto absence = scenario_.faults.longest_absence(network_->silence_timeout());
+  if (auto absence = scenario_.faults.longest_absence(network_->options().silence_timeout);
       absence > job_time{0})
     options.rejoin_timeout = absence + std::chrono::seconds{1};
   for (uint32_t replica = 0; replica < scenario_.sync.total_num_replicas; ++replica)
-    if (network_->is_gone_for_good(network_->replica_node(replica)))
+    if (network_->nodes().is_gone_for_good(network_->nodes().replica_node(replica)))
       options.dead_replicas.push_back(replica); // others that are down are waited for
   if (scenario_.faults.restarts_job()) {
     options.hooks.push_back(snapshots_);
@@ -233,7 +235,8 @@ job_time simulated_job::pace(uint32_t replica) {
     auto now = world_.now();
     return later(now, updates_.remaining(replica, now) + time) - now;
   }
-  time = updates_.remaining(replica, network_->now()) + faults_->with_freezes(replica, time);
+  time
+    = updates_.remaining(replica, network_->events().now()) + faults_->with_freezes(replica, time);
   return faults_->on_its_clock(replica, time);
 }
 
@@ -253,7 +256,7 @@ uint32_t simulated_job::count_live() const {
   auto live = live_replicas(scenario_);
   for (const auto& lost : report_.job.lost) {
     auto is_back = network_ && lost.reason.code == errc::unavailable
-                   && network_->is_up(network_->replica_node(lost.replica));
+                   && network_->nodes().is_up(network_->nodes().replica_node(lost.replica));
     if (!is_back) std::erase(live, lost.replica);
   }
   return static_cast<uint32_t>(live.size());
@@ -263,20 +266,20 @@ uint32_t simulated_job::count_live() const {
 std::optional<job_time> simulated_job::next_try() {
   constexpr uint32_t tries_max = 10;
   if (!processes_ || ++tries_ > tries_max) return std::nullopt;
-  return network_->now() + std::chrono::seconds{1};
+  return network_->events().now() + std::chrono::seconds{1};
 }
 
 bool simulated_job::are_owners_up() const {
   uint32_t down = 0;
-  for (uint32_t owner = 0; network_ && owner < network_->owner_count(); ++owner)
-    down += network_->is_up(network_->owner_node(owner)) ? 0 : 1;
+  for (uint32_t owner = 0; network_ && owner < network_->nodes().owner_count(); ++owner)
+    down += network_->nodes().is_up(network_->nodes().owner_node(owner)) ? 0 : 1;
   return down < scenario_.replicate_owners;
 }
 
 void simulated_job::wait_until(job_time time) {
   std::promise<void> reached;
   auto due = reached.get_future();
-  network_->at(time, [&reached] { reached.set_value(); });
+  network_->events().at(time, [&reached] { reached.set_value(); });
   static_cast<void>(world_.run_until(due));
 }
 

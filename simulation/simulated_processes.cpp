@@ -26,19 +26,20 @@ bool was_started(const std::vector<process_life>& lives, uint64_t attempt, node_
 simulated_processes::simulated_processes(simulated_network& network, world& world,
                                          uint32_t replicas, std::map<node_index, job_time> late,
                                          std::vector<process_life>& lives)
-  : network_(network), world_(world), replicas_(replicas), late_(std::move(late)), lives_(lives) {
-  network_.on_roll_call = [this] { start_all(); };
-  network_.on_restart = [this](node_index node) { start(node); };
+  : nodes_(network.nodes()), events_(network.events()), placement_(network.placement()),
+    world_(world), replicas_(replicas), late_(std::move(late)), lives_(lives) {
+  placement_.on_roll_call = [this] { start_all(); };
+  network.on_restart = [this](node_index node) { start(node); };
 }
 
 void simulated_processes::start_all() {
   is_in_job_ = true;
-  for (const auto& [node, name] : network_.others()) {
+  for (const auto& [node, name] : placement_.others()) {
     auto late = late_.find(node);
     if (late == late_.end() || attempt_ > 0)
       start(node);
     else
-      network_.at(network_.now() + late->second, [this, node = node, attempt = attempt_] {
+      events_.at(events_.now() + late->second, [this, node = node, attempt = attempt_] {
         // Else all have been started anew, or this one has, after a crash.
         if (attempt == attempt_ && !was_started(lives_, attempt, node)) start(node);
       });
@@ -46,14 +47,14 @@ void simulated_processes::start_all() {
 }
 
 void simulated_processes::start(node_index node) {
-  if (!is_in_job_ || !network_.is_up(node)) return; // it will be there for the next one
-  auto neighbour = network_.name_of(node);
+  if (!is_in_job_ || !nodes_.is_up(node)) return; // it will be there for the next one
+  auto neighbour = nodes_.name_of(node);
   auto name = fmt::format("member of {}", neighbour);
-  auto viewer = network_.is_replica(node) ? neighbour : fmt::format("owner {}", node - 1);
-  auto roll = network_.find<roll_call_actor>(viewer, "roll call");
+  auto viewer = nodes_.is_replica(node) ? neighbour : fmt::format("owner {}", node - 1);
+  auto roll = placement_.find<roll_call_actor>(viewer, "roll call");
   if (!roll) return;
   auto life = lives_.size();
-  lives_.push_back({.node = node, .attempt = attempt_, .entered = network_.now()});
+  lives_.push_back({.node = node, .attempt = attempt_, .entered = events_.now()});
   member_config config{.roll = *roll,
                        .entrance = {.member = node,
                                     .clock = world_.now(),
@@ -65,7 +66,7 @@ void simulated_processes::start(node_index node) {
   config.on_left = [this, life](const auto& ending) { come_to_end(life, ending); };
   auto actor = world_.system().spawn(member, std::move(config));
   world_.introduce(actor.id(), fmt::format("{} ({})", name, life));
-  network_.stand_beside(viewer, caf::actor_cast<caf::strong_actor_ptr>(actor));
+  placement_.stand_beside(viewer, caf::actor_cast<caf::strong_actor_ptr>(actor));
   members_[life] = actor;
 }
 
@@ -75,24 +76,24 @@ void simulated_processes::begin(size_t life, const expected<msg<wire::JobBegins>
     process.refused = begins.error();
     return leave(life);
   }
-  process.began = network_.now();
+  process.began = events_.now();
   process.first_step = begins->reader().getFirstStep();
-  if (network_.is_replica(process.node))
-    network_.bring_back(process.node - network_.replica_node(0));
+  if (nodes_.is_replica(process.node))
+    placement_.bring_back(process.node - nodes_.replica_node(0));
   else if (begins->reader().getLife() > 0)
-    network_.bring_back_owners(process.node);
+    placement_.bring_back_owners(process.node);
 }
 
 void simulated_processes::leave(size_t life) {
   auto member = members_.find(life);
   if (member == members_.end()) return; // its attempt is over, and it is about to end
-  lives_[life].heard_of_end = network_.now();
+  lives_[life].heard_of_end = events_.now();
   caf::anon_send(member->second, make_leave_job(lives_[life].node));
 }
 
 void simulated_processes::come_to_end(size_t life, const expected<job_ending>& ending) {
   if (!ending) return;
-  lives_[life].left = network_.now();
+  lives_[life].left = events_.now();
   lives_[life].ending = *ending;
 }
 

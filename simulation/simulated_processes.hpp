@@ -56,7 +56,9 @@ private:
   void leave(size_t life);
   void come_to_end(size_t life, const expected<job_ending>& ending);
 
-  simulated_network& network_;
+  const simulated_nodes& nodes_;
+  timed_events& events_;
+  simulated_placement& placement_;
   world& world_;
   uint32_t replicas_;
   std::string agreement_;

@@ -4,7 +4,7 @@
 
 #include "actors/recording/records.hpp"
 #include "messages/errors/errc.hpp"
-#include "simulation/network/simulated_network.hpp"
+#include "simulation/network/fault_injector.hpp"
 
 #include <cstdint>
 #include <string>

@@ -30,9 +30,9 @@ void remove_one(std::vector<double>& factors, double factor) {
 
 fault_driver::fault_driver(simulated_network& network, fault_plan plan, uint32_t replicas,
                            uint64_t seed)
-  : network_(network), plan_(std::move(plan)), replicas_(replicas), seed_(seed), freezes_(replicas),
-    freezes_drawn_(replicas, job_time{0}) {
-  network_.on_give_up = [this](node_index by, node_index lost) { on_give_up(by, lost); };
+  : network_(network), nodes_(network.nodes()), events_(network.events()), plan_(std::move(plan)),
+    replicas_(replicas), seed_(seed), freezes_(replicas), freezes_drawn_(replicas, job_time{0}) {
+  network_.silence().on_give_up = [this](node_index by, node_index lost) { on_give_up(by, lost); };
   for (const auto& fault : plan_.faults)
     plan_fault(fault);
   for (uint32_t replica = 0; replica < replicas_; ++replica) {
@@ -47,10 +47,10 @@ fault_driver::fault_driver(simulated_network& network, fault_plan plan, uint32_t
 
 void fault_driver::plan_fault(const fault& fault) {
   if (fault.kind != fault_kind::freeze)
-    return network_.at(fault.at, [this, fault] { begin(fault); });
+    return events_.at(fault.at, [this, fault] { begin(fault); });
   auto end = fault.lasts > job_time{0} ? fault.at + fault.lasts : for_good;
   for (auto node : nodes_of(fault.who))
-    freeze_between(network_.name_of(node), node, {fault.at, end});
+    freeze_between(nodes_.name_of(node), node, {fault.at, end});
 }
 
 void fault_driver::begin(const fault& fault) {
@@ -74,7 +74,7 @@ void fault_driver::begin(const fault& fault) {
     return put_at_risk(fault);
   case fault_kind::corrupt:
     for (auto node : nodes)
-      corrupt_[node - network_.replica_node(0)] = fault.how;
+      corrupt_[node - nodes_.replica_node(0)] = fault.how;
     return;
   case fault_kind::skew:
     return skew(fault);
@@ -84,25 +84,25 @@ void fault_driver::begin(const fault& fault) {
 }
 
 void fault_driver::crash(node_index node, job_time lasts, const char* event) {
-  if (!network_.is_up(node)) return;
-  tell(event, network_.name_of(node));
-  auto is_replica = network_.is_replica(node);
+  if (!nodes_.is_up(node)) return;
+  tell(event, nodes_.name_of(node));
+  auto is_replica = nodes_.is_replica(node);
   network_.crash(node, is_replica && lasts == job_time{0});
   auto is_back = lasts > job_time{0} || takes_back(node);
-  if (!is_replica && is_back) job_restarts_ = network_.now() + lasts;
+  if (!is_replica && is_back) job_restarts_ = events_.now() + lasts;
   if (!is_replica && !is_back) never_restarts_ = true;
   if (lasts > job_time{0} && (is_replica || takes_back(node)))
-    network_.at(network_.now() + lasts, [this, node] { come_back(node); });
+    events_.at(events_.now() + lasts, [this, node] { come_back(node); });
 }
 
 // Where owners are replicated, a job goes on without one of them. The loss of a second one ends the
 // job, which begins again at once.
 bool fault_driver::takes_back(node_index node) const {
-  return node != network_.chief_node() && network_.takes_owners_back();
+  return node != nodes_.chief_node() && network_.placement().takes_owners_back();
 }
 
 void fault_driver::come_back(node_index node) {
-  tell("restart", network_.name_of(node));
+  tell("restart", nodes_.name_of(node));
   network_.restart(node);
 }
 
@@ -112,22 +112,22 @@ void fault_driver::on_delivery(const delivery& delivery) {
   if (found == armed_.end()) return;
   auto [node, lasts] = *found;
   armed_.erase(found);
-  network_.at(network_.now(),
-              [this, node = node, lasts = lasts] { crash(node, lasts, "crash_with_token"); });
+  events_.at(events_.now(),
+             [this, node = node, lasts = lasts] { crash(node, lasts, "crash_with_token"); });
 }
 
 void fault_driver::freeze_between(const std::string& name, node_index node, window freeze) {
-  if (network_.is_replica(node)) {
-    auto& windows = freezes_[node - network_.replica_node(0)];
+  if (nodes_.is_replica(node)) {
+    auto& windows = freezes_[node - nodes_.replica_node(0)];
     windows.insert(std::ranges::upper_bound(windows, freeze.begin, {}, &window::begin), freeze);
   }
-  network_.at(freeze.begin, [this, node, name, end = freeze.end] {
+  events_.at(freeze.begin, [this, node, name, end = freeze.end] {
     tell("freeze", name);
     silence(node, end);
     network_.freeze(node);
   });
   if (freeze.end == for_good) return;
-  network_.at(freeze.end, [this, node, name] {
+  events_.at(freeze.end, [this, node, name] {
     tell("thaw", name);
     network_.thaw(node);
   });
@@ -135,7 +135,7 @@ void fault_driver::freeze_between(const std::string& name, node_index node, wind
 
 // Work stops while its node is frozen, and goes on when it has thawed; freezes may overlap.
 job_time fault_driver::with_freezes(uint32_t replica, job_time time) {
-  auto begin = network_.now();
+  auto begin = events_.now();
   auto end = begin + time;
   auto thawed = begin;
   draw_freezes(replica, end);
@@ -169,7 +169,7 @@ void fault_driver::cut_off(const fault& fault) {
   std::vector<uint64_t> cuts{network_.sever({here, there})};
   if (!fault.one_way) cuts.push_back(network_.sever({there, here}));
   if (end == for_good) return;
-  network_.at(end, [this, cuts] {
+  events_.at(end, [this, cuts] {
     tell("heal");
     for (auto number : cuts)
       network_.heal(number);
@@ -181,19 +181,19 @@ void fault_driver::skew(const fault& fault) {
   auto nodes = nodes_of(fault.who);
   for (auto node : nodes) {
     rates_[node].push_back(fault.rate);
-    network_.set_clock(node, fault.ahead, product(rates_[node]));
+    network_.clocks().set(node, fault.ahead, product(rates_[node]));
   }
   if (fault.lasts == job_time{0}) return;
-  network_.at(end_of(fault), [this, nodes, rate = fault.rate] {
+  events_.at(end_of(fault), [this, nodes, rate = fault.rate] {
     for (auto node : nodes) {
       remove_one(rates_[node], rate);
-      network_.set_clock(node, job_time{0}, product(rates_[node]));
+      network_.clocks().set(node, job_time{0}, product(rates_[node]));
     }
   });
 }
 
 job_time fault_driver::on_its_clock(uint32_t replica, job_time time) const {
-  return network_.clock_of(network_.replica_node(replica)).counted_in(time);
+  return network_.clocks().error_of(nodes_.replica_node(replica)).counted_in(time);
 }
 
 // ---- nodes that are given up ----
@@ -206,15 +206,16 @@ void fault_driver::silence(node_index node, job_time until) {
 // A node that has lost the chief, or is lost by it, has no part in the job any more; nor has a
 // replica that has lost an owner without a mirror, or is lost by it.
 void fault_driver::on_give_up(node_index by, node_index lost) {
-  auto chief = network_.chief_node();
+  auto chief = nodes_.chief_node();
   auto [other, node] = std::minmax(by, lost);
-  auto is_replica = network_.is_replica(node);
-  auto loses_owner = is_replica && !network_.is_replica(other) && !network_.takes_owners_back();
+  auto is_replica = nodes_.is_replica(node);
+  auto loses_owner
+    = is_replica && !nodes_.is_replica(other) && !network_.placement().takes_owners_back();
   if (other != chief && !loses_owner) return;
-  auto until = std::max(network_.now(), silent_until_[node]);
+  auto until = std::max(events_.now(), silent_until_[node]);
   if (other != chief) until = std::max(until, silent_until_[other]);
-  tell("given up", network_.name_of(node));
-  auto replica = node - network_.replica_node(0);
+  tell("given up", nodes_.name_of(node));
+  auto replica = node - nodes_.replica_node(0);
   if (!is_replica) {
     until = std::max(until, silent_until_[chief]);
     if (until < for_good) job_restarts_ = until;
@@ -222,7 +223,7 @@ void fault_driver::on_give_up(node_index by, node_index lost) {
   }
   auto back = until + draw_return(replica);
   network_.crash(node, until == for_good);
-  if (until < for_good) network_.at(back, [this, node] { come_back(node); });
+  if (until < for_good) events_.at(back, [this, node] { come_back(node); });
 }
 
 void fault_driver::slow_down(const fault& fault) {
@@ -230,14 +231,14 @@ void fault_driver::slow_down(const fault& fault) {
   tell("slow");
   for (auto node : nodes) {
     factors_[node].push_back(fault.factor);
-    network_.slow_down(node, product(factors_[node]));
+    network_.transport().slow_down(node, product(factors_[node]));
   }
   if (fault.lasts == job_time{0}) return;
-  network_.at(end_of(fault), [this, nodes, factor = fault.factor] {
+  events_.at(end_of(fault), [this, nodes, factor = fault.factor] {
     tell("fast");
     for (auto node : nodes) {
       remove_one(factors_[node], factor);
-      network_.slow_down(node, product(factors_[node]));
+      network_.transport().slow_down(node, product(factors_[node]));
     }
   });
 }
@@ -248,9 +249,9 @@ void fault_driver::put_at_risk(const fault& fault) {
   if (!fault.who.empty())
     for (auto node : nodes_of(fault.who))
       nodes.insert(node);
-  auto number = network_.begin_injection({fault.message, std::move(nodes), fault.probabilities});
+  auto number = network_.injector().begin({fault.message, std::move(nodes), fault.probabilities});
   if (fault.lasts > job_time{0})
-    network_.at(end_of(fault), [this, number] { network_.end_injection(number); });
+    events_.at(end_of(fault), [this, number] { network_.injector().end(number); });
 }
 
 // A node that is cut off later may be back earlier: orders that no single fault would bring about.
@@ -264,14 +265,14 @@ void fault_driver::swizzle(const std::vector<node_index>& nodes, job_time lasts)
     auto half = static_cast<double>(lasts.count()) / 2;
     job_time begin{static_cast<int64_t>(half * draws.uniform())};
     job_time end{static_cast<int64_t>(half + half * draws.uniform())};
-    network_.at(network_.now() + begin, [this, node, time = end - begin] {
-      tell("clog", network_.name_of(node));
-      silence(node, network_.now() + time);
+    events_.at(events_.now() + begin, [this, node, time = end - begin] {
+      tell("clog", nodes_.name_of(node));
+      silence(node, events_.now() + time);
       auto is_it = [node](node_index other) { return other == node; };
       auto out = network_.sever({is_it, {}});
       auto in = network_.sever({{}, is_it});
-      network_.at(network_.now() + time, [this, node, out, in] {
-        tell("unclog", network_.name_of(node));
+      events_.at(events_.now() + time, [this, node, out, in] {
+        tell("unclog", nodes_.name_of(node));
         network_.heal(out);
         network_.heal(in);
       });
@@ -298,20 +299,20 @@ job_time fault_driver::draw_return(uint32_t replica) {
 }
 
 void fault_driver::draw_crash(uint32_t replica) {
-  auto time = std::max(network_.now(), plan_.rates.warm_up)
+  auto time = std::max(events_.now(), plan_.rates.warm_up)
               + exponential("crash", replica, plan_.rates.crash_mean);
-  network_.at(time, [this, replica] {
+  events_.at(time, [this, replica] {
     auto absence = draw_return(replica);
     auto is_allowed = may_crash();
-    if (is_allowed) crash(network_.replica_node(replica), absence, "crash");
+    if (is_allowed) crash(nodes_.replica_node(replica), absence, "crash");
     if (!is_allowed || absence > job_time{0})
-      network_.at(network_.now() + absence, [this, replica] { draw_crash(replica); });
+      events_.at(events_.now() + absence, [this, replica] { draw_crash(replica); });
   });
 }
 
 void fault_driver::draw_wave() {
-  auto begin = std::max(network_.now(), plan_.rates.warm_up);
-  network_.at(begin + exponential("wave", 0, plan_.rates.wave_mean), [this] {
+  auto begin = std::max(events_.now(), plan_.rates.warm_up);
+  events_.at(begin + exponential("wave", 0, plan_.rates.wave_mean), [this] {
     auto draws = stream("wave members", 0);
     std::vector<uint32_t> replicas(replicas_);
     std::iota(replicas.begin(), replicas.end(), 0U);
@@ -319,14 +320,14 @@ void fault_driver::draw_wave() {
       auto rest = static_cast<double>(replicas_ - i);
       std::swap(replicas[i], replicas[i + static_cast<uint32_t>(rest * draws.uniform())]);
       auto absence = draw_return(replicas[i]);
-      if (may_crash()) crash(network_.replica_node(replicas[i]), absence, "crash");
+      if (may_crash()) crash(nodes_.replica_node(replicas[i]), absence, "crash");
     }
     draw_wave();
   });
 }
 
 void fault_driver::draw_swizzle() {
-  network_.at(network_.now() + exponential("swizzles", 0, plan_.rates.swizzle_mean), [this] {
+  events_.at(events_.now() + exponential("swizzles", 0, plan_.rates.swizzle_mean), [this] {
     swizzle(nodes_of({}), plan_.rates.swizzle_lasts);
     draw_swizzle();
   });
@@ -336,12 +337,12 @@ void fault_driver::draw_freezes(uint32_t replica, job_time until) {
   const auto& rates = plan_.rates;
   if (rates.freeze_mean == job_time{0}) return;
   auto& drawn = freezes_drawn_[replica];
-  auto node = network_.replica_node(replica);
+  auto node = nodes_.replica_node(replica);
   while (drawn <= until) {
     window next{drawn + exponential("freeze", replica, rates.freeze_mean), job_time{0}};
     next.end = drawn = next.begin + exponential("thaw", replica, rates.thaw_mean) + job_time{1};
-    freeze_between(network_.name_of(node), node, next);
-    network_.at(next.end, [this, replica, end = next.end] { draw_freezes(replica, end); });
+    freeze_between(nodes_.name_of(node), node, next);
+    events_.at(next.end, [this, replica, end = next.end] { draw_freezes(replica, end); });
   }
 }
 
@@ -363,9 +364,9 @@ std::optional<job_time> fault_driver::restart_time() {
 
 std::vector<node_index> fault_driver::nodes_of(const std::vector<std::string>& names) const {
   std::vector<node_index> nodes;
-  for (node_index node = 0; node < network_.node_count(); ++node) {
-    auto is_chosen = names.empty() ? network_.is_replica(node)
-                                   : std::ranges::count(names, network_.name_of(node)) > 0;
+  for (node_index node = 0; node < nodes_.node_count(); ++node) {
+    auto is_chosen = names.empty() ? nodes_.is_replica(node)
+                                   : std::ranges::count(names, nodes_.name_of(node)) > 0;
     if (is_chosen) nodes.push_back(node);
   }
   return nodes;
@@ -375,20 +376,20 @@ bool fault_driver::may_crash() const {
   if (plan_.rates.down_max == 0) return true;
   uint32_t down = 0;
   for (uint32_t replica = 0; replica < replicas_; ++replica)
-    down += network_.is_up(network_.replica_node(replica)) ? 0 : 1;
+    down += nodes_.is_up(nodes_.replica_node(replica)) ? 0 : 1;
   return down < plan_.rates.down_max;
 }
 
 // The end of a fault that begins now.
 job_time fault_driver::end_of(const fault& fault) const {
-  return fault.lasts > job_time{0} ? network_.now() + fault.lasts : for_good;
+  return fault.lasts > job_time{0} ? events_.now() + fault.lasts : for_good;
 }
 
 void fault_driver::tell(const char* event, const std::string& node) {
   ++counts_[fmt::format("fault {}", event)];
   if (on_fault)
     on_fault(
-      {network_.now(), node.empty() ? std::string{event} : fmt::format("{} {}", event, node)});
+      {events_.now(), node.empty() ? std::string{event} : fmt::format("{} {}", event, node)});
 }
 
 } // namespace troupe

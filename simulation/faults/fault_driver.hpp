@@ -4,6 +4,7 @@
 
 #include "kernels/tensor/random.hpp"
 #include "simulation/faults/fault.hpp"
+#include "simulation/network/simulated_network.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -84,6 +85,8 @@ private:
   void tell(const char* event, const std::string& node = {});
 
   simulated_network& network_;
+  const simulated_nodes& nodes_;
+  timed_events& events_;
   fault_plan plan_;
   uint32_t replicas_;
   uint64_t seed_;

@@ -3,7 +3,7 @@
 // when a gradient came, and not when it left.
 #pragma once
 
-#include "simulation/network/simulated_network.hpp"
+#include "simulation/network/delivery.hpp"
 
 #include <cstdint>
 #include <map>

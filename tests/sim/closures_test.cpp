@@ -73,7 +73,7 @@ public:
       = spawn(variable_owner,
               variable_owner_config{{"ballot", begins.type(), begins.extents()}, begins, &world});
     world.introduce(owner_.id(), "owner 0");
-    network_.put("owner 0", owner_);
+    network_.placement().put("owner 0", owner_);
     coordinator_config config{.workers = worker_count_, .bystanders = worker_count_};
     config.on_warning = [this](const std::string& line) {
       if (line.find(" is gone (") != std::string::npos) ++seen_.losses;
@@ -81,17 +81,17 @@ public:
     };
     coordinator_ = spawn(coordinator, std::move(config));
     world.introduce(coordinator_.id(), "coordinator");
-    network_.put("coordinator", coordinator_);
+    network_.placement().put("coordinator", coordinator_);
     bystanders_.resize(worker_count_);
     released_.resize(worker_count_);
     for (uint32_t i = 0; i < worker_count_; ++i)
       begin_life(i);
-    network_.on_return([this](uint32_t worker) { begin_life(worker); });
+    network_.placement().on_return([this](uint32_t worker) { begin_life(worker); });
   }
 
   ~closure_job() {
     for (uint32_t i = 0; i < worker_count_; ++i)
-      network_.crash(network_.replica_node(i));
+      network_.crash(network_.nodes().replica_node(i));
     caf::anon_send_exit(owner_, caf::exit_reason::kill);
     caf::anon_send_exit(coordinator_, caf::exit_reason::kill);
     settle();
@@ -120,7 +120,7 @@ public:
     for (int64_t i = 0; i < calls_of_round; ++i)
       schedule(scheduled_++);
     pass(job_time{static_cast<int64_t>(3e9 * draw_.uniform())});
-    auto chief = network_.chief_node();
+    auto chief = network_.nodes().chief_node();
     switch (draw_.below(3)) {
     case 0:
       network_.crash(chief);
@@ -131,7 +131,7 @@ public:
     default:
       cut_off(chief);
     }
-    pass(network_.silence_timeout() + 1s);
+    pass(network_.options().silence_timeout + 1s);
     return mapped(released_, [](const auto& answer) { return answer.error(); });
   }
 
@@ -157,17 +157,20 @@ private:
 
   void begin_life(uint32_t worker) {
     auto seen_from_there = name_of(worker);
-    auto coordinator = network_.find<coordinator_actor>(seen_from_there, "coordinator").value();
-    auto owner = network_.find<variable_owner_actor>(seen_from_there, "owner 0").value();
+    auto coordinator
+      = network_.placement().find<coordinator_actor>(seen_from_there, "coordinator").value();
+    auto owner
+      = network_.placement().find<variable_owner_actor>(seen_from_there, "owner 0").value();
     closure_worker_config config{.index = worker, .coordinator = coordinator, .world = &world};
     config.call = [this, owner](activity& activity, msg<wire::RunClosure> message) {
       return call(*this, activity, owner, std::move(message));
     };
     auto actor = spawn(closure_worker, std::move(config));
     world.introduce(actor.id(), fmt::format("worker {} of life {}", worker, ++lives_));
-    network_.stand_beside(seen_from_there, caf::actor_cast<caf::strong_actor_ptr>(actor));
+    network_.placement().stand_beside(seen_from_there,
+                                      caf::actor_cast<caf::strong_actor_ptr>(actor));
     auto& bystander = bystanders_[worker].emplace(world);
-    network_.stand_beside(seen_from_there, bystander.as<caf::strong_actor_ptr>());
+    network_.placement().stand_beside(seen_from_there, bystander.as<caf::strong_actor_ptr>());
     released_[worker]
       = bystander.ask<msg<wire::ServiceEnded>>(coordinator, make_await_service_end(worker));
   }
@@ -203,8 +206,10 @@ private:
         plan_crash(worker, at, length);
         break;
       case 1:
-        network_.at(at, [this, worker] { network_.freeze(network_.replica_node(worker)); });
-        network_.at(at + length, [this, worker] { network_.thaw(network_.replica_node(worker)); });
+        network_.events().at(
+          at, [this, worker] { network_.freeze(network_.nodes().replica_node(worker)); });
+        network_.events().at(
+          at + length, [this, worker] { network_.thaw(network_.nodes().replica_node(worker)); });
         break;
       default:
         plan_cut(worker, at, length);
@@ -216,16 +221,16 @@ private:
   }
 
   void plan_crash(uint32_t worker, job_time at, job_time length) {
-    auto node = network_.replica_node(worker);
-    network_.at(at, [this, node] { network_.crash(node); });
-    network_.at(at + length, [this, node] { network_.restart(node); });
+    auto node = network_.nodes().replica_node(worker);
+    network_.events().at(at, [this, node] { network_.crash(node); });
+    network_.events().at(at + length, [this, node] { network_.restart(node); });
   }
 
   void plan_cut(uint32_t worker, job_time at, job_time length) {
-    auto node = network_.replica_node(worker);
-    network_.at(at, [this, node, length] {
+    auto node = network_.nodes().replica_node(worker);
+    network_.events().at(at, [this, node, length] {
       auto cuts = cut_off(node);
-      network_.at(network_.now() + length, [this, cuts] {
+      network_.events().at(network_.events().now() + length, [this, cuts] {
         for (auto one : cuts)
           network_.heal(one);
       });

@@ -61,14 +61,14 @@ class coordinated_job {
 public:
   explicit coordinated_job(uint64_t seed, uint32_t owners = 2)
     : world_(world::virtual_time({.seed = seed})), network(world_, 1, options_of(seed, owners)),
-      strategy_(world_, {.replicas = 3, .placement = &network, .replicate_owners = 2}),
+      strategy_(world_, {.replicas = 3, .placement = &network.placement(), .replicate_owners = 2}),
       added_(strategy_.make_variable("added 0", zeros({calls}))),
       scattered_(strategy_.make_variable("scattered 1", zeros({calls, 1}))),
       trained_(strategy_.make_variable("trained 2", zeros({calls}))),
       tickets_(strategy_.make_variable("tickets 3", zeros({}))) {}
 
   course run() {
-    network.on_delivery = [this](const delivery&) {
+    network.transport().on_delivery = [this](const delivery&) {
       if (on_delivery) on_delivery(seen_.deliveries);
       ++seen_.deliveries;
     };
@@ -81,7 +81,7 @@ public:
         seen_.failure = failed.reason();
       }
     }
-    network.on_delivery = {};
+    network.transport().on_delivery = {};
     return seen_;
   }
 
@@ -187,9 +187,10 @@ TEST_SUITE("sim/coordinated_owner_loss") {
     for (uint64_t moment = 0; moment < undisturbed.deliveries; moment += 2) {
       auto seed = moment % 5;
       coordinated_job job{seed};
-      auto lost = job.network.owner_node(static_cast<uint32_t>(moment / 2 % 2));
+      auto lost = job.network.nodes().owner_node(static_cast<uint32_t>(moment / 2 % 2));
       job.on_delivery = [&](uint64_t count) {
-        if (count == moment) job.network.at(job.network.now(), [&] { job.network.crash(lost); });
+        if (count == moment)
+          job.network.events().at(job.network.events().now(), [&] { job.network.crash(lost); });
       };
       auto seen = job.run();
       CHECK_MESSAGE(complaint_about(seen).empty(),
@@ -202,8 +203,8 @@ TEST_SUITE("sim/coordinated_owner_loss") {
 
   TEST_CASE("the scheduler is told in one line of the loss, and of the return") {
     coordinated_job job{1};
-    job.network.at(500ms, [&] { job.network.crash(job.network.owner_node(0)); });
-    job.network.at(700ms, [&] { job.network.restart(job.network.owner_node(0)); });
+    job.network.events().at(500ms, [&] { job.network.crash(job.network.nodes().owner_node(0)); });
+    job.network.events().at(700ms, [&] { job.network.restart(job.network.nodes().owner_node(0)); });
     auto seen = job.run();
     CHECK(complaint_about(seen) == "");
     REQUIRE(seen.told.size() == 2);
@@ -222,9 +223,9 @@ TEST_SUITE("sim/coordinated_owner_loss") {
       random_stream draw{random_key{seed, "losses", 0, 0}};
       auto at = job_time{static_cast<int64_t>(1e9 * draw.uniform())};
       for (uint32_t turn = 0; turn < 3; ++turn) {
-        auto lost = job.network.owner_node(turn % job.network.owner_count());
-        job.network.at(at, [&job, lost] { job.network.crash(lost); });
-        job.network.at(at + 300ms, [&job, lost] { job.network.restart(lost); });
+        auto lost = job.network.nodes().owner_node(turn % job.network.nodes().owner_count());
+        job.network.events().at(at, [&job, lost] { job.network.crash(lost); });
+        job.network.events().at(at + 300ms, [&job, lost] { job.network.restart(lost); });
         at += 1s + job_time{static_cast<int64_t>(1e9 * draw.uniform())};
       }
       auto seen = job.run();
@@ -238,10 +239,10 @@ TEST_SUITE("sim/coordinated_owner_loss") {
   TEST_CASE("one of two servers that lose each other is given up, and no change is lost") {
     for (uint64_t seed = 0; seed < 20; ++seed) {
       coordinated_job job{seed};
-      job.network.at(std::chrono::milliseconds{100 + 60 * seed}, [&job] {
+      job.network.events().at(std::chrono::milliseconds{100 + 60 * seed}, [&job] {
         auto is = [](node_index which) { return [which](node_index one) { return one == which; }; };
-        auto first = is(job.network.owner_node(0));
-        auto second = is(job.network.owner_node(1));
+        auto first = is(job.network.nodes().owner_node(0));
+        auto second = is(job.network.nodes().owner_node(1));
         job.network.sever({.from = first, .to = second});
         job.network.sever({.from = second, .to = first});
       });
@@ -254,7 +255,8 @@ TEST_SUITE("sim/coordinated_owner_loss") {
   TEST_CASE("when both are lost, waiting calls are told so, naming one") {
     coordinated_job job{2};
     for (uint32_t i = 0; i < 2; ++i)
-      job.network.at(500ms, [&job, i] { job.network.crash(job.network.owner_node(i)); });
+      job.network.events().at(500ms,
+                              [&job, i] { job.network.crash(job.network.nodes().owner_node(i)); });
     auto seen = job.run();
     REQUIRE(seen.failure);
     CHECK(seen.failure->code == errc::unavailable);
@@ -265,7 +267,7 @@ TEST_SUITE("sim/coordinated_owner_loss") {
   TEST_CASE("a seed is a course") {
     auto run = [] {
       coordinated_job job{7};
-      job.network.at(400ms, [&] { job.network.crash(job.network.owner_node(1)); });
+      job.network.events().at(400ms, [&] { job.network.crash(job.network.nodes().owner_node(1)); });
       return job.run();
     };
     auto one = run();

@@ -47,17 +47,18 @@ course add_in_each_step(uint64_t seed, uint32_t holders, bool loses_owner) {
   auto world = world::virtual_time({.seed = seed});
   simulated_network network{world, replicas, options_of(seed)};
   parameter_server_strategy strategy{
-    world, {.replicas = replicas, .placement = &network, .replicate_owners = holders}};
+    world, {.replicas = replicas, .placement = &network.placement(), .replicate_owners = holders}};
   auto sum = strategy.make_variable("sum 0", zeros({}), {.aggregation = variable_aggregation::sum});
   sync_replicas_optimizer optimizer{
     rules::sgd{.learning_rate = 1},
     {.replicas_to_aggregate = replicas, .policy = sync_policy::latest_token}};
-  network.begin_injection(
+  network.injector().begin(
     {"", {}, {.lost = 0.2, .duplicated = 0.2, .reordered = 0.2, .late = 300ms}});
   random_stream draw{random_key{seed, "moment of loss", 0, 0}};
   job_time moment{static_cast<int64_t>(8e9 * draw.uniform())};
   if (loses_owner)
-    network.at(moment, [&] { network.crash(network.owner_node(static_cast<uint32_t>(seed % 2))); });
+    network.events().at(
+      moment, [&] { network.crash(network.nodes().owner_node(static_cast<uint32_t>(seed % 2))); });
   auto step = [&seen, sum, optimizer](replica_context& context) -> task<void> {
     for (int i = 0; i < 2; ++i) {
       auto adding = context.assign_add(sum, scalar(1));
@@ -74,7 +75,7 @@ course add_in_each_step(uint64_t seed, uint32_t holders, bool loses_owner) {
                        .pace = [](auto...) { return 100ms; },
                        .on_warning = [](const std::string&) {}});
   seen.sum = numbers_of(strategy.read(sum))[0];
-  seen.counts = network.counts();
+  seen.counts = network.transport().outcomes().counts();
   return seen;
 }
 
@@ -101,7 +102,7 @@ told_aggregates read_each_aggregate(uint64_t seed) {
   auto world = world::virtual_time({.seed = seed});
   simulated_network network{world, replicas, options_of(seed)};
   parameter_server_strategy strategy{
-    world, {.replicas = replicas, .placement = &network, .replicate_owners = 2}};
+    world, {.replicas = replicas, .placement = &network.placement(), .replicate_owners = 2}};
   auto weights = strategy.make_variable("w", zeros({}));
   sync_replicas_optimizer optimizer{
     rules::sgd{.learning_rate = 1},

@@ -55,7 +55,7 @@ public:
       network_(world_, plan_.processes, network_options_of(plan_)), stops_(plan_.processes) {
     for (uint32_t rank = 0; rank < plan_.processes; ++rank)
       names_.push_back(fmt::format("worker:{}", rank));
-    network_.on_delivery = [this](const delivery& one) {
+    network_.transport().on_delivery = [this](const delivery& one) {
       log(fmt::format("{} {} {} {}", one.time.count(), one.from, one.to, one.kind));
     };
   }
@@ -73,7 +73,7 @@ public:
     }
     while (world_.make_event()) {
     }
-    course_.counts = network_.counts();
+    course_.counts = network_.transport().outcomes().counts();
     course_.actors_left = world_.system().registry().running();
   }
 
@@ -123,14 +123,15 @@ private:
     log(fmt::format("{} ends at {}: {} {}", names_[rank], own.now().count(), reached,
                     seen.failure().message));
     // Its last messages have a second to arrive, then its node goes.
-    auto node = network_.replica_node(rank);
-    network_.at(network_.now() + 1s, [this, node] { network_.crash(node, true); });
+    auto node = network_.nodes().replica_node(rank);
+    network_.events().at(network_.events().now() + 1s,
+                         [this, node] { network_.crash(node, true); });
   }
 
   void sleep(world& own, job_time until) {
     auto over = std::make_shared<std::promise<void>>();
     auto due = over->get_future();
-    network_.at(until, [over] { over->set_value(); });
+    network_.events().at(until, [over] { over->set_value(); });
     static_cast<void>(own.run_until(due));
   }
 
@@ -216,18 +217,18 @@ private:
 
   void plan_trouble(size_t index, virtual_programs& programs) {
     const auto& one = plan_.troubles[index];
-    network_.at(one.at, [this, &one, index, &programs] {
+    network_.events().at(one.at, [this, &one, index, &programs] {
       course_.step_at[index] = furthest_;
       begin(one, programs);
     });
-    network_.at(one.at + one.length, [this, &one] { end(one); });
+    network_.events().at(one.at + one.length, [this, &one] { end(one); });
   }
 
   void begin(const meeting_trouble& one, virtual_programs& programs) {
-    auto node = network_.replica_node(one.who);
+    auto node = network_.nodes().replica_node(one.who);
     auto is_it = [node](node_index other) { return other == node; };
     auto is_side = [this, one](node_index other) {
-      auto rank = other - network_.replica_node(0);
+      auto rank = other - network_.nodes().replica_node(0);
       return rank == one.who || one.with.contains(rank);
     };
     auto is_other_side = [is_side](node_index other) { return !is_side(other); };
@@ -248,7 +249,7 @@ private:
       cuts_.push_back(network_.sever({.from = is_it, .to = {}}));
       return;
     case trouble_kind::slow:
-      return network_.slow_down(node, one.factor);
+      return network_.transport().slow_down(node, one.factor);
     case trouble_kind::stops:
       stops_[one.who].request_stop();
       return;
@@ -258,9 +259,9 @@ private:
   }
 
   void end(const meeting_trouble& one) {
-    auto node = network_.replica_node(one.who);
+    auto node = network_.nodes().replica_node(one.who);
     if (one.kind == trouble_kind::freeze) network_.thaw(node);
-    if (one.kind == trouble_kind::slow) network_.slow_down(node, 1);
+    if (one.kind == trouble_kind::slow) network_.transport().slow_down(node, 1);
     if (one.is_silence())
       for (auto cut : std::exchange(cuts_, {}))
         network_.heal(cut);

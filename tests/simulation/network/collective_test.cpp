@@ -56,7 +56,7 @@ public:
   explicit troubled_group(uint64_t seed)
     : deterministic_world{seed}, drawn{seed}, network_{world, group_size, options_of(seed)} {
     collective_group_options options{.size = group_size, .deadline = deadline};
-    members_ = join_collective_group(world, network_, options).value();
+    members_ = join_collective_group(world, network_.placement(), options).value();
     plan();
     for (uint32_t rank = 0; rank < group_size; ++rank) {
       auto stays_away = drawn.what == trouble::kind::absent && rank == drawn.who;
@@ -120,16 +120,16 @@ private:
 
   void plan() {
     using kind = trouble::kind;
-    auto node = network_.replica_node(drawn.who);
+    auto node = network_.nodes().replica_node(drawn.who);
     auto is_it = [node](node_index one) { return one == node; };
-    network_.at(drawn.at, [this, node, is_it] {
+    network_.events().at(drawn.at, [this, node, is_it] {
       if (drawn.what == kind::crash) network_.crash(node);
       if (drawn.what == kind::frozen) network_.freeze(node);
       if (drawn.what == kind::cut_off) cuts_.push_back(network_.sever({.from = {}, .to = is_it}));
       if (drawn.what == kind::cut_off || drawn.what == kind::unheard)
         cuts_.push_back(network_.sever({.from = is_it, .to = {}}));
     });
-    network_.at(drawn.at + drawn.length, [this, node] {
+    network_.events().at(drawn.at + drawn.length, [this, node] {
       if (drawn.what == kind::frozen) network_.thaw(node);
       for (auto cut : cuts_)
         network_.heal(cut);
@@ -170,7 +170,7 @@ TEST_SUITE("simulation/network/collective") {
       deterministic_world stage{seed};
       simulated_network network{
         stage.world, 4, {.latency = [](const passage& one) { return 1ms + one.count * 10us; }}};
-      auto members = join_collective_group(stage.world, network, {.size = 4}).value();
+      auto members = join_collective_group(stage.world, network.placement(), {.size = 4}).value();
       std::vector<puppet> callers;
       std::vector<answer<collective_result>> answers;
       std::vector<tensor> all;
@@ -204,7 +204,7 @@ TEST_SUITE("simulation/network/collective") {
       programs.add(fmt::format("worker:{}", rank), [&, rank, late, start_deadline](world& own) {
         auto come = std::make_shared<std::promise<void>>();
         auto due = come->get_future();
-        network.at(late, [come] { come->set_value(); });
+        network.events().at(late, [come] { come->set_value(); });
         REQUIRE(own.run_until(due));
         process_placement here{
           own, network, {"worker:0", "worker:1", "worker:2"}, rank, start_deadline};

@@ -106,17 +106,18 @@ public:
     for (uint32_t i = 0; i < members; ++i) {
       auto name = fmt::format("owner {}", i); // by which it stands at a node of its own
       auto actor = i % 2 == 0 ? supervised(i) : alone(i);
-      network_.put(name, actor);
-      seen.push_back(caf::actor_cast<juror_actor>(network_.see("jury", name).value()));
+      network_.placement().put(name, actor);
+      seen.push_back(caf::actor_cast<juror_actor>(network_.placement().see("jury", name).value()));
     }
     jury_.emplace(world_, "juror", seen);
-    victim_ = network_.owner_node(static_cast<uint32_t>(members * draw_.uniform()));
-    network_.at(drawn_time(draw_, 2s), [this] { network_.crash(victim_, true); });
-    network_.at(drawn_time(draw_, 2s), [this] {
-      auto cut_off = network_.owner_node(static_cast<uint32_t>(members * draw_.uniform()));
+    victim_ = network_.nodes().owner_node(static_cast<uint32_t>(members * draw_.uniform()));
+    network_.events().at(drawn_time(draw_, 2s), [this] { network_.crash(victim_, true); });
+    network_.events().at(drawn_time(draw_, 2s), [this] {
+      auto cut_off = network_.nodes().owner_node(static_cast<uint32_t>(members * draw_.uniform()));
       auto number
         = network_.sever({.from = [cut_off](node_index node) { return node == cut_off; }});
-      network_.at(network_.now() + 300ms, [this, number] { network_.heal(number); });
+      network_.events().at(network_.events().now() + 300ms,
+                           [this, number] { network_.heal(number); });
     });
   }
 

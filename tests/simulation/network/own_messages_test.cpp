@@ -72,7 +72,7 @@ struct court {
     settle("jury", world.system().spawn(jury));
     for (uint32_t replica = 0; replica < replicas; ++replica) {
       auto name = fmt::format("replica {}", replica);
-      auto judge = caf::actor_cast<caf::actor>(network.see(name, "jury").value());
+      auto judge = caf::actor_cast<caf::actor>(network.placement().see(name, "jury").value());
       settle(name, world.system().spawn([=, this](caf::event_based_actor* self) -> caf::behavior {
         self->monitor(judge);
         self->set_down_handler([=, this](const caf::down_msg&) {
@@ -92,7 +92,7 @@ struct court {
 
   void settle(const std::string& name, const caf::actor& actor) {
     world.introduce(actor.id(), name);
-    network.put(name, actor);
+    network.placement().put(name, actor);
     actors.push_back(actor);
   }
 
@@ -116,19 +116,20 @@ diary drawn_course(uint64_t seed) {
   court all{seed};
   random_stream draw{random_key{seed, "faults"}};
   auto some_time = [&] { return job_time{static_cast<int64_t>(2e8 * draw.uniform())}; };
-  auto victim = all.network.replica_node(static_cast<uint32_t>(replicas * draw.uniform()));
-  auto cut_off = all.network.replica_node(static_cast<uint32_t>(replicas * draw.uniform()));
-  all.network.at(some_time(), [&] { all.network.crash(victim, true); });
-  all.network.at(some_time(), [&] {
+  auto victim = all.network.nodes().replica_node(static_cast<uint32_t>(replicas * draw.uniform()));
+  auto cut_off = all.network.nodes().replica_node(static_cast<uint32_t>(replicas * draw.uniform()));
+  all.network.events().at(some_time(), [&] { all.network.crash(victim, true); });
+  all.network.events().at(some_time(), [&] {
     auto number
       = all.network.sever({.from = [cut_off](node_index node) { return node == cut_off; }});
-    all.network.at(all.network.now() + 100ms, [&, number] { all.network.heal(number); });
+    all.network.events().at(all.network.events().now() + 100ms,
+                            [&, number] { all.network.heal(number); });
   });
   auto chief_ends = draw.uniform() < 0.5;
-  if (chief_ends) all.network.at(some_time(), [&] { all.network.crash(0, true); });
+  if (chief_ends) all.network.events().at(some_time(), [&] { all.network.crash(0, true); });
   all.turn();
   for (uint32_t replica = 0; replica < replicas; ++replica) {
-    if (all.network.replica_node(replica) == victim) continue;
+    if (all.network.nodes().replica_node(replica) == victim) continue;
     auto has_all = all.count(fmt::format("{} hears of {}", replica, rounds)) == 1;
     auto has_failed = all.count(fmt::format("{} hears: node 'chief' is gone", replica)) == 1;
     CHECK(has_all != has_failed);

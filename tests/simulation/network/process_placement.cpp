@@ -34,8 +34,8 @@ std::map<uint32_t, std::string> process_placement::others() const {
 }
 
 uint32_t process_placement::where(const std::string& name) const {
-  auto node = network_.node_of(name);
-  return network_.is_replica(node) ? node - network_.replica_node(0) : 0;
+  auto node = network_.nodes().node_of(name);
+  return network_.nodes().is_replica(node) ? node - network_.nodes().replica_node(0) : 0;
 }
 
 expected<bool> process_placement::enter(const std::string& name, double /*load*/) {
@@ -43,27 +43,27 @@ expected<bool> process_placement::enter(const std::string& name, double /*load*/
 }
 
 void process_placement::place(const std::string& name, const caf::strong_actor_ptr& actor) {
-  network_.place(name, actor);
+  network_.placement().place(name, actor);
 }
 
 void process_placement::stand_beside(const std::string& neighbour,
                                      const caf::strong_actor_ptr& actor) {
-  network_.stand_beside(neighbour, actor);
+  network_.placement().stand_beside(neighbour, actor);
 }
 
 expected<caf::strong_actor_ptr> process_placement::see(const std::string& viewer,
                                                        const std::string& name) {
   auto rank = where(name);
-  auto node = network_.replica_node(rank);
+  auto node = network_.nodes().replica_node(rank);
   for (auto deadline = world_.now() + start_deadline_; world_.now() < deadline;) {
-    if (!network_.is_up(node))
+    if (!network_.nodes().is_up(node))
       return fail(errc::unavailable,
                   fmt::format("{} is gone: there is no '{}' to be found", names_[rank], name));
-    if (network_.are_connected(network_.replica_node(rank_), node))
-      if (auto found = network_.see(viewer, name)) return found;
+    if (network_.blocked().are_connected(network_.nodes().replica_node(rank_), node))
+      if (auto found = network_.placement().see(viewer, name)) return found;
     auto pause = std::make_shared<std::promise<void>>();
     auto over = pause->get_future();
-    network_.at(network_.now() + look_period, [pause] { pause->set_value(); });
+    network_.events().at(network_.events().now() + look_period, [pause] { pause->set_value(); });
     if (auto turned = world_.run_until(over); !turned) return tl::unexpected<error>(turned.error());
   }
   return fail(errc::deadline_exceeded, fmt::format("waited {:.1f} s for '{}' at {}",
@@ -72,7 +72,7 @@ expected<caf::strong_actor_ptr> process_placement::see(const std::string& viewer
 
 expected<actor_search> process_placement::search(const std::string& viewer,
                                                  const std::string& name) {
-  return network_.search(viewer, name);
+  return network_.placement().search(viewer, name);
 }
 
 } // namespace troupe

@@ -11,9 +11,9 @@
 
 namespace troupe {
 
-/// A simulated network shows itself as the placement of one program that plays all processes. Where
-/// each process has its own (`virtual_programs`), each has its own placement, too: only what stands
-/// at its node is here, and an actor that has not come yet, or is cut off, is waited for.
+/// A simulated network has the placement of one program that plays all processes. Where each
+/// process has its own program (`virtual_programs`), each has its own placement, too: only what
+/// stands at its node is here, and an actor that has not come yet, or is cut off, is waited for.
 ///
 /// Thread: that of the program.
 class process_placement final : public placement {
