@@ -90,7 +90,9 @@ public:
   read_average(const msg<wire::ReadAverage>& request);
 
   /// Chooses the optimizer of updates; slots and average as `prepare` has it.
-  /// Errors: as `to_plan`; failed_precondition for restored slots of other names.
+  /// Errors: as `to_plan`; type_mismatch for a variable of integers; unimplemented for an average
+  /// of a variable that is synchronised on read; failed_precondition for restored slots of other
+  /// names.
   [[nodiscard]] expected<msg<wire::OptimizerInUse>> use(const msg<wire::UseOptimizer>& optimizer);
 
   /// One update, as `update_variable` does it; once, as `change_once`. Without gradients it changes

@@ -245,6 +245,11 @@ expected<msg<wire::OptimizerInUse>> owned_variable::use(const msg<wire::UseOptim
     return fail(errc::type_mismatch,
                 fmt::format("variable '{}' is {}; an optimizer updates f32 and f64 only",
                             form_.name, to_string(form_.type)));
+  if (chosen->average && rule_ != copy_rule::alike)
+    return fail(errc::unimplemented,
+                fmt::format("variable '{}' is synchronised on read, which does not go together "
+                            "with an average; make it ON_WRITE, or leave out its average",
+                            form_.name));
   if (auto fits = check_slot_names(*chosen, copies_.first(), form_.name); !fits)
     return tl::unexpected<error>(fits.error());
   try {

@@ -50,6 +50,7 @@ struct update_plan {
   /// that their momentum goes on. If not, updates are "lazy": those rows and their slots rest, and
   /// what a step costs does not depend on the size of the table. Layer-wise rules are always exact.
   bool sparse_exact = false;
+  /// Kept of variables that are synchronised on write only.
   std::optional<moving_average> average;
 
   /// Shows every setting but those of schedule and average to `visit(name, member, range)`.

@@ -62,7 +62,8 @@ public:
   /// @returns True if the call has made an update.
   /// Errors: throws `failure`: invalid_argument if there is no gradient at all, one does not fit
   /// its variable or is for one of another strategy, a variable has two, or replicas bring
-  /// gradients of different variables; as `merge_call`.
+  /// gradients of different variables; unimplemented for an average of a variable that is
+  /// synchronised on read; as `merge_call`.
   [[nodiscard]] task<bool>
   apply_gradients(replica_context& context,
                   std::vector<gradient_and_variable> gradients_and_variables) const;

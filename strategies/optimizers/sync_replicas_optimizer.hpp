@@ -43,8 +43,8 @@ struct apply_options {
 /// Which moving averages are kept while a job trains.
 struct average_choice {
   std::optional<moving_average> variable_averages; ///< `exponential_moving_average::settings()`.
-  /// Variables to average, all of them trained by the job; empty: all that it trains. Ignored
-  /// without `variable_averages`.
+  /// Variables to average, all of them trained by the job and synchronised on write; empty: all
+  /// that it trains. Ignored without `variable_averages`.
   std::vector<variable> variables_to_average;
 };
 

@@ -152,6 +152,38 @@ TEST_SUITE("strategies/variables/exponential_moving_average") {
     CHECK_FALSE(exponential_moving_average{0.75, {.name = "other"}}.average(strategy, weights));
   }
 
+  TEST_CASE("a variable that is synchronised on read has no average") {
+    auto world = world::virtual_time({});
+    mirrored_strategy strategy{world, {cpu_devices(2)}};
+    exponential_moving_average average{0.75};
+    auto update_with = [&](const variable& weights, const update_plan& plan) {
+      return refusal_of([&] {
+        strategy.run([=, with = optimizer{plan}](replica_context& context) -> task<void> {
+          auto applying = with.apply_gradients(context, make_tensor({1}, {1}), weights);
+          co_await applying;
+        });
+      });
+    };
+    update_plan plan{.rule = rules::sgd{.learning_rate = 1}};
+    auto averaged = plan;
+    averaged.average = average.settings();
+    for (auto mode : {variable_aggregation::none, variable_aggregation::sum,
+                      variable_aggregation::mean, variable_aggregation::only_first_replica}) {
+      auto name = std::string{to_string(mode)};
+      auto weights = strategy.make_variable(name, make_tensor({1}, {10}),
+                                            {.synchronization = variable_synchronization::on_read,
+                                             .aggregation = mode,
+                                             .trainable = true});
+      CHECK(update_with(weights, averaged)
+            == error{errc::unimplemented,
+                     "variable '" + name
+                       + "' is synchronised on read, which does not go together with an average; "
+                         "make it ON_WRITE, or leave out its average"});
+      CHECK_FALSE(average.average(strategy, weights));
+      CHECK(update_with(weights, plan) == error{});
+    }
+  }
+
   TEST_CASE("averages are kept only of variables that are named, however often") {
     exponential_moving_average average{0.75};
     averaged_job job{1};
