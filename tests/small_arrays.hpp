@@ -62,4 +62,13 @@ using numbers = std::vector<double>;
   return {places, array({count, 1}, values, type), {height, 1}};
 }
 
+/// Rows of an array of shape [3, 1] that do not have one number each. Replicas 0 and 1 have as many
+/// numbers as rows together.
+[[nodiscard]] inline indexed_slices miscounted_rows(uint32_t replica) {
+  auto is_first = replica == 0;
+  return {is_first ? array({2}, {0, 1}, dtype::i64) : array({1}, {2}, dtype::i64),
+          is_first ? array({1, 1}, {5}) : array({2, 1}, {7, 9}),
+          {3, 1}};
+}
+
 } // namespace troupe::test

@@ -28,8 +28,8 @@ public:
   /// @param failed_runs Runs that have failed so far. After another one, a replica begins again:
   /// the failed run may have left the replicas with different numbers of batches.
   /// Errors: throws `failure`: invalid_argument for a gradient that does not have the shape of its
-  /// variable; type_mismatch for one of another dtype, or of another kind, than that of the batches
-  /// before. Then nothing is added.
+  /// variable, or has rows without one number each; type_mismatch for one of another dtype, or of
+  /// another kind, than that of the batches before. Then nothing is added.
   [[nodiscard]] std::optional<std::vector<gradient_and_variable>>
   add(const giver& by, std::vector<gradient_and_variable> gradients, uint64_t failed_runs = 0);
 

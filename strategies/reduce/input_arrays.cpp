@@ -103,10 +103,11 @@ tensor combined(compute_stream& stream, reduce_op op, const array_group& group) 
   return is_divided ? value_or_throw(stream.sum({&rows, 1}, divisor)) : rows;
 }
 
-// The placeholder that the host combines in place of arrays that a device has combined.
-tensor placeholder(const array_group& group) {
-  auto extents = group.kind == array_kind::dense ? shape{} : shape{0};
-  return zeros(extents, group.parts.front().type());
+// The placeholder that the host combines in place of a part that a device has combined: a number,
+// or as many rows as the part has.
+tensor placeholder(const array_group& group, const tensor& part) {
+  auto extents = group.kind == array_kind::dense ? shape{} : shape{part.extents()[group.axis]};
+  return zeros(extents, part.type());
 }
 
 // A device of the strategy that can be asked for arrays on `where`; the host, if there is none.
@@ -148,6 +149,8 @@ input_arrays arrays_of(const std::vector<leaf_group>& leaves) {
   for (const auto& group : leaves) {
     auto first = result.groups.size();
     for (const auto& part : group.parts) {
+      if (const auto* rows = std::get_if<indexed_slices>(&part))
+        result.is_even &= are_numbered(*rows);
       auto at = first;
       for_each_array(part, [&](const tensor& array, array_kind kind) {
         if (at == result.groups.size()) result.groups.push_back({kind, {}, {}});
@@ -246,7 +249,8 @@ task<void> combine_on_devices(activity& host, const replica_devices& devices, re
     co_await combining;
     for (size_t i = 0; i < groups.size(); ++i) {
       groups[i]->outcome = (*inputs)[i].outcome;
-      std::ranges::fill(groups[i]->parts, placeholder(*groups[i]));
+      for (auto& part : groups[i]->parts)
+        part = placeholder(*groups[i], part);
     }
   }
 }

@@ -40,7 +40,8 @@ struct array_group {
 /// back. Then the leaves are reduced as any others.
 struct input_arrays {
   std::vector<array_group> groups; ///< In the order of the leaves.
-  bool is_even = true; ///< Whether all replicas bring the same number; else refused later.
+  /// Whether all replicas bring the same number, and one number for each row; else refused later.
+  bool is_even = true;
 
   /// Whether some arrays lie on devices; false for values that are refused anyway.
   [[nodiscard]] bool is_on_devices() const;

@@ -266,16 +266,6 @@ std::vector<gradient> sources_for(const std::vector<device>& places, std::vector
   return sources;
 }
 
-void check_rows(const indexed_slices& rows) {
-  const auto& numbers = rows.indices.extents();
-  const auto& values = rows.values.extents();
-  if (numbers.rank() != 1 || values.rank() == 0 || values[0] != numbers[0])
-    throw_failure(errc::invalid_argument,
-                  "rows have numbers of shape [rows], and as many values; these have numbers of "
-                  "shape {} and values of shape {}",
-                  to_string(numbers), to_string(values));
-}
-
 pending<leaf> broadcast_leaf(process_exchange& exchange, const leaf& own) {
   if (const auto* number = std::get_if<double>(&own))
     return [shared = exchange.broadcast(filled(dtype::f64, {}, *number))]() -> leaf {
@@ -284,7 +274,7 @@ pending<leaf> broadcast_leaf(process_exchange& exchange, const leaf& own) {
   if (const auto* dense = std::get_if<tensor>(&own))
     return [shared = exchange.broadcast(*dense)]() -> leaf { return shared(); };
   const auto& rows = std::get<indexed_slices>(own);
-  check_rows(rows);
+  check_rows(rows, fmt::format("replica {}", exchange.group().first_replica()));
   auto count = exchange.group().rank == 0 ? rows.indices.extents()[0] : 0; // the others bring none
   auto indices = rows.indices.contiguous().slice(0, count);
   auto values = rows.values.contiguous().slice(0, count);

@@ -534,6 +534,19 @@ TEST_SUITE("strategies/contexts/variable_write") {
     CHECK(copies(first) == numbers{7, 1.5, 3, 7, 1.5, 3});
   }
 
+  TEST_CASE_FIXTURE(two_replicas, "rows that do not have one number each are refused, by replica") {
+    auto target = make_rows(aggregation::sum);
+    auto refused = every_replica(
+      strategy, &variable_access::scatter_add, target,
+      [](uint32_t replica) -> variable_operand { return miscounted_rows(replica); });
+    CHECK(refused[0]
+          == error{errc::invalid_argument,
+                   "replica 0 has rows with numbers of shape [2] and values of shape [1, 1]; "
+                   "numbers have shape [rows], and values as many rows"});
+    CHECK(refused[1] == refused[0]);
+    CHECK(copies(target) == numbers{1, 2, 3, 1, 2, 3});
+  }
+
   TEST_CASE_FIXTURE(two_replicas, "rows of integers are cut when divided, and not divided by 0") {
     auto target = make_rows(aggregation::sum, dtype::i32);
     auto by = [](double divisor) {

@@ -463,6 +463,32 @@ TEST_SUITE("strategies/kinds/multi_worker") {
     });
   }
 
+  TEST_CASE("rows that do not have one number each are refused, though those of all add up") {
+    run_in(2, 1, [](strategy& strategy, uint32_t rank) {
+      auto target
+        = strategy.make_variable("t", zeros({3, 1}), {.aggregation = variable_aggregation::sum});
+      optimizer sgd{rules::sgd{}};
+      auto rows = miscounted_rows(rank);
+      auto refused = [&](auto call) {
+        auto why = refusal_of([&] {
+          strategy.run([=](replica_context& context) -> task<void> {
+            auto calling = call(context);
+            co_await calling;
+          });
+        });
+        CHECK(why.code == errc::invalid_argument);
+        CHECK_MESSAGE(why.message.find(fmt::format("replica {} has rows with numbers of shape [{}]",
+                                                   rank, 2 - rank))
+                        == 0,
+                      why.message);
+      };
+      refused([=](replica_context& context) { return context.scatter_add(target, rows); });
+      refused([=](replica_context& context) { return context.all_reduce(reduce_op::sum, rows); });
+      refused([=](replica_context& context) { return sgd.apply_gradients(context, rows, target); });
+      CHECK(numbers_of(strategy.read(target)) == numbers{0, 0, 0});
+    });
+  }
+
   TEST_CASE("a change by all replicas is aggregated over all processes") {
     for_every_split([](strategy& strategy, uint32_t) {
       using mode = variable_aggregation;

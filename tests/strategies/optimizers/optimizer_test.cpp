@@ -266,7 +266,10 @@ TEST_SUITE("strategies/optimizers/optimizer") {
                                "next; all batches of an update need gradients of one dtype"},
       {indexed_slices{array({1}, {1}, dtype::i64), zeros({1}), {2}},
        "the gradient of variable 'w' is dense in one batch and sparse in another; all batches of "
-       "an update need gradients of one kind"}};
+       "an update need gradients of one kind"},
+      {indexed_slices{array({1}, {1}, dtype::i64), zeros({2}), {2}},
+       "the gradient of variable 'w' has rows with numbers of shape [1] and values of shape [2]; "
+       "numbers have shape [rows], and values as many rows"}};
     strategy.run([&](replica_context& context) -> task<void> {
       auto first = every_second.apply_gradients(context, filled_with(1), weights);
       co_await first;

@@ -351,6 +351,16 @@ TEST_SUITE("strategies/reduce/arrays_on_devices") {
     auto gather
       = [](replica_context& context, tensor there) { return context.all_gather(there, 1); };
     CHECK(refusal(unlike, gather).message.find("`axis` = 1 out of range") == 0);
+    auto reduce_rows = [](replica_context& context, tensor there) -> task<tensor> {
+      auto own_count = 2 + 2 * static_cast<int64_t>(context.replica_id_in_sync_group());
+      indexed_slices rows{zeros({own_count}, dtype::i64), there, {9, 2}}; // as many as rows, in all
+      auto reducing = context.all_reduce(reduce_op::sum, rows);
+      auto sum = co_await reducing;
+      co_return sum.values;
+    };
+    CHECK(refusal(samples(2, dtype::f32, {3, 2}), reduce_rows)
+            .message.find("replica 0 has rows with numbers of shape [2] and values of shape [3, 2]")
+          == 0);
     auto there = all.distributed(samples(2, dtype::f32, {3}));
     mirrored_strategy without{all.world, {.devices = cpu_devices(2)}};
     auto elsewhere = refusal_of([&] { static_cast<void>(without.reduce(reduce_op::sum, there)); });

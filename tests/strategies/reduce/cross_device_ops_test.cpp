@@ -164,6 +164,10 @@ TEST_SUITE("strategies/reduce/cross_device_ops") {
       CHECK(refusal({zeros({2, 1}), rows_of({0}, {1}, 2)})
             == error{errc::type_mismatch,
                      "replica 1 has a sparse value, replica 0 a dense one; make all of one kind"});
+      CHECK(refusal({rows_of({0}, {1}, 3), miscounted_rows(1), miscounted_rows(0)})
+            == error{errc::invalid_argument,
+                     "replica 1 has rows with numbers of shape [1] and values of shape [2, 1]; "
+                     "numbers have shape [rows], and values as many rows"});
     }
   }
 
