@@ -83,12 +83,19 @@ bool are_alike(std::span<const tensor> parts) {
   });
 }
 
-bool is_for_a_device(const array_group& group) {
+// Whether the operation adds up or divides elements of the group, and does not only gather them.
+bool is_arithmetic(const array_group& group, double divisor) {
+  return group.kind == array_kind::dense || (group.kind == array_kind::row_values && divisor != 1);
+}
+
+bool is_for_a_device(const array_group& group, reduce_op op) {
   if (std::ranges::none_of(group.parts, is_on_device) || group.kind == array_kind::one_for_all)
     return false;
-  if (group.kind != array_kind::dense) return fit_along(group);
   const auto& first = group.parts.front();
-  return are_alike(group.parts) && adds_on_devices(first.type()) && first.element_count() > 0;
+  if (is_arithmetic(group, divisor_of(op, group.parts.size())) && !adds_on_devices(first.type()))
+    return false;
+  if (group.kind != array_kind::dense) return fit_along(group);
+  return are_alike(group.parts) && first.element_count() > 0;
 }
 
 tensor combined(compute_stream& stream, reduce_op op, const array_group& group) {
@@ -98,9 +105,7 @@ tensor combined(compute_stream& stream, reduce_op op, const array_group& group) 
   if (group.kind == array_kind::dense)
     return there.size() == 1 ? there.front() : value_or_throw(stream.sum(there, divisor));
   auto rows = there.size() == 1 ? there.front() : value_or_throw(stream.gather(there, group.axis));
-  auto is_divided
-    = group.kind == array_kind::row_values && divisor != 1 && is_floating(rows.type());
-  return is_divided ? value_or_throw(stream.sum({&rows, 1}, divisor)) : rows;
+  return is_arithmetic(group, divisor) ? value_or_throw(stream.sum({&rows, 1}, divisor)) : rows;
 }
 
 // The placeholder that the host combines in place of a part that a device has combined: a number,
@@ -231,7 +236,7 @@ task<void> combine_on_devices(activity& host, const replica_devices& devices, re
                               input_arrays& arrays) {
   by_device<array_group*> requests;
   for (auto& group : arrays.groups) {
-    if (!is_for_a_device(group)) continue;
+    if (!is_for_a_device(group, op)) continue;
     check_row_major(group.parts);
     auto where = device_to_ask(devices, std::ranges::find_if(group.devices, is_device)[0]);
     if (is_device(where)) items_of(requests, where).push_back(&group);

@@ -211,6 +211,26 @@ TEST_SUITE("strategies/reduce/arrays_on_devices") {
     CHECK(is_same(got.indices, expected.indices));
   }
 
+  TEST_CASE("the mean of rows on GPUs has the host's bits, of integers, too") {
+    for (auto type : {dtype::f32, dtype::f16, dtype::i32, dtype::i64}) {
+      leaving_replicas all{1, 2};
+      auto given = samples(2, type, {2, 3});
+      auto numbers = array({2}, {1, 3}, dtype::i64);
+      auto reduce = [&](replica_context& context, tensor there) -> task<tensor> {
+        gradient own = indexed_slices{numbers, there, {4, 3}};
+        auto reducing = context.all_reduce(reduce_op::mean, own);
+        auto mean = co_await reducing;
+        co_return std::get<indexed_slices>(mean).values;
+      };
+      auto means = all.left(given, reduce);
+      std::vector<gradient> on_host;
+      for (const auto& values : given)
+        on_host.emplace_back(indexed_slices{numbers, values, {4, 3}});
+      auto expected = std::get<indexed_slices>(reduce_components(reduce_op::mean, on_host));
+      CHECK(is_same(means.values[1], expected.values));
+    }
+  }
+
   TEST_CASE("one array for all replicas is its own mean, and has no sum, wherever it lies") {
     leaving_replicas all{1, 2};
     auto one = distributed_value<tensor>::mirrored(
