@@ -145,7 +145,8 @@ void compare_products(const std::string& name, const matmul_form& form) {
                  b.data() + i * form.inner * form.columns, form.transpose_b ? inner : columns, 0,
                  c.data() + i * form.rows * form.columns, columns);
     };
-  compare(name, "oneDNN's sgemm", ours, onednn, third);
+  compare(name, cpu::matmul_library() == "oneDNN" ? "oneDNN's sgemm" : "Eigen", ours, onednn,
+          third);
 }
 
 void compare_all_products() {
@@ -340,10 +341,12 @@ void compare_pooling(const image_windows& form) {
 int main(int argc, char** argv) {
   if (argc > 1) turns = std::strtoul(argv[1], nullptr, 10);
   const cpu::detail::one_openmp_thread alone;
-  const auto instructions = cpu::matmul_instructions();
-  std::printf("oneDNN with %.*s\n\n| operation | in use | our kernel | oneDNN | oneDNN's time / "
-              "ours |\n|---|---|---|---|---|\n",
-              static_cast<int>(instructions.size()), instructions.data());
+  const auto library = cpu::matmul_library(), instructions = cpu::matmul_instructions();
+  std::printf(
+    "Products by %.*s with %.*s\n\n| operation | in use | our kernel | oneDNN | oneDNN's time / "
+    "ours |\n|---|---|---|---|---|\n",
+    static_cast<int>(library.size()), library.data(), static_cast<int>(instructions.size()),
+    instructions.data());
   compare_all_products();
   compare_softmax(64, 256);
   compare_softmax(1024, 256);

@@ -62,18 +62,20 @@ void matmul(const context&, const matmul_form& form, std::span<const T> a, std::
 
 namespace cpu {
 
-/// As the reference: f32 through oneDNN, f64 through Eigen. The calling thread computes alone:
-/// replicas are what runs in parallel here, and a product that is always computed by one thread
-/// always adds up in the same order. Another kind of processor may add up in another one. The
-/// products of a batch have the bits that each has alone. Operands that are rounded are copied
-/// first, so that other precisions than the full one are no faster: they show what they do to a
-/// result.
-/// Thread: any; calls do not wait for each other.
+/// As the reference: f32 through oneDNN on x86-64, all else through Eigen. The calling thread
+/// computes alone: replicas are what runs in parallel here, and a product that is always computed
+/// by one thread always adds up in the same order. Another kind of processor may add up in another
+/// one. The products of a batch have the bits that each has alone. Operands that are rounded are
+/// copied first, so that other precisions than the full one are no faster: they show what they do
+/// to a result. Thread: any; calls do not wait for each other.
 template <class T>
 void matmul(const context&, const matmul_form& form, std::span<const T> a, std::span<const T> b,
             std::span<T> c);
 
-/// The instruction set of this processor that products of f32 use: "AVX2".
+/// The library that computes products of f32: "oneDNN" or "Eigen".
+[[nodiscard]] std::string_view matmul_library();
+
+/// The instruction set of this processor that products of f32 use: "AVX2", "ARM NEON".
 [[nodiscard]] std::string_view matmul_instructions();
 
 } // namespace cpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The function of BLAS that libtorch calls for products of f32, by oneDNN.
+// The function of BLAS that libtorch calls for products of f32, by ours.
 #include "strategies/torch/torch_products.hpp"
 
 #include "kernels/math/matmul.hpp"
@@ -59,7 +59,7 @@ std::string torch_products() {
   if (at::hasMKL()) return "MKL";
   auto* called = ::dlsym(RTLD_DEFAULT, "sgemm_");
   if (called != reinterpret_cast<void*>(&sgemm_)) return "the system's BLAS";
-  return fmt::format("oneDNN with {}", cpu::matmul_instructions());
+  return fmt::format("{} with {}", cpu::matmul_library(), cpu::matmul_instructions());
 }
 
 // For OpenMP, the number of threads is one of each thread, too.

@@ -277,8 +277,14 @@ TEST_SUITE("kernels/math/matmul") {
     CHECK(product(product_precision::full, large) == 131040);
   }
 
-  TEST_CASE("the instruction set of the products has a name") {
+  TEST_CASE("the library and the instruction set of the products have names") {
+#if defined(__x86_64__)
+    CHECK(cpu::matmul_library() == "oneDNN");
     CHECK(!cpu::matmul_instructions().empty());
+#elif defined(__aarch64__)
+    CHECK(cpu::matmul_library() == "Eigen");
+    CHECK(cpu::matmul_instructions() == "ARM NEON");
+#endif
   }
 }
 
