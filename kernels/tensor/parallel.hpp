@@ -100,7 +100,7 @@ inline void vectorised(Loop loop) {
 }
 
 /// Runs `loop()` with AVX-512 where the processor has it, and with the instruction for `std::fma`.
-/// Compilers fuse on their own, too, unless contraction is off, as it is in kernels/: so this is
+/// Compilers fuse on their own, too, unless contraction is off, as it is in Troupe: so this is
 /// not for a rule of an optimizer, which a user compiles.
 template <class Loop>
 inline void with_widest_vectors(Loop loop) {

@@ -181,6 +181,14 @@ TEST_SUITE("simulation/distributions/distribution") {
     }
   }
 
+  // Each of these is another nanosecond where a * b + c is rounded once.
+  TEST_CASE("a draw is the same nanosecond on every processor") {
+    auto uniform = parsed("uniform(600, 1200)").times(7);
+    CHECK(uniform(13, 1640).count() == 807'124'263'498);
+    CHECK(uniform(14, 1976).count() == 868'311'226'499);
+    CHECK(parsed("shifted_gamma(300, 2, 100)").times(7)(42, 1741).count() == 896'883'202'222);
+  }
+
   TEST_CASE("draws that are made ahead are those that are made one by one") {
     for (const char* text :
          {"exponential(1)", "uniform(1, 2)", "shifted_exponential(1, 2)", "lognormal(1, 0.5)",
