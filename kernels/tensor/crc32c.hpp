@@ -21,8 +21,8 @@ namespace reference {
 
 namespace cpu {
 
-/// As the reference. Cost: about 8 GB/s where the processor has the instruction (SSE 4.2), else as
-/// the reference.
+/// As the reference. Cost: about 8 GB/s by the instruction of SSE 4.2; 64-bit ARM has one in its
+/// extension CRC32; as the reference where the processor has none.
 [[nodiscard]] uint32_t crc32c(std::span<const std::byte> bytes, uint32_t before = 0);
 
 } // namespace cpu
