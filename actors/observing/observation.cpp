@@ -25,19 +25,13 @@ void observation::begin_anew(uint64_t actor) {
 
 void observation::put_back_message() {
   auto before = done_.load(std::memory_order_relaxed);
-  written_.store(before, std::memory_order_relaxed);
+  written_.store(before, std::memory_order_release); // the slots before it are whole
   begun_.store(before, std::memory_order_relaxed);
 }
 
 void observation::add_timed(job_time took) {
   timed_.store(timed() + 1, std::memory_order_relaxed);
   timed_total_.store((timed_total() + took).count(), std::memory_order_relaxed);
-}
-
-void observation::set_name(const std::string& name) {
-  name_.store(nullptr, std::memory_order_release);
-  name_text_ = name;
-  name_.store(name_text_.c_str(), std::memory_order_release);
 }
 
 actor_doing observation::doing() const {

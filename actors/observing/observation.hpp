@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
-#include <string>
 
 namespace troupe {
 
@@ -92,8 +91,10 @@ public:
   /// Says which kind of actor it is. @param role Lives as long as the process.
   void set_role(const char* role) { role_.store(role, std::memory_order_relaxed); }
 
-  /// Its name in the job. To be called by one thread at a time.
-  void set_name(const std::string& name);
+  /// Its name in the job. @param name Lives, unchanged, as long as the observatory: a signal
+  /// handler may have begun to read it when the actor gets another name, or the observation another
+  /// actor.
+  void set_name(const char* name) { name_.store(name, std::memory_order_release); }
 
   // -- read by observers --
 
@@ -122,7 +123,7 @@ public:
     return job_time{timed_total_.load(std::memory_order_relaxed)};
   }
 
-  /// Its name; null if it has none. Lives as long as the observation.
+  /// Its name; null if it has none. Lives as long as the observatory.
   [[nodiscard]] const char* name() const { return name_.load(std::memory_order_acquire); }
 
   /// Its role; null if it never ran.
@@ -176,7 +177,6 @@ private:
   std::atomic<const char*> role_{nullptr};
   std::atomic<const char*> name_{nullptr};
   std::atomic<const observation*> next_{nullptr};
-  std::string name_text_;
 
   std::array<slot, messages_kept> ring_;
 };

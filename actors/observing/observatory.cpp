@@ -97,7 +97,8 @@ std::shared_ptr<observation> observatory::reusable() {
 
 void observatory::introduce(uint64_t actor, const std::string& name) {
   std::lock_guard guard{mutex_};
-  if (auto found = by_actor_.find(actor); found != by_actor_.end()) found->second->set_name(name);
+  if (auto found = by_actor_.find(actor); found != by_actor_.end())
+    found->second->set_name(names_.insert(name).first->c_str());
 }
 
 std::vector<actor_sight> observatory::look(size_t messages) const {

@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace troupe {
@@ -40,8 +41,8 @@ void add_counts(actor_sight& sum, const actor_sight& other);
 /// A hung job has to be asked what hangs, and a crashed one what it did. An observatory has an
 /// observation of every actor of its world, and of the last that ended.
 ///
-/// Observations are never freed before the observatory: a signal handler may walk through them at
-/// any moment. New actors get the observations of actors that ended long ago.
+/// Observations and names are never freed before the observatory: a signal handler may walk through
+/// them at any moment. New actors get the observations of actors that ended long ago.
 /// Thread: any.
 class observatory {
 public:
@@ -90,6 +91,7 @@ private:
   std::vector<std::shared_ptr<observation>> all_;
   std::unordered_map<uint64_t, observation*> by_actor_;
   std::deque<std::shared_ptr<observation>> ended_; ///< In the order of their ends.
+  std::unordered_set<std::string> names_;          ///< All that were told, each once.
   std::map<std::string, actor_sight> past_;        ///< By name: the counts of actors that ended.
   std::atomic<const observation*> first_{nullptr};
 };

@@ -45,10 +45,11 @@ TEST_SUITE("actors/observing/flight_record") {
   TEST_CASE("names and numbers of any length fit") {
     observatory observed{[] { return job_time::max(); }};
     auto seen = observed.watch(std::numeric_limits<uint64_t>::max());
-    seen->set_name(std::string(10'000, 'n'));
+    const std::string name(10'000, 'n');
+    seen->set_name(name.c_str());
     seen->begin_message({job_time::min(), nullptr, 99, 0xfffffffe});
     auto text = flight_record(observed, "x");
-    CHECK(text.find(std::string(10'000, 'n') + ": working") != std::string::npos);
+    CHECK(text.find(name + ": working") != std::string::npos);
     CHECK(text.find("9223372036.854775807 s") != std::string::npos);
     CHECK(text.find("4294967294  actor 99\n") != std::string::npos);
   }

@@ -114,6 +114,26 @@ TEST_SUITE("actors/observing/observatory") {
     CHECK(!find(stage.world, "queue 0"));
   }
 
+  TEST_CASE("a name that a signal handler reads stays whole when its observation gets another") {
+    observatory observed{[] { return job_time{0}; }};
+    const std::string first_name(100, 'a'), second_name(200, 'b');
+    auto actor = observed.watch(1);
+    observed.introduce(1, first_name);
+    const auto* seen = observed.first();
+    const auto* begun = seen->name();
+    observed.introduce(1, second_name);
+    CHECK(begun == first_name);
+    begun = seen->name();
+    observed.retire(actor);
+    actor.reset();
+    uint64_t number = 1;
+    while (seen->actor() == 1 && number < 300)
+      observed.retire(observed.watch(++number));
+    observed.introduce(number, "c");
+    CHECK(std::string_view{seen->name()} == "c");
+    CHECK(begun == second_name);
+  }
+
   TEST_CASE("the observation of an actor is not used again while there is a handle to the actor") {
     deterministic_world stage;
     auto held = stage.spawn(token_queue, token_queue_config{});
