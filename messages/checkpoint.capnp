@@ -7,7 +7,7 @@
 #
 #   chief        -> owner        ReadState         answered by VariableState, at once
 #   chief        -> replica      ReadProgress      answered by ReplicaProgress, at once
-#   trainer      -> owner        RestoreState      answered by OptimizerInUse, before UseOptimizer
+#   trainer      -> owner        RestoreState      answered by OptimizerInUse, between two updates
 
 @0xbf5768e4b903b438;
 
@@ -52,8 +52,8 @@ struct VariableState {
 }
 
 struct RestoreState {
-  # Gives an owner what it once held.  Sent before UseOptimizer, which goes on with the slots if they are
-  # its own.
+  # Gives an owner what it once held.  The optimizer of the next update, which UseOptimizer chooses before
+  # or after this, goes on with the slots and the average if they are its own, else with new ones.
 
   state @0 :VariableState $required;
 }

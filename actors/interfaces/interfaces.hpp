@@ -57,7 +57,7 @@ using variable_owner_actor = caf::typed_actor<
   caf::replies_to<msg<wire::ReleaseUpdate>>::with<msg<wire::UpdateApplied>>,
   // The variable with slots and average, in shared memory; for checkpoints.
   caf::replies_to<msg<wire::ReadState>>::with<msg<wire::VariableState>>,
-  // Goes on from a saved state, before UseOptimizer. Errors: type_mismatch, invalid_argument.
+  // Goes on from a saved state, between two updates. Errors: type_mismatch, invalid_argument.
   caf::replies_to<msg<wire::RestoreState>>::with<msg<wire::OptimizerInUse>>>;
 
 struct use_mirror;

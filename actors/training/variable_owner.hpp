@@ -97,8 +97,9 @@ public:
 
   /// One update, as `update_variable` does it; once, as `change_once`. Without gradients it changes
   /// nothing, not even the version.
-  /// Errors: failed_precondition, if no optimizer is in use; as `check_gradient`; user_code if a
-  /// program's rule throws, which leaves a part of the update; cancelled, as `change_once`.
+  /// Errors: failed_precondition, if no optimizer is in use, or for restored slots of other names;
+  /// as `check_gradient`; user_code if a program's rule throws, which leaves a part of the update;
+  /// cancelled, as `change_once`.
   [[nodiscard]] expected<msg<wire::UpdateApplied>> apply_once(const msg<wire::ApplyUpdate>& update);
 
   /// Gradients that were checked, brought to the variable, for `update` or `measured`.
@@ -119,8 +120,10 @@ public:
   /// All there is to save.
   [[nodiscard]] expected<msg<wire::VariableState>> read_state(const msg<wire::ReadState>& request);
 
-  /// Goes back to a saved state. Earlier snapshots show the same values as before.
-  /// Errors: type_mismatch and invalid_argument if an array is not like the variable.
+  /// Goes back to a saved state, and forgets an update that is held. The next update makes the
+  /// slots and the average that the optimizer in use lacks then, as `use` does. Earlier snapshots
+  /// show the same values as before. Errors: type_mismatch and invalid_argument if an array is not
+  /// like the variable.
   [[nodiscard]] expected<msg<wire::OptimizerInUse>> restore(const msg<wire::RestoreState>& saved);
 
   /// Takes over the owner's state. Errors: as `restore`.
@@ -152,6 +155,7 @@ private:
     std::vector<gradient> gradients; ///< Where they are applied.
   };
 
+  [[nodiscard]] expected<void> prepare(const update_plan& plan);
   [[nodiscard]] expected<void> check_ready() const;
   [[nodiscard]] expected<std::vector<gradient>>
   gradients_of(const msg<wire::ApplyUpdate>& update) const;
@@ -173,6 +177,7 @@ private:
   change_log log_;
   bool is_pulled_ = false;       ///< A cache pulls changes, so that changed rows are logged.
   bool changed_by_rows_ = false; ///< The last change was one of rows.
+  bool is_restored_ = false;     ///< Since the last `prepare`.
   std::optional<update_plan> plan_;
   msg<wire::UseOptimizer> optimizer_; ///< The message with the plan; mostly for a mirror.
   held_update held_;

@@ -250,17 +250,23 @@ expected<msg<wire::OptimizerInUse>> owned_variable::use(const msg<wire::UseOptim
                 fmt::format("variable '{}' is synchronised on read, which does not go together "
                             "with an average; make it ON_WRITE, or leave out its average",
                             form_.name));
-  if (auto fits = check_slot_names(*chosen, copies_.first(), form_.name); !fits)
-    return tl::unexpected<error>(fits.error());
-  try {
-    if (auto ready = copies_.prepare(*chosen); !ready) return tl::unexpected<error>(ready.error());
-  } catch (...) {
-    return failed_rule(*chosen, form_.name);
-  }
+  if (auto ready = prepare(*chosen); !ready) return tl::unexpected<error>(ready.error());
   plan_ = std::move(*chosen);
   optimizer_ = optimizer;
   closed_.reset();
   return in_use();
+}
+
+// Makes the slots and the average that a plan lacks here.
+expected<void> owned_variable::prepare(const update_plan& plan) {
+  if (auto fits = check_slot_names(plan, copies_.first(), form_.name); !fits) return fits;
+  try {
+    if (auto ready = copies_.prepare(plan); !ready) return ready;
+  } catch (...) {
+    return failed_rule(plan, form_.name);
+  }
+  is_restored_ = false;
+  return {};
 }
 
 msg<wire::OptimizerInUse> owned_variable::in_use() const {
@@ -268,20 +274,11 @@ msg<wire::OptimizerInUse> owned_variable::in_use() const {
   return make_optimizer_in_use(variable.version, static_cast<uint32_t>(variable.slots.size()));
 }
 
-// A caller that restores a variable has to choose its optimizer again: the restored slots may be of
-// another one.
 expected<void> owned_variable::check_ready() const {
-  if (!plan_)
-    return fail(
-      errc::failed_precondition,
-      fmt::format("variable '{}' has no optimizer yet; send UseOptimizer first", form_.name));
-  auto has = copies_.first().slots.size();
-  if (auto needs = slot_count(plan_->rule); has != needs)
-    return fail(errc::failed_precondition,
-                fmt::format("variable '{}' was restored with {} slots, its optimizer has {}; send "
-                            "UseOptimizer again",
-                            form_.name, has, needs));
-  return {};
+  if (plan_) return {};
+  return fail(
+    errc::failed_precondition,
+    fmt::format("variable '{}' has no optimizer yet; send UseOptimizer first", form_.name));
 }
 
 // The gradients of an update, brought to the variable. They are checked again, since they may come
@@ -391,6 +388,8 @@ owned_variable::release(const msg<wire::ReleaseUpdate>& request) {
 // A step without gradients, because all of them were lost, changes nothing.
 expected<void> owned_variable::apply(const gradient_mean& mean) {
   if (mean.gradients.empty()) return {};
+  if (is_restored_) // with slots that may be of another optimizer
+    if (auto ready = prepare(*plan_); !ready) return ready;
   snapshot_ = {}; // our own share in the old version must not count as another reader's
   try {
     if (auto updated = copies_.update(*plan_, mean); !updated) return updated;
@@ -453,6 +452,7 @@ expected<msg<wire::OptimizerInUse>> owned_variable::restore(const msg<wire::Rest
   auto done = restore(troupe::read_state(saved.reader().getState(), saved.owner()));
   if (!done) return tl::unexpected<error>(done.error());
   closed_.reset();
+  held_ = {};
   return in_use();
 }
 
@@ -472,6 +472,7 @@ expected<void> owned_variable::restore(const variable_payload& from) {
     if (auto done = restore_array(form_, name, value, average.values); !done) return done;
   }
   copies_.restore(std::move(state));
+  is_restored_ = true;
   changed_by_rows_ = false;
   log_.add_all();
   snapshot_ = {};

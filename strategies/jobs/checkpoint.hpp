@@ -30,7 +30,8 @@ void save_checkpoint(strategy& strategy, const std::filesystem::path& folder, ui
 /// Puts the variables back to where the newest whole checkpoint of a folder has them. Copies get
 /// the same value; those that add up share it. The saved state of a variable that there is not
 /// yet waits: a variable made later under its name, also in shards by `sharded_variable::make`,
-/// begins with it, slots and all (`strategy_extended::deferred`).
+/// begins with it, slots and all (`strategy_extended::deferred`). An optimizer in use goes on with
+/// slots and average of its own: the restored ones, or else new ones.
 /// @param sharded Shards that get their rows of the array that was saved.
 /// @returns The step that it was saved under; nothing if there is no checkpoint. Newer ones that
 /// are damaged are passed over, with a warning on standard error.

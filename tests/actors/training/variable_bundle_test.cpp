@@ -208,6 +208,23 @@ TEST_SUITE("actors/training/variable_bundle") {
     CHECK(first_of(*two.device->stream(0).to_host(held)) == 3);
   }
 
+  TEST_CASE("a variable that was restored without its slots gets them with the next update") {
+    bundled_variables two;
+    auto saved = two.ask<msg<wire::VariableState>>(two.owners[1], make_read_state()).value();
+    auto state = read_state(saved.reader(), saved.owner());
+    state.optimizer.clear();
+    const update_plan momentum{.rule = rules::momentum{.learning_rate = 1, .decay = 0.5}};
+    for (const auto& owner : two.owners)
+      two.ask<msg<wire::OptimizerInUse>>(owner, make_use_optimizer(to_settings(momentum)));
+    two.push(0, 1);
+    CHECK(two.take(1).has_come());
+    CHECK(two.values() == numbers{4, 4});
+    CHECK(two.ask<msg<wire::OptimizerInUse>>(two.owners[1], make_restore_state(state)).has_come());
+    two.push(0, 1, 1);
+    CHECK(two.take(1).has_come());
+    CHECK(two.values() == numbers{2.5, 4});
+  }
+
   TEST_CASE("gradients of a past step are dropped all together") {
     bundled_variables two;
     two.push(0, 1);

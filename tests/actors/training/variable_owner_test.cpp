@@ -728,6 +728,20 @@ TEST_SUITE("actors/training/variable_owner") {
           == values_of<float>(first.average("average")));
   }
 
+  TEST_CASE("restored slots go on until an optimizer makes an update, not until one is refused") {
+    ownership held{zeros({2})};
+    held.use(rules::momentum{.learning_rate = 1});
+    held.apply({make_tensor({2}, {1, 1})});
+    auto saved = held.ask<wire::VariableState>(make_read_state()).value();
+    auto state = read_state(saved.reader(), saved.owner());
+    held.use(rules::adam{});
+    static_cast<void>(held.ask<wire::OptimizerInUse>(make_restore_state(state)).value());
+    CHECK(held.apply({zeros({3})}).error().code == errc::invalid_argument);
+    CHECK(held.use(rules::momentum{.learning_rate = 1}).reader().getSlotCount() == 1);
+    held.apply({make_tensor({2}, {1, 1})});
+    CHECK(floats(held.read())[0] == doctest::Approx(-2.9)); // the velocity was 1
+  }
+
   TEST_CASE("the saved state of another variable is refused, and nothing changes") {
     ownership target{make_tensor({2}, {1, 2})};
     auto refusal = [&](const variable_payload& state) {

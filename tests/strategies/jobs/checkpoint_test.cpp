@@ -3,6 +3,7 @@
 #include "actors/checkpoint/safetensors_file.hpp"
 #include "strategies/jobs/checkpoint.hpp"
 #include "strategies/optimizers/optimizer.hpp"
+#include "strategies/variables/exponential_moving_average.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/small_arrays.hpp"
 #include "tests/strategies/every_strategy.hpp"
@@ -77,6 +78,56 @@ TEST_SUITE("strategies/jobs/checkpoint") {
       optimizer same{rules::momentum{.learning_rate = 1, .decay = 0.5}, {reduce_op::mean}};
       step(strategy, same, weights);
       CHECK(number_in(strategy, weights) == -2.5); // the velocity was saved, too
+    });
+  }
+
+  TEST_CASE("an optimizer in use goes on from a checkpoint of before its first update") {
+    for_every_strategy([](troupe::strategy& strategy) {
+      scratch_folder folder;
+      auto weights = strategy.make_variable("w", zeros({1}));
+      optimizer momentum{rules::momentum{.learning_rate = 1, .decay = 0.5}, {reduce_op::mean}};
+      save_checkpoint(strategy, folder.path(), 0);
+      step(strategy, momentum, weights);
+      CHECK(restore_checkpoint(strategy, folder.path()) == 0);
+      for (auto expected : {-1.0F, -2.5F}) {
+        step(strategy, momentum, weights);
+        CHECK(number_in(strategy, weights) == expected);
+      }
+    });
+  }
+
+  TEST_CASE("an optimizer in use begins with slots of its own where another's are restored") {
+    for_every_strategy([](troupe::strategy& strategy) {
+      auto weights = strategy.make_variable("w", zeros({1}));
+      optimizer momentum{rules::momentum{.learning_rate = 1, .decay = 0.5}, {reduce_op::mean}};
+      optimizer adagrad{rules::adagrad{.learning_rate = 1, .initial_accumulator_value = 99},
+                        {reduce_op::mean}};
+      step(strategy, momentum, weights);
+      auto saved = take_snapshot(strategy, 1);
+      step(strategy, adagrad, weights);
+      restore_snapshot(strategy, saved);
+      step(strategy, adagrad, weights); // which has as many slots
+      CHECK(number_in(strategy, weights) == doctest::Approx(-1.1));
+      CHECK(take_snapshot(strategy, 2).variables[0].state.optimizer == "adagrad");
+      restore_snapshot(strategy, saved);
+      step(strategy, momentum, weights);
+      CHECK(number_in(strategy, weights) == -2.5);
+    });
+  }
+
+  TEST_CASE("an average goes on from a checkpoint of before its first update") {
+    for_every_strategy([](troupe::strategy& strategy) {
+      auto weights = strategy.make_variable("w", zeros({1}));
+      exponential_moving_average average{0.5};
+      update_plan plan{.rule = rules::sgd{.learning_rate = 1}, .average = average.settings()};
+      optimizer averaging{plan, {reduce_op::mean}};
+      auto saved = take_snapshot(strategy, 0);
+      step(strategy, averaging, weights);
+      restore_snapshot(strategy, saved);
+      step(strategy, averaging, weights);
+      auto shadow = average.average(strategy, weights);
+      REQUIRE(shadow);
+      CHECK(numbers_of(*shadow) == numbers{-0.5});
     });
   }
 
