@@ -101,6 +101,13 @@ shape to_shape(capnp::List<int64_t>::Reader extents) {
   return shape{mapped(extents, std::identity{})};
 }
 
+expected<void> check_updatable(const variable_form& variable) {
+  if (variable.type == dtype::f32 || variable.type == dtype::f64) return {};
+  return fail(errc::type_mismatch,
+              fmt::format("variable '{}' is {}; an optimizer updates f32 and f64 only",
+                          variable.name, to_string(variable.type)));
+}
+
 expected<void> check_gradient(const variable_form& variable, wire::Gradient::Reader gradient) {
   switch (gradient.which()) {
   case wire::Gradient::DENSE:

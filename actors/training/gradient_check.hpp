@@ -22,6 +22,9 @@ struct variable_form {
   shape extents;
 };
 
+/// Checks that an optimizer can update a variable: it is f32 or f64. Errors: type_mismatch.
+[[nodiscard]] expected<void> check_updatable(const variable_form& variable);
+
 /// Checks a pushed gradient against its variable. A dense one has the variable's dtype and extents;
 /// the rows of a sparse one have the variable's dtype, its extents but for the first, and one row
 /// number each, i64, from 0 to below the first extent. A gradient "none" never fits: it has nothing

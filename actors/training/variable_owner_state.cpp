@@ -241,10 +241,7 @@ owned_variable::read_average(const msg<wire::ReadAverage>& request) {
 expected<msg<wire::OptimizerInUse>> owned_variable::use(const msg<wire::UseOptimizer>& optimizer) {
   auto chosen = to_plan(read_optimizer(optimizer.reader()));
   if (!chosen) return tl::unexpected<error>(chosen.error());
-  if (form_.type != dtype::f32 && form_.type != dtype::f64)
-    return fail(errc::type_mismatch,
-                fmt::format("variable '{}' is {}; an optimizer updates f32 and f64 only",
-                            form_.name, to_string(form_.type)));
+  if (auto fits = check_updatable(form_); !fits) return tl::unexpected<error>(fits.error());
   if (chosen->average && rule_ != copy_rule::alike)
     return fail(errc::unimplemented,
                 fmt::format("variable '{}' is synchronised on read, which does not go together "

@@ -195,6 +195,8 @@ private:
 // @param meeting The strategy of replicas that have met; null: none have.
 update_requests make_updates(const std::vector<replica_pushes>& by_replica, uint32_t divisor,
                              bool holds, strategy* meeting) {
+  for (const auto& push : *by_replica.front())
+    value_or_throw(check_updatable(push.target.form()));
   update_maker maker{by_replica, divisor, holds};
   if (meeting != nullptr && !meeting->bundles().all().empty()) {
     auto of_targets = positions_of_targets(*by_replica.front());
@@ -248,9 +250,9 @@ struct optimizer::shared_state {
   };
 
   std::mutex mutex;
-  /// The owners that were told of this optimizer. Replica 0 tells them for all replicas, but each
-  /// worker for itself: its messages may come before another's. As long as an address is kept, no
-  /// new actor gets the memory of the old one.
+  /// The owners that use this optimizer, as they have answered. Replica 0 tells them for all
+  /// replicas, but each worker for itself: its messages may come before another's. As long as an
+  /// address is kept, no new actor gets the memory of the old one.
   std::set<told_owner, by_identity> told;
 
   accumulated_batches batches; ///< Under a lock of their own.
@@ -258,19 +260,29 @@ struct optimizer::shared_state {
   shared_state(update_plan plan, optimizer_options options)
     : plan(std::move(plan)), options(options), batches(options.accumulation_steps) {}
 
-  // Tells owners that do not know, or were told of another optimizer since.
+  // Tells owners that do not know, or were told of another optimizer since. One that refuses is
+  // told again at the next update, so that it answers with the same reason.
   task<void> use(activity& host, uint32_t sender, const std::vector<addressed_push>& targets) {
     std::vector<std::pair<variable_owner_actor, msg<wire::UseOptimizer>>> requests;
+    std::vector<told_owner> asked;
     {
       std::lock_guard guard{mutex};
       for (const auto& [target, push, elsewhere, beside] : targets) {
+        told_owner owner{target.owner().address(), sender};
         auto was_last = target.note_optimizer(this);
-        if (told.insert({target.owner().address(), sender}).second || !was_last)
-          requests.emplace_back(target.owner(), make_use_optimizer(to_settings(plan)));
+        if (was_last && told.contains(owner)) continue;
+        told.erase(owner);
+        asked.push_back(std::move(owner));
+        requests.emplace_back(target.owner(), make_use_optimizer(to_settings(plan)));
       }
     }
     auto asking = host.request_all<msg<wire::OptimizerInUse>>(std::move(requests));
     auto answers = co_await asking;
+    {
+      std::lock_guard guard{mutex};
+      for (size_t i = 0; i < answers.size(); ++i)
+        if (answers[i]) told.insert(asked[i]);
+    }
     for (auto& answer : answers)
       static_cast<void>(value_or_throw(std::move(answer)));
   }
@@ -362,13 +374,14 @@ struct optimizer::shared_state {
   // @param meeting The strategy, where replicas have met.
   task<void> apply(activity& host, std::vector<replica_pushes> by_replica, uint32_t replicas,
                    uint32_t sender, strategy* meeting = nullptr) {
-    auto telling = use(host, sender, *by_replica.front());
-    co_await telling;
     auto divisor
       = (options.aggregation == reduce_op::mean ? replicas : 1) * options.accumulation_steps;
     auto holds = options.clip_global_norm > 0;
     auto targets = by_replica.front()->size();
     auto updates = make_updates(by_replica, divisor, holds, meeting);
+    // An owner gives up the slots of another optimizer, so nothing may be refused after this.
+    auto telling = use(host, sender, *by_replica.front());
+    co_await telling;
     by_replica.clear();
     if (!holds) {
       auto applying = make_all(host, std::move(updates.bundled), std::move(updates.alone));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builds the actors of a synchronous job, and configures its chief.
+#include "actors/training/gradient_check.hpp"
 #include "actors/training/optimizer_settings.hpp"
 #include "actors/training/token_queue.hpp"
 #include "actors/training/variable_bundle.hpp"
@@ -196,6 +197,7 @@ void sync_replicas_optimizer::check_trained(const strategy& strategy,
     if (!seen.insert(variable).second)
       throw_failure(errc::invalid_argument, "variable '{}' is listed twice in variables",
                     variable.name());
+    value_or_throw(check_updatable(variable.form()));
   }
 }
 

@@ -141,7 +141,8 @@ public:
   // TensorFlow's terms, `build` is what `apply_gradients` adds to the graph.
 
   /// Refuses variables that no job could train together.
-  /// Errors: throws `failure` with invalid_argument if one is of another strategy, or listed twice.
+  /// Errors: throws `failure` with invalid_argument if one is of another strategy, or listed twice;
+  /// type_mismatch for one that no optimizer updates, such as one of integers.
   static void check_trained(const strategy& strategy, std::span<const variable> variables);
 
   /// Makes what replicas and chief of a job share: the token queue, and an accumulator for each

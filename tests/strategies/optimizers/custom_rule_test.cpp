@@ -6,6 +6,8 @@
 #include "actors/world/ask.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/jobs/checkpoint_saver_hook.hpp"
+#include "strategies/kinds/one_device_strategy.hpp"
+#include "strategies/optimizers/optimizer.hpp"
 #include "tests/kernels/updates/own_rules.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/strategies/small_job.hpp"
@@ -33,6 +35,10 @@ struct without_beginning : own_momentum {
   [[nodiscard]] static double initial_slot_value(size_t) {
     throw std::domain_error{"no beginning"};
   }
+};
+
+struct refused_by_owners : without_beginning {
+  static constexpr std::string_view name = "refused_by_owners";
 };
 
 /// The final numbers and the report of a job.
@@ -154,6 +160,22 @@ TEST_SUITE("strategies/optimizers/custom_rule") {
             == "optimizer 'without_beginning' failed at variable 'w': no beginning");
     CHECK(use(rules::momentum{}));
     CHECK(strategy.read(weights).values<float>()[1] == 2);
+  }
+
+  TEST_CASE("an owner that refuses a rule is asked again, and gives the same reason") {
+    REQUIRE(register_rule<refused_by_owners>());
+    auto world = world::virtual_time();
+    one_device_strategy strategy{world};
+    auto weights = strategy.make_variable("w", zeros({2}));
+    optimizer own{custom_rule(refused_by_owners{})};
+    for (int i = 0; i < 2; ++i)
+      CHECK(refusal_of([&] {
+              strategy.run([=](replica_context& context) -> task<void> {
+                auto applying = own.apply_gradients(context, zeros({2}), weights);
+                co_await applying;
+              });
+            }).message
+            == "optimizer 'refused_by_owners' failed at variable 'w': no beginning");
   }
 
   TEST_CASE("a process that lacks the rule refuses it by name") {

@@ -35,6 +35,17 @@ void apply_own(strategy& strategy, const optimizer& with, const variable& to, in
   });
 }
 
+// Each replica applies the gradient that `gradient_of(replica)` returns.
+template <class Function>
+void apply_each(strategy& strategy, const optimizer& with, const variable& to,
+                Function gradient_of) {
+  strategy.run([=](replica_context& context) -> task<void> {
+    auto applying
+      = with.apply_gradients(context, gradient_of(context.replica_id_in_sync_group()), to);
+    co_await applying;
+  });
+}
+
 indexed_slices one_row(int64_t row, float value) {
   tensor index{dtype::i64, {1}};
   index.mutable_values<int64_t>()[0] = row;
@@ -173,6 +184,55 @@ TEST_SUITE("strategies/optimizers/optimizer") {
     CHECK(refused.message
           == "Shape mismatch: variable 'table' has shape [4, 1], its gradient's dense shape is "
              "[5, 1]");
+  }
+
+  TEST_CASE("gradients that their variable cannot hold are refused") {
+    auto world = world::virtual_time();
+    mirrored_strategy strategy{world, {cpu_devices(2)}};
+    auto weights = strategy.make_variable("w", zeros({2}));
+    for (auto type : {dtype::f64, dtype::i32})
+      CHECK(refusal_of([&] {
+              apply_each(strategy, optimizer{rules::sgd{}}, weights,
+                         [=](uint32_t) { return zeros({2}, type); });
+            })
+            == error{errc::type_mismatch,
+                     "variable 'w' is f32, its gradient " + std::string{to_string(type)}});
+  }
+
+  TEST_CASE("an optimizer whose gradients are refused takes no variable from another one") {
+    auto world = world::virtual_time();
+    mirrored_strategy strategy{world, {cpu_devices(2)}};
+    auto weights = strategy.make_variable("w", zeros({2}));
+    auto counter = strategy.make_variable("n", zeros({2}, dtype::i64));
+    optimizer momentum{rules::momentum{.learning_rate = 1, .decay = 0.5}, {reduce_op::mean}};
+    optimizer adam{rules::adam{}};
+    auto refused = [&](const std::vector<gradient_and_variable>& gradients) {
+      return refusal_of([&] {
+        strategy.run([=](replica_context& context) -> task<void> {
+          auto applying = adam.apply_gradients(context, gradients);
+          co_await applying;
+        });
+      });
+    };
+    apply_own(strategy, momentum, weights);
+    CHECK(refused({{zeros({2}, dtype::i32), weights}}).code == errc::type_mismatch);
+    CHECK(refused({{filled_with(1), weights}, {zeros({2}, dtype::i64), counter}}).code
+          == errc::type_mismatch);
+    apply_own(strategy, momentum, weights);
+    CHECK(first_of(strategy.read(weights)) == -3.75F); // 1.5, then 0.75 + 1.5
+  }
+
+  TEST_CASE("a variable of integers is refused each time with the same line") {
+    auto world = world::virtual_time();
+    mirrored_strategy strategy{world, {cpu_devices(2)}};
+    auto counter = strategy.make_variable("n", zeros({2}, dtype::i64));
+    optimizer sgd{rules::sgd{}};
+    for (int i = 0; i < 3; ++i)
+      CHECK(refusal_of([&] {
+              apply_each(strategy, sgd, counter, [](uint32_t) { return zeros({2}, dtype::i64); });
+            })
+            == error{errc::type_mismatch,
+                     "variable 'n' is i64; an optimizer updates f32 and f64 only"});
   }
 
   TEST_CASE("replicas that bring gradients of different variables are told so") {

@@ -168,6 +168,11 @@ TEST_SUITE("strategies/optimizers/sync_replicas_optimizer") {
             optimizer.build(strategy, {weights, weights}, 0);
           }).message
           == "variable 'weights' is listed twice in variables");
+    auto counter = strategy.make_variable("counter", zeros({2}, dtype::i64));
+    CHECK(refusal_of([&] {
+            optimizer.build(strategy, {weights, counter}, 0);
+          }).message
+          == "variable 'counter' is i64; an optimizer updates f32 and f64 only");
   }
 
   TEST_CASE_FIXTURE(unbuilt, "a job without a global step is refused") {
