@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Completes sparse gradients by what users may leave out.
+// Gives gradients what users may leave out: wide row numbers, extents, and the variable's dtype.
 #include "strategies/contexts/gradient_values.hpp"
 
+#include "kernels/math/cast.hpp"
+#include "kernels/tensor/gradient_sum.hpp"
 #include "strategies/reduce/on_host.hpp"
 
 #include <algorithm>
@@ -24,6 +26,17 @@ gradient completed(gradient given, const shape& extents) {
   auto slices = with_wide_indices(std::move(*rows));
   if (slices.dense_extents.rank() == 0) slices.dense_extents = extents;
   return slices;
+}
+
+bool is_narrower(const gradient& given, dtype variable) {
+  const auto* dense = std::get_if<tensor>(&given);
+  auto type = (dense != nullptr ? *dense : std::get<indexed_slices>(given).values).type();
+  return type != variable && widens_to(type, variable);
+}
+
+gradient widened(gradient given, dtype variable) {
+  return is_narrower(given, variable) ? with_values(given, cast(values_of(given), variable))
+                                      : given;
 }
 
 } // namespace troupe

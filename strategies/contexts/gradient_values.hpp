@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads and replaces the elements of gradients, dense or sparse, and completes sparse ones.
+// Reads and replaces the elements of gradients, dense or sparse, and completes and widens them.
 #pragma once
 
 #include "kernels/tensor/elements.hpp"
@@ -39,6 +39,14 @@ namespace troupe {
 /// @param extents The variable's extents. Cost: a pass over the row numbers, if they are i32.
 /// Errors: throws `failure` with invalid_argument for row numbers that lie on a device.
 [[nodiscard]] gradient completed(gradient given, const shape& extents);
+
+/// Whether the numbers of a gradient are of a narrower floating type than a variable's: f16 or bf16
+/// for f32, all of them for f64.
+[[nodiscard]] bool is_narrower(const gradient& given, dtype variable);
+
+/// A gradient in the dtype of its variable, if it is narrower; else as it is. Cost: a pass over a
+/// narrower one. Errors: throws `failure` with failed_precondition for such a one on a device.
+[[nodiscard]] gradient widened(gradient given, dtype variable);
 
 /// `function(x)` for every element x, worked out in double and rounded to `type`.
 template <class Function>

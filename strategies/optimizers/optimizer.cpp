@@ -219,7 +219,7 @@ std::vector<gradient_and_variable> taken(std::string_view call, const strategy& 
       throw_failure(errc::invalid_argument,
                     "{} got two gradients for variable '{}'; give their sum or mean", call,
                     variable.name());
-    gradient = completed(std::move(gradient), variable.extents());
+    gradient = widened(completed(std::move(gradient), variable.extents()), variable.type());
   }
   return given;
 }
@@ -331,14 +331,14 @@ struct optimizer::shared_state {
   }
 
   // A replica's gradients. It brings from devices to the host what is needed there: row numbers;
-  // and all arrays, if batches are accumulated.
+  // and all arrays, if batches are accumulated, or the numbers are to be widened.
   task<std::vector<gradient_and_variable>> take(replica_context& context, std::string_view call,
                                                 std::vector<gradient_and_variable> given) const {
     std::vector<tensor*> arrays;
     for (auto& [gradient, variable] : given) {
       if (!lies_on_device(gradient)) continue;
       auto* rows = std::get_if<indexed_slices>(&gradient);
-      if (options.accumulation_steps > 1)
+      if (options.accumulation_steps > 1 || is_narrower(gradient, variable.type()))
         std::ranges::copy(arrays_in(gradient), std::back_inserter(arrays));
       else if (rows != nullptr)
         arrays.push_back(&rows->indices);
@@ -509,6 +509,8 @@ task<bool>
 optimizer::apply_gradients(closure_context& context,
                            std::vector<gradient_and_variable> gradients_and_variables) const {
   context.check_wanted();
+  for (const auto& [gradient, variable] : gradients_and_variables)
+    check_on_host(gradient);
   auto gradients = taken("apply_gradients", context.strategy(), std::move(gradients_and_variables));
   auto state = state_;
   if (state->options.clip_global_norm > 0)
@@ -516,8 +518,6 @@ optimizer::apply_gradients(closure_context& context,
       errc::unimplemented,
       "clip_global_norm needs all gradients of a step at once, but workers do not wait for "
       "each other; clip by clip_by_global_norm before");
-  for (const auto& [gradient, variable] : gradients)
-    check_on_host(gradient);
   auto worker = context.worker_index();
   auto complete = state->batches.add({context.strategy().number(), worker}, std::move(gradients));
   if (!complete) co_return false;

@@ -58,12 +58,14 @@ public:
   /// Combines the gradients of all replicas and applies them: a merge_call, which all replicas have
   /// to make with gradients of the same variables. Where several batches are accumulated, only each
   /// `accumulation_steps`-th call is one. The gradients that are kept until then are no part of
-  /// checkpoints; a run of this process that fails discards them.
+  /// checkpoints; a run of this process that fails discards them. A gradient of a narrower floating
+  /// type than its variable's is widened first.
   /// @returns True if the call has made an update.
   /// Errors: throws `failure`: invalid_argument if there is no gradient at all, one does not fit
   /// its variable or is for one of another strategy, a variable has two, or replicas bring
-  /// gradients of different variables; unimplemented for an average of a variable that is
-  /// synchronised on read; as `merge_call`.
+  /// gradients of different variables; type_mismatch for a gradient that does not widen to its
+  /// variable, or a variable that is neither f32 nor f64; unimplemented for an average of a
+  /// variable that is synchronised on read; as `merge_call`.
   [[nodiscard]] task<bool>
   apply_gradients(replica_context& context,
                   std::vector<gradient_and_variable> gradients_and_variables) const;

@@ -64,7 +64,8 @@ pushes_of_step make_pushes(const job_actors& actors, const origin& from,
                     "apply_gradients got two gradients for variable '{}'; give their sum or mean",
                     variable.name());
     given[position] = true;
-    auto message = make_push_gradient(from, completed(gradient, variable.extents()));
+    auto whole = widened(completed(gradient, variable.extents()), variable.type());
+    auto message = make_push_gradient(from, whole);
     value_or_throw(check_gradient(variable.form(), message.reader().getGradient())); // before any
     if (actors.bundle_of(position) == nullptr)
       pushes.alone.emplace_back(actors.accumulators[position], std::move(message));
@@ -93,10 +94,12 @@ task<std::vector<expected<msg<wire::PushReply>>>> push_all(activity& activity,
 std::vector<tensor*> arrays_for_host(std::vector<gradient_and_variable>& gradients,
                                      bool is_looked_at) {
   std::vector<tensor*> arrays;
-  for (auto& [gradient, variable] : gradients)
+  for (auto& [gradient, variable] : gradients) {
+    auto is_for_host = is_looked_at || is_narrower(gradient, variable.type());
     for (auto* array : arrays_in(gradient))
-      if (is_on_device(*array) && (is_looked_at || !is_taken_there(*array, variable.place())))
+      if (is_on_device(*array) && (is_for_host || !is_taken_there(*array, variable.place())))
         arrays.push_back(array);
+  }
   return arrays;
 }
 

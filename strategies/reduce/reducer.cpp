@@ -4,9 +4,7 @@
 
 #include "actors/world/activity.hpp"
 #include "actors/world/compute_device.hpp"
-#include "kernels/math/cast.hpp"
 #include "kernels/tensor/change.hpp"
-#include "kernels/tensor/gradient_sum.hpp"
 #include "messages/errors/throw_failure.hpp"
 #include "messages/mapped.hpp"
 #include "strategies/reduce/on_host.hpp"
@@ -127,28 +125,6 @@ task<void> make_ready(const reduction_site& site, activity& host, input_arrays& 
 
 // ---- gradients ----
 
-// Whether a component still has to get the dtype of its variable.
-bool is_to_widen(const tensor& values, const std::optional<replica_gradients::target>& variable) {
-  return variable && values.type() != variable->type && widens_to(values.type(), variable->type);
-}
-
-// Between processes, gradients are added in the dtype in which an owner adds them.
-task<void> widen_components(const reduction_site& site, activity& host,
-                            std::vector<replica_gradients>& gradients) {
-  std::vector<tensor*> narrow;
-  std::vector<dtype> types;
-  for (auto& gradient : gradients)
-    for (auto& component : gradient.values.components)
-      if (auto* array = arrays_in(component).back(); is_to_widen(*array, gradient.variable)) {
-        narrow.push_back(array);
-        types.push_back(gradient.variable->type);
-      }
-  auto bringing = bring_to_host(host, *site.devices, narrow);
-  co_await bringing;
-  for (size_t i = 0; i < narrow.size(); ++i)
-    *narrow[i] = cast(*narrow[i], types[i]);
-}
-
 // Brings rows to the host, but for those that a device adds.
 task<void> bring_rows(const reduction_site& site, activity& host,
                       std::vector<replica_gradients>& gradients) {
@@ -173,8 +149,6 @@ task<void> bring_rows(const reduction_site& site, activity& host,
 // Makes gradients ready for other processes.
 task<void> make_ready(const reduction_site& site, activity& host,
                       std::vector<replica_gradients>& gradients, const reduction_call& call) {
-  auto widening = widen_components(site, host, gradients);
-  co_await widening;
   std::vector<leaf_group> groups;
   for (const auto& gradient : gradients) {
     const auto& components = gradient.values.components;

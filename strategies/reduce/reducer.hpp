@@ -67,7 +67,7 @@ struct replica_gradients {
   device_values values;
   std::optional<destinations> to{}; ///< Where the sum is wanted; nothing: where the values lie.
 
-  /// The variable that the gradients are for: they are added in its dtype, as its owner would.
+  /// The variable that the gradients are for. Devices add rows in its dtype.
   struct target {
     dtype type = dtype::f32;
     shape extents;

@@ -168,9 +168,9 @@ TEST_SUITE("strategies/jobs/job_end") {
                       errc::invalid_argument,
                       "Shape mismatch: variable 'w' has shape [1], its gradient's is [2]");
     check_single_loss(alone([](replica_context& context, const small_job& job) {
-                        return apply(context, job, job.weights, zeros({1}));
+                        return apply(context, job, job.weights, zeros({1}, dtype::i32));
                       }),
-                      errc::type_mismatch, "variable 'w' is f64, its gradient f32");
+                      errc::type_mismatch, "variable 'w' is f64, its gradient i32");
   }
 
   TEST_CASE("a variable that the job does not train is refused by name") {

@@ -2,6 +2,7 @@
 // Goal: replicas in several processes are to their programs what replicas in one process are, and
 // a process that is missing, gone or different is named. Method: processes played by threads; the
 // same small programs for splits of four replicas.
+#include "kernels/math/cast.hpp"
 #include "kernels/tensor/random.hpp"
 #include "messages/mapped.hpp"
 #include "strategies/contexts/strategy_extended.hpp"
@@ -676,6 +677,19 @@ TEST_SUITE("strategies/kinds/multi_worker") {
   }
 
   // ---- training ----
+
+  TEST_CASE("gradients of a narrower dtype are added in that of their variable") {
+    for_every_split([](strategy& strategy, uint32_t) {
+      auto weights = strategy.make_variable("w", scalar(0));
+      optimizer sgd{rules::sgd{.learning_rate = 1}};
+      strategy.run([=](replica_context& context) -> task<void> {
+        auto own = context.replica_id_in_sync_group() == 0 ? 2048.0 : 1.0; // f16 has no 2049
+        auto applying = sgd.apply_gradients(context, cast(scalar(own), dtype::f16), weights);
+        co_await applying;
+      });
+      CHECK(one_number(strategy.read(weights)) == -2051);
+    });
+  }
 
   TEST_CASE("training ends with the same bits, however replicas are split") {
     struct setting {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: in a run, one call combines the gradients of all replicas and applies them. Method: every
 // strategy, in both worlds; sums that can be done in the head.
+#include "kernels/math/cast.hpp"
 #include "strategies/optimizers/optimizer.hpp"
 #include "strategies/variables/metrics.hpp"
 #include "tests/small_arrays.hpp"
@@ -184,6 +185,29 @@ TEST_SUITE("strategies/optimizers/optimizer") {
     CHECK(refused.message
           == "Shape mismatch: variable 'table' has shape [4, 1], its gradient's dense shape is "
              "[5, 1]");
+  }
+
+  TEST_CASE("gradients of a narrower dtype are added in that of their variable") {
+    auto number = [](uint32_t replica) { return replica == 0 ? 2048.0 : 1.0; }; // f16 has no 2049
+    auto narrow_one = [=](uint32_t replica) {
+      return cast(array({1, 1}, {number(replica)}), dtype::f16);
+    };
+    for_every_strategy([&](strategy& strategy) {
+      auto expected = -2047.0 - strategy.num_replicas_in_sync();
+      optimizer sgd{rules::sgd{.learning_rate = 1}};
+      for (auto type : {dtype::f32, dtype::f64}) {
+        auto table = strategy.make_variable(std::string{to_string(type)}, zeros({4, 1}, type));
+        apply_each(strategy, sgd, table, [=](uint32_t replica) -> gradient {
+          return indexed_slices{array({1}, {2}, dtype::i64), narrow_one(replica), {4, 1}};
+        });
+        CHECK(numbers_of(strategy.read(table)) == numbers{0, 0, expected, 0});
+      }
+      auto weights = strategy.make_variable("w", zeros({1, 1}));
+      optimizer every_second{rules::sgd{.learning_rate = 1}, {.accumulation_steps = 2}};
+      for (const auto& each : {sgd, every_second, every_second})
+        apply_each(strategy, each, weights, narrow_one);
+      CHECK(numbers_of(strategy.read(weights)) == numbers{2 * expected});
+    });
   }
 
   TEST_CASE("gradients that their variable cannot hold are refused") {

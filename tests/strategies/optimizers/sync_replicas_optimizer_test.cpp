@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: users of TensorFlow's SyncReplicasOptimizer find it here, call by call and number by
 // number. Method: the sentences of its documentation, and the two scenarios of its unit tests.
+#include "kernels/math/cast.hpp"
 #include "strategies/contexts/job_actors.hpp"
 #include "strategies/jobs/hooks.hpp"
 #include "tests/scratch_folder.hpp"
@@ -421,6 +422,26 @@ TEST_SUITE("strategies/optimizers/sync_replicas_optimizer") {
           == "replicas is -1; a parameter_server strategy needs at least 1");
     CHECK(refusal_of([&] { static_cast<void>(stop_at_step_hook::at(uint64_t(-5))); }).message
           == "stop_at_step_hook: last_step is -5; it must not be negative");
+  }
+
+  TEST_CASE("gradients of a narrower dtype are added in that of their variable") {
+    auto world = world::virtual_time();
+    parameter_server_strategy strategy{world, {.replicas = 3}};
+    auto weights = strategy.make_variable("w", zeros({1}));
+    sync_replicas_optimizer optimizer{rules::sgd{.learning_rate = 3}, {.replicas_to_aggregate = 3}};
+    auto step = [=](replica_context& context) -> task<void> {
+      auto computing = context.compute([](std::stop_token) { return true; });
+      co_await computing;
+      auto own = context.replica_id_in_sync_group() == 0 ? 2048.0 : 1.0; // f16 has no 2049
+      auto applying
+        = optimizer.apply_gradients(context, cast(array({1}, {own}), dtype::f16), weights);
+      co_await applying;
+    };
+    training_options options{.steps = 1};
+    options.pace = [](uint32_t, uint64_t, job_time) -> job_time { return 1s; };
+    auto report = train(strategy, optimizer, step, options);
+    CHECK_FALSE(report.failure);
+    CHECK(numbers_of(strategy.read(weights))[0] == doctest::Approx(-2050));
   }
 
   TEST_CASE("rows may have i32 numbers, and not say of what array they are") {
