@@ -50,9 +50,9 @@ simulated_job::simulated_job(const scenario& scenario, scenario_report& report)
     processes_.emplace(*network_, world_, replicas, scenario.late_starts, report.processes);
   if (scenario.faults.is_empty()) return;
   faults_.emplace(*network_, scenario.faults, replicas, scenario.seed);
-  faults_->on_fault = scenario.on_fault;
+  faults_->log().on_fault = scenario.on_fault;
   network_->transport().on_delivery = [this](const delivery& delivery) {
-    faults_->on_delivery(delivery);
+    faults_->planned().on_delivery(delivery);
     if (scenario_.on_delivery) scenario_.on_delivery(delivery);
   };
 }
@@ -64,7 +64,7 @@ void simulated_job::run() {
     refused += std::ranges::count(report_.job.lost, errc::invalid_argument,
                                   [](const auto& lost) { return lost.reason.code; });
     if (processes_) processes_->end();
-    auto restart = faults_ ? faults_->restart_time() : std::nullopt;
+    auto restart = faults_ ? faults_->lost().restart_time() : std::nullopt;
     if (!report_.job.has_begun && !restart) restart = next_try();
     if (!report_.job.failure || !restart || end_of_time_.stop_requested()) break;
     ++report_.restarts;
@@ -78,7 +78,8 @@ void simulated_job::run() {
     report_.probes = network_->transport().outcomes().counts();
     report_.lost = network_->transport().outcomes().lost_gradients();
   }
-  if (faults_) report_.probes.insert(faults_->counts().begin(), faults_->counts().end());
+  if (faults_)
+    report_.probes.insert(faults_->log().counts().begin(), faults_->log().counts().end());
   if (refused > 0) report_.probes["refused gradient"] = static_cast<uint64_t>(refused);
   if (watch_) report_.losses = watch_->curve();
   if (report_.job.failure) report_.stalled = stall();
@@ -218,7 +219,7 @@ step_function simulated_job::compute_nothing(const sync_replicas_optimizer& opti
 
 void simulated_job::spoil(uint32_t replica, std::vector<gradient>& gradients) {
   constexpr auto not_a_number = std::numeric_limits<double>::quiet_NaN();
-  auto kind = faults_ ? faults_->next_corruption(replica) : corruption::none;
+  auto kind = faults_ ? faults_->planned().next_corruption(replica) : corruption::none;
   if (kind == corruption::none) return;
   for (auto& gradient : gradients) {
     const auto* dense = std::get_if<tensor>(&gradient);
@@ -235,9 +236,9 @@ job_time simulated_job::pace(uint32_t replica) {
     auto now = world_.now();
     return later(now, updates_.remaining(replica, now) + time) - now;
   }
-  time
-    = updates_.remaining(replica, network_->events().now()) + faults_->with_freezes(replica, time);
-  return faults_->on_its_clock(replica, time);
+  time = updates_.remaining(replica, network_->events().now())
+         + faults_->freezes().stretched(replica, time);
+  return network_->clocks().error_of(network_->nodes().replica_node(replica)).counted_in(time);
 }
 
 // The chief's report from when it ended the job. A chief that is gone says nothing; then the report

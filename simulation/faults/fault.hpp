@@ -97,6 +97,9 @@ struct fault_rates {
                                      double step_seconds_max) const;
 };
 
+/// The end of a fault that lasts for good.
+constexpr job_time for_good = job_time::max();
+
 /// All that goes wrong in a run.
 struct fault_plan {
   std::vector<fault> faults;
