@@ -58,9 +58,9 @@ void lost_nodes::on_give_up(node_index by, node_index lost) {
     if (until < for_good) job_restarts_ = until;
     return;
   }
-  auto back = until + draws_.absence(nodes_.replica_at(node));
+  auto absence = draws_.absence(nodes_.replica_at(node));
   network_.crash(node, until == for_good);
-  if (until < for_good) events_.at(back, [this, node] { come_back(node); });
+  if (until < for_good) events_.at(until + absence, [this, node] { come_back(node); });
 }
 
 std::optional<job_time> lost_nodes::restart_time() {
