@@ -25,12 +25,6 @@ constexpr uint64_t hello_bytes_max = 32'768;
 // A known message takes 24 bytes, its name, and up to 8 bytes behind that.
 static_assert(limits::own_messages_max * (24 + limits::own_name_bytes_max + 8) < hello_bytes_max);
 
-// A peer that has let go of nothing for so long is warned of.
-constexpr std::chrono::seconds starved_timeout{10};
-
-// No peer makes a link wait longer, however rarely it wants to be heard.
-constexpr std::chrono::nanoseconds silence_timeout_max{std::chrono::minutes{5}};
-
 // Last words are given so long to arrive.
 constexpr std::chrono::milliseconds farewell_time{500};
 
@@ -39,17 +33,14 @@ frame_limits limits_of(const link_options& options, bool is_trusted) {
   return {options.message_bytes_max, options.part_bytes_max, hello_bytes_max};
 }
 
-std::chrono::nanoseconds tick_of(const link_options& options) {
-  return options.silence_timeout / ticks_in_timeout;
-}
-
 } // namespace
 
 link::link(std::shared_ptr<asio::io_context> io, std::unique_ptr<byte_stream> stream,
            link_options options, callbacks callbacks)
   : io_(std::move(io)), stream_(std::move(stream)), options_(std::move(options)),
-    callbacks_(std::move(callbacks)), peer_address_(stream_->peer()), ticker_(*io_),
-    outbox_(options_.part_bytes_max, 0) {}
+    callbacks_(std::move(callbacks)), peer_address_(stream_->peer()),
+    outbox_(options_.part_bytes_max, options_.self.window + options_.message_bytes_max),
+    watch_(options_.silence_timeout), ticker_(*io_) {}
 
 // An action that is posted after the io_context's threads have ended stays in the io_context, and
 // so must not keep the link, which keeps the io_context.
@@ -62,14 +53,15 @@ void link::post(Action action) {
 
 void link::start() {
   auto self = shared_from_this();
-  retained_ = std::make_shared<retained_bytes>(
+  auto retained = std::make_shared<retained_bytes>(
     [weak = weak_from_this()](lane of, uint64_t bytes) {
       // The thread that lets go of a message may hold any lock: the rest is done elsewhere.
       if (auto alive = weak.lock())
         alive->post([of, bytes](link& self) { self.give_back(of, bytes); });
     },
     options_.self.window / 4);
-  inbox_.emplace(limits_of(options_, false), options_.self.window, retained_, options_.arrays);
+  inbox_.emplace(limits_of(options_, false), options_.self.window, std::move(retained),
+                 options_.arrays);
   give_up_after(options_.hello_timeout, "it sent no hello");
   stream_->shake_hands(options_.is_dialer, [self](const error_code& failed, size_t) {
     if (failed) return self->drop(self->stream_->explain(failed));
@@ -96,15 +88,15 @@ void link::read() {
 }
 
 void link::on_read(const error_code& failed, size_t bytes) {
-  if (state_ == phase::ended) return;
-  if (failed && state_ == phase::leaving) return drop({errc::cancelled, "we have left"});
+  if (state_ >= phase::ended) return;
+  if (failed && state_ >= phase::leaving) return drop({errc::cancelled, "we have left"});
   if (failed) return drop(stream_->explain(failed));
-  heard_bytes_ += bytes;
+  watch_.hear(bytes);
   auto taken = inbox_->take(bytes, [this](received_frame frame) {
-    return state_ == phase::ended ? expected<void>{} : on_frame(std::move(frame));
+    return state_ >= phase::ended ? expected<void>{} : on_frame(std::move(frame));
   });
   if (!taken) return end(taken.error());
-  if (state_ != phase::ended) read();
+  if (state_ < phase::ended) read();
 }
 
 expected<void> link::on_frame(received_frame frame) {
@@ -126,10 +118,7 @@ expected<void> link::on_frame(received_frame frame) {
   }
   if (frame.header.kind == frame_kind::parcel) return callbacks_.on_parcel(*this, std::move(frame));
   if (frame.header.kind == frame_kind::credit) {
-    {
-      std::lock_guard guard{mutex_};
-      outbox_.add_credit(frame.header.lane, frame.header.id);
-    }
+    outbox_.add_credit(frame.header.lane, frame.header.id);
     write_more();
   }
   return {};
@@ -154,21 +143,16 @@ expected<void> link::on_hello(const received_frame& frame) {
   if (auto accepted = callbacks_.on_hello(*this, peer); !accepted) return accepted;
   peer_ = std::move(peer);
   state_ = phase::greeted;
-  options_.silence_timeout
-    = std::max(options_.silence_timeout, 3 * std::min(peer_.heartbeat, silence_timeout_max));
+  watch_.allow(peer_.heartbeat);
   inbox_->trust(limits_of(options_, true));
-  {
-    std::lock_guard guard{mutex_};
-    outbox_.set_window(peer_.window);
-  }
+  outbox_.set_window(peer_.window);
   if (options_.is_dialer) {
     write_signal({.kind = frame_kind::heartbeat});
     go_up();
   } else {
     say_hello();
-    give_up_after(
-      std::max<std::chrono::nanoseconds>(options_.hello_timeout, options_.silence_timeout),
-      "it did not answer our hello");
+    give_up_after(std::max(options_.hello_timeout, watch_.silence_timeout()),
+                  "it did not answer our hello");
   }
   return {};
 }
@@ -195,19 +179,16 @@ expected<void> link::on_abort(const received_frame& frame) {
 
 // Credit for what actors have let go of.
 void link::give_back(lane of, uint64_t bytes) {
-  if (state_ == phase::ended) return;
+  if (state_ >= phase::ended) return;
   write_signal({.kind = frame_kind::credit, .lane = of, .id = bytes});
 }
 
 // ---- what goes ----
 
 void link::write_signal(const frame_header& header, std::optional<message_frame> body) {
-  {
-    std::lock_guard guard{mutex_};
-    auto whole = header;
-    whole.body_bytes = body ? body->bytes() : 0;
-    outbox_.add_signal(whole, std::move(body));
-  }
+  auto whole = header;
+  whole.body_bytes = body ? body->bytes() : 0;
+  outbox_.add_signal(whole, std::move(body));
   write_more();
 }
 
@@ -218,11 +199,8 @@ void link::say_hello() {
 }
 
 void link::send(encoded_parcel message) {
-  std::unique_lock lock{mutex_};
-  if (is_closed_) return;
-  outbox_.add(std::move(message));
-  if (outbox_.bytes() > options_.self.window + options_.message_bytes_max) {
-    is_closed_ = true;
+  auto turn = outbox_.send(std::move(message));
+  if (turn.overflows)
     return post([](link& self) {
       self.end({errc::limit_exceeded,
                 fmt::format("it reads too slowly, or is sent more in a step than its window "
@@ -230,153 +208,89 @@ void link::send(encoded_parcel message) {
                             self.bytes_waiting(),
                             self.options_.self.window + self.options_.message_bytes_max)});
     });
-  }
-  if (is_writing_ || !next_batch()) return;
-  is_writing_ = is_sending_ = true;
-  lock.unlock();
-  write_at_once();
+  tell_recalled(turn.recalled);
+  if (!turn.begins) return;
+  auto written = stream_->write_now(outbox_.buffers());
+  if (outbox_.end_send(written)) post([](link& self) { self.write_rest(); });
 }
 
-// A small message costs no change of threads: its sender writes it. Other senders do not wait for
-// that, they leave their messages behind. @pre `is_sending_`, by this thread.
-void link::write_at_once() {
-  auto written = stream_->write_now(batch_.buffers);
-  std::lock_guard guard{mutex_};
-  is_sending_ = false;
-  if (written == batch_.bytes && outbox_.is_empty() && state_ == phase::up) {
-    batch_.clear();
-    is_writing_ = false;
-    return;
-  }
-  batch_.drop_front(written);
-  post([](link& self) { self.write_rest(); });
+void link::write_more() {
+  auto turn = outbox_.begin_write();
+  tell_recalled(turn.recalled);
+  if (turn.begins) write();
 }
 
 // Writes what a sender has left, or what came meanwhile; or closes.
 void link::write_rest() {
-  if (must_close_) return close();
-  // an empty batch is as good as one that was written
-  stream_->write(batch_.buffers, [self = shared_from_this()](const error_code& failed, size_t) {
-    self->on_written(failed);
-  });
+  if (state_ >= phase::closing) return close();
+  write(); // an empty batch is as good as one that was written
 }
 
-// @pre `mutex_` is held, and no thread writes.
-bool link::next_batch() {
-  batch_.clear();
-  auto any = outbox_.fill(batch_);
-  for (const auto& header : outbox_.take_recalled())
-    post([header](link& self) { self.callbacks_.on_recalled(self, header); });
-  has_written_ = has_written_ || any;
-  return any;
-}
-
-void link::write_more() {
-  {
-    std::lock_guard guard{mutex_};
-    if (is_writing_ || !next_batch()) return;
-    is_writing_ = true;
-  }
-  stream_->write(batch_.buffers, [self = shared_from_this()](const error_code& failed, size_t) {
+void link::write() {
+  stream_->write(outbox_.buffers(), [self = shared_from_this()](const error_code& failed, size_t) {
     self->on_written(failed);
   });
 }
 
 void link::on_written(const error_code& failed) {
-  {
-    std::lock_guard guard{mutex_};
-    batch_.clear();
-    is_writing_ = false;
-  }
+  outbox_.end_write();
   if (failed) return; // reading fails too, and may have a reason to tell before
   write_more();
-  if (state_ == phase::leaving) say_goodbye();
-  if (state_ == phase::ended) finish_writing();
+  if (state_ >= phase::leaving) finish_writing();
 }
 
+void link::tell_recalled(const std::vector<frame_header>& headers) {
+  for (const auto& header : headers)
+    post([header](link& self) { self.callbacks_.on_recalled(self, header); });
+}
+
+// The goodbye goes behind everything else; nothing goes behind the last word.
 void link::finish_writing() {
-  std::lock_guard guard{mutex_};
-  if (!is_writing_ && outbox_.is_empty()) stream_->finish();
-}
-
-void link::say_goodbye() {
-  {
-    std::lock_guard guard{mutex_};
-    if (is_writing_ || !outbox_.is_empty()) return;
-  }
-  if (std::exchange(has_said_goodbye_, true)) return stream_->finish();
-  auto body = *frame(make_abort({errc::none, "it leaves on purpose"}));
-  write_signal({.kind = frame_kind::abort}, std::move(body));
-}
-
-bool link::has_waiting(lane of) const {
-  std::lock_guard guard{mutex_};
-  return outbox_.has_waiting(of);
-}
-
-uint64_t link::bytes_waiting() const {
-  std::lock_guard guard{mutex_};
-  return outbox_.bytes();
+  if (!outbox_.is_idle()) return;
+  if (state_ != phase::leaving) return stream_->finish();
+  state_ = phase::left;
+  write_signal({.kind = frame_kind::abort},
+               *frame(make_abort({errc::none, "it leaves on purpose"})));
 }
 
 // ---- whether the peer is there ----
 
 void link::plan_tick() {
-  ticker_.expires_after(tick_of(options_));
+  ticker_.expires_after(watch_.tick());
   ticker_.async_wait([self = shared_from_this()](const error_code& failed) {
-    if (!failed && self->state_ != phase::ended) self->on_tick();
+    if (!failed && self->state_ < phase::ended) self->on_tick();
   });
 }
 
-// A peer that is there may be silent for one of our ticks, since its own are as long.
-std::chrono::nanoseconds link::silence() const {
-  return (std::max(silent_ticks_, 1U) - 1) * tick_of(options_);
-}
-
-// Silence is counted in ticks, not read off a clock: if this process itself was stopped for a
-// while, its peers are not to blame.
 void link::on_tick() {
-  silent_ticks_
-    = std::exchange(heard_at_tick_, heard_bytes_) == heard_bytes_ ? silent_ticks_ + 1 : 0;
-  if (silent_ticks_ >= ticks_in_timeout)
+  auto silent_ticks = watch_.count_silence();
+  if (silent_ticks >= ticks_in_timeout)
     return end({errc::unavailable, fmt::format("nothing was heard of it for {:.1f} s",
-                                               seconds(options_.silence_timeout))});
-  if (silent_ticks_ > 0) stream_->hurry(); // a slow link is not a silent one
-  bool is_starved = false;
-  bool says_nothing = false;
-  {
-    std::lock_guard guard{mutex_};
-    is_starved = outbox_.is_starved();
-    says_nothing = !std::exchange(has_written_, false);
-  }
-  starved_ticks_ = is_starved ? starved_ticks_ + 1 : 0;
-  if (starved_ticks_ == starved_timeout / tick_of(options_))
+                                               seconds(watch_.silence_timeout()))});
+  if (silent_ticks > 0) stream_->hurry(); // a slow link is not a silent one
+  if (watch_.count_starvation(outbox_.is_starved()))
     callbacks_.on_warning(*this,
                           fmt::format("it has not let go of {} bytes that it was sent {} s "
                                       "ago; {} more wait",
                                       peer_.window, starved_timeout.count(), bytes_waiting()));
-  if (says_nothing) write_signal({.kind = frame_kind::heartbeat});
+  if (!outbox_.take_has_written()) write_signal({.kind = frame_kind::heartbeat});
   plan_tick();
 }
 
 // ---- the end ----
 
 void link::leave() {
-  if (state_ == phase::ended) return;
+  if (state_ >= phase::ended) return;
   if (state_ != phase::up) return drop({errc::cancelled, "we have left"});
   state_ = phase::leaving;
-  say_goodbye();
+  finish_writing();
 }
 
 void link::end(const error& reason) {
-  if (state_ == phase::ended) return;
+  if (state_ >= phase::ended) return;
   // A peer that cannot even say hello would not understand why.
   if (state_ == phase::greeting && reason.code == errc::malformed) return drop(reason);
-  {
-    std::lock_guard guard{mutex_};
-    is_closed_ = true;
-    outbox_ = outbox{options_.part_bytes_max, 0}; // what is half written is written to its end
-  }
+  outbox_.drop_all();
   state_ = phase::ended;
   write_signal({.kind = frame_kind::abort}, *frame(make_abort(reason)));
   // Closing at once could overtake the words, if there is something of the peer's to be read.
@@ -387,7 +301,7 @@ void link::end(const error& reason) {
 
 void link::drop(const error& reason) {
   ticker_.cancel();
-  if (state_ != phase::ended) {
+  if (state_ < phase::ended) {
     state_ = phase::ended;
     callbacks_.on_end(*this, reason);
   }
@@ -396,14 +310,10 @@ void link::drop(const error& reason) {
 
 // The descriptor of a closed connection may be another's at once: no thread may be writing to it.
 void link::close() {
-  if (has_closed_) return;
-  must_close_ = true;
-  {
-    std::lock_guard guard{mutex_};
-    is_closed_ = true;
-    if (is_sending_) return; // the sender has this called again
-  }
-  has_closed_ = true;
+  if (state_ == phase::closed) return;
+  state_ = phase::closing;
+  if (!outbox_.close()) return; // the sender has this called again
+  state_ = phase::closed;
   stream_->close();
   callbacks_.on_closed(*this);
 }

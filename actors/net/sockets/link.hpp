@@ -4,21 +4,21 @@
 
 #include "actors/net/sockets/byte_stream.hpp"
 #include "actors/net/sockets/inbox.hpp"
-#include "actors/net/sockets/outbox.hpp"
+#include "actors/net/sockets/peer_watch.hpp"
+#include "actors/net/sockets/shared_outbox.hpp"
 #include "messages/link_message.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace troupe {
 
@@ -93,21 +93,24 @@ public:
 
   /// For how long nothing was heard of the peer that should have been, while this process ran: a
   /// multiple of the time after which a peer with nothing to say says so.
-  [[nodiscard]] std::chrono::nanoseconds silence() const;
+  [[nodiscard]] std::chrono::nanoseconds silence() const { return watch_.silence(); }
 
   /// Whether messages of a lane wait to be sent. Thread: any.
-  [[nodiscard]] bool has_waiting(lane of) const;
+  [[nodiscard]] bool has_waiting(lane of) const { return outbox_.has_waiting(of); }
 
   /// Messages that wait to be sent. Thread: any.
-  [[nodiscard]] uint64_t bytes_waiting() const;
+  [[nodiscard]] uint64_t bytes_waiting() const { return outbox_.bytes(); }
 
 private:
   enum class phase : uint8_t {
     greeting, ///< Until the peer's hello.
     greeted,  ///< Until it shows that it has had this node's, if the peer has dialed.
     up,
-    leaving,
-    ended,
+    leaving, ///< Until everything before is written.
+    left,    ///< The goodbye is said; until the peer closes.
+    ended,   ///< Last words may be on their way.
+    closing, ///< The connection closes as soon as no sender writes to it.
+    closed,
   };
 
   template <class Action>
@@ -124,16 +127,15 @@ private:
   void write_signal(const frame_header& header, std::optional<message_frame> body = {});
   void say_hello();
   void write_more();
-  void on_written(const boost::system::error_code& failed);
-  void write_at_once();
   void write_rest();
-  bool next_batch();
+  void write();
+  void on_written(const boost::system::error_code& failed);
+  void tell_recalled(const std::vector<frame_header>& headers);
+  void finish_writing();
 
   void plan_tick();
   void on_tick();
   void give_back(lane of, uint64_t bytes);
-  void say_goodbye();
-  void finish_writing();
   void close();
 
   std::shared_ptr<boost::asio::io_context> io_;
@@ -141,27 +143,12 @@ private:
   link_options options_;
   callbacks callbacks_;
   std::string peer_address_;
-  greeting peer_; ///< Until its hello has come, what it knows alone.
-  std::shared_ptr<retained_bytes> retained_;
+  phase state_ = phase::greeting;
+  greeting peer_;              ///< Until its hello has come, what it knows alone.
   std::optional<inbox> inbox_; ///< From the start on.
+  shared_outbox outbox_;
+  peer_watch watch_;
   boost::asio::steady_timer ticker_;
-  uint64_t heard_bytes_ = 0;
-  uint64_t heard_at_tick_ = 0;
-  uint32_t silent_ticks_ = 0;
-  uint32_t starved_ticks_ = 0;
-  bool has_said_goodbye_ = false;
-  std::atomic<phase> state_ = phase::greeting;
-
-  bool must_close_ = false; ///< The connection, as soon as no thread sends.
-  bool has_closed_ = false;
-
-  mutable std::mutex mutex_; ///< Guards all below; never held during a system call.
-  outbox outbox_;
-  write_batch batch_; ///< The writer's, if `is_writing_`.
-  bool is_writing_ = false;
-  bool is_sending_ = false;  ///< The writer is not the io_context's thread, but a sender's.
-  bool is_closed_ = false;   ///< Nothing is taken any more.
-  bool has_written_ = false; ///< Since the last tick.
 };
 
 } // namespace troupe

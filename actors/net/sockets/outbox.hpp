@@ -70,6 +70,9 @@ public:
   /// last asked.
   [[nodiscard]] std::vector<frame_header> take_recalled() { return std::exchange(recalled_, {}); }
 
+  /// Drops all that waits. Only signals are sent after that, until `set_window`.
+  void drop_all() { *this = outbox{part_bytes_max_, 0}; }
+
   /// Nothing waits, not even for credit.
   [[nodiscard]] bool is_empty() const;
 
