@@ -11,6 +11,7 @@
 #include "tests/actors/net/free_addresses.hpp"
 
 #include <functional>
+#include <latch>
 #include <thread>
 
 namespace collective_group_test {
@@ -117,11 +118,13 @@ TEST_SUITE("actors/collective/collective_group") {
   }
 
   TEST_CASE("a process whose connection ends is named to all that wait for it") {
-    run_group(3, true, [](process& self) {
+    std::latch both_know{2}; // one that leaves before might be named instead
+    run_group(3, true, [&](process& self) {
       CHECK(self.call({.name = "all there"}));
       if (self.rank == 2) return;
       auto sum
         = self.call(sum_of(sample(dtype::f32, {5}, self.rank), collective_algorithm::direct));
+      both_know.arrive_and_wait();
       REQUIRE_FALSE(sum);
       CHECK(sum.error().code == errc::unavailable);
       CHECK(sum.error().message.starts_with("worker:2 "));
