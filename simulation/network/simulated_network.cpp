@@ -36,9 +36,9 @@ void simulated_network::begin_life(node_index node) {
   transport_.end_service(node);
 }
 
-void simulated_network::crash(node_index node, bool for_good) {
+void simulated_network::crash(node_index node, bool is_final) {
   if (!nodes_.is_up(node)) return;
-  auto gone = nodes_.end_life(node, for_good);
+  auto gone = nodes_.end_life(node, is_final);
   placement_.end_actors(node);
   transport_.lose_transfers(node);
   silence_.forget(node);

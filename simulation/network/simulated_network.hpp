@@ -60,8 +60,8 @@ public:
   // ---- faults ----
 
   /// The node ends with all its actors. The others know it after the detection time.
-  /// @param for_good Whether it never restarts.
-  void crash(node_index node, bool for_good = false);
+  /// @param is_final Whether it never restarts.
+  void crash(node_index node, bool is_final = false);
 
   /// It begins a new life, without actors. Where there is a roll call, `on_restart` is called to
   /// start its process; else its replica, or what it held, is back at once.

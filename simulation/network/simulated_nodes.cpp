@@ -53,10 +53,10 @@ void simulated_nodes::begin_life(node_index node, transport& carrier) {
   life.here = node::make(system_, carrier, {node, life.begun++}, name_of(node));
 }
 
-simulated_nodes::ended_life simulated_nodes::end_life(node_index node, bool for_good) {
+simulated_nodes::ended_life simulated_nodes::end_life(node_index node, bool is_final) {
   auto& life = lives_[node];
   life.here = nullptr;
-  life.is_gone = life.is_gone || for_good;
+  life.is_gone = life.is_gone || is_final;
   return {address_of(node), std::exchange(life.known_to, {})};
 }
 

@@ -78,8 +78,8 @@ public:
   /// The node is up from now on. @param carrier Outlives it.
   void begin_life(node_index node, transport& carrier);
 
-  /// The node is down from now on. @param for_good Whether it never begins another life.
-  ended_life end_life(node_index node, bool for_good = false);
+  /// The node is down from now on. @param is_final Whether it never begins another life.
+  ended_life end_life(node_index node, bool is_final = false);
 
   // ---- peers ----
 

@@ -352,7 +352,7 @@ class Beginning(Job):
 
     def test_options_of_single_processes_may_differ(self):
         cluster = addresses(chief=1, worker=1)
-        chief = self.start(cluster, "chief:0", *self.OPTIONS, *"--timeline-bytes 0 --ledger-bytes 100000".split())
+        chief = self.start(cluster, "chief:0", *self.OPTIONS, *"--timeline-bytes 200000 --ledger-bytes 200000".split())
         for process in (chief, self.start(cluster, "worker:0", *self.OPTIONS, *"--keep-checkpoints 2".split())):
             process.ends(0)
 
