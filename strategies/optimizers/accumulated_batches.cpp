@@ -62,8 +62,8 @@ accumulated_batches::add(const giver& by, std::vector<gradient_and_variable> gra
   if (so_far.failed_runs != failed_runs) so_far = {.failed_runs = failed_runs};
   for (const auto& [gradient, variable] : gradients) {
     check_shape(variable, gradient);
-    if (const auto* rows = std::get_if<indexed_slices>(&gradient))
-      check_rows(*rows, fmt::format("the gradient of variable '{}'", variable.name()));
+    if (const auto* rows = std::get_if<indexed_slices>(&gradient); rows && !are_numbered(*rows))
+      refuse_rows(*rows, fmt::format("the gradient of variable '{}'", variable.name()));
     auto found = so_far.positions.find(variable);
     if (found != so_far.positions.end())
       check_kind(variable, gradient, so_far.gradients[found->second].gradient);

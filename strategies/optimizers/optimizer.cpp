@@ -276,6 +276,7 @@ struct optimizer::shared_state {
         requests.emplace_back(target.owner(), make_use_optimizer(to_settings(plan)));
       }
     }
+    if (requests.empty()) co_return;
     auto asking = host.request_all<msg<wire::OptimizerInUse>>(std::move(requests));
     auto answers = co_await asking;
     {

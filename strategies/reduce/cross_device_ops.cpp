@@ -318,19 +318,19 @@ bool are_numbered(const indexed_slices& rows) {
   return numbers.rank() == 1 && values.rank() > 0 && values[0] == numbers[0];
 }
 
-void check_rows(const indexed_slices& rows, std::string_view giver) {
-  if (!are_numbered(rows))
-    throw_failure(errc::invalid_argument,
-                  "{} has rows with numbers of shape {} and values of shape {}; numbers have shape "
-                  "[rows], and values as many rows",
-                  giver, to_string(rows.indices.extents()), to_string(rows.values.extents()));
+void refuse_rows(const indexed_slices& rows, std::string_view giver) {
+  throw_failure(errc::invalid_argument,
+                "{} has rows with numbers of shape {} and values of shape {}; numbers have shape "
+                "[rows], and values as many rows",
+                giver, to_string(rows.indices.extents()), to_string(rows.values.extents()));
 }
 
 bool are_sparse(std::span<const gradient> components, uint32_t first_replica) {
   if (components.empty()) throw_failure(errc::invalid_argument, "there is no value to reduce");
   for (size_t i = 0; i < components.size(); ++i)
-    if (const auto* rows = std::get_if<indexed_slices>(&components[i]))
-      check_rows(*rows, fmt::format("replica {}", first_replica + i));
+    if (const auto* rows = std::get_if<indexed_slices>(&components[i]);
+        rows && !are_numbered(*rows))
+      refuse_rows(*rows, fmt::format("replica {}", first_replica + i));
   auto sparse = static_cast<size_t>(std::ranges::count_if(components, is_sparse));
   if (sparse == 0 || sparse == components.size()) return sparse > 0;
   auto odd = is_sparse(components.front())

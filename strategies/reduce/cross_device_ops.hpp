@@ -103,15 +103,14 @@ void check_alike(std::span<const tensor> components, uint32_t first_replica = 0)
 /// Whether each row has one number. Shape: indices [rows]; values [rows, ...].
 [[nodiscard]] bool are_numbered(const indexed_slices& rows);
 
-/// Refuses rows that do not have one number each.
-/// @param giver The subject of the error: "replica 1".
+/// Refuses rows that are not numbered. @param giver The subject of the error: "replica 1".
 /// Errors: throws `failure` with invalid_argument.
-void check_rows(const indexed_slices& rows, std::string_view giver);
+[[noreturn]] void refuse_rows(const indexed_slices& rows, std::string_view giver);
 
 /// Whether the components of a value are rows of arrays.
 /// @param first_replica The index of the first replica, for the error.
 /// Errors: throws `failure`: type_mismatch if some are and some are not; invalid_argument for none;
-/// as `check_rows`, naming the replica.
+/// as `refuse_rows`, naming the replica.
 [[nodiscard]] bool are_sparse(std::span<const gradient> components, uint32_t first_replica = 0);
 
 /// The sum of arrays, divided by a number. @pre They are alike; there is at least one.

@@ -248,7 +248,8 @@ pending<leaf> broadcast_leaf(process_exchange& exchange, const leaf& own) {
   if (const auto* dense = std::get_if<tensor>(&own))
     return [shared = exchange.broadcast(*dense)]() -> leaf { return shared(); };
   const auto& rows = std::get<indexed_slices>(own);
-  check_rows(rows, fmt::format("replica {}", exchange.group().first_replica()));
+  if (!are_numbered(rows))
+    refuse_rows(rows, fmt::format("replica {}", exchange.group().first_replica()));
   auto count = exchange.group().rank == 0 ? rows.indices.extents()[0] : 0; // the others bring none
   auto indices = rows.indices.contiguous().slice(0, count);
   auto values = rows.values.contiguous().slice(0, count);
