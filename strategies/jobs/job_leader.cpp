@@ -3,15 +3,14 @@
 #include "actors/policies/backup_arrays.hpp"
 #include "actors/training/chief.hpp"
 #include "actors/training/recorder.hpp"
-#include "actors/training/replica.hpp"
-#include "actors/training/roll_call.hpp"
-#include "actors/training/token_queue.hpp"
 #include "actors/world/completion.hpp"
 #include "messages/errors/throw_failure.hpp"
 #include "messages/mapped.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/job_actors.hpp"
 #include "strategies/contexts/owner_replication.hpp"
+#include "strategies/jobs/evaluating_replica.hpp"
+#include "strategies/jobs/job_members.hpp"
 #include "strategies/jobs/job_runner.hpp"
 #include "strategies/jobs/observed_tasks.hpp"
 #include "strategies/jobs/replica_life.hpp"
@@ -20,10 +19,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -33,105 +30,6 @@
 namespace troupe {
 
 namespace {
-
-/// Tells that the evaluation at a step threw, while its exception is handled.
-using evaluation_warning = std::function<void(uint64_t step)>;
-
-// Ends when the token queue closes. An evaluation that fails ends neither the job nor later ones.
-task<void> evaluate(activity& activity, replica_context::place place, uint64_t first_step,
-                    std::vector<variable> variables, evaluation evaluation, evaluation_warning warn,
-                    completion<void> ended) {
-  try {
-    activity.set_local_step(first_step);
-    auto tokens = place.actors->tokens;
-    auto index = place.replica;
-    replica_context context{activity, std::move(place)};
-    while (true) {
-      auto taking
-        = activity.request<msg<wire::Token>>(tokens, make_take_token(index, activity.local_step()));
-      auto token = value_or_throw(co_await taking);
-      activity.set_local_step(token.reader().getStep());
-      try {
-        auto reading = context.read(variables);
-        auto values = co_await reading;
-        auto computing = context.compute(
-          [&evaluation, values](std::stop_token) { return evaluation.evaluate(values); });
-        auto result = co_await computing;
-        evaluation.on_result(activity.local_step(), result);
-      } catch (...) {
-        warn(activity.local_step());
-      }
-    }
-  } catch (...) { // NOLINT(bugprone-empty-catch)
-  }
-  ended({});
-}
-
-/// The evaluation beside a job. It has a token queue of its own, and so works on the newest step
-/// there is, at its pace.
-class evaluator {
-public:
-  evaluator(strategy& strategy, const training_options& options, const job_actors& job,
-            const evaluation_warning& warn)
-    : world_(strategy.world()),
-      tokens_(world_.system().spawn(
-        token_queue, token_queue_config{sync_policy::latest_token, job.first_step, {}})) {
-    world_.introduce(tokens_.id(), "evaluation tokens");
-    auto actors = std::make_shared<job_actors>(job);
-    actors->tokens = tokens_;
-    auto replicas = strategy.num_replicas_in_sync();
-    replica_context::place place{replicas, replicas, actors, &strategy, {}};
-    replica_config config{.index = place.replica, .world = &world_};
-    config.body
-      = [place, first_step = job.first_step, variables = evaluated_variables(strategy, options),
-         evaluation = options.evaluation, warn, ended = ended_](activity& activity) {
-          return evaluate(activity, place, first_step, variables, evaluation, warn, ended);
-        };
-    auto actor = world_.system().spawn(replica, std::move(config));
-    world_.introduce(actor.id(), "evaluator");
-    caf::actor_cast<caf::abstract_actor*>(actor)->attach_functor([ended = ended_] { ended({}); });
-  }
-
-  void look(uint64_t step) const { caf::anon_send(tokens_, make_put_tokens(step, 1)); }
-
-  // After this nothing refers to the caller's functions any more.
-  void end() const {
-    caf::anon_send(tokens_, make_close_tokens());
-    static_cast<void>(ended_.wait(world_));
-    caf::anon_send_exit(tokens_, caf::exit_reason::user_shutdown);
-  }
-
-private:
-  world& world_;
-  token_queue_actor tokens_;
-  completion<void> ended_;
-};
-
-/// The members that were lost, for the chief, which is spawned later. Thread: any.
-class lost_members {
-public:
-  using listener = std::function<void(uint32_t member, const error& reason)>;
-
-  void add(uint32_t member, const error& reason) {
-    std::lock_guard guard{mutex_};
-    lost_.emplace_back(member, reason);
-    if (listener_) listener_(member, reason);
-  }
-
-  // Tells `told` of each lost member, those lost before included. An empty function ends that.
-  void tell(listener told) {
-    std::lock_guard guard{mutex_};
-    listener_ = std::move(told);
-    if (!listener_) return;
-    for (const auto& [member, reason] : lost_)
-      listener_(member, reason);
-  }
-
-private:
-  std::mutex mutex_;
-  listener listener_;
-  std::vector<std::pair<uint32_t, error>> lost_;
-};
 
 // The members that hold variables alone.
 std::set<uint32_t> holders_in(const strategy& strategy) {
@@ -151,12 +49,6 @@ public:
                  session_control{[this](const std::string& reason) { ask_to_stop(reason); }}),
       placement_(strategy.layout().placement), optimizer_(optimizer), session_(session) {}
 
-  ~job_leader() override {
-    losses_->tell({});
-    static_cast<void>(job_leader::leave(
-      {.failure = error{errc::failed_precondition, "the chief's process gave the job up"}}));
-  }
-
 private:
   std::optional<job_report> gather() override {
     sites_ = enter_replicas(strategy_, options_);
@@ -164,8 +56,8 @@ private:
     if (!placement_->others().empty()) {
       call_roll();
       std::stop_callback on_stop{options_.stop,
-                                 [&] { tell_members({.stopped = "asked to stop"}); }};
-      auto called = entered_.wait(world_);
+                                 [&] { members_->tell_end({.stopped = "asked to stop"}); }};
+      auto called = members_->entered();
       if (!called && called.error().code == errc::cancelled)
         return job_report{.stopped = "asked to stop"};
       if (!called) return job_report{.failure = called.error()};
@@ -178,7 +70,6 @@ private:
   }
 
   void call_roll() {
-    value_or_throw(placement_->enter("roll call"));
     roll_call_config config{.members = placement_->others(),
                             .seed = world_.seed(),
                             .lives_before = lives_before(),
@@ -186,25 +77,13 @@ private:
                             .agreement = job_agreement(strategy_, options_),
                             .holders = holders_in(strategy_),
                             .optional = optional(),
-                            .enter_deadline = placement_->start_deadline(),
-                            .world = &world_};
-    config.on_entered = entered_;
-    config.on_waiting
-      = [placement = placement_](const std::string& line) { placement->tell_waiting(line); };
-    config.on_lost
-      = [losses = losses_](uint32_t member, const error& reason) { losses->add(member, reason); };
-    config.on_left = left_;
+                            .enter_deadline = placement_->start_deadline()};
     if (options_.observe_period > job_time{0}) {
       tasks_.emplace(world_, options_.observe_period, placement_->name_here(), placement_->others(),
                      [this](const flight_records& records) { hooks_.on_flight_records(records); });
       config.on_here = tasks_->adder();
     }
-    roll_ = world_.system().spawn(roll_call, std::move(config));
-    world_.introduce(roll_.id(), "roll call");
-    watch_roll_call();
-    placement_->put("roll call", roll_);
-    placement_->on_refusal(
-      [entered = entered_](const error& why) { entered(tl::unexpected<error>(why)); });
+    members_.emplace(world_, *placement_, std::move(config));
   }
 
   void show_tasks(session_plan& plan) override {
@@ -222,17 +101,6 @@ private:
     }
     found.replicas_min = std::max(options_.min_replicas, here) - here;
     return found;
-  }
-
-  // If its node is lost, which is simulated only, no actor is left to say which members are there.
-  void watch_roll_call() {
-    auto* roll = caf::actor_cast<caf::abstract_actor*>(roll_);
-    roll->attach_functor([entered = entered_, left = left_](const caf::error& reason) {
-      if (!reason) return;
-      tl::unexpected<error> gone{{errc::unavailable, "the chief's process is gone"}};
-      entered(gone);
-      left(gone);
-    });
   }
 
   // The tasks that may be lost: the chief would not take that for the end of the job.
@@ -258,7 +126,7 @@ private:
       tokens = from->tokens;
     }
     auto first_step = from ? from->step : updates_made(strategy_, variables);
-    if (roll_) caf::anon_send(roll_, make_job_begins(first_step, world_.now(), replicas_before_));
+    if (members_) members_->begin(first_step, replicas_before_);
     builder.build(strategy_, std::move(variables), first_step, tokens,
                   links_of(strategy_, options_));
     actors_ = builder.actors();
@@ -281,7 +149,8 @@ private:
       sites_);
     for (auto index : replicas_->here())
       spawn_replica(index);
-    losses_->tell([this](uint32_t member, const error& reason) { lose(member, reason); });
+    if (members_)
+      members_->on_loss([this](uint32_t member, const error& reason) { lose(member, reason); });
     tell_absent();
   }
 
@@ -424,16 +293,8 @@ private:
   }
 
   job_report leave(job_report report) override {
-    if (!roll_) return report;
-    tell_members({report.step, report.failure, report.stopped});
-    auto left = left_.wait(world_);
-    roll_ = nullptr;
-    report.failure = left ? left->failure : left.error();
+    if (members_) report.failure = members_->leave({report.step, report.failure, report.stopped});
     return report;
-  }
-
-  void tell_members(const job_ending& ending) {
-    world_.call([roll = roll_, ended = make_job_ended(ending)] { caf::anon_send(roll, ended); });
   }
 
   // Ends what there is of the job in this process; then no actor refers to this runner any more.
@@ -454,7 +315,7 @@ private:
     } catch (const failure& failed) {
       auto is_missing = failed.reason().code == errc::unavailable
                         || failed.reason().code == errc::deadline_exceeded;
-      auto is_shared = roll_ != nullptr;
+      auto is_shared = members_ && !members_->are_gone();
       auto report = leave({.failure = failed.reason()});
       if (is_shared && is_missing) return report;
       throw;
@@ -468,23 +329,20 @@ private:
   placement* placement_;
   const sync_replicas_optimizer& optimizer_;
   const session_function& session_;
-  roll_call_actor roll_; ///< Null, if there are no members, or they have left.
   std::vector<replica_site> sites_;
   std::map<uint32_t, std::string> absent_; ///< Members that were not there when the job began.
   std::optional<observed_tasks> tasks_;    ///< Nothing, if other processes are not observed.
-  completion<roll_called> entered_;
-  completion<job_ending> left_;
-  std::shared_ptr<lost_members> losses_ = std::make_shared<lost_members>();
   std::vector<replica_progress> replicas_before_; ///< If the job goes on from a checkpoint.
   backup_estimates backups_before_;               ///< Its estimates for dynamic backups.
   std::shared_ptr<const job_actors> actors_;
-  std::optional<evaluator> evaluator_;
+  std::optional<evaluating_replica> evaluator_;
   chief_actor chief_;
   job_actors chief_actors_; ///< As the chief knows them, where there is a placement.
   recorder_actor recorder_;
   std::optional<job_replicas> replicas_;
   std::map<uint32_t, uint64_t> lives_; ///< The number of each replica's next life.
   completion<job_report> ended_;       ///< The chief's report.
+  std::optional<job_members> members_; ///< Nothing, if there are none. Leave before all else ends.
 };
 
 } // namespace
