@@ -27,7 +27,7 @@ launch_outcome::reaction launch_outcome::on_end(size_t task, task_end end, durat
   if (end.is_success() || is_expected)
     return has_idle_servers() ? reaction::end_servers : reaction::none;
   if (is_spared)
-    return tasks_.is_evaluator(task) ? on_evaluator_lost() : on_spared_lost(task, end, time);
+    return tasks_.is_evaluator(task) ? on_evaluator_lost(task) : on_spared_lost(task, end, time);
   auto again = try_again(task, end, time);
   if (again && again != reaction::restart) return *again;
   failure_ = {
@@ -35,9 +35,10 @@ launch_outcome::reaction launch_outcome::on_end(size_t task, task_end end, durat
   return again.value_or(reaction::end_others);
 }
 
-launch_outcome::reaction launch_outcome::on_evaluator_lost() {
+launch_outcome::reaction launch_outcome::on_evaluator_lost(size_t task) {
   if (request_) return reaction::none; // it was asked to end, as all tasks were
-  return budget_.take_for_evaluator() ? reaction::start_again : reaction::spare;
+  tasks_[task].is_due = budget_.take_for_evaluator();
+  return tasks_[task].is_due ? reaction::start_again : reaction::spare;
 }
 
 launch_outcome::reaction launch_outcome::on_spared_lost(size_t task, task_end end, duration time) {
@@ -58,11 +59,13 @@ std::optional<launch_outcome::reaction> launch_outcome::try_again(size_t task, t
   // A task that came back to a job that is ending would fail again at once.
   auto comes_too_early = answer == restart_budget::answer::uncounted && restarted_at.has_value();
   restarted_at = time;
+  tasks_[task].is_due = true;
   return comes_too_early ? reaction::start_again_later : reaction::start_again;
 }
 
 void launch_outcome::on_start(size_t task) {
   tasks_[task].end.reset();
+  tasks_[task].is_due = false;
   tasks_[task].is_killed_for_trial = false;
 }
 

@@ -134,7 +134,7 @@ public:
 
 private:
   [[nodiscard]] std::optional<reaction> try_again(size_t task, task_end end, duration time);
-  [[nodiscard]] reaction on_evaluator_lost();
+  [[nodiscard]] reaction on_evaluator_lost(size_t task);
   [[nodiscard]] reaction on_spared_lost(size_t task, task_end end, duration time);
 
   task_roster tasks_;

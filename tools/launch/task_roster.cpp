@@ -34,7 +34,7 @@ bool task_roster::has_finished() const {
 
 bool task_roster::only_servers_run() const {
   for (size_t task = 0; task < size(); ++task)
-    if (!has_ended(task) && !serves(task)) return false;
+    if ((!has_ended(task) || records_[task].is_due) && !serves(task)) return false;
   return running_count() > 0;
 }
 

@@ -17,6 +17,7 @@ namespace troupe {
 /// A task's past in the present attempt of the job.
 struct task_record {
   std::optional<task_end> end; ///< Empty: it runs.
+  bool is_due = false;         ///< It has ended, and is to be started again alone.
   bool is_given_up = false;    ///< It is killed because it would never end, and no task needs it.
   bool is_killed_for_trial = false;                      ///< It is killed to test its loss.
   std::optional<std::chrono::milliseconds> restarted_at; ///< Its last restart alone.
@@ -51,7 +52,7 @@ public:
   /// Whether the chief, or worker 0 in its place, has finished.
   [[nodiscard]] bool has_finished() const;
 
-  /// Whether some tasks run, and all of them only serve others.
+  /// Whether some tasks run, and these and all that are due only serve others.
   [[nodiscard]] bool only_servers_run() const;
 
   /// Whether the other tasks, if there are any, are started elsewhere.

@@ -165,6 +165,16 @@ TEST_SUITE("tools/launch/outcome") {
     CHECK(outcome.on_end(2, {.exit_code = 143}, 2s) == reaction::none);
   }
 
+  TEST_CASE("servers are not told to end while an evaluator waits to be started again") {
+    std::vector<launch_task> tasks{{"worker", 0}, {"ps", 0}, {"evaluator", 0}};
+    launch_outcome outcome{tasks, 10s, 1};
+    CHECK(outcome.on_end(2, killed, 1s) == reaction::start_again);
+    CHECK(outcome.on_end(0, success, 1s) == reaction::none); // the end would reach the evaluator
+    CHECK_FALSE(outcome.has_idle_servers());
+    outcome.on_start(2);
+    CHECK(outcome.on_end(2, success, 9s) == reaction::end_servers);
+  }
+
   TEST_CASE("a command that is wrong is wrong for all, even if an evaluator says so") {
     std::vector<launch_task> tasks{{"worker", 0}, {"evaluator", 0}};
     launch_outcome outcome{tasks, 10s, 1};
