@@ -27,7 +27,8 @@ public:
   /// An exponential time: the next draw for a purpose. @param index As in `stream`.
   [[nodiscard]] job_time exponential(const char* purpose, uint32_t index, job_time mean);
 
-  /// How long a replica is away that crashes now; 0 if it stays down.
+  /// How long a replica is away that crashes now, or is given up; 0 if it stays down, or if no time
+  /// of return is drawn.
   [[nodiscard]] job_time absence(uint32_t replica);
 
 private:

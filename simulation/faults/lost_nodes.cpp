@@ -59,8 +59,11 @@ void lost_nodes::on_give_up(node_index by, node_index lost) {
     return;
   }
   auto absence = draws_.absence(nodes_.replica_at(node));
-  network_.crash(node, until == for_good);
-  if (until < for_good) events_.at(until + absence, [this, node] { come_back(node); });
+  // Where no time of return is drawn, a replica is back as soon as it hears that it is given up.
+  auto stays_down
+    = until == for_good || (absence == job_time{0} && draws_.rates().return_mean > job_time{0});
+  network_.crash(node, stays_down);
+  if (!stays_down) events_.at(until + absence, [this, node] { come_back(node); });
 }
 
 std::optional<job_time> lost_nodes::restart_time() {

@@ -114,6 +114,20 @@ TEST_SUITE("simulation/faults/silence") {
       "lost replica 1: node 'replica 1' is gone: nothing was heard of it for 2.5 s"));
   }
 
+  TEST_CASE("one that stays down where it is given up is waited for by no later attempt") {
+    auto what = job(3, 4);
+    what.faults.rates = {.return_mean = 1s, .permanent = 1};
+    what.faults.faults = {freeze("replica 1", 3500ms, 8s),
+                          {.kind = fault_kind::crash, .at = 15s, .lasts = 1s, .who = {"chief"}}};
+    scenario_report report;
+    auto events = play(what, report);
+    CHECK_FALSE(report.job.failure);
+    CHECK(events.at("given up replica 1") == 6250ms);
+    CHECK_FALSE(events.contains("restart replica 1"));
+    CHECK(report.restarts == 1);
+    CHECK(std::ranges::count(report.step_times, 1s) == std::ssize(report.step_times));
+  }
+
   TEST_CASE("a silence no longer than the timeout changes nothing but times") {
     for (const auto& fault :
          {cut_off("replica 1", 3500ms, 2499ms), freeze("replica 1", 3500ms, 2499ms),
