@@ -136,9 +136,9 @@ public:
     return count_in(at(key), name_of(key), max);
   }
 
-  [[nodiscard]] std::vector<uint64_t> counts(const char* key) const {
-    return list(key, [](const json& value, const std::string& name) {
-      return count_in(value, name, count_max);
+  [[nodiscard]] std::vector<uint64_t> counts(const char* key, uint64_t max) const {
+    return list(key, [max](const json& value, const std::string& name) {
+      return count_in(value, name, max);
     });
   }
 
@@ -216,7 +216,8 @@ private:
 
 class reader {
 public:
-  reader(const safetensors_content& content, const std::vector<fields>& variables) {
+  reader(const safetensors_content& content, const std::vector<fields>& variables, uint64_t step)
+    : step_(step) {
     for (const auto& [name, value] : content.tensors)
       tensors_.emplace(name, value);
     for (const auto& variable : variables)
@@ -244,7 +245,7 @@ public:
                                      "the index of one replica only")};
     replica_progress replica{.replica = static_cast<uint32_t>(index),
                              .computing = from.flag("computing"),
-                             .local_step = from.count("local_step"),
+                             .local_step = from.count("local_step", step_),
                              .iteration = from.count("iteration"),
                              .computations = from.count("computations"),
                              .remaining = from.time("remaining_ns"),
@@ -264,7 +265,7 @@ public:
   }
 
   // The tensor is for other tools; a file that has it says the same there.
-  void check_global_step(uint64_t step) {
+  void check_global_step() {
     const auto name = names_.next("global_step");
     auto found = tensors_.find(name);
     if (found == tensors_.end()) return;
@@ -272,9 +273,9 @@ public:
     if (value.type() != dtype::i64 || value.extents() != shape{})
       throw unreadable{fmt::format("tensor '{}' is {} {}, but must be i64 []", name,
                                    to_string(value.type()), to_string(value.extents()))};
-    if (auto there = value.values<int64_t>()[0]; there != static_cast<int64_t>(step))
+    if (auto there = value.values<int64_t>()[0]; there != static_cast<int64_t>(step_))
       throw unreadable{fmt::format("tensor '{}' is {}, but the metadata '{}' says step {}", name,
-                                   there, job_key, step)};
+                                   there, job_key, step_)};
   }
 
 private:
@@ -287,25 +288,27 @@ private:
   std::map<std::string, tensor> tensors_;
   tensor_names names_;
   std::set<uint64_t> replicas_;
+  uint64_t step_;
 };
 
 job_snapshot read_job(const fields& job, const safetensors_content& content) {
   if (auto version = job.count("format"); version != format_version)
     throw unreadable{fmt::format("it has format {}, this version of Troupe reads format {}",
                                  version, format_version)};
-  job_snapshot snapshot{.step = job.count("step"),
+  const auto step = job.count("step");
+  job_snapshot snapshot{.step = step,
                         .time = job.time("time_ns"),
                         .seed = job.count("seed", std::numeric_limits<uint64_t>::max()),
-                        .tokens = job.counts("tokens")};
+                        .tokens = job.counts("tokens", step)};
   const auto variables = job.objects("variables");
-  reader from{content, variables};
+  reader from{content, variables, step};
   for (const auto& variable : variables)
     snapshot.variables.push_back(from.read_variable(variable));
   for (const auto& replica : job.objects("replicas"))
     snapshot.replicas.push_back(from.read_replica(replica));
   if (job.has("backups")) // older files have none
     snapshot.backups = from.read_backups(job.texts("backups"));
-  from.check_global_step(snapshot.step);
+  from.check_global_step();
   return snapshot;
 }
 

@@ -30,7 +30,8 @@ namespace troupe {
 /// The job in the contents of a checkpoint file.
 /// Errors: malformed, naming the part that is missing or wrong, or that it is no file of ours.
 /// Wrong are a count that is negative or none of i64, a time beyond 146 years, two replicas of one
-/// index, and a `global_step` that is not the step of the metadata.
+/// index, a `global_step` that is not the step of the metadata, and a token or a replica's
+/// `local_step` beyond that step: gradients of it would pass for fresh ones until the job is there.
 [[nodiscard]] expected<job_snapshot> to_snapshot(const safetensors_content& content);
 
 } // namespace troupe

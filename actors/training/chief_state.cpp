@@ -121,10 +121,12 @@ job_snapshot chief_state::close_snapshot() {
   auto done = std::exchange(saving, {});
   std::ranges::sort(done.taken.replicas, {}, &replica_progress::replica);
   // All tokens of a step that is taken back are put again when the job goes on. A replica that has
-  // just come back may have seen the new variables already, without a token of the step.
-  if (done.is_taken_back || traits_of(config.sync.policy).is_synchronous())
-    for (auto& replica : done.taken.replicas)
-      replica.local_step = std::min(replica.local_step, std::max<uint64_t>(step, 1) - 1);
+  // just come back may have seen the new variables already, without a token of the step; and where
+  // variables have had more updates than the job counts, it goes by theirs.
+  auto waits_for_token = done.is_taken_back || traits_of(config.sync.policy).is_synchronous();
+  auto newest = waits_for_token && step > 0 ? step - 1 : step;
+  for (auto& replica : done.taken.replicas)
+    replica.local_step = std::min(replica.local_step, newest);
   return std::move(done.taken);
 }
 

@@ -182,7 +182,7 @@ TEST_SUITE("actors/checkpoint/job_file") {
     CHECK(refusal(R"("time_ns":345,)", R"("time_ns":-5,)") == begin + "time_ns is -5, but " + time);
     CHECK(refusal(R"("time_ns":345,)", R"("time_ns":9223372036854775807,)")
           == begin + "time_ns is 9223372036854775807, but " + time);
-    CHECK(refusal("[10,11,11]", "[10,-1]") == begin + "tokens[1] is -1, but " + count);
+    CHECK(refusal("[10,11,11]", "[10,-1]") == begin + "tokens[1] is -1, but " + need + "12");
     CHECK(refusal(R"("replica":3})", R"("replica":4294967296})")
           == begin + "replicas[0].replica is 4294967296, but " + need + "4294967295");
     CHECK(refusal(R"("computing":true)", R"("computing":1)")
@@ -192,6 +192,21 @@ TEST_SUITE("actors/checkpoint/job_file") {
     CHECK(refusal(R"("slots":["m","v"])", R"("slots":{})")
           == begin + "variables[0].slots must be a list");
     CHECK(refusal("{", "") == "its metadata 'troupe.job' is no JSON object");
+  }
+
+  TEST_CASE("a token and a replica may be at the file's step, but at no later one") {
+    auto job = example();
+    job.tokens[2] = job.replicas[0].local_step = job.step;
+    auto read = to_snapshot(to_content(job)).value();
+    CHECK(read.tokens == job.tokens);
+    CHECK(read.replicas[0].local_step == job.step);
+    const std::string begin = "its metadata 'troupe.job': ";
+    const std::string end = " is 13, but must be a whole number from 0 to 12";
+    ++job.replicas[0].local_step;
+    CHECK(error_of(to_content(job))
+          == error{errc::malformed, begin + "replicas[0].local_step" + end});
+    ++job.tokens[2];
+    CHECK(error_of(to_content(job)) == error{errc::malformed, begin + "tokens[2]" + end});
   }
 
   TEST_CASE("two replicas of one index are refused") {

@@ -115,6 +115,19 @@ TEST_SUITE("actors/training/chief_state") {
     CHECK(taken.replicas[1].local_step == 5);
   }
 
+  TEST_CASE_FIXTURE(states, "no replica of a snapshot is at a later step than the job") {
+    auto state = state_of({.sync = {.policy = sync_policy::k_async}});
+    state.now_in.enter(phase::applying);
+    state.enter(phase::settling);
+    state.open_snapshot();
+    state.saving.taken.replicas
+      = {{.replica = 0, .local_step = 6}, {.replica = 1, .local_step = 3000}};
+    auto taken = state.close_snapshot();
+    CHECK(taken.step == 6);
+    CHECK(taken.replicas[0].local_step == 6);
+    CHECK(taken.replicas[1].local_step == 6);
+  }
+
   TEST_CASE_FIXTURE(states, "a loss is told, and how the job goes on") {
     auto state = state_of();
     state.warn_of(lose(state, 2));
