@@ -289,6 +289,7 @@ class Train(TextTest):
             self.assertEqual(texts[0], texts[1])
             self.assertNotEqual(texts[0], texts[2])
             self.assertTrue(texts[0].startswith(b"the "))
+        self.assertEqual(sample("run", "--prompt", "").stdout, sample("run").stdout)  # each begins from nothing
         likeliest = sample("run", "--bytes", "20", "--temperature", "0", "--prompt", "the quick").stdout.decode()
         self.assertIn(likeliest.strip(), TEXT)
         for folder, run, old, new in (("empty", "run", "", ""), ("edited", "transformer", "heads = 2", "heads = 3")):

@@ -43,8 +43,9 @@ const CLI::Option* option_without_value(const CLI::App& app, std::span<const cha
   return nullptr;
 }
 
-bool has_empty_text(const described_option& option) {
-  return option.cli_option->count() > 0 && option.cli_option->results().back().empty();
+bool lacks_value(const described_option& option) {
+  return option.cli_option->count() > 0 && option.cli_option->results().back().empty()
+         && !option.value.may_be_empty;
 }
 
 std::string command_help(const CLI::App& app) {
@@ -124,7 +125,7 @@ expected<void> command_options::parse(int argument_count, const char* const* arg
     return misuse(problem.what());
   }
   for (const auto& option : options_)
-    if (option.cli_option->nonpositional() && has_empty_text(option))
+    if (option.cli_option->nonpositional() && lacks_value(option))
       return misuse(all_names(*option.cli_option) + " needs a value");
   if (const auto extra = app_->remaining(); !extra.empty())
     return misuse(unexpected_argument(extra.front()));
@@ -133,7 +134,7 @@ expected<void> command_options::parse(int argument_count, const char* const* arg
 
 expected<void> command_options::store_given() {
   for (const auto& option : options_) {
-    if (option.cli_option->count() == 0 || has_empty_text(option)) continue;
+    if (option.cli_option->count() == 0 || lacks_value(option)) continue;
     auto stored
       = store(option, option.cli_option->results(), {option_origin::source::command_line, ""});
     if (!stored) return stored;

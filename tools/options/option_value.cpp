@@ -62,6 +62,12 @@ option_value text_or_none_value(std::string& place) {
   return {store, texts, toml_form::text};
 }
 
+option_value any_text_value(std::string& place) {
+  auto value = text_or_none_value(place);
+  value.may_be_empty = true;
+  return value;
+}
+
 option_value whole_numbers_value(std::vector<int64_t>& place, option_range range) {
   auto read = [range](std::string_view text) -> std::optional<std::vector<int64_t>> {
     std::vector<int64_t> numbers;

@@ -79,6 +79,7 @@ struct option_value {
   std::function<text_list()> texts;
 
   toml_form form = toml_form::text;
+  bool may_be_empty = false; ///< Whether an empty argument is a value, and not a missing one.
 };
 
 /// The type inside of an optional, and any other type itself.
@@ -128,6 +129,9 @@ template <class T, class Read, class Write>
 
 /// Any text; in a file or a sweep, an empty one stands for no value.
 [[nodiscard]] option_value text_or_none_value(std::string& place);
+
+/// Any text; on a command line, too, it may be empty.
+[[nodiscard]] option_value any_text_value(std::string& place);
 
 /// A whole number, or an optional one. @param must_be Instead of "a whole number" with the range.
 template <class T>

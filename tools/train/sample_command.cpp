@@ -51,7 +51,7 @@ expected<sample_options> parse_sample_options(int argument_count, const char* co
           "below 1, likely bytes become likelier, and above 1 less so; 0: always the likeliest",
           real_value(options.settings.temperature, {0, 100}));
   all.add("--seed", "NUMBER", "of the draws", whole_value(options.settings.seed, {0, 9.2e18}));
-  all.add("--prompt", "TEXT", "what the text begins with", text_value(options.prompt), "none");
+  all.add("--prompt", "TEXT", "what the text begins with", any_text_value(options.prompt), "none");
   all.add_help(options.answer);
   if (auto done = all.read(argument_count, arguments); !done) return tl::unexpected(done.error());
   if (options.answer.empty() && options.run.empty())

@@ -18,6 +18,7 @@ struct fixture {
     all.begin_group("Place", true, "place");
     all.add("--folder", "DIR", "where it happens", text_value(folder));
     all.begin_group("And");
+    all.add("--word", "TEXT", "what is said", any_text_value(word));
     all.add("input", "", "", text_value(input));
     all.add_flag("--quiet", quiet, "say nothing");
     all.add_help(answer);
@@ -37,6 +38,7 @@ struct fixture {
   uint64_t batch = 8;
   std::optional<double> rate;
   std::string folder;
+  std::string word;
   std::string input;
   bool quiet = false;
   std::string answer;
@@ -107,6 +109,16 @@ TEST_SUITE("tools/options/command_options") {
     CHECK_FALSE(all.origins().contains("input"));
   }
 
+  TEST_CASE_FIXTURE(fixture,
+                    "an option for any text takes an empty argument, the last one counts") {
+    CHECK(refusal({"--word", "hello", "--word", "", "-b", "7"}) == "accepted");
+    CHECK(word.empty());
+    CHECK(batch == 7);
+    CHECK(all.origins().contains("word"));
+    CHECK(refusal({"--word="}) == "--word needs a value"); // as by a variable that is not set
+    CHECK(refusal({"--word"}) == "--word needs a value");
+  }
+
   TEST_CASE_FIXTURE(fixture, "the help leaves out an option that is hidden, which is still read") {
     all.hide("batch");
     all.show_default("rate", "1/8");
@@ -130,6 +142,7 @@ TEST_SUITE("tools/options/command_options") {
              "  --folder DIR            where it happens\n"
              "\n"
              "And:\n"
+             "  --word TEXT             what is said\n"
              "  --quiet                 say nothing\n"
              "  -h, --help              this text\n"
              "\n"
