@@ -22,7 +22,8 @@
 #
 #   replica      -> chief        JoinJob           not answered; the replica's first message
 #   any actor    -> owner        ChangeVariable    answered by VariableSnapshot, at once
-#   trainer      -> owner        UseOptimizer      answered by OptimizerInUse, before the first step
+#   trainer      -> owner        UseOptimizer      answered by OptimizerInUse, before the first step; a question only, if
+#                                the sender's updates name their optimizer
 #   any actor    -> owner        ReadAverage       answered by VariableSnapshot, at once
 #   replica      -> accumulator  AwaitAggregate    answered by Aggregate, when the step is closed
 #   any actor    -> accumulator  TakeAggregate     answered by Aggregate, when there is enough
@@ -372,6 +373,10 @@ struct ApplyUpdate {
   oneForEachDevice @7 :Bool;
   # The gradients are one and the same, each on another device: a copy of the variable takes the one
   # beside it.
+
+  optimizer @8 :UseOptimizer;
+  # The optimizer that the update belongs to: if another one is in use, it is used from this update on.  So senders
+  # need not know of each other's optimizers.  Nothing = the optimizer in use.
 }
 
 struct ReleaseUpdate {
@@ -443,10 +448,14 @@ struct UseOptimizer {
 
   average @3 :Choice;
   # The moving average that is kept beside the variable: its name ends the shadow's; nothing = none.
+
+  ask @4 :Bool;
+  # Asks only whether the owner would use the optimizer: nothing changes, whatever the answer.  So a sender with
+  # several variables knows that all owners agree before it changes one.
 }
 
 struct OptimizerInUse {
-  # The owner is ready for updates.
+  # The owner is ready for updates; or would be, if it was asked only.
 
   version @0 :UInt64;
   # How many updates the variable includes so far.

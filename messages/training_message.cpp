@@ -55,12 +55,15 @@ std::vector<std::pair<std::string, double>> read_settings(capnp::List<wire::Sett
   return settings;
 }
 
-// The message refers to gradients where pushes hold them, and keeps those alive.
+// The message refers to gradients where pushes hold them, and keeps those alive. It has them in
+// their order.
 void write_gradients(message_builder<wire::ApplyUpdate>& to,
                      std::span<const msg<wire::PushGradient>> pushes) {
-  auto gradients = to.body.initGradients(static_cast<capnp::uint>(pushes.size()));
+  std::vector<msg<wire::PushGradient>> ordered{pushes.begin(), pushes.end()};
+  std::ranges::stable_sort(ordered, {}, place_in_update);
+  auto gradients = to.body.initGradients(static_cast<capnp::uint>(ordered.size()));
   capnp::uint index = 0;
-  for (const auto& push : pushes)
+  for (const auto& push : ordered)
     write_gradient(*to.storage, gradients[index++], push.reader().getGradient(), push.owner());
 }
 
@@ -101,6 +104,8 @@ msg<wire::ApplyUpdate> numbered(const msg<wire::ApplyUpdate>& update, const requ
   message.body.setHold(body.getHold());
   message.body.setMeasure(body.getMeasure());
   if (body.hasTaken()) message.body.setTaken(body.getTaken());
+  message.body.setOneForEachDevice(body.getOneForEachDevice());
+  if (body.hasOptimizer()) message.body.setOptimizer(body.getOptimizer());
   auto from = body.getGradients();
   auto gradients = message.body.initGradients(from.size());
   for (capnp::uint i = 0; i < from.size(); ++i)
@@ -226,20 +231,20 @@ msg<wire::ApplyUpdate> make_apply_update(uint64_t step, uint32_t divisor,
   if (!taken.is_empty()) message.body.setTaken(taken.reader());
   message.body.setStep(step);
   message.body.setDivisor(divisor);
-  std::vector<msg<wire::PushGradient>> ordered{pushes.begin(), pushes.end()};
-  std::ranges::stable_sort(ordered, {}, place_in_update);
-  write_gradients(message, ordered);
+  write_gradients(message, pushes);
   return std::move(message).finish();
 }
 
-msg<wire::ApplyUpdate> make_apply_update_beside(uint32_t divisor,
-                                                std::span<const msg<wire::PushGradient>> same,
-                                                bool hold) {
+msg<wire::ApplyUpdate> make_apply_update_of(const msg<wire::UseOptimizer>& optimizer,
+                                            uint32_t divisor,
+                                            std::span<const msg<wire::PushGradient>> pushes,
+                                            bool hold, bool one_for_each_device) {
   message_builder<wire::ApplyUpdate> message;
   message.body.setHold(hold);
   message.body.setDivisor(divisor);
-  message.body.setOneForEachDevice(true);
-  write_gradients(message, same);
+  message.body.setOneForEachDevice(one_for_each_device);
+  message.body.setOptimizer(optimizer.reader());
+  write_gradients(message, pushes);
   return std::move(message).finish();
 }
 
@@ -274,8 +279,9 @@ applied_update read_update_applied(wire::UpdateApplied::Reader from) {
           .squared_norms = mapped(from.getSquaredNorms(), std::identity{})};
 }
 
-msg<wire::UseOptimizer> make_use_optimizer(const optimizer_settings& optimizer) {
+msg<wire::UseOptimizer> make_use_optimizer(const optimizer_settings& optimizer, bool ask) {
   message_builder<wire::UseOptimizer> message;
+  message.body.setAsk(ask);
   write_choice(message.body, optimizer.name, optimizer.settings);
   const auto& [schedule, schedule_settings] = optimizer.schedule;
   if (!schedule.empty()) write_choice(message.body.initSchedule(), schedule, schedule_settings);
@@ -386,6 +392,10 @@ msg<wire::QueueStatus> make_queue_status(std::span<const uint64_t> steps,
   message.body.setNextStep(steps.empty() ? 0 : steps.front());
   if (!steps.empty()) message.body.setSteps(kj::arrayPtr(steps.data(), steps.size()));
   return std::move(message).finish();
+}
+
+bool are_same(wire::UseOptimizer::Reader one, wire::UseOptimizer::Reader other) {
+  return capnp::AnyStruct::Reader{one} == capnp::AnyStruct::Reader{other};
 }
 
 optimizer_settings read_optimizer(wire::UseOptimizer::Reader from) {

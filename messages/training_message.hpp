@@ -109,11 +109,13 @@ make_apply_update(uint64_t step, uint32_t divisor, std::span<const msg<wire::Pus
                   bool hold = false, bool measure = false,
                   const msg<wire::TakenGradient>& taken = {});
 
-/// An update by one gradient, for a variable with a copy on each of several devices.
-/// @param same The gradient, on each of these devices. @param divisor As above.
+/// An update that belongs to an optimizer, whichever is in use; else as above.
+/// @param one_for_each_device Whether the pushes are one gradient, on each device that has a copy
+/// of the variable.
 [[nodiscard]] msg<wire::ApplyUpdate>
-make_apply_update_beside(uint32_t divisor, std::span<const msg<wire::PushGradient>> same,
-                         bool hold);
+make_apply_update_of(const msg<wire::UseOptimizer>& optimizer, uint32_t divisor,
+                     std::span<const msg<wire::PushGradient>> pushes, bool hold,
+                     bool one_for_each_device = false);
 
 /// The chief has an owner apply the update that it holds, its mean multiplied with `scale`.
 [[nodiscard]] msg<wire::ReleaseUpdate> make_release_update(double scale);
@@ -125,7 +127,12 @@ make_apply_update_beside(uint32_t divisor, std::span<const msg<wire::PushGradien
 [[nodiscard]] applied_update read_update_applied(wire::UpdateApplied::Reader from);
 
 /// A trainer tells an owner what an update does.
-[[nodiscard]] msg<wire::UseOptimizer> make_use_optimizer(const optimizer_settings& optimizer);
+/// @param ask Whether it only asks whether the owner would use the optimizer.
+[[nodiscard]] msg<wire::UseOptimizer> make_use_optimizer(const optimizer_settings& optimizer,
+                                                         bool ask = false);
+
+/// Whether two messages are the same, setting by setting. Cost: a pass over their words.
+[[nodiscard]] bool are_same(wire::UseOptimizer::Reader one, wire::UseOptimizer::Reader other);
 
 /// The sender asks an owner for the moving average of that name.
 [[nodiscard]] msg<wire::ReadAverage> make_read_average(const std::string& name);

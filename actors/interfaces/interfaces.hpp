@@ -48,10 +48,11 @@ using variable_owner_actor = caf::typed_actor<
   caf::replies_to<msg<wire::FollowOwner>>::with<msg<wire::OwnerFollowed>>,
   // The moving average as it is now; its memory is shared, too. Errors: not_found.
   caf::replies_to<msg<wire::ReadAverage>>::with<msg<wire::VariableSnapshot>>,
-  // Sets the optimizer of all updates from now on. Errors: not_found, invalid_argument.
+  // Sets the optimizer of all updates that name none, or says whether it would. Errors: not_found,
+  // invalid_argument, type_mismatch, unimplemented, failed_precondition, user_code.
   caf::replies_to<msg<wire::UseOptimizer>>::with<msg<wire::OptimizerInUse>>,
-  // Applies or holds an update: one pass over gradients, variable and slots. Errors:
-  // failed_precondition, invalid_argument.
+  // Applies or holds an update: one pass over gradients, variable and slots. Errors: as
+  // UseOptimizer, of the optimizer that the update names.
   caf::replies_to<msg<wire::ApplyUpdate>>::with<msg<wire::UpdateApplied>>,
   // Applies the update that it holds. Errors: failed_precondition.
   caf::replies_to<msg<wire::ReleaseUpdate>>::with<msg<wire::UpdateApplied>>,
@@ -142,9 +143,10 @@ struct bundle_values {
 /// The gradients of one step, for all variables of a bundle.
 struct apply_bundle {
   uint64_t step = 0;
-  uint32_t divisor = 0;               ///< As in ApplyUpdate.
-  std::vector<push_bundle> gradients; ///< In the order of replicas, and added so.
-  bool hold = false;                  ///< As in ApplyUpdate.
+  uint32_t divisor = 0;                ///< As in ApplyUpdate.
+  std::vector<push_bundle> gradients;  ///< In the order of replicas, and added so.
+  bool hold = false;                   ///< As in ApplyUpdate.
+  msg<wire::UseOptimizer> optimizer{}; ///< As in ApplyUpdate; empty: the one in use.
 };
 
 /// A variable of a bundle was changed by hand.

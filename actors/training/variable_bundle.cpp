@@ -20,11 +20,21 @@ using owned_variables = std::vector<std::shared_ptr<owned_variable>>;
 
 // ---- on the stream ----
 
+// Has all variables use the optimizer that an update names.
+expected<void> use_optimizer_of(const apply_bundle& update, const owned_variables& variables) {
+  if (update.optimizer.is_empty()) return {};
+  for (const auto& variable : variables)
+    if (auto ready = variable->use_named(update.optimizer.reader()); !ready) return ready;
+  return {};
+}
+
 /// The gradients of an update, by variable, where the variables lie.
 using placed_gradients = std::vector<std::vector<gradient>>;
 
 expected<placed_gradients> place_gradients(const owned_variables& variables,
                                            const apply_bundle& update) {
+  if (auto ready = use_optimizer_of(update, variables); !ready)
+    return tl::unexpected<error>(ready.error());
   placed_gradients all;
   for (size_t i = 0; i < variables.size(); ++i) {
     std::vector<gradient> gradients;
@@ -219,7 +229,9 @@ caf::result<msg<wire::UpdateApplied>> release(bundle_pointer self, double scale)
     return to_caf({errc::failed_precondition,
                    fmt::format("variables {} hold no update", self->state.config.name)});
   auto work = [variables = self->state.config.variables, held, scale](compute_stream& stream) {
-    return update_all(stream, variables, held->placed, held->update.divisor, scale);
+    return use_optimizer_of(held->update, variables).and_then([&] {
+      return update_all(stream, variables, held->placed, held->update.divisor, scale);
+    });
   };
   return make_update(self, held->update.step, work);
 }

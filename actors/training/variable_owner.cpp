@@ -95,6 +95,13 @@ std::vector<size_t> places_for(const variable_owner_config& config, const msg<Me
   return all;
 }
 
+// Whether a request changes nothing, though others of its kind do.
+template <class Message>
+bool is_question(const msg<Message>& request) {
+  if constexpr (std::is_same_v<Message, wire::UseOptimizer>) return request.reader().getAsk();
+  return false;
+}
+
 /// A request to all devices of a variable, and the answer that waits for them.
 template <class Reply>
 struct pending_request {
@@ -102,6 +109,7 @@ struct pending_request {
   std::vector<size_t> places;
   std::vector<expected<msg<Reply>>> answers; ///< By place.
   size_t left = 0;
+  bool is_question = false; ///< Whether a place may refuse it alone.
 };
 
 // Whether a place answers as the first one does, as far as that can be seen.
@@ -143,10 +151,14 @@ std::optional<error> difference_in(const variable_owner_config& config,
   return std::nullopt;
 }
 
-// Answers a request when all devices have: with the answer of the first, if the copies are alike.
+// Answers a request when all devices have: with the answer of the first, if the copies are alike; a
+// question, by the first that refuses, if one does.
 template <class Message, class Reply>
 void deliver_if_done(variable_owner_state& state, pending_request<Reply>& pending) {
   if (--pending.left > 0) return;
+  auto refused = std::ranges::find_if_not(pending.answers, &expected<msg<Reply>>::has_value);
+  if (pending.is_question && refused != pending.answers.end())
+    return deliver(pending.promise, std::move(*refused));
   if (auto difference = difference_in(state.config, pending))
     state.torn = difference;
   else if (std::is_same_v<Message, wire::RestoreState> && pending.answers.front())
@@ -173,6 +185,7 @@ ask_device(variable_owner_pointer self, const msg<Message>& request,
   pending->places = places_for(config, request);
   pending->left = pending->places.size();
   pending->answers.resize(pending->left);
+  pending->is_question = is_question(request);
   for (size_t i = 0; i < pending->places.size(); ++i) {
     const auto& place = config.places[pending->places[i]];
     device_work work{

@@ -89,17 +89,21 @@ public:
   [[nodiscard]] expected<msg<wire::VariableSnapshot>>
   read_average(const msg<wire::ReadAverage>& request);
 
-  /// Chooses the optimizer of updates; slots and average as `prepare` has it.
+  /// Chooses the optimizer of updates; slots and average as `prepare` has it. If it is refused, or
+  /// only asked about, nothing changes.
   /// Errors: as `to_plan`; type_mismatch for a variable of integers; unimplemented for an average
   /// of a variable that is synchronised on read; failed_precondition for restored slots of other
-  /// names.
+  /// names; user_code if a program's rule throws.
   [[nodiscard]] expected<msg<wire::OptimizerInUse>> use(const msg<wire::UseOptimizer>& optimizer);
 
-  /// One update, as `update_variable` does it; once, as `change_once`. Without gradients it changes
-  /// nothing, not even the version.
+  /// Chooses the optimizer that an update names, unless it is in use. Errors: as `use`.
+  [[nodiscard]] expected<void> use_named(wire::UseOptimizer::Reader optimizer);
+
+  /// One update, as `update_variable` does it, by the optimizer that it names, or else by the one
+  /// in use; once, as `change_once`. Without gradients it changes nothing, not even the version.
   /// Errors: failed_precondition, if no optimizer is in use, or for restored slots of other names;
-  /// as `check_gradient`; user_code if a program's rule throws, which leaves a part of the update;
-  /// cancelled, as `change_once`.
+  /// as `use`; as `check_gradient`; user_code if a program's rule throws, which leaves a part of
+  /// the update; cancelled, as `change_once`.
   [[nodiscard]] expected<msg<wire::UpdateApplied>> apply_once(const msg<wire::ApplyUpdate>& update);
 
   /// Gradients that were checked, brought to the variable, for `update` or `measured`.
@@ -155,7 +159,10 @@ private:
     std::vector<gradient> gradients; ///< Where they are applied.
   };
 
-  [[nodiscard]] expected<void> prepare(const update_plan& plan);
+  [[nodiscard]] expected<update_plan> plan_of(wire::UseOptimizer::Reader optimizer) const;
+  [[nodiscard]] expected<variable_copies> prepared(const update_plan& plan);
+  void take(variable_copies prepared);
+  [[nodiscard]] expected<void> use_optimizer_of(wire::ApplyUpdate::Reader update);
   [[nodiscard]] expected<void> check_ready() const;
   [[nodiscard]] expected<std::vector<gradient>>
   gradients_of(const msg<wire::ApplyUpdate>& update) const;

@@ -239,31 +239,59 @@ owned_variable::read_average(const msg<wire::ReadAverage>& request) {
 }
 
 expected<msg<wire::OptimizerInUse>> owned_variable::use(const msg<wire::UseOptimizer>& optimizer) {
-  auto chosen = to_plan(read_optimizer(optimizer.reader()));
+  auto chosen = plan_of(optimizer.reader());
   if (!chosen) return tl::unexpected<error>(chosen.error());
-  if (auto fits = check_updatable(form_); !fits) return tl::unexpected<error>(fits.error());
-  if (chosen->average && rule_ != copy_rule::alike)
-    return fail(errc::unimplemented,
-                fmt::format("variable '{}' is synchronised on read, which does not go together "
-                            "with an average; make it ON_WRITE, or leave out its average",
-                            form_.name));
-  if (auto ready = prepare(*chosen); !ready) return tl::unexpected<error>(ready.error());
+  auto ready = prepared(*chosen);
+  if (!ready) return tl::unexpected<error>(ready.error());
+  if (optimizer.reader().getAsk()) return in_use();
+  take(std::move(*ready));
   plan_ = std::move(*chosen);
   optimizer_ = optimizer;
   closed_.reset();
   return in_use();
 }
 
-// Makes the slots and the average that a plan lacks here.
-expected<void> owned_variable::prepare(const update_plan& plan) {
-  if (auto fits = check_slot_names(plan, copies_.first(), form_.name); !fits) return fits;
+// The optimizer is kept in a message of its own: that of an update has gradients, too.
+expected<void> owned_variable::use_named(wire::UseOptimizer::Reader optimizer) {
+  if (!optimizer_.is_empty() && are_same(optimizer, optimizer_.reader())) return {};
+  return use(make_use_optimizer(read_optimizer(optimizer))).map([](const auto& /*in_use*/) {});
+}
+
+expected<void> owned_variable::use_optimizer_of(wire::ApplyUpdate::Reader update) {
+  return update.hasOptimizer() ? use_named(update.getOptimizer()) : check_ready();
+}
+
+// The plan of an optimizer, if that can update the variable.
+expected<update_plan> owned_variable::plan_of(wire::UseOptimizer::Reader optimizer) const {
+  auto chosen = to_plan(read_optimizer(optimizer));
+  if (!chosen) return chosen;
+  if (auto fits = check_updatable(form_); !fits) return tl::unexpected<error>(fits.error());
+  if (chosen->average && rule_ != copy_rule::alike)
+    return fail(errc::unimplemented,
+                fmt::format("variable '{}' is synchronised on read, which does not go together "
+                            "with an average; make it ON_WRITE, or leave out its average",
+                            form_.name));
+  return chosen;
+}
+
+// The variable with the slots and the average that a plan needs; its own arrays are brought to
+// their device once, whatever comes of it.
+expected<variable_copies> owned_variable::prepared(const update_plan& plan) {
+  if (auto fits = check_slot_names(plan, copies_.first(), form_.name); !fits)
+    return tl::unexpected<error>(fits.error());
+  if (auto there = copies_.read_in_place(0); !there) return tl::unexpected<error>(there.error());
+  auto copies = copies_;
   try {
-    if (auto ready = copies_.prepare(plan); !ready) return ready;
+    if (auto ready = copies.prepare(plan); !ready) return tl::unexpected<error>(ready.error());
   } catch (...) {
     return failed_rule(plan, form_.name);
   }
+  return copies;
+}
+
+void owned_variable::take(variable_copies prepared) {
+  copies_ = std::move(prepared);
   is_restored_ = false;
-  return {};
 }
 
 msg<wire::OptimizerInUse> owned_variable::in_use() const {
@@ -282,7 +310,6 @@ expected<void> owned_variable::check_ready() const {
 // from another node.
 expected<std::vector<gradient>>
 owned_variable::gradients_of(const msg<wire::ApplyUpdate>& update) const {
-  if (auto ready = check_ready(); !ready) return tl::unexpected<error>(ready.error());
   auto given = update.reader().getGradients();
   std::vector<gradient> gradients;
   gradients.reserve(given.size());
@@ -314,6 +341,8 @@ expected<void> owned_variable::measure(const msg<wire::ApplyUpdate>& update,
 expected<msg<wire::UpdateApplied>> owned_variable::apply(const msg<wire::ApplyUpdate>& update) {
   auto gradients = gradients_of(update);
   if (!gradients) return tl::unexpected<error>(gradients.error());
+  if (auto ready = use_optimizer_of(update.reader()); !ready)
+    return tl::unexpected<error>(ready.error());
   gradient_mean mean{*gradients, update.reader().getDivisor()};
   auto began = world_->now();
   applied_update done{.step = update.reader().getStep()};
@@ -371,7 +400,8 @@ owned_variable::release(const msg<wire::ReleaseUpdate>& request) {
   if (update.is_empty())
     return fail(errc::failed_precondition,
                 fmt::format("variable '{}' holds no update", form_.name));
-  if (auto ready = check_ready(); !ready) return tl::unexpected<error>(ready.error());
+  if (auto ready = use_optimizer_of(update.reader()); !ready)
+    return tl::unexpected<error>(ready.error());
   auto began = world_->now();
   gradient_mean mean{gradients, update.reader().getDivisor(), request.reader().getScale()};
   if (auto applied = apply(mean); !applied) return tl::unexpected<error>(applied.error());
@@ -385,8 +415,11 @@ owned_variable::release(const msg<wire::ReleaseUpdate>& request) {
 // A step without gradients, because all of them were lost, changes nothing.
 expected<void> owned_variable::apply(const gradient_mean& mean) {
   if (mean.gradients.empty()) return {};
-  if (is_restored_) // with slots that may be of another optimizer
-    if (auto ready = prepare(*plan_); !ready) return ready;
+  if (is_restored_) { // with slots that may be of another optimizer
+    auto ready = prepared(*plan_);
+    if (!ready) return tl::unexpected<error>(ready.error());
+    take(std::move(*ready));
+  }
   snapshot_ = {}; // our own share in the old version must not count as another reader's
   try {
     if (auto updated = copies_.update(*plan_, mean); !updated) return updated;

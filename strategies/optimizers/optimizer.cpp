@@ -132,8 +132,9 @@ variable_positions positions_of_targets(const std::vector<addressed_push>& targe
 class update_maker {
 public:
   /// @param holds Whether updates wait for their release.
-  update_maker(const std::vector<replica_pushes>& by_replica, uint32_t divisor, bool holds)
-    : by_replica_(by_replica), divisor_(divisor), holds_(holds),
+  update_maker(const msg<wire::UseOptimizer>& named, const std::vector<replica_pushes>& by_replica,
+               uint32_t divisor, bool holds)
+    : named_(named), by_replica_(by_replica), divisor_(divisor), holds_(holds),
       is_left_(by_replica.front()->size(), true) {}
 
   /// Makes an update of a bundle's variables, unless one of them has no gradient.
@@ -146,7 +147,7 @@ public:
       if (found == of_targets.end()) return;
       positions.push_back(found->second);
     }
-    apply_bundle update{.divisor = divisor_, .hold = holds_};
+    apply_bundle update{.divisor = divisor_, .hold = holds_, .optimizer = named_};
     for (const auto& pushes : by_replica_) {
       auto& pushed = update.gradients.emplace_back();
       for (auto position : positions) {
@@ -178,12 +179,13 @@ private:
     gradients.insert(gradients.end(), beside.begin(), beside.end());
     for (const auto& push : gradients) // before any owner has made its update
       value_or_throw(check_gradient(target.target.form(), push.reader().getGradient()));
-    auto update = beside.empty() ? make_apply_update(0, divisor_, gradients, holds_)
-                                 : make_apply_update_beside(divisor_, gradients, holds_);
-    made_.alone.emplace_back(target.target.owner(), std::move(update));
+    made_.alone.emplace_back(
+      target.target.owner(),
+      make_apply_update_of(named_, divisor_, gradients, holds_, !beside.empty()));
     made_.positions_alone.push_back(position);
   }
 
+  const msg<wire::UseOptimizer>& named_;
   const std::vector<replica_pushes>& by_replica_;
   uint32_t divisor_;
   bool holds_;
@@ -191,13 +193,14 @@ private:
   update_requests made_;
 };
 
-// @param holds Whether updates wait for their release.
-// @param meeting The strategy of replicas that have met; null: none have.
-update_requests make_updates(const std::vector<replica_pushes>& by_replica, uint32_t divisor,
+// @param named The optimizer that all updates name. @param holds Whether they wait for their
+// release. @param meeting The strategy of replicas that have met; null: none have.
+update_requests make_updates(const msg<wire::UseOptimizer>& named,
+                             const std::vector<replica_pushes>& by_replica, uint32_t divisor,
                              bool holds, strategy* meeting) {
   for (const auto& push : *by_replica.front())
     value_or_throw(check_updatable(push.target.form()));
-  update_maker maker{by_replica, divisor, holds};
+  update_maker maker{named, by_replica, divisor, holds};
   if (meeting != nullptr && !meeting->bundles().all().empty()) {
     auto of_targets = positions_of_targets(*by_replica.front());
     for (const auto& bundle : meeting->bundles().all())
@@ -238,51 +241,43 @@ void check_no_accumulation(const optimizer_options& options, std::string_view ki
 struct optimizer::shared_state {
   update_plan plan;
   optimizer_options options;
-
-  /// An owner that was told of this optimizer, and the sender that told it.
-  using told_owner = std::pair<caf::actor_addr, uint32_t>;
+  msg<wire::UseOptimizer> named; ///< The plan, as updates name it.
 
   /// Orders by the actor itself: an actor of another world may have an equal address.
   struct by_identity {
-    bool operator()(const told_owner& left, const told_owner& right) const {
-      return std::pair{left.first.get(), left.second} < std::pair{right.first.get(), right.second};
+    bool operator()(const caf::actor_addr& left, const caf::actor_addr& right) const {
+      return left.get() < right.get();
     }
   };
 
   std::mutex mutex;
-  /// The owners that use this optimizer, as they have answered. Replica 0 tells them for all
-  /// replicas, but each worker for itself: its messages may come before another's. As long as an
+  /// The owners that have agreed to use this optimizer for the updates that name it. As long as an
   /// address is kept, no new actor gets the memory of the old one.
-  std::set<told_owner, by_identity> told;
+  std::set<caf::actor_addr, by_identity> agreed;
 
   accumulated_batches batches; ///< Under a lock of their own.
 
   shared_state(update_plan plan, optimizer_options options)
     : plan(std::move(plan)), options(options), batches(options.accumulation_steps) {}
 
-  // Tells owners that do not know, or were told of another optimizer since. One that refuses is
-  // told again at the next update, so that it answers with the same reason.
-  task<void> use(activity& host, uint32_t sender, const std::vector<addressed_push>& targets) {
+  // Asks the owners that have not agreed yet, before one of them changes anything. One that refuses
+  // is asked again at the next update, so that it answers with the same reason.
+  task<void> ask(activity& host, const std::vector<addressed_push>& targets) {
     std::vector<std::pair<variable_owner_actor, msg<wire::UseOptimizer>>> requests;
-    std::vector<told_owner> asked;
     {
       std::lock_guard guard{mutex};
-      for (const auto& [target, push, elsewhere, beside] : targets) {
-        told_owner owner{target.owner().address(), sender};
-        auto was_last = target.note_optimizer(this);
-        if (was_last && told.contains(owner)) continue;
-        told.erase(owner);
-        asked.push_back(std::move(owner));
-        requests.emplace_back(target.owner(), make_use_optimizer(to_settings(plan)));
-      }
+      for (const auto& addressed : targets)
+        if (auto owner = addressed.target.owner(); !agreed.contains(owner.address()))
+          requests.emplace_back(owner, make_use_optimizer(to_settings(plan), true));
     }
     if (requests.empty()) co_return;
+    auto asked = mapped(requests, [](const auto& request) { return request.first.address(); });
     auto asking = host.request_all<msg<wire::OptimizerInUse>>(std::move(requests));
     auto answers = co_await asking;
     {
       std::lock_guard guard{mutex};
       for (size_t i = 0; i < answers.size(); ++i)
-        if (answers[i]) told.insert(asked[i]);
+        if (answers[i]) agreed.insert(asked[i]);
     }
     for (auto& answer : answers)
       static_cast<void>(value_or_throw(std::move(answer)));
@@ -366,23 +361,21 @@ struct optimizer::shared_state {
       by_replica.push_back(std::move(gathered));
     }
     auto replicas = contributors.value_or(context.num_replicas_in_sync());
-    auto applying = apply(context.host(), std::move(by_replica), replicas, 0, &context.strategy());
+    auto applying = apply(context.host(), std::move(by_replica), replicas, &context.strategy());
     co_await applying;
   }
 
   // @param replicas The number of replicas that the gradients come from.
-  // @param sender The replica or worker that tells owners of the optimizer.
   // @param meeting The strategy, where replicas have met.
   task<void> apply(activity& host, std::vector<replica_pushes> by_replica, uint32_t replicas,
-                   uint32_t sender, strategy* meeting = nullptr) {
+                   strategy* meeting = nullptr) {
     auto divisor
       = (options.aggregation == reduce_op::mean ? replicas : 1) * options.accumulation_steps;
     auto holds = options.clip_global_norm > 0;
     auto targets = by_replica.front()->size();
-    auto updates = make_updates(by_replica, divisor, holds, meeting);
-    // An owner gives up the slots of another optimizer, so nothing may be refused after this.
-    auto telling = use(host, sender, *by_replica.front());
-    co_await telling;
+    auto updates = make_updates(named, by_replica, divisor, holds, meeting);
+    auto asking = ask(host, *by_replica.front());
+    co_await asking;
     by_replica.clear();
     if (!holds) {
       auto applying = make_all(host, std::move(updates.bundled), std::move(updates.alone));
@@ -445,6 +438,7 @@ optimizer::optimizer(update_rule rule, optimizer_options options, learning_rate_
 optimizer::optimizer(update_plan plan, optimizer_options options)
   : state_(std::make_shared<shared_state>(std::move(plan), options)) {
   value_or_throw(validate(state_->plan));
+  state_->named = make_use_optimizer(to_settings(state_->plan));
   if (options.accumulation_steps == 0)
     throw_failure(errc::invalid_argument,
                   "accumulation_steps is 0; an update needs at least 1 batch");
@@ -524,7 +518,7 @@ optimizer::apply_gradients(closure_context& context,
   if (!complete) co_return false;
   std::vector<replica_pushes> pushes{make_pushes(worker, *complete)};
   complete.reset(); // from here on the messages hold the gradients
-  auto applying = state->apply(context.host(), std::move(pushes), 1, worker);
+  auto applying = state->apply(context.host(), std::move(pushes), 1);
   co_await applying;
   co_return true;
 }

@@ -33,7 +33,10 @@ struct optimizer_options {
 ///     auto applying = optimizer.apply_gradients(context, gradients);
 ///     co_await applying;
 ///
-/// A variable belongs to the optimizer that was the last to make its first update of it.
+/// Optimizers may take turns on a variable, in several processes, too: an update names its
+/// optimizer, and the owner makes it by that rule, whichever update came before. Before the first
+/// update of a variable its owner is asked whether it takes the optimizer. If one owner refuses,
+/// none of the variables is changed, and all keep the slots that they have.
 ///
 /// A cheap value; copies mean the same optimizer. Thread: any.
 class optimizer {

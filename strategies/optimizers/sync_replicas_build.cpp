@@ -220,11 +220,9 @@ void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> va
   actors->ask_again_after = links.ask_again_after;
   actors->step_heard = std::make_shared<std::atomic<uint64_t>>(*global_step);
   if (builder.leads())
-    for (const auto& variable : variables) {
-      variable.note_optimizer(nullptr);
+    for (const auto& variable : variables)
       static_cast<void>(value_or_throw(ask<msg<wire::OptimizerInUse>>(
         strategy.world(), variable.owner(), make_use_optimizer(to_settings(plan_for(variable))))));
-    }
   actors->tokens = builder.spawn<token_queue_actor>(
     "token queue", token_queue, queue_config(options_, *global_step, tokens, links));
   actors->variables = std::move(variables);

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -120,12 +119,6 @@ public:
   /// Copies that replicas have of it; 1 where they share it for good.
   [[nodiscard]] uint32_t copies() const { return static_cast<uint32_t>(data_->devices.size()); }
 
-  /// Notes which optimizer tells the owner how updates are made, by its address; null: the
-  /// optimizer of a job. @returns Whether it was the last to do so in this process. Thread: any.
-  bool note_optimizer(const void* optimizer) const {
-    return data_->optimizer.exchange(optimizer) == optimizer;
-  }
-
   /// The same variable, not just an equal one.
   bool operator==(const variable&) const = default;
 
@@ -147,7 +140,6 @@ private:
     bool trainable = true;
     const strategy* made_by = nullptr;
     std::vector<std::string> devices;
-    mutable std::atomic<const void*> optimizer{nullptr}; ///< As `note_optimizer`.
   };
 
   explicit variable(std::shared_ptr<const data> shared) : data_(std::move(shared)) {}

@@ -68,7 +68,8 @@ void add_chief_messages(std::vector<message_example>& examples) {
   add(examples, make_use_optimizer({"adam",
                                     {{"learning_rate", 0.001}, {"beta1", 0.9}},
                                     {"polynomial", {{"updates", 100}}},
-                                    {"average", {{"decay", 0.99}}}}));
+                                    {"average", {{"decay", 0.99}}}},
+                                   true));
   add(examples, make_optimizer_in_use(6, 2));
 }
 

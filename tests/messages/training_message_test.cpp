@@ -239,6 +239,25 @@ TEST_SUITE("messages/training_message") {
     }
   }
 
+  TEST_CASE("an update that belongs to an optimizer names it, with a number, too") {
+    auto push = make_push_gradient({}, make_array<float>({1}, {1}));
+    auto adam = make_use_optimizer({"adam", {{"beta1", 0.9}}, {"cosine", {{"updates", 9}}}});
+    auto update = make_apply_update_of(adam, 2, std::span(&push, 1), true, true);
+    for (const auto& each : {update, send_and_receive(update), numbered(update, {1, 2, 1})}) {
+      auto body = each.reader();
+      CHECK(are_same(body.getOptimizer(), adam.reader()));
+      CHECK(body.getDivisor() == 2);
+      CHECK(body.getHold());
+      CHECK(body.getOneForEachDevice());
+      CHECK(body.getGradients().size() == 1);
+    }
+    for (const auto& other : {make_use_optimizer({"adam", {{"beta1", 0.8}}}),
+                              make_use_optimizer({"adam", {{"beta1", 0.9}}}),
+                              make_use_optimizer({"sgd", {{"beta1", 0.9}}})})
+      CHECK_FALSE(are_same(other.reader(), adam.reader()));
+    CHECK_FALSE(make_apply_update(0, 0, std::span(&push, 1)).reader().hasOptimizer());
+  }
+
   TEST_CASE("the list of all messages is the envelope's") {
     auto in_list = []<class... Bodies>(body_list<Bodies...>) {
       return std::vector<uint64_t>{capnp::typeId<Bodies>()...};

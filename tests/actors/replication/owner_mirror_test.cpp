@@ -290,6 +290,19 @@ TEST_SUITE("actors/replication/owner_mirror") {
     CHECK(are_alike());
   }
 
+  TEST_CASE_FIXTURE(replicated, "a mirror takes the optimizer that an update names") {
+    const std::vector<msg<wire::PushGradient>> pushes{make_push_gradient({}, noise(1))};
+    for (const auto& plan : {adam_with_average(), update_plan{.rule = rules::momentum{}}}) {
+      auto named = make_use_optimizer(to_settings(plan));
+      for (int i = 0; i < 2; ++i) {
+        auto update = make_apply_update_of(named, 1, pushes, false);
+        CHECK(ask<wire::UpdateApplied>(owner, update).has_come());
+        CHECK(are_alike());
+        CHECK(state_of(mirror).optimizer == name_of(plan.rule));
+      }
+    }
+  }
+
   TEST_CASE_FIXTURE(replicated, "changes by hand and restored states are repeated, too") {
     use(adam_with_average());
     CHECK(apply(0, {noise(1)}).has_come());

@@ -148,6 +148,27 @@ TEST_SUITE("actors/training/variable_bundle") {
     CHECK(two.ask<msg<wire::UpdateApplied>>(two.bundle, update).error().code == errc::unavailable);
   }
 
+  TEST_CASE("an update of all variables is made by the optimizer that it names") {
+    bundled_variables two;
+    auto update_by = [&](double learning_rate, bool hold) {
+      apply_bundle update{.divisor = 1, .hold = hold};
+      update.optimizer
+        = make_use_optimizer(to_settings({rules::sgd{.learning_rate = learning_rate}}));
+      auto& pushed = update.gradients.emplace_back();
+      for (const auto& form : {a, b})
+        pushed.gradients.push_back(make_push_gradient({}, filled(form.type, form.extents, 1)));
+      CHECK(two.ask<msg<wire::UpdateApplied>>(two.bundle, update).has_come());
+    };
+    update_by(2, false);
+    CHECK(two.values() == numbers{3, 3});
+    update_by(4, true);
+    for (const auto& owner : two.owners)
+      two.ask<msg<wire::OptimizerInUse>>(
+        owner, make_use_optimizer(to_settings({rules::sgd{.learning_rate = 100}})));
+    CHECK(two.ask<msg<wire::UpdateApplied>>(two.bundle, make_release_update(1)).has_come());
+    CHECK(two.values() == numbers{-1, -1});
+  }
+
   TEST_CASE("a step changes all variables by the mean of their own gradients, with one end") {
     bundled_variables two;
     CHECK(two.values() == numbers{5, 5});

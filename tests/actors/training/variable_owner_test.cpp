@@ -494,6 +494,57 @@ TEST_SUITE("actors/training/variable_owner") {
     CHECK(floats(held.read()) == std::vector<float>{4});
   }
 
+  TEST_CASE("an update is made by the optimizer that it names, whichever is in use") {
+    ownership held{make_tensor({1}, {0})};
+    const std::vector<msg<wire::PushGradient>> pushes{
+      make_push_gradient({}, make_tensor({1}, {-4}))};
+    auto apply = [&](const update_plan& by, bool hold = false) {
+      auto named = make_use_optimizer(to_settings(by));
+      return held.ask<wire::UpdateApplied>(make_apply_update_of(named, 1, pushes, hold));
+    };
+    const update_plan momentum{.rule = rules::momentum{.learning_rate = 1, .decay = 0.5}};
+    const update_plan sgd{.rule = rules::sgd{.learning_rate = 10}};
+    CHECK(apply(momentum).has_come()); // the first that the owner hears of it
+    CHECK(floats(held.read()) == std::vector<float>{4});
+    CHECK(apply(momentum).has_come()); // its slots go on
+    CHECK(floats(held.read()) == std::vector<float>{10});
+    CHECK(apply(sgd).has_come());
+    CHECK(floats(held.read()) == std::vector<float>{50});
+    CHECK(held.apply({make_tensor({1}, {-1})}).has_come()); // an update that names none
+    CHECK(floats(held.read()) == std::vector<float>{60});
+    CHECK(apply(momentum, true).has_come());
+    held.use(rules::sgd{.learning_rate = 100});
+    CHECK(held.ask<wire::UpdateApplied>(make_release_update(1)).has_come());
+    CHECK(floats(held.read()) == std::vector<float>{64});
+  }
+
+  TEST_CASE("an update that names an optimizer that is refused changes nothing") {
+    ownership held{make_tensor({1}, {1})};
+    held.use(rules::sgd{.learning_rate = 1});
+    const std::vector<msg<wire::PushGradient>> pushes{
+      make_push_gradient({}, make_tensor({1}, {1}))};
+    auto named = make_use_optimizer({"magic", {}});
+    CHECK(held.ask<wire::UpdateApplied>(make_apply_update_of(named, 1, pushes, false)).error().code
+          == errc::not_found);
+    CHECK(held.apply({make_tensor({1}, {1})}).has_come());
+    CHECK(floats(held.read()) == std::vector<float>{0});
+  }
+
+  TEST_CASE("an owner that is only asked about an optimizer answers, and keeps its own") {
+    ownership held{make_tensor({1}, {0})};
+    auto ask = [&](const optimizer_settings& optimizer) {
+      return held.ask<wire::OptimizerInUse>(make_use_optimizer(optimizer, true));
+    };
+    CHECK(ask(to_settings({rules::adam{}})).value().reader().getSlotCount() == 0);
+    CHECK(held.apply({zeros({1})}).error().code == errc::failed_precondition);
+    held.use(rules::momentum{.learning_rate = 1, .decay = 0.5});
+    CHECK(held.apply({make_tensor({1}, {-4})}).has_come());
+    CHECK(ask(to_settings({rules::adam{}})).has_come());
+    CHECK(ask({"magic", {}}).error().code == errc::not_found);
+    CHECK(held.apply({make_tensor({1}, {0})}).has_come());
+    CHECK(floats(held.read()) == std::vector<float>{6}); // 4 + 0.5 * 4
+  }
+
   TEST_CASE("an update before there is an optimizer is refused") {
     ownership held{make_tensor({1}, {1})};
     auto applied = held.apply({zeros({1})});
@@ -580,7 +631,8 @@ TEST_SUITE("actors/training/variable_owner") {
         make_push_gradient({}, *device->stream(0).to_device(filled(dtype::f32, {4}, 2))));
     const auto uploads = [&] { return held.devices[0]->uploads() + held.devices[1]->uploads(); };
     const auto before = uploads();
-    auto applied = held.ask<wire::UpdateApplied>(make_apply_update_beside(1, same, false));
+    auto sgd = make_use_optimizer({"sgd", {{"learning_rate", 1}}});
+    auto applied = held.ask<wire::UpdateApplied>(make_apply_update_of(sgd, 1, same, false, true));
     CHECK(applied.value().reader().getVersion() == 1);
     CHECK(uploads() == before);
     for (size_t i : {0U, 1U})
@@ -608,6 +660,19 @@ TEST_SUITE("actors/training/variable_owner") {
     auto state = read_state(saved.value().reader(), saved.value().owner());
     CHECK(held.ask<wire::OptimizerInUse>(make_restore_state(state)).has_come());
     CHECK(held.ask<wire::UpdateApplied>(update).value().reader().getVersion() == 1);
+    for (size_t i : {0U, 1U})
+      CHECK(held.copy_on(i) == std::vector<float>(4, 4));
+  }
+
+  TEST_CASE("an optimizer that one of two devices has no room for is refused, and tears nothing") {
+    twofold_ownership held;
+    auto room = *held.devices[1]->stream(0).make(dtype::f32, {100}); // all but that of the copy
+    auto refused = held.ask<wire::OptimizerInUse>(make_use_optimizer({"adam", {}}, true));
+    CHECK(refused.error().code == errc::resource);
+    room = {};
+    const std::vector<msg<wire::PushGradient>> pushes{
+      make_push_gradient({}, filled(dtype::f32, {4}, 1))};
+    CHECK(held.ask<wire::UpdateApplied>(make_apply_update(0, 1, pushes)).has_come());
     for (size_t i : {0U, 1U})
       CHECK(held.copy_on(i) == std::vector<float>(4, 4));
   }

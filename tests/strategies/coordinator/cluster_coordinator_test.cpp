@@ -82,6 +82,18 @@ task<int> read_at(closure_context& context, gate& at, variable any) {
   co_return 0;
 }
 
+// A function that applies a gradient of -1 to the counter.
+auto make_step(team& of, const std::string& name, const update_rule& rule,
+               optimizer_options options = {}) {
+  optimizer with{rule, options};
+  return of.coordinator.make_function(
+    name, [with, counter = of.counter](closure_context& context) -> task<void> {
+      std::vector<gradient_and_variable> gradients{{scalar(-1), counter}};
+      auto applying = with.apply_gradients(context, gradients);
+      co_await applying;
+    });
+}
+
 // A line without the worker's number, which depends on the order in which workers come.
 std::string without_worker(std::string line) {
   auto begin = line.find("worker ");
@@ -701,28 +713,29 @@ TEST_SUITE("strategies/coordinator/cluster_coordinator") {
 
   TEST_CASE("an optimizer applies each function's gradients by themselves") {
     team one{2};
-    optimizer momentum{rules::momentum{.learning_rate = 1, .decay = 0.5}};
-    auto function = one.coordinator.make_function(
-      "step", [momentum, counter = one.counter](closure_context& context) -> task<void> {
-        std::vector<gradient_and_variable> gradients{{scalar(-1), counter}};
-        auto applying = momentum.apply_gradients(context, gradients);
-        co_await applying;
-      });
+    auto function = make_step(one, "step", rules::momentum{.learning_rate = 1, .decay = 0.5});
     for (int i = 0; i < 3; ++i)
       static_cast<void>(one.coordinator.schedule(function));
     one.coordinator.join();
     CHECK(one.count() == 1 + 1.5 + 1.75); // both workers share the slot
   }
 
+  TEST_CASE("optimizers of several workers take turns on a variable, each by its rule") {
+    for (uint64_t seed = 1; seed <= 20; ++seed) {
+      CAPTURE(seed);
+      team one{3, world::virtual_time({.seed = seed})};
+      auto slow = make_step(one, "slow", rules::sgd{.learning_rate = 1});
+      auto fast = make_step(one, "fast", rules::momentum{.learning_rate = 100, .decay = 0});
+      for (int i = 0; i < 20; ++i)
+        static_cast<void>(one.coordinator.schedule(i % 2 == 0 ? slow : fast));
+      one.coordinator.join();
+      CHECK(one.count() == 1010);
+    }
+  }
+
   TEST_CASE("a clip by the norm of all gradients is refused") {
     team one{1};
-    optimizer clipped{rules::sgd{.learning_rate = 1}, {.clip_global_norm = 1}};
-    auto function = one.coordinator.make_function(
-      "step", [clipped, counter = one.counter](closure_context& context) -> task<void> {
-        std::vector<gradient_and_variable> gradients{{scalar(-1), counter}};
-        auto applying = clipped.apply_gradients(context, gradients);
-        co_await applying;
-      });
+    auto function = make_step(one, "step", rules::sgd{}, {.clip_global_norm = 1});
     static_cast<void>(one.coordinator.schedule(function));
     CHECK(refusal_of([&] { one.coordinator.join(); }).code == errc::unimplemented);
   }

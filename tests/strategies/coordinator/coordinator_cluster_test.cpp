@@ -4,6 +4,7 @@
 #include "actors/net/cluster_placement.hpp"
 #include "strategies/coordinator/cluster_coordinator.hpp"
 #include "strategies/jobs/checkpoint.hpp"
+#include "strategies/optimizers/optimizer.hpp"
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/small_arrays.hpp"
@@ -53,6 +54,7 @@ struct process {
     : membership(cluster.join(world.system(), node)), placement(layout, *membership, 20s),
       strategy(world, {.replicas = layout.replica_count(), .placement = &placement}),
       counter(strategy.make_variable("counter", scalar(0))),
+      own(rules::sgd{.learning_rate = static_cast<double>(node)}),
       coordinator(strategy, std::move(options)),
       data(coordinator.create_per_worker_dataset(
         dataset::from_tensor_slices({array({4}, {1, 2, 3, 4})}))),
@@ -67,11 +69,15 @@ struct process {
       use(coordinator.make_function("use",
                                     [](closure_context&, node_index& made_by) { return made_by; })),
       take(coordinator.make_function(
-        "take", [this, node, &at](closure_context& context, std::vector<int> mine) -> task<int> {
+        "take",
+        [this, node, &at](closure_context& context, std::vector<int> mine) -> task<int> {
           auto waiting = wait_at(context, at, node, counter);
           co_await waiting;
           co_return mine.at(1);
-        })) {}
+        })),
+      train(coordinator.make_function("train", [this, node, &at](closure_context& context) {
+        return train_at(context, at, node, counter, own);
+      })) {}
 
   static std::function<task<double>(closure_context&, double)> counting(variable counter) {
     return [counter](closure_context& context, double by) -> task<double> {
@@ -103,6 +109,17 @@ struct process {
     co_return node;
   }
 
+  // Applies a gradient of -1, and waits: the next call goes to another process.
+  static task<node_index> train_at(closure_context& context, gate& at, node_index node,
+                                   variable counter, optimizer with) {
+    std::vector<gradient_and_variable> gradients{{scalar(-1), counter}};
+    auto applying = with.apply_gradients(context, gradients);
+    co_await applying;
+    auto waiting = wait_at(context, at, node, counter);
+    co_await waiting;
+    co_return node;
+  }
+
   /// An input that takes as long to make as the gate is closed. It holds a thread meanwhile.
   static node_index made_at(gate& at, node_index node) {
     at.come(node);
@@ -116,6 +133,7 @@ struct process {
   cluster_placement placement;
   parameter_server_strategy strategy;
   variable counter;
+  optimizer own; ///< Its learning rate is the number of its node.
   cluster_coordinator coordinator;
   per_worker_dataset data;
   coordinated_function<double, double> count;
@@ -124,6 +142,7 @@ struct process {
   per_worker_resource<node_index> input;
   coordinated_function<node_index, node_index&> use;
   coordinated_function<int, std::vector<int>> take;
+  coordinated_function<node_index> train;
 };
 
 /// The processes of a job that serve, each a thread; the one that leads is the test's.
@@ -269,6 +288,22 @@ TEST_SUITE("strategies/coordinator/coordinator_cluster") {
     }
     for (auto node : {ps, second})
       CHECK(of.end_of(node) == error{});
+  }
+
+  TEST_CASE("optimizers of several processes take turns on a variable, each by its rule") {
+    job of{two_workers};
+    of.start_all();
+    auto chief = of.lead();
+    for (int round = 1; round <= 3; ++round) {
+      of.open.is_open = false;
+      of.open.waiting.clear();
+      for (int i = 0; i < 2; ++i)
+        static_cast<void>(chief.coordinator.schedule(chief.train));
+      of.open.await(2);
+      of.open.is_open = true;
+      chief.coordinator.join();
+      CHECK(numbers_of(chief.strategy.read(chief.counter)) == numbers{3.0 * round});
+    }
   }
 
   TEST_CASE("a process that is called chief only coordinates") {

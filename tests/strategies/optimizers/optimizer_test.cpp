@@ -246,6 +246,30 @@ TEST_SUITE("strategies/optimizers/optimizer") {
     CHECK(first_of(strategy.read(weights)) == -3.75F); // 1.5, then 0.75 + 1.5
   }
 
+  TEST_CASE("an optimizer that the owner of one variable refuses leaves all to the one before") {
+    auto world = world::virtual_time();
+    mirrored_strategy strategy{world, {cpu_devices(2)}};
+    auto weights = strategy.make_variable("w", zeros({2}));
+    auto total = strategy.make_variable("total", zeros({2}),
+                                        {.synchronization = variable_synchronization::on_read,
+                                         .aggregation = variable_aggregation::sum});
+    optimizer momentum{rules::momentum{.learning_rate = 1, .decay = 0.5}, {reduce_op::mean}};
+    optimizer averaging{update_plan{.rule = rules::sgd{}, .average = moving_average{}}};
+    apply_own(strategy, momentum, weights);
+    for (int i = 0; i < 2; ++i)
+      CHECK(refusal_of([&] {
+              strategy.run([=](replica_context& context) -> task<void> {
+                std::vector<gradient_and_variable> both{{filled_with(1), weights},
+                                                        {filled_with(1), total}};
+                auto applying = averaging.apply_gradients(context, both);
+                co_await applying;
+              });
+            }).code
+            == errc::unimplemented);
+    apply_own(strategy, momentum, weights);
+    CHECK(first_of(strategy.read(weights)) == -3.75F); // 1.5, then 0.75 + 1.5
+  }
+
   TEST_CASE("a variable of integers is refused each time with the same line") {
     auto world = world::virtual_time();
     mirrored_strategy strategy{world, {cpu_devices(2)}};
