@@ -21,6 +21,7 @@
 #include <mutex>
 #include <optional>
 #include <unordered_set>
+#include <utility>
 
 namespace troupe {
 
@@ -50,6 +51,8 @@ void check_extents(const variable& variable, const shape& gradient) {
                   variable.name(), to_string(gradient), to_string(variable.extents()));
 }
 
+// Numbers in the dtype of their variable. Narrower ones on a device stay as they are: only actors
+// ask devices.
 tensor widened(const variable& variable, const tensor& values) {
   check_row_major(values);
   if (values.type() == variable.type()) return values.contiguous();
@@ -57,8 +60,7 @@ tensor widened(const variable& variable, const tensor& values) {
     throw_failure(errc::type_mismatch,
                   "a gradient of variable '{}' is {}, which does not widen to {}", variable.name(),
                   to_string(values.type()), to_string(variable.type()));
-  check_on_host(values);
-  return cast(values, variable.type());
+  return is_on_device(values) ? values : cast(values, variable.type());
 }
 
 // The array that the rows of a gradient are rows of.
@@ -92,7 +94,7 @@ tensor array_of_rows(const variable& variable, const indexed_slices& slices) {
   return array;
 }
 
-// A gradient as an array in the dtype of its variable.
+// A gradient as an array, `widened`.
 tensor array_of(const variable& variable, const gradient& gradient) {
   if (const auto* rows = std::get_if<indexed_slices>(&gradient))
     return array_of_rows(variable, *rows);
@@ -198,6 +200,17 @@ struct gradient_buckets::shared_state {
     if (!have_met && std::ranges::any_of(buckets[left], [&](size_t i) { return has_devices(i); }))
       return std::nullopt;
     return left++;
+  }
+
+  // The gradients that are to be widened, but lie on devices; with their variables, by index.
+  [[nodiscard]] std::vector<std::pair<size_t, tensor*>> narrow_ones() {
+    std::lock_guard guard{mutex};
+    std::vector<std::pair<size_t, tensor*>> found;
+    for (size_t i = 0; i < variables.size(); ++i)
+      for (auto& gradient : gradients[i])
+        if (is_on_device(*gradient) && gradient->type() != variables[i].type())
+          found.emplace_back(i, &*gradient);
+    return found;
   }
 
   /// The gradients that have not left when all replicas have met.
@@ -383,9 +396,14 @@ void gradient_buckets::shared_state::leave(const std::shared_ptr<shared_state>& 
 
 task<void> gradient_buckets::shared_state::leave_devices(std::shared_ptr<shared_state> state,
                                                          cross_replica_context& context) {
+  auto narrow = state->narrow_ones();
+  auto bringing_narrow
+    = context.bring_to_host(mapped(narrow, [](auto& one) { return one.second; }));
+  co_await bringing_narrow;
+  for (auto& [index, gradient] : narrow)
+    *gradient = widened(state->variables[index], *gradient);
   auto rest = state->rest();
-  if (!rest.is_on_devices) co_return;
-  if (state->group() != nullptr) {
+  if (state->group() != nullptr || !rest.is_on_devices) {
     auto bringing = context.bring_to_host(std::move(rest.for_the_host));
     co_await bringing;
     leave(state, true);

@@ -33,7 +33,8 @@ namespace troupe {
 /// Where a tape computes the gradients, `optimizer.minimize(context, loss, buckets)` does all this.
 /// Gradients that lie on devices leave when all replicas have come to `reduced`. If devices add
 /// between processes, they are added there. Their sums stay where their variables lie; where each
-/// device has one, a replica is given the sum on its own device.
+/// device has one, a replica is given the sum on its own device. Gradients of a narrower dtype than
+/// their variable's are widened first, on the host.
 /// Between `begin` and `reduced` a replica makes no other call that other processes take part in.
 /// After a run that has failed, make new buckets.
 ///

@@ -5,6 +5,7 @@
 
 #include "actors/training/optimizer_settings.hpp"
 #include "actors/world/compute_device.hpp"
+#include "kernels/math/cast.hpp"
 #include "messages/errors/failure.hpp"
 #include "strategies/contexts/gradient_buckets.hpp"
 #include "strategies/jobs/checkpoint_saver_hook.hpp"
@@ -194,6 +195,25 @@ private:
 /// How gradients are given.
 enum class giving : uint8_t { all_at_once, in_buckets };
 
+/// Applies gradients that are the last of their step.
+[[nodiscard]] inline task<void> apply_by(replica_context& context, giving how, optimizer by,
+                                         gradient_buckets buckets,
+                                         std::vector<gradient_and_variable> gradients) {
+  if (how == giving::all_at_once) {
+    auto applying = by.apply_gradients(context, std::move(gradients));
+    co_await applying;
+    co_return;
+  }
+  auto marker = buckets.begin(context);
+  for (const auto& [gradient, of] : gradients)
+    marker.ready(of, gradient);
+  gradients.clear();
+  auto reducing = buckets.reduced(context);
+  auto sums = co_await reducing;
+  auto applying = by.apply_reduced_gradients(context, std::move(sums));
+  co_await applying;
+}
+
 /// Trains all but the variable that gets rows of some replicas and arrays of others, which
 /// processes cannot add; in buckets, those that get arrays.
 [[nodiscard]] inline placed_outcome trained_placed(strategy& in, giving how) {
@@ -208,21 +228,29 @@ enum class giving : uint8_t { all_at_once, in_buckets };
       auto gradients = co_await computing;
       std::erase_if(gradients,
                     [&](const auto& one) { return std::ranges::count(given, one.variable) == 0; });
-      if (how == giving::all_at_once) {
-        auto applying = by.apply_gradients(context, std::move(gradients));
-        co_await applying;
-        co_return;
-      }
-      auto marker = buckets.begin(context);
-      for (const auto& [gradient, of] : gradients)
-        marker.ready(of, gradient);
-      gradients.clear();
-      auto reducing = buckets.reduced(context);
-      auto sums = co_await reducing;
-      auto applying = by.apply_reduced_gradients(context, std::move(sums));
+      auto applying = apply_by(context, how, by, buckets, std::move(gradients));
       co_await applying;
     });
   return outcome_of(in, given);
+}
+
+/// The sum of 16-bit gradients that replicas leave where they compute: as many as there are, and
+/// 2047, though f16 has no such number.
+[[nodiscard]] inline float sum_of_narrow_gradients(strategy& of, giving how) {
+  auto weights = of.make_variable("w", zeros({1}));
+  const optimizer sgd{rules::sgd{.learning_rate = 1}};
+  const gradient_buckets buckets{of, {weights}};
+  of.run([=](replica_context& context) -> task<void> {
+    auto own = context.replica_id_in_sync_group() == 0 ? 2048 : 1;
+    auto here = cast(filled(dtype::f32, {1}, own), dtype::f16);
+    auto work
+      = [here](std::stop_token, compute_stream& on) { return value_or_throw(on.to_device(here)); };
+    auto computing = context.compute(std::move(work));
+    auto gradient = co_await computing;
+    auto applying = apply_by(context, how, sgd, buckets, {{gradient, weights}});
+    co_await applying;
+  });
+  return -of.read(weights).values<float>()[0];
 }
 
 /// Training by a gradient that is the variable itself, left where a replica computes.
@@ -238,15 +266,7 @@ struct resident_training {
       auto computing = context.compute(std::move(work));
       auto gradient = co_await computing;
       values.clear();
-      if (how == giving::all_at_once) {
-        auto applying = by.apply_gradients(context, gradient, weights);
-        co_await applying;
-        co_return;
-      }
-      buckets.begin(context).ready(weights, gradient);
-      auto reducing = buckets.reduced(context);
-      auto sums = co_await reducing;
-      auto applying = by.apply_reduced_gradients(context, std::move(sums));
+      auto applying = apply_by(context, how, by, buckets, {{gradient, weights}});
       co_await applying;
     });
   }

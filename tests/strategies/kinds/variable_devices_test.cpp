@@ -2,7 +2,6 @@
 // Goal: variables that lie on a device are trained to the bits of those in the host's memory, and
 // cross the bus for readers elsewhere only. Method: the same small jobs on a part
 // of the processor that plays a GPU, in virtual time, with bytes counted; refusals.
-#include "kernels/math/cast.hpp"
 #include "messages/mapped.hpp"
 #include "strategies/contexts/strategy_extended.hpp"
 #include "strategies/contexts/variable_bundles.hpp"
@@ -426,27 +425,15 @@ TEST_SUITE("strategies/kinds/variable_devices") {
   }
 
   TEST_CASE("gradients of a narrower dtype on a GPU are added in that of their variable") {
-    for (auto are_variables_there : {false, true}) {
-      auto world = world::virtual_time();
-      mirrored_options options{
-        .devices = cpu_devices(3), .compute_devices = {played_gpu(3)}, .gpus = gpus_by_name()};
-      if (are_variables_there) options.variable_devices = {played_gpu(1)};
-      mirrored_strategy strategy{world, options};
-      auto weights = strategy.make_variable("w", zeros({1}));
-      optimizer sgd{rules::sgd{.learning_rate = 1}};
-      strategy.run([=](replica_context& context) -> task<void> {
-        auto own = context.replica_id_in_sync_group() == 0 ? 2048 : 1; // f16 has no 2049
-        auto here = cast(filled(dtype::f32, {1}, own), dtype::f16);
-        auto work = [here](std::stop_token, compute_stream& on) {
-          return value_or_throw(on.to_device(here));
-        };
-        auto computing = context.compute(std::move(work));
-        auto gradient = co_await computing;
-        auto applying = sgd.apply_gradients(context, gradient, weights);
-        co_await applying;
-      });
-      CHECK(strategy.read(weights).values<float>()[0] == -2050);
-    }
+    for (auto how : {giving::all_at_once, giving::in_buckets})
+      for (auto are_variables_there : {false, true}) {
+        auto world = world::virtual_time();
+        mirrored_options options{
+          .devices = cpu_devices(3), .compute_devices = {played_gpu(3)}, .gpus = gpus_by_name()};
+        if (are_variables_there) options.variable_devices = {played_gpu(1)};
+        mirrored_strategy strategy{world, options};
+        CHECK(sum_of_narrow_gradients(strategy, how) == 2050);
+      }
   }
 
   TEST_CASE("a variable that is synchronised on read lies in the host's memory") {

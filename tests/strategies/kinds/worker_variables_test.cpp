@@ -94,6 +94,16 @@ TEST_SUITE("strategies/kinds/worker_variables") {
     }
   }
 
+  TEST_CASE("gradients of a narrower dtype on GPUs are added in that of their variable") {
+    for (auto how : {giving::all_at_once, giving::in_buckets})
+      for (auto holding : {0, 1, 2})
+        for (const auto& library :
+             {std::shared_ptr<cpu_collectives>{}, std::make_shared<cpu_collectives>()})
+          run_in_processes(library, holding, [&](strategy& in, uint32_t, const worker_devices&) {
+            CHECK(sum_of_narrow_gradients(in, how) == 2051);
+          });
+  }
+
   TEST_CASE("gradients that devices add between processes cross no bus") {
     for (auto holding : {1, 2})
       run_in_processes(std::make_shared<cpu_collectives>(), holding,
