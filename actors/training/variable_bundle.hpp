@@ -5,7 +5,7 @@
 
 #include "actors/interfaces/interfaces.hpp"
 #include "actors/observing/observed.hpp"
-#include "actors/training/variable_owner.hpp"
+#include "actors/training/owned_variable.hpp"
 #include "actors/world/device_end.hpp"
 #include "actors/world/world.hpp"
 

@@ -59,9 +59,9 @@ void stamp(msg<Reply>& answer, job_time now, job_time took) {
 void on_down(variable_owner_state& state, const caf::down_msg& down) {
   auto is_gone = [&down](const auto& actor) { return down.source == actor.address(); };
   if (std::ranges::any_of(state.config.places, is_gone, &processor::device))
-    state.end.come(down.reason);
+    state.devices.end.come(down.reason);
   else
-    std::erase_if(state.bundles, is_gone);
+    std::erase_if(state.devices.bundles, is_gone);
 }
 
 template <class Message, class... Others>
@@ -160,11 +160,11 @@ void deliver_if_done(variable_owner_state& state, pending_request<Reply>& pendin
   if (pending.is_question && refused != pending.answers.end())
     return deliver(pending.promise, std::move(*refused));
   if (auto difference = difference_in(state.config, pending))
-    state.torn = difference;
+    state.devices.torn = difference;
   else if (std::is_same_v<Message, wire::RestoreState> && pending.answers.front())
-    state.torn.reset();
-  if (state.torn)
-    pending.promise.deliver(to_caf(*state.torn));
+    state.devices.torn.reset();
+  if (state.devices.torn)
+    pending.promise.deliver(to_caf(*state.devices.torn));
   else
     deliver(pending.promise, std::move(pending.answers.front()));
 }
@@ -178,8 +178,8 @@ caf::result<msg<Reply>>
 ask_device(variable_owner_pointer self, const msg<Message>& request,
            expected<msg<Reply>> (owned_variable::*handle)(const msg<Message>&)) {
   const auto& config = self->state.config;
-  if (self->state.torn && !std::is_same_v<Message, wire::RestoreState>)
-    return to_caf(*self->state.torn);
+  if (self->state.devices.torn && !std::is_same_v<Message, wire::RestoreState>)
+    return to_caf(*self->state.devices.torn);
   auto pending = std::make_shared<pending_request<Reply>>();
   pending->promise = self->make_response_promise<msg<Reply>>();
   pending->places = places_for(config, request);
@@ -194,23 +194,23 @@ ask_device(variable_owner_pointer self, const msg<Message>& request,
       .launch = [variable = self->state.at(pending->places[i]), request, handle, pending,
                  i](compute_stream&) { pending->answers[i] = (variable.get()->*handle)(request); },
       .is_answered_when_queued = stays_there(request, place.owned->where())};
-    ++self->state.at_device;
+    ++self->state.devices.requests;
     self
       ->request(place.device, caf::infinite, std::move(work)) // it has a deadline of its own
       .then(
         [self, pending, i](const device_work_done& done) {
-          --self->state.at_device;
+          --self->state.devices.requests;
           auto& answer = pending->answers[i];
           if (done.thrown) answer = tl::unexpected<error>(reason_of(done.thrown));
           if (answer) stamp(*answer, self->state.config.world->now(), done.elapsed);
           if (!is_read<Message>)
-            for (const auto& bundle : self->state.bundles)
+            for (const auto& bundle : self->state.devices.bundles)
               self->send(bundle, bundle_changed{});
           deliver_if_done<Message>(self->state, *pending);
         },
         [self, pending, i](const caf::error& failure) {
-          --self->state.at_device;
-          self->state.end.explain(failure, [self, pending, i](const caf::error& why) {
+          --self->state.devices.requests;
+          self->state.devices.end.explain(failure, [self, pending, i](const caf::error& why) {
             pending->answers[i] = tl::unexpected<error>(from_caf(why));
             deliver_if_done<Message>(self->state, *pending);
           });
@@ -234,10 +234,10 @@ caf::result<msg<Reply>> answer(variable_owner_pointer self, const msg<Message>& 
     return tl::unexpected<error>(not_holder(self->state));
   };
   auto is_certain = state.now_in != owner_phase::unsure;
-  if (is_certain && state.changes.last_numbered() == nullptr) return to_result(read_now());
+  if (is_certain && state.mirror.changes.last_numbered() == nullptr) return to_result(read_now());
   auto promise = self->make_response_promise<msg<Reply>>();
   auto answer_now = [self, promise, read_now] {
-    deliver_after(self->state.changes.last_numbered(), promise, read_now());
+    deliver_after(self->state.mirror.changes.last_numbered(), promise, read_now());
   };
   if (is_certain)
     answer_now();
@@ -251,8 +251,8 @@ caf::result<msg<Reply>> answer(variable_owner_pointer self, const msg<Message>& 
 caf::result<msg<wire::VariableSnapshot>> read(variable_owner_pointer self,
                                               const msg<wire::ReadVariable>& request) {
   const auto& state = self->state;
-  if (!state.config.places.empty() && state.at_device == 0 && !state.end.has_come()
-      && state.bundles.empty() && !state.torn)
+  if (!state.config.places.empty() && state.devices.requests == 0 && !state.devices.end.has_come()
+      && state.devices.bundles.empty() && !state.devices.torn)
     if (auto there = state.at(places_for(state.config, request).front())->read_there(request))
       return *there;
   return answer(self, request, &owned_variable::read);
@@ -261,15 +261,15 @@ caf::result<msg<wire::VariableSnapshot>> read(variable_owner_pointer self,
 // ---- telling the mirror ----
 
 void go_on_alone(variable_owner_state& state) {
-  state.mirror = nullptr;
+  state.mirror.handle = nullptr;
   state.become_certain();
-  state.changes.settle_all();
+  state.mirror.changes.settle_all();
 }
 
 // Another holds the variable: later changes here are not part of it.
 void step_down(variable_owner_state& state) {
   state.enter(owner_phase::deposed);
-  state.changes.settle_all(error{errc::unavailable, taken_over.message});
+  state.mirror.changes.settle_all(error{errc::unavailable, taken_over.message});
 }
 
 // The mirror that an owner tells of changes. An answer is late if the owner has another mirror by
@@ -279,10 +279,10 @@ struct mirror_session {
   uint64_t telling;
 
   explicit mirror_session(const variable_owner_state& state)
-    : mirror(state.mirror), telling(state.telling) {}
+    : mirror(state.mirror.handle), telling(state.mirror.telling) {}
 
   [[nodiscard]] bool is_late(const variable_owner_state& state) const {
-    return mirror != state.mirror || telling != state.telling;
+    return mirror != state.mirror.handle || telling != state.mirror.telling;
   }
 };
 
@@ -290,7 +290,7 @@ struct mirror_session {
 // directory decides whether this owner goes on alone.
 void miss_mirror(variable_owner_pointer self, const mirror_session& session) {
   const auto& config = self->state.config;
-  auto missed = make_miss_mirror(config.variable_index, self->state.mirror_number);
+  auto missed = make_miss_mirror(config.variable_index, self->state.mirror.number);
   self
     ->request(config.directory, caf::infinite, missed) // it answers, or the job is over
     .then(
@@ -311,7 +311,7 @@ void on_made(variable_owner_pointer self, const mirror_session& session,
   if (reason)
     return reason->code == taken_over.code ? step_down(state) : miss_mirror(self, session);
   state.become_certain();
-  state.changes.settle_first();
+  state.mirror.changes.settle_first();
 }
 
 template <class Reply, class Message>
@@ -325,14 +325,14 @@ void tell_mirror(variable_owner_pointer self, msg<Message> change,
         [self, session](const msg<Reply>&) { on_made(self, session, std::nullopt); },
         [self, session](const caf::error& reason) { on_made(self, session, from_caf(reason)); });
   };
-  self->state.changes.add({std::move(tell), std::move(settle), id});
+  self->state.mirror.changes.add({std::move(tell), std::move(settle), id});
 }
 
 // The answer to a change that was made here, when the mirror has made it, too.
 template <class Reply, class Message>
 caf::result<msg<Reply>> mirrored(variable_owner_pointer self, const msg<Message>& change,
                                  expected<msg<Reply>> answer, std::optional<request_id> id = {}) {
-  if (!answer || !self->state.mirror) return to_result(std::move(answer));
+  if (!answer || !self->state.mirror.handle) return to_result(std::move(answer));
   auto promise = self->make_response_promise<msg<Reply>>();
   tell_mirror<Reply>(
     self, change,
@@ -383,7 +383,8 @@ change_by(variable_owner_pointer self, const msg<Message>& request,
   auto answer = (state.variable.get()->*make)(request);
   if (known == nullptr) return mirrored(self, request, std::move(answer), id);
   auto promise = self->make_response_promise<msg<Reply>>();
-  deliver_after(shows_later_changes ? state.changes.last_numbered() : state.changes.find(*id),
+  deliver_after(shows_later_changes ? state.mirror.changes.last_numbered()
+                                    : state.mirror.changes.find(*id),
                 promise, std::move(answer));
   return promise;
 }
@@ -397,7 +398,7 @@ caf::result<msg<wire::UpdateApplied>> apply(variable_owner_pointer self,
   auto& variable = *self->state.variable;
   if (auto refused = refusal(self)) return to_caf(*refused);
   auto answer = variable.apply_once(update);
-  if (!self->state.mirror || !answer || !variable.closed() || update.reader().getHold())
+  if (!self->state.mirror.handle || !answer || !variable.closed() || update.reader().getHold())
     return mirrored(self, update, std::move(answer));
   auto outcome = variable.state_for_mirror();
   auto is_smaller = outcome.reader().totalSize().wordCount < update.reader().totalSize().wordCount;
@@ -419,10 +420,10 @@ caf::result<msg<wire::UpdateApplied>> repeat(variable_owner_pointer self,
 // that wait for a former mirror, which is gone, wait no more.
 void use(variable_owner_pointer self, const replicated_owner_actor& mirror, uint32_t number) {
   auto& state = self->state;
-  state.changes.settle_all();
-  ++state.telling;
-  state.mirror = mirror;
-  state.mirror_number = number;
+  state.mirror.changes.settle_all();
+  ++state.mirror.telling;
+  state.mirror.handle = mirror;
+  state.mirror.number = number;
   auto no_caller_waits = [](const std::optional<error>&) {};
   const auto& variable = *state.variable;
   if (!variable.optimizer().is_empty())
@@ -466,7 +467,7 @@ lent_variable lend(const variable_owner_state& state, device where) {
 }
 
 void use(variable_owner_pointer self, const bundle_actor& bundle) {
-  self->state.bundles.push_back(bundle);
+  self->state.devices.bundles.push_back(bundle);
   self->monitor(bundle);
 }
 
