@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The variable owner: holds a variable for all who read and change it, on devices or with a mirror.
+// The variable owner: holds a variable on devices, or on the host with a mirror, for its readers.
 #pragma once
 
 #include "actors/interfaces/interfaces.hpp"

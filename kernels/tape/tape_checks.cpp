@@ -3,6 +3,7 @@
 #include "kernels/tape/tape_checks.hpp"
 
 #include "kernels/math/dropout.hpp"
+#include "messages/errors/printable.hpp"
 
 #include <algorithm>
 #include <array>
@@ -230,7 +231,7 @@ expected<image_windows> check_max_pool(const tensor& input, int64_t window, wind
 
 expected<void> check_dropout(const tensor& input, double rate) {
   if (!(rate >= 0 && rate < 1))
-    return refuse("dropout", "the rate " + std::to_string(rate) + " is not within [0, 1)");
+    return refuse("dropout", "the rate " + printable(rate) + " is not within [0, 1)");
   if (input.element_count() > dropout_elements_max)
     return refuse("dropout", describe(input) + " has more than 2^34 elements");
   return {};

@@ -4,6 +4,7 @@
 
 #include "kernels/updates/rules/setting.hpp"
 #include "messages/errors/errc.hpp"
+#include "messages/errors/printable.hpp"
 
 #include <concepts>
 #include <cstddef>
@@ -106,7 +107,7 @@ public:
   void operator()(std::string_view name, const Member& member, setting_range range) {
     detail::for_each_number(member, [&](double value) {
       if (holds(range, value) || !line_.empty()) return;
-      line_.append(name).append(" is ").append(std::to_string(value));
+      line_.append(name).append(" is ").append(printable(value));
       line_.append(": it must be ").append(to_string(range));
     });
   }

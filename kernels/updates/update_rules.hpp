@@ -73,7 +73,9 @@ inline constexpr bool is_layer_wise_rule
 /// have their initial values.
 [[nodiscard]] update_rule at_update(update_rule rule, uint64_t update_number);
 
-/// Refuses settings that would turn every variable into NaN or move it away from the minimum.
+/// Refuses settings that would turn every variable into NaN or move it away from the minimum. An
+/// epsilon of 0, or one that f32 rounds to 0, is taken: then most rules that divide by the size of
+/// gradients turn an element into NaN if its own were all 0, as the originals do.
 /// Errors: invalid_argument; the line names the setting and its range.
 [[nodiscard]] expected<void> validate(const update_rule& rule);
 

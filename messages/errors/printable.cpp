@@ -3,6 +3,8 @@
 #include "messages/errors/printable.hpp"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cstddef>
 #include <utility>
 
@@ -56,6 +58,12 @@ std::string printable_line(std::string_view bytes) {
   std::ranges::replace_if(
     line, [&](char letter) { return blanks.find(letter) != std::string_view::npos; }, ' ');
   return printable(std::move(line));
+}
+
+std::string printable(double number) {
+  std::array<char, 32> digits{}; // of 24 at most
+  auto* end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+  return {digits.data(), end};
 }
 
 bool is_utf8(std::string_view text) {

@@ -16,6 +16,9 @@ namespace troupe {
 /// UTF-8.
 [[nodiscard]] std::string printable_line(std::string_view bytes);
 
+/// A number in the fewest digits that stand for no other one: "0.1", "1e-09".
+[[nodiscard]] std::string printable(double number);
+
 /// Whether all bytes of a text belong to UTF-8.
 [[nodiscard]] bool is_utf8(std::string_view text);
 

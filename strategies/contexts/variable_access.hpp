@@ -50,8 +50,8 @@ struct variable_operand : std::variant<double, tensor, distributed_value<tensor>
 /// Errors: all throw `failure`: type_mismatch if the operand is another dtype, rows where an array
 /// is needed or the other way round, or one for each replica where all copies need the same
 /// ("Expected value to be mirrored across replicas"); invalid_argument if shapes do not agree, or
-/// the variable's aggregation does not allow the call; unimplemented for a scatter into a variable
-/// that is synchronised on read.
+/// the variable's aggregation does not allow the call; out_of_range for a scatter into a row that
+/// the variable does not have; unimplemented for one into a variable that is synchronised on read.
 class variable_access {
 public:
   virtual ~variable_access() = default;

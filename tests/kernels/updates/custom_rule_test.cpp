@@ -165,7 +165,7 @@ TEST_SUITE("kernels/updates/custom_rule") {
   TEST_CASE("its settings have their ranges") {
     CHECK(validate(custom_rule(own_momentum{})));
     CHECK(validate(custom_rule(own_momentum{.decay = 1})).error().message
-          == "decay is 1.000000: it must be at least 0 and below 1");
+          == "decay is 1: it must be at least 0 and below 1");
     CHECK_FALSE(validate(custom_rule(own_momentum{.learning_rate = -1})));
   }
 

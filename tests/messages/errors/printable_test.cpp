@@ -4,6 +4,8 @@
 #include "messages/errors/printable.hpp"
 #include "tests/doctest.hpp"
 
+#include <limits>
+
 namespace printable_test {
 
 using namespace troupe;
@@ -27,6 +29,15 @@ TEST_SUITE("messages/errors/printable") {
           == "??2J");
     CHECK(printable_line({"a\0b", 3}) == "a?b");
     CHECK(printable_line("").empty());
+  }
+
+  TEST_CASE("a number is printed so that it is read as the same one") {
+    CHECK(printable(0.1) == "0.1");
+    CHECK(printable(1) == "1");
+    CHECK(printable(1.0000001) == "1.0000001");
+    CHECK(printable(-1e-9) == "-1e-09");
+    CHECK(printable(-std::numeric_limits<double>::max()) == "-1.7976931348623157e+308");
+    CHECK(printable(std::numeric_limits<double>::infinity()) == "inf");
   }
 
   TEST_CASE("a byte sequence is UTF-8 in its shortest form only") {
