@@ -57,7 +57,11 @@ void activity::begin(work_of_two_kinds work, std::coroutine_handle<> waiter) {
     caf::anon_send(self, perform(*world, ticket, work, stop));
   };
   submitting_for actor{self_->id()};
-  world_.submit(std::move(run));
+  try {
+    world_.submit(std::move(run));
+  } catch (...) {
+    self_->send(self_, work_done{computations_, {}, std::current_exception()});
+  }
 }
 
 // The device's actor keeps the deadline. An actor that is gone answers at once, and the reason of
@@ -144,7 +148,7 @@ void activity::on(const delay_over& over) {
 
 void activity::begin_offload(std::function<void()> work) {
   submitting_for actor{self_->id()};
-  world_.submit([work = std::move(work), self = caf::actor_cast<replica_actor>(self_)] {
+  auto run = [work = std::move(work), self = caf::actor_cast<replica_actor>(self_)] {
     wake done;
     try {
       work();
@@ -152,7 +156,12 @@ void activity::begin_offload(std::function<void()> work) {
       done.thrown = std::current_exception();
     }
     caf::anon_send(self, std::move(done));
-  });
+  };
+  try {
+    world_.submit(std::move(run));
+  } catch (...) {
+    self_->send(self_, wake{nullptr, std::current_exception()});
+  }
 }
 
 void activity::on(wake woken) {

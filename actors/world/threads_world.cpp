@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The threads world: CAF's scheduler with a queue of ours for messages, a oneTBB arena for
-// computing, the real clock.
+// computing, a thread for files, the real clock.
 #include "actors/interfaces/caf_compat.hpp"
 #include "actors/observing/observed.hpp"
 #include "actors/world/endless_work.hpp"
 #include "actors/world/sharing_policy.hpp"
 #include "actors/world/world.hpp"
+#include "messages/errors/throw_failure.hpp"
 
 #include <caf/actor_clock.hpp>
 #include <caf/actor_system.hpp>
@@ -18,12 +19,16 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdio>
+#include <deque>
 #include <list>
 #include <memory>
 #include <mutex>
+#include <stop_token>
+#include <system_error>
 #include <tbb/global_control.h>
 #include <tbb/task_arena.h>
 #include <thread>
+#include <vector>
 
 namespace troupe {
 
@@ -46,6 +51,65 @@ struct threads_config : observed_system_config {
   }
 };
 
+constexpr const char* limit_on_threads = "raise ulimit -u, or the container's limit on processes";
+
+unsigned computing_threads(const world_options& options) {
+  return options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
+}
+
+// The threads of a world: CAF's and oneTBB's for each thread that computes; CAF's clock and
+// printer; the thread for files.
+size_t all_threads(const world_options& options) {
+  return 2 * size_t{computing_threads(options)} + 3;
+}
+
+// Refuses a world for which not all threads can be made. CAF ends the process if it has made some
+// of its threads and cannot make the next one.
+void check_threads(size_t count) {
+  std::mutex hold;
+  std::vector<std::jthread> threads;
+  std::lock_guard all_are_there{hold}; // ends before the threads are joined
+  try {
+    while (threads.size() < count)
+      threads.emplace_back([&hold] { std::lock_guard wait{hold}; });
+  } catch (const std::system_error& refused) {
+    throw_failure(errc::resource,
+                  "only {} of the {} threads that this process needs can be made: {}; {}",
+                  threads.size(), count, refused.code().message(), limit_on_threads);
+  }
+}
+
+/// Runs what it is given, one piece after the other. oneTBB makes a thread when it is needed, and
+/// what it was given lies there for ever if it cannot make one; this one is there from the start.
+class file_thread {
+public:
+  void put(std::function<void()> work) {
+    {
+      std::lock_guard guard{mutex_};
+      waiting_.push_back(std::move(work));
+    }
+    called_.notify_one();
+  }
+
+private:
+  void run(const std::stop_token& stop) {
+    tbb::task_arena alone{1}; // what runs here takes no thread from those that compute
+    std::unique_lock lock{mutex_};
+    while (called_.wait(lock, stop, [this] { return !waiting_.empty(); })) {
+      auto work = std::move(waiting_.front());
+      waiting_.pop_front();
+      lock.unlock();
+      alone.execute(work);
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable_any called_;
+  std::deque<std::function<void()>> waiting_;
+  std::jthread thread_{[this](const std::stop_token& stop) { run(stop); }}; // last: uses the others
+};
+
 /// Work that was submitted and is not done.
 struct piece_of_work {
   std::function<void()> work;
@@ -63,13 +127,11 @@ thread_local piece_of_work* working_at = nullptr;
 class threads_world final : public world::implementation {
 public:
   explicit threads_world(const world_options& options)
-    : began_(clock::now()),
-      computing_threads_(options.threads > 0 ? options.threads
-                                             : std::max(1U, std::thread::hardware_concurrency())),
-      // oneTBB counts the caller among its threads; ours never computes. One more is for files.
-      parallelism_(tbb::global_control::max_allowed_parallelism, computing_threads_ + 2),
+    : began_(clock::now()), computing_threads_(computing_threads(options)),
+      // oneTBB counts the caller among its threads; ours never computes.
+      parallelism_(tbb::global_control::max_allowed_parallelism, computing_threads_ + 1),
       // No slot is reserved for a caller: only its own threads compute in this arena.
-      arena_(static_cast<int>(computing_threads_), 0), files_(1, 0),
+      arena_(static_cast<int>(computing_threads_), 0),
       config_(computing_threads_, options.observed ? &observatory : nullptr), system_(config_) {
     seed = options.seed;
   }
@@ -85,12 +147,26 @@ public:
 
   void set_clock(job_time time) override { began_ = began_.load() - (time - now()); }
 
+  // The arena keeps what it refuses, and may run it once it has a thread after all, perhaps when
+  // this world is gone: the first that takes the piece, a thread or this function, has it.
   void submit(std::function<void()> work) override {
-    enqueue(arena_, {.work = std::move(work), .actor = submitting_for::current()});
+    auto place = add({.work = std::move(work), .actor = submitting_for::current()});
+    auto is_taken = std::make_shared<std::atomic<bool>>(false);
+    try {
+      arena_.enqueue([this, place, is_taken] {
+        if (!is_taken->exchange(true)) run(place);
+      });
+    } catch (const std::exception& refused) {
+      if (is_taken->exchange(true)) return;
+      remove(place);
+      throw_failure(errc::resource, "no thread can be made to compute with: {}; {}", refused.what(),
+                    limit_on_threads);
+    }
   }
 
   void submit_io(std::function<void()> work) override {
-    enqueue(files_, {.work = std::move(work), .has_to_end = true});
+    auto place = add({.work = std::move(work), .has_to_end = true});
+    files_.put([this, place] { run(place); });
   }
 
   void call(std::function<void()> action) override { action(); }
@@ -140,20 +216,23 @@ public:
 
 private:
   using clock = std::chrono::steady_clock;
+  using place_of_work = std::list<piece_of_work>::iterator;
 
   // An arena does not wait for what it was given, and that refers to this world.
-  void enqueue(tbb::task_arena& where, piece_of_work piece) {
-    std::list<piece_of_work>::iterator place;
-    {
-      std::lock_guard guard{mutex_};
-      place = under_way_.insert(under_way_.end(), std::move(piece));
-    }
-    where.enqueue([this, place] {
-      perform(*place);
-      std::lock_guard guard{mutex_};
-      under_way_.erase(place);
-      done_.notify_all();
-    });
+  place_of_work add(piece_of_work piece) {
+    std::lock_guard guard{mutex_};
+    return under_way_.insert(under_way_.end(), std::move(piece));
+  }
+
+  void remove(place_of_work place) {
+    std::lock_guard guard{mutex_};
+    under_way_.erase(place);
+    done_.notify_all();
+  }
+
+  void run(place_of_work place) {
+    perform(*place);
+    remove(place);
   }
 
   // Returns only if the world is there; else nothing of the caller's may be there any more.
@@ -182,12 +261,12 @@ private:
   unsigned computing_threads_;
   tbb::global_control parallelism_;
   tbb::task_arena arena_;
-  tbb::task_arena files_; ///< A single thread, so that writes keep their order.
   std::mutex mutex_;
   std::condition_variable done_;
-  std::list<piece_of_work> under_way_; ///< In either arena.
+  std::list<piece_of_work> under_way_; ///< Computing, and work with files.
   bool is_abandoned_ = false;          ///< The world has ended without what is under way.
-  // Last: an actor may still be in `enqueue` when its work is done, so the arenas go after it.
+  file_thread files_;                  ///< A single thread, so that writes keep their order.
+  // Last: an actor may still be in `submit` when its work is done, so the threads go after it.
   threads_config config_;
   caf::actor_system system_;
 };
@@ -225,6 +304,7 @@ void end_world(std::unique_ptr<world::implementation>& ending) {
 }
 
 std::unique_ptr<world::implementation> make_threads_world(const world_options& options) {
+  check_threads(all_threads(options));
   return std::make_unique<threads_world>(options);
 }
 

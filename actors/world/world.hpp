@@ -44,7 +44,8 @@ struct world_options {
 /// Every actor must have ended before its world is destroyed.
 class world {
 public:
-  /// Real threads, real time, one machine.
+  /// Real threads, real time, one machine. Errors: throws `failure` with resource if not all of its
+  /// threads can be made.
   [[nodiscard]] static world threads(world_options options = {});
 
   /// One thread, virtual time: a seed is an interleaving, and runs again exactly.
@@ -78,7 +79,8 @@ public:
 
   /// Runs `work` off the actors' threads: in the threads world on the computing threads, so that
   /// messages are answered while gradients are computed; in the virtual world at once, in no time.
-  /// Thread: any. @pre `work` throws nothing.
+  /// Thread: any. @pre `work` throws nothing. Errors: throws `failure` with resource if there is no
+  /// thread yet to run it and none can be made; then it does not run.
   void submit(std::function<void()> work);
 
   /// Whether work is done when `submit` returns.

@@ -4,6 +4,7 @@
 #include "actors/training/token_queue.hpp"
 #include "actors/world/activity.hpp"
 #include "tests/actors/hosted_coroutine.hpp"
+#include "tests/actors/refusing_world.hpp"
 
 #include <future>
 #include <stdexcept>
@@ -181,6 +182,33 @@ TEST_SUITE("actors/world/activity") {
     REQUIRE(thrown);
     CHECK_THROWS_WITH_AS(std::rethrow_exception(thrown), "divided by zero", std::runtime_error);
     CHECK(stage.has_left());
+  }
+
+  TEST_CASE("work for which there is no thread has failed, and the next goes on") {
+    deterministic_world stage;
+    refusing_world refusing{stage.world};
+    outcomes seen;
+    std::string offload_failure;
+    auto body = [&](activity& activity) -> task<void> {
+      auto computing = compute_times(activity, 1, seen);
+      co_await computing;
+      auto offloading = activity.offload([] {});
+      try {
+        co_await offloading;
+      } catch (const failure& failed) {
+        offload_failure = failed.reason().message;
+      }
+      refusing.refuses = false;
+      auto going_on = compute_times(activity, 1, seen);
+      co_await going_on;
+    };
+    auto host = stage.spawn(replica, replica_config{.world = &refusing.world, .body = body});
+    stage.settle();
+    REQUIRE(seen.size() == 2);
+    CHECK_THROWS_WITH_AS(std::rethrow_exception(seen[0].thrown), "no thread", failure);
+    CHECK(offload_failure == "no thread");
+    CHECK_FALSE(seen[1].thrown);
+    caf::anon_send_exit(host, caf::exit_reason::kill);
   }
 
   TEST_CASE("a cancelled delay ends at once") {

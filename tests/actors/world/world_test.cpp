@@ -8,6 +8,7 @@
 #include "messages/training_message.hpp"
 #include "tests/actors/deterministic_world.hpp"
 
+#include <algorithm>
 #include <future>
 #include <memory>
 #include <stdexcept>
@@ -247,6 +248,17 @@ TEST_SUITE("actors/world/world") {
       auto done = saw.get_future();
       CHECK(world.run_until(done));
     }
+  }
+
+  TEST_CASE("work with files is done in its order, and a threads world ends when it is done") {
+    std::vector<int> done;
+    {
+      auto world = world::threads({.threads = 2});
+      for (int i = 0; i < 20; ++i)
+        world.submit_io([&done, i] { done.push_back(i); });
+    }
+    CHECK(done.size() == 20);
+    CHECK(std::ranges::is_sorted(done));
   }
 
   TEST_CASE("a call happens in a threads world") {
