@@ -3,6 +3,7 @@
 #include "actors/gpu/gpu.hpp"
 
 #include "actors/recording/seconds.hpp"
+#include "messages/errors/failure.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/exit_reason.hpp>
@@ -102,11 +103,18 @@ void launch_waiting(gpu_pointer self, uint32_t stream) {
   for (auto ticket : state.ledger.begin_waiting(stream))
     works.emplace_back(ticket, state.open.at(ticket).work);
   if (works.empty()) return;
-  state.launching += works.size();
-  state.config.world->submit([device = state.config.device, world = state.config.world,
-                              owner = caf::actor_cast<gpu_actor>(self), works = std::move(works)] {
-    launch_all(*device, *world, owner, works);
-  });
+  auto count = works.size();
+  auto run = [device = state.config.device, world = state.config.world,
+              owner = caf::actor_cast<gpu_actor>(self),
+              works = std::move(works)] { launch_all(*device, *world, owner, works); };
+  try {
+    state.config.world->submit(std::move(run));
+    state.launching += count;
+  } catch (...) {
+    auto reason = reason_of(std::current_exception());
+    give_up_device(state, {reason.code, fmt::format("{} is given up: {}",
+                                                    state.config.device->name(), reason.message)});
+  }
 }
 
 void plan_watch(gpu_pointer self) {
@@ -189,8 +197,8 @@ void on_launched(gpu_pointer self, const work_launched& launched) {
   state.launching -= launched.works.size();
   for (const auto& work : launched.works)
     state.ledger.launched(work.ticket);
-  if (is_lost(state)) return leave_if_done(self);
-  launch_waiting(self, launched.stream);
+  if (!is_lost(state)) launch_waiting(self, launched.stream);
+  if (state.lost) return leave_if_done(self);
   for (const auto& work : launched.works)
     answer_launched(state, work);
   leave_if_done(self);

@@ -6,6 +6,7 @@
 #include "actors/gpu/gpu.hpp"
 #include "actors/world/ask.hpp"
 #include "tests/actors/hosted_coroutine.hpp"
+#include "tests/actors/refusing_world.hpp"
 
 #include <future>
 #include <optional>
@@ -375,6 +376,19 @@ TEST_SUITE("actors/gpu/gpu") {
     for (int i = 0; i < 2; ++i)
       CHECK(reason_of_a_replica(stage)
             == error{errc::unavailable, "cpu:0 is lost: CUDA error 700"});
+  }
+
+  TEST_CASE("a gpu that has no thread to launch work with ends, and all askers hear why") {
+    staged_gpu stage;
+    refusing_world refusing{stage.world};
+    auto actor = stage.spawn(gpu, gpu_config{stage.device, 8s, &refusing.world});
+    for (int i = 0; i < 2; ++i) {
+      auto asked = stage.user.ask<device_work_done>(
+        actor, device_work{.purpose = "work", .launch = [](compute_stream&) {}});
+      stage.settle();
+      CHECK(asked.error()
+            == error{errc::resource, stage.device->name() + " is given up: no thread"});
+    }
   }
 
   TEST_CASE("a request to a gpu that was sent away hears that it is gone") {
