@@ -60,7 +60,14 @@ void checkpoint_saver_hook::after_snapshot(const job_snapshot& snapshot) {
     pending_ = snapshot;
     if (std::exchange(writes_, true)) return;
   }
-  world_->submit_io([this] { write_pending(); });
+  try {
+    world_->submit_io([this] { write_pending(); });
+  } catch (...) {
+    std::lock_guard guard{mutex_};
+    pending_.reset();
+    writes_ = false;
+    fail_at(snapshot.step, reason_of(std::current_exception()));
+  }
 }
 
 void checkpoint_saver_hook::write_pending() {
@@ -86,13 +93,16 @@ void checkpoint_saver_hook::write_pending() {
       });
       continue;
     }
-    failure_ = written.error();
-    tell(without_name(failure_->message, directory_.path_of(next->step)), [&] {
-      return fmt::format(
-        "no checkpoint of step {}, nor of those that follow until that changes: {}", next->step,
-        failure_->message);
-    });
+    fail_at(next->step, std::move(written.error()));
   }
+}
+
+void checkpoint_saver_hook::fail_at(uint64_t step, error reason) {
+  failure_ = std::move(reason);
+  tell(without_name(failure_->message, directory_.path_of(step)), [&] {
+    return fmt::format("no checkpoint of step {}, nor of those that follow until that changes: {}",
+                       step, failure_->message);
+  });
 }
 
 template <class Line>

@@ -52,6 +52,9 @@ private:
   void write_pending();
   [[nodiscard]] expected<void> write(const job_snapshot& snapshot);
 
+  /// The checkpoint of a step was not written. Thread: one that holds `mutex_`.
+  void fail_at(uint64_t step, error reason);
+
   /// Warns of trouble that the checkpoint before did not have. @param trouble Empty: there is none.
   template <class Line>
   void tell(std::string trouble, const Line& line);

@@ -2,6 +2,7 @@
 // Goal: checkpoints come when they are due, the newest stay, and what is wrong is said in one line.
 // Method: small jobs in folders of their own, damaged by hand.
 #include "strategies/jobs/checkpoint_saver_hook.hpp"
+#include "tests/actors/refusing_world.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/strategies/small_job.hpp"
 #include "tests/taken_output.hpp"
@@ -126,6 +127,29 @@ TEST_SUITE("strategies/jobs/checkpoint_saver_hook") {
     CHECK(seen.report.step == 3); // all the steps were made
     REQUIRE(warnings.size() == 1);
     CHECK(warnings[0].find("no checkpoint of step 2, ") == 0);
+  }
+
+  TEST_CASE("a world without a thread for files is as a disk that cannot be written") {
+    scratch_folder scratch;
+    std::vector<std::string> warnings;
+    checkpoint_saver_hook hook{
+      scratch.path(),
+      {.every_steps = 1, .on_warning = [&](const std::string& line) { warnings.push_back(line); }}};
+    auto world = world::virtual_time();
+    refusing_world refusing{world};
+    session_plan plan{.world = refusing.world};
+    hook.begin(plan);
+    hook.after_snapshot({.step = 2});
+    hook.after_snapshot({.step = 4});
+    CHECK(warnings
+          == std::vector<std::string>{
+            "no checkpoint of step 2, nor of those that follow until that changes: no thread"});
+    auto refused = [&] { return refusal_of([&] { hook.end({}); }); };
+    CHECK(refused() == error{errc::resource, "no thread"});
+    refusing.refuses = false;
+    hook.after_snapshot({.step = 6});
+    CHECK(refused().code == errc::none);
+    CHECK(steps_in(scratch.path()) == std::vector<uint64_t>{6});
   }
 
   TEST_CASE("a program that throws when it is warned goes on") {
