@@ -14,7 +14,8 @@
 namespace troupe {
 
 /// Something that runs a function elsewhere, such as
-/// `[&](auto work) { world.submit(std::move(work)); }`. It may also run it at once, or never.
+/// `[&](auto work) { world.submit(std::move(work)); }`. It may also run it at once, or never; one
+/// that throws counts as one that never runs it.
 using executor = std::function<void(std::function<void()>)>;
 
 /// Reads element `index` of pass `epoch` through a dataset; belongs to one iterator.

@@ -42,18 +42,29 @@ bool prefetcher::has_work() const {
 }
 
 // The task holds no share in us: when the iterator goes, what is still to come does nothing. An
-// executor may run it at once; then it leaves the next one to this loop, or tasks would nest.
+// executor may run it at once; then it leaves the next one to this loop, or tasks would nest. One
+// that throws is as one that is busy, and is asked again with the next element.
 void prefetcher::ask_for_more(std::unique_lock<std::mutex>& lock) {
   asks_again_ = true;
   if (std::exchange(is_asking_, true)) return;
   while (std::exchange(asks_again_, false)) {
     lock.unlock();
+    auto is_accepted = submit_task();
+    lock.lock();
+    if (!is_accepted) is_asked_ = false;
+  }
+  is_asking_ = false;
+}
+
+bool prefetcher::submit_task() {
+  try {
     elsewhere_([self = weak_from_this()] {
       if (auto alive = self.lock()) alive->read_one_ahead();
     });
-    lock.lock();
+    return true;
+  } catch (...) {
+    return false;
   }
-  is_asking_ = false;
 }
 
 void prefetcher::read_one_ahead() {

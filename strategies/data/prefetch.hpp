@@ -37,6 +37,7 @@ private:
   expected<element> read(std::unique_lock<std::mutex>& lock, place where);
   [[nodiscard]] bool has_work() const;
   void ask_for_more(std::unique_lock<std::mutex>& lock);
+  [[nodiscard]] bool submit_task();
   void read_one_ahead();
 
   const element_reader read_;

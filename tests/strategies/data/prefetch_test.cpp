@@ -88,6 +88,24 @@ TEST_SUITE("strategies/data/prefetch") {
           == line_of(range(9).batch(2)));
   }
 
+  TEST_CASE("an executor that throws is as one that is busy, and is asked again") {
+    int asked = 0;
+    hand_turned hand;
+    const executor refusing = [&](std::function<void()> task) {
+      if (++asked != 3) throw std::runtime_error{"no thread"};
+      hand.tasks.push_back(std::move(task));
+    };
+    int reads = 0;
+    auto iterator = counted(6, reads).prefetch(2, refusing).iterate();
+    CHECK(test::drain(iterator, 3) == std::vector<std::string>{"0", "1", "2"});
+    CHECK(asked == 3);
+    hand.turn(); // reads an element, and is refused the thread for the next
+    CHECK(reads == 4);
+    CHECK(asked == 4);
+    CHECK(test::drain(iterator) == std::vector<std::string>{"3", "4", "5"});
+    CHECK(reads == 6);
+  }
+
   TEST_CASE("drops what it has read when the iterator goes elsewhere") {
     hand_turned hand;
     const auto source = range(9).prefetch(4, hand.submit());
