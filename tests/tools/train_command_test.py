@@ -68,6 +68,20 @@ class Train(TextTest):
         return subprocess.run([TROUPE, "train", *SMALL, "--run-dir", "run", *options], cwd=self.folder, text=True,
                               capture_output=True, timeout=100, preexec_fn=limit)
 
+    @unittest.skipIf(os.geteuid(), "only root can be a user without processes")
+    def test_a_limit_on_threads_is_named_before_anything_is_made(self):
+        os.chmod(self.folder, 0o777)
+        limit = lambda: resource.setrlimit(resource.RLIMIT_NPROC, (4, 4))
+        try:
+            result = subprocess.run([TROUPE, "train", *SMALL, "--run-dir", "run"], cwd=self.folder, text=True, user=63106,
+                                    capture_output=True, timeout=100, preexec_fn=limit)
+        except PermissionError:
+            self.skipTest("the command lies where only root may look")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertRegex(result.stderr, r"only 2 of the \d+ threads that this process needs can be made: .*; raise ulimit -u, "
+                                        "or the container's limit on processes\n")
+        self.assertFalse((self.folder / "run").exists())
+
     def test_a_limit_on_file_sizes_is_a_full_disk(self):
         result = self.limited(4096, "--steps", "200", "--world", "virtual", "--checkpoint-every", "0")
         self.assertEqual(result.returncode, 0, result.stderr)
