@@ -22,8 +22,18 @@ first_difference(std::string_view left, std::string_view right);
 [[nodiscard]] std::optional<error> check_agreement(std::string_view name, std::string_view theirs,
                                                    std::string_view ours);
 
+/// A line of a difference as it is printed: "nothing there" for an empty one.
+[[nodiscard]] std::string_view line_or_nothing(std::string_view line);
+
+/// The mend of a difference between two lines: how to start all processes. Processes of one build
+/// have lines for the same options, so that another option, or none, is of another build.
+/// @param both "options and variables": the mend is the same ones, if the build is the same.
+[[nodiscard]] std::string mend_of(std::string_view left, std::string_view right,
+                                  std::string_view both);
+
 /// The refusal of a process with one other setting: failed_precondition, with both.
-/// @param name The process. @param theirs, ours Its setting ("seed = 7"), and the chief's.
+/// @param name The process. @param theirs, ours Its setting ("seed = 7"), and the chief's; empty:
+/// it has none.
 [[nodiscard]] error differing_setting(std::string_view name, std::string_view theirs,
                                       std::string_view ours);
 

@@ -52,9 +52,11 @@ void check_same_options(strategy& strategy, const std::string& agreement) {
     auto differs = first_difference(texts[rank], texts.front());
     if (!differs) continue;
     const auto& names = strategy.layout().group->names;
-    throw failure{{errc::failed_precondition,
-                   fmt::format("{} has {}, {} has {}; start all processes with the same options",
-                               names[rank], differs->first, names[0], differs->second)}};
+    throw failure{
+      {errc::failed_precondition,
+       fmt::format("{} has {}, {} has {}; start all processes {}", names[rank],
+                   line_or_nothing(differs->first), names[0], line_or_nothing(differs->second),
+                   mend_of(differs->first, differs->second, "options"))}};
   }
 }
 

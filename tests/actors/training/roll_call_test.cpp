@@ -275,6 +275,31 @@ TEST_SUITE("actors/training/roll_call") {
     CHECK(lines("\n\na", "\n\nb") == "a|b");
   }
 
+  TEST_CASE("an option that one process lacks is of another build, a variable is not") {
+    auto refusal = [](std::string_view theirs, std::string_view ours) {
+      return check_agreement("worker:1", theirs, ours)->message;
+    };
+    CHECK(
+      refusal("seed = 1\nledger-bytes = 8\n", "seed = 1\n")
+      == "worker:1 has ledger-bytes = 8, the chief's process nothing there; start all processes "
+         "of a job from the same build");
+    CHECK(
+      refusal("seed = 1\n", "ledger-bytes = 8\nseed = 1\n")
+      == "worker:1 has seed = 1, the chief's process ledger-bytes = 8; start all processes of a "
+         "job from the same build");
+    CHECK(refusal("variable 'w' = f32 [2]\n", "seed = 1\nvariable 'w' = f32 [2]\n")
+            .ends_with("from the same build"));
+    CHECK(refusal("seed = 1\n", "seed = 1\nvariable 'w' = f32 [2]\n")
+          == "worker:1 has nothing there, the chief's process variable 'w' = f32 [2]; start all "
+             "processes of a job with the same options and variables");
+    CHECK(refusal("variable 'v' = f32 [2]\n", "variable 'w' = f32 [2]\n")
+            .ends_with("with the same options and variables"));
+    CHECK(refusal("a text of 9 bytes\n", "a text of 8 bytes\n")
+            .ends_with("with the same options and variables"));
+    CHECK(refusal(short_agreement("seed = 1\n" + std::string(5000, 'x')), "seed = 1\nbatch = 8\n")
+            .ends_with("with the same options and variables"));
+  }
+
   TEST_CASE("a checksum tells of a difference at the end of a text that is too long to be sent") {
     std::string lines;
     while (lines.size() <= 5000)
