@@ -97,11 +97,10 @@ void print_what_if(const job_options& options, const run_folder_hook& run) {
 
 void draw(const std::filesystem::path& folder, const job_subject& subject, plots_of plots,
           bool is_wanted) {
-  auto written = write_plot_scripts(folder, subject.measure, subject.baselines);
-  auto drawn = written.and_then([&]() -> expected<void> {
-    if (!is_wanted) return fail(errc::cancelled, "the run was asked to stop");
-    return draw_plots(folder, plots);
-  });
+  if (auto written = write_plot_scripts(folder, subject.measure, subject.baselines); !written)
+    return print_if_possible(stdout, "no plots: {}\n", written.error().message);
+  auto drawn = is_wanted ? draw_plots(folder, plots)
+                         : expected<void>{fail(errc::cancelled, "the run was asked to stop")};
   if (drawn) {
     print_if_possible(
       stdout, "plots: {1}{0}/steps.svg; open {0}/timeline.json in https://ui.perfetto.dev\n",

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: the exit code says why a job has not begun. Method: reasons, with and without a cluster.
 #include "tests/doctest.hpp"
+#include "tests/taken_output.hpp"
 #include "tools/job/job_end.hpp"
+
+#include <cstdio>
 
 namespace job_end_test {
 
@@ -40,6 +43,24 @@ TEST_SUITE("tools/job/job_end") {
             == exit_code::bad_checkpoint);
     }
     CHECK(code_of(errc::unavailable, 2, exit_code::bad_checkpoint) == exit_code::no_cluster);
+  }
+
+  TEST_CASE("no command draws plots whose scripts could not be written") {
+    test::scratch_folder scratch;
+    auto said = [](const std::filesystem::path& folder) {
+      std::fflush(stdout);
+      test::taken_output output{STDOUT_FILENO};
+      draw(folder, {}, plots_of::steps, false);
+      std::fflush(stdout);
+      return output.said();
+    };
+    CHECK(said(scratch.path())
+          == "no plots: the run was asked to stop; to draw them type\n  cd "
+               + scratch.path().native() + " && gnuplot steps.gp\n");
+    auto line = said(scratch / "gone");
+    CHECK(line.starts_with("no plots: cannot "));
+    CHECK(line.find("gone/loss.gp") != std::string::npos);
+    CHECK(line.find("to draw them") == std::string::npos);
   }
 }
 
