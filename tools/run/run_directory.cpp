@@ -80,12 +80,15 @@ std::string dated_name(std::chrono::system_clock::time_point now, int attempt) {
   return attempt == 1 ? name : fmt::format("{}-{}", name, attempt);
 }
 
-// The option of a line of config.toml that is not UTF-8. If only the remark at the end of the line
-// is not, which says where the value comes from, the name of the option file is to blame.
-std::string_view option_of(std::string_view line) {
-  if (is_utf8(line.substr(0, line.rfind("  # ")))) return "config";
+// The part of a line of config.toml that is not UTF-8: its option, or the remark at its end. That
+// says which file the value comes from: of --config, or of the run that is resumed.
+std::string culprit_in(std::string_view line) {
+  constexpr std::string_view remark_begin = "  # ";
+  auto remark = line.rfind(remark_begin);
+  if (remark != std::string_view::npos && is_utf8(line.substr(0, remark)))
+    return printable_line(line.substr(remark + remark_begin.size()));
   if (line.starts_with("# ")) line.remove_prefix(2);
-  return line.substr(0, line.find(" = "));
+  return fmt::format("--{}", line.substr(0, line.find(" = ")));
 }
 
 } // namespace
@@ -96,9 +99,9 @@ expected<void> run_directory::check_config(std::string_view config) {
     config.remove_prefix(std::min(line.size() + 1, config.size()));
     if (is_utf8(line)) continue;
     return fail(errc::invalid_argument,
-                fmt::format("--{} is not UTF-8, in which config.toml is written: give the file or "
+                fmt::format("{} is not UTF-8, in which config.toml is written: give the file or "
                             "folder another name",
-                            option_of(line)));
+                            culprit_in(line)));
   }
   return {};
 }

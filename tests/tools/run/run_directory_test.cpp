@@ -147,9 +147,12 @@ TEST_SUITE("tools/run/run_directory") {
             == "--text is not UTF-8, in which config.toml is written: give the file or folder "
                "another name");
     }
-    const auto refused = run_directory::check_config("seed = 1    # \xff.toml:3\n");
+  }
+
+  TEST_CASE("names the file that an option comes from, if the name of that is not UTF-8") {
+    const auto refused = run_directory::check_config("seed = 1    # r\xff/config.toml:3\n");
     REQUIRE_FALSE(refused);
-    CHECK(refused.error().message.starts_with("--config is not UTF-8"));
+    CHECK(refused.error().message.starts_with("r?/config.toml:3 is not UTF-8"));
   }
 
   TEST_CASE("makes no folder for a configuration that cannot be read back") {
