@@ -60,7 +60,8 @@ std::string exit_codes_text() {
          "  4      a replica or node was lost that the job cannot go on without\n"
          "  5      stalled: a deadline passed without another step\n"
          "  6      a checkpoint is missing, damaged, or of another model\n"
-         "  128+n  stopped by signal n, cleanly: 130 for Ctrl-C, 143 for SIGTERM\n";
+         "  128+n  stopped by signal n, cleanly: 130 for Ctrl-C, 143 for SIGTERM,\n"
+         "         129 for SIGHUP, as of a terminal that was closed\n";
 }
 
 } // namespace troupe

@@ -2,6 +2,7 @@
 # Goal: `troupe train` does what its users see: files, figures, refusals, signals, exit codes.
 # Method: runs the command in empty folders, as a user would.  Usage: train_command_test.py PATH/TO/troupe
 import csv
+import fcntl
 import json
 import os
 import resource
@@ -9,6 +10,7 @@ import signal
 import struct
 import subprocess
 import sys
+import termios
 import unittest
 
 from own_folder import TEXT, TextTest
@@ -422,6 +424,27 @@ class Train(TextTest):
         process.stdout.close()
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(60), 128 + signal.SIGINT)
+        self.assertTrue((self.folder / "run" / "report.html").exists())
+        self.assertTrue(list((self.folder / "run" / "checkpoints").glob("checkpoint-*")))
+
+    def test_a_run_whose_terminal_is_closed_saves_its_step(self):
+        screen, terminal = os.openpty()
+
+        def own_terminal():
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
+            os.setsid()
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+        command = [TROUPE, "train", *SMALL, "--steps", "100000000", "--run-dir", "run"]
+        process = subprocess.Popen(command, cwd=self.folder, stdin=terminal, stdout=terminal, stderr=terminal,
+                                   preexec_fn=own_terminal)
+        self.addCleanup(process.kill)
+        os.close(terminal)
+        said = b""
+        while b"step " not in said:
+            said += os.read(screen, 4096)
+        os.close(screen)
+        self.assertEqual(process.wait(60), 128 + signal.SIGHUP)
         self.assertTrue((self.folder / "run" / "report.html").exists())
         self.assertTrue(list((self.folder / "run" / "checkpoints").glob("checkpoint-*")))
 

@@ -18,7 +18,7 @@ namespace {
 
 std::string signals_text() {
   return "\nSignals:\n"
-         + help_entry("SIGINT, SIGTERM",
+         + help_entry("SIGINT, SIGTERM, SIGHUP",
                       "end the run with the step under way; the second one at once")
          + help_entry(
            "SIGUSR1",

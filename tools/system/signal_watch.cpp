@@ -15,7 +15,7 @@ namespace troupe {
 
 namespace {
 
-constexpr std::array watched{SIGINT, SIGTERM, SIGUSR1};
+constexpr std::array watched{SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
 // A terminal and a launcher that passes signals on both send the same Ctrl-C.
 constexpr auto echo_time = std::chrono::milliseconds{500};
@@ -56,8 +56,11 @@ signal_watch::signal_watch() {
 
   ours.sa_handler = pass_on;
   ours.sa_flags = SA_RESTART;
-  for (size_t i = 0; i < watched.size(); ++i)
-    ::sigaction(watched[i], &ours, &former_[i]);
+  for (size_t i = 0; i < watched.size(); ++i) {
+    ::sigaction(watched[i], nullptr, &former_[i]);
+    auto is_kept = watched[i] == SIGHUP && former_[i].sa_handler == SIG_IGN; // as under nohup
+    if (!is_kept) ::sigaction(watched[i], &ours, nullptr);
+  }
 }
 
 signal_watch::~signal_watch() {

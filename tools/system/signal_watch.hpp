@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns Ctrl-C and SIGTERM into a stop token, and SIGUSR1 into a call.
+// Turns Ctrl-C, SIGTERM and SIGHUP into a stop token, and SIGUSR1 into a call.
 #pragma once
 
 #include <array>
@@ -23,6 +23,7 @@ void ignore_write_signals();
 /// A signal handler may do next to nothing, so it only writes the signal into a pipe; a thread
 /// waits at its other end: the first signal asks for a clean end, a later one ends the process at
 /// once. (Blocking the signals would not do: a library may have started threads before main.)
+/// SIGHUP stays ignored where it was, as under nohup.
 ///
 /// The destructor restores the handlers that the program had before, unless it has set others
 /// meanwhile. One at a time.
@@ -46,7 +47,7 @@ public:
 private:
   void watch();
 
-  std::array<struct sigaction, 3> former_{}; // of SIGINT, SIGTERM, SIGUSR1
+  std::array<struct sigaction, 4> former_{}; // of SIGINT, SIGTERM, SIGHUP, SIGUSR1
   std::stop_source source_;
   std::atomic<int> number_ = 0;
   std::mutex mutex_;

@@ -39,6 +39,25 @@ TEST_SUITE("tools/system/signal_watch") {
     std::signal(SIGTERM, second);
   }
 
+  TEST_CASE("SIGHUP asks for a clean end, unless it was ignored before") {
+    auto before = std::signal(SIGHUP, SIG_DFL);
+    {
+      signal_watch watch;
+      std::raise(SIGHUP);
+      while (!watch.token().stop_requested())
+        std::this_thread::yield();
+      CHECK(watch.signal_number() == SIGHUP);
+    }
+    std::signal(SIGHUP, SIG_IGN);
+    {
+      signal_watch watch;
+      auto is_ignored = std::signal(SIGHUP, SIG_IGN) == SIG_IGN;
+      CHECK(is_ignored);
+    }
+    auto is_ignored = std::signal(SIGHUP, before) == SIG_IGN;
+    CHECK(is_ignored);
+  }
+
   TEST_CASE("leaves SIGUSR1 ignored where the program has no handler of it") {
     auto before = std::signal(SIGUSR1, SIG_DFL);
     { signal_watch watch; }
