@@ -258,6 +258,14 @@ class Launch(FolderTest):
         self.assertIn("SIGPIPE", job.stderr.read())
         job.stderr.close()
 
+    def test_a_reader_that_goes_while_a_job_ends_kills_no_task(self):
+        job = self.begin("-n 1", "trap 'sleep 1; echo gone; sleep 1; exit 5' TERM; touch ready; while :; do sleep 0.02; done")
+        self.files("ready", 1)
+        job.stdout.close()
+        job.send_signal(signal.SIGTERM)
+        self.assertEqual(job.wait(60), 5)
+        job.stderr.close()
+
     # ---- output of other hosts ----
 
     def collector(self, options, script, **more):
@@ -515,9 +523,9 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'spare worker', '\\0' +
 
     def test_signals_are_passed_on(self):
         for number in [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT]:
-            name = number.name.removeprefix("SIG")
-            job = self.begin("-n 3", f"trap 'echo got {name}; exit 3' {name}; sleep 100 & touch {name}-$me; wait")
-            self.files(f"{name}-*", 3)
+            name = "TERM" if number == signal.SIGQUIT else number.name.removeprefix("SIG")
+            job = self.begin("-n 3", f"trap 'echo got {name}; exit 3' {name}; sleep 100 & touch {number.name}-$me; wait")
+            self.files(f"{number.name}-*", 3)
             job.send_signal(number)
             out, err = job.communicate(timeout=60)
             self.assertEqual(job.returncode, 3)

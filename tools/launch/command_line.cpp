@@ -153,7 +153,8 @@ std::string launch_environment() {
          + help_entry("OMP_NUM_THREADS", "the processors over the tasks, unless it is set")
          + "\nSignals:\n"
          + help_entry("SIGINT, SIGTERM, SIGHUP, SIGQUIT",
-                      "passed on to all tasks and what they have started; a second one kills them")
+                      "passed on to all tasks and what they have started, SIGQUIT as SIGTERM; a "
+                      "second one kills them")
          + help_entry("SIGUSR1, SIGUSR2", "passed on to all tasks")
          + "\nExit codes:\n"
            "  0      all tasks finished, but for those that the job could do without\n"

@@ -113,7 +113,8 @@ void launch_job::on_signal(int number) {
     // Processes that a task has started may have no handler, and would die of it.
     tasks_.signal_each(number);
   } else {
-    ask_to_end(number, number);
+    // SIGQUIT would have tasks dump their memory instead of saving their step.
+    ask_to_end(number, number == SIGQUIT ? SIGTERM : number);
   }
 }
 
@@ -121,7 +122,8 @@ void launch_job::ask_to_end(int number, int passed_on) {
   if (ending_.is_over()) return; // the last lines had no reader
   if (ending_.has_begun()) {
     if (outcome_.restarts()) outcome_.on_request(number, now());
-    return ending_.insist();
+    if (number != SIGPIPE) ending_.insist(); // no user asks again where a reader is gone
+    return;
   }
   outcome_.on_request(number, now());
   if (outcome_.tasks().running_count() > 0) terminal_.tell(ending_notice(outcome_));
