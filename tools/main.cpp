@@ -8,6 +8,7 @@
 #include "tools/options/nearest_name.hpp"
 #include "tools/report/command.hpp"
 #include "tools/sim/command.hpp"
+#include "tools/system/signal_watch.hpp"
 #include "tools/system/standard_streams.hpp"
 #include "tools/top/command.hpp"
 #include "tools/train/command.hpp"
@@ -85,6 +86,7 @@ int run(int argument_count, char** arguments) {
 
 int main(int argument_count, char** arguments) {
   troupe::open_standard_streams();
+  troupe::ignore_size_limit_signal();
   try {
     return troupe::code_after_output("troupe", run(argument_count, arguments));
   } catch (const std::system_error& failed) { // thrown by fmt

@@ -294,11 +294,19 @@ class Sim(FolderTest):
             self.assertEqual(result.returncode, 1, command)
             self.assertEqual(result.stderr, "troupe: cannot write to standard output: No space left on device\n")
 
+    def test_a_limit_on_file_sizes_is_an_error(self):
+        for command in [["--help"], ["sim", "--steps", "5"], ["train", "--dump-config"]]:
+            with open(self.folder / "output", "w") as output:
+                result = subprocess.run(["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", TROUPE, *command], cwd=self.folder,
+                                        text=True, stdout=output, stderr=subprocess.PIPE, timeout=100)
+            self.assertEqual(result.returncode, 1, command)
+            self.assertEqual(result.stderr, "troupe: cannot write to standard output: File too large\n")
+
     def test_a_disk_that_is_full_leaves_the_report_that_was_there(self):
         plain = ["--replicas", "4", "--aggregate", "4", "--steps", "50", "--json", "report.json"]
         self.assertEqual(self.sim(*plain).returncode, 0)
         before = (self.folder / "report.json").read_text()
-        result = subprocess.run(["sh", "-c", 'ulimit -f 0; trap "" XFSZ; exec "$@"', "sh", TROUPE, "sim", *plain],
+        result = subprocess.run(["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", TROUPE, "sim", *plain],
                                 cwd=self.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=100)
         self.assertEqual(result.returncode, 1, result.stderr)
         self.assertIn("--json: cannot write report.json.new: File too large", result.stderr)

@@ -10,6 +10,7 @@
 #include "tools/options/help.hpp"
 #include "tools/options/job_checks.hpp"
 #include "tools/options/job_command.hpp"
+#include "tools/system/signal_watch.hpp"
 #include "tools/system/standard_streams.hpp"
 
 #include <CLI/Error.hpp>
@@ -149,6 +150,7 @@ struct job::command_line {
 job::job(int argument_count, const char* const* arguments, job_settings settings)
   : command_line_(std::make_unique<command_line>(argument_count, arguments, settings)) {
   open_standard_streams();
+  ignore_size_limit_signal();
   auto& line = *command_line_;
   running_
     = std::make_unique<running_job>(job_request{.program = line.program,

@@ -42,6 +42,10 @@ void put_back(int number, struct sigaction former) {
 
 } // namespace
 
+void ignore_size_limit_signal() {
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
 void ignore_write_signals() {
   for (int number : write_signals)
     std::signal(number, SIG_IGN);

@@ -16,6 +16,10 @@ namespace troupe {
 /// limit on file sizes (ulimit -f).
 inline constexpr std::array write_signals{SIGPIPE, SIGXFSZ};
 
+/// Ignores SIGXFSZ from now on, so that a write beyond the limit fails (EFBIG), as on a full disk.
+/// A pipe without a reader still ends the process, as it should end a command that prints.
+void ignore_size_limit_signal();
+
 /// Ignores `write_signals` from now on: such a write fails instead (EPIPE, EFBIG), as on a full
 /// disk. Programs that this one starts get the default back.
 void ignore_write_signals();

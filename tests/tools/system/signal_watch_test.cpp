@@ -58,6 +58,16 @@ TEST_SUITE("tools/system/signal_watch") {
     CHECK(is_ignored);
   }
 
+  TEST_CASE("a limit on file sizes is ignored without a pipe that has no reader") {
+    auto on_size = std::signal(SIGXFSZ, SIG_DFL);
+    auto on_pipe = std::signal(SIGPIPE, SIG_DFL);
+    ignore_size_limit_signal();
+    auto size_is_ignored = std::signal(SIGXFSZ, on_size) == SIG_IGN;
+    auto pipe_is_not = std::signal(SIGPIPE, on_pipe) == SIG_DFL;
+    CHECK(size_is_ignored);
+    CHECK(pipe_is_not);
+  }
+
   TEST_CASE("leaves SIGUSR1 ignored where the program has no handler of it") {
     auto before = std::signal(SIGUSR1, SIG_DFL);
     { signal_watch watch; }
