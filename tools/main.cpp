@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The `troupe` command.
+#include "messages/errors/failure.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/cluster.hpp"
 #include "tools/flight/command.hpp"
@@ -15,6 +16,7 @@
 #include "tools/train/sample_command.hpp"
 
 #include <cstdio>
+#include <exception>
 #include <fmt/format.h>
 #include <new>
 #include <string>
@@ -89,7 +91,11 @@ int main(int argument_count, char** arguments) {
   troupe::ignore_size_limit_signal();
   try {
     return troupe::code_after_output("troupe", run(argument_count, arguments));
-  } catch (const std::system_error& failed) { // thrown by fmt
+  } catch (const std::system_error& failed) {
+    // fmt throws it for a failed write, the standard library for a thread that cannot start.
+    if (std::ferror(stdout) == 0)
+      return troupe::refuse("troupe", troupe::reason_of(std::current_exception()),
+                            troupe::exit_code::user_error);
     return troupe::refuse(
       "troupe",
       {troupe::errc::resource,

@@ -3,6 +3,7 @@
 #include "actors/checkpoint/checkpoint_directory.hpp"
 
 #include "messages/errors/assert.hpp"
+#include "messages/errors/system_reason.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -40,8 +41,8 @@ bool is_leftover(std::string_view name) {
 
 tl::unexpected<error> system_failure(std::string_view action, const fs::path& path,
                                      const std::error_code& problem) {
-  return fail(errc::resource,
-              fmt::format("cannot {} {}: {}", action, path.native(), problem.message()));
+  return fail(errc::resource, fmt::format("cannot {} {}: {}", action, path.native(),
+                                          system_reason(problem.value())));
 }
 
 expected<std::vector<std::string>> names_in(const fs::path& path) {

@@ -2,9 +2,10 @@
 // The system calls that read a file.
 #include "actors/recording/input_file.hpp"
 
+#include "messages/errors/system_reason.hpp"
+
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -89,7 +90,7 @@ tl::unexpected<error> input_file::malformed(uint64_t offset, std::string_view pr
 tl::unexpected<error> cannot_read(const std::string& name) {
   const int code = errno;
   const auto kind = code == ENOENT || code == ENOTDIR ? errc::not_found : errc::resource;
-  return fail(kind, fmt::format("cannot read {}: {}", name, std::strerror(code)));
+  return fail(kind, fmt::format("cannot read {}: {}", name, system_reason(code)));
 }
 
 std::string excerpt(std::string_view text, size_t bytes_max) {

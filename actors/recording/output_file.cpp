@@ -2,9 +2,10 @@
 // The system calls behind the files of a run.
 #include "actors/recording/output_file.hpp"
 
+#include "messages/errors/system_reason.hpp"
+
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fstream>
@@ -18,7 +19,7 @@ namespace {
 tl::unexpected<error> system_failure(std::string_view action, const std::filesystem::path& path) {
   const int code = errno;
   return fail(errc::resource,
-              fmt::format("cannot {} {}: {}", action, path.native(), std::strerror(code)));
+              fmt::format("cannot {} {}: {}", action, path.native(), system_reason(code)));
 }
 
 // The path that a link leads to, whether a file lies there or not.

@@ -3,7 +3,10 @@
 #include "messages/errors/failure.hpp"
 
 #include "messages/errors/printable.hpp"
+#include "messages/errors/system_reason.hpp"
 #include "messages/errors/throw_site.hpp"
+
+#include <system_error>
 
 namespace troupe {
 
@@ -14,6 +17,13 @@ error reason_of(const std::exception_ptr& thrown) {
     auto reason = failed.reason();
     reason.message = printable_line(reason.message);
     return reason;
+  } catch (const std::system_error& failed) {
+    // The standard library says so of a thread that cannot start, without a word of its own.
+    auto is_thread = failed.code() == std::errc::resource_unavailable_try_again
+                     && failed.what() == failed.code().message();
+    if (is_thread)
+      return {errc::resource, "cannot start a thread: " + start_reason(failed.code().value())};
+    return {errc::user_code, printable_line(failed.what()), throw_site_of(thrown)};
   } catch (const std::exception& failed) {
     return {errc::user_code, printable_line(failed.what()), throw_site_of(thrown)};
   } catch (...) {

@@ -26,7 +26,8 @@ private:
 
 /// Why the code of a user threw: a failure's reason, else what the exception says. A message may
 /// have line ends, commands for a terminal and bytes that are not UTF-8; the error's is one line
-/// that may be printed (`printable_line`).
+/// that may be printed (`printable_line`). A thread that could not start is `resource`, and the
+/// message names the limits.
 [[nodiscard]] error reason_of(const std::exception_ptr& thrown);
 
 /// The value, or its error as an exception.

@@ -448,6 +448,13 @@ class Train(TextTest):
         self.assertTrue((self.folder / "run" / "report.html").exists())
         self.assertTrue(list((self.folder / "run" / "checkpoints").glob("checkpoint-*")))
 
+    def test_a_limit_on_open_files_is_named_with_its_mend(self):
+        for files, said in (4, "cannot watch signals"), (5, "cannot create run-5/metrics.csv"):
+            result = subprocess.run(["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh", TROUPE, "train", *SMALL, "--run-dir",
+                                     f"run-{files}"], cwd=self.folder, text=True, capture_output=True, timeout=100)
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn(f"troupe train: {said}: Too many open files; ulimit -n sets the limit\n", result.stderr)
+
     def test_the_summary_and_the_report_are_there_before_plots_are_drawn(self):
         gnuplot = self.folder / "gnuplot"
         gnuplot.write_text("#!/bin/sh\nwhile [ ! -e ../enough ]; do sleep 0.02; done; exit 7\n")

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <exception>
+#include <stdexcept>
 #include <utility>
 
 namespace troupe {
@@ -58,7 +59,7 @@ int running_job::run(const std::function<void()>& body) {
   ignore_write_signals();
   if (auto prepared = prepare(); !prepared) return refuse(program, prepared.error());
   role_ = make_role();
-  if (auto refused = role_->prepare()) return *refused;
+  if (auto refused = prepare_role()) return *refused;
   auto thrown = call(body);
   leave_cluster();
   return role_->conclude(thrown);
@@ -68,6 +69,16 @@ std::unique_ptr<job_role> running_job::make_role() {
   if (cluster().is_chief()) return std::make_unique<leader_role>(*this);
   if (cluster().is_evaluator()) return std::make_unique<evaluator_role>(*this);
   return std::make_unique<follower_role>(*this);
+}
+
+// @returns The exit code, if the role cannot begin.
+std::optional<int> running_job::prepare_role() {
+  try {
+    return role_->prepare();
+  } catch (const std::runtime_error&) { // no descriptor or no thread is left
+    auto reason = reason_of(std::current_exception());
+    return refuse(request().program, reason, exit_code_of(reason.code));
+  }
 }
 
 // @returns Why the body threw, if it did.

@@ -40,6 +40,7 @@ public:
 
 private:
   [[nodiscard]] std::unique_ptr<job_role> make_role();
+  [[nodiscard]] std::optional<int> prepare_role();
   [[nodiscard]] std::optional<error> call(const std::function<void()>& body);
 
   bool has_begun_ = false;

@@ -3,11 +3,14 @@
 #include "tools/system/signal_watch.hpp"
 
 #include "messages/errors/assert.hpp"
+#include "messages/errors/system_reason.hpp"
+#include "messages/errors/throw_failure.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 
@@ -28,6 +31,11 @@ void pass_on(int number) {
   auto byte = static_cast<char>(number);
   static_cast<void>(!::write(pipe_ends[1], &byte, 1));
   errno = before;
+}
+
+void close_pipe() {
+  for (int& end : pipe_ends)
+    close(std::exchange(end, -1));
 }
 
 void put_back(int number, struct sigaction former) {
@@ -53,8 +61,14 @@ void ignore_write_signals() {
 
 signal_watch::signal_watch() {
   TROUPE_ASSERT(pipe_ends[0] == -1);
-  TROUPE_ASSERT(pipe(pipe_ends.data()) == 0, errno);
-  thread_ = std::jthread{[this] { watch(); }};
+  if (pipe(pipe_ends.data()) != 0)
+    throw_failure(errc::resource, "cannot watch signals: {}", system_reason(errno));
+  try {
+    thread_ = std::jthread{[this] { watch(); }};
+  } catch (const std::system_error&) {
+    close_pipe();
+    throw;
+  }
 
   struct sigaction ours {};
 
@@ -72,8 +86,7 @@ signal_watch::~signal_watch() {
     put_back(watched[i], former_[i]);
   pass_on(no_more_signals);
   thread_.join();
-  for (int& end : pipe_ends)
-    close(std::exchange(end, -1));
+  close_pipe();
 }
 
 void signal_watch::on_user_signal(std::function<void()> action) {

@@ -33,6 +33,8 @@ void ignore_write_signals();
 /// meanwhile. One at a time.
 class signal_watch {
 public:
+  /// Errors: throws `failure` with resource if no descriptor is left, and std::system_error if no
+  /// thread can start.
   signal_watch();
   ~signal_watch();
   signal_watch(const signal_watch&) = delete;
