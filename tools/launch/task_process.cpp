@@ -3,6 +3,7 @@
 // a child end with its parent.
 #include "tools/launch/task_process.hpp"
 
+#include "messages/errors/system_reason.hpp"
 #include "messages/mapped.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/system/signal_watch.hpp"
@@ -11,7 +12,6 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
@@ -61,7 +61,13 @@ struct child_plan {
   pid_t parent = 0;
   int output = -1;
   int errors = -1;
-  int report = -1; ///< The child writes errno here if it cannot become the program.
+  int report = -1; ///< The child writes a `start_problem` here if it cannot become the program.
+};
+
+/// Why the child cannot become the program.
+struct start_problem {
+  int number = 0;              ///< As of `errno`; 0: there is none.
+  bool is_about_input = false; ///< It is the null device that cannot be opened.
 };
 
 std::vector<char*> pointers(std::span<const std::string> texts) {
@@ -94,11 +100,11 @@ void forget_signal_handlers() {
   auto is_ready = nothing >= 0 && ::dup2(nothing, STDIN_FILENO) >= 0
                   && ::dup2(plan.output, STDOUT_FILENO) >= 0
                   && ::dup2(plan.errors, STDERR_FILENO) >= 0;
-  int problem = errno;
+  start_problem problem{.number = errno, .is_about_input = nothing < 0};
   forget_signal_handlers();
   if (is_ready) {
     ::execvpe(plan.words[0], plan.words.data(), plan.environment.data());
-    problem = errno;
+    problem = {.number = errno};
   }
   static_cast<void>(!::write(plan.report, &problem, sizeof problem));
   ::_exit(127);
@@ -122,20 +128,22 @@ private:
   sigset_t before_{};
 };
 
-tl::unexpected<error> cannot_start(const std::string& program, int problem) {
-  auto code = problem == ENOENT ? errc::not_found : errc::resource;
-  auto limit = problem == EMFILE ? "; ulimit -n sets the limit" : "";
-  return fail(code, fmt::format("cannot start {}: {}{}", program, std::strerror(problem), limit));
+tl::unexpected<error> cannot_start(const std::string& program, start_problem problem) {
+  auto is_missing = problem.number == ENOENT && !problem.is_about_input;
+  return fail(is_missing ? errc::not_found : errc::resource,
+              fmt::format("cannot start {}: {}{}", program,
+                          problem.is_about_input ? "/dev/null: " : "",
+                          start_reason(problem.number)));
 }
 
-// The errno that the child has reported; 0: exec has closed the pipe.
-int problem_of(int report) {
-  int problem = 0;
+// The problem that the child has reported; none: exec has closed the pipe.
+start_problem problem_of(int report) {
+  start_problem problem;
   ssize_t count = 0;
   do
     count = ::read(report, &problem, sizeof problem);
   while (count < 0 && errno == EINTR);
-  return count == sizeof problem ? problem : 0;
+  return count == sizeof problem ? problem : start_problem{};
 }
 
 } // namespace
@@ -150,7 +158,7 @@ expected<task_process> start_task(std::span<const std::string> words,
   pipe_pair errors;
   pipe_pair report;
   if (!output.is_open() || !errors.is_open() || !report.is_open())
-    return cannot_start(words[0], errno);
+    return cannot_start(words[0], {.number = errno});
   child_plan plan{pointers(words),  pointers(environment), ::getpid(),
                   output.writing(), errors.writing(),      report.writing()};
   pid_t child = 0;
@@ -159,9 +167,9 @@ expected<task_process> start_task(std::span<const std::string> words,
     child = ::fork();
     if (child == 0) become_program(plan);
   }
-  if (child < 0) return cannot_start(words[0], errno);
+  if (child < 0) return cannot_start(words[0], {.number = errno});
   report.close_writing();
-  if (auto problem = problem_of(report.reading()); problem != 0) {
+  if (auto problem = problem_of(report.reading()); problem.number != 0) {
     ::waitpid(child, nullptr, 0);
     return cannot_start(words[0], problem);
   }

@@ -2,12 +2,12 @@
 // Starts a child by posix_spawn, and waits for its end.
 #include "tools/system/child_process.hpp"
 
+#include "messages/errors/system_reason.hpp"
 #include "messages/mapped.hpp"
 #include "tools/system/signal_watch.hpp"
 
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
@@ -64,8 +64,11 @@ expected<pid_t> start(const child_command& command) {
   const int refused = ::posix_spawnp(&child, words[0], &settings.actions, &settings.attributes,
                                      words.data(), environ);
   if (refused == 0) return child;
-  return fail(refused == ENOENT ? errc::not_found : errc::resource,
-              fmt::format("cannot start {}: {}", command.words[0], std::strerror(refused)));
+  // The call does not say which file is missing.
+  auto lacks_null_device = refused == ENOENT && ::access("/dev/null", F_OK) != 0;
+  return fail(refused == ENOENT && !lacks_null_device ? errc::not_found : errc::resource,
+              fmt::format("cannot start {}: {}{}", command.words[0],
+                          lacks_null_device ? "/dev/null: " : "", start_reason(refused)));
 }
 
 // Waits for the child's end; kills it when the timeout is over. @returns The status of waitpid.
