@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <fcntl.h>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
@@ -61,7 +62,7 @@ void ignore_write_signals() {
 
 signal_watch::signal_watch() {
   TROUPE_ASSERT(pipe_ends[0] == -1);
-  if (pipe(pipe_ends.data()) != 0)
+  if (pipe2(pipe_ends.data(), O_CLOEXEC) != 0)
     throw_failure(errc::resource, "cannot watch signals: {}", system_reason(errno));
   try {
     thread_ = std::jthread{[this] { watch(); }};
