@@ -55,6 +55,19 @@ std::vector<std::pair<std::string, double>> read_settings(capnp::List<wire::Sett
   return settings;
 }
 
+/// Compares what `write_choice` writes. Without a copy: each update names its optimizer.
+template <class Choice>
+bool is_same_choice(const Choice& one, const Choice& other) {
+  auto settings = one.getSettings();
+  auto others = other.getSettings();
+  if (one.getName() != other.getName() || settings.size() != others.size()) return false;
+  for (capnp::uint i = 0; i < settings.size(); ++i)
+    if (settings[i].getName() != others[i].getName()
+        || settings[i].getValue() != others[i].getValue())
+      return false;
+  return true;
+}
+
 // The message refers to gradients where pushes hold them, and keeps those alive. It has them in
 // their order.
 void write_gradients(message_builder<wire::ApplyUpdate>& to,
@@ -395,7 +408,8 @@ msg<wire::QueueStatus> make_queue_status(std::span<const uint64_t> steps,
 }
 
 bool are_same(wire::UseOptimizer::Reader one, wire::UseOptimizer::Reader other) {
-  return capnp::AnyStruct::Reader{one} == capnp::AnyStruct::Reader{other};
+  return is_same_choice(one, other) && is_same_choice(one.getSchedule(), other.getSchedule())
+         && is_same_choice(one.getAverage(), other.getAverage());
 }
 
 optimizer_settings read_optimizer(wire::UseOptimizer::Reader from) {
