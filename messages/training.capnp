@@ -376,7 +376,7 @@ struct ApplyUpdate {
 
   optimizer @8 :UseOptimizer;
   # The optimizer that the update belongs to: if another one is in use, it is used from this update on.  So senders
-  # need not know of each other's optimizers.  Nothing = the optimizer in use.
+  # that name theirs need not know of each other.  Nothing = the optimizer in use.
 }
 
 struct ReleaseUpdate {

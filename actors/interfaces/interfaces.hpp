@@ -48,8 +48,9 @@ using variable_owner_actor = caf::typed_actor<
   caf::replies_to<msg<wire::FollowOwner>>::with<msg<wire::OwnerFollowed>>,
   // The moving average as it is now; its memory is shared, too. Errors: not_found.
   caf::replies_to<msg<wire::ReadAverage>>::with<msg<wire::VariableSnapshot>>,
-  // Sets the optimizer of all updates that name none, or says whether it would. Errors: not_found,
-  // invalid_argument, type_mismatch, unimplemented, failed_precondition, user_code.
+  // Sets the optimizer of updates that name none, until one names another, or says whether it
+  // would. Errors: not_found, invalid_argument, type_mismatch, unimplemented, failed_precondition,
+  // user_code.
   caf::replies_to<msg<wire::UseOptimizer>>::with<msg<wire::OptimizerInUse>>,
   // Applies or holds an update: one pass over gradients, variable and slots. Errors: as
   // UseOptimizer, of the optimizer that the update names.

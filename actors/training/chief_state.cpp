@@ -121,8 +121,8 @@ job_snapshot chief_state::close_snapshot() {
   auto done = std::exchange(saving, {});
   std::ranges::sort(done.taken.replicas, {}, &replica_progress::replica);
   // All tokens of a step that is taken back are put again when the job goes on. A replica that has
-  // just come back may have seen the new variables already, without a token of the step; and where
-  // variables have had more updates than the job counts, it goes by theirs.
+  // just come back may have seen the new variables already, without a token of the step. Its step
+  // is then their count of updates, which may be more than the job has made.
   auto waits_for_token = done.is_taken_back || traits_of(config.sync.policy).is_synchronous();
   auto newest = waits_for_token && step > 0 ? step - 1 : step;
   for (auto& replica : done.taken.replicas)

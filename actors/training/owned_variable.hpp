@@ -94,10 +94,10 @@ public:
   [[nodiscard]] expected<void> use_named(wire::UseOptimizer::Reader optimizer);
 
   /// One update, as `update_variable` does it, by the optimizer that it names, or else by the one
-  /// in use; once, as `change_once`. Without gradients it changes nothing, not even the version.
-  /// Errors: failed_precondition, if no optimizer is in use, or for restored slots of other names;
-  /// as `use`; as `check_gradient`; user_code if a program's rule throws, which leaves a part of
-  /// the update; cancelled, as `change_once`.
+  /// in use; once, as `change_once`. Without gradients it changes no value, and not even the
+  /// version. Errors: failed_precondition, if no optimizer is in use, or for restored slots of
+  /// other names; as `use`; as `check_gradient`; user_code if a program's rule throws, which leaves
+  /// a part of the update; cancelled, as `change_once`.
   [[nodiscard]] expected<msg<wire::UpdateApplied>> apply_once(const msg<wire::ApplyUpdate>& update);
 
   /// Gradients that were checked, brought to the variable, for `update` or `measured`.

@@ -147,20 +147,22 @@ public:
 
   void set_clock(job_time time) override { began_ = began_.load() - (time - now()); }
 
-  // The arena keeps what it refuses, and may run it once it has a thread after all, perhaps when
-  // this world is gone: the first that takes the piece, a thread or this function, has it.
+  // oneTBB makes its threads when the first piece comes, and does not try again if that fails: what
+  // it is given then never runs, or only when this world is gone. So later pieces are refused, too,
+  // and the refused one is run by whichever of a thread and this function marks it first, or never.
   void submit(std::function<void()> work) override {
+    if (lacks_threads_) refuse_to_compute();
     auto place = add({.work = std::move(work), .actor = submitting_for::current()});
     auto is_taken = std::make_shared<std::atomic<bool>>(false);
     try {
       arena_.enqueue([this, place, is_taken] {
         if (!is_taken->exchange(true)) run(place);
       });
-    } catch (const std::exception& refused) {
+    } catch (const std::exception&) {
       if (is_taken->exchange(true)) return;
       remove(place);
-      throw_failure(errc::resource, "no thread can be made to compute with: {}; {}", refused.what(),
-                    limit_on_threads);
+      lacks_threads_ = true;
+      refuse_to_compute();
     }
   }
 
@@ -218,6 +220,10 @@ private:
   using clock = std::chrono::steady_clock;
   using place_of_work = std::list<piece_of_work>::iterator;
 
+  [[noreturn]] static void refuse_to_compute() {
+    throw_failure(errc::resource, "no thread can be made to compute with; {}", limit_on_threads);
+  }
+
   // An arena does not wait for what it was given, and that refers to this world.
   place_of_work add(piece_of_work piece) {
     std::lock_guard guard{mutex_};
@@ -261,6 +267,7 @@ private:
   unsigned computing_threads_;
   tbb::global_control parallelism_;
   tbb::task_arena arena_;
+  std::atomic<bool> lacks_threads_ = false;
   std::mutex mutex_;
   std::condition_variable done_;
   std::list<piece_of_work> under_way_; ///< Computing, and work with files.

@@ -342,7 +342,7 @@ private:
   std::optional<job_replicas> replicas_;
   std::map<uint32_t, uint64_t> lives_; ///< The number of each replica's next life.
   completion<job_report> ended_;       ///< The chief's report.
-  std::optional<job_members> members_; ///< Nothing, if there are none. Leave before all else ends.
+  std::optional<job_members> members_; ///< Nothing, if there are none. Last: they leave first.
 };
 
 } // namespace

@@ -40,8 +40,8 @@ void print_quality(const job_subject& subject, double quality);
 void print_what_if(const job_options& options, const run_folder_hook& run);
 
 /// Draws the plots of a run, or prints the command that does; if even their scripts cannot be
-/// written, prints why. @param is_wanted False: gnuplot is
-/// not started, which may take longer than a launcher waits for a job that it has asked to stop.
+/// written, prints why. @param is_wanted False: gnuplot is not started, which may take longer than
+/// a launcher waits for a job that it has asked to stop.
 void draw(const std::filesystem::path& folder, const job_subject& subject, plots_of plots,
           bool is_wanted);
 
