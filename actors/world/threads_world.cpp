@@ -134,6 +134,11 @@ public:
       arena_(static_cast<int>(computing_threads_), 0),
       config_(computing_threads_, options.observed ? &observatory : nullptr), system_(config_) {
     seed = options.seed;
+    try {
+      arena_.enqueue([] {}); // has oneTBB make its threads: a job does not begin without them
+    } catch (const std::exception&) {
+      refuse_to_compute();
+    }
   }
 
   ~threads_world() override = default;
