@@ -19,6 +19,7 @@ records = STATS_records
 thinned = ceil(records / 3000.0)
 unit = STATS_median < 0.001 ? "us" : STATS_median < 1 ? "ms" : "s"
 scaled(seconds) = seconds * (unit eq "us" ? 1e6 : unit eq "ms" ? 1e3 : 1)
+told(time) = sprintf(time < 999.5 ? "%.3g %s" : "%.0f %s", time, unit)
 stats "metrics.csv" using (column("step")) nooutput
 first_step = STATS_min
 last_step = STATS_max
@@ -79,10 +80,10 @@ set datafile separator whitespace
 # The words stand where the curve leaves room: below it, or above.
 lowest = p50 > 0.5 * top ? 0.12 : 0.68
 set for [i=1:4] label i at graph 0.06, graph lowest + 0.08 * (4 - i) textcolor rgb "#444444"
-set label 1 sprintf("median %.3g %s", p50, unit)
-set label 2 sprintf("p90 %.3g %s", p90, unit)
-set label 3 sprintf("p99 %.3g %s", p99, unit)
-set label 4 sprintf("longest %.3g %s", longest, unit)
+set label 1 "median ".told(p50)
+set label 2 "p90 ".told(p90)
+set label 3 "p99 ".told(p99)
+set label 4 "longest ".told(longest)
 plot $shares using (100 * $2):1 with steps lw 2.5 lc rgb "#0b5394", \
      "" using (0):1:(100 * $2):(0) every ::::0 with vectors nohead lw 2.5 lc rgb "#0b5394"
 unset label
