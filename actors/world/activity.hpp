@@ -4,6 +4,7 @@
 
 #include "actors/interfaces/interfaces.hpp"
 #include "actors/world/ask_again.hpp"
+#include "actors/world/paced_work.hpp"
 #include "actors/world/task.hpp"
 #include "actors/world/world.hpp"
 #include "messages/payload.hpp"
@@ -23,27 +24,6 @@
 
 namespace troupe {
 
-/// How long computing takes beside what it took: given the number of the computation and the time
-/// that the work took on the world's clock, the further delay. A straggler is made of it in the
-/// threads world, every computing time in the virtual one. Empty: no further delay.
-using pace_function = std::function<job_time(uint64_t iteration, job_time elapsed)>;
-
-class compute_device;
-
-/// Where an activity computes if not on the world's threads: one stream of a device.
-struct processor {
-  gpu_actor device;
-  uint32_t stream = 0;
-  std::shared_ptr<compute_device> owned; ///< The device that the actor owns.
-};
-
-/// The outcome of a piece of work: the time it took, or why it has no result.
-struct work_outcome {
-  job_time elapsed{0};
-  std::exception_ptr thrown; ///< The work's exception; null if it threw none.
-  bool cancelled = false;    ///< The result is not needed any more.
-};
-
 /// A coroutine must not block the thread that runs its actor, and its actor must answer messages
 /// while the coroutine waits. The activity of an actor is what the coroutine awaits instead.
 ///
@@ -52,8 +32,8 @@ struct work_outcome {
 class activity {
 public:
   activity(replica_actor::pointer self, troupe::world& world, pace_function pace)
-    : self_(self), world_(world), observation_(world.observatory().find(self->id())),
-      pace_(std::move(pace)) {}
+    : self_(self), world_(world),
+      computing_(self, world, std::move(pace), [this] { resume(computer_); }) {}
 
   activity(const activity&) = delete;
   activity& operator=(const activity&) = delete;
@@ -67,7 +47,7 @@ public:
 
   /// Sets how long computing takes from now on, in place of the pace that the activity was made
   /// with.
-  void set_pace(pace_function pace) { pace_ = std::move(pace); }
+  void set_pace(pace_function pace) { computing_.set_pace(std::move(pace)); }
 
   /// Sends `message` and waits for a `Reply`.
   /// Deadline: the chief's watch, which knows the missing replicas; a timer for each request would
@@ -187,12 +167,11 @@ public:
   /// Where `compute_on_device` computes from now on. @param purpose For errors: "a step of replica
   /// 3".
   void set_processor(processor where, std::string purpose) {
-    processor_ = std::move(where);
-    purpose_ = std::move(purpose);
+    computing_.set_processor(std::move(where), std::move(purpose));
   }
 
   /// The processor of `set_processor`; without a device before that.
-  [[nodiscard]] const processor& computes_at() const { return processor_; }
+  [[nodiscard]] const processor& computes_at() const { return computing_.computes_at(); }
 
   /// The step that the coroutine works for; the coroutine says when it goes on to another.
   [[nodiscard]] uint64_t local_step() const { return local_step_; }
@@ -231,8 +210,10 @@ public:
   [[nodiscard]] bool is_cancelled() const { return local_step_ < needed_from_; }
 
   /// To be called by the actor for each message of these kinds.
-  void on(const work_done& done);
-  void on(const delay_over& over);
+  void on(const work_done& done) { computing_.on(done); }
+
+  void on(const delay_over& over) { computing_.on(over); }
+
   void on(wake woken);
 
 private:
@@ -267,21 +248,18 @@ private:
     std::vector<expected<Reply>> await_resume() { return std::move(pending->replies); }
   };
 
-  /// For the computing threads, or for a device.
-  struct work_of_two_kinds {
-    std::function<void(std::stop_token)> on_threads;
-    std::function<void(std::stop_token, compute_stream&)> on_device;
-  };
-
   struct work_awaiter {
     activity& owner;
     work_of_two_kinds work;
 
     [[nodiscard]] bool await_ready() const { return false; }
 
-    void await_suspend(std::coroutine_handle<> waiter) { owner.begin(std::move(work), waiter); }
+    void await_suspend(std::coroutine_handle<> waiter) {
+      owner.computer_ = waiter;
+      owner.computing_.begin(std::move(work), owner.is_cancelled());
+    }
 
-    work_outcome await_resume() { return std::move(owner.outcome_); }
+    work_outcome await_resume() { return owner.computing_.take_outcome(); }
   };
 
   struct rest_awaiter {
@@ -291,11 +269,11 @@ private:
     [[nodiscard]] bool await_ready() const { return false; }
 
     void await_suspend(std::coroutine_handle<> waiter) {
-      owner.waiter_ = waiter;
-      owner.pace_for(remaining);
+      owner.computer_ = waiter;
+      owner.computing_.begin_rest(remaining, owner.is_cancelled());
     }
 
-    work_outcome await_resume() { return std::move(owner.outcome_); }
+    work_outcome await_resume() { return owner.computing_.take_outcome(); }
   };
 
   struct wake_awaiter {
@@ -323,46 +301,22 @@ private:
     run([waiter] { waiter.resume(); });
   }
 
-  enum class phase : uint8_t { idle, working, pacing };
-
-  void begin(work_of_two_kinds work, std::coroutine_handle<> waiter);
-  void begin_on_device(std::function<void(std::stop_token, compute_stream&)> work);
-
-  /// @param failed `(const caf::error&)`; may be called on any thread.
-  template <class Done, class Failed>
-  void ask_device(const gpu_actor& device, device_work work, Done done, Failed failed);
-
-  void begin_in_place(const std::function<void(std::stop_token)>& work);
-
-  /// @returns False if no delay follows the work.
-  bool begin_delay(const work_done& done);
-
-  void pace_for(job_time delay);
-  void finish();
-
   replica_actor::pointer self_;
   troupe::world& world_;
-  observation* observation_; ///< The actor's; null if it is not observed.
-  pace_function pace_;
   job_time ask_again_after_{0};
+  frame_stack frames_;
+  void* surroundings_ = nullptr;
 
-  phase phase_ = phase::idle;
+  paced_work computing_;
+  std::coroutine_handle<> computer_; ///< Waits for what is computed.
+  std::coroutine_handle<> sleeper_;  ///< Waits for a `wake`; null while none does.
+  wake* woken_ = nullptr;            ///< Where its content goes.
+
   uint64_t local_step_ = 0;
   uint64_t needed_from_ = 0; ///< Results for steps before this one are not needed.
   uint64_t iteration_ = 0;
-  uint64_t computations_ = 0; ///< Begun so far; also the ticket of the current one.
-  job_time due_{0};           ///< When the pace's delay is over.
   std::map<std::string, tensor> kept_;
-  std::stop_source stop_;
   std::function<void()> when_cancelled_;
-  std::coroutine_handle<> waiter_;
-  work_outcome outcome_;
-  std::coroutine_handle<> sleeper_; ///< Waits for a `wake`; null while none does.
-  wake* woken_ = nullptr;           ///< Where its content goes.
-  void* surroundings_ = nullptr;
-  processor processor_; ///< Null: the world's computing threads.
-  std::string purpose_; ///< The purpose of its work, for errors.
-  frame_stack frames_;
 };
 
 } // namespace troupe
