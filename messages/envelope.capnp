@@ -23,11 +23,8 @@ const protocolVersion :UInt16 = 1;
 # Raised when a peer that follows the older schema would misread a message.  Fields and bodies that are
 # merely added do not raise it.
 
-struct Unimplemented {
-  # Answers a message with a body that the receiver does not know.  Never answered itself.
-
-  body @0 :UInt16;
-  # The union's discriminant in the message that was not understood.
+struct Unset {
+  # No message: an envelope of zeros has this body, and no actor takes it.
 }
 
 struct Abort {
@@ -49,7 +46,7 @@ struct Envelope {
   # `protocolVersion` of the sender; 0 is refused, as is any other version than the receiver's.
 
   union {
-    unimplemented @1 :Unimplemented;
+    unset @1 :Unset;
     abort @2 :Abort;
     readVariable @3 :Training.ReadVariable;
     variableSnapshot @4 :Training.VariableSnapshot;

@@ -10,12 +10,6 @@
 
 namespace troupe {
 
-msg<wire::Unimplemented> make_unimplemented(uint16_t body) {
-  message_builder<wire::Unimplemented> message;
-  message.body.setBody(body);
-  return std::move(message).finish();
-}
-
 msg<wire::Abort> make_abort(const error& reason) {
   message_builder<wire::Abort> message;
   write_error(message.body, reason);

@@ -15,10 +15,6 @@
 
 namespace troupe {
 
-/// Answers a message with a body that this build does not know.
-/// @param body Discriminant of the body that was not understood.
-[[nodiscard]] msg<wire::Unimplemented> make_unimplemented(uint16_t body);
-
 /// Says why the link closes right after. A reason beyond `limits::text_bytes_max` is cut there.
 [[nodiscard]] msg<wire::Abort> make_abort(const error& reason);
 

@@ -27,8 +27,8 @@ struct message_storage {
   /// no traversal limit: received frames are checked before.
   capnp::AnyStruct::Reader body;
 
-  /// Which body of an envelope it is; `UNIMPLEMENTED` for a struct of another schema.
-  wire::Envelope::Which which = wire::Envelope::UNIMPLEMENTED;
+  /// Which body of an envelope it is; `UNSET` for a struct of another schema.
+  wire::Envelope::Which which = wire::Envelope::UNSET;
 
   /// The segments, if the message was built here, or received in two pieces of memory.
   kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments;

@@ -7,6 +7,7 @@
 #include "messages/collective_message.hpp"
 #include "messages/coordinator_message.hpp"
 #include "messages/link_message.hpp"
+#include "messages/message_builder.hpp"
 #include "messages/observing_message.hpp"
 #include "messages/replication_message.hpp"
 #include "messages/training_message.hpp"
@@ -184,7 +185,7 @@ void add_observing_messages(std::vector<message_example>& examples) {
 
 std::vector<message_example> make_examples() {
   std::vector<message_example> examples;
-  add(examples, make_unimplemented(40));
+  add(examples, message_builder<wire::Unset>().finish());
   add(examples, make_abort({errc::malformed, "frame of 7 bytes"}));
   add_replica_messages(examples);
   add_chief_messages(examples);

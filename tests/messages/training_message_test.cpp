@@ -277,7 +277,6 @@ TEST_SUITE("messages/training_message") {
     CHECK(read_hello(send_and_receive(make_hello(who)).reader()) == who);
     auto find = send_and_receive(make_find_actor("token queue"));
     CHECK(text_of(find.reader().getName()) == "token queue");
-    CHECK(send_and_receive(make_unimplemented(40)).reader().getBody() == 40);
     auto abort = send_and_receive(make_abort({errc::malformed, "bad frame"}));
     CHECK(read_errc(abort.reader().getCode()) == errc::malformed);
     CHECK(text_of(abort.reader().getReason()) == "bad frame");
