@@ -3,6 +3,7 @@
 #include "tools/run/progress.hpp"
 
 #include "actors/recording/readable.hpp"
+#include "actors/recording/seconds.hpp"
 
 #include <cmath>
 #include <fmt/format.h>
@@ -63,9 +64,10 @@ std::string fitted(std::vector<std::string> pieces, size_t width) {
 
 std::string progress::update(const progress_sample& sample, job_time now) {
   if (!is_due(sample, now)) return {};
-  if (!first_) first_ = shown{sample.step, now};
-  last_ = {sample.step, now};
+  const shown here{sample.step, now, sample.examples};
+  if (!first_) first_ = last_ = here;
   const auto all = pieces(sample, now);
+  last_ = here;
   if (!options_.terminal) return joined_by_blanks(all) + "\n";
   // The last column stays free: some terminals wrap as soon as it is filled.
   open_line_ = fitted(all, options_.width - std::min<size_t>(options_.width, 1));
@@ -101,12 +103,18 @@ std::vector<std::string> progress::pieces(const progress_sample& sample, job_tim
   if (has_reports(sample)) {
     all[loss]
       = fmt::format("loss {}{}{}", readable::quantity(sample.loss), blank, options_.loss_unit);
-    all[speed] = fmt::format("{} examples/s", readable::quantity(sample.examples_per_second));
+    all[speed] = fmt::format("{} examples/s", readable::quantity(examples_per_second(sample, now)));
   }
   all[replicas] = fmt::format("live {}/{}", sample.live, sample.needed);
   all[dropped] = fmt::format("{} dropped", readable::count(sample.dropped));
   all[time_left] = remaining(sample, now);
   return all;
+}
+
+// Steps of one run differ a hundredfold in their time, where one waits for a slow replica.
+double progress::examples_per_second(const progress_sample& sample, job_time now) const {
+  if (now <= last_.when) return sample.examples_per_second;
+  return static_cast<double>(sample.examples - last_.examples) / seconds(now - last_.when);
 }
 
 std::string progress::remaining(const progress_sample& sample, job_time now) const {

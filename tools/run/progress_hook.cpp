@@ -32,10 +32,12 @@ void progress_hook::begin(session_plan& plan) {
 void progress_hook::after_step(const session_control&, const step_record& step) {
   std::lock_guard guard{mutex_};
   count_dropped(step);
+  examples_ += accepted_examples(step);
   progress_.fit(terminal_width(STDERR_FILENO)); // its window may have changed
   print(progress_.update({.step = step.step,
                           .step_count = step_count_,
                           .loss = mean_loss(step) / measure_.nats,
+                          .examples = examples_,
                           .examples_per_second = examples_per_second(step),
                           .live = step.live,
                           .needed = step.needed,

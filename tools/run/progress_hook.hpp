@@ -47,6 +47,7 @@ private:
   progress progress_;
   std::function<void(std::string_view line)> keep_;
   uint64_t step_count_ = 0;
+  uint64_t examples_ = 0;
   stopped_gradients stopped_;
   uint64_t dropped_ = 0; ///< Gradients that no update used, each once.
 };

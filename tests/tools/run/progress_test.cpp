@@ -21,6 +21,7 @@ progress_sample at(uint64_t step) {
   sample.step = step;
   sample.step_count = 2000;
   sample.loss = 2.345;
+  sample.examples = 1000 * step;
   sample.examples_per_second = 12'934.6;
   sample.live = 4;
   sample.needed = 3;
@@ -36,12 +37,22 @@ TEST_SUITE("tools/run/progress") {
     CHECK(line.update(at(1), 100ms)
           == "step     1/2,000  loss 2.35 bits/byte  12,935 examples/s  live 4/3  17 dropped\n");
     CHECK(line.update(at(501), 40100ms)
-          == "step   501/2,000  loss 2.35 bits/byte  12,935 examples/s  live 4/3  17 dropped  "
+          == "step   501/2,000  loss 2.35 bits/byte  12,500 examples/s  live 4/3  17 dropped  "
              "2:00 left\n");
     CHECK(line.update(at(2000), 160s)
-          == "step 2,000/2,000  loss 2.35 bits/byte  12,935 examples/s  live 4/3  17 dropped  "
+          == "step 2,000/2,000  loss 2.35 bits/byte  12,502 examples/s  live 4/3  17 dropped  "
              "2:40 in all\n");
     CHECK(line.finish().empty());
+  }
+
+  TEST_CASE("tells the speed since the line before, not that of one step") {
+    progress line{{}};
+    auto slow_step = at(3);
+    slow_step.examples_per_second = 9.68;
+    CHECK(line.update(at(1), 1s).find("  12,935 examples/s") != std::string::npos);
+    CHECK(line.update(at(2), 2s).empty());
+    CHECK(line.update(slow_step, 6s).find("  400 examples/s") != std::string::npos);
+    CHECK(line.update(at(23), 11s).find("  4,000 examples/s") != std::string::npos);
   }
 
   TEST_CASE("says nothing of losses that are not reported, and shows one that is lost") {
@@ -89,10 +100,10 @@ TEST_SUITE("tools/run/progress") {
       return line.update(at(501), 40s).substr(4);
     };
     CHECK(shown(90)
-          == "step   501/2,000  loss 2.35 bits/byte  12,935 examples/s  live 4/3  17 dropped  2:00 "
+          == "step   501/2,000  loss 2.35 bits/byte  12,500 examples/s  live 4/3  17 dropped  2:00 "
              "left");
     CHECK(shown(80)
-          == "step   501/2,000  loss 2.35 bits/byte  12,935 examples/s  live 4/3  17 dropped");
+          == "step   501/2,000  loss 2.35 bits/byte  12,500 examples/s  live 4/3  17 dropped");
     CHECK(shown(60) == "step   501/2,000  loss 2.35 bits/byte  live 4/3  17 dropped");
     CHECK(shown(50) == "step   501/2,000  loss 2.35 bits/byte  live 4/3");
     CHECK(shown(40) == "step   501/2,000  loss 2.35 bits/byte");
