@@ -52,23 +52,24 @@ void add_counts(actor_sight& sum, const actor_sight& other) {
   sum.timed_total += other.timed_total;
 }
 
-std::shared_ptr<observation> observatory::watch(uint64_t actor) {
+observation* observatory::watch(uint64_t actor) {
   std::lock_guard guard{mutex_};
-  auto seen = reusable();
-  if (seen) {
+  auto* seen = reusable();
+  if (seen != nullptr) {
     by_actor_.erase(seen->actor());
     seen->begin_anew(actor);
   } else {
-    seen = std::make_shared<observation>(actor);
+    auto made = std::make_unique<observation>(actor);
+    seen = made.get();
     auto& end = all_.empty() ? first_ : all_.back()->next_;
-    end.store(seen.get(), std::memory_order_release);
-    all_.push_back(seen);
+    end.store(seen, std::memory_order_release);
+    all_.push_back(std::move(made));
   }
-  by_actor_[actor] = seen.get();
+  by_actor_[actor] = seen;
   return seen;
 }
 
-void observatory::retire(const std::shared_ptr<observation>& gone) {
+void observatory::retire(observation* gone) {
   std::lock_guard guard{mutex_};
   if (gone->doing() == actor_doing::ended) return;
   gone->end();
@@ -82,16 +83,10 @@ void observatory::keep_counts(const observation& gone) {
   add_counts(past_[name], counts_of(gone));
 }
 
-// An actor that ended may still be written to, as long as its handle is held: then the actor has
-// its share too.
-std::shared_ptr<observation> observatory::reusable() {
+observation* observatory::reusable() {
   if (ended_.size() <= ended_kept_max) return nullptr;
-  constexpr long our_shares = 2; // in all_ and in ended_
-  auto found
-    = std::ranges::find_if(ended_, [](const auto& one) { return one.use_count() == our_shares; });
-  if (found == ended_.end()) return nullptr;
-  auto seen = *found;
-  ended_.erase(found);
+  auto* seen = ended_.front();
+  ended_.pop_front();
   return seen;
 }
 

@@ -58,11 +58,11 @@ public:
   observatory(const observatory&) = delete;
   observatory& operator=(const observatory&) = delete;
 
-  /// Begins to observe an actor, by its CAF id. The actor keeps a share.
-  [[nodiscard]] std::shared_ptr<observation> watch(uint64_t actor);
+  /// Begins to observe an actor, by its CAF id. @returns The actor's until it is retired.
+  [[nodiscard]] observation* watch(uint64_t actor);
 
-  /// The actor is gone; it can be seen for a while.
-  void retire(const std::shared_ptr<observation>& gone);
+  /// The actor is gone; it can be seen for a while, and may not write any more.
+  void retire(observation* gone);
 
   /// Tells the name by which an actor is known. An actor that is not observed is passed over.
   void introduce(uint64_t actor, const std::string& name);
@@ -84,15 +84,15 @@ public:
 
 private:
   void keep_counts(const observation& gone);
-  [[nodiscard]] std::shared_ptr<observation> reusable();
+  [[nodiscard]] observation* reusable();
 
   std::function<job_time()> clock_;
   mutable std::mutex mutex_;
-  std::vector<std::shared_ptr<observation>> all_;
+  std::vector<std::unique_ptr<observation>> all_;
   std::unordered_map<uint64_t, observation*> by_actor_;
-  std::deque<std::shared_ptr<observation>> ended_; ///< In the order of their ends.
-  std::unordered_set<std::string> names_;          ///< All that were told, each once.
-  std::map<std::string, actor_sight> past_;        ///< By name: the counts of actors that ended.
+  std::deque<observation*> ended_;          ///< In the order of their ends.
+  std::unordered_set<std::string> names_;   ///< All that were told, each once.
+  std::map<std::string, actor_sight> past_; ///< By name: the counts of actors that ended.
   std::atomic<const observation*> first_{nullptr};
 };
 

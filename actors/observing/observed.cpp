@@ -65,29 +65,30 @@ self_observation::self_observation(const caf::actor_system& system, uint64_t act
   seen_ = observatory_->watch(actor);
 }
 
-job_time self_observation::begin(const caf::mailbox_element& message) {
+job_time self_observation::begin(observation& seen, const caf::mailbox_element& message) {
   const auto& content = message.content();
   auto [number, type] = content.empty() ? caf::rtti_pair{} : content.type(0);
   const auto* kind = find_message_kind(number, type);
   auto now = observatory_->now();
-  seen_->begin_message({.when = now,
-                        .kind = kind,
-                        .sender = message.sender ? message.sender->id() : 0,
-                        .step = kind != nullptr ? kind->step(content.get(0)) : no_step});
-  if (number == caf::type_nr<caf::error>::value) seen_->count_error();
+  seen.begin_message({.when = now,
+                      .kind = kind,
+                      .sender = message.sender ? message.sender->id() : 0,
+                      .step = kind != nullptr ? kind->step(content.get(0)) : no_step});
+  if (number == caf::type_nr<caf::error>::value) seen.count_error();
   return now;
 }
 
-void self_observation::end(caf::invoke_message_result result, job_time began) {
-  if (result == caf::invoke_message_result::skipped) return seen_->put_back_message();
-  if (seen_->handled() % timed_every == 0) seen_->add_timed(observatory_->now() - began);
-  seen_->end_message();
+void self_observation::end(observation& seen, caf::invoke_message_result result, job_time began) {
+  if (result == caf::invoke_message_result::skipped) return seen.put_back_message();
+  if (seen.handled() % timed_every == 0) seen.add_timed(observatory_->now() - began);
+  seen.end_message();
 }
 
 void self_observation::retire(const caf::error& reason) {
-  if (!seen_) return;
-  if (is_failure(reason)) seen_->count_error();
-  observatory_->retire(seen_);
+  auto* seen = seen_.exchange(nullptr, std::memory_order_relaxed);
+  if (seen == nullptr) return;
+  if (is_failure(reason)) seen->count_error();
+  observatory_->retire(seen);
 }
 
 } // namespace troupe

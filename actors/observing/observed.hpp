@@ -10,8 +10,8 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <atomic>
 #include <exception>
-#include <memory>
 #include <utility>
 
 namespace troupe {
@@ -28,22 +28,24 @@ class self_observation {
 public:
   explicit self_observation(const caf::actor_system& system, uint64_t actor);
 
-  /// As of `observation`.
+  /// As of `observation`. An actor that has ended may be sent to as long as its handle is held,
+  /// while its observation is another actor's: then nothing is counted.
   void receive() {
-    if (seen_) seen_->receive();
+    if (auto* seen = seen_.load(std::memory_order_relaxed)) seen->receive();
   }
 
   void set_role(const char* role) {
-    if (seen_) seen_->set_role(role);
+    if (auto* seen = seen_.load(std::memory_order_relaxed)) seen->set_role(role);
   }
 
   /// Has `consume` handle the message, and writes down that it does.
   template <class Consume>
   caf::invoke_message_result handle(const caf::mailbox_element& message, const Consume& consume) {
-    if (!seen_) return consume();
-    auto began = begin(message);
+    auto* seen = seen_.load(std::memory_order_relaxed);
+    if (seen == nullptr) return consume();
+    auto began = begin(*seen, message);
     auto result = consume();
-    end(result, began);
+    end(*seen, result, began);
     return result;
   }
 
@@ -51,11 +53,11 @@ public:
   void retire(const caf::error& reason);
 
 private:
-  job_time begin(const caf::mailbox_element& message);
-  void end(caf::invoke_message_result result, job_time began);
+  job_time begin(observation& seen, const caf::mailbox_element& message);
+  void end(observation& seen, caf::invoke_message_result result, job_time began);
 
   observatory* observatory_ = nullptr;
-  std::shared_ptr<observation> seen_; ///< Null if it is not observed.
+  std::atomic<observation*> seen_{nullptr}; ///< Null if it is not observed, or has ended.
 };
 
 /// The reason with which an actor ends that has thrown: the exception's text, and the message that

@@ -39,12 +39,11 @@ struct crashing_process {
       for (int number : {SIGSEGV, SIGABRT, SIGFPE}) // the test engine's own handlers
         std::signal(number, SIG_DFL);
       observatory observed{clock};
-      auto seen = observed.watch(4);
+      auto* seen = observed.watch(4);
       seen->set_name("replica 1");
       seen->begin_message({job_time{1000}, nullptr, 4, 3});
-      std::vector<std::shared_ptr<observation>> others;
       for (uint64_t i = 0; i < other_actors; ++i)
-        others.push_back(observed.watch(5 + i));
+        static_cast<void>(observed.watch(5 + i));
       crash_recorder recorder{observed, record};
       deed();
       _exit(0);

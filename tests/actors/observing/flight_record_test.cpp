@@ -44,7 +44,7 @@ TEST_SUITE("actors/observing/flight_record") {
 
   TEST_CASE("names and numbers of any length fit") {
     observatory observed{[] { return job_time::max(); }};
-    auto seen = observed.watch(std::numeric_limits<uint64_t>::max());
+    auto* seen = observed.watch(std::numeric_limits<uint64_t>::max());
     const std::string name(10'000, 'n');
     seen->set_name(name.c_str());
     seen->begin_message({job_time::min(), nullptr, 99, 0xfffffffe});

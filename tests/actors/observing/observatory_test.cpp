@@ -9,6 +9,7 @@
 #include <capnp/schema.h>
 
 #include <algorithm>
+#include <vector>
 
 namespace observatory_test {
 
@@ -117,7 +118,7 @@ TEST_SUITE("actors/observing/observatory") {
   TEST_CASE("a name that a signal handler reads stays whole when its observation gets another") {
     observatory observed{[] { return job_time{0}; }};
     const std::string first_name(100, 'a'), second_name(200, 'b');
-    auto actor = observed.watch(1);
+    auto* actor = observed.watch(1);
     observed.introduce(1, first_name);
     const auto* seen = observed.first();
     const auto* begun = seen->name();
@@ -125,7 +126,6 @@ TEST_SUITE("actors/observing/observatory") {
     CHECK(begun == first_name);
     begun = seen->name();
     observed.retire(actor);
-    actor.reset();
     uint64_t number = 1;
     while (seen->actor() == 1 && number < 300)
       observed.retire(observed.watch(++number));
@@ -134,18 +134,22 @@ TEST_SUITE("actors/observing/observatory") {
     CHECK(begun == second_name);
   }
 
-  TEST_CASE("the observation of an actor is not used again while there is a handle to the actor") {
+  TEST_CASE("an actor that ended gives its observation to another, though its handle is held") {
     deterministic_world stage;
-    auto held = stage.spawn(token_queue, token_queue_config{});
-    stage.world.introduce(held.id(), "held");
-    caf::anon_send_exit(held, caf::exit_reason::user_shutdown);
-    stage.settle();
+    std::vector<token_queue_actor> held;
     for (int i = 0; i < 300; ++i) {
-      auto queue = stage.spawn(token_queue, token_queue_config{});
-      caf::anon_send_exit(queue, caf::exit_reason::user_shutdown);
+      held.push_back(stage.spawn(token_queue, token_queue_config{}));
+      caf::anon_send_exit(held.back(), caf::exit_reason::user_shutdown);
       stage.settle();
     }
-    CHECK(find(stage.world, "held"));
+    CHECK(stage.world.observatory().look().size() <= observatory::ended_kept_max + 2);
+    auto newest = stage.spawn(token_queue, token_queue_config{});
+    stage.world.introduce(newest.id(), "newest");
+    for (const auto& ended : held)
+      caf::anon_send(ended, make_put_tokens(1, 1));
+    stage.settle();
+    CHECK(find(stage.world, "newest")->received == 0);
+    caf::anon_send_exit(newest, caf::exit_reason::user_shutdown);
   }
 
   TEST_CASE("every message of the envelope is known, with a name of its own") {
