@@ -23,6 +23,7 @@ inline constexpr std::pair<std::string_view, double> learning_rates[] = {
   {rules::adadelta::name, 10},
   {rules::adam::name, 0.01},
   {rules::adamw::name, 0.01},
+  {rules::amsgrad::name, 0.01},
   {rules::adamax::name, 0.03},
   {rules::nadam::name, 0.01},
   {rules::ftrl::name, 1},

@@ -107,6 +107,54 @@ struct adamw {
   };
 };
 
+/// AMSGrad: Adam, or AdamW, with the largest mean of squares so far in the divisor, which never
+/// shrinks.
+///   value -= learning_rate * decoupled_weight_decay * value
+///   m, v and the rate as `adam`
+///   vhat   = max(vhat, v)
+///   value -= rate * m / (sqrt(vhat) + epsilon)
+/// Source: Reddi, Kale and Kumar, "On the convergence of Adam and beyond", 2018, algorithm 2 with
+/// Adam's correction, as Keras' `Adam(amsgrad=True)`. PyTorch's is the same with its epsilon
+/// converted as for `adam`.
+struct amsgrad {
+  double learning_rate = 0.001;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double decoupled_weight_decay = 0; ///< 0: Adam's; more than 0: AdamW's.
+  uint64_t step = 1;
+
+  static constexpr std::string_view name = "amsgrad";
+  static constexpr std::array<std::string_view, 3> slot_names{"m", "v", "vhat"};
+
+  template <class Self, class Visit>
+  static void visit_settings(Self& rule, const Visit& visit) {
+    adamw::visit_settings(rule, visit);
+  }
+
+  template <class T>
+  struct for_elements {
+    explicit for_elements(const amsgrad& settings)
+      : as_adam(settings),
+        shrinkage(static_cast<T>(settings.learning_rate * settings.decoupled_weight_decay)) {}
+
+    TROUPE_HOST_DEVICE T operator()(T value, T gradient,
+                                    std::array<T, slot_names.size()>& slots) const {
+      T mean = slots[0] + as_adam.mean_weight * (gradient - slots[0]);
+      T square = slots[1] + as_adam.square_weight * (gradient * gradient - slots[1]);
+      T largest = slots[2] > square ? slots[2] : square; // a gradient of NaN shows
+      slots[0] = mean;
+      slots[1] = square;
+      slots[2] = largest;
+      return value - shrinkage * value
+             - as_adam.rate * mean / (std::sqrt(largest) + as_adam.epsilon);
+    }
+
+    adam::for_elements<T> as_adam;
+    T shrinkage;
+  };
+};
+
 /// Adamax: Adam with the largest gradient of late in place of the mean of squares.
 ///   m     += (1 - beta1) * (gradient - m)
 ///   v      = max(beta2 * v, |gradient|)

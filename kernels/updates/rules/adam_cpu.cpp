@@ -8,6 +8,7 @@ namespace troupe::cpu {
 
 TROUPE_COMPILE_RULE(rules::adam)
 TROUPE_COMPILE_RULE(rules::adamw)
+TROUPE_COMPILE_RULE(rules::amsgrad)
 TROUPE_COMPILE_RULE(rules::adamax)
 TROUPE_COMPILE_RULE(rules::nadam)
 

@@ -7,6 +7,7 @@ namespace troupe::cuda {
 
 TROUPE_COMPILE_CUDA_RULE(rules::adam)
 TROUPE_COMPILE_CUDA_RULE(rules::adamw)
+TROUPE_COMPILE_CUDA_RULE(rules::amsgrad)
 TROUPE_COMPILE_CUDA_RULE(rules::adamax)
 TROUPE_COMPILE_CUDA_RULE(rules::nadam)
 

@@ -151,7 +151,8 @@ TEST_SUITE("actors/training/optimizer_settings") {
   TEST_CASE("a name that there is not is refused, with those there are") {
     constexpr auto rest
       = "'; there are sgd, momentum, adagrad, rmsprop, centered_rmsprop, adadelta, "
-        "adam, adamw, adamax, nadam, ftrl, lars, lamb; register one of your own in every process";
+        "adam, adamw, amsgrad, adamax, nadam, ftrl, lars, lamb; register one of your own in every "
+        "process";
     for (std::string name : {"adamv", "", "SGD"})
       refuses({name, {}}, errc::not_found, "no optimizer '" + name + rest);
     refuses({"sgd", {}, {"linear", {}}}, errc::not_found,
@@ -174,6 +175,7 @@ TEST_SUITE("actors/training/optimizer_settings") {
                                                     {"momentum", "momentum", 1.5},
                                                     {"momentum", "nesterov", 0.5},
                                                     {"adam", "beta2", 1.0},
+                                                    {"amsgrad", "decoupled_weight_decay", -1.0},
                                                     {"lars", "clip_norm", -1.0},
                                                     {"sgd", "learning_rate", std::nan("")}}) {
       auto plan = to_plan({optimizer, {{setting, value}}});

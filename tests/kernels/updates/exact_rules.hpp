@@ -19,6 +19,8 @@ inline const update_rule exact_rules[] = {
   rules::adam{.step = 1},
   rules::adam{.learning_rate = 0.01, .step = 1000},
   rules::adamw{.step = 2},
+  rules::amsgrad{.step = 1},
+  rules::amsgrad{.beta2 = 0.5, .decoupled_weight_decay = 0.1, .step = 1000},
   rules::adamax{.step = 2},
   rules::nadam{.step = 1000},
   rules::ftrl{.l1 = 0.5, .l2 = 0.1, .l2_shrinkage = 0.1, .beta = 0.1},

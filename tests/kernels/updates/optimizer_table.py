@@ -168,6 +168,14 @@ def cases(run):
         run.torch(lambda p: optim.AdamW(p, 0.05, (0.9, 0.99), weight_decay=0.1), epsilon_hat(1e-3, 0.99)),
     )
     yield (
+        "amsgrad{.learning_rate = 0.05, .beta2 = 0.5, .epsilon = 1e-3}",
+        run.torch(lambda p: optim.Adam(p, 0.05, (0.9, 0.5), amsgrad=True), epsilon_hat(1e-3, 0.5)),
+    )
+    yield (
+        "amsgrad{.learning_rate = 0.05, .beta2 = 0.9, .epsilon = 1e-3, .decoupled_weight_decay = 0.1}",
+        run.torch(lambda p: optim.AdamW(p, 0.05, (0.9, 0.9), weight_decay=0.1, amsgrad=True), epsilon_hat(1e-3, 0.9)),
+    )
+    yield (
         "adamax{.learning_rate = 0.05, .beta1 = 0.8, .beta2 = 0.9, .epsilon = 0}",
         run.torch(lambda p: optim.Adamax(p, 0.05, (0.8, 0.9), eps=0)),
     )
@@ -204,7 +212,7 @@ def cases(run):
 
 
 HEADER = """// SPDX-License-Identifier: Apache-2.0
-// What PyTorch and transcribed papers make of some gradients; printed by optimizer_table.py.
+// Updates of some gradients by PyTorch and by transcribed papers; printed by optimizer_table.py.
 #pragma once
 
 #include "kernels/updates/update_rules.hpp"

@@ -67,6 +67,21 @@ TEST_SUITE("kernels/updates/update_rules") {
     }
   }
 
+  TEST_CASE("AMSGrad is Adam with a divisor that never shrinks") {
+    rules::amsgrad rule{.learning_rate = 0.5, .beta1 = 0, .beta2 = 0, .epsilon = 0};
+    CHECK(one_step(rule, 3, 2, {0, 0, 16}) == std::vector<double>{2.75, 2, 4, 16});
+    CHECK(one_step(rule, 3, 8, {0, 0, 16}) == std::vector<double>{2.5, 8, 64, 64});
+    auto grown = one_step(rules::amsgrad{.step = 7}, 3, 8, {1, 2, 1});
+    auto adam = one_step(rules::adam{.step = 7}, 3, 8, {1, 2});
+    CHECK(grown == std::vector<double>{adam[0], adam[1], adam[2], adam[2]});
+  }
+
+  TEST_CASE("AMSGrad's decay shrinks the variable beside the gradient, as AdamW's does") {
+    rules::amsgrad rule{.decoupled_weight_decay = 0.5, .step = 7};
+    rules::adamw adamw{.decoupled_weight_decay = 0.5, .step = 7};
+    CHECK(one_step(rule, 3, 8, {1, 2, 1})[0] == one_step(adamw, 3, 8, {1, 2})[0]);
+  }
+
   TEST_CASE("Nadam's product is that of all momenta so far, worked out from the step alone") {
     double product = 1;
     for (uint64_t t = 1; t <= 2000; ++t) {
