@@ -31,10 +31,11 @@ namespace troupe {
 // to the variable's type. A program brings rules of its own by `kernels/updates/custom_rule.hpp`.
 
 /// Any optimizer's rule.
-using update_rule = std::variant<rules::sgd, rules::momentum, rules::adagrad, rules::rmsprop,
-                                 rules::centered_rmsprop, rules::adadelta, rules::adam,
-                                 rules::adamw, rules::amsgrad, rules::adamax, rules::nadam,
-                                 rules::ftrl, rules::lars, rules::lamb, rules::custom>;
+using update_rule
+  = std::variant<rules::sgd, rules::momentum, rules::lion, rules::adagrad, rules::rmsprop,
+                 rules::centered_rmsprop, rules::adadelta, rules::adam, rules::adamw,
+                 rules::amsgrad, rules::adamax, rules::nadam, rules::ftrl, rules::lars, rules::lamb,
+                 rules::custom>;
 
 /// The most slots that any rule has, those of programs included.
 inline constexpr size_t slot_count_max = 4;

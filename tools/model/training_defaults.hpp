@@ -15,20 +15,11 @@ inline constexpr std::string_view text = "/usr/share/common-licenses/GPL-3";
 /// Learning rates that suit most runs, for each optimizer, in the order of `update_rule`: the best
 /// of a few that were tried on 2500 steps.
 inline constexpr std::pair<std::string_view, double> learning_rates[] = {
-  {rules::sgd::name, 1},
-  {rules::momentum::name, 0.1},
-  {rules::adagrad::name, 1},
-  {rules::rmsprop::name, 0.01},
-  {rules::centered_rmsprop::name, 0.01},
-  {rules::adadelta::name, 10},
-  {rules::adam::name, 0.01},
-  {rules::adamw::name, 0.01},
-  {rules::amsgrad::name, 0.01},
-  {rules::adamax::name, 0.03},
-  {rules::nadam::name, 0.01},
-  {rules::ftrl::name, 1},
-  {rules::lars::name, 3},
-  {rules::lamb::name, 0.01},
+  {rules::sgd::name, 1},        {rules::momentum::name, 0.1}, {rules::lion::name, 0.001},
+  {rules::adagrad::name, 1},    {rules::rmsprop::name, 0.01}, {rules::centered_rmsprop::name, 0.01},
+  {rules::adadelta::name, 10},  {rules::adam::name, 0.01},    {rules::adamw::name, 0.01},
+  {rules::amsgrad::name, 0.01}, {rules::adamax::name, 0.03},  {rules::nadam::name, 0.01},
+  {rules::ftrl::name, 1},       {rules::lars::name, 3},       {rules::lamb::name, 0.01},
 };
 } // namespace train_defaults
 

@@ -85,4 +85,57 @@ struct momentum {
   };
 };
 
+/// Lion: momentum of which only the sign counts, so that every element moves by the learning rate.
+///   value    -= learning_rate * decoupled_weight_decay * value
+///   direction = beta1 * m + (1 - beta1) * gradient
+///   value    -= learning_rate * sign(direction), where the sign of 0 is 0
+///   m        += (1 - beta2) * (gradient - m)
+/// The slot is "momentum" in Keras. The learning rate should be 3 to 10 times less than Adam's, and
+/// the decay greater by as much.
+/// Source: Chen et al., "Symbolic discovery of optimization algorithms", 2023, algorithm 2, with
+/// the defaults of Keras' Lion: its decay is 0.
+struct lion {
+  double learning_rate = 0.001;
+  double beta1 = 0.9;  ///< Share of the mean in the direction.
+  double beta2 = 0.99; ///< Share of the mean that a step keeps.
+  double decoupled_weight_decay = 0;
+
+  static constexpr std::string_view name = "lion";
+  static constexpr std::array<std::string_view, 1> slot_names{"m"};
+
+  template <class Self, class Visit>
+  static void visit_settings(Self& rule, const Visit& visit) {
+    visit("learning_rate", rule.learning_rate, setting_range::non_negative);
+    visit("beta1", rule.beta1, setting_range::decay);
+    visit("beta2", rule.beta2, setting_range::decay);
+    visit("decoupled_weight_decay", rule.decoupled_weight_decay, setting_range::non_negative);
+  }
+
+  template <class T>
+  struct for_elements {
+    explicit for_elements(const lion& settings)
+      : learning_rate(static_cast<T>(settings.learning_rate)),
+        mean_share(static_cast<T>(settings.beta1)),
+        gradient_share(static_cast<T>(1 - settings.beta1)),
+        mean_weight(static_cast<T>(1 - settings.beta2)),
+        shrinkage(static_cast<T>(settings.learning_rate * settings.decoupled_weight_decay)) {}
+
+    TROUPE_HOST_DEVICE T operator()(T value, T gradient,
+                                    std::array<T, slot_names.size()>& slots) const {
+      // In this form a beta1 of 0 leaves the gradient's own sign; as `m` is made, a large mean
+      // would round a small gradient away.
+      T direction = mean_share * slots[0] + gradient_share * gradient;
+      T sign = direction > 0 ? T{1} : direction < 0 ? T{-1} : direction; // a gradient of NaN shows
+      slots[0] = slots[0] + mean_weight * (gradient - slots[0]);
+      return value - shrinkage * value - learning_rate * sign;
+    }
+
+    T learning_rate;
+    T mean_share;
+    T gradient_share;
+    T mean_weight;
+    T shrinkage;
+  };
+};
+
 } // namespace troupe::rules

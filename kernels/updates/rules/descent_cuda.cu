@@ -7,5 +7,6 @@ namespace troupe::cuda {
 
 TROUPE_COMPILE_CUDA_RULE(rules::sgd)
 TROUPE_COMPILE_CUDA_RULE(rules::momentum)
+TROUPE_COMPILE_CUDA_RULE(rules::lion)
 
 } // namespace troupe::cuda

@@ -150,7 +150,7 @@ TEST_SUITE("actors/training/optimizer_settings") {
 
   TEST_CASE("a name that there is not is refused, with those there are") {
     constexpr auto rest
-      = "'; there are sgd, momentum, adagrad, rmsprop, centered_rmsprop, adadelta, "
+      = "'; there are sgd, momentum, lion, adagrad, rmsprop, centered_rmsprop, adadelta, "
         "adam, adamw, amsgrad, adamax, nadam, ftrl, lars, lamb; register one of your own in every "
         "process";
     for (std::string name : {"adamv", "", "SGD"})
@@ -166,6 +166,9 @@ TEST_SUITE("actors/training/optimizer_settings") {
     refuses({"adam", {{"step", 3}}}, errc::not_found,
             "optimizer adam has no setting 'step'; it has learning_rate, beta1, beta2, epsilon, "
             "clip_value, clip_norm, sparse_exact");
+    refuses({"lion", {{"epsilon", 1e-8}}}, errc::not_found,
+            "optimizer lion has no setting 'epsilon'; it has learning_rate, beta1, beta2, "
+            "decoupled_weight_decay, clip_value, clip_norm, sparse_exact");
     refuses({"sgd", {}, {}, {"mean", {{"momentum", 1}}}}, errc::not_found,
             "average mean has no setting 'momentum'; it has decay, num_updates");
   }
@@ -176,6 +179,7 @@ TEST_SUITE("actors/training/optimizer_settings") {
                                                     {"momentum", "nesterov", 0.5},
                                                     {"adam", "beta2", 1.0},
                                                     {"amsgrad", "decoupled_weight_decay", -1.0},
+                                                    {"lion", "beta1", 1.0},
                                                     {"lars", "clip_norm", -1.0},
                                                     {"sgd", "learning_rate", std::nan("")}}) {
       auto plan = to_plan({optimizer, {{setting, value}}});

@@ -348,6 +348,7 @@ TEST_SUITE("actors/training/variable_owner") {
     compare(rules::centered_rmsprop{.learning_rate = 0.1, .momentum = 0.5});
     compare(rules::amsgrad{.learning_rate = 0.1});
     compare(rules::nadam{.learning_rate = 0.1});
+    compare(rules::lion{.learning_rate = 0.1, .decoupled_weight_decay = 0.1});
     compare(rules::ftrl{.learning_rate = 0.1, .l1 = 0.5});
   }
 

@@ -21,7 +21,8 @@ const update_rule row_wise_rules[] = {rules::sgd{},      rules::momentum{.weight
                                       rules::adadelta{}, rules::centered_rmsprop{.epsilon = 10},
                                       rules::adam{},     rules::adamw{.step = 3},
                                       rules::adamax{},   rules::nadam{.step = 7},
-                                      rules::ftrl{},     rules::amsgrad{}};
+                                      rules::ftrl{},     rules::amsgrad{},
+                                      rules::lion{}};
 const update_rule layer_wise_rules[] = {rules::lars{}, rules::lamb{.step = 3}};
 
 /// A variable of the table's size and a rule's slots, here and on the device.

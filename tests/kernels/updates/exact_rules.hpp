@@ -12,6 +12,8 @@ inline const update_rule exact_rules[] = {
   rules::sgd{.learning_rate = 0.1, .weight_decay = 0.01},
   rules::momentum{.learning_rate = 0.1, .decay = 0.9},
   rules::momentum{.learning_rate = 0.1, .decay = 0.9, .nesterov = true, .weight_decay = 0.01},
+  rules::lion{.learning_rate = 0.1},
+  rules::lion{.decoupled_weight_decay = 0.1},
   rules::adagrad{.learning_rate = 0.1},
   rules::rmsprop{.momentum = 0.5},
   rules::centered_rmsprop{.momentum = 0.5, .epsilon = 10},

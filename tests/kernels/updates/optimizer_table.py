@@ -54,6 +54,15 @@ class Run:
 # ---- by hand, from the papers ----
 
 
+def lion(rate, beta1, beta2, decay):
+    m = 0
+    while True:
+        value, g = yield
+        c = beta1 * m + (1 - beta1) * g
+        m = beta2 * m + (1 - beta2) * g
+        yield value - rate * (np.sign(c) + decay * value)
+
+
 def rmsprop(rate, rho, momentum, epsilon, centered):
     square = mean = velocity = 0
     while True:
@@ -130,6 +139,11 @@ def cases(run):
     yield (
         "momentum{.learning_rate = 0.1, .decay = 0.8, .nesterov = true, .weight_decay = 0.02}",
         run.torch(lambda p: optim.SGD(p, 0.1, momentum=0.8, nesterov=True, weight_decay=0.02)),
+    )
+    yield "lion{.learning_rate = 0.05}", run.numpy(lambda: lion(0.05, 0.9, 0.99, 0))
+    yield (
+        "lion{.learning_rate = 0.05, .beta1 = 0.5, .beta2 = 0.75, .decoupled_weight_decay = 0.1}",
+        run.numpy(lambda: lion(0.05, 0.5, 0.75, 0.1)),
     )
     yield (
         "adagrad{.learning_rate = 0.1, .initial_accumulator_value = 0.1, .epsilon = 1e-7}",

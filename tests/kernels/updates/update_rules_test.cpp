@@ -82,6 +82,26 @@ TEST_SUITE("kernels/updates/update_rules") {
     CHECK(one_step(rule, 3, 8, {1, 2, 1})[0] == one_step(adamw, 3, 8, {1, 2})[0]);
   }
 
+  TEST_CASE("Lion moves an element by its learning rate, or not at all") {
+    rules::lion rule{.learning_rate = 0.25, .beta1 = 0.5, .beta2 = 0.75};
+    CHECK(one_step(rule, 3, 2, {-8}) == std::vector<double>{3.25, -5.5});
+    CHECK(one_step(rule, 3, 2, {8}) == std::vector<double>{2.75, 6.5});
+    CHECK(one_step(rule, 3, -2, {2}) == std::vector<double>{3, 1}); // a direction of 0
+    CHECK(one_step(rule, 3, 0, {0}) == std::vector<double>{3, 0});
+  }
+
+  TEST_CASE("Lion's decay shrinks the variable beside its step") {
+    rules::lion rule{.learning_rate = 0.5, .decoupled_weight_decay = 0.5};
+    CHECK(one_step(rule, 4, 2, {0})[0] == 2.5);
+    CHECK(one_step(rule, 4, 0, {0})[0] == 3);
+  }
+
+  TEST_CASE("Lion with a beta1 of 0 follows the sign of a gradient that is far below its mean") {
+    rules::lion rule{.learning_rate = 0.25, .beta1 = 0};
+    CHECK(one_step(rule, 3, 1e-20, {-1})[0] == 2.75);
+    CHECK(one_step(rule, 3, -1e-20, {1})[0] == 3.25);
+  }
+
   TEST_CASE("Nadam's product is that of all momenta so far, worked out from the step alone") {
     double product = 1;
     for (uint64_t t = 1; t <= 2000; ++t) {
