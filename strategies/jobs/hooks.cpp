@@ -43,6 +43,7 @@ std::shared_ptr<stop_at_step_hook> stop_at_step_hook::at(uint64_t last_step) {
 
 std::shared_ptr<stop_at_step_hook> stop_at_step_hook::after(uint64_t num_steps) {
   refuse_negative_steps("num_steps", num_steps);
+  require(num_steps > 0, "stop_at_step_hook: num_steps is 0; training needs at least 1");
   auto hook = std::make_shared<stop_at_step_hook>();
   hook->num_steps_ = num_steps;
   return hook;
@@ -50,7 +51,7 @@ std::shared_ptr<stop_at_step_hook> stop_at_step_hook::after(uint64_t num_steps) 
 
 void stop_at_step_hook::begin(session_plan& plan) {
   auto last = last_step_.value_or(plan.first_step + num_steps_);
-  if (last <= plan.first_step)
+  if (last < plan.first_step)
     throw_failure(errc::invalid_argument, "the job is to stop at step {}, but has made {} already",
                   last, plan.first_step);
   plan.steps = std::min(plan.steps, last - plan.first_step);

@@ -15,12 +15,15 @@
 namespace troupe {
 
 /// Ends a job at a step of its own choice, which may come before that of `training_options::steps`.
+/// A job that begins at its last step, such as one that is started again after its end, ends well
+/// without a step. TensorFlow's hook looks only after a step, so there such a job makes one more.
 class stop_at_step_hook final : public session_hook {
 public:
   /// @param last_step The global step to stop at, whatever the job begins with.
   [[nodiscard]] static std::shared_ptr<stop_at_step_hook> at(uint64_t last_step);
 
-  /// @param num_steps Updates that the job makes.
+  /// @param num_steps Updates that the job makes, at least 1.
+  /// Errors: throws `failure` with invalid_argument for 0 steps.
   [[nodiscard]] static std::shared_ptr<stop_at_step_hook> after(uint64_t num_steps);
 
   /// Errors: throws `failure` with invalid_argument if the step is past already.

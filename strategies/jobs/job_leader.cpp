@@ -139,6 +139,8 @@ private:
         errc::failed_precondition,
         "no hook of this job is the chief's, so its steps would never close; make the hook "
         "with is_chief, or none at all");
+    first_step_ = plan.first_step;
+    if (plan.steps == 0) return;
     if (options_.evaluation.every_steps > 0)
       evaluator_.emplace(strategy_, options_, *actors_,
                          [this](uint64_t step) { warn_of_evaluation(step); });
@@ -254,6 +256,10 @@ private:
   }
 
   job_report train() override {
+    if (!chief_) { // there is no step to make
+      dismiss();
+      return {.step = first_step_};
+    }
     if (placement_ != nullptr) watch_returns();
     auto ended = ended_.wait(world_);
     if (evaluator_) evaluator_->end();
@@ -334,6 +340,7 @@ private:
   std::optional<observed_tasks> tasks_;    ///< Nothing, if other processes are not observed.
   std::vector<replica_progress> replicas_before_; ///< If the job goes on from a checkpoint.
   backup_estimates backups_before_;               ///< Its estimates for dynamic backups.
+  uint64_t first_step_ = 0;                       ///< Updates made before.
   std::shared_ptr<const job_actors> actors_;
   std::optional<evaluating_replica> evaluator_;
   chief_actor chief_;

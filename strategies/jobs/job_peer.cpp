@@ -184,9 +184,10 @@ private:
   }
 
   job_report train() override {
-    ended_ = world_.now();
     job_report report;
     try {
+      is_over_ = !has_steps();
+      ended_ = world_.now();
       while (!is_over_)
         make_step(report);
     } catch (...) {
@@ -196,6 +197,13 @@ private:
     }
     report.step = made_;
     return report;
+  }
+
+  // Only the first process knows what hooks have made of the number of steps.
+  bool has_steps() {
+    if (!strategy_.layout().group) return last_ > made_;
+    auto own = make_tensor({1}, {last_ > made_ ? 1.0F : 0.0F});
+    return of_first_process("whether there are steps to make", own).values<float>()[0] != 0;
   }
 
   void make_step(job_report& report) {
@@ -342,11 +350,15 @@ private:
 
   after_step of_first_process(const after_step& work) {
     auto own = make_tensor({2}, {work.evaluates ? 1.0F : 0.0F, work.saves ? 1.0F : 0.0F});
-    auto first = strategy_.cross_replica([own](cross_replica_context& context) {
-      return context.reducing().share_first("whether to evaluate and to save", own);
-    });
+    auto first = of_first_process("whether to evaluate and to save", own);
     auto flags = first.values<float>();
     return {.evaluates = flags[0] != 0, .saves = flags[1] != 0};
+  }
+
+  // The first process's array, in all of them.
+  tensor of_first_process(const std::string& purpose, const tensor& own) {
+    return strategy_.cross_replica(
+      [&](cross_replica_context& context) { return context.reducing().share_first(purpose, own); });
   }
 
   const step_function& body_;

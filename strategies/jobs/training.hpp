@@ -117,6 +117,9 @@ struct training_options {
 /// Hooks, evaluation, snapshots and `on_step` are those of the process where the chief stands; the
 /// others run what stands in them, and all return the same step, failure and reason to stop.
 ///
+/// If hooks leave no step to make, as `stop_at_step_hook` does in a job that has come to its last
+/// step before, all return at once, without a failure.
+///
 /// Thread: the one that made the world.
 /// @returns How the job ended; variables hold what they had been trained to.
 /// Errors: in the report: stalled and deadline_exceeded, naming what is missing; user_code, if a
@@ -139,7 +142,8 @@ job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
 /// Where several processes run replicas together, all of them call this, and all return the same
 /// step and the same reason to stop. Hooks, evaluation, snapshots, `on_step`, the number of steps
 /// and what to `resume` from are those of the first process. A process asked to stop tells the
-/// others with the step that is under way, or with the next; all end after the same one.
+/// others with the step that is under way, or with the next; all end after the same one. If hooks
+/// leave no step to make, all return at once, without a failure.
 ///
 /// In records, what was computed has `arrived` when its replica was done with it, on that process's
 /// clock since the step began. Training waits for the evaluation. A snapshot holds what replicas of

@@ -23,7 +23,7 @@ struct flight_records;
 struct session_plan {
   troupe::world& world;
   uint64_t first_step = 0; ///< Updates made before.
-  uint64_t steps = 0;      ///< Updates to make.
+  uint64_t steps = 0;      ///< Updates to make; 0: the job ends well at once, in all processes.
   uint32_t replicas = 0;   ///< In all processes, also those that are absent yet.
   /// Tokens in the queue at the start, in place of the default; used under `tensorflow` only.
   std::optional<uint32_t> init_tokens;
@@ -67,7 +67,7 @@ public:
   /// Before any actor of the job is there.
   virtual void begin(session_plan&) {}
 
-  /// All actors are there, and work.
+  /// All actors are there, and work; or there is no step to make, and `end` follows.
   virtual void after_create_session(const session_control&) {}
 
   /// A step has begun, or a replica has come or gone while it is under way. The chief waits until

@@ -6,6 +6,7 @@
 #include "strategies/contexts/strategy_extended.hpp"
 #include "strategies/jobs/checkpoint.hpp"
 #include "strategies/jobs/checkpoint_saver_hook.hpp"
+#include "strategies/jobs/hooks.hpp"
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/strategies/small_cluster.hpp"
@@ -271,6 +272,33 @@ TEST_SUITE("strategies/jobs/cluster_training") {
     auto outcomes = small_cluster{second}.run();
     check_alike(outcomes, 12);
     CHECK(outcomes.at(2).values == in_one_process());
+  }
+
+  TEST_CASE(
+    "a job that begins at the step to stop at ends in all processes, whatever their hooks") {
+    for (const auto& layout :
+         {cluster_layout{.ps = 0, .workers = 2}, cluster_layout{.ps = 1, .workers = 2},
+          cluster_layout{.ps = 2, .workers = 2, .owners_meet = true}}) {
+      CAPTURE(layout.ps);
+      auto last = std::make_shared<keeper>();
+      cluster_job job{.layout = layout,
+                      .has_sockets = layout.ps == 1,
+                      .replicate_owners = layout.owners_meet ? 2U : 1U};
+      job.prepare = [&](node_index node, training_options& options) {
+        if (node == layout.chief_node()) options.hooks = {stop_at_step_hook::at(4), last};
+      };
+      auto before = small_cluster{job}.run();
+      check_alike(before, 4);
+      REQUIRE(last->kept);
+      job.prepare = [&, prepare = job.prepare](node_index node, training_options& options) {
+        prepare(node, options);
+        options.resume = last->kept;
+      };
+      auto outcomes = small_cluster{job}.run();
+      check_alike(outcomes, 4);
+      CHECK(outcomes.at(layout.chief_node()).steps.empty());
+      CHECK(outcomes.at(layout.chief_node()).values == before.at(layout.chief_node()).values);
+    }
   }
 
   TEST_CASE("whichever process is asked to stop, all of them end") {

@@ -330,6 +330,33 @@ TEST_SUITE("strategies/jobs/run_training") {
     }
   }
 
+  TEST_CASE("a job that begins at the step to stop at ends in all processes, without a step") {
+    for (uint32_t processes : {1U, 2U, 4U}) {
+      CAPTURE(processes);
+      auto hook = std::make_shared<witness>(1);
+      auto options_of = [&](uint32_t rank) {
+        training_options options{.steps = 50};
+        if (rank == 0) options.hooks = {stop_at_step_hook::at(4), hook};
+        return options;
+      };
+      auto before = trained_in(processes, options_of);
+      REQUIRE(hook->snapshots.size() == 4);
+      hook->told.clear();
+      auto seen = trained_in(processes, [&](uint32_t rank) {
+        auto options = options_of(rank);
+        if (rank == 0) options.resume = hook->snapshots.back();
+        return options;
+      });
+      CHECK(hook->told == lines{"begin 0", "end 4"});
+      for (uint32_t rank = 0; rank < processes; ++rank) {
+        CHECK(seen[rank].report.step == 4);
+        CHECK_FALSE(seen[rank].report.failure);
+        CHECK_FALSE(seen[rank].report.stopped);
+        CHECK(seen[rank].values == before[rank].values);
+      }
+    }
+  }
+
   TEST_CASE("a hook that throws ends the job with what it threw") {
     class thrower final : public session_hook {
       void after_step(const session_control&, const step_record&) override {

@@ -422,6 +422,8 @@ TEST_SUITE("strategies/optimizers/sync_replicas_optimizer") {
           == "replicas is -1; a parameter_server strategy needs at least 1");
     CHECK(refusal_of([&] { static_cast<void>(stop_at_step_hook::at(uint64_t(-5))); }).message
           == "stop_at_step_hook: last_step is -5; it must not be negative");
+    CHECK(refusal_of([] { static_cast<void>(stop_at_step_hook::after(0)); }).message
+          == "stop_at_step_hook: num_steps is 0; training needs at least 1");
   }
 
   TEST_CASE("gradients of a narrower dtype are added in that of their variable") {
@@ -573,11 +575,35 @@ TEST_SUITE("strategies/jobs/hooks") {
       options.hooks = {hook};
       CHECK(job.run_idle(options).report.step == 3);
       auto again = refusal_of([&] {
-        options.hooks = {stop_at_step_hook::at(3)};
+        options.hooks = {stop_at_step_hook::at(2)};
         static_cast<void>(job.run_idle(options));
       });
-      CHECK(again.code == errc::invalid_argument);
+      CHECK(
+        again
+        == error{errc::invalid_argument, "the job is to stop at step 2, but has made 3 already"});
     }
+  }
+
+  TEST_CASE("a job that begins at the step to stop at ends well, without a step") {
+    class ends final : public session_hook {
+    public:
+      void end(const job_report& report) override { steps.push_back(report.step); }
+
+      std::vector<uint64_t> steps;
+    };
+
+    small_job job{{.policy = sync_policy::latest_token}};
+    auto told = std::make_shared<ends>();
+    training_options options{.steps = 100, .hooks = {stop_at_step_hook::at(3), told}};
+    static_cast<void>(job.run_idle(options));
+    auto again = job.run_idle(options);
+    CHECK(again.report.step == 3);
+    CHECK_FALSE(again.report.failure);
+    CHECK_FALSE(again.report.stopped);
+    CHECK(again.steps.empty());
+    CHECK(told->steps == std::vector<uint64_t>{3, 3});
+    options.hooks = {stop_at_step_hook::at(5)};
+    CHECK(job.run_idle(options).report.step == 5);
   }
 
   TEST_CASE("a loss that is no number ends the job, as a failure or not, naming the replica") {
