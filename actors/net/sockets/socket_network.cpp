@@ -457,7 +457,7 @@ private:
             && now - *member.refused_since > options_.silence_timeout + options_.alive_for);
     auto known = why.message;
     if (why.code == errc::unavailable)
-      known += "; is it a task of this job, with TLS at both ends or at neither?";
+      known += "; it has ended, or is no task of this job, or only one of the two uses TLS";
     trouble(peer, known);
     auto line = fmt::format("{}: {}", name_of(peer), known);
     auto is_news = is_final && !member.has_arrived; // to callers that wait for it
