@@ -63,7 +63,7 @@ std::string group_shape::name_of(size_t member) const {
   std::string result;
   for (auto dimension = dimensions_.rbegin(); dimension != dimensions_.rend(); ++dimension) {
     auto part = fmt::format("{} {}", dimension->name, member % dimension->extent);
-    result = result.empty() ? part : part + ", " + result;
+    result = result.empty() ? part : part + " " + result;
     member /= dimension->extent;
   }
   return result;

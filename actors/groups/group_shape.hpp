@@ -35,7 +35,7 @@ public:
   /// Errors: throws `failure` with out_of_range, naming the dimension.
   [[nodiscard]] size_t member(std::initializer_list<size_t> position) const;
 
-  /// "host 1, device 1". @pre member < size()
+  /// "host 1 device 1". @pre member < size()
   [[nodiscard]] std::string name_of(size_t member) const;
 
   /// The members with a position from `begin` to below `end` in one dimension, in their order.

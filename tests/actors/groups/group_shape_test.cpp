@@ -15,7 +15,7 @@ TEST_SUITE("actors/groups/group_shape") {
     CHECK(shape.size() == 6);
     CHECK(shape.member({1, 2}) == 5);
     CHECK(shape.member({0, 1}) == 1);
-    CHECK(shape.name_of(4) == "host 1, device 1");
+    CHECK(shape.name_of(4) == "host 1 device 1");
   }
 
   TEST_CASE("a slice has the members of some positions in one dimension") {

@@ -259,11 +259,13 @@ TEST_SUITE("actors/groups/group") {
     doublers all{stage.world, "doubler", stage.members, group_shape{{{"host", 2}, {"device", 2}}}};
     auto second = all.at("device", 1);
     CHECK(second.size() == 2);
-    CHECK(second.name_of(1) == "host 1, device 1");
+    CHECK(second.name_of(1) == "host 1 device 1");
     auto answers = second.ask<int>(1, {.first = 1}).wait();
     CHECK(stage.world.now() == 2s);
-    CHECK(answers.summary() == "group 'doubler': 1 answers of 1 wanted; late: host 1, device 1");
-    CHECK(all.slice("host", 1, 2).at("device", 0).name_of(0) == "host 1, device 0");
+    CHECK(answers.summary() == "group 'doubler': 1 answers of 1 wanted; late: host 1 device 1");
+    CHECK(all.slice("host", 1, 2).at("device", 0).name_of(0) == "host 1 device 0");
+    CHECK(all.ask<int>(1, {.first = 2}).wait().summary()
+          == "group 'doubler': 2 answers of 2 wanted; late: host 1 device 0, host 1 device 1");
   }
 
   TEST_CASE("a message without an answer goes to all members") {
