@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds code in the documentation that nobody compiles.
 
-Every block of C++ in a page must stand in an example or a test, line by line; only its indentation may differ.
+Every block of C++ in a page must stand in an example, a test or a header of one, line by line; only its indentation may differ.
 """
 
 import argparse
@@ -17,7 +17,7 @@ BLOCK = re.compile(r"^```cpp\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 def compiled_code(root, paths):
     """Examples and tests, with nothing before the first letter of each line."""
-    code = [p for p in paths if tidy.floor_of(p) in ("examples", "tests") and Path(p).suffix == ".cpp"]
+    code = [p for p in paths if tidy.floor_of(p) in ("examples", "tests") and Path(p).suffix in (".cpp", ".hpp")]
     return [flattened((root / path).read_text()) for path in code]
 
 

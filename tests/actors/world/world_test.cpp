@@ -124,6 +124,20 @@ TEST_SUITE("actors/world/world") {
     CHECK(world.run_until(done));
   }
 
+  TEST_CASE("a caller lets virtual time pass by a wait for what never comes") {
+    deterministic_world stage;
+    puppet listener{stage.world};
+    puppet speaker{stage.world};
+    for (auto [index, delay] : {std::pair{1U, 5ms}, {2U, 7ms}, {3U, 9ms}})
+      let_speak(speaker, listener, index, delay);
+    std::promise<void> unkept;
+    auto never = unkept.get_future();
+    CHECK(stage.world.run_until(never, 7ms).error().code == errc::deadline_exceeded);
+    CHECK(heard_by(listener) == std::vector<uint32_t>{1, 2});
+    CHECK(stage.world.run_until(never, 7ms).error().code == errc::stalled);
+    CHECK(heard_by(listener) == std::vector<uint32_t>{1, 2, 3});
+  }
+
   TEST_CASE("a virtual world counts what happens in it") {
     deterministic_world stage;
     auto before = stage.world.event_count();
