@@ -24,7 +24,7 @@ const protocolVersion :UInt16 = 1;
 # merely added do not raise it.
 
 struct Unset {
-  # No message: an envelope of zeros has this body, and no actor takes it.
+  # The body of an envelope that was given none.  No actor takes it.
 }
 
 struct Abort {

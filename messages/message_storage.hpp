@@ -27,7 +27,7 @@ struct message_storage {
   /// no traversal limit: received frames are checked before.
   capnp::AnyStruct::Reader body;
 
-  /// Which body of an envelope it is; `UNSET` for a struct of another schema.
+  /// Which body of an envelope it is; `own_body` for a struct of another schema.
   wire::Envelope::Which which = wire::Envelope::UNSET;
 
   /// The segments, if the message was built here, or received in two pieces of memory.

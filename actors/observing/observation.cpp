@@ -79,6 +79,7 @@ size_t observation::last_messages(std::array<sighting, messages_kept>& into) con
     into[number - first] = ring_[number % messages_kept].read();
   std::atomic_thread_fence(std::memory_order_acquire);
   auto begun = begun_.load(std::memory_order_relaxed);
+  if (begun < written) return 0; // it has become another actor's
   auto whole_from = begun - std::min<uint64_t>(begun, messages_kept);
   auto torn = std::min(whole_from - std::min(whole_from, first), written - first);
   std::move(into.begin() + static_cast<ptrdiff_t>(torn),

@@ -46,7 +46,8 @@ public:
 
   explicit observation(uint64_t actor) { begin_anew(actor); }
 
-  /// Makes this the observation of another actor. @pre The one before is not referred to any more.
+  /// Makes this the observation of another actor. @pre The one before has ended: at most a late
+  /// sender, which may count a message too many, and a signal handler still look at it.
   void begin_anew(uint64_t actor);
 
   // -- written by the actor and its senders --

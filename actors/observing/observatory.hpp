@@ -58,7 +58,7 @@ public:
   observatory(const observatory&) = delete;
   observatory& operator=(const observatory&) = delete;
 
-  /// Begins to observe an actor, by its CAF id. @returns The actor's until it is retired.
+  /// Begins to observe an actor, by its CAF id. The result is the actor's until it is retired.
   [[nodiscard]] observation* watch(uint64_t actor);
 
   /// The actor is gone; it can be seen for a while, and may not write any more.

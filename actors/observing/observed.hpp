@@ -28,8 +28,8 @@ class self_observation {
 public:
   explicit self_observation(const caf::actor_system& system, uint64_t actor);
 
-  /// As of `observation`. An actor that has ended may be sent to as long as its handle is held,
-  /// while its observation is another actor's: then nothing is counted.
+  /// As of `observation`. Nothing is counted for an actor that has ended: it may be sent to as long
+  /// as its handle is held, and its observation may be another actor's by then.
   void receive() {
     if (auto* seen = seen_.load(std::memory_order_relaxed)) seen->receive();
   }

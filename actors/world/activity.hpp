@@ -33,7 +33,7 @@ class activity {
 public:
   activity(replica_actor::pointer self, troupe::world& world, pace_function pace)
     : self_(self), world_(world),
-      computing_(self, world, std::move(pace), [this] { resume(computer_); }) {}
+      computing_(self, world, std::move(pace), [this] { resume(waiter_); }) {}
 
   activity(const activity&) = delete;
   activity& operator=(const activity&) = delete;
@@ -255,7 +255,7 @@ private:
     [[nodiscard]] bool await_ready() const { return false; }
 
     void await_suspend(std::coroutine_handle<> waiter) {
-      owner.computer_ = waiter;
+      owner.waiter_ = waiter;
       owner.computing_.begin(std::move(work), owner.is_cancelled());
     }
 
@@ -269,7 +269,7 @@ private:
     [[nodiscard]] bool await_ready() const { return false; }
 
     void await_suspend(std::coroutine_handle<> waiter) {
-      owner.computer_ = waiter;
+      owner.waiter_ = waiter;
       owner.computing_.begin_rest(remaining, owner.is_cancelled());
     }
 
@@ -308,9 +308,9 @@ private:
   void* surroundings_ = nullptr;
 
   paced_work computing_;
-  std::coroutine_handle<> computer_; ///< Waits for what is computed.
-  std::coroutine_handle<> sleeper_;  ///< Waits for a `wake`; null while none does.
-  wake* woken_ = nullptr;            ///< Where its content goes.
+  std::coroutine_handle<> waiter_;  ///< Waits for what is computed.
+  std::coroutine_handle<> sleeper_; ///< Waits for a `wake`; null while none does.
+  wake* woken_ = nullptr;           ///< Where its content goes.
 
   uint64_t local_step_ = 0;
   uint64_t needed_from_ = 0; ///< Results for steps before this one are not needed.

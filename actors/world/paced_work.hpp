@@ -68,10 +68,11 @@ public:
   [[nodiscard]] const processor& computes_at() const { return processor_; }
 
   /// Begins a piece of work, which is the next computation. @pre None is being done.
-  /// @param cancelled Whether its result is not needed even now.
+  /// @param cancelled Its result is not needed, even now.
   void begin(work_of_two_kinds work, bool cancelled);
 
-  /// Goes on with the delay of the computation of which `restore` has told; else as `begin`.
+  /// Begins a delay without work before it: the rest of a computation that `restore` has told of,
+  /// or a pause. @pre and @param as of `begin`.
   void begin_rest(job_time remaining, bool cancelled);
 
   /// The result is not needed any more: a delay ends at once, work as soon as it returns, which it
@@ -81,7 +82,7 @@ public:
   /// The outcome of the last piece of work.
   [[nodiscard]] work_outcome take_outcome() { return std::move(outcome_); }
 
-  /// Adds what is being computed.
+  /// Sets `computing`, `computations`, `remaining` and `compute`.
   void write_progress(replica_progress& to) const;
 
   /// Goes on from the progress of a saved activity. @pre Nothing was computed yet.

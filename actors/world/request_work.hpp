@@ -12,8 +12,8 @@
 
 namespace troupe {
 
-/// Has a device do work. Its actor keeps the deadline. If that is gone, the reason of its end is
-/// the error.
+/// Has a device do work. The device's actor keeps the deadline; if it is gone, the reason of its
+/// end is the error.
 /// @param done `(const device_work_done&)`.
 /// @param failed `(std::exception_ptr)`, a `failure`; may be called on any thread.
 template <class Self, class Done, class Failed>

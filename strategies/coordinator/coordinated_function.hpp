@@ -47,8 +47,8 @@ struct closure_codec<std::reference_wrapper<T>> {
 /// Refuses values for each worker where a function has one of them.
 template <class T>
 struct closure_codec<per_worker_values<T>> {
-  static_assert(sizeof(T) == 0, "a scheduled function takes `T`, the value of its worker; "
-                                "`per_worker_values<T>` is for its callers");
+  static_assert(sizeof(T) == 0, "a scheduled function takes and returns `T`, the value of its "
+                                "worker; `per_worker_values<T>` is for its callers");
 
   static void write(const per_worker_values<T>& value, std::vector<closure_value>& to);
   static per_worker_values<T> read(closure_leaves& from);

@@ -26,25 +26,24 @@ double mean_loss(const step_record& step) {
 }
 
 // A negative number has become a large one on its way here.
-void refuse_negative_steps(const char* name, uint64_t steps) {
-  if (auto count = static_cast<int64_t>(steps); count < 0)
-    throw_failure(errc::invalid_argument, "stop_at_step_hook: {} is {}; it must not be negative",
+void check_steps(const char* name, uint64_t steps) {
+  if (auto count = static_cast<int64_t>(steps); count < 1)
+    throw_failure(errc::invalid_argument, "stop_at_step_hook: {} is {}; training needs at least 1",
                   name, count);
 }
 
 } // namespace
 
 std::shared_ptr<stop_at_step_hook> stop_at_step_hook::at(uint64_t last_step) {
-  refuse_negative_steps("last_step", last_step);
-  auto hook = std::make_shared<stop_at_step_hook>();
+  check_steps("last_step", last_step);
+  std::shared_ptr<stop_at_step_hook> hook{new stop_at_step_hook};
   hook->last_step_ = last_step;
   return hook;
 }
 
 std::shared_ptr<stop_at_step_hook> stop_at_step_hook::after(uint64_t num_steps) {
-  refuse_negative_steps("num_steps", num_steps);
-  require(num_steps > 0, "stop_at_step_hook: num_steps is 0; training needs at least 1");
-  auto hook = std::make_shared<stop_at_step_hook>();
+  check_steps("num_steps", num_steps);
+  std::shared_ptr<stop_at_step_hook> hook{new stop_at_step_hook};
   hook->num_steps_ = num_steps;
   return hook;
 }

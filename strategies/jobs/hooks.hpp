@@ -19,7 +19,8 @@ namespace troupe {
 /// without a step. TensorFlow's hook looks only after a step, so there such a job makes one more.
 class stop_at_step_hook final : public session_hook {
 public:
-  /// @param last_step The global step to stop at, whatever the job begins with.
+  /// @param last_step The global step to stop at, at least 1, whatever the job begins with.
+  /// Errors: throws `failure` with invalid_argument for step 0.
   [[nodiscard]] static std::shared_ptr<stop_at_step_hook> at(uint64_t last_step);
 
   /// @param num_steps Updates that the job makes, at least 1.
@@ -30,6 +31,8 @@ public:
   void begin(session_plan& plan) override;
 
 private:
+  stop_at_step_hook() = default;
+
   std::optional<uint64_t> last_step_;
   uint64_t num_steps_ = 0; ///< Counts if there is no `last_step_`.
 };

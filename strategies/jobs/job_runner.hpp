@@ -30,11 +30,11 @@ namespace troupe {
 /// |           | until members have left   | leave               |                    |           |
 ///
 /// A job that does not begin goes from `gathering` to `leaving`. If hooks leave no step to make,
-/// the leader spawns no chief, and the first peer tells the others; all leave at once. A phase that
-/// throws is the last; a leader tells its members why, and reports it instead if a process is
-/// missing. Hooks are told of the beginning when variables are restored, before the chief and the
-/// replicas are spawned; of the session, when training begins; and of the end, when training is
-/// over.
+/// the leader spawns no chief, and the first peer, which says whether there are steps, says no; all
+/// leave at once. A phase that throws is the last; a leader tells its members why, and reports it
+/// instead if a process is missing. Hooks are told of the beginning when variables are restored,
+/// before the chief and the replicas are spawned; of the session, when training begins; and of the
+/// end, when training is over.
 ///
 /// Thread: the one that made the world.
 class job_runner {

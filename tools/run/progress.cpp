@@ -16,7 +16,8 @@ using namespace std::chrono_literals;
 
 constexpr job_time terminal_interval = 100ms;
 constexpr job_time plain_interval = 5s;
-constexpr uint64_t plain_lines = 10; // of a quick run
+constexpr job_time measured_interval = 2500ms; // of a speed, at least, and at most twice as much
+constexpr uint64_t plain_lines = 10;           // of a quick run
 
 constexpr std::string_view clear_line = "\r\x1b[K";
 
@@ -65,9 +66,10 @@ std::string fitted(std::vector<std::string> pieces, size_t width) {
 std::string progress::update(const progress_sample& sample, job_time now) {
   if (!is_due(sample, now)) return {};
   const shown here{sample.step, now, sample.examples};
-  if (!first_) first_ = last_ = here;
-  const auto all = pieces(sample, now);
+  if (!first_) first_ = before_ = next_before_ = here;
   last_ = here;
+  measure_from(here);
+  const auto all = pieces(sample, now);
   if (!options_.terminal) return joined_by_blanks(all) + "\n";
   // The last column stays free: some terminals wrap as soon as it is filled.
   open_line_ = fitted(all, options_.width - std::min<size_t>(options_.width, 1));
@@ -111,10 +113,17 @@ std::vector<std::string> progress::pieces(const progress_sample& sample, job_tim
   return all;
 }
 
-// Steps of one run differ a hundredfold in their time, where one waits for a slow replica.
+// Steps of one run differ a hundredfold in their time, where one waits for a slow replica: one of
+// them says little.
+void progress::measure_from(const shown& here) {
+  if (here.when - next_before_.when < measured_interval) return;
+  before_ = next_before_;
+  next_before_ = here;
+}
+
 double progress::examples_per_second(const progress_sample& sample, job_time now) const {
-  if (now <= last_.when) return sample.examples_per_second;
-  return static_cast<double>(sample.examples - last_.examples) / seconds(now - last_.when);
+  if (now <= before_.when) return sample.examples_per_second;
+  return static_cast<double>(sample.examples - before_.examples) / seconds(now - before_.when);
 }
 
 std::string progress::remaining(const progress_sample& sample, job_time now) const {

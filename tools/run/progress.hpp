@@ -19,7 +19,7 @@ struct progress_sample {
   uint64_t step = 0;
   uint64_t step_count = 0;                                ///< Steps of the whole run; 0 if unknown.
   double loss = std::numeric_limits<double>::quiet_NaN(); ///< In `progress_options::loss_unit`.
-  uint64_t examples = 0;                                  ///< In all updates so far.
+  uint64_t examples = 0;                                  ///< In this process's updates so far.
   /// The last step's. 0, without a loss: the trainer reports neither.
   double examples_per_second = std::numeric_limits<double>::quiet_NaN();
   uint32_t live = 0;
@@ -39,8 +39,8 @@ struct progress_options {
 /// Makes the texts of the progress line when they are due. Reads no clock and writes nothing: the
 /// caller passes times, and writes the texts to one stream. A terminal gets at most ten lines a
 /// second. Any other stream gets a line at the first step, then for each tenth of the run or each
-/// five seconds, whichever comes first, and one at the last step. The speed is that since the text
-/// before; in the first one it is the step's. Thread: one at a time.
+/// five seconds, whichever comes first, and one at the last step. The speed is that of the last
+/// seconds; in the first text it is the step's. Thread: one at a time.
 class progress {
 public:
   explicit progress(progress_options options) : options_(std::move(options)) {}
@@ -66,12 +66,15 @@ private:
 
   [[nodiscard]] bool is_due(const progress_sample& sample, job_time now) const;
   [[nodiscard]] std::vector<std::string> pieces(const progress_sample& sample, job_time now) const;
+  void measure_from(const shown& here);
   [[nodiscard]] double examples_per_second(const progress_sample& sample, job_time now) const;
   [[nodiscard]] std::string remaining(const progress_sample& sample, job_time now) const;
 
   progress_options options_;
   std::optional<shown> first_; // the first sample, from which the rate is measured
   shown last_;                 // the last sample that was shown
+  shown before_;               // an older one, from which the speed is measured
+  shown next_before_;          // takes its place
   std::string open_line_;      // on a terminal: the line to rewrite
 };
 

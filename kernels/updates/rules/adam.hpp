@@ -56,11 +56,13 @@ struct adam {
 
     TROUPE_HOST_DEVICE T operator()(T value, T gradient,
                                     std::array<T, slot_names.size()>& slots) const {
-      T mean = slots[0] + mean_weight * (gradient - slots[0]);
-      T square = slots[1] + square_weight * (gradient * gradient - slots[1]);
-      slots[0] = mean;
-      slots[1] = square;
-      return value - rate * mean / (std::sqrt(square) + epsilon);
+      advance(gradient, slots[0], slots[1]);
+      return value - rate * slots[0] / (std::sqrt(slots[1]) + epsilon);
+    }
+
+    TROUPE_HOST_DEVICE void advance(T gradient, T& mean, T& square) const {
+      mean = mean + mean_weight * (gradient - mean);
+      square = square + square_weight * (gradient * gradient - square);
     }
 
     T mean_weight;
@@ -140,14 +142,10 @@ struct amsgrad {
 
     TROUPE_HOST_DEVICE T operator()(T value, T gradient,
                                     std::array<T, slot_names.size()>& slots) const {
-      T mean = slots[0] + as_adam.mean_weight * (gradient - slots[0]);
-      T square = slots[1] + as_adam.square_weight * (gradient * gradient - slots[1]);
-      T largest = slots[2] > square ? slots[2] : square; // a gradient of NaN shows
-      slots[0] = mean;
-      slots[1] = square;
-      slots[2] = largest;
+      as_adam.advance(gradient, slots[0], slots[1]);
+      slots[2] = slots[2] > slots[1] ? slots[2] : slots[1]; // a gradient of NaN shows
       return value - shrinkage * value
-             - as_adam.rate * mean / (std::sqrt(largest) + as_adam.epsilon);
+             - as_adam.rate * slots[0] / (std::sqrt(slots[2]) + as_adam.epsilon);
     }
 
     adam::for_elements<T> as_adam;

@@ -134,6 +134,7 @@ TEST_SUITE("actors/world/world") {
     auto never = unkept.get_future();
     CHECK(stage.world.run_until(never, 7ms).error().code == errc::deadline_exceeded);
     CHECK(heard_by(listener) == std::vector<uint32_t>{1, 2});
+    CHECK(stage.world.now() == 9ms);
     CHECK(stage.world.run_until(never, 7ms).error().code == errc::stalled);
     CHECK(heard_by(listener) == std::vector<uint32_t>{1, 2, 3});
   }

@@ -281,11 +281,15 @@ TEST_SUITE("strategies/jobs/cluster_training") {
           cluster_layout{.ps = 2, .workers = 2, .owners_meet = true}}) {
       CAPTURE(layout.ps);
       auto last = std::make_shared<keeper>();
+      auto untold = std::make_shared<keeper>();
       cluster_job job{.layout = layout,
                       .has_sockets = layout.ps == 1,
                       .replicate_owners = layout.owners_meet ? 2U : 1U};
       job.prepare = [&](node_index node, training_options& options) {
-        if (node == layout.chief_node()) options.hooks = {stop_at_step_hook::at(4), last};
+        if (node == layout.chief_node())
+          options.hooks = {stop_at_step_hook::at(4), last};
+        else
+          options.hooks = {stop_at_step_hook::at(50), untold};
       };
       auto before = small_cluster{job}.run();
       check_alike(before, 4);
@@ -296,6 +300,7 @@ TEST_SUITE("strategies/jobs/cluster_training") {
       };
       auto outcomes = small_cluster{job}.run();
       check_alike(outcomes, 4);
+      CHECK_FALSE(untold->kept);
       CHECK(outcomes.at(layout.chief_node()).steps.empty());
       CHECK(outcomes.at(layout.chief_node()).values == before.at(layout.chief_node()).values);
     }

@@ -421,7 +421,9 @@ TEST_SUITE("strategies/optimizers/sync_replicas_optimizer") {
           }).message
           == "replicas is -1; a parameter_server strategy needs at least 1");
     CHECK(refusal_of([&] { static_cast<void>(stop_at_step_hook::at(uint64_t(-5))); }).message
-          == "stop_at_step_hook: last_step is -5; it must not be negative");
+          == "stop_at_step_hook: last_step is -5; training needs at least 1");
+    CHECK(refusal_of([] { static_cast<void>(stop_at_step_hook::at(0)); }).message
+          == "stop_at_step_hook: last_step is 0; training needs at least 1");
     CHECK(refusal_of([] { static_cast<void>(stop_at_step_hook::after(0)); }).message
           == "stop_at_step_hook: num_steps is 0; training needs at least 1");
   }
@@ -592,6 +594,13 @@ TEST_SUITE("strategies/jobs/hooks") {
       std::vector<uint64_t> steps;
     };
 
+    class stops_at_once final : public session_hook {
+    public:
+      void after_create_session(const session_control& session) override {
+        session.request_stop("enough");
+      }
+    };
+
     small_job job{{.policy = sync_policy::latest_token}};
     auto told = std::make_shared<ends>();
     training_options options{.steps = 100, .hooks = {stop_at_step_hook::at(3), told}};
@@ -602,6 +611,8 @@ TEST_SUITE("strategies/jobs/hooks") {
     CHECK_FALSE(again.report.stopped);
     CHECK(again.steps.empty());
     CHECK(told->steps == std::vector<uint64_t>{3, 3});
+    options.hooks = {stop_at_step_hook::at(3), std::make_shared<stops_at_once>()};
+    CHECK(job.run_idle(options).report.step == 3);
     options.hooks = {stop_at_step_hook::at(5)};
     CHECK(job.run_idle(options).report.step == 5);
   }

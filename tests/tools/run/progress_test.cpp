@@ -7,6 +7,7 @@
 #include "tools/run/progress.hpp"
 #include "tools/run/progress_hook.hpp"
 
+#include <fmt/format.h>
 #include <limits>
 
 namespace progress_test {
@@ -45,14 +46,22 @@ TEST_SUITE("tools/run/progress") {
     CHECK(line.finish().empty());
   }
 
-  TEST_CASE("tells the speed since the line before, not that of one step") {
+  TEST_CASE("tells the speed of the last seconds, not that of one step") {
+    const auto has = [](const std::string& text, std::string_view speed) {
+      return text.find(fmt::format("  {} examples/s", speed)) != std::string::npos;
+    };
     progress line{{}};
-    auto slow_step = at(3);
-    slow_step.examples_per_second = 9.68;
-    CHECK(line.update(at(1), 1s).find("  12,935 examples/s") != std::string::npos);
+    CHECK(has(line.update(at(1), 1s), "12,935"));
     CHECK(line.update(at(2), 2s).empty());
-    CHECK(line.update(slow_step, 6s).find("  400 examples/s") != std::string::npos);
-    CHECK(line.update(at(23), 11s).find("  4,000 examples/s") != std::string::npos);
+    CHECK(has(line.update(at(3), 6s), "400"));
+    CHECK(has(line.update(at(1999), 11s), "399,200"));
+    CHECK(has(line.update(at(2000), 12s), "332,833"));
+    progress rewritten{{.terminal = true, .width = 200}};
+    CHECK(has(rewritten.update(at(1), 0s), "12,935"));
+    CHECK(has(rewritten.update(at(11), 1s), "10,000"));
+    CHECK(has(rewritten.update(at(31), 3s), "10,000"));
+    CHECK(has(rewritten.update(at(32), 5s), "6,200"));
+    CHECK(has(rewritten.update(at(33), 6s), "667"));
   }
 
   TEST_CASE("says nothing of losses that are not reported, and shows one that is lost") {
