@@ -26,6 +26,7 @@ namespace {
 
 /// The functions that we call.
 struct nccl_functions {
+  decltype(&ncclGetVersion) get_version = nullptr;
   decltype(&ncclGetUniqueId) get_unique_id = nullptr;
   decltype(&ncclCommInitRankConfig) init = nullptr;
   decltype(&ncclCommGetAsyncError) get_async_error = nullptr;
@@ -42,12 +43,27 @@ struct nccl_functions {
   decltype(&ncclGetLastError) last_error = nullptr;
 };
 
+// Before 2.27.3 all that a thread had begun shared one state: a rank that had not joined yet kept
+// the next one of its thread from joining, and in some versions a peer that hung kept a call from
+// returning that does not block.
+expected<void> check_version(const nccl_functions& functions) {
+  constexpr int oldest = NCCL_VERSION(2, 27, 3);
+  int version = 0;
+  if (functions.get_version(&version) != ncclSuccess || version >= oldest) return {};
+  return fail(
+    errc::resource,
+    fmt::format("NCCL {}.{}.{} is too old for ranks that join side by side: install 2.27.3 "
+                "or later, or reduce without it",
+                version / 10'000, version / 100 % 100, version % 100));
+}
+
 expected<nccl_functions> load() {
   const std::string name = "libnccl.so." + std::to_string(NCCL_MAJOR);
   auto library = cuda::loaded_library::open("NCCL", name, TROUPE_NCCL_LIBRARIES);
   if (!library) return tl::unexpected<error>(library.error());
   nccl_functions found;
-  if (library->find("ncclGetUniqueId", found.get_unique_id)
+  if (library->find("ncclGetVersion", found.get_version)
+      && library->find("ncclGetUniqueId", found.get_unique_id)
       && library->find("ncclCommInitRankConfig", found.init)
       && library->find("ncclCommGetAsyncError", found.get_async_error)
       && library->find("ncclCommFinalize", found.finalize)
@@ -61,8 +77,8 @@ expected<nccl_functions> load() {
       && library->find("ncclBroadcast", found.broadcast)
       && library->find("ncclGetErrorString", found.error_string)
       && library->find("ncclGetLastError", found.last_error))
-    return found;
-  return fail(errc::resource, name + " lacks functions of NCCL 2.14 and later; install it anew");
+    return check_version(found).map([&] { return found; });
+  return fail(errc::resource, name + " lacks functions of NCCL 2.27 and later; install it anew");
 }
 
 const expected<nccl_functions>& nccl() {
