@@ -234,7 +234,8 @@ private:
   // that is not pinned, and nothing overlaps such a copy: so it goes by pinned memory, while there
   // is some.
   [[nodiscard]] const void* staged(const tensor& from) {
-    if (from.device().kind != device_kind::cpu || from.bytes() == 0 || cuda::is_pinned(from.data()))
+    if (from.device().kind != device_kind::cpu || from.bytes() == 0
+        || cuda::is_pinned(where().index, from.data()))
       return from.data();
     auto block = pinned(from.bytes());
     if (!block) return from.data();

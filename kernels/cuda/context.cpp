@@ -35,6 +35,12 @@ struct staged_copy {
   std::shared_ptr<std::byte> block;
 };
 
+/// Memory that queued work uses, and the event after that work; without one, the stream's end.
+struct memory_in_use {
+  std::optional<event> done;
+  buffer_pool memory;
+};
+
 } // namespace
 
 struct context::state {
@@ -75,14 +81,21 @@ struct context::state {
     }
   }
 
+  /// Leaves no handle behind that is not ready.
   expected<void> make_blas() {
     const auto& library = cuda::blas();
     if (!library) return tl::unexpected(library.error());
-    TROUPE_TRY_CUDA(library->create(&blas));
-    blas_workspace = memory.allocate(blas_workspace_bytes);
-    TROUPE_TRY_CUDA(library->set_stream(blas, stream.handle()));
-    TROUPE_TRY_CUDA(library->set_workspace(blas, blas_workspace.get(), blas_workspace_bytes));
-    return {};
+    auto made = [&]() -> expected<void> {
+      blas_workspace = memory.allocate(blas_workspace_bytes);
+      TROUPE_TRY_CUDA(library->create(&blas));
+      TROUPE_TRY_CUDA(library->set_stream(blas, stream.handle()));
+      TROUPE_TRY_CUDA(library->set_workspace(blas, blas_workspace.get(), blas_workspace_bytes));
+      return {};
+    };
+    auto ready = made();
+    if (!ready && blas != nullptr)
+      static_cast<void>(library->destroy(std::exchange(blas, nullptr)));
+    return ready;
   }
 
   cuda::stream stream;
@@ -90,6 +103,7 @@ struct context::state {
   buffer_pool host_memory;
   std::optional<buffer_pool> other_memory; ///< In place of `memory`, while a graph is written.
   std::deque<staged_copy> staged;          ///< In the order of the stream.
+  std::vector<memory_in_use> kept;         ///< After graphs that are gone.
   std::optional<event> published;          ///< The end of published work; recorded anew each time.
   std::atomic<bool> has_published = false; ///< Other contexts may wait for that event.
   uint64_t caught_up_with = 0;             ///< Publications, as the register counts them.
@@ -229,7 +243,7 @@ std::shared_ptr<std::byte> context::host_workspace(size_t bytes) const {
 void context::copy_from_host(const void* from, void* to, size_t bytes) const {
   if (!status() || bytes == 0) return;
   const auto& stream = state_->stream;
-  auto goes_directly = state_->other_memory || is_pinned(from);
+  auto goes_directly = state_->other_memory || is_pinned(device().index, from);
   auto staged = goes_directly ? std::nullopt : state_->stage(bytes);
   if (!staged) {
     note(stream.copy(from, to, bytes));
@@ -243,6 +257,16 @@ void context::copy_from_host(const void* from, void* to, size_t bytes) const {
 
 std::optional<buffer_pool> context::take_memory_from(std::optional<buffer_pool> pool) const {
   return std::exchange(state_->other_memory, std::move(pool));
+}
+
+void context::keep_until_done(buffer_pool memory) const {
+  auto& kept = state_->kept;
+  std::erase_if(kept, [](const memory_in_use& one) {
+    return one.done && one.done->has_passed().value_or(false);
+  });
+  auto& added = kept.emplace_back(memory_in_use{std::nullopt, std::move(memory)});
+  auto mark = event::create(device().index);
+  if (mark && state_->stream.record(*mark)) added.done = std::move(*mark);
 }
 
 bool context::note(const expected<void>& done) const {
@@ -287,15 +311,21 @@ expected<void> context::synchronise() const {
 cublasContext* context::blas() const {
   if (!status()) return nullptr;
   if (!note(detail::use(device().index))) return nullptr; // cuBLAS works on the thread's device
-  if (state_->blas == nullptr) {
-    try {
-      note(state_->make_blas());
-    } catch (const std::bad_alloc&) {
-      note(no_memory(device().index,
-                     "gpu:" + std::to_string(device().index) + " has no memory for cuBLAS"));
-    }
+  if (state_->blas == nullptr && !try_blas()) {
+    register_of_all::get().trim(
+      device().index); // cuBLAS tells in several ways that memory is short
+    note(try_blas());
   }
   return status() ? state_->blas : nullptr;
+}
+
+expected<void> context::try_blas() const {
+  try {
+    return state_->make_blas();
+  } catch (const std::bad_alloc&) {
+    return no_memory(device().index,
+                     "gpu:" + std::to_string(device().index) + " has no memory for cuBLAS");
+  }
 }
 
 expected<tensor> to_device(const context& on, const tensor& from) {

@@ -66,6 +66,9 @@ public:
   /// none. For graphs: no other work may have a graph's memory. @returns The pool until now.
   std::optional<buffer_pool> take_memory_from(std::optional<buffer_pool> pool) const;
 
+  /// Keeps memory until all that is queued here now is done, and waits for nothing.
+  void keep_until_done(buffer_pool memory) const;
+
   /// Keeps the failure, if it is the first one. @returns Whether all is well so far.
   bool note(const expected<void>& done) const;
 
@@ -97,6 +100,8 @@ public:
 private:
   struct state;
   class register_of_all;
+
+  [[nodiscard]] expected<void> try_blas() const;
 
   explicit context(std::shared_ptr<state> given) : state_(std::move(given)) {}
 

@@ -52,8 +52,9 @@ private:
 } // namespace
 
 void graph::destroy::operator()(CUgraphExec_st* handle) const {
-  static_cast<void>(cudaSetDevice(device_index));
+  static_cast<void>(cudaSetDevice(on.device().index));
   static_cast<void>(cudaGraphExecDestroy(handle));
+  on.keep_until_done(memory);
 }
 
 expected<graph> graph::capture(const context& on, const std::function<void()>& work) {
@@ -77,8 +78,9 @@ expected<graph> graph::capture(const context& on, const std::function<void()>& w
 }
 
 expected<void> graph::launch() const {
-  if (auto used = detail::use(on_.device().index); !used) return used;
-  return TROUPE_CHECK_CUDA(cudaGraphLaunch(handle_.get(), on_.stream().handle()));
+  const auto& on = handle_.get_deleter().on;
+  if (auto used = detail::use(on.device().index); !used) return used;
+  return TROUPE_CHECK_CUDA(cudaGraphLaunch(handle_.get(), on.stream().handle()));
 }
 
 } // namespace troupe::cuda

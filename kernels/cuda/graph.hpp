@@ -36,15 +36,15 @@ public:
 
 private:
   graph(const context& on, CUgraphExec_st* handle, buffer_pool memory)
-    : on_(on), memory_(std::move(memory)), handle_(handle, {on.device().index}) {}
+    : handle_(handle, {on, std::move(memory)}) {}
 
+  /// The context keeps the memory until the last launch is done: CUDA would wait for that.
   struct destroy {
-    int device_index;
+    context on;
+    buffer_pool memory;
     void operator()(CUgraphExec_st* handle) const;
   };
 
-  context on_;
-  buffer_pool memory_;
   std::unique_ptr<CUgraphExec_st, destroy> handle_;
 };
 

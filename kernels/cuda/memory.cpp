@@ -100,7 +100,8 @@ std::shared_ptr<memory_source> pinned_memory(int device_index) {
   return std::make_shared<pinned_source>(device_index);
 }
 
-bool is_pinned(const void* at) {
+bool is_pinned(int device_index, const void* at) {
+  if (!detail::use(device_index)) return false;
   cudaPointerAttributes found{};
   if (cudaPointerGetAttributes(&found, at) == cudaSuccess) return found.type == cudaMemoryTypeHost;
   static_cast<void>(cudaGetLastError());

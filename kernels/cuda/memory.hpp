@@ -23,8 +23,9 @@ namespace troupe::cuda {
 /// Page-locked memory of the host: a GPU copies from and to it without the CPU's help.
 [[nodiscard]] std::shared_ptr<memory_source> pinned_memory(int device_index);
 
-/// Whether memory of the host is page-locked, wherever it came from.
-[[nodiscard]] bool is_pinned(const void* at);
+/// Whether memory of the host is page-locked, wherever it came from. Asks on the device that is to
+/// read it: on a thread without one CUDA would take up its first device for that.
+[[nodiscard]] bool is_pinned(int device_index, const void* at);
 
 /// Bytes of a GPU's memory.
 struct memory_use {

@@ -273,6 +273,50 @@ TEST_SUITE("kernels/emulated_cuda") {
     }
   }
 
+  TEST_CASE("a graph that ends waits for nothing, and its memory is given back later") {
+    auto on = cuda::context::create(0);
+    REQUIRE(on);
+    auto value = on->make(dtype::f32, {8});
+    auto before = emulated::device_bytes();
+    auto forget_one = [&] {
+      auto graph = cuda::graph::capture(*on, [&] {
+        auto taken = on->make(dtype::f32, {1 << 20});
+        cuda::fill<float>(*on, taken.mutable_values<float>(on->device()), 1);
+      });
+      REQUIRE(graph);
+      REQUIRE(graph->launch());
+    };
+    auto waits = emulated::waits();
+    auto kernels = emulated::kernels_run();
+    std::promise<void> go_on;
+    REQUIRE(on->stream().call([done = go_on.get_future().share()] { done.wait(); }));
+    forget_one();
+    CHECK(emulated::waits() == waits);
+    CHECK(emulated::kernels_run() == kernels);
+    CHECK(emulated::device_bytes() >= before + (size_t{4} << 20));
+    go_on.set_value();
+    REQUIRE(on->synchronise());
+    forget_one();
+    CHECK(emulated::device_bytes() < before + (size_t{8} << 20));
+  }
+
+  TEST_CASE("cuBLAS without memory has the contexts of its device let go of what they keep") {
+    auto one = cuda::context::create(0), other = cuda::context::create(0);
+    REQUIRE(one);
+    REQUIRE(other);
+    REQUIRE(other->make(dtype::f32, {10 << 20}).element_count() > 0);
+    emulated::set_memory_bytes(emulated::device_bytes() + 1000);
+    CHECK(one->blas() != nullptr);
+    CHECK(other->memory().bytes_kept() == 0);
+    auto filled = other->make(dtype::f32, {1});
+    emulated::set_memory_bytes(emulated::device_bytes());
+    CHECK(other->blas() == nullptr);
+    CHECK(other->status().error().message == "gpu:0 has no memory for cuBLAS");
+    emulated::set_memory_bytes(size_t{1} << 30);
+    other->forgive();
+    CHECK(other->blas() != nullptr);
+  }
+
   TEST_CASE("a context without memory has the others of its device let go of what they keep") {
     auto one = cuda::context::create(0), other = cuda::context::create(0);
     REQUIRE(one);
