@@ -2,6 +2,7 @@
 // A server of HTTP by Boost.Beast.
 #include "actors/observing/http.hpp"
 
+#include "actors/net/close_on_exec.hpp"
 #include "actors/net/host_port.hpp"
 #include "actors/observing/http_token.hpp"
 
@@ -312,6 +313,7 @@ public:
 private:
   void open(const tcp::endpoint& where, error_code& failed) {
     acceptor_.open(where.protocol(), failed);
+    if (!failed) close_on_exec(acceptor_.native_handle());
     if (!failed) acceptor_.set_option(asio::socket_base::reuse_address{true}, failed);
     if (!failed) acceptor_.bind(where, failed);
     if (!failed) acceptor_.listen(asio::socket_base::max_listen_connections, failed);
@@ -320,6 +322,7 @@ private:
   void accept() {
     acceptor_.async_accept([this](error_code failed, tcp::socket socket) {
       // As many again are told that they are too many, and what comes beyond those is cut.
+      if (!failed) close_on_exec(socket.native_handle());
       const auto is_full = *clients_ >= options_.clients_max;
       if (!failed && *clients_ < 2 * options_.clients_max)
         std::make_shared<http_client_session>(std::move(socket), client_place{clients_}, is_full,

@@ -2,9 +2,9 @@
 // Accepts connections, checks their greetings and reads their lines.
 #include "tools/launch/output_collector.hpp"
 
+#include "actors/net/close_on_exec.hpp"
 #include "messages/errors/printable.hpp"
 #include "messages/mapped.hpp"
-#include "tools/launch/task_process.hpp"
 
 #include <boost/asio/write.hpp>
 
@@ -221,7 +221,7 @@ expected<void> output_collector::listen(const host_port& at, bool may_be_reached
   const tcp::endpoint endpoint{asio::ip::make_address(*address), at.port};
   acceptor_.open(endpoint.protocol(), failed);
   if (!failed) acceptor_.set_option(tcp::acceptor::reuse_address(true), failed);
-  if (!failed) keep_from_tasks(acceptor_.native_handle());
+  if (!failed) close_on_exec(acceptor_.native_handle());
   if (!failed) acceptor_.bind(endpoint, failed);
   if (!failed) acceptor_.listen(tcp::acceptor::max_listen_connections, failed);
   if (failed)
@@ -237,7 +237,7 @@ void output_collector::accept() {
   acceptor_.async_accept([this](error_code failed, tcp::socket socket) {
     if (!acceptor_.is_open()) return;
     if (!failed && connections_.size() < connections_max) {
-      keep_from_tasks(socket.native_handle());
+      close_on_exec(socket.native_handle());
       auto accepted = std::make_shared<connection>(std::move(socket), *this);
       connections_.insert(accepted);
       accepted->start();

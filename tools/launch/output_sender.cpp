@@ -2,9 +2,9 @@
 // Dials the other launcher, greets it and sends lines.
 #include "tools/launch/output_sender.hpp"
 
+#include "actors/net/close_on_exec.hpp"
 #include "messages/errors/assert.hpp"
 #include "messages/errors/printable.hpp"
-#include "tools/launch/task_process.hpp"
 
 #include <boost/asio/connect.hpp>
 #include <boost/asio/read_until.hpp>
@@ -100,7 +100,7 @@ void output_sender::dial_again(std::string reason) {
 void output_sender::greet() {
   phase_ = phase::greeting;
   error_code ignored;
-  keep_from_tasks(socket_.native_handle());
+  close_on_exec(socket_.native_handle());
   socket_.set_option(asio::socket_base::keep_alive{true}, ignored);
   retry_.cancel();
   if (!is_finishing_) {

@@ -148,10 +148,6 @@ start_problem problem_of(int report) {
 
 } // namespace
 
-void keep_from_tasks(int descriptor) {
-  ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
-}
-
 expected<task_process> start_task(std::span<const std::string> words,
                                   std::span<const std::string> environment) {
   pipe_pair output;

@@ -17,10 +17,6 @@ struct task_process {
   int errors = -1; ///< Reads its standard error.
 };
 
-/// Closes a descriptor in tasks. Boost.Asio's sockets stay open beyond exec: a task would hold the
-/// launcher's connections open. Descriptors that the user has opened for a task stay open there.
-void keep_from_tasks(int descriptor);
-
 /// Starts a program without a shell in between, with nothing to read from. It gets a process group
 /// of its own, so that a Ctrl-C in the terminal reaches the launcher alone, and SIGKILL
 /// when the calling thread ends, for any reason.

@@ -2,6 +2,7 @@
 // Plain sockets and OpenSSL's streams behind one face.
 #include "actors/net/sockets/byte_stream.hpp"
 
+#include "actors/net/close_on_exec.hpp"
 #include "actors/net/host_port.hpp"
 #include "actors/net/sockets/local_socket.hpp"
 #include "actors/net/sockets/local_stream.hpp"
@@ -12,6 +13,8 @@
 #include <boost/asio/ssl.hpp>
 #include <boost/asio/write.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <fmt/format.h>
 #include <netinet/tcp.h>
@@ -53,6 +56,20 @@ std::string to_string(const stream_socket::endpoint_type& tcp_endpoint) {
   return troupe::to_string(host_port{endpoint.address().to_string(), endpoint.port()});
 }
 
+// Whether a peer does not take our certificate. All else may be another program's answer, which
+// speaks no TLS, and is not there the next time.
+bool is_distrust(const error_code& failure) {
+  constexpr std::array reasons{
+    SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE, SSL_R_SSLV3_ALERT_NO_CERTIFICATE,
+    SSL_R_SSLV3_ALERT_BAD_CERTIFICATE,       SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE,
+    SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED,   SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED,
+    SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN,   SSL_R_TLSV1_ALERT_UNKNOWN_CA,
+    SSL_R_TLSV1_ALERT_ACCESS_DENIED,         SSL_R_TLSV1_ALERT_DECRYPT_ERROR,
+    SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED};
+  return std::ranges::count(reasons, ERR_GET_REASON(static_cast<unsigned long>(failure.value())))
+         > 0;
+}
+
 class tls_stream final : public byte_stream {
 public:
   tls_stream(stream_socket socket, std::string peer, std::shared_ptr<tls_identity> identity)
@@ -92,7 +109,8 @@ public:
     if (failure.category() != asio::error::get_ssl_category()) return explain_plainly(failure);
     auto verified = ::SSL_get_verify_result(ssl());
     if (verified == X509_V_OK) // what it objects to comes as an alert
-      return {errc::failed_precondition, fmt::format("TLS: it says: {}", failure.message())};
+      return {is_distrust(failure) ? errc::failed_precondition : errc::unavailable,
+              fmt::format("TLS: it says: {}", failure.message())};
     return {errc::failed_precondition, fmt::format("TLS: its certificate is refused: {}",
                                                    ::X509_verify_cert_error_string(verified))};
   }
@@ -148,6 +166,7 @@ expected<std::shared_ptr<tls_identity>> load_tls_identity(const tls_files& files
 
 std::unique_ptr<byte_stream>
 make_byte_stream(stream_socket socket, std::shared_ptr<tls_identity> identity, read_watch& reads) {
+  close_on_exec(socket.native_handle());
   error_code failed;
   auto endpoint = socket.remote_endpoint(failed);
   auto is_local = !failed && endpoint.protocol().family() == AF_UNIX;

@@ -2,6 +2,7 @@
 // Listening, and what there is to say if that cannot be.
 #include "actors/net/sockets/connection_acceptor.hpp"
 
+#include "actors/net/close_on_exec.hpp"
 #include "actors/net/host_port.hpp"
 #include "actors/net/sockets/local_socket.hpp"
 #include "actors/net/sockets/peer_admission.hpp"
@@ -60,6 +61,7 @@ expected<void> connection_acceptor::open(const socket_network_options& options) 
   auto& acceptor = front_.acceptor;
   error_code failed;
   acceptor.open(endpoint->protocol(), failed);
+  if (!failed) close_on_exec(acceptor.native_handle());
   if (!failed) acceptor.set_option(tcp::acceptor::reuse_address(true), failed);
   if (!failed) acceptor.bind(*endpoint, failed);
   if (!failed) acceptor.listen(tcp::acceptor::max_listen_connections, failed);
@@ -85,6 +87,7 @@ void connection_acceptor::open_side(const tcp::endpoint& beside) {
   auto& acceptor = side_.acceptor;
   error_code failed;
   acceptor.open({}, failed);
+  if (!failed) close_on_exec(acceptor.native_handle());
   if (!failed) acceptor.bind(local_endpoint(beside), failed);
   if (!failed) acceptor.listen(stream_protocol::acceptor::max_listen_connections, failed);
   if (failed) return static_cast<void>(acceptor.close(failed));

@@ -31,7 +31,7 @@ uint32_t peer_watch::count_silence() {
 
 bool peer_watch::count_starvation(bool is_starved) {
   starved_ticks_ = is_starved ? starved_ticks_ + 1 : 0;
-  return starved_ticks_ == starved_timeout / tick();
+  return starved_ticks_ == std::max<int64_t>(1, starved_timeout / tick());
 }
 
 // A peer that is there may be silent for one of our ticks, since its own are as long.

@@ -13,6 +13,7 @@
 #include "actors/net/sockets/peer_admission.hpp"
 #include "actors/net/sockets/read_watch.hpp"
 #include "actors/net/sockets/reading_threads.hpp"
+#include "actors/net/sockets/tcp_dial.hpp"
 #include "actors/net/sockets/warning_queue.hpp"
 
 #include <boost/asio/connect.hpp>
@@ -249,7 +250,7 @@ private:
 
   // One after the other: each has its time, for the first may be one that drops what comes.
   void connect_to_one(node_index peer, const endpoint_list& endpoints, size_t which) {
-    auto socket = std::make_shared<tcp::socket>(*io_);
+    auto socket = open_to_dial(*io_, endpoints[which]);
     auto timer = std::make_shared<asio::steady_timer>(*io_, connect_timeout);
     timers_.insert(timer.get());
     timer->async_wait([this, timer, socket](const error_code&) { // late, over, or we leave
@@ -262,9 +263,9 @@ private:
       auto reached = std::move(*socket);
       timer->cancel();
       if (is_leaving_) return;
-      if (!failed) return greet(peer, std::move(reached));
-      auto is_late = failed == asio::error::operation_aborted;
-      trouble(peer, is_late ? "it does not answer" : failed.message());
+      auto why_not = dial_failure(failed, reached);
+      if (!why_not) return greet(peer, std::move(reached));
+      trouble(peer, std::move(*why_not));
       which + 1 < endpoints.size() ? connect_to_one(peer, endpoints, which + 1) : dial_again(peer);
     });
   }

@@ -56,6 +56,10 @@ TEST_SUITE("actors/net/sockets/peer_watch") {
     CHECK(warnings() == 1);
     CHECK_FALSE(watch.count_starvation(false));
     CHECK(warnings() == 1);
+    peer_watch slow{1h};
+    CHECK_FALSE(slow.count_starvation(false));
+    CHECK(slow.count_starvation(true));
+    CHECK_FALSE(slow.count_starvation(true));
   }
 }
 

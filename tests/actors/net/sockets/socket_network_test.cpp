@@ -9,9 +9,11 @@
 #include "tests/actors/net/station.hpp"
 #include "tests/taken_output.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <random>
 #include <stdexcept>
+#include <sys/stat.h>
 
 namespace socket_network_test {
 
@@ -86,6 +88,18 @@ watcher watch(station& at, const caf::actor& watched, const caf::message& said =
   return made;
 }
 
+// How many sockets of this process a program would inherit.
+size_t sockets_for_programs() {
+  size_t count = 0;
+  for (int descriptor = 0; descriptor < 1024; ++descriptor) {
+    struct stat found {};
+
+    auto is_socket = ::fstat(descriptor, &found) == 0 && S_ISSOCK(found.st_mode);
+    if (is_socket && (::fcntl(descriptor, F_GETFD) & FD_CLOEXEC) == 0) ++count;
+  }
+  return count;
+}
+
 void end(const caf::actor& actor) {
   caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
 }
@@ -108,6 +122,20 @@ TEST_SUITE("actors/net/sockets/socket_network") {
       CHECK(reply->reader().getAccumulatorStep() == 3);
     }
     end(near);
+  }
+
+  TEST_CASE("a program that a process starts has none of its sockets, however they were made") {
+    for (bool past_network : {true, false}) {
+      auto before = sockets_for_programs();
+      auto first = options_of(0);
+      first.local_sockets = past_network;
+      station chief{first};
+      station worker{options_of(1, chief.network->listening_at())};
+      auto near = chief.publish("successor", successor);
+      CHECK(ask<msg<wire::Token>>(worker.world, worker.find(0, "successor"), make_token(7)));
+      CHECK(sockets_for_programs() == before);
+      end(near);
+    }
   }
 
   TEST_CASE("the news of an actor's end comes behind its last answer, however long that is") {

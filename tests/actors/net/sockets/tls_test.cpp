@@ -5,6 +5,7 @@
 #include "tests/actors/net/station.hpp"
 #include "tests/scratch_folder.hpp"
 
+#include <array>
 #include <cstdlib>
 #include <fmt/format.h>
 
@@ -118,6 +119,29 @@ TEST_SUITE("actors/net/sockets/tls") {
     station worker{options_of(1, chief.network->listening_at())};
     CHECK(worker.warning.wait().ends_with(
       "; it has ended, or is no task of this job, or only one of the two uses TLS"));
+  }
+
+  TEST_CASE(
+    "an answer without TLS, of a program that was there before, ends no wait for the peer") {
+    using boost::asio::ip::tcp;
+    authority ours;
+    boost::asio::io_context io;
+    tcp::acceptor before{io, {boost::asio::ip::address_v4::loopback(), 0}};
+    auto address = fmt::format("127.0.0.1:{}", before.local_endpoint().port());
+    station worker{with(options_of(1, address), ours.sign("worker"))};
+    {
+      auto dialed = before.accept();
+      std::array<char, 1> begun{};
+      boost::asio::read(dialed, boost::asio::buffer(begun));
+      boost::asio::write(dialed, boost::asio::buffer(std::string{"HTTP/1.1 400 Bad Request\r\n"}));
+      CHECK(worker.warning.wait().find("TLS: it says: wrong version number; ")
+            != std::string::npos);
+    }
+    before.close();
+    station chief{with(options_of(0, address), ours.sign("chief"))};
+    auto arrival = worker.network->arrival(0);
+    REQUIRE(arrival.wait_for(30s) == std::future_status::ready);
+    CHECK(arrival.get());
   }
 
   TEST_CASE("a file that is missing, no PEM, or another's key is named") {
