@@ -614,6 +614,11 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'spare worker', '\\0' +
         self.assertEqual(job.communicate(timeout=60)[0], "[worker:0] lived\n")
         self.assertEqual(job.returncode, 0)
 
+    def test_a_launcher_whose_parent_blocks_signals_sees_its_tasks_end(self):
+        done = subprocess.run(["env", "--block-signal", *self.command("-n 1", "exit 3")], cwd=self.folder, env=PLAIN,
+                              capture_output=True, timeout=60)
+        self.assertEqual(done.returncode, 3)
+
     def test_tasks_do_not_outlive_a_launcher_that_is_killed(self):
         job = self.begin("-n 3", "echo $$ >process-$me; trap '' TERM; while :; do sleep 0.1; done")
         processes = self.numbers("process-*", 3)

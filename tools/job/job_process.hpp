@@ -29,7 +29,9 @@ namespace troupe {
 /// Thread: the one that made it, but for `warn`.
 class job_process {
 public:
-  explicit job_process(job_request request) : request_(std::move(request)) {}
+  explicit job_process(job_request request) : request_(std::move(request)) {
+    pass_over_user_signal();
+  }
 
   job_process(const job_process&) = delete;
   job_process& operator=(const job_process&) = delete;

@@ -57,11 +57,16 @@ launch_job::launch_job(const launch_options& options, const std::vector<launch_t
     started_(steady::now()) {
   if (kills) kills_.emplace(context_, std::move(*kills), outcome_, tasks_, ending_, terminal_);
   ignore_write_signals();
-  signals_.add(SIGCHLD);
+  watch(SIGCHLD);
   for (int number : user_signals)
-    signals_.add(number);
+    watch(number);
   for (int number : end_signals)
-    if (!is_ignored(number)) signals_.add(number);
+    if (!is_ignored(number)) watch(number);
+}
+
+void launch_job::watch(int number) {
+  signals_.add(number);
+  unblock_signals({&number, 1});
 }
 
 expected<void> launch_job::start() {

@@ -42,6 +42,7 @@ public:
 private:
   using duration = std::chrono::milliseconds;
 
+  void watch(int number);
   void wait_for_signal();
   void on_signal(int number);
   void ask_to_end(int number, int passed_on);

@@ -60,8 +60,28 @@ void ignore_write_signals() {
     std::signal(number, SIG_IGN);
 }
 
+void unblock_signals(std::span<const int> numbers) {
+  sigset_t these;
+  sigemptyset(&these);
+  for (int number : numbers)
+    sigaddset(&these, number);
+  ::pthread_sigmask(SIG_UNBLOCK, &these, nullptr);
+}
+
+// By a handler: programs that this one starts get the default back.
+void pass_over_user_signal() {
+  struct sigaction now {};
+
+  ::sigaction(SIGUSR1, nullptr, &now);
+  if (now.sa_handler != SIG_DFL) return;
+  now.sa_handler = [](int) {};
+  now.sa_flags = SA_RESTART;
+  ::sigaction(SIGUSR1, &now, nullptr);
+}
+
 signal_watch::signal_watch() {
   TROUPE_ASSERT(pipe_ends[0] == -1);
+  unblock_signals(watched);
   if (pipe2(pipe_ends.data(), O_CLOEXEC) != 0)
     throw_failure(errc::resource, "cannot watch signals: {}", system_reason(errno));
   try {

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <functional>
 #include <mutex>
+#include <span>
 #include <stop_token>
 #include <thread>
 
@@ -23,6 +24,14 @@ void ignore_size_limit_signal();
 /// Ignores `write_signals` from now on: such a write fails instead (EPIPE, EFBIG), as on a full
 /// disk. Programs that this one starts get the default back.
 void ignore_write_signals();
+
+/// Unblocks signals for this thread and those that it starts from now on: a parent that waits for
+/// signals without handlers blocks them, also in the programs that it starts.
+void unblock_signals(std::span<const int> numbers);
+
+/// Has SIGUSR1 do nothing from now on if it would end the process: a user may ask for a flight
+/// record before a `signal_watch` is there.
+void pass_over_user_signal();
 
 /// A signal handler may do next to nothing, so it only writes the signal into a pipe; a thread
 /// waits at its other end: the first signal asks for a clean end, a later one ends the process at

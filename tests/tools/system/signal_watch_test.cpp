@@ -5,6 +5,7 @@
 #include "tools/system/signal_watch.hpp"
 
 #include <optional>
+#include <unistd.h>
 
 namespace signal_watch_test {
 
@@ -66,6 +67,31 @@ TEST_SUITE("tools/system/signal_watch") {
     auto pipe_is_not = std::signal(SIGPIPE, on_pipe) == SIG_DFL;
     CHECK(size_is_ignored);
     CHECK(pipe_is_not);
+  }
+
+  TEST_CASE("takes signals that the parent of this process has blocked") {
+    sigset_t all, before;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    {
+      signal_watch watch;
+      ::kill(::getpid(), SIGTERM);
+      while (!watch.token().stop_requested())
+        std::this_thread::yield();
+      CHECK(watch.signal_number() == SIGTERM);
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+
+  TEST_CASE("SIGUSR1 is passed over where it would end the process") {
+    auto before = std::signal(SIGUSR1, SIG_DFL);
+    pass_over_user_signal();
+    std::raise(SIGUSR1);
+    auto own = [](int) {};
+    std::signal(SIGUSR1, own);
+    pass_over_user_signal();
+    auto is_kept = std::signal(SIGUSR1, before) == static_cast<void (*)(int)>(own);
+    CHECK(is_kept);
   }
 
   TEST_CASE("leaves SIGUSR1 ignored where the program has no handler of it") {
