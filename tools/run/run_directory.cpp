@@ -9,8 +9,10 @@
 #include <ctime>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <span>
 #include <system_error>
 #include <unistd.h>
+#include <vector>
 
 namespace troupe {
 
@@ -63,15 +65,21 @@ expected<void> check_parent(const fs::path& path) {
   return {};
 }
 
-// The first of the folders on the way to `path` that is not there yet: the one to remove if the run
-// cannot begin.
-fs::path first_missing(const fs::path& path) {
+// The folders on the way to `path` that are not there yet, the deepest first.
+std::vector<fs::path> missing_folders(const fs::path& path) {
   std::error_code ignored;
-  fs::path missing;
+  std::vector<fs::path> missing;
   for (auto folder = fs::absolute(path, ignored).lexically_normal();
        !fs::exists(folder, ignored) && folder != folder.root_path(); folder = folder.parent_path())
-    missing = folder;
+    missing.push_back(folder);
   return missing;
+}
+
+// Another job may have made one of the folders meanwhile, or have put its own into one: rmdir
+// leaves everything that is not an empty folder.
+void remove_empty(std::span<const fs::path> folders) {
+  for (const auto& folder : folders)
+    ::rmdir(folder.c_str());
 }
 
 std::string dated_name(std::chrono::system_clock::time_point now, int attempt) {
@@ -122,16 +130,16 @@ expected<void> run_directory::check(const fs::path& path) {
 expected<run_directory> run_directory::create(const fs::path& path, std::string_view config) {
   if (auto done = check(path); !done) return tl::unexpected(done.error());
   if (auto done = check_config(config); !done) return tl::unexpected(done.error());
-  const auto new_folder = first_missing(path);
+  const auto new_folders = missing_folders(path);
   std::error_code problem;
   fs::create_directories(path, problem);
   expected<void> done;
   if (problem) done = refuse(errc::resource, path, "cannot be made: " + problem.message());
   run_directory directory{path};
-  directory.is_new_ = !new_folder.empty();
+  directory.is_new_ = !new_folders.empty();
   if (done) done = replace_file(directory.config(), config);
   if (done) return directory;
-  if (!new_folder.empty()) fs::remove_all(new_folder, problem);
+  remove_empty(new_folders);
   return tl::unexpected(done.error());
 }
 

@@ -26,7 +26,8 @@ public:
   [[nodiscard]] static expected<void> check_config(std::string_view config);
 
   /// Makes the folder and writes `config` into it as config.toml. If that fails, it removes the
-  /// folders that it made. Errors: as `check` and `check_config`; `resource` if the disk fails.
+  /// folders that it made, unless others have put something into them.
+  /// Errors: as `check` and `check_config`; `resource` if the disk fails.
   [[nodiscard]] static expected<run_directory> create(const std::filesystem::path& path,
                                                       std::string_view config);
 

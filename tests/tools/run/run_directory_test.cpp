@@ -5,7 +5,13 @@
 #include "tests/scratch_folder.hpp"
 #include "tools/run/run_directory.hpp"
 
+#include <algorithm>
+#include <atomic>
+#include <climits>
+#include <string>
+#include <string_view>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 
 namespace run_directory_test {
@@ -23,6 +29,16 @@ error refusal(const fs::path& path) {
   CHECK(checked.error() == created.error());
   CHECK(checked.error().message.find("--run-dir: " + path.string() + " ") == 0);
   return checked.error();
+}
+
+// A path so long that the folder can be made, but no config.toml in it.
+fs::path too_deep(fs::path path) {
+  const size_t bytes_max = PATH_MAX - std::string_view{"/config.toml"}.size();
+  while (path.native().size() < bytes_max) {
+    const auto left = bytes_max - path.native().size();
+    path /= std::string(std::clamp<size_t>(left - 1, 1, NAME_MAX), 'x');
+  }
+  return path;
 }
 
 } // namespace
@@ -110,6 +126,34 @@ TEST_SUITE("tools/run/run_directory") {
     ::chmod((folder / "locked").c_str(), 0555);
     CHECK(refusal(folder / "locked").code == errc::invalid_argument);
     CHECK(refusal(folder / "locked/run").code == errc::invalid_argument);
+  }
+
+  TEST_CASE("a run that cannot write its configuration leaves no folder") {
+    test::scratch_folder folder;
+    const auto created = run_directory::create(too_deep(folder / "jobs"), "seed = 1\n");
+    REQUIRE_FALSE(created);
+    CHECK(created.error().code == errc::resource);
+    CHECK(fs::is_empty(folder.path()));
+  }
+
+  TEST_CASE("a run that cannot begin leaves the folder of another beside its own") {
+    test::scratch_folder folder;
+    for (int round = 0; round < 5; ++round) {
+      const auto jobs = folder / std::to_string(round);
+      std::atomic<bool> has_failed = false;
+      std::jthread failing{[&] {
+        CHECK_FALSE(run_directory::create(too_deep(jobs), "seed = 1\n"));
+        has_failed = true;
+      }};
+      while (!fs::exists(jobs) && !has_failed)
+        std::this_thread::yield();
+      auto other = run_directory::create(jobs / "other", "seed = 1\n");
+      if (!other) // its parent folder was taken back before it was in it
+        other = run_directory::create(jobs / "other", "seed = 1\n");
+      failing.join();
+      REQUIRE(other);
+      CHECK(test::content(other->config()) == "seed = 1\n");
+    }
   }
 
   TEST_CASE("refuses where the system makes no folders, and leaves nothing") {
