@@ -22,6 +22,11 @@ tl::unexpected<error> system_failure(std::string_view action, const std::filesys
               fmt::format("cannot {} {}: {}", action, path.native(), system_reason(code)));
 }
 
+tl::unexpected<error> already_there(const std::filesystem::path& path) {
+  return fail(errc::failed_precondition,
+              fmt::format("cannot create {}: {}", path.native(), system_reason(EEXIST)));
+}
+
 // The path that a link leads to, whether a file lies there or not.
 std::filesystem::path behind_links(std::filesystem::path path) {
   constexpr int links_max = 40; // as many as Linux follows
@@ -35,6 +40,13 @@ std::filesystem::path behind_links(std::filesystem::path path) {
 
 expected<output_file> output_file::create(std::filesystem::path path) {
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor < 0) return system_failure("create", path);
+  return output_file{std::move(path), descriptor};
+}
+
+expected<output_file> output_file::create_new(std::filesystem::path path) {
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor < 0 && errno == EEXIST) return already_there(path);
   if (descriptor < 0) return system_failure("create", path);
   return output_file{std::move(path), descriptor};
 }
@@ -97,6 +109,24 @@ expected<void> replace_file(const std::filesystem::path& path, std::string_view 
   auto done = file->write_at(0, bytes);
   if (done) done = file->rename(*target);
   if (std::error_code ignored; !done) std::filesystem::remove(unfinished, ignored);
+  return done;
+}
+
+// The unfinished file is a lock: no other process moves a file to `path` while it is there. A hard
+// link to `path` would need no lock, but some file systems have none.
+expected<void> create_file(const std::filesystem::path& path, std::string_view bytes) {
+  auto unfinished = path;
+  unfinished += ".new";
+  auto file = output_file::create_new(unfinished);
+  if (!file) return tl::unexpected(file.error());
+  std::error_code ignored;
+  const auto is_free = std::filesystem::symlink_status(path, ignored).type()
+                       == std::filesystem::file_type::not_found;
+  expected<void> done;
+  if (!is_free) done = already_there(path);
+  if (done) done = file->write_at(0, bytes);
+  if (done) done = file->rename(path);
+  if (!done) std::filesystem::remove(unfinished, ignored);
   return done;
 }
 

@@ -26,6 +26,10 @@ public:
   output_file& operator=(output_file&& other) noexcept;
   ~output_file();
 
+  /// Creates the file at `path`, where none may lie.
+  /// Errors: `failed_precondition` if one does; `resource` with the path and the system's reason.
+  [[nodiscard]] static expected<output_file> create_new(std::filesystem::path path);
+
   /// Writes all of `bytes`, the first at `offset` from the start of the file.
   /// Cost: one system call, unless the kernel takes fewer bytes than offered.
   /// Errors: `resource`; an unknown part of `bytes` may then be in the file.
@@ -58,6 +62,12 @@ private:
 /// Errors: `resource`; the former content is still there.
 [[nodiscard]] expected<void> replace_file(const std::filesystem::path& path,
                                           std::string_view bytes);
+
+/// Writes a new file as a whole: a reader finds none, or all of `bytes`. If several processes call
+/// this for one path, at most one of them succeeds, so the file can be a claim.
+/// Errors: `failed_precondition` if something lies at `path`, or is just being written there;
+/// `resource`; what lies there stays as it is.
+[[nodiscard]] expected<void> create_file(const std::filesystem::path& path, std::string_view bytes);
 
 /// The file that `replace_file` puts another one in place of: `path`, or the file behind that link.
 /// Nothing for a device or a pipe.

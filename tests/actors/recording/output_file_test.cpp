@@ -5,6 +5,11 @@
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
 
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
 namespace output_file_test {
 
 TEST_SUITE("actors/recording/output_file") {
@@ -115,6 +120,46 @@ TEST_SUITE("actors/recording/output_file") {
     CHECK(replace_file(folder / "to nothing", "three"));
     CHECK(test::content(folder / "new") == "three");
     CHECK_FALSE(std::filesystem::exists(folder / "file.new"));
+  }
+
+  TEST_CASE("a new file takes the place of no other") {
+    test::scratch_folder folder;
+    CHECK(create_file(folder / "file", "one"));
+    CHECK(test::content(folder / "file") == "one");
+    const auto refused = create_file(folder / "file", "two");
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == errc::failed_precondition);
+    CHECK(refused.error().message
+          == "cannot create " + (folder / "file").string() + ": File exists");
+    CHECK(test::content(folder / "file") == "one");
+    CHECK_FALSE(std::filesystem::exists(folder / "file.new"));
+    std::filesystem::create_symlink("nowhere", folder / "link");
+    CHECK(create_file(folder / "link", "two").error().code == errc::failed_precondition);
+    CHECK_FALSE(std::filesystem::exists(folder / "nowhere"));
+    CHECK(create_file(folder / "missing/file", "two").error().code == errc::resource);
+  }
+
+  TEST_CASE("a new file that another process is writing is left to it") {
+    test::scratch_folder folder;
+    test::write(folder / "file.new", "of another");
+    CHECK(create_file(folder / "file", "one").error().code == errc::failed_precondition);
+    CHECK(test::content(folder / "file.new") == "of another");
+    CHECK_FALSE(std::filesystem::exists(folder / "file"));
+  }
+
+  TEST_CASE("several threads that create one file leave it to one of them") {
+    test::scratch_folder folder;
+    for (int round = 0; round < 20; ++round) {
+      const auto path = folder / std::to_string(round);
+      std::atomic<int> created = 0;
+      {
+        std::vector<std::jthread> threads;
+        for (const auto* text : {"one", "two", "six"})
+          threads.emplace_back([&, text] { created += create_file(path, text) ? 1 : 0; });
+      }
+      CHECK(created == 1);
+      CHECK(test::content(path).size() == 3);
+    }
   }
 
   TEST_CASE("a device is not replaced") {
