@@ -24,17 +24,19 @@ tl::unexpected<error> refuse(errc code, const fs::path& path, std::string_view r
   return fail(code, fmt::format("--run-dir: {} {}", path.native(), reason));
 }
 
+tl::unexpected<error> refuse_taken(const fs::path& path) {
+  return refuse(errc::failed_precondition, path,
+                "already holds something, and results are never overwritten; pass the name of a "
+                "new folder, or empty this one");
+}
+
 expected<void> check_existing(const fs::path& path, const fs::file_status& status) {
   if (!fs::is_directory(status))
     return refuse(errc::failed_precondition, path, "is not a folder; pass the name of a new one");
   std::error_code problem;
   const fs::directory_iterator content{path, problem};
   if (problem) return refuse(errc::invalid_argument, path, "cannot be read: " + problem.message());
-  if (content != fs::directory_iterator{}) {
-    return refuse(errc::failed_precondition, path,
-                  "already holds something, and results are never overwritten; pass the name of a "
-                  "new folder, or empty this one");
-  }
+  if (content != fs::directory_iterator{}) return refuse_taken(path);
   if (::access(path.c_str(), W_OK | X_OK) != 0)
     return refuse(errc::invalid_argument, path, "is not writable");
   return {};
@@ -137,9 +139,10 @@ expected<run_directory> run_directory::create(const fs::path& path, std::string_
   if (problem) done = refuse(errc::resource, path, "cannot be made: " + problem.message());
   run_directory directory{path};
   directory.is_new_ = !new_folders.empty();
-  if (done) done = replace_file(directory.config(), config);
+  if (done) done = create_file(directory.config(), config); // claims the folder
   if (done) return directory;
   remove_empty(new_folders);
+  if (done.error().code == errc::failed_precondition) return refuse_taken(path);
   return tl::unexpected(done.error());
 }
 
@@ -179,8 +182,12 @@ bool run_directory::is_over(const fs::path& path) {
 
 void run_directory::take_back() const {
   std::error_code ignored; // the next run refuses a file that is left, with a reason
+  // config.toml goes last: from then on another run may begin here. Until then a config.toml.new is
+  // that of a run which is about to be refused, and removes it.
+  const auto own = config().filename().native();
   for (const auto& entry : fs::directory_iterator{path_, ignored})
-    fs::remove_all(entry.path(), ignored);
+    if (!entry.path().filename().native().starts_with(own)) fs::remove_all(entry.path(), ignored);
+  fs::remove(config(), ignored);
   if (is_new_) fs::remove(path_, ignored);
 }
 

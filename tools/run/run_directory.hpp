@@ -25,8 +25,9 @@ public:
   /// Errors: `invalid_argument`, naming the option of the first line that is not.
   [[nodiscard]] static expected<void> check_config(std::string_view config);
 
-  /// Makes the folder and writes `config` into it as config.toml. If that fails, it removes the
-  /// folders that it made, unless others have put something into them.
+  /// Makes the folder and writes `config` into it as config.toml. If several runs do so at once,
+  /// one of them gets the folder, and the others are refused as if it had been there before. A call
+  /// that fails removes the folders that it made, unless others have put something into them.
   /// Errors: as `check` and `check_config`; `resource` if the disk fails.
   [[nodiscard]] static expected<run_directory> create(const std::filesystem::path& path,
                                                       std::string_view config);

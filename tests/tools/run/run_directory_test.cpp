@@ -8,11 +8,13 @@
 #include <algorithm>
 #include <atomic>
 #include <climits>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 
 namespace run_directory_test {
 
@@ -154,6 +156,40 @@ TEST_SUITE("tools/run/run_directory") {
       REQUIRE(other);
       CHECK(test::content(other->config()) == "seed = 1\n");
     }
+  }
+
+  TEST_CASE("several runs that ask for one folder at once leave it to one of them") {
+    test::scratch_folder folder;
+    for (int round = 0; round < 20; ++round) {
+      const auto path = folder / std::to_string(round);
+      std::mutex mutex;
+      std::vector<std::string> winners;
+      auto begin = [&](const char* config) {
+        const auto created = run_directory::create(path, config);
+        std::lock_guard guard{mutex};
+        if (created)
+          winners.emplace_back(config);
+        else
+          CHECK(created.error().message.find(" already holds something") != std::string::npos);
+      };
+      {
+        std::vector<std::jthread> runs;
+        for (const auto* config : {"seed = 1\n", "seed = 2\n", "seed = 3\n"})
+          runs.emplace_back(begin, config);
+      }
+      REQUIRE(winners.size() == 1);
+      CHECK(test::content(path / "config.toml") == winners.front());
+    }
+  }
+
+  TEST_CASE("what a run takes back is not the claim of another") {
+    test::scratch_folder folder;
+    const auto directory = run_directory::create(folder / "run", "seed = 1\n");
+    REQUIRE(directory);
+    test::write(folder / "run/config.toml.new", "seed = 2\n");
+    directory->take_back();
+    CHECK(test::content(folder / "run/config.toml.new") == "seed = 2\n");
+    CHECK_FALSE(fs::exists(directory->config()));
   }
 
   TEST_CASE("refuses where the system makes no folders, and leaves nothing") {
