@@ -47,6 +47,24 @@ std::string attempt_folder(const std::string& base, uint32_t restarts) {
   return restarts == 0 ? base : fmt::format("{}-{}", base, uint64_t{restarts} + 1);
 }
 
+// The same folder without slashes and dots behind its name.
+fs::path trimmed(fs::path folder) {
+  while ((!folder.has_filename() || folder.filename() == ".") && folder.has_relative_path()
+         && folder.has_parent_path())
+    folder = folder.parent_path();
+  return folder;
+}
+
+// The same folder, as written but with its name at the end: "run/-2" and "run/.-2" would lie in
+// "run". The folders "." and ".." get their names.
+std::string named_at_end(const std::string& run_dir) {
+  auto folder = trimmed(run_dir);
+  if (folder.filename() != "." && folder.filename() != "..") return folder.string();
+  std::error_code problem;
+  auto found = fs::weakly_canonical(fs::absolute(folder, problem), problem);
+  return (problem ? folder : trimmed(found)).string();
+}
+
 // The run folder of a job without --run-dir: the same in every attempt.
 std::string default_folder(const environment_reader& environment) {
   return "runs/job-" + environment("TROUPE_JOB_ID").value_or("0");
@@ -84,9 +102,7 @@ expected<attempt_folders> find_attempt(const std::string& run_dir, bool is_watch
   if (!restarts) return tl::unexpected<error>(restarts.error());
   auto is_named = is_watched && environment("TROUPE_JOB_ID");
   if (!*restarts && !is_named) return attempt_folders{.own = run_dir};
-  auto base = run_dir.empty() ? default_folder(environment) : run_dir;
-  while (base.size() > 1 && base.ends_with('/')) // else "run/-2" would lie in "run/"
-    base.pop_back();
+  auto base = run_dir.empty() ? default_folder(environment) : named_at_end(run_dir);
   attempt_folders folders{.own = attempt_folder(base, restarts->value_or(0))};
   for (auto earlier = restarts->value_or(0); earlier-- > 0;)
     folders.earlier.push_back(attempt_folder(base, earlier));

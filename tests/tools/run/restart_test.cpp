@@ -4,6 +4,8 @@
 #include "tests/doctest.hpp"
 #include "tools/run/restart.hpp"
 
+#include <filesystem>
+
 namespace restart_test {
 
 using namespace troupe;
@@ -38,6 +40,23 @@ TEST_SUITE("tools/run/restart") {
     auto second = folders_of("nowhere/run/", "1");
     CHECK(second.own == "nowhere/run-2");
     CHECK(second.earlier == std::vector<std::string>{"nowhere/run"});
+  }
+
+  TEST_CASE("no attempt lies in the folder of another, however that is written") {
+    for (const auto* run_dir :
+         {"nowhere/run/.", "nowhere/run/./", "nowhere/run//.//", "nowhere/run/./."}) {
+      auto second = folders_of(run_dir, "1");
+      CHECK(second.own == "nowhere/run-2");
+      CHECK(second.earlier == std::vector<std::string>{"nowhere/run"});
+    }
+    const auto here = std::filesystem::current_path();
+    CHECK(folders_of(".", "1").own == here.string() + "-2");
+    CHECK(folders_of("./", "1").own == here.string() + "-2");
+    CHECK(folders_of("..", "1").own == here.parent_path().string() + "-2");
+    CHECK(folders_of("../.", "0").own == here.parent_path().string());
+    CHECK(folders_of("nowhere/..", "1").own == here.string() + "-2");
+    CHECK(folders_of("./run", "1").own == "./run-2");
+    CHECK(folders_of("/", "0").own == "/");
   }
 
   TEST_CASE("a count that is no number is refused") {
