@@ -3,13 +3,30 @@
 #include "actors/recording/evaluation_file.hpp"
 
 #include "actors/recording/csv.hpp"
+#include "actors/recording/input_file.hpp"
 
 #include <charconv>
-#include <fstream>
-#include <iterator>
+#include <span>
 #include <string>
 
 namespace troupe {
+
+namespace {
+
+// The whole lines of an earlier process; none if it left no file. A file that cannot be read is an
+// error: its lines would be lost.
+expected<std::string> whole_lines(const std::filesystem::path& path) {
+  auto file = input_file::open(path);
+  if (!file && file.error().code == errc::not_found) return std::string{};
+  if (!file) return tl::unexpected(file.error());
+  std::string text(file->bytes(), '\0');
+  auto done = file->read_at(0, std::as_writable_bytes(std::span{text}));
+  if (!done) return tl::unexpected(done.error());
+  text.resize(text.rfind('\n') + 1); // npos + 1 is 0
+  return text;
+}
+
+} // namespace
 
 std::string evaluation_file::header(std::string_view measure) {
   return "step,seconds," + std::string{measure} + '\n';
@@ -24,12 +41,10 @@ expected<evaluation_file> evaluation_file::create(std::filesystem::path path,
 
 expected<evaluation_file> evaluation_file::go_on(std::filesystem::path path,
                                                  std::string_view measure) {
-  std::ifstream before{path, std::ios::binary};
-  std::string text{std::istreambuf_iterator<char>{before}, {}};
-  before.close();
-  text.resize(text.rfind('\n') + 1); // npos + 1 is 0
+  auto text = whole_lines(path);
+  if (!text) return tl::unexpected(text.error());
   const auto first_line = header(measure);
-  if (!text.empty() && !text.starts_with(first_line))
+  if (!text->empty() && !text->starts_with(first_line))
     return fail(errc::failed_precondition,
                 path.native() + " is no table of evaluations; move it away");
   // The new file lies beside the old one until it has all lines: a process that ends meanwhile
@@ -38,7 +53,7 @@ expected<evaluation_file> evaluation_file::go_on(std::filesystem::path path,
   unfinished += ".new";
   auto file = create(std::move(unfinished), measure);
   if (!file) return file;
-  auto lines = std::string_view{text}.substr(std::min(text.size(), first_line.size()));
+  auto lines = std::string_view{*text}.substr(std::min(text->size(), first_line.size()));
   while (!lines.empty()) {
     auto line = lines.substr(0, lines.find('\n') + 1);
     uint64_t step = 0;

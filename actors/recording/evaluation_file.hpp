@@ -30,7 +30,8 @@ public:
 
   /// Goes on with the file that an earlier process has left; creates it if there is none. A line
   /// that was cut off is dropped.
-  /// Errors: `resource`; `failed_precondition` if it is another file.
+  /// Errors: `resource`; `failed_precondition` if it is another file, `invalid_argument` if it is a
+  /// folder or a device, `malformed` if it becomes shorter meanwhile. The file stays as it is.
   [[nodiscard]] static expected<evaluation_file> go_on(std::filesystem::path path,
                                                        std::string_view measure);
 

@@ -58,6 +58,21 @@ TEST_SUITE("actors/recording/evaluation_file") {
     CHECK(test::content(folder / "evaluations.csv") == "a,b\n1,2\n");
   }
 
+  TEST_CASE("refuses to go on with a table that cannot be read, and leaves it as it is") {
+    test::scratch_folder folder;
+    auto path = folder / "evaluations.csv";
+    std::filesystem::create_symlink(path, path); // not even root can open it
+    const auto refused = evaluation_file::go_on(path, "bits_per_byte");
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == errc::resource);
+    CHECK(refused.error().message.starts_with("cannot read " + path.string() + ": "));
+    CHECK(std::filesystem::is_symlink(path));
+    std::filesystem::remove(path);
+    std::filesystem::create_directory(path);
+    CHECK(evaluation_file::go_on(path, "bits_per_byte").error().code == errc::invalid_argument);
+    CHECK(std::distance(std::filesystem::directory_iterator{folder.path()}, {}) == 1);
+  }
+
   TEST_CASE("reports a full disk when it creates the file") {
     const auto file = evaluation_file::create("/dev/full", "bits_per_byte");
     REQUIRE_FALSE(file);
