@@ -171,8 +171,8 @@ expected<run_directory> run_directory::create_dated(const fs::path& base,
 }
 
 bool run_directory::is_begun(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(run_directory{path}.config(), ignored);
+  std::error_code ignored; // a caller that opens the file names the problem
+  return fs::status(run_directory{path}.config(), ignored).type() != fs::file_type::not_found;
 }
 
 bool run_directory::is_over(const fs::path& path) {

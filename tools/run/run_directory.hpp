@@ -81,7 +81,8 @@ public:
   /// Where an evaluator beside the run writes an evaluations.csv and its curve.
   static constexpr const char* evaluator_folder = "eval";
 
-  /// Whether a run has begun in a folder; it may be that of another job.
+  /// Whether a run has begun in a folder; it may be that of another job. It has not only if there
+  /// is no config.toml: a disk that fails is no sign that a run was given up.
   [[nodiscard]] static bool is_begun(const std::filesystem::path& path);
 
   /// Whether the run is over, its last checkpoint saved. A run that was killed never is.

@@ -199,6 +199,18 @@ TEST_SUITE("tools/run/run_directory") {
     CHECK_FALSE(fs::exists("/proc/troupe-run"));
   }
 
+  TEST_CASE("a run counts as begun unless its configuration does not exist") {
+    test::scratch_folder folder;
+    const auto config = run_directory::at(folder.path()).config();
+    CHECK_FALSE(run_directory::is_begun(folder.path()));
+    CHECK_FALSE(run_directory::is_begun(folder / "missing"));
+    test::write(config, "seed = 1\n");
+    CHECK(run_directory::is_begun(folder.path()));
+    fs::remove(config);
+    fs::create_symlink(config, config); // not even root can look at it
+    CHECK(run_directory::is_begun(folder.path()));
+  }
+
   TEST_CASE("names a new folder after the time") {
     test::scratch_folder folder;
     const std::chrono::system_clock::time_point now{std::chrono::seconds{1'767'225'723}};
