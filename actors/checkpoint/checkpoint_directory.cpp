@@ -45,6 +45,12 @@ tl::unexpected<error> system_failure(std::string_view action, const fs::path& pa
                                           system_reason(problem.value())));
 }
 
+// Whether a checkpoint holds nothing to go on with. Any other error leaves that open: the disk, a
+// permission or a limit kept it from being read.
+bool is_damaged_or_gone(const error& reason) {
+  return reason.code == errc::malformed || reason.code == errc::not_found;
+}
+
 expected<std::vector<std::string>> names_in(const fs::path& path) {
   std::vector<std::string> names;
   std::error_code problem;
@@ -83,6 +89,13 @@ fs::path checkpoint_directory::path_of(uint64_t step) const {
   return path_ / name_of(step);
 }
 
+expected<bool> checkpoint_directory::is_there() const {
+  std::error_code problem;
+  if (fs::exists(fs::status(path_, problem))) return true;
+  if (problem == std::errc::no_such_file_or_directory) return false;
+  return system_failure("look at", path_, problem);
+}
+
 expected<std::vector<uint64_t>> checkpoint_directory::steps() const {
   auto names = names_in(path_);
   if (!names) return tl::unexpected(names.error());
@@ -115,16 +128,26 @@ expected<newest_checkpoint> checkpoint_directory::newest_valid(std::optional<uin
   std::erase_if(*steps, [end](uint64_t step) { return end && step >= *end; });
   newest_checkpoint result;
   for (size_t i = steps->size(); i-- > 0 && !result.found;) {
-    if (auto content = read((*steps)[i]))
+    auto content = read((*steps)[i]);
+    if (content)
       result.found = std::move(*content);
-    else
+    else if (is_damaged_or_gone(content.error()))
       result.warnings.push_back("checkpoint passed over: " + content.error().message);
+    else
+      return fail(content.error().code,
+                  fmt::format("{}; no older checkpoint is taken in its place: mend that, name "
+                              "another folder, or move it away",
+                              content.error().message));
   }
   return result;
 }
 
-bool checkpoint_directory::is_whole(uint64_t step) const {
-  return written_.contains(step) || read(step).has_value();
+// Errors: as `read`, but for files that are damaged or gone.
+expected<bool> checkpoint_directory::is_whole(uint64_t step) const {
+  if (written_.contains(step)) return true;
+  auto content = read(step);
+  if (content || is_damaged_or_gone(content.error())) return content.has_value();
+  return tl::unexpected(content.error());
 }
 
 expected<void> checkpoint_directory::keep(size_t count) {
@@ -139,9 +162,10 @@ expected<void> checkpoint_directory::keep(size_t count) {
   expected<void> done;
   for (size_t i = steps->size(); i-- > 0;) {
     const auto step = (*steps)[i];
-    if (!is_safe && is_whole(step)) {
-      is_safe = true;
-      continue;
+    if (!is_safe) {
+      const auto whole = is_whole(step);
+      is_safe = whole.value_or(false);
+      if (is_safe || !whole) continue; // one that cannot be read may be whole
     }
     if (i >= steps->size() - count) continue;
     std::error_code problem;

@@ -100,6 +100,51 @@ TEST_SUITE("actors/checkpoint/checkpoint_directory") {
     CHECK(newest->warnings.size() == 4);
   }
 
+  TEST_CASE("a checkpoint that cannot be read may be whole, so no older one is taken for it") {
+    test::scratch_folder folder;
+    auto directory = opened(folder.path());
+    write_steps(directory, {1});
+    auto refusal = [&] { return directory.newest_valid().error(); };
+    std::filesystem::create_symlink("checkpoint-2.safetensors", directory.path_of(2)); // a loop
+    CHECK(refusal().code == errc::resource);
+    CHECK(refusal().message
+          == "cannot read " + directory.path_of(2).string()
+               + ": Too many levels of symbolic links; no older checkpoint is taken in its place: "
+                 "mend that, name another folder, or move it away");
+    CHECK(directory.newest_valid(2)->found->step == 1);
+    std::filesystem::create_directory(directory.path_of(3));
+    CHECK(refusal().code == errc::invalid_argument);
+    CHECK(refusal().message.starts_with(directory.path_of(3).string() + " is a folder"));
+  }
+
+  TEST_CASE("a checkpoint that is gone before it is read is passed over") {
+    test::scratch_folder folder;
+    auto directory = opened(folder.path());
+    write_steps(directory, {1});
+    std::filesystem::create_symlink("nothing", directory.path_of(2));
+    auto newest = directory.newest_valid();
+    REQUIRE(newest);
+    CHECK(newest->found->step == 1);
+    CHECK(newest->warnings.size() == 1);
+  }
+
+  TEST_CASE("a folder that cannot be looked at is no folder that is missing") {
+    test::scratch_folder folder;
+    auto is_there = [&](std::string_view name) {
+      return checkpoint_directory::look_at(folder / name).is_there();
+    };
+    CHECK(is_there(".").value());
+    CHECK_FALSE(is_there("none/below").value());
+    test::write(folder / "file", "");
+    std::filesystem::create_symlink("loop", folder / "loop");
+    for (const auto* name : {"file/below", "loop"}) {
+      CAPTURE(name);
+      CHECK(is_there(name).error().code == errc::resource);
+      CHECK(is_there(name).error().message.starts_with("cannot look at " + (folder / name).string()
+                                                       + ": "));
+    }
+  }
+
   TEST_CASE("keeps the newest") {
     test::scratch_folder folder;
     auto directory = opened(folder.path());
@@ -135,6 +180,19 @@ TEST_SUITE("actors/checkpoint/checkpoint_directory") {
     write_steps(directory, {5});
     REQUIRE(directory.keep(1));
     CHECK(directory.steps() == step_list{5});
+  }
+
+  TEST_CASE("never removes one that cannot be read while no newer one is whole") {
+    test::scratch_folder folder;
+    auto directory = opened(folder.path());
+    test::write(directory.path_of(1), "damaged");
+    std::filesystem::create_symlink("checkpoint-2.safetensors", directory.path_of(2)); // a loop
+    test::write(directory.path_of(3), "damaged");
+    REQUIRE(directory.keep(1));
+    CHECK(directory.steps() == step_list{2, 3});
+    write_steps(directory, {4});
+    REQUIRE(directory.keep(1));
+    CHECK(directory.steps() == step_list{4});
   }
 
   TEST_CASE("removes what an interrupted write left, and nothing else") {
