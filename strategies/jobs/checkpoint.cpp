@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <fmt/format.h>
 #include <map>
 #include <string>
@@ -250,13 +251,20 @@ std::optional<uint64_t> restore_checkpoint(strategy& strategy, const std::filesy
                                            std::span<const sharded_variable> sharded) {
   context_check::blocking("restore_checkpoint", strategy);
   std::vector<std::string> passed_over;
-  auto found
-    = find_checkpoint(folder, [&](const std::string& line) { passed_over.push_back(line); });
+  std::optional<found_checkpoint> found;
+  std::exception_ptr own_failure;
+  try {
+    found = find_checkpoint(folder, [&](const std::string& line) { passed_over.push_back(line); });
+  } catch (const failure&) {
+    own_failure = std::current_exception();
+  }
   auto step = found ? std::optional{found->snapshot.step} : std::nullopt;
-  check_same_step(strategy, step); // before a failure of this process alone
-  if (!found && !passed_over.empty())
-    throw_failure(errc::malformed, "no checkpoint in {} is whole: {}", folder.string(),
-                  passed_over.front());
+  try {
+    check_same_step(strategy, step); // before a failure of this process alone
+  } catch (const failure&) {
+    if (!own_failure) throw;
+  }
+  if (own_failure) std::rethrow_exception(own_failure);
   for (const auto& line : passed_over)
     std::fprintf(stderr, "warning: %s\n", line.c_str());
   if (found) restore_snapshot(strategy, found->snapshot, sharded);

@@ -135,12 +135,14 @@ std::optional<found_checkpoint>
 find_checkpoint(const std::filesystem::path& folder,
                 const std::function<void(const std::string&)>& on_warning,
                 std::optional<uint64_t> end) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(folder, ignored)) return std::nullopt;
   auto directory = checkpoint_directory::look_at(folder); // its writer may be at work
+  if (!value_or_throw(directory.is_there())) return std::nullopt;
   auto newest = value_or_throw(directory.newest_valid(end));
   std::ranges::for_each(newest.warnings, line_teller("on_warning of find_checkpoint", on_warning));
-  if (!newest.found) return std::nullopt;
+  if (!newest.found && newest.warnings.empty()) return std::nullopt;
+  if (!newest.found)
+    throw_failure(errc::malformed, "no checkpoint in {} is whole: {}", folder.string(),
+                  newest.warnings.front());
   auto snapshot = to_snapshot(newest.found->content);
   if (!snapshot)
     throw_failure(snapshot.error().code, "{}: {}", directory.path_of(newest.found->step).string(),

@@ -79,12 +79,13 @@ struct found_checkpoint {
   std::map<std::string, std::string> notes;
 };
 
-/// The newest checkpoint in a folder that is whole; nothing if there is none, or no folder. Nothing
-/// in the folder is changed: a job may be writing there.
+/// The newest checkpoint in a folder that is whole; nothing if the folder has no checkpoints, or is
+/// not there. Nothing in the folder is changed: a job may be writing there.
 /// @param on_warning Told of each newer one that is damaged, as `line_teller` tells it; may be
 /// empty. @param end Only checkpoints of fewer steps; nothing: of any.
-/// Errors: throws `failure` with resource if the folder cannot be read; malformed if the
-/// checkpoint is whole but no job of ours.
+/// Errors: throws `failure` with malformed if there are checkpoints and none is whole, or the
+/// newest whole one is no job of ours; as `checkpoint_directory::newest_valid` if the folder or a
+/// checkpoint cannot be read. A job that began anew then would leave its progress behind.
 [[nodiscard]] std::optional<found_checkpoint>
 find_checkpoint(const std::filesystem::path& folder,
                 const std::function<void(const std::string&)>& on_warning = {},

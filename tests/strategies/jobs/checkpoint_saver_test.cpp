@@ -100,6 +100,26 @@ TEST_SUITE("strategies/jobs/checkpoint_saver_hook") {
     CHECK(output.said() == warnings[0] + "\n");
   }
 
+  TEST_CASE("a folder whose checkpoints are all damaged is refused: no job begins anew there") {
+    scratch_folder scratch;
+    write(scratch / "checkpoint-2.safetensors", "damaged");
+    taken_output output;
+    auto refused = refusal_of([&] { static_cast<void>(find_checkpoint(scratch.path())); });
+    CHECK(refused.code == errc::malformed);
+    CHECK(
+      refused.message.starts_with("no checkpoint in " + scratch.path().string() + " is whole: "));
+    CHECK_FALSE(find_checkpoint(scratch.path(), {}, 2)); // none before it
+  }
+
+  TEST_CASE("a folder or a checkpoint that cannot be read is refused, and not called empty") {
+    scratch_folder scratch;
+    std::filesystem::create_symlink("loop", scratch / "loop");
+    std::filesystem::create_symlink("checkpoint-2.safetensors",
+                                    scratch / "checkpoint-2.safetensors");
+    for (const auto& folder : {scratch / "loop", scratch.path()})
+      CHECK(refusal_of([&] { static_cast<void>(find_checkpoint(folder)); }).code == errc::resource);
+  }
+
   TEST_CASE("a hook that would never save, or keep nothing, is refused") {
     scratch_folder scratch;
     auto make = [&](checkpoint_options options) {

@@ -850,6 +850,23 @@ TEST_SUITE("strategies/kinds/multi_worker") {
                      "worker:1 finds no checkpoint, worker:0 that of step 7; have all processes "
                      "restore the same checkpoint"});
   }
+
+  TEST_CASE("a process that cannot read its checkpoint says why, and the others do not go on") {
+    scratch_folder folder;
+    run_in(1, 1, [&](strategy& strategy, uint32_t) {
+      strategy.make_variable("w", scalar(0));
+      save_checkpoint(strategy, folder.path(), 7);
+    });
+    std::filesystem::create_symlink("loop", folder / "loop");
+    auto thrown = play(2, [&](played_worker& worker) {
+      multi_worker_mirrored_strategy strategy{worker.world, worker.options(1)};
+      strategy.make_variable("w", scalar(0));
+      static_cast<void>(
+        restore_checkpoint(strategy, worker.rank == 0 ? folder.path() : folder / "loop"));
+    });
+    CHECK(thrown[0].code == errc::failed_precondition);
+    CHECK(thrown[1].code == errc::resource);
+  }
 }
 
 } // namespace multi_worker_test
