@@ -49,18 +49,17 @@ sidecar_evaluator::sidecar_evaluator(world& world, sidecar_evaluator_options opt
 }
 
 expected<std::vector<uint64_t>> sidecar_evaluator::steps_there() const {
-  std::error_code ignored;
-  if (!std::filesystem::exists(options_.checkpoint_dir, ignored)) return std::vector<uint64_t>{};
-  return checkpoints_.steps();
+  auto is_there = checkpoints_.is_there();
+  if (!is_there) return tl::unexpected<error>(is_there.error());
+  return *is_there ? checkpoints_.steps() : std::vector<uint64_t>{};
 }
 
 // Whether there was something to evaluate.
-expected<bool> sidecar_evaluator::evaluate(uint64_t step) const {
+expected<bool> sidecar_evaluator::evaluate(uint64_t step, expected<checkpoint> whole) const {
   auto warn = [this](const std::string& line) {
     options_.on_warning("checkpoint passed over: " + line);
     return false;
   };
-  auto whole = checkpoints_.read(step);
   if (!whole) return warn(whole.error().message);
   auto snapshot = to_snapshot(whole->content);
   if (!snapshot)
@@ -76,6 +75,19 @@ expected<bool> sidecar_evaluator::evaluate(uint64_t step) const {
     return fail(reason.code,
                 fmt::format("evaluating the checkpoint of step {}: {}", step, reason.message));
   }
+}
+
+// Sleeps before the next look, unless the system has refused to read for too long.
+bool sidecar_evaluator::may_try_again(const error& reason) {
+  if (reason.code != errc::resource) return false;
+  if (!unreadable_since_) {
+    unreadable_since_ = world_.now();
+    options_.on_warning(
+      fmt::format("{}; tried again for {:g} s", reason.message, seconds(options_.limits.timeout)));
+  }
+  if (world_.now() - *unreadable_since_ > options_.limits.timeout) return false;
+  pause(world_, options_.poll_every, options_.stop);
+  return true;
 }
 
 error sidecar_evaluator::waited_in_vain(const evaluation_schedule& schedule) const {
@@ -104,7 +116,10 @@ sidecar_report sidecar_evaluator::start() {
     auto is_over = options_.is_over && options_.is_over(); // asked first: see `sight`
     auto progress = options_.progress ? options_.progress() : 0;
     auto steps = steps_there();
-    if (!steps) return ended(steps.error());
+    if (!steps) {
+      if (may_try_again(steps.error())) continue;
+      return ended(steps.error());
+    }
     auto next = schedule.next({is_over, *steps, progress, world_.now()});
     switch (next.what) {
     case evaluation_schedule::action::finish:
@@ -112,10 +127,17 @@ sidecar_report sidecar_evaluator::start() {
     case evaluation_schedule::action::give_up:
       return ended(waited_in_vain(schedule));
     case evaluation_schedule::action::wait:
+      unreadable_since_.reset();
       pause(world_, options_.poll_every, options_.stop);
       break;
     case evaluation_schedule::action::evaluate: {
-      auto counts = evaluate(next.step);
+      auto whole = checkpoints_.read(next.step);
+      if (!whole && whole.error().code == errc::resource) {
+        if (may_try_again(whole.error())) break;
+        return ended(whole.error());
+      }
+      unreadable_since_.reset();
+      auto counts = evaluate(next.step, std::move(whole));
       if (!counts) return ended(counts.error());
       schedule.on_done(next.step, *counts, world_.now());
     }

@@ -36,7 +36,8 @@ struct sidecar_evaluator_options {
 
   std::string waits_for = "the training job";    ///< Named if it is waited for in vain.
   job_time poll_every = std::chrono::seconds{1}; ///< How often the folder is looked at.
-  /// Told of checkpoints that are damaged, as `line_teller` tells it; may be empty.
+  /// Told of checkpoints that are damaged or cannot be read, as `line_teller` tells it; may be
+  /// empty.
   std::function<void(const std::string&)> on_warning{};
   std::stop_token stop{}; ///< Ends it after the evaluation under way.
 };
@@ -54,7 +55,8 @@ struct sidecar_report {
 /// job is a folder that both see. No process waits for it, or notices if it is gone.
 ///
 /// It ends when training has ended and the last checkpoint is evaluated, or by one of its limits. A
-/// checkpoint that is damaged, or removed before its turn, is passed over.
+/// checkpoint that is damaged, or removed before its turn, is passed over. Where the system refuses
+/// to read a checkpoint or the folder, that is warned of and tried again for the `timeout`.
 ///
 /// Thread: the one that made the world.
 /// Source: tf.keras.utils.SidecarEvaluator, which takes `max_evaluations` for the number of the
@@ -67,17 +69,19 @@ public:
 
   /// Evaluates one checkpoint after the other, and returns when there will be no more.
   /// Errors: in the report: deadline_exceeded, naming what it has waited for; what `evaluate` or
-  /// `on_result` threw; resource if the folder cannot be read.
+  /// `on_result` threw; resource if the folder or a checkpoint cannot be read for the `timeout`.
   [[nodiscard]] sidecar_report start();
 
 private:
   [[nodiscard]] expected<std::vector<uint64_t>> steps_there() const;
-  [[nodiscard]] expected<bool> evaluate(uint64_t step) const;
+  [[nodiscard]] expected<bool> evaluate(uint64_t step, expected<checkpoint> whole) const;
+  [[nodiscard]] bool may_try_again(const error& reason);
   [[nodiscard]] error waited_in_vain(const evaluation_schedule& schedule) const;
 
   world& world_;
   sidecar_evaluator_options options_;
   checkpoint_directory checkpoints_;
+  std::optional<job_time> unreadable_since_; ///< Nothing: the last read was not refused.
 };
 
 } // namespace troupe

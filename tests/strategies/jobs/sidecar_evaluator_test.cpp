@@ -140,6 +140,47 @@ TEST_SUITE("strategies/jobs/sidecar_evaluator") {
     CHECK(stage.warnings[1].find("checkpoint-3.safetensors") != std::string::npos);
   }
 
+  TEST_CASE("one that cannot be read is tried again until it can be, with one warning") {
+    stage stage;
+    stage.save(1);
+    auto second = stage.folder / "checkpoint-2.safetensors";
+    std::filesystem::create_symlink(second, second); // a loop
+    int looks = 0;
+    stage.options.progress = [&]() -> uint64_t {
+      if (++looks == 20) {
+        std::filesystem::remove(second);
+        stage.save(2);
+      }
+      return 0;
+    };
+    stage.options.is_over = [] { return true; };
+    CHECK_FALSE(stage.run().failure);
+    CHECK(stage.results == values{1, 2});
+    CHECK(stage.world.now() == 18s);
+    REQUIRE(stage.warnings.size() == 1);
+    CHECK(stage.warnings[0]
+          == "cannot read " + second.string()
+               + ": Too many levels of symbolic links; tried again for 60 s");
+  }
+
+  TEST_CASE("a checkpoint or a folder that stays unreadable ends it with that reason") {
+    stage stage;
+    stage.save(1);
+    auto end_at = [&](job_time when) {
+      auto report = stage.run();
+      REQUIRE(report.failure);
+      CHECK(report.failure->code == errc::resource);
+      CHECK(stage.world.now() == when);
+    };
+    auto second = stage.folder / "checkpoint-2.safetensors";
+    std::filesystem::create_symlink(second, second);
+    end_at(61s);
+    std::filesystem::remove_all(stage.folder);
+    std::filesystem::create_symlink(stage.folder, stage.folder);
+    end_at(122s);
+    CHECK(stage.warnings.size() == 2);
+  }
+
   TEST_CASE("one that is removed before its turn is passed over") {
     stage stage;
     stage.save(1);
