@@ -171,6 +171,32 @@ class Train(TextTest):
             self.assertIn(line, result.stderr)
         self.assertEqual([int(line["step"]) for line in self.table("metrics.csv", "run-3")], list(range(11, 21)))
 
+    def test_an_attempt_whose_checkpoints_are_damaged_or_unreadable_is_not_begun_anew(self):
+        options = [*SMALL, "--steps", "30", "--run-dir", "run"]
+        self.trained("--steps", "20")
+        checkpoints = self.folder / "run/checkpoints"
+        newest = checkpoints / "checkpoint-20.safetensors"
+        again = {"TROUPE_RESTART_COUNT": "1"}
+
+        def refused(code, line):
+            result = self.train(*options, environment=again)
+            self.assertEqual(result.returncode, code, result.stderr)
+            self.assertIn(line, result.stderr)
+            self.assertFalse((self.folder / "run-2").exists())
+
+        newest.rename(self.folder / "kept")
+        newest.symlink_to(newest.name)
+        refused(1, "cannot read run/checkpoints/checkpoint-20.safetensors: Too many levels of symbolic links")
+        newest.unlink()
+        newest.mkdir()
+        refused(2, "run/checkpoints/checkpoint-20.safetensors is a folder")
+        newest.rmdir()
+        newest.write_bytes((self.folder / "kept").read_bytes()[:-1])
+        refused(6, "run: its checkpoints are damaged")
+        newest.unlink()
+        result = self.train(*options, environment=again)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
     def test_a_torchrun_without_restarts_counts_no_attempts(self):
         (self.folder / "run-2").mkdir()
         (self.folder / "run-2/config.toml").write_text("")
@@ -216,7 +242,7 @@ class Train(TextTest):
             path.write_bytes(path.read_bytes()[:-1])
         result = self.train("--resume", "run", "--steps", "30", "--run-dir", "more")
         self.assertEqual(result.returncode, 6)
-        self.assertIn("no whole checkpoint is in run/checkpoints", result.stderr)
+        self.assertIn("--resume run: no checkpoint in run/checkpoints is whole", result.stderr)
         self.assertEqual(self.train("--resume", "nowhere").returncode, 2)
 
     def test_a_transformer_trains_under_every_strategy_and_goes_on(self):
@@ -308,16 +334,19 @@ class Train(TextTest):
         self.assertEqual(sample("run", "--prompt", "").stdout, sample("run").stdout)  # each begins from nothing
         likeliest = sample("run", "--bytes", "20", "--temperature", "0", "--prompt", "the quick").stdout.decode()
         self.assertIn(likeliest.strip(), TEXT)
-        for folder, run, old, new in (("empty", "run", "", ""), ("edited", "transformer", "heads = 2", "heads = 3")):
+        for folder, run, old, new in (("empty", "run", "", ""), ("unreadable", "run", "", ""),
+                                      ("edited", "transformer", "heads = 2", "heads = 3")):
             (self.folder / folder).mkdir()
             config = (self.folder / run / "config.toml").read_text()
             self.assertIn(old, config)
             (self.folder / folder / "config.toml").write_text(config.replace(old, new))
+        (self.folder / "unreadable/checkpoints").symlink_to("checkpoints")
         self.train(*TINY_TRANSFORMER, "--steps", "20", "--run-dir", "diverged", "--optimizer", "sgd",
                    "--learning-rate", "1e6")
         for code, line, options in (
             (2, "no run is named: give its folder, as in troupe sample runs/2026-11-21-020641", ["--bytes", "1"]),
             (2, "RUN: ", ["nowhere"]), (6, "empty: no checkpoints are there", ["empty"]),
+            (1, "unreadable: cannot look at unreadable/checkpoints: Too many levels", ["unreadable"]),
             (2, "edited/config.toml: language model: a width of 8 cannot be shared evenly by 3 heads", ["edited"]),
             (6, "its training has diverged", ["diverged"]),
             (2, "--temperature must be a number from 0 to 100, not '-1'", ["run", "--temperature", "-1"])):

@@ -68,7 +68,8 @@ std::optional<int> leader_role::prepare_run() {
   if (!beginning) {
     auto is_misuse = beginning.error().code == errc::invalid_argument;
     return refuse(program, beginning.error(),
-                  is_misuse ? exit_code::usage : exit_code::bad_checkpoint);
+                  is_misuse ? exit_code::usage
+                            : code_before_training(beginning.error().code, true));
   }
   beginning_ = std::move(*beginning);
   options.resume = beginning_.folder;

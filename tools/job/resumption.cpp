@@ -4,6 +4,7 @@
 
 #include "messages/errors/failure.hpp"
 #include "tools/options/config_file.hpp"
+#include "tools/options/option_value.hpp"
 #include "tools/run/run_directory.hpp"
 #include "tools/system/standard_streams.hpp"
 
@@ -37,40 +38,56 @@ expected<job_beginning> find_resumed(std::string_view program, const std::string
   return job_beginning{folder, std::move(found->snapshot)};
 }
 
+bool has_no_whole_checkpoint(const error& reason) {
+  return reason.code == errc::not_found || reason.code == errc::malformed;
+}
+
 } // namespace
 
 expected<found_checkpoint> newest_checkpoint(std::string_view program,
                                              const std::filesystem::path& run,
                                              std::string_view label, std::optional<uint64_t> end) {
-  auto folder = run_directory::at(run).checkpoints();
-  std::error_code problem;
-  if (!std::filesystem::is_directory(folder, problem))
-    return fail(errc::not_found, fmt::format("{}: no checkpoints are there", label));
   try {
     auto warn = [program](const std::string& line) {
       print_if_possible(stderr, "{}: {}\n", program, line);
     };
-    auto found = find_checkpoint(folder, warn, end);
+    auto found = find_checkpoint(run_directory::at(run).checkpoints(), warn, end);
     if (found) return *std::move(found);
-    return fail(errc::not_found,
-                fmt::format("{}: no whole checkpoint is in {}", label, folder.string()));
+    return fail(errc::not_found, fmt::format("{}: no checkpoints are there", label));
   } catch (const failure& failed) {
-    return tl::unexpected<error>(failed.reason());
+    return fail_at(label, failed.reason());
   }
 }
 
 expected<job_beginning> find_beginning(std::string_view program, const std::string& resumed_run,
                                        const attempt_folders& attempts, const job_subject& subject,
                                        uint64_t steps) {
+  std::optional<error> damaged;
   for (const auto& folder : attempts.earlier) {
-    auto found = find_resumed(program, folder, subject, steps);
-    if (found || found.error().code != errc::not_found) return found;
-    if (auto last = find_resumed(program, folder, subject); last && last->resume)
-      print_if_possible(stderr,
-                        "{}: {} has made all its {} steps, and has no checkpoint before the last: "
-                        "they are made again\n",
-                        program, folder, steps);
+    auto found = find_resumed(program, folder, subject);
+    if (found && found->resume && found->resume->step >= steps) {
+      found = find_resumed(program, folder, subject, steps);
+      if (!found && has_no_whole_checkpoint(found.error())) {
+        print_if_possible(
+          stderr,
+          "{}: {} has made all its {} steps, and has no whole checkpoint before the "
+          "last: they are made again\n",
+          program, folder, steps);
+        continue;
+      }
+    }
+    if (found || !has_no_whole_checkpoint(found.error())) return found;
+    if (found.error().code == errc::not_found) continue;
+    print_if_possible(stderr, "{}: {}\n", program, found.error().message);
+    if (!damaged)
+      damaged
+        = error{errc::malformed,
+                fmt::format("{}: its checkpoints are damaged, and without them the job would "
+                            "begin at step 0; name a run to go on with by --resume, or remove "
+                            "that folder to begin anew",
+                            folder)};
   }
+  if (damaged && resumed_run.empty()) return tl::unexpected<error>(*damaged);
   auto found = find_resumed(program, resumed_run, subject);
   if (found && found->resume && found->resume->step >= steps)
     return fail(errc::invalid_argument,

@@ -30,6 +30,7 @@ constexpr const char* sample_exit_codes
   = "\n"
     "Exit codes:\n"
     "  0      printed\n"
+    "  1      a checkpoint of RUN cannot be read\n"
     "  2      an argument is not as it must be, or RUN is no run\n"
     "  6      RUN has no whole checkpoint, or one of another model or of one that has diverged\n";
 
@@ -65,7 +66,11 @@ void print_byte(char byte) {
 
 int print_sample(const sample_options& options, const train_options& run) {
   auto found = newest_checkpoint("troupe sample", options.run, options.run);
-  if (!found) return refuse("troupe sample", found.error(), exit_code::bad_checkpoint);
+  if (!found) {
+    auto is_unreadable = found.error().code == errc::resource;
+    return refuse("troupe sample", found.error(),
+                  is_unreadable ? exit_code::user_error : exit_code::bad_checkpoint);
+  }
   auto values = model_in(*found, language_model_of(run), "the config.toml of that run is damaged");
   if (!values) return refuse("troupe sample", values.error(), exit_code::bad_checkpoint);
   std::fwrite(options.prompt.data(), 1, options.prompt.size(), stdout);
