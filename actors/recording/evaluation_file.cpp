@@ -6,7 +6,6 @@
 #include "actors/recording/input_file.hpp"
 
 #include <charconv>
-#include <span>
 #include <string>
 
 namespace troupe {
@@ -19,10 +18,8 @@ expected<std::string> whole_lines(const std::filesystem::path& path) {
   auto file = input_file::open(path);
   if (!file && file.error().code == errc::not_found) return std::string{};
   if (!file) return tl::unexpected(file.error());
-  std::string text(file->bytes(), '\0');
-  auto done = file->read_at(0, std::as_writable_bytes(std::span{text}));
-  if (!done) return tl::unexpected(done.error());
-  text.resize(text.rfind('\n') + 1); // npos + 1 is 0
+  auto text = file->text();
+  if (text) text->resize(text->rfind('\n') + 1); // npos + 1 is 0
   return text;
 }
 

@@ -83,6 +83,13 @@ expected<void> input_file::read_at(uint64_t offset, std::span<std::byte> target)
   return {};
 }
 
+expected<std::string> input_file::text(uint64_t offset) const {
+  std::string all(bytes() - offset, '\0');
+  return read_at(offset, std::as_writable_bytes(std::span{all})).map([&] {
+    return std::move(all);
+  });
+}
+
 tl::unexpected<error> input_file::malformed(uint64_t offset, std::string_view problem) const {
   return fail(errc::malformed, fmt::format("{}: byte {}: {}", name(), offset, problem));
 }

@@ -39,6 +39,10 @@ public:
   /// Errors: `malformed` if the file ends before; `resource` if the system refuses.
   [[nodiscard]] expected<void> read_at(uint64_t offset, std::span<std::byte> target) const;
 
+  /// Its bytes from `offset` on, as it was opened. Errors: as `read_at`.
+  /// @pre offset <= bytes()
+  [[nodiscard]] expected<std::string> text(uint64_t offset = 0) const;
+
   /// The error of a reader that met something wrong: "NAME: byte OFFSET: PROBLEM".
   [[nodiscard]] tl::unexpected<error> malformed(uint64_t offset, std::string_view problem) const;
 

@@ -36,6 +36,16 @@ std::filesystem::path behind_links(std::filesystem::path path) {
   return path;
 }
 
+// Writes a file beside `path`, and moves it there once it is whole.
+expected<void> write_beside(output_file beside, std::string_view bytes,
+                            const std::filesystem::path& path) {
+  const auto unfinished = beside.path();
+  auto done = beside.write_at(0, bytes);
+  if (done) done = beside.rename(path);
+  if (std::error_code ignored; !done) std::filesystem::remove(unfinished, ignored);
+  return done;
+}
+
 } // namespace
 
 expected<output_file> output_file::create(std::filesystem::path path) {
@@ -106,10 +116,7 @@ expected<void> replace_file(const std::filesystem::path& path, std::string_view 
   unfinished += ".new";
   auto file = output_file::create(unfinished);
   if (!file) return tl::unexpected(file.error());
-  auto done = file->write_at(0, bytes);
-  if (done) done = file->rename(*target);
-  if (std::error_code ignored; !done) std::filesystem::remove(unfinished, ignored);
-  return done;
+  return write_beside(std::move(*file), bytes, *target);
 }
 
 // The unfinished file is a lock: no other process moves a file to `path` while it is there. A hard
@@ -122,12 +129,9 @@ expected<void> create_file(const std::filesystem::path& path, std::string_view b
   std::error_code ignored;
   const auto is_free = std::filesystem::symlink_status(path, ignored).type()
                        == std::filesystem::file_type::not_found;
-  expected<void> done;
-  if (!is_free) done = already_there(path);
-  if (done) done = file->write_at(0, bytes);
-  if (done) done = file->rename(path);
-  if (!done) std::filesystem::remove(unfinished, ignored);
-  return done;
+  if (is_free) return write_beside(std::move(*file), bytes, path);
+  std::filesystem::remove(unfinished, ignored);
+  return already_there(path);
 }
 
 // A device has no content to keep, and cannot be replaced.

@@ -109,10 +109,7 @@ expected<std::string> content_of(const std::string& path) {
   if (!file) return tl::unexpected<error>(file.error());
   if (file->bytes() > file_bytes_max)
     return fail(errc::limit_exceeded, fmt::format("{} is longer than 1 MiB", path));
-  std::string text(file->bytes(), '\0');
-  if (auto read = file->read_at(0, std::as_writable_bytes(std::span{text})); !read)
-    return tl::unexpected<error>(read.error());
-  return text;
+  return file->text();
 }
 
 declared_cluster unreadable(const std::string& path, error reason,

@@ -18,7 +18,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 #include <fmt/format.h>
 #include <map>
 #include <string>
@@ -252,19 +251,17 @@ std::optional<uint64_t> restore_checkpoint(strategy& strategy, const std::filesy
   context_check::blocking("restore_checkpoint", strategy);
   std::vector<std::string> passed_over;
   std::optional<found_checkpoint> found;
-  std::exception_ptr own_failure;
   try {
     found = find_checkpoint(folder, [&](const std::string& line) { passed_over.push_back(line); });
   } catch (const failure&) {
-    own_failure = std::current_exception();
+    try {
+      check_same_step(strategy, std::nullopt); // the others must not wait for this process
+    } catch (const failure&) {                 // says less than its own failure
+    }
+    throw;
   }
   auto step = found ? std::optional{found->snapshot.step} : std::nullopt;
-  try {
-    check_same_step(strategy, step); // before a failure of this process alone
-  } catch (const failure&) {
-    if (!own_failure) throw;
-  }
-  if (own_failure) std::rethrow_exception(own_failure);
+  check_same_step(strategy, step);
   for (const auto& line : passed_over)
     std::fprintf(stderr, "warning: %s\n", line.c_str());
   if (found) restore_snapshot(strategy, found->snapshot, sharded);

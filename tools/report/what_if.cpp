@@ -11,7 +11,6 @@
 #include <exception>
 #include <fmt/format.h>
 #include <set>
-#include <span>
 
 namespace troupe {
 
@@ -59,12 +58,9 @@ size_t first_whole_step(std::string_view text) {
 expected<std::string> ledger_end(const std::filesystem::path& ledger, uint64_t bytes_max) {
   auto file = input_file::open(ledger);
   if (!file) return tl::unexpected<error>(file.error());
-  auto count = std::min(file->bytes(), bytes_max);
-  std::string text(count, '\0');
-  auto done = file->read_at(file->bytes() - count, std::as_writable_bytes(std::span{text}));
-  if (!done) return tl::unexpected<error>(done.error());
-  if (count == file->bytes()) return text;
-  return std::string{ledger_file::header} + text.substr(first_whole_step(text));
+  auto text = file->text(file->bytes() - std::min(file->bytes(), bytes_max));
+  if (!text || text->size() == file->bytes()) return text;
+  return std::string{ledger_file::header} + text->substr(first_whole_step(*text));
 }
 
 std::vector<replay_change> changes_worth_asking(const job_options& options,

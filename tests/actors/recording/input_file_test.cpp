@@ -30,6 +30,9 @@ TEST_SUITE("actors/recording/input_file") {
       CHECK(file.bytes() == text.size());
       CHECK(read(file, 0, text.size()) == text);
       CHECK(read(file, 4, 3) == "two");
+      CHECK(file.text() == text);
+      CHECK(file.text(8) == "three");
+      CHECK(file.text(text.size()) == "");
       CHECK(read(file, text.size(), 0) == "");
       CHECK(read(file, 4, 10).error().code == errc::malformed);
       CHECK(read(file, 14, 0).error().code == errc::malformed);
